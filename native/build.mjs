@@ -1,19 +1,18 @@
 #!/usr/bin/env node
-// Builds what binding.gyp describes, with no other downloads than npm's.
+// Builds the targets of binding.gyp, without downloads other than npm's.
 //
-//   node native/build.mjs                   the package's install step: keeps the addon that was built
-//                                           from these very sources, else takes the prebuild that
-//                                           fits, else builds
-//   node native/build.mjs VARIABLE…         the addon and the programs of these gyp variables
+//   node native/build.mjs                   the package's install step: keeps an addon that was built
+//                                           from these sources; otherwise uses a matching prebuild;
+//                                           otherwise builds
+//   node native/build.mjs VARIABLE…         builds the addon and the programs of these gyp variables
 //                                           (native_tests, native_bench)
-//   node native/build.mjs --prebuild        prebuilds/ for this platform, for a release
-//   native/build.mjs rebuild …              what prebuildify asks of its node-gyp: that would throw away
-//                                           all objects first, here make keeps those that still hold
+//   node native/build.mjs --prebuild        builds prebuilds/ for this platform, for a release
+//   native/build.mjs rebuild …              called by prebuildify instead of node-gyp, which would delete
+//                                           all objects first; here make reuses current objects
 //
-// node-gyp would fetch Node's headers from the network; those that came with this Node are the right
-// ones and need none, so they are named when they are there and nobody named others. Beside every
-// result lies the hash of the sources that it was made from: an update must never run new TypeScript
-// on an old addon.
+// node-gyp would download Node's headers. The headers that came with this Node.js are used instead, if
+// they exist and no others are configured. The hash of the sources is stored beside every result: an
+// update must never run new TypeScript on an old addon.
 
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -33,7 +32,7 @@ function programOf(packageName, file) {
   return join(dirname(require.resolve(`${packageName}/package.json`)), file);
 }
 
-/** Hash over names and contents of everything that goes into the addon. */
+/** Hash over names and contents of all sources of the addon. */
 function sourcesHash() {
   const folders = [
     "addon",
@@ -66,14 +65,14 @@ function mark(marker) {
   if (existsSync(dirname(marker))) writeFileSync(marker, sourcesHash());
 }
 
-// node-gyp compiles one file after the other unless it is told.
+// node-gyp compiles one file after the other unless JOBS is set.
 const env = { JOBS: "max", ...process.env };
 const prefix = dirname(dirname(process.execPath));
 if (!env.npm_config_nodedir && existsSync(join(prefix, "include/node/node_api.h"))) {
   env.npm_config_nodedir = prefix;
 }
 
-/** Runs a Node program; ends this one when it fails. */
+/** Runs a Node.js program; exits if it fails. */
 function run(program, ...parameters) {
   const { status, error } = spawnSync(process.execPath, [program, ...parameters], {
     stdio: "inherit",
@@ -82,8 +81,8 @@ function run(program, ...parameters) {
   });
   if (status === 0) return;
   console.error(
-    "shredway: the native part could not be built: expected a C++20 compiler (g++ 12 or clang 16 " +
-      `and newer), make and python3${error ? `; ${error.message}` : ""}`,
+    "shredway: native build failed: expected a C++20 compiler (g++ 12 or clang 16 and newer), make " +
+      `and python3; install them and run npm install again${error ? `; ${error.message}` : ""}`,
   );
   process.exit(status ?? 1);
 }

@@ -1,9 +1,9 @@
-// Beside: whether reading the chain can be noticed in the latency of the packets.
+// Beside: the effect of the deshred thread on the latency of packets.
 //
-// Two real relays, with and without the deshred thread, take turns in slots of 60 ms, in both
-// orders within a round. The shreds hold entries and come in random order within their FEC set, so
-// that every set is recovered, read and reported while packets pass. The worker is alone on its
-// CPU, generator and sink on another one; the deshred thread runs where the system puts it.
+// Two real relays, with and without the deshred thread, alternate in slots of 60 ms, in both orders
+// within a round. The shreds hold entries and arrive in random order within their FEC set, so that
+// every set is recovered, read and reported while packets pass. The worker is alone on its CPU,
+// generator and sink are on another; the system chooses the CPU of the deshred thread.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -73,7 +73,7 @@ bool BesideScenario::enter(uint32_t count) {
   return true;
 }
 
-// Places of the first `count` shreds (whole sets) of a list.
+// Indexes of the first `count` shreds (whole sets) of a list.
 std::vector<size_t> BesideScenario::shuffled_within_sets(size_t count) {
   std::vector<size_t> order(count);
   std::iota(order.begin(), order.end(), size_t{0});
@@ -97,7 +97,7 @@ void BesideScenario::run_slot(Contestant& contestant, const Case& which) {
   }
   generator_.connect_to(contestant.relay->port());
   sink_.expect(stream_.number_of(in_order_.packet(0)), count);
-  std::vector<uint64_t> sent_ns(count);  // by place
+  std::vector<uint64_t> sent_ns(count);  // by index
   uint64_t next_ns = monotonic_ns();
   for (size_t i = 0; i < count; i += which.burst) {
     const size_t end = std::min(i + which.burst, count);
@@ -107,7 +107,7 @@ void BesideScenario::run_slot(Contestant& contestant, const Case& which) {
     next_ns += which.interval_ns();
     sleep_until_ns(next_ns);
   }
-  const std::vector<Arrival> arrivals = sink_.wait_for_arrivals(which.destinations);
+  const std::vector<SinkArrival> arrivals = sink_.wait_for_arrivals(which.destinations);
   for (size_t i = 0; i < count; i++) {
     if (arrivals[i].copies < which.destinations) contestant.lost++;
     else contestant.last_ns.push_back(arrivals[i].last_ns - sent_ns[i]);

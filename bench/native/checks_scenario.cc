@@ -1,9 +1,10 @@
-// Checks: what the look at a transaction costs, and how many signatures threads of their own check.
+// Checks: the cost of inspecting a transaction, and the number of signatures that the verifier's
+// threads verify.
 //
-// One operation at a time on the CPU under test: the inspector on transactions of some kinds,
+// One operation at a time on the CPU under test: the inspector on several kinds of transactions,
 // base58, and the signatures of one transaction with each library. Then whole queues: the verifier,
 // fed by one thread that waits for its notifier, against a bare loop of the same checks on as many
-// threads. Times of the queues are wall time, for several threads work; they may use all CPUs.
+// threads. Times of the queues are wall time, because several threads work; they may use all CPUs.
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -41,7 +42,7 @@ void append_key(Bytes& bytes, const PublicKey& key) {
 }
 
 // A legacy transaction of one signer: limit, price, a tip, and `calls` of a program with ten
-// accounts each, of `keys` more.
+// accounts each, of `keys` additional keys.
 Bytes make_transaction(uint8_t seed, uint8_t keys, uint8_t calls) {
   std::array<uint8_t, 32> key_seed{};
   key_seed[0] = seed;
@@ -107,7 +108,7 @@ void run_inspect(uint32_t round, size_t operations) {
       accepted += inspector.inspect(wire.data(), wire.size(), transaction, facts, fault);
       keep(facts);
     });
-    // What is refused is refused early: that would say nothing.
+    // A refusal ends early, so its time would be meaningless.
     if (accepted == operations) report_operation(name, "", round, ns);
   }
 }
@@ -153,7 +154,7 @@ void run_verify(uint32_t round, size_t operations) {
       keep(key);
     });
     report_operation("verify one signature", ed25519_library_name(), round, known_ns);
-    report_operation("make a key ready", ed25519_library_name(), round, import_ns);
+    report_operation("import a key", ed25519_library_name(), round, import_ns);
   }
   (void)ed25519_use(usual);
 }
@@ -181,7 +182,7 @@ class ResultNotifier final : public VerifierNotifier {
 
 struct QueueTimes {
   uint64_t wall_ns;
-  uint64_t feeder_cpu_ns;  // of the thread that submits and drains
+  uint64_t feeder_cpu_ns;  // processor time of the thread that submits and drains
   size_t valid;
 };
 
@@ -210,7 +211,7 @@ QueueTimes run_queue(const std::vector<Bytes>& wires, size_t jobs, uint32_t thre
   const auto verifier = SignatureVerifier::open(threads, 1024, error);
   if (!verifier) return {};
   verifier->set_notifier(&notifier);
-  sleep_ns(5'000'000);  // the threads sleep
+  sleep_ns(5'000'000);  // lets the threads fall asleep
   QueueTimes times{0, 0, 0};
   std::array<VerifyResult, 256> results;
   const uint64_t begin_ns = monotonic_ns();
@@ -234,8 +235,8 @@ QueueTimes run_queue(const std::vector<Bytes>& wires, size_t jobs, uint32_t thre
   return times;
 }
 
-// What the event loop pays to hand over a transaction: when all threads sleep, so that one has to
-// be woken, and when they are at work.
+// The event loop's cost of submitting a transaction: if all threads sleep, so that one must be
+// woken, and if they are busy.
 void run_submit(uint32_t round, size_t operations) {
   constexpr size_t kBurst = 500;
   std::string error;

@@ -20,7 +20,7 @@ uint64_t read_clock(clockid_t clock) {
 }
 
 // The kernel's encoding (include/linux/posix-timers_types.h): inverted id, bit 2 for one thread,
-// clock 2 is what the scheduler counted.
+// clock 2 for the scheduler's count.
 clockid_t cpu_clock(pid_t id, bool one_thread) {
   constexpr unsigned kScheduled = 2, kOneThread = 4;
   return static_cast<clockid_t>((~static_cast<unsigned>(id) << 3) | kScheduled |
@@ -38,7 +38,7 @@ std::vector<pid_t> numbers_in(const char* path) {
   return found;
 }
 
-// The first line of a file; empty when there is none.
+// The first line of a file; empty if it cannot be read.
 std::string read_name(const std::string& path) {
   FILE* file = std::fopen(path.c_str(), "re");
   if (!file) return "";
@@ -97,8 +97,8 @@ std::vector<int> allowed_cpus() {
 
 void precise_sleep_setup() { (void)prctl(PR_SET_TIMERSLACK, 1); }
 
-UsualSleep::UsualSleep() { (void)prctl(PR_SET_TIMERSLACK, 0); }
-UsualSleep::~UsualSleep() { precise_sleep_setup(); }
+DefaultTimerSlack::DefaultTimerSlack() { (void)prctl(PR_SET_TIMERSLACK, 0); }
+DefaultTimerSlack::~DefaultTimerSlack() { precise_sleep_setup(); }
 
 void sleep_until_ns(uint64_t monotonic_time_ns) {
   const timespec time{static_cast<time_t>(monotonic_time_ns / 1'000'000'000u),

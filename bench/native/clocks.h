@@ -1,6 +1,7 @@
-// Clocks, threads and CPUs for measuring: processor time of any thread or process, and pinning.
+// Clocks, threads and CPUs for measurements: processor time of any thread or process, and pinning.
 //
-// Costs are processor time, not wall time: on a shared machine only that is comparable.
+// Costs are processor time, not wall time, because only processor time is comparable on a shared
+// machine.
 #pragma once
 
 #include <sys/types.h>
@@ -15,36 +16,37 @@ uint64_t monotonic_ns();
 uint64_t realtime_ns();
 // Processor time of the calling thread.
 uint64_t own_cpu_ns();
-// Processor time of a thread of this process, by its number (gettid).
+// Processor time of a thread of this process, by its id (gettid).
 uint64_t thread_cpu_ns(pid_t thread);
-// Processor time of all threads of a process; 0 when it has ended.
+// Processor time of all threads of a process; 0 if it has ended.
 uint64_t process_cpu_ns(pid_t process);
 
-// Numbers of this process's threads.
+// Ids of this process's threads.
 std::vector<pid_t> threads();
 pid_t own_thread();
-// Of a thread of this process; empty when it has ended.
+// Name of a thread of this process; empty if it has ended.
 std::string thread_name(pid_t thread);
-// Of all processes, the kernel's threads included; 0 when there is none with this name.
+// Process id by name, also for kernel threads; 0 if it does not exist.
 pid_t process_named(const std::string& name);
-// Pins a thread; 0 is the calling one. A CPU that may not be used changes nothing.
+// Pins a thread; 0 is the calling one. No effect if the CPU may not be used.
 void pin(pid_t thread, int cpu);
 void let_run_on(pid_t thread, const std::vector<int>& cpus);
-// SCHED_BATCH: a thread that waking up does not let preempt others. A burst sent from the same CPU
-// is then complete before the thread takes it up, so batch sizes are what the scenario says.
+// Sets SCHED_BATCH, so that the waking thread does not preempt others. A burst sent from the same
+// CPU is then complete before the thread reads it, so that batch sizes match the scenario.
 void let_batches_form(pid_t thread);
 std::vector<int> allowed_cpus();
 
-// Sleeps with microsecond precision (timer slack is set to 1 ns by precise_sleep_setup).
+// Sleeps with microsecond precision; precise_sleep_setup sets the timer slack to 1 ns.
 void precise_sleep_setup();
-// For its life the calling thread has the system's usual timer slack again, and so have the threads
-// that it starts, for good: what is measured must not sleep more precisely than in the product.
-class UsualSleep {
+// Restores the system's default timer slack for the calling thread during its lifetime, and
+// permanently for threads started meanwhile. Measured threads must not sleep more precisely than in
+// the product.
+class DefaultTimerSlack {
  public:
-  UsualSleep();
-  ~UsualSleep();
-  UsualSleep(const UsualSleep&) = delete;
-  UsualSleep& operator=(const UsualSleep&) = delete;
+  DefaultTimerSlack();
+  ~DefaultTimerSlack();
+  DefaultTimerSlack(const DefaultTimerSlack&) = delete;
+  DefaultTimerSlack& operator=(const DefaultTimerSlack&) = delete;
 };
 void sleep_ns(uint64_t duration_ns);
 void sleep_until_ns(uint64_t monotonic_time_ns);

@@ -1,10 +1,10 @@
 // Cost: processor time per delivered datagram, by number of destinations and size of bursts.
 //
 // Everything runs on one CPU, in slots that are interleaved round by round: the send loops without
-// pause (bare_paced: in the relays' rhythm, with the caches as cold as theirs), the relays fed with
-// bursts and left time to finish each. Relays run as SCHED_BATCH, so a burst is complete before it
-// is taken up (the relay's own batch counter is reported as proof). What the null device took is
-// checked against what was claimed.
+// pause (bare_paced: with the relays' pauses, so that caches are as cold as theirs), the relays fed
+// with bursts and enough time to finish each. Relays run as SCHED_BATCH, so a burst is complete
+// before it is read (the relay's own batch counter is reported as proof). The null device's counts
+// are compared with the programs' own.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -24,9 +24,9 @@ struct Contestant {
   std::string name;
   std::unique_ptr<Driver> driver;  // either this
   std::unique_ptr<SendLoop> loop;  // or this
-  uint32_t destinations;           // that really get something
+  uint32_t destinations;           // number that the program really serves
   bool bursts_only = false;
-  bool paced = false;  // the loop sends in the rhythm of the relays
+  bool paced = false;  // the loop pauses like the relays
 };
 
 struct Case {
@@ -35,11 +35,11 @@ struct Case {
   bool device_segments;
 };
 
-// What one slot measured.
+// Measurement of one slot.
 struct Slot {
   uint64_t cpu_ns = 0;
   size_t shreds = 0;
-  double delivered = 1;  // part of the datagrams that the device got
+  double delivered = 1;  // fraction of the datagrams that reached the device
   Driver::Batches batches;
 };
 
@@ -73,7 +73,7 @@ class CostScenario {
   std::vector<Contestant> contestants_;
 };
 
-// Time that the slowest relay needs for a burst, with room.
+// Time that the slowest relay needs for a burst, with reserve.
 uint64_t gap_ns(const Case& which) {
   constexpr uint64_t kWakeUp_ns = 60'000, kShred_ns = 4'000, kDatagram_ns = 5'000;
   return kWakeUp_ns + which.burst * (kShred_ns + which.destinations * kDatagram_ns);
@@ -132,7 +132,7 @@ void CostScenario::feed(Driver& driver, const Case& which) {
   }
 }
 
-// Done: neither the driver's processor time nor the device's counters move any more.
+// Waits until neither the driver's processor time nor the device's counters change.
 void CostScenario::wait_until_done(const Driver& driver, uint64_t expected_frame_bytes) {
   constexpr uint64_t kQuiet_ns = 3'000'000;
   for (uint64_t last = 0, i = 0; i < 200; i++) {
@@ -152,7 +152,7 @@ double CostScenario::delivered_part(const DeviceCounts& before, uint64_t expecte
   return static_cast<double>(payload_bytes) / static_cast<double>(expected_bytes);
 }
 
-// Own processor time for the list, as often as it fits the slot.
+// Own processor time for the list, repeated as often as fits the slot.
 uint64_t CostScenario::send_without_pause(SendLoop& loop, const Case& which, uint64_t& repeats) {
   const uint64_t cpu_before = own_cpu_ns();
   const uint64_t until_ns = monotonic_ns() + slot_ns_;
@@ -162,14 +162,14 @@ uint64_t CostScenario::send_without_pause(SendLoop& loop, const Case& which, uin
   return own_cpu_ns() - cpu_before;
 }
 
-// Own processor time for the list in the rhythm of the relays, sleeping not included.
+// Own processor time for the list with the relays' pauses, without the sleeping.
 uint64_t CostScenario::send_paced(SendLoop& loop, const Case& which) {
   uint64_t cpu_ns = 0, next_ns = monotonic_ns();
   for (size_t i = 0; i < bursts(which); i++) {
     const uint64_t reading_before = own_cpu_ns();
     const uint64_t cpu_before = own_cpu_ns();
     loop.send(packets_, i * which.burst, (i + 1) * which.burst);
-    const uint64_t reading_ns = cpu_before - reading_before;  // what reading the clock costs
+    const uint64_t reading_ns = cpu_before - reading_before;  // cost of reading the clock
     cpu_ns += own_cpu_ns() - cpu_before - reading_ns;
     next_ns += gap_ns(which);
     sleep_until_ns(next_ns);
@@ -200,7 +200,7 @@ void CostScenario::run_slot(Contestant& contestant, const Case& which, uint32_t 
   }
   slot.shreds = shreds * repeats;
   slot.delivered = delivered_part(device_before, payload_bytes * repeats);
-  if (round > 0) print(contestant, which, round, slot);  // round 0 warms everything up
+  if (round > 0) print(contestant, which, round, slot);  // round 0 warms up
 }
 
 void CostScenario::print(const Contestant& contestant, const Case& which, uint32_t round,
@@ -226,7 +226,7 @@ void CostScenario::run_case(const Case& which) {
       if (!takes_part(contestant, which)) continue;
       run_slot(contestant, which, round);
       if (contestant.name != kToNobody) continue;
-      contestant.name = kDuplicates;  // the same packets once more
+      contestant.name = kDuplicates;  // the same packets again
       run_slot(contestant, which, round);
       contestant.name = kToNobody;
     }

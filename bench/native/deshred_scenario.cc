@@ -1,9 +1,10 @@
-// Deshred: how many shreds one core turns into entries and transactions, by how they come.
+// Deshred: the number of shreds that one core turns into entries and transactions, by their order
+// of arrival.
 //
-// The work of the deshred thread without the thread: the rules of a packet, the deshredder, and for
-// each transaction the watch-list and the memory of landings. One thread, processor time; new slots
-// each time, 64 FEC sets (5 MB, as much as the ring holds) without pause. After every measurement
-// the transactions are counted: a number only counts when every one came out.
+// The work of the deshred thread without the thread: the packet rules, the deshredder, and for each
+// transaction the watch-list and the recent landings. One thread, processor time; new slots each
+// time, 64 FEC sets (5 MB, as much as the ring holds) without pause. After every measurement the
+// transactions are counted: a result is valid only if all were found.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -21,16 +22,16 @@ namespace shredway::bench {
 namespace {
 
 constexpr size_t kSets = 64;
-constexpr size_t kWatchEvery = 16;  // of the transactions that are no votes
+constexpr size_t kWatchEvery = 16;  // every 16th non-vote transaction
 
-enum class Arrival : uint8_t { in_order, shuffled, half_lost };
-constexpr std::pair<Arrival, const char*> kArrivals[] = {
-    {Arrival::in_order, "in order, nothing lost"},
-    {Arrival::shuffled, "in random order within each slot, nothing lost"},
-    {Arrival::half_lost, "32 of each set's 64 lost at random"},
+enum class ShredOrder : uint8_t { in_order, shuffled, half_lost };
+constexpr std::pair<ShredOrder, const char*> kShredOrders[] = {
+    {ShredOrder::in_order, "in order, nothing lost"},
+    {ShredOrder::shuffled, "in random order within each slot, nothing lost"},
+    {ShredOrder::half_lost, "32 of each set's 64 lost at random"},
 };
 
-// What DeshredThread does with a transaction, but for the reports and the bookkeeping of sights.
+// Handles a transaction like DeshredThread, except for reports and their counters.
 class Listener final : public DeshredSink {
  public:
   void watch(const std::vector<TransactionSignature>& signatures) {
@@ -48,7 +49,7 @@ class Listener final : public DeshredSink {
     if (!watched && is_simple_vote(seen.bytes, seen.transaction)) return;
     watched_seen_ += watched;
     Landing landing{
-        place.slot, place.seen_ns, place.batch_index, seen.ordinal, place.shred_index, 1, {}};
+        place.slot, place.arrival_ns, place.batch_index, seen.ordinal, place.shred_index, 1, {}};
     std::memcpy(landing.signature.data(), signature, landing.signature.size());
     recent_.record(landing);
   }
@@ -81,9 +82,9 @@ class DeshredScenario {
   void run();
 
  private:
-  std::vector<uint32_t> order(Arrival arrival);
+  std::vector<uint32_t> shred_indexes(ShredOrder order);
   uint64_t deshred(const std::vector<uint32_t>& shreds);
-  void run_arrival(Arrival arrival, const char* name, uint32_t round);
+  void run_order(ShredOrder order, const char* name, uint32_t round);
   void run_entries(uint32_t round);
 
   const Bench& bench_;
@@ -96,23 +97,23 @@ class DeshredScenario {
   std::mt19937_64 random_{1};
 };
 
-// Places in packets_, in the order in which they come.
-std::vector<uint32_t> DeshredScenario::order(Arrival arrival) {
+// Indexes in packets_, in the order of arrival.
+std::vector<uint32_t> DeshredScenario::shred_indexes(ShredOrder order) {
   std::vector<uint32_t> shreds(packets_.size());
   std::iota(shreds.begin(), shreds.end(), 0u);
-  if (arrival == Arrival::in_order) return shreds;
+  if (order == ShredOrder::in_order) return shreds;
   const size_t at_once =
-      arrival == Arrival::shuffled ? stream_.shreds_per_slot() : size_t{kFecSetLeaves};
-  std::vector<uint32_t> kept;
+      order == ShredOrder::shuffled ? stream_.shreds_per_slot() : size_t{kFecSetLeaves};
+  std::vector<uint32_t> selected;
   for (size_t begin = 0; begin < shreds.size(); begin += at_once) {
     const auto first = shreds.begin() + static_cast<std::ptrdiff_t>(begin);
     const auto end = first + static_cast<std::ptrdiff_t>(at_once);
     std::shuffle(first, end, random_);
-    if (arrival == Arrival::shuffled) continue;
-    kept.insert(kept.end(), first, first + kFecSetShreds);
-    std::sort(kept.end() - kFecSetShreds, kept.end());
+    if (order == ShredOrder::shuffled) continue;
+    selected.insert(selected.end(), first, first + kFecSetShreds);
+    std::sort(selected.end() - kFecSetShreds, selected.end());
   }
-  return arrival == Arrival::shuffled ? shreds : kept;
+  return order == ShredOrder::shuffled ? shreds : selected;
 }
 
 // Processor time in ns.
@@ -126,12 +127,12 @@ uint64_t DeshredScenario::deshred(const std::vector<uint32_t>& shreds) {
   return own_cpu_ns() - before_ns;
 }
 
-void DeshredScenario::run_arrival(Arrival arrival, const char* name, uint32_t round) {
+void DeshredScenario::run_order(ShredOrder order, const char* name, uint32_t round) {
   uint64_t cpu_ns = 0, transactions = 0;
   for (size_t i = 0; i < repetitions_; i++) {
     stream_.make(kSets * kFecSetLeaves, packets_);
     listener_.watch(stream_.signatures());
-    const std::vector<uint32_t> shreds = order(arrival);
+    const std::vector<uint32_t> shreds = shred_indexes(order);
     const uint64_t before = deshredder_.counts().transactions;
     cpu_ns += deshred(shreds);
     transactions += deshredder_.counts().transactions - before;
@@ -145,11 +146,11 @@ void DeshredScenario::run_arrival(Arrival arrival, const char* name, uint32_t ro
   }
   if (round == 0) return;  // touches the memory for the first time
   ReportLine line("deshred");
-  line.text("arrival", name).count("round", round).count("cpu_ns", cpu_ns);
+  line.text("order", name).count("round", round).count("cpu_ns", cpu_ns);
   line.count("sets", repetitions_ * kSets).count("transactions", transactions).print();
 }
 
-// Batches in the pieces in which data shreds carry them.
+// Feeds batches in the same pieces as data shreds.
 void DeshredScenario::run_entries(uint32_t round) {
   const size_t piece_bytes = set_entries_bytes() / kFecSetShreds;
   EntryMaker maker;
@@ -178,7 +179,7 @@ void DeshredScenario::run_entries(uint32_t round) {
 void DeshredScenario::run() {
   pin(0, bench_.tested_cpu);
   for (uint32_t round = 0; round <= bench_.options.rounds; round++) {
-    for (const auto& [arrival, name] : kArrivals) run_arrival(arrival, name, round);
+    for (const auto& [order, name] : kShredOrders) run_order(order, name, round);
     run_entries(round);
   }
 }

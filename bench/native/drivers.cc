@@ -54,12 +54,12 @@ std::unique_ptr<OurRelay> OurRelay::open(const OurRelayOptions& options) {
   relay_options.deshred = options.deshred;
   relay_options.transmit = options.transmit;
   const std::vector<pid_t> before = threads();
-  const UsualSleep usual_sleep;
+  const DefaultTimerSlack usual_sleep;
   std::string error;
   driver->relay_ = Relay::open(relay_options, error);
   if (error.empty()) error = publish(*driver->relay_, options);
   if (!error.empty()) {
-    std::fprintf(stderr, "the relay could not be opened: %s\n", error.c_str());
+    std::fprintf(stderr, "cannot open the relay: %s\n", error.c_str());
     return nullptr;
   }
   driver->find_threads(before, options);
@@ -184,7 +184,7 @@ uint16_t free_port() {
 
 namespace {
 
-// Whether a UDP socket of this namespace is bound to the port.
+// True if a UDP socket of this namespace is bound to the port.
 bool is_bound(uint16_t port) {
   FILE* file = std::fopen("/proc/thread-self/net/udp", "re");
   if (!file) return false;
@@ -210,7 +210,7 @@ std::unique_ptr<ChildDriver> ChildDriver::start(const std::vector<std::string>& 
   driver->port_ = port;
   driver->process_ = fork();
   if (driver->process_ == 0) {
-    // Inherited by all threads of the program; it ends when the bench ends, however that happens.
+    // Inherited by all threads of the program: it ends when the bench ends, however that happens.
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     pin(0, cpu);
     let_batches_form(0);

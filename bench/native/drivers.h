@@ -1,8 +1,8 @@
 // Drivers: the relays that are compared, behind one interface.
 //
-// shredway: the complete relay. receive: nothing but taking packets from the socket, as the relay
-// does it. forwarder: the least that passes packets on (minimal_forwarder.h). dgram, samplicator:
-// other programs, as children. All are fed on a port of loopback and run on the CPU under test.
+// shredway: the complete relay. receive: only receives packets from the socket, like the relay.
+// forwarder: the minimal program that forwards packets (minimal_forwarder.h). dgram, samplicator:
+// other programs, as child processes. All are fed on a loopback port and run on the CPU under test.
 #pragma once
 
 #include <sys/types.h>
@@ -25,14 +25,14 @@ class Driver {
  public:
   virtual ~Driver() = default;
   virtual uint16_t port() const = 0;
-  // Processor time so far, of everything that the driver runs.
+  // Processor time so far of everything that the driver runs.
   virtual uint64_t cpu_ns() const = 0;
-  // Datagrams taken and receive calls that brought some, where the driver counts them.
+  // Received datagrams and non-empty receive calls, if the driver counts them.
   struct Batches {
     uint64_t received = 0, batches = 0;
   };
   virtual Batches batches() { return {}; }
-  // Thread of this process that does the work; 0 when another process does.
+  // Thread of this process that does the work; 0 if another process does.
   virtual pid_t thread() const { return 0; }
 };
 
@@ -42,11 +42,11 @@ struct OurRelayOptions {
   PublicKey leader;
   bool gso = true;
   WaitMode wait = WaitMode::block;
-  uint32_t sources = 1;  // 127.0.0.1 and on
+  uint32_t sources = 1;  // number of addresses from 127.0.0.1 on
   uint32_t failed_checks_per_second = 1000;
   bool deshred = true;  // as in the product
-  // Where the deshred thread may run; empty: on the CPUs of the caller. The product's may run
-  // anywhere.
+  // CPUs of the deshred thread; empty: the CPUs of the caller. In the product it may run on any
+  // CPU.
   std::vector<int> deshred_cpus = {};
   TransmitMode transmit = TransmitMode::socket;
 };
@@ -60,11 +60,11 @@ class OurRelay final : public Driver {
   Batches batches() override;
   pid_t thread() const override { return worker_thread_; }
   Relay& relay() { return *relay_; }
-  // Packets that ended with this verdict, all sources.
+  // Packets with this verdict, from all sources.
   uint64_t verdict_count(Verdict verdict);
   uint64_t worker_count(WorkerCounter counter);
   uint64_t deshred_count(DeshredCounter counter);
-  // False when they do not all go by clone within two seconds.
+  // Returns false if not all go by clone within two seconds.
   bool wait_until_cloned(uint32_t destinations);
 
  private:
@@ -78,7 +78,7 @@ class OurRelay final : public Driver {
   std::vector<uint64_t> counters_;
 };
 
-// recvmmsg of 64 with sender addresses and kernel times, then poll: the receive part of a relay.
+// recvmmsg of 64 with sender addresses and kernel times, then poll: the receiving part of a relay.
 class ReceiveOnly final : public Driver {
  public:
   explicit ReceiveOnly(int cpu);
@@ -108,10 +108,10 @@ class ForwarderDriver final : public Driver {
   MinimalForwarder forwarder_;
 };
 
-// Another program that listens on a port of loopback and forwards to the destinations.
+// Another program that listens on a loopback port and forwards to the destinations.
 class ChildDriver final : public Driver {
  public:
-  // nullptr when the program does not listen within five seconds.
+  // Returns nullptr if the program does not listen within five seconds.
   static std::unique_ptr<ChildDriver> start(const std::vector<std::string>& command, uint16_t port,
                                             int cpu);
   ~ChildDriver() override;
@@ -124,7 +124,7 @@ class ChildDriver final : public Driver {
   uint16_t port_ = 0;
 };
 
-// A port of loopback that was free a moment ago.
+// A loopback port that is currently free.
 uint16_t free_port();
 std::unique_ptr<Driver> start_dgram(const Bench& bench, const std::vector<Endpoint>& destinations);
 std::unique_ptr<Driver> start_samplicator(const Bench& bench,

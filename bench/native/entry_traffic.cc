@@ -22,12 +22,12 @@ void append_bytes(Bytes& to, std::initializer_list<uint8_t> values) {
   for (const uint8_t value : values) to.push_back(value);
 }
 
-// Keys, hashes and data: nobody looks at what they say.
+// Keys, hashes and data with arbitrary content.
 void append_filling(Bytes& to, size_t count) {
   for (size_t i = 0; i < count; i++) to.push_back(static_cast<uint8_t>(to.size() * 151 + 7));
 }
 
-// One signature to come, header, `keys` keys and the lifetime.
+// One empty signature, header, `keys` keys and the lifetime.
 Bytes begin_transaction(bool version_0, uint8_t keys) {
   Bytes out{1};
   out.resize(out.size() + kTransactionSignatureBytes);
@@ -54,7 +54,7 @@ Bytes vote() {
   return out;
 }
 
-// Two instructions of the compute budget, one call with ten accounts, one table.
+// Two compute budget instructions, one call with ten accounts, one table.
 Bytes swap() {
   Bytes out = begin_transaction(true, 5);
   append_bytes(out, {3, 3, 0, 5});
@@ -102,8 +102,8 @@ void EntryMaker::make(size_t bytes_max, Bytes& batch) {
   batch.assign(sizeof(uint64_t), 0);
   uint64_t entries = 0;
   while (batch.size() + kEntryHeaderBytes + kLongestBytes <= bytes_max) {
-    const size_t room = (bytes_max - batch.size() - kEntryHeaderBytes) / kLongestBytes;
-    const uint64_t count = std::min<uint64_t>(1 + random() % kEntryTransactionsMax, room);
+    const size_t fitting = (bytes_max - batch.size() - kEntryHeaderBytes) / kLongestBytes;
+    const uint64_t count = std::min<uint64_t>(1 + random() % kEntryTransactionsMax, fitting);
     add_entry_header(batch, count);
     entries++;
     for (uint64_t i = 0; i < count; i++) {

@@ -1,8 +1,8 @@
-// Entry traffic: batches of entries as blocks hold them, for everything that reads the chain.
+// Entry traffic: batches of entries as in real blocks, for all code that reads entries.
 //
-// Used by ShredStream. Entries of 1 to 16 transactions, some 215 to 355 bytes each: half of them
-// votes, a quarter plain transfers, a quarter version 0 with a table lookup. They parse as real
-// ones do and verify as nothing; every signature is another one. The same sequence in every run.
+// Used by ShredStream. Entries of 1 to 16 transactions of about 215 to 355 bytes: half of them
+// votes, a quarter plain transfers, a quarter version 0 with a table lookup. They parse like real
+// ones but do not verify; all signatures differ. The sequence is the same in every run.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace shredway::bench {
 class EntryMaker {
  public:
   EntryMaker();
-  // Replaces `batch` by a well-formed one of at most `bytes_max` bytes, which it fills but for less
-  // than one transaction. bytes_max >= 1000.
+  // Replaces `batch` by a well-formed one of at most `bytes_max` bytes, filled up to less than one
+  // transaction. bytes_max >= 1000.
   void make(size_t bytes_max, std::vector<uint8_t>& batch);
-  // Of all batches so far.
+  // Number of transactions in all batches so far.
   uint64_t transactions() const { return transactions_; }
-  // Of the last batch, in order, without the votes.
+  // Signatures of the last batch, in order, without votes.
   const std::vector<TransactionSignature>& signatures() const { return signatures_; }
 
  private:
@@ -29,7 +29,7 @@ class EntryMaker {
 
   uint64_t state_ = 0x2545f4914f6cdd1du;
   uint64_t transactions_ = 0;
-  std::vector<std::vector<uint8_t>> kinds_;  // transactions whose signature is still to come
+  std::vector<std::vector<uint8_t>> kinds_;  // transactions with an empty signature
   std::vector<TransactionSignature> signatures_;
 };
 

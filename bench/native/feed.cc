@@ -42,7 +42,7 @@ void write_time(msghdr& header, uint64_t now_ns) {
   header.msg_controllen = CMSG_SPACE(sizeof time);
 }
 
-// What the kernel would do for one datagram.
+// Delivers one datagram as the kernel would.
 void deliver(const FedPacket& packet, mmsghdr& message, uint64_t now_ns) {
   msghdr& header = message.msg_hdr;
   std::memcpy(header.msg_iov->iov_base, packet.bytes,
@@ -57,10 +57,10 @@ void deliver(const FedPacket& packet, mmsghdr& message, uint64_t now_ns) {
   write_time(header, now_ns);
 }
 
-int receive_from_list(mmsghdr* messages, unsigned room) {
+int receive_from_list(mmsghdr* messages, unsigned max_messages) {
   List* list = list_in_play.load(std::memory_order_acquire);
   if (!list) {
-    sleep_ns(50'000);  // nothing to play: leave the CPU to others
+    sleep_ns(50'000);  // nothing to play: yield the CPU
     errno = EAGAIN;
     return -1;
   }
@@ -69,7 +69,7 @@ int receive_from_list(mmsghdr* messages, unsigned room) {
     list->cpu_before_ns = own_cpu_ns();
   }
   const size_t count =
-      std::min({list->packets.size() - list->next, list->batch, static_cast<size_t>(room)});
+      std::min({list->packets.size() - list->next, list->batch, static_cast<size_t>(max_messages)});
   if (count == 0) {
     list->cpu_ns = own_cpu_ns() - list->cpu_before_ns - list->delivering_ns;
     list->allocations = allocations_of_thread - list->allocations_before;
@@ -95,7 +95,7 @@ FeedResult play(const std::vector<FedPacket>& packets, size_t batch) {
   list_in_play.store(&list, std::memory_order_release);
   for (int i = 0; i < 25'000 && !list.finished.load(std::memory_order_acquire); i++)
     sleep_ns(200'000);
-  // A thread that never came may still come: without the list it finds nothing.
+  // A late thread may still call recvmmsg; without the list it gets nothing.
   list_in_play.store(nullptr, std::memory_order_release);
   return {list.cpu_ns, list.allocations, list.finished.load(std::memory_order_acquire)};
 }

@@ -1,10 +1,9 @@
-// Feed: packets for a worker without sockets, and what its thread did meanwhile.
+// Feed: packets for a worker without sockets, and the costs of the worker's thread meanwhile.
 //
-// The bench program has its own recvmmsg and malloc. Normally they pass everything on to the
-// system; while a list is played, the fed thread's recvmmsg is answered from memory (copied into
-// its buffers, as the kernel does), so that nothing but the relay's own work is left to measure.
-// The same feed into a loop that only receives is the baseline to subtract (it holds the clock
-// readings, too).
+// The bench program replaces recvmmsg and malloc. Normally they call the system's functions. While
+// a list is played, the fed thread's recvmmsg is answered from memory (copied into its buffers, as
+// the kernel does), so that only the relay's own work is measured. The same feed into a loop that
+// only receives is the baseline to subtract (it includes the clock readings).
 #pragma once
 
 #include <sys/types.h>
@@ -25,21 +24,24 @@ struct FedPacket {
 };
 
 struct FeedResult {
-  uint64_t cpu_ns;  // of the fed thread, from the first packet to the first empty look, without
-                    // the copying that stands for the kernel
-  uint64_t allocations;  // that the thread made in the same time; see counts_allocations()
-  bool finished;         // false: the thread did not take them all within five seconds
+  // Processor time of the fed thread, from the first packet to the first empty poll, without the
+  // copying that replaces the kernel's.
+  uint64_t cpu_ns;
+  // Allocations of the thread in the same time; see counts_allocations()
+  uint64_t allocations;
+  bool finished;  // false: the thread did not receive all packets within five seconds
 };
 
-// Makes `thread` a fed one: from now on it receives from lists only. One at a time is fed.
+// Makes `thread` the fed thread: from now on it receives only from lists. Only one thread at a
+// time.
 void adopt_fed_thread(pid_t thread);
-// Plays the list to the adopted thread, `batch` packets for each receive call (1..64), and waits
-// for the end.
+// Plays the list to the adopted thread, `batch` packets per receive call (1..64), and waits for the
+// end.
 FeedResult play(const std::vector<FedPacket>& packets, size_t batch);
-// True where the C library allows allocations to be counted.
+// True if the C library allows allocations to be counted.
 bool counts_allocations();
 
-// The baseline: ReceiveBatch and nothing else.
+// The baseline: only ReceiveBatch.
 class FedReceiver {
  public:
   explicit FedReceiver(int cpu);

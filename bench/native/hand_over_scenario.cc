@@ -1,9 +1,9 @@
-// Hand-over: what it costs the worker that its relay reads the chain.
+// Hand-over: the worker's cost of passing shreds to the deshred thread.
 //
-// Two real relays, one with the deshred thread and one without, are fed the same kind of list from
-// memory (feed.h) in turns and send to nobody; the difference is the copy that the worker leaves in
-// the ring, with the deshred thread reading on another CPU meanwhile. A list fits into the ring, so
-// every shred is really handed over (the worker's own counter is reported as proof). The worker's
+// Two real relays, one with the deshred thread and one without, are alternately fed the same kind
+// of list from memory (feed.h) without destinations. The difference is the copy that the worker
+// writes to the ring, while the deshred thread reads on another CPU. A list fits into the ring, so
+// every shred is really copied (the worker's own counter is reported as proof). The worker's
 // allocations are counted in both.
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ namespace shredway::bench {
 namespace {
 
 constexpr uint32_t kSource = 0x7f000001;  // 127.0.0.1, see source_table()
-constexpr size_t kShreds = kHandedShredsMax;
+constexpr size_t kShreds = kQueuedShredsMax;
 
 class HandOverScenario {
  public:
@@ -46,7 +46,7 @@ std::unique_ptr<OurRelay> HandOverScenario::open(bool deshred) const {
                          .deshred_cpus = {bench_.helper_cpu}});
 }
 
-// In small batches, as they come at moderate load, and in full ones.
+// Small batches, as at moderate load, and full ones.
 constexpr size_t kBatches[] = {4, 64};
 
 void HandOverScenario::run_relay(OurRelay& relay, const char* name, uint32_t round) {

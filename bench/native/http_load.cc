@@ -22,7 +22,7 @@ constexpr uint64_t kLastAnswers_ns = 2'000'000'000;
 struct Caller {
   int socket = -1;
   size_t sent = 0;
-  const std::string* request = nullptr;  // null: idle
+  const std::string* request = nullptr;  // nullptr: idle
   uint64_t begun_ns = 0;
   std::string received;
 };
@@ -100,7 +100,7 @@ void Load::begin(Caller& caller, uint64_t begun_ns) {
   send_rest(caller);
 }
 
-// Requests are small and the other side reads: a blocking send is cheaper than waiting to write.
+// Requests are small and the server reads: a blocking send is cheaper than waiting for writability.
 void Load::send_rest(Caller& caller) {
   while (caller.sent < caller.request->size()) {
     const ssize_t count = send(caller.socket, caller.request->data() + caller.sent,

@@ -1,6 +1,6 @@
-// The little of HTTP/1.1 that load and sink need: where a message ends.
+// HTTP message boundaries: the small part of HTTP/1.1 that the load generator and the sink need.
 //
-// For messages of programs under test on loopback: a length in Content-Length, no chunks.
+// For messages of programs under test on loopback: Content-Length, no chunks.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,14 @@
 namespace shredway::bench {
 
 struct HttpMessage {
-  size_t head_bytes;  // with the empty line
+  size_t head_bytes;  // including the empty line
   size_t body_bytes;
   size_t bytes() const { return head_bytes + body_bytes; }
 };
 
-// The message that `text` begins with; false when its head is not complete.
+// Parses the beginning of `text`; returns false if the headers are not complete.
 bool read_http_message(std::string_view text, HttpMessage& out);
-// Status of an answer, 0 when it is none.
+// Status of a response, 0 if it is not a response.
 int http_status(std::string_view head);
 
 }  // namespace shredway::bench

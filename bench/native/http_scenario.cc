@@ -1,4 +1,4 @@
-// Callers and a partner for the gateway's bench, driven by commands on standard input.
+// HTTP load generator and partner for the gateway's bench, driven by commands on standard input.
 //
 //   make COUNT TIP_HEX LIFETIME_HEX PADDING   signs so many new transfers to the tip address
 //   load NAME PORT PATH CONNECTIONS SECONDS RATE PID [CREDENTIAL]   sends the next of them; RATE 0:
@@ -6,7 +6,7 @@
 //   checks COUNT THREADS                      verifies so many of them, nothing else
 //   quit
 //
-// Each answers with one line. Prints the sink's port first.
+// Each command is answered with one line. Prints the sink's port first.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -29,7 +29,7 @@ using Key = std::array<uint8_t, 32>;
 using Bytes = std::vector<uint8_t>;
 
 constexpr Key kSystemProgram{};
-// Its bytes are of no importance here: a program that takes any data.
+// The content does not matter: a program that accepts any data.
 constexpr Key kMemoProgram{5, 74, 83, 90, 153, 41, 33, 6, 77, 36, 232};
 
 std::optional<Key> key_of_hex(const std::string& text) {
@@ -142,7 +142,8 @@ void HttpScenario::load(std::istringstream& words) {
   const uint64_t cpu_before_ns = process_cpu_ns(process);
   LoadResult result = run_load(plan, requests);
   const uint64_t cpu_ns = process_cpu_ns(process) - cpu_before_ns;
-  // What still waits at the gateway arrives at the sink; five seconds are enough for any queue.
+  // Waits until transactions queued in the gateway have reached the sink; five seconds are enough
+  // for any queue.
   uint64_t calls = 0;
   for (int i = 0; i < 20 && (i == 0 || calls != sink_.calls()); i++) {
     calls = sink_.calls();

@@ -1,7 +1,7 @@
-// A partner that takes every transaction: answers JSON-RPC calls, one or an array, on loopback.
+// A partner that accepts every transaction: answers JSON-RPC calls, single or batched, on loopback.
 //
-// As cheap as a server can be, on a thread of its own, so that what is measured is the gateway. It
-// notes when the first byte of the request with a given transaction came.
+// It runs on its own thread and costs as little as possible, so that the gateway is measured. It
+// records when the first byte of the request with a given transaction arrived.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace shredway::bench {
 
-// So many characters of the transaction's base64 name it: its signature begins in them.
+// Number of characters of the transaction's base64 that identify it; its signature begins in them.
 inline constexpr size_t kTransactionNameLength = 24;
 
 class HttpSink {
@@ -26,7 +26,7 @@ class HttpSink {
 
   uint16_t port() const { return port_; }
   uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
-  // Monotonic times of first bytes by transaction name since the last call.
+  // Monotonic first-byte times by transaction name since the last call.
   std::unordered_map<std::string, uint64_t> take_arrivals();
 
  private:
@@ -46,7 +46,7 @@ class HttpSink {
   uint16_t port_ = 0;
   std::atomic<uint64_t> calls_{0};
   std::mutex mutex_;
-  std::unordered_map<std::string, uint64_t> arrivals_;  // under mutex_
+  std::unordered_map<std::string, uint64_t> arrivals_;  // guarded by mutex_
   std::vector<Connection> connections_;                 // by socket number
   std::thread thread_;
 };

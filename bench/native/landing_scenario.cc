@@ -1,10 +1,10 @@
-// Landings: how long after its last needed shred came a watched transaction is reported.
+// Landings: the time from the last needed shred to the report of a watched transaction.
 //
-// A real relay on loopback takes 10,000 shreds a second, with ten destinations on the null device
-// and watched transactions in every batch. The time is the deshred thread's own: from the kernel's
-// receive time of the shred that made the transaction readable to the report, in a histogram with
-// buckets of some 6 %, of which the upper end is given here. The worker is alone on its CPU and the
-// generator on another one; the deshred thread runs where the system puts it.
+// A real relay on loopback receives 10,000 shreds a second, with ten destinations on the null
+// device and watched transactions in every batch. The deshred thread measures the time: from the
+// kernel's receive time of the shred that completed the transaction to the report, in a histogram
+// with buckets of about 6 %, whose upper ends are reported. The worker is alone on its CPU and the
+// generator on another; the system chooses the CPU of the deshred thread.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kShredEvery_ns = 100'000;
 constexpr uint32_t kDestinations = 10;
-constexpr size_t kWatchEvery = 4;  // of the transactions that are no votes
+constexpr size_t kWatchEvery = 4;  // every 4th non-vote transaction
 
 struct Case {
   const char* name;
@@ -40,7 +40,7 @@ Buckets operator-(Buckets later, const Buckets& earlier) {
   return later;
 }
 
-// Upper end of the bucket in which that part of all lies.
+// Upper end of the bucket of this percentile.
 uint64_t upper_percentile(const Buckets& buckets, double part) {
   uint64_t total = 0;
   for (const uint64_t count : buckets) total += count;
@@ -74,7 +74,7 @@ class LandingScenario {
 };
 
 void LandingScenario::keep_half() {
-  PacketList kept;
+  PacketList selected;
   for (size_t set = 0; set < packets_.size(); set += kFecSetLeaves) {
     std::array<size_t, kFecSetLeaves> leaves;
     for (size_t i = 0; i < leaves.size(); i++) leaves[i] = set + i;
@@ -82,11 +82,12 @@ void LandingScenario::keep_half() {
     std::sort(leaves.begin(), leaves.begin() + kFecSetShreds);
     for (size_t i = 0; i < kFecSetShreds; i++) {
       const uint8_t* packet = packets_.packet(leaves[i]);
-      kept.bytes.insert(kept.bytes.end(), packet, packet + packets_.packet_bytes(leaves[i]));
-      kept.offsets.push_back(static_cast<uint32_t>(kept.bytes.size()));
+      selected.bytes.insert(selected.bytes.end(), packet,
+                            packet + packets_.packet_bytes(leaves[i]));
+      selected.offsets.push_back(static_cast<uint32_t>(selected.bytes.size()));
     }
   }
-  packets_ = std::move(kept);
+  packets_ = std::move(selected);
 }
 
 void LandingScenario::send(const Case& which) {
@@ -105,7 +106,7 @@ Buckets LandingScenario::report_latency() const {
   return out;
 }
 
-// What was reported, at the latest 200 ms after the last shred.
+// Drains the reports until `expected` or 200 ms after the last shred.
 size_t LandingScenario::drain(size_t expected) {
   std::vector<Landing> landings(kLandingsWaitingMax);
   size_t count = 0;
@@ -125,7 +126,7 @@ void LandingScenario::run_case(const Case& which, uint32_t round) {
     watched.push_back(stream_.signatures()[i]);
   DeshredThread& thread = *relay_->relay().deshred();
   if (!thread.watch(watched).empty()) return;
-  sleep_ns(5'000'000);  // the order is taken
+  sleep_ns(5'000'000);  // the watch order is applied
   const Buckets before = report_latency();
   const uint64_t cpu_before_ns = relay_->deshred_count(DeshredCounter::cpu_ns);
   send(which);

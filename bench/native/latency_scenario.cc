@@ -1,9 +1,9 @@
-// Latency: from the generator's send call to the first and to the last destination, at moderate
-// load.
+// Latency: the time from the generator's send call to the first and the last destination, at
+// moderate load.
 //
-// The relay runs alone on one CPU, generator and sink on the other. All destinations are addresses
-// of loopback that one socket takes, with the kernel's receive time for each datagram; the sink
-// looks every millisecond, so that waking it costs the relay nothing. Interleaved, round by round.
+// The relay runs alone on one CPU, generator and sink on the other. All destinations are loopback
+// addresses that one socket receives, with the kernel's receive time for each datagram; the sink
+// polls every millisecond, so that waking it costs the relay nothing. Interleaved, round by round.
 #include <algorithm>
 #include <memory>
 
@@ -25,7 +25,7 @@ struct Contestant {
 struct Case {
   uint32_t destinations;
   uint32_t burst;
-  // A fifth of what sendmmsg can do, at most 2,000 bursts a second.
+  // A fifth of sendmmsg's maximum rate, at most 2,000 bursts a second.
   uint64_t interval_ns() const {
     return std::max<uint64_t>(500'000, 5 * burst * (4'000 + uint64_t{destinations} * 5'000));
   }
@@ -101,7 +101,7 @@ void LatencyScenario::enter(uint32_t count) {
 }
 
 void LatencyScenario::run_slot(Contestant& contestant, const Case& which, uint32_t round) {
-  // New shreds for each slot: what an overloaded relay sends late belongs to nobody.
+  // New shreds for each slot, so that late datagrams of an overloaded relay are not counted.
   stream_.make(bursts(which) * which.burst, packets_);
   generator_.connect_to(contestant.driver->port());
   const size_t count = bursts(which);
@@ -114,11 +114,11 @@ void LatencyScenario::run_slot(Contestant& contestant, const Case& which, uint32
     next_ns += which.interval_ns();
     sleep_until_ns(next_ns);
   }
-  const std::vector<Arrival> arrivals = sink_->wait_for_arrivals(which.destinations);
+  const std::vector<SinkArrival> arrivals = sink_->wait_for_arrivals(which.destinations);
   if (round == 0) return;
   std::vector<uint64_t> first, last;
   for (size_t i = 0; i < arrivals.size(); i++) {
-    const Arrival& arrival = arrivals[i];
+    const SinkArrival& arrival = arrivals[i];
     if (arrival.copies < which.destinations) {
       contestant.lost++;
       continue;

@@ -1,6 +1,6 @@
 // The native half of the bench: scenarios that need sockets, threads and processor clocks.
 //
-// Started by bench/run.ts, which knows what the lines mean:
+// Started by bench/run.ts, which interprets the lines:
 //   shredway_bench SCENARIO [--small] [--rounds N] [--loopback] [--node PATH] [--dgram PATH]
 //                           [--samplicator PATH]
 // Prints one JSON object per line: first "setup", then the raw values of every round.

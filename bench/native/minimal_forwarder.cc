@@ -20,7 +20,7 @@ int open_loopback_socket(const LoopbackSocketOptions& options) {
   (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &look_up, sizeof look_up);
   const int on = 1;
   if (options.times) (void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
-  // Nobody from outside, whatever the address.
+  // Accepts no packets from outside, whatever the address.
   (void)setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, options.device,
                    static_cast<socklen_t>(std::strlen(options.device) + 1));
   sockaddr_in address{};

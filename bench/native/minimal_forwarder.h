@@ -1,8 +1,8 @@
-// Minimal forwarder: the least that passes UDP packets on to several destinations.
+// Minimal forwarder: the least code that forwards UDP packets to several destinations.
 //
-// The yardstick for latency and for the whole relay's cost: recvmmsg, then sendmmsg with one shared
-// payload, in plain C style. It looks at nothing, forgets everything and counts nothing, so no
-// relay on sockets can be much faster.
+// The baseline for latency and for the whole relay's cost: recvmmsg, then sendmmsg with one shared
+// payload, in plain C style. It checks, stores and counts nothing, so no relay on sockets can be
+// much faster.
 #pragma once
 
 #include <netinet/in.h>
@@ -17,7 +17,7 @@ namespace shredway::bench {
 
 class MinimalForwarder {
  public:
-  // Listens on a port of loopback that the kernel chooses, on a thread pinned to `cpu`.
+  // Listens on a loopback port that the kernel chooses, on a thread pinned to `cpu`.
   MinimalForwarder(std::vector<sockaddr_in> destinations, int cpu);
   ~MinimalForwarder();
   uint16_t port() const { return port_; }
@@ -35,11 +35,11 @@ class MinimalForwarder {
 };
 
 struct LoopbackSocketOptions {
-  bool times = false;         // packets carry the kernel's receive time
-  bool any_address = false;   // all of 127.0.0.0/8, else 127.0.0.1 alone
-  const char* device = "lo";  // the only one that it receives from
+  bool times = false;         // packets have the kernel's receive time
+  bool any_address = false;   // all of 127.0.0.0/8, else only 127.0.0.1
+  const char* device = "lo";  // the only device that it receives from
 };
-// Socket on a port of the kernel's choice with a large buffer, whose blocking receive looks up
+// Opens a socket on a port that the kernel chooses, with a large buffer; a blocking receive returns
 // every 100 ms.
 int open_loopback_socket(const LoopbackSocketOptions& options);
 

@@ -72,7 +72,7 @@ struct LinkRequest {
   }
 };
 
-// RTM_NEWLINK for a device of this kind. False when the kernel refuses.
+// RTM_NEWLINK for a device of this kind. Returns false if the kernel refuses.
 bool add_device(const char* kind) {
   LinkRequest request;
   request.add(IFLA_IFNAME, kNullDevice, std::strlen(kNullDevice) + 1);
@@ -150,16 +150,18 @@ Network prepare_network(bool isolate) {
   Network network;
   if (isolate && enter_namespace()) {
     network.isolated = make_null_device(network);
-    network.label = network.isolated
-                        ? "own network namespace; relays are fed over its loopback and send to a " +
-                              network.null_kind + " device that drops everything"
-                        : "own network namespace, but no null device: destinations are a socket on "
-                          "loopback that nobody reads; costs are not comparable";
+    network.label =
+        network.isolated
+            ? "private network namespace; relays are fed over its loopback and send to a " +
+                  network.null_kind + " device that drops everything"
+            : "private network namespace, but no null device: destinations are an "
+              "unread loopback socket; costs are not comparable";
     if (!network.isolated) (void)bring_up(ControlSocket(), "lo");
   } else {
-    network.label = std::string(isolate ? "no right to make a network namespace" : "as asked") +
-                    ": destinations are a socket on loopback that nobody reads; costs are not "
-                    "comparable";
+    network.label =
+        std::string(isolate ? "missing privilege to create a network namespace" : "as asked") +
+        ": destinations are an unread loopback socket; costs are not "
+        "comparable";
   }
   if (!network.isolated) open_unread_socket(network);
   return network;
@@ -206,7 +208,7 @@ DeviceCounts read_device_counts(int fd, const char* device) {
   unsigned long long in_bytes = 0, in_packets = 0, out_bytes = 0, out_packets = 0;
   std::sscanf(at + std::strlen(device) + 1, "%llu %llu %*u %*u %*u %*u %*u %*u %llu %llu",
               &in_bytes, &in_packets, &out_bytes, &out_packets);
-  return {in_packets + out_packets, in_bytes + out_bytes};  // ifb counts what it gets as received
+  return {in_packets + out_packets, in_bytes + out_bytes};  // ifb counts sent packets as received
 }
 
 }  // namespace shredway::bench

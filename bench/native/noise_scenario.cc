@@ -1,7 +1,7 @@
-// Noise: how steady the machine is at the moment.
+// Noise: the current stability of the machine.
 //
-// The same work, again and again: hashing (the processor alone) and small system calls. Processor
-// time that varies means shared caches and clocks, wall time above it means that others had the
+// Repeats the same work: hashing (the processor alone) and small system calls. Varying processor
+// time indicates shared caches and clocks; wall time above it indicates that other programs had the
 // CPU.
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Options of one run of the bench program, and what every scenario is given.
+// Options of one run of the bench program, and the environment of every scenario.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace shredway::bench {
 struct Options {
   std::string scenario;
   bool small = false;
-  bool isolate = true;  // own network namespace, if the system allows it
+  bool isolate = true;  // private network namespace, if the system allows it
   uint32_t rounds = 7;
-  std::string node;         // path of the Node binary, empty: no such driver
+  std::string node;         // path of the Node.js binary, empty: no such driver
   std::string dgram_relay;  // path of bench/baselines/dgram-relay.mjs
   std::string samplicator;  // path of samplicator, empty: not installed
 };
@@ -22,9 +22,9 @@ struct Options {
 struct Bench {
   const Options& options;
   const Network& network;
-  int tested_cpu;                // where the relay (or loop) under test runs
-  int helper_cpu;                // generator and sinks, when they must run at the same time
-  const std::vector<int>& cpus;  // all that may be used
+  int tested_cpu;                // CPU of the relay (or loop) under test
+  int helper_cpu;                // CPU of generator and sinks, if they must run at the same time
+  const std::vector<int>& cpus;  // all usable CPUs
 };
 
 void run_cost(const Bench& bench);
@@ -39,7 +39,7 @@ void run_hand_over(const Bench& bench);
 void run_beside(const Bench& bench);
 void run_landings(const Bench& bench);
 void run_checks(const Bench& bench);
-void run_http(const Bench& bench);  // driven by commands, see there
+void run_http(const Bench& bench);  // driven by commands, see http_scenario.cc
 void run_noise(const Bench& bench);
 void run_sample(const Bench& bench);  // authentic shreds as text, for the TypeScript parts
 

@@ -1,7 +1,7 @@
-// Rate: the highest rate of shreds that a relay passes on without loss and without falling behind.
+// Rate: the highest rate of shreds that a relay forwards without loss and without falling behind.
 //
-// The relay has one CPU, the generator the other; what is sent goes to the null device. How a rate
-// is found is rate_search.h's.
+// The relay has one CPU, the generator the other; datagrams go to the null device. rate_search.h
+// finds the rate.
 #include <memory>
 
 #include "clocks.h"
@@ -39,7 +39,8 @@ void RateScenario::measure(const char* name, Driver* driver, const RateSearch::C
 }
 
 void RateScenario::run() {
-  if (!bench_.network.isolated) return;  // without a device that counts nobody knows what left
+  // Without a counting device the number of sent datagrams is unknown.
+  if (!bench_.network.isolated) return;
   pin(0, bench_.helper_cpu);
   const auto counts =
       bench_.options.small ? std::vector<uint32_t>{50} : std::vector<uint32_t>{10, 50, 200};

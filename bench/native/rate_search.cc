@@ -19,7 +19,7 @@ void RateSearch::send_paced(const Case& which, double rate) {
   }
 }
 
-// True when everything had been passed on in time, at the rate that was asked for.
+// Returns true if everything was forwarded in time at the requested rate.
 bool RateSearch::trial(Driver& driver, const Case& which, double rate) {
   constexpr uint64_t kGrace_ns = 10'000'000;
   const size_t shreds = std::max<size_t>(
@@ -41,20 +41,21 @@ bool RateSearch::trial(Driver& driver, const Case& which, double rate) {
   sleep_ns(kGrace_ns);
   const bool in_time = payload_bytes() >= expected_bytes;
   uint64_t last = 0;
-  for (int i = 0; i < 200 && payload_bytes() != last; i++) {  // the next trial starts empty
+  // The next trial starts with empty buffers.
+  for (int i = 0; i < 200 && payload_bytes() != last; i++) {
     last = payload_bytes();
     sleep_ns(kGrace_ns);
   }
   return in_time;
 }
 
-// Once more when it failed: somebody else may have had the CPU.
+// Repeats a failed trial once, because another program may have had the CPU.
 bool RateSearch::holds(Driver& driver, const Case& which, double rate) {
   return trial(driver, which, rate) || trial(driver, which, rate);
 }
 
 double RateSearch::run(Driver& driver, const Case& which) {
-  stream_.make(512, packets_);  // warms it up
+  stream_.make(512, packets_);  // warms up
   generator_.connect_to(driver.port());
   send_paced({which.destinations, 1}, 2000);
   double good = 0, bad = 400;

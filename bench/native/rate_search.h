@@ -1,9 +1,9 @@
-// Rate search: the highest rate of shreds that a relay passes on without loss and without falling
+// Rate search: the highest rate of shreds that a relay forwards without loss and without falling
 // behind.
 //
-// The relay has one CPU, the generator (whoever calls) another. A trial holds when every datagram
-// has come out 10 ms after the last shred came (a full buffer that is worked off later is no
-// sustained rate). Doubling until it breaks, then halving the interval.
+// The relay has one CPU, the generator (the caller) another. A trial succeeds if every datagram was
+// sent within 10 ms after the last shred arrived (a full buffer that is emptied later is not a
+// sustained rate). The rate doubles until a trial fails; then the interval is halved.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace shredway::bench {
 
-// shreds/s; what one generator can send over loopback
+// shreds/s; the limit of one generator over loopback
 inline constexpr double kRateMax = 400'000;
 
 class RateSearch {
@@ -21,13 +21,13 @@ class RateSearch {
     uint32_t destinations;
     uint32_t burst;
   };
-  // `counts`: what came out of the device so far. `small`: shorter trials and fewer of them.
+  // `counts`: packets that left the device so far. `small`: shorter and fewer trials.
   RateSearch(ShredStream& stream, bool small, std::function<DeviceCounts()> counts)
       : stream_(stream),
         counts_(std::move(counts)),
         trial_ns_(small ? 60'000'000 : 150'000'000),
         steps_(small ? 2 : 5) {}
-  // Warms the driver up, then searches. 0 when nothing held.
+  // Warms the driver up, then searches. Returns 0 if no trial succeeded.
   double run(Driver& driver, const Case& which);
 
  private:

@@ -1,9 +1,8 @@
-// Recovery: what it costs to make a whole FEC set of half of it, and which part of it costs how
-// much.
+// Recovery: the cost of computing a whole FEC set from half of it, and of each step.
 //
 // One thread, processor time, sixteen authentic sets (1.3 MB) one after the other, every variant
-// once per round in slots of a few milliseconds. What was recovered is compared with what was lost,
-// always outside of the time that is taken.
+// once per round in slots of a few milliseconds. Recovered shreds are compared with the lost ones
+// outside of the measured time.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -36,7 +35,7 @@ constexpr std::pair<ReedSolomonPath, const char*> kPaths[] = {
     {ReedSolomonPath::portable, "portable"},
 };
 
-// For its life Reed-Solomon goes this way, if the processor can.
+// During its lifetime Reed-Solomon uses this implementation, if the processor supports it.
 class UsedPath {
  public:
   explicit UsedPath(ReedSolomonPath path)
@@ -92,7 +91,7 @@ class RecoveryScenario {
   std::mt19937_64 random_{1};
 };
 
-// Only `work` is timed; `prepare` comes before it for all sets.
+// Only `work` is timed; `prepare` runs before it for all sets.
 template <typename Prepare, typename Work>
 double RecoveryScenario::per_set_ns(Prepare prepare, Work work) {
   uint64_t total_ns = 0;
@@ -117,7 +116,7 @@ uint64_t RecoveryScenario::lost_of(const Loss& loss) {
   return lost;
 }
 
-// The shreds that came; of those that did not, nothing is left from the time before.
+// Adds the received shreds; nothing is left of the missing ones.
 void RecoveryScenario::fill(size_t set, uint64_t lost) {
   bool begun = false;
   lost_[set] = lost;

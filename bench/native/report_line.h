@@ -1,7 +1,7 @@
-// Report lines: what the native half of the bench tells the other half, one JSON object per line.
+// Report lines: the results of the native half of the bench, one JSON object per line.
 //
-// Written to standard output by the scenarios; bench/run.ts reads them, does the statistics and
-// prints the report. Raw values of every round go out, never a mean.
+// Scenarios write them to standard output; bench/run.ts reads them, computes the statistics and
+// prints the report. The lines contain raw values of every round, never a mean.
 #pragma once
 
 #include <cinttypes>

@@ -39,7 +39,7 @@ void BareLoop::flush() {
     const int result =
         sendmmsg(socket_.fd(), &messages_[sent], static_cast<unsigned>(count_ - sent), 0);
     for (int i = 0; i < result; i++)
-      taken_ += messages_[sent + static_cast<size_t>(i)].msg_hdr.msg_iovlen;
+      sent_count_ += messages_[sent + static_cast<size_t>(i)].msg_hdr.msg_iovlen;
     sent += result > 0 ? static_cast<size_t>(result) : 1;
   }
   count_ = 0;
@@ -85,6 +85,8 @@ void BatchLoop::send(const PacketList& packets, size_t begin, size_t end) {
   batch_.flush();
 }
 
-uint64_t BatchLoop::taken() { return std::accumulate(sent_.begin(), sent_.end(), uint64_t{0}); }
+uint64_t BatchLoop::sent_count() {
+  return std::accumulate(sent_.begin(), sent_.end(), uint64_t{0});
+}
 
 }  // namespace shredway::bench

@@ -1,9 +1,9 @@
-// Send loops: what handing datagrams to the kernel costs, with nothing around it.
+// Send loops: the cost of passing datagrams to the kernel, without any other work.
 //
-// bare: sendmmsg as written by hand, 64 messages per call, one payload shared by all destinations;
-// this is the limit that the relay's fan-out is compared with. bare_gso: the same with one GSO
-// message of the whole burst per destination. batch: the relay's own SendBatch. Called by the cost
-// scenario from one thread; each call of send() is one burst to every destination.
+// bare: hand-written sendmmsg, 64 messages per call, one payload shared by all destinations; the
+// lower bound for the relay's fan-out. bare_gso: the same with one GSO message of the whole burst
+// per destination. batch: the relay's own SendBatch. The cost scenario calls them from one thread;
+// each call of send() is one burst to every destination.
 #pragma once
 
 #include <netinet/in.h>
@@ -23,10 +23,10 @@ namespace shredway::bench {
 class SendLoop {
  public:
   virtual ~SendLoop() = default;
-  // Packets [begin, end) are of one length when end - begin > 1.
+  // Packets [begin, end) have one length if end - begin > 1.
   virtual void send(const PacketList& packets, size_t begin, size_t end) = 0;
-  // Datagrams that the kernel took so far, by the loop's own count.
-  virtual uint64_t taken() = 0;
+  // Datagrams that the kernel accepted so far, by the loop's own count.
+  virtual uint64_t sent_count() = 0;
 };
 
 std::vector<sockaddr_in> socket_addresses(const std::vector<Endpoint>& destinations);
@@ -35,7 +35,7 @@ class BareLoop final : public SendLoop {
  public:
   BareLoop(const std::vector<Endpoint>& destinations, bool gso);
   void send(const PacketList& packets, size_t begin, size_t end) override;
-  uint64_t taken() override { return taken_; }
+  uint64_t sent_count() override { return sent_count_; }
 
  private:
   static constexpr size_t kAtOnce = 64;
@@ -45,7 +45,7 @@ class BareLoop final : public SendLoop {
   std::vector<sockaddr_in> destinations_;
   bool gso_;
   size_t count_ = 0;
-  uint64_t taken_ = 0;
+  uint64_t sent_count_ = 0;
   std::array<mmsghdr, kAtOnce> messages_{};
   std::array<iovec, kAtOnce> payloads_{};
   SegmentControl segment_control_;
@@ -55,7 +55,7 @@ class BatchLoop final : public SendLoop, private SendObserver {
  public:
   BatchLoop(const std::vector<Endpoint>& destinations, bool gso);
   void send(const PacketList& packets, size_t begin, size_t end) override;
-  uint64_t taken() override;
+  uint64_t sent_count() override;
 
  private:
   void sent(uint32_t tag, uint32_t datagrams) override { sent_[tag] += datagrams; }

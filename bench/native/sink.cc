@@ -32,16 +32,16 @@ Sink::~Sink() {
 void Sink::expect(uint64_t begin, size_t count) {
   const std::lock_guard lock(mutex_);
   begin_ = begin;
-  arrivals_.assign(count, Arrival{});
+  arrivals_.assign(count, SinkArrival{});
 }
 
-std::vector<Arrival> Sink::wait_for_arrivals(uint32_t destinations) {
+std::vector<SinkArrival> Sink::wait_for_arrivals(uint32_t destinations) {
   for (int i = 0; i < 40; i++) {
     sleep_ns(5'000'000);
     take_all();
     const std::lock_guard lock(mutex_);
     if (std::all_of(arrivals_.begin(), arrivals_.end(),
-                    [&](const Arrival& arrival) { return arrival.copies >= destinations; }))
+                    [&](const SinkArrival& arrival) { return arrival.copies >= destinations; }))
       break;
   }
   const std::lock_guard lock(mutex_);
@@ -70,7 +70,7 @@ void Sink::note(size_t i) {
       static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
   const uint64_t place = stream_.number_of(heads_[i].data()) - begin_;
   if (place >= arrivals_.size()) return;
-  Arrival& arrival = arrivals_[place];
+  SinkArrival& arrival = arrivals_[place];
   if (arrival.copies++ == 0) arrival.first_ns = now_ns;
   arrival.first_ns = std::min(arrival.first_ns, now_ns);
   arrival.last_ns = std::max(arrival.last_ns, now_ns);

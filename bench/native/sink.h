@@ -1,8 +1,9 @@
-// Sink: when each shred reached its first and its last destination, by the kernel's clock.
+// Sink: the times at which each shred reached its first and its last destination, by the kernel's
+// clock.
 //
-// All destinations are addresses of loopback that one socket takes. It looks every millisecond, so
-// that waking it costs nobody anything; the kernel's receive times do not depend on that. One
-// stream of shreds at a time.
+// All destinations are loopback addresses that one socket receives. It polls every millisecond, so
+// that no sender pays for waking it; the kernel's receive times do not depend on that. One stream
+// of shreds at a time.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,7 +20,7 @@
 
 namespace shredway::bench {
 
-struct Arrival {
+struct SinkArrival {
   uint64_t first_ns = 0, last_ns = 0;
   uint32_t copies = 0;
 };
@@ -28,7 +29,7 @@ class Sink {
  public:
   // `stream` must outlive it.
   Sink(const ShredStream& stream, int cpu);
-  // Reads a socket that tells kernel times, and closes it in the end.
+  // Reads a socket with kernel receive times and closes it at the end.
   Sink(const ShredStream& stream, int fd, int cpu);
   ~Sink();
   Sink(const Sink&) = delete;
@@ -37,8 +38,8 @@ class Sink {
   uint16_t port() const { return port_; }
   // From now on counts arrivals of the stream's shreds [begin, begin + count).
   void expect(uint64_t begin, size_t count);
-  // All of them at `destinations`, or what there is after 200 ms.
-  std::vector<Arrival> wait_for_arrivals(uint32_t destinations);
+  // Waits for all of them at `destinations`, at most 200 ms; returns the arrivals so far.
+  std::vector<SinkArrival> wait_for_arrivals(uint32_t destinations);
 
  private:
   static constexpr size_t kAtOnce = 64, kHeadBytes = 128, kControlBytes = 64;
@@ -51,7 +52,7 @@ class Sink {
   uint16_t port_;
   std::mutex mutex_;
   uint64_t begin_ = 0;
-  std::vector<Arrival> arrivals_;
+  std::vector<SinkArrival> arrivals_;
   std::array<std::array<uint8_t, kHeadBytes>, kAtOnce> heads_;
   std::array<std::array<uint8_t, kControlBytes>, kAtOnce> controls_;
   std::array<iovec, kAtOnce> parts_;

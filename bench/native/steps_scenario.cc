@@ -1,7 +1,8 @@
-// Steps: nanoseconds of each part of the packet's path, and of what happens beside it.
+// Steps: nanoseconds of each step of the packet path, and of the work outside it.
 //
 // One thread, processor time, every step once per round in slots of a few milliseconds. Inputs are
-// 2,048 authentic shreds (2.5 MB), so caches are as warm as in a relay under load, no warmer.
+// 2,048 authentic shreds (2.5 MB), so that caches are as warm as in a relay under load, but not
+// warmer.
 #include <functional>
 #include <string>
 
@@ -22,7 +23,7 @@ struct Step {
   std::function<double(size_t)> measure;  // operations -> ns each
 };
 
-// For its life SHA-256 is computed without special instructions, or with them.
+// During its lifetime SHA-256 uses the portable code, or the special instructions.
 class Sha256Path {
  public:
   explicit Sha256Path(bool portable) { sha256_force_portable(portable); }
@@ -131,14 +132,14 @@ void Steps::add_merkle_steps() {
   }
 }
 
-// First sights run through the ring of slots; the same shreds again are duplicates.
+// First arrivals go through the ring of slots; the same shreds again are duplicates.
 void Steps::add_memory_steps() {
   const auto record = [this](size_t i, const Root& root, const uint8_t* signature) {
     Shred shred = shreds_[i % kShreds];
     shred.slot = slot_;
     return recent_->record(shred, signature, root, {1, 0, 7});
   };
-  add("recent shreds, first sight", [this, record](size_t i) {
+  add("recent shreds, first arrival", [this, record](size_t i) {
     if (i % kShreds == 0) slot_++;
     keep(record(i, roots_[i % kShreds], packets_.packet(i % kShreds)));
   });
@@ -157,7 +158,7 @@ void Steps::add_memory_steps() {
 double Steps::equivocations(size_t operations) {
   uint64_t total_ns = 0;
   for (size_t done = 0; done < operations; done += kShreds) {
-    slot_ += SlotWindow::kSlots + 1;  // a window on, so that the pool of further roots is free
+    slot_ += SlotWindow::kSlots + 1;  // a window later, so that the pool of further roots is free
     for (const bool second : {false, true}) {
       const uint64_t before_ns = own_cpu_ns();
       for (size_t i = 0; i < kShreds; i++) {
@@ -249,7 +250,8 @@ void Steps::measure_library(Ed25519Library library, const std::string& name) {
   add("signature check, cached (leader auth), " + name, [this, auth, key](size_t i) {
     keep(auth->recall(*key, packets_.packet(i % kShreds), roots_[i % kShreds]));
   });
-  // As the worker does it: four roots at a time, one check per set, then comparing with the record.
+  // Like the worker: four roots at a time, one verification per set, then a comparison with the
+  // record.
   steps_.push_back({"authentication per shred, full FEC sets, " + name, kShreds, [=, this](size_t) {
                       return per_operation_ns(
                                  kShreds / kMerkleLanes,

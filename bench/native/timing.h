@@ -1,4 +1,4 @@
-// Timing: processor time of work that is repeated, and what keeps the compiler from dropping it.
+// Timing: processor time of repeated work, and a guard against the compiler removing it.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace shredway::bench {
 
-// Whatever is fed to it cannot be optimised away.
+// Values passed to it cannot be optimised away.
 template <typename T>
 void keep(const T& value) {
   asm volatile("" : : "g"(&value) : "memory");
 }
 
-// work(i) for each operation i; the mean of these.
+// Calls work(i) for each operation i and returns the mean time.
 template <typename Work>
 double per_operation_ns(size_t operations, Work work) {
   const uint64_t before_ns = own_cpu_ns();
@@ -24,7 +24,7 @@ double per_operation_ns(size_t operations, Work work) {
   return static_cast<double>(own_cpu_ns() - before_ns) / static_cast<double>(operations);
 }
 
-// 0 without values. `part`: 0.5 is the median.
+// 0 if there are no values. `part`: 0.5 is the median.
 inline uint64_t percentile(const std::vector<uint64_t>& sorted, double part) {
   if (sorted.empty()) return 0;
   const auto rank = static_cast<size_t>(part * static_cast<double>(sorted.size()));

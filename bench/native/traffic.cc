@@ -25,7 +25,7 @@ std::array<uint8_t, 32> seed_of(uint8_t byte) {
 
 }  // namespace
 
-// A chained set that does not end its slot (wire.h: body_end - body_begin of 0x96).
+// For a chained set that does not end its slot (wire.h: body_end - body_begin of 0x96).
 size_t set_entries_bytes() {
   constexpr uint8_t kChainedData = 0x96;
   const Layout layout = layout_of(variant_of(kChainedData));
@@ -81,7 +81,7 @@ std::vector<uint8_t> leader_table(const PublicKey& leader, uint32_t slots) {
   append(bytes, ShredStream::kFirstSlot);
   append(bytes, slots);
   bytes.insert(bytes.end(), leader.begin(), leader.end());
-  bytes.resize(bytes.size() + size_t{slots} * sizeof(uint32_t));  // key number 0 everywhere
+  bytes.resize(bytes.size() + size_t{slots} * sizeof(uint32_t));  // key index 0 everywhere
   return bytes;
 }
 

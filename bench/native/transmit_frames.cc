@@ -35,37 +35,38 @@ uint32_t sum_of(const uint8_t* bytes, size_t count) {
   return fold(sum + rest);
 }
 
-FrameHeads::FrameHeads(const TransmitRoad& road, uint16_t source_port) {
-  for (const Endpoint& destination : road.destinations) {
-    Head& head = heads_.emplace_back();
-    uint8_t* at = head.bytes.data();
-    std::memcpy(at, road.hop.to.data(), 6);
-    std::memcpy(at + 6, road.hop.from.data(), 6);
+FrameHeads::FrameHeads(const TransmitPath& path, uint16_t source_port) {
+  for (const Endpoint& destination : path.destinations) {
+    Head& header = heads_.emplace_back();
+    uint8_t* at = header.bytes.data();
+    std::memcpy(at, path.hop.to.data(), 6);
+    std::memcpy(at + 6, path.hop.from.data(), 6);
     store16(at + 12, htons(0x0800));
     at[kIp] = 0x45;                        // version 4, five words
     store16(at + kIp + 6, htons(0x4000));  // do not fragment
     at[kIp + 8] = 64;                      // TTL
     at[kIp + 9] = kUdpProtocol;
-    std::memcpy(at + kAddresses, road.hop.source.data() + 12, 4);
+    std::memcpy(at + kAddresses, path.hop.source.data() + 12, 4);
     std::memcpy(at + kAddresses + 4, destination.address.data() + 12, 4);
     store16(at + kUdp, htons(source_port));
     store16(at + kUdp + 2, htons(destination.port));
-    head.ip_sum = sum_of(at + kIp, 20);
-    head.udp_sum = sum_of(at + kAddresses, 8) + sum_of(at + kUdp, 8) + htons(kUdpProtocol);
+    header.ip_sum = sum_of(at + kIp, 20);
+    header.udp_sum = sum_of(at + kAddresses, 8) + sum_of(at + kUdp, 8) + htons(kUdpProtocol);
   }
 }
 
 uint32_t FrameHeads::write(uint8_t* to, size_t i, const uint8_t* payload, size_t payload_bytes,
                            uint32_t payload_sum) const {
-  const Head& head = heads_[i];
+  const Head& header = heads_[i];
   const uint16_t total = htons(static_cast<uint16_t>(20 + 8 + payload_bytes));
   const uint16_t length = htons(static_cast<uint16_t>(8 + payload_bytes));
-  std::memcpy(to, head.bytes.data(), kPayload);
+  std::memcpy(to, header.bytes.data(), kPayload);
   store16(to + kTotalLength, total);
-  store16(to + kIpChecksum, finished(uint64_t{head.ip_sum} + total));
+  store16(to + kIpChecksum, finished(uint64_t{header.ip_sum} + total));
   store16(to + kUdpLength, length);
-  const uint16_t checksum = finished(uint64_t{head.udp_sum} + 2u * length + payload_sum);
-  store16(to + kUdpChecksum, checksum ? checksum : 0xffff);  // 0 would mean that there is none
+  const uint16_t checksum = finished(uint64_t{header.udp_sum} + 2u * length + payload_sum);
+  // 0 would mean that there is no checksum
+  store16(to + kUdpChecksum, checksum ? checksum : 0xffff);
   std::memcpy(to + kPayload, payload, payload_bytes);
   return static_cast<uint32_t>(kPayload + payload_bytes);
 }

@@ -1,7 +1,7 @@
-// Transmit frames: whole Ethernet frames of UDP datagrams, for the roads that pass no network
-// stack.
+// Transmit frames: complete Ethernet frames with UDP datagrams, for transmit paths without a
+// network stack.
 //
-// Valid in every byte, checksums included: the sum of a payload is made once and shared by all
+// Every byte is valid, checksums included: the sum of a payload is computed once and shared by all
 // destinations. Used by the ring and the XDP loop; no I/O.
 #pragma once
 
@@ -15,9 +15,9 @@ namespace shredway::bench {
 
 class FrameHeads {
  public:
-  FrameHeads(const TransmitRoad& road, uint16_t source_port);
+  FrameHeads(const TransmitPath& path, uint16_t source_port);
   size_t size() const { return heads_.size(); }
-  // The frame for destination `i`; `to` has room for kFrameHeaderBytes more than the payload.
+  // Writes the frame for destination `i`; `to` needs kFrameHeaderBytes more than the payload.
   // Returns its length.
   uint32_t write(uint8_t* to, size_t i, const uint8_t* payload, size_t payload_bytes,
                  uint32_t payload_sum) const;
@@ -25,13 +25,13 @@ class FrameHeads {
  private:
   struct Head {
     std::array<uint8_t, kFrameHeaderBytes> bytes{};  // lengths and checksums 0
-    uint32_t ip_sum = 0;                             // of the IP head
-    uint32_t udp_sum = 0;                            // of pseudo-header and UDP head
+    uint32_t ip_sum = 0;                             // of the IP header
+    uint32_t udp_sum = 0;                            // of pseudo-header and UDP header
   };
   std::vector<Head> heads_;
 };
 
-// Internet checksum's sum, folded, in the machine's byte order.
+// Internet checksum, folded, in host byte order.
 uint32_t sum_of(const uint8_t* bytes, size_t count);
 
 }  // namespace shredway::bench

@@ -1,9 +1,10 @@
-// Latency of each way out: from before the send call to the last destination of a burst, on veth.
+// Latency of each transmit path: from before the send call to the last destination of a burst, on
+// veth.
 //
-// Loops alone, then whole relays that are fed over loopback; the receiver has its own namespace,
-// and its work is done on the other CPU where the system lets us say so. Kernel receive times: when
-// the frame came out of the device, which is what a network adds its own time to. Each shred counts
-// by itself, so the median of a burst that is sent shred by shred is that of its middle.
+// Loops alone, then whole relays that are fed over loopback. The receiver has its own namespace,
+// and its work is done on the other CPU if the system allows that. Kernel receive times: when the
+// frame left the device, to which a network adds its own time. Each shred counts separately, so the
+// median of a burst that is sent shred by shred is that of its middle.
 #include <algorithm>
 #include <memory>
 
@@ -35,7 +36,7 @@ class TransmitLatency {
   void run(uint32_t destinations);
 
  private:
-  void enter(const TransmitRoad& road);
+  void enter(const TransmitPath& path);
   void run_slot(Contestant& contestant, uint32_t destinations, uint32_t round);
   void print(const Contestant& contestant, uint32_t destinations, uint32_t round,
              const std::vector<uint64_t>& sent_ns);
@@ -49,32 +50,32 @@ class TransmitLatency {
   std::vector<Contestant> contestants_;
 };
 
-void TransmitLatency::enter(const TransmitRoad& road) {
+void TransmitLatency::enter(const TransmitPath& path) {
   const Bench& bench = transmit_.bench;
   contestants_.clear();
   const auto add_loop = [&](const char* name, std::unique_ptr<SendLoop> loop) {
     if (loop) contestants_.push_back({name, std::move(loop), nullptr});
   };
-  add_loop("bare_sendmmsg", std::make_unique<BareLoop>(road.destinations, false));
-  add_loop("socket", std::make_unique<BatchLoop>(road.destinations, true));
+  add_loop("bare_sendmmsg", std::make_unique<BareLoop>(path.destinations, false));
+  add_loop("socket", std::make_unique<BatchLoop>(path.destinations, true));
   std::string error;
-  if (transmit_.clone) add_loop("clone", open_clone_loop(*transmit_.clone, road, error));
+  if (transmit_.clone) add_loop("clone", open_clone_loop(*transmit_.clone, path, error));
   constexpr uint32_t kRingFrames = 16384;  // more than two bursts to 200 destinations
-  add_loop("packet_ring", open_ring_loop(road, kRingFrames, error));
-  add_loop("xdp", open_xdp_loop(road, error));
+  add_loop("packet_ring", open_ring_loop(path, kRingFrames, error));
+  add_loop("xdp", open_xdp_loop(path, error));
   contestants_.push_back({"forwarder", nullptr,
-                          std::make_unique<ForwarderDriver>(road.destinations, bench.tested_cpu)});
+                          std::make_unique<ForwarderDriver>(path.destinations, bench.tested_cpu)});
   for (const TransmitMode way : {TransmitMode::socket, TransmitMode::clone}) {
     const bool clone = way == TransmitMode::clone;
     if (clone && !transmit_.clone) continue;
     const char* name = clone ? "relay_clone" : "relay_socket";
-    auto relay = OurRelay::open({.destinations = road.destinations,
+    auto relay = OurRelay::open({.destinations = path.destinations,
                                  .cpu = bench.tested_cpu,
                                  .leader = stream_.leader(),
                                  .deshred_cpus = {bench.helper_cpu},
                                  .transmit = way});
-    const auto count = static_cast<uint32_t>(road.destinations.size());
-    if (!relay) print_transmit_skipped(name, "the relay could not be opened");
+    const auto count = static_cast<uint32_t>(path.destinations.size());
+    if (!relay) print_transmit_skipped(name, "cannot open the relay");
     else if (clone && !relay->wait_until_cloned(count))
       print_transmit_skipped(name, "not all destinations go by clone");
     else contestants_.push_back({name, nullptr, std::move(relay)});
@@ -83,7 +84,7 @@ void TransmitLatency::enter(const TransmitRoad& road) {
 
 void TransmitLatency::print(const Contestant& contestant, uint32_t destinations, uint32_t round,
                             const std::vector<uint64_t>& sent_ns) {
-  const std::vector<Arrival> arrivals = sink_.wait_for_arrivals(destinations);
+  const std::vector<SinkArrival> arrivals = sink_.wait_for_arrivals(destinations);
   std::vector<uint64_t> first, last;
   for (size_t i = 0; i < arrivals.size(); i++) {
     if (arrivals[i].copies != destinations) continue;  // lost, or repeated
@@ -107,7 +108,7 @@ void TransmitLatency::print(const Contestant& contestant, uint32_t destinations,
 }
 
 void TransmitLatency::run_slot(Contestant& contestant, uint32_t destinations, uint32_t round) {
-  // About half of what the slowest of them can do.
+  // About half of the slowest path's maximum rate.
   const uint64_t interval_ns = kBurst * (4'000 + uint64_t{destinations} * 5'000);
   const size_t bursts = transmit_.bench.options.small ? 3 : 10;
   stream_.make(bursts * kBurst, packets_);
@@ -128,8 +129,8 @@ void TransmitLatency::run_slot(Contestant& contestant, uint32_t destinations, ui
 }
 
 void TransmitLatency::run(uint32_t destinations) {
-  const TransmitRoad road = transmit_.network.sink_road(destinations, sink_port_);
-  enter(road);
+  const TransmitPath path = transmit_.network.sink_path(destinations, sink_port_);
+  enter(path);
   for (uint32_t round = 0; round <= transmit_.bench.options.rounds; round++) {
     for (size_t i = 0; i < contestants_.size(); i++)
       run_slot(contestants_[(i + round) % contestants_.size()], destinations, round);

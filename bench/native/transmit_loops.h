@@ -1,8 +1,8 @@
-// Transmit loops: send loops (send_loops.h) of the roads beside plain sockets.
+// Transmit loops: send loops (send_loops.h) of the transmit paths other than plain sockets.
 //
-// clone: the relay's CloneBatch on a clone plane. packet_ring: an AF_PACKET transmit ring past the
-// queue discipline. xdp: an AF_XDP transmit ring in copy mode. The last two are here alone: they
-// are what the project measured and did not keep.
+// clone: the relay's CloneBatch on a clone plane. packet_ring: an AF_PACKET transmit ring that
+// bypasses the queue discipline. xdp: an AF_XDP transmit ring in copy mode. The last two exist only
+// here: the project measured and rejected them.
 #pragma once
 
 #include <memory>
@@ -14,15 +14,15 @@
 
 namespace shredway::bench {
 
-// Each returns nullptr and fills `error` when the system refuses; what they are given must outlive
-// them.
-std::unique_ptr<SendLoop> open_clone_loop(const ClonePlane& plane, const TransmitRoad& road,
+// Each returns nullptr and fills `error` if the system refuses; the arguments must outlive the
+// loop.
+std::unique_ptr<SendLoop> open_clone_loop(const ClonePlane& plane, const TransmitPath& path,
                                           std::string& error);
-// A frame of the ring is free again as soon as the device passed it on, and where that is another
-// socket of this machine, it may not have been read by then: with `frames` for all that is on its
-// way, nothing is overwritten. A power of two.
-std::unique_ptr<SendLoop> open_ring_loop(const TransmitRoad& road, uint32_t frames,
+// A frame of the ring is free as soon as the device passed it on. If the receiver is a socket of
+// this machine, the frame may not have been read by then; with `frames` for all datagrams in
+// flight, none is overwritten. A power of two.
+std::unique_ptr<SendLoop> open_ring_loop(const TransmitPath& path, uint32_t frames,
                                          std::string& error);
-std::unique_ptr<SendLoop> open_xdp_loop(const TransmitRoad& road, std::string& error);
+std::unique_ptr<SendLoop> open_xdp_loop(const TransmitPath& path, std::string& error);
 
 }  // namespace shredway::bench

@@ -29,7 +29,7 @@ constexpr MacAddress kNobodysMac{0x02, 0x53, 0x57, 0, 0, 3};
 constexpr uint32_t kDropNetwork = 0x0a4f0000;  // 10.79.0.0/16
 constexpr uint32_t kSinkNetwork = 0x0a500000;  // 10.80.0.0/16
 constexpr uint8_t kNetworkBits = 16;
-// Of the two ends; none of them a destination.
+// Addresses of the two ends; neither is a destination.
 constexpr uint32_t kSenderAddress = kDropNetwork + 1, kReceiverAddress = kDropNetwork + 0xfffe;
 constexpr uint16_t kDropPort = 9000;
 
@@ -75,7 +75,7 @@ class Request {
     append(&value, sizeof value);
     return *this;
   }
-  // Sends it; false with errno set when the kernel refuses.
+  // Sends the request; returns false with errno set if the kernel refuses.
   bool ask() {
     const auto length = static_cast<uint32_t>(bytes_.size());
     std::memcpy(bytes_.data(), &length, sizeof length);
@@ -103,7 +103,7 @@ class Request {
   std::vector<uint8_t> bytes_;
 };
 
-// A pair of devices, the other one in a namespace of its own.
+// A pair of devices, one of them in its own namespace.
 bool add_pair(int receiver_namespace) {
   Request request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, ifinfomsg{});
   request.add_text(IFLA_IFNAME, kOut).add_value(IFLA_ADDRESS, kOutMac);
@@ -119,7 +119,7 @@ bool add_pair(int receiver_namespace) {
 }
 
 bool bring_up(const char* device) {
-  // Whatever IPv6 says of itself on a new device would be counted among what is measured.
+  // IPv6 sends packets on a new device by itself, which would be counted in the measurement.
   const std::string switch_path =
       std::string("/proc/sys/net/ipv6/conf/") + device + "/disable_ipv6";
   const int fd = open(switch_path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -177,8 +177,8 @@ MacAddress mac_of(const std::string& device) {
 
 int open_own(const char* path) { return open(path, O_RDONLY | O_CLOEXEC); }
 
-// The mask of CPUs of the receiver's device, through a sysfs of the receiver's namespace that only
-// this process sees. -1 when the system refuses.
+// The CPU mask of the receiver's device, through a sysfs of the receiver's namespace that only this
+// process sees. Returns -1 if the system refuses.
 int open_receive_cpus() {
   if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
     return -1;
@@ -189,14 +189,14 @@ int open_receive_cpus() {
   return fd;
 }
 
-TransmitRoad road(const std::string& device, const NextHop& hop) { return {device, hop, {}}; }
+TransmitPath path(const std::string& device, const NextHop& hop) { return {device, hop, {}}; }
 
 }  // namespace
 
 std::unique_ptr<TransmitNetwork> TransmitNetwork::make(const Network& network,
                                                        uint32_t destinations, std::string& error) {
   if (!network.isolated) {
-    error = "there is no network namespace of our own";
+    error = "no private network namespace";
     return nullptr;
   }
   std::unique_ptr<TransmitNetwork> made(new TransmitNetwork);
@@ -228,7 +228,7 @@ std::string TransmitNetwork::build(const Network& network, uint32_t destinations
   if (!bring_up(kOut) || !add_address(out, kSenderAddress) ||
       !add_route(kSinkNetwork, RTN_UNICAST, out))
     return failure("the sender's end of the pair");
-  // A device without ARP gives its own address to every frame.
+  // A device without ARP puts its own address into every frame.
   const MacAddress null_mac = mac_of(null_device_);
   for (uint32_t i = 0; i < destinations; i++) {
     if (!add_neighbour(out, kDropNetwork + place_in_network(i), kNobodysMac) ||
@@ -241,9 +241,10 @@ std::string TransmitNetwork::build(const Network& network, uint32_t destinations
   return "";
 }
 
-// In the receiver's namespace.
+// Runs in the receiver's namespace.
 std::string TransmitNetwork::build_receiver() {
-  // The sender must be a neighbour, and its address none of the receiver's: it would be refused.
+  // The sender must be a neighbour, and its address must not be one of the receiver's, which would
+  // be refused.
   if (!bring_up("lo") || !bring_up(kIn) || !add_address(if_nametoindex(kIn), kReceiverAddress))
     return failure("the receiver's end of the pair");
   if (!add_route(kSinkNetwork, RTN_LOCAL, if_nametoindex("lo")))
@@ -252,31 +253,31 @@ std::string TransmitNetwork::build_receiver() {
   return "";
 }
 
-TransmitRoad TransmitNetwork::null_road(uint32_t count) const {
-  TransmitRoad made = road(null_device_, null_hop_);
+TransmitPath TransmitNetwork::null_path(uint32_t count) const {
+  TransmitPath made = path(null_device_, null_hop_);
   for (uint32_t i = 0; i < count; i++)
     made.destinations.push_back(ipv4_endpoint(kNullNetwork + place_in_network(i), kDropPort));
   return made;
 }
 
-TransmitRoad TransmitNetwork::veth_road(uint32_t count) const {
-  TransmitRoad made = road(kOut, veth_hop_);
+TransmitPath TransmitNetwork::veth_path(uint32_t count) const {
+  TransmitPath made = path(kOut, veth_hop_);
   for (uint32_t i = 0; i < count; i++)
     made.destinations.push_back(ipv4_endpoint(kDropNetwork + place_in_network(i), kDropPort));
   return made;
 }
 
-TransmitRoad TransmitNetwork::sink_road(uint32_t count, uint16_t port) const {
-  TransmitRoad made = road(kOut, veth_hop_);
+TransmitPath TransmitNetwork::sink_path(uint32_t count, uint16_t port) const {
+  TransmitPath made = path(kOut, veth_hop_);
   made.hop.to = kInMac;
   for (uint32_t i = 0; i < count; i++)
     made.destinations.push_back(ipv4_endpoint(kSinkNetwork + place_in_network(i), port));
   return made;
 }
 
-DeviceCounts TransmitNetwork::delivered(const TransmitRoad& road) const {
-  return road.device == kOut ? read_device_counts(receiver_devices_, kIn)
-                             : read_device_counts(own_devices_, road.device.c_str());
+DeviceCounts TransmitNetwork::delivered(const TransmitPath& path) const {
+  return path.device == kOut ? read_device_counts(receiver_devices_, kIn)
+                             : read_device_counts(own_devices_, path.device.c_str());
 }
 
 int TransmitNetwork::open_sink_socket() const {

@@ -1,11 +1,11 @@
-// Network of the transmit scenario: the null device and a veth pair whose other end is in a second
+// Network of the transmit scenario: the null device and a veth pair with one end in a second
 // namespace.
 //
-// Both devices reach every destination through a permanent neighbour of its own, so that nothing is
-// asked while something is measured. Behind the veth pair there are destinations whose frames are
-// for another MAC address (the receiver drops them at once, by the first check of its IP layer) and
+// Both devices reach every destination through its own permanent neighbour, so that nothing is
+// resolved during a measurement. Behind the veth pair are destinations whose frames are for another
+// MAC address (the receiver drops them at once, by the first check of its IP layer), and
 // destinations that are addresses of the receiver, for a sink with kernel receive times. Everything
-// belongs to this process and is gone with it, however it ends.
+// belongs to this process and ends with it.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,35 @@
 
 namespace shredway::bench {
 
-// What is sent through: one of the devices, and where to.
-struct TransmitRoad {
+// The device to send through, and the destinations.
+struct TransmitPath {
   std::string device;
-  NextHop hop;  // of every destination
+  NextHop hop;  // next hop of every destination
   std::vector<Endpoint> destinations;
 };
 
 class TransmitNetwork {
  public:
-  // Needs the isolated form of `network`. Returns nullptr and fills `error` when something is
-  // refused.
+  // Needs the isolated form of `network`. Returns nullptr and fills `error` if the system refuses
+  // something.
   static std::unique_ptr<TransmitNetwork> make(const Network& network, uint32_t destinations,
                                                std::string& error);
   ~TransmitNetwork();
   TransmitNetwork(const TransmitNetwork&) = delete;
   TransmitNetwork& operator=(const TransmitNetwork&) = delete;
 
-  // Roads to the first `count` destinations.
-  TransmitRoad null_road(uint32_t count) const;
-  TransmitRoad veth_road(uint32_t count) const;                 // the receiver drops
-  TransmitRoad sink_road(uint32_t count, uint16_t port) const;  // the receiver reads
+  // Routes to the first `count` destinations.
+  TransmitPath null_path(uint32_t count) const;
+  TransmitPath veth_path(uint32_t count) const;                 // the receiver drops
+  TransmitPath sink_path(uint32_t count, uint16_t port) const;  // the receiver reads
 
-  // What came out at the other end of a road: of the null device's own counters, or of the
-  // receiver's end of the pair.
-  DeviceCounts delivered(const TransmitRoad& road) const;
-  // A socket of the receiver with kernel receive times, for all addresses of the sink's road.
+  // Packets that arrived at the other end: by the null device's own counters, or at the receiver's
+  // end of the pair.
+  DeviceCounts delivered(const TransmitPath& path) const;
+  // A socket of the receiver with kernel receive times, for all addresses of sink_path.
   int open_sink_socket() const;
-  // Whether the receiver's work is done on this CPU (-1: on that of the sender, as the kernel does
-  // by itself). False when the system refuses.
+  // Selects the CPU of the receiver's work (-1: that of the sender, the kernel's default). Returns
+  // false if the system refuses.
   bool receive_on(int cpu);
 
  private:
@@ -55,7 +55,7 @@ class TransmitNetwork {
   std::string build_receiver();
 
   int own_namespace_ = -1, receiver_namespace_ = -1;
-  int own_devices_ = -1, receiver_devices_ = -1;  // /proc/net/dev of each
+  int own_devices_ = -1, receiver_devices_ = -1;  // /proc/net/dev of each namespace
   int receive_cpus_ = -1;                         // rps_cpus of the receiver's device
   std::string null_device_;
   NextHop null_hop_, veth_hop_;

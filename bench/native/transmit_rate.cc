@@ -1,8 +1,8 @@
 // Rate of the whole relay: new authentic shreds a second to 200 destinations without loss, by
 // socket and by clone.
 //
-// One worker on one CPU; generator and the thread that reads the chain have the other. How a rate
-// is found is rate_search.h's; what came out is counted by the device.
+// One worker on one CPU; generator and deshred thread have the other. rate_search.h finds the rate;
+// the device counts the sent packets.
 #include "clocks.h"
 #include "rate_search.h"
 #include "report_line.h"
@@ -25,25 +25,25 @@ class TransmitRate {
   void run_case(const Case& which);
 
  private:
-  void measure(const Case& which, const TransmitRoad& road, TransmitMode way);
+  void measure(const Case& which, const TransmitPath& path, TransmitMode way);
 
   const TransmitBench& transmit_;
   ShredStream stream_;
 };
 
-void TransmitRate::measure(const Case& which, const TransmitRoad& road, TransmitMode way) {
+void TransmitRate::measure(const Case& which, const TransmitPath& path, TransmitMode way) {
   const Bench& bench = transmit_.bench;
   const bool clone = way == TransmitMode::clone;
-  const auto relay = OurRelay::open({.destinations = road.destinations,
+  const auto relay = OurRelay::open({.destinations = path.destinations,
                                      .cpu = bench.tested_cpu,
                                      .leader = stream_.leader(),
                                      .deshred_cpus = {bench.helper_cpu},
                                      .transmit = way});
-  if (!relay) return print_transmit_skipped("rate", "the relay could not be opened");
+  if (!relay) return print_transmit_skipped("rate", "cannot open the relay");
   if (clone && !relay->wait_until_cloned(kDestinations))
     return print_transmit_skipped("rate by clone", "not all destinations go by clone");
   RateSearch search(stream_, bench.options.small,
-                    [&] { return transmit_.network.delivered(road); });
+                    [&] { return transmit_.network.delivered(path); });
   const double rate = search.run(*relay, {kDestinations, which.burst});
   ReportLine("transmit_rate")
       .text("way", clone ? "clone" : "socket")
@@ -59,13 +59,13 @@ void TransmitRate::measure(const Case& which, const TransmitRoad& road, Transmit
 }
 
 void TransmitRate::run_case(const Case& which) {
-  const TransmitRoad road = which.device == std::string("veth")
-                                ? transmit_.network.veth_road(kDestinations)
-                                : transmit_.network.null_road(kDestinations);
-  (void)set_segmentation_of(road.device.c_str(), which.device_segments);
-  measure(which, road, TransmitMode::socket);
-  if (transmit_.clone) measure(which, road, TransmitMode::clone);
-  (void)set_segmentation_of(road.device.c_str(), true);
+  const TransmitPath path = which.device == std::string("veth")
+                                ? transmit_.network.veth_path(kDestinations)
+                                : transmit_.network.null_path(kDestinations);
+  (void)set_segmentation_of(path.device.c_str(), which.device_segments);
+  measure(which, path, TransmitMode::socket);
+  if (transmit_.clone) measure(which, path, TransmitMode::clone);
+  (void)set_segmentation_of(path.device.c_str(), true);
 }
 
 }  // namespace

@@ -14,20 +14,20 @@
 namespace shredway::bench {
 namespace {
 
-// All in one piece of memory shared with the kernel, which makes it of blocks.
+// One piece of memory shared with the kernel, which divides it into blocks.
 constexpr uint32_t kFrameBytes = 2048, kBlockBytes = 1 << 16;
-constexpr uint32_t kAtOnce = 256;  // frames for each call
+constexpr uint32_t kAtOnce = 256;  // frames per call
 constexpr size_t kFrameAt = TPACKET_ALIGN(sizeof(tpacket2_hdr));
 
 class RingLoop final : public SendLoop {
  public:
-  RingLoop(const TransmitRoad& road, uint32_t frames)
-      : frames_(frames), heads_(road, 9), socket_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)) {}
+  RingLoop(const TransmitPath& path, uint32_t frames)
+      : frames_(frames), heads_(path, 9), socket_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)) {}
   ~RingLoop() override {
     if (ring_) munmap(ring_, ring_bytes());
   }
 
-  // An error text, empty on success.
+  // Returns an error text, empty on success.
   std::string open(uint32_t interface) {
     const int version = TPACKET_V2, on = 1;
     const int buffer_bytes = 16 << 20;
@@ -69,7 +69,7 @@ class RingLoop final : public SendLoop {
     kick();
   }
 
-  uint64_t taken() override { return taken_; }
+  uint64_t sent_count() override { return sent_count_; }
 
  private:
   size_t ring_bytes() const { return size_t{frames_} * kFrameBytes; }
@@ -83,10 +83,10 @@ class RingLoop final : public SendLoop {
     return frame;
   }
 
-  // Waits until the kernel has done with the frames.
+  // Waits until the kernel has finished with the frames.
   void kick() {
     const ssize_t bytes = ::send(socket_.fd(), nullptr, 0, 0);
-    if (bytes > 0) taken_ += waiting_;
+    if (bytes > 0) sent_count_ += waiting_;
     waiting_ = 0;
   }
 
@@ -95,15 +95,15 @@ class RingLoop final : public SendLoop {
   UdpSocket socket_;
   uint8_t* ring_ = nullptr;
   uint32_t next_ = 0, waiting_ = 0;
-  uint64_t taken_ = 0;
+  uint64_t sent_count_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<SendLoop> open_ring_loop(const TransmitRoad& road, uint32_t frames,
+std::unique_ptr<SendLoop> open_ring_loop(const TransmitPath& path, uint32_t frames,
                                          std::string& error) {
-  auto loop = std::make_unique<RingLoop>(road, frames);
-  error = loop->open(road.hop.interface);
+  auto loop = std::make_unique<RingLoop>(path, frames);
+  error = loop->open(path.hop.interface);
   if (!error.empty()) return nullptr;
   return loop;
 }

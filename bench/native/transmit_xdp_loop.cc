@@ -14,13 +14,13 @@ namespace {
 
 constexpr uint32_t kFrames = 2048, kFrameBytes = 2048;
 constexpr size_t kMemoryBytes = size_t{kFrames} * kFrameBytes;
-constexpr uint32_t kAtOnce = 256;  // frames for each call
-// Frames that one call may send (linux/if_xdp.h of Linux 6.17; older ones stop at 32).
+constexpr uint32_t kAtOnce = 256;  // frames per call
+// Maximum of frames per call (linux/if_xdp.h of Linux 6.17; older kernels send at most 32).
 constexpr int kBudgetOption = 9;
 
 std::string failure(const char* what) { return std::string(what) + ": " + std::strerror(errno); }
 
-// One of the rings, with the kernel at its other end.
+// One of the rings; the kernel uses its other end.
 struct Ring {
   uint32_t* producer = nullptr;
   uint32_t* consumer = nullptr;
@@ -52,13 +52,13 @@ void store(uint32_t* number, uint32_t value) {
 
 class XdpLoop final : public SendLoop {
  public:
-  explicit XdpLoop(const TransmitRoad& road)
-      : heads_(road, 9), socket_(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0)) {}
+  explicit XdpLoop(const TransmitPath& path)
+      : heads_(path, 9), socket_(socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0)) {}
   ~XdpLoop() override {
     if (frames_) munmap(frames_, kMemoryBytes);
   }
 
-  // An error text, empty on success.
+  // Returns an error text, empty on success.
   std::string open(uint32_t interface) {
     const int fd = socket_.fd();
     if (fd < 0) return failure("an AF_XDP socket");
@@ -100,7 +100,7 @@ class XdpLoop final : public SendLoop {
       const size_t bytes = packets.packet_bytes(i);
       const uint32_t sum = sum_of(payload, bytes);
       for (size_t destination = 0; destination < heads_.size(); destination++) {
-        while (sent_ + waiting_ - taken_ >= kFrames) kick();
+        while (sent_ + waiting_ - sent_count_ >= kFrames) kick();
         const uint32_t place = static_cast<uint32_t>(sent_ + waiting_) % kFrames;
         const uint64_t at = uint64_t{place} * kFrameBytes;
         const xdp_desc entry{at, heads_.write(frames_ + at, destination, payload, bytes, sum), 0};
@@ -111,13 +111,13 @@ class XdpLoop final : public SendLoop {
     kick();
   }
 
-  uint64_t taken() override {
+  uint64_t sent_count() override {
     drain();
-    return taken_;
+    return sent_count_;
   }
 
  private:
-  // Until the kernel has taken every frame: it sends them inside the call, some of them for each.
+  // Calls until the kernel has accepted every frame: each call sends some of them.
   void kick() {
     constexpr int kTriesMax = 1000;
     sent_ += waiting_;
@@ -128,10 +128,10 @@ class XdpLoop final : public SendLoop {
     drain();
   }
 
-  // Frames that the device has done with, in the order of their sending: copies were sent.
+  // Removes frames that the device has finished with, in the order of sending: copies were sent.
   void drain() {
     const uint32_t done = load(done_.producer);
-    taken_ += done - load(done_.consumer);
+    sent_count_ += done - load(done_.consumer);
     store(done_.consumer, done);
   }
 
@@ -139,15 +139,15 @@ class XdpLoop final : public SendLoop {
   UdpSocket socket_;
   uint8_t* frames_ = nullptr;
   Ring out_, done_;
-  uint64_t sent_ = 0, taken_ = 0;
+  uint64_t sent_ = 0, sent_count_ = 0;
   uint32_t waiting_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<SendLoop> open_xdp_loop(const TransmitRoad& road, std::string& error) {
-  auto loop = std::make_unique<XdpLoop>(road);
-  error = loop->open(road.hop.interface);
+std::unique_ptr<SendLoop> open_xdp_loop(const TransmitPath& path, std::string& error) {
+  auto loop = std::make_unique<XdpLoop>(path);
+  error = loop->open(path.hop.interface);
   if (!error.empty()) return nullptr;
   return loop;
 }

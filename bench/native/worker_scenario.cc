@@ -1,9 +1,10 @@
-// Worker: what the relay's own work costs per packet, by what comes in, and whether it allocates.
+// Worker: the relay's own cost per packet, by the kind of packet, and the number of its
+// allocations.
 //
-// A real relay whose worker is fed from memory (feed.h) and sends to nobody: no system call is in
-// the way. The same list into a loop that only receives is the baseline; the difference is parse,
-// checks, authentication and memory (without the deshred thread: hand_over_scenario.cc has that).
-// Lists: copies from a second source, forged ones from a third.
+// A real relay whose worker is fed from memory (feed.h) and has no destinations, so that there are
+// no system calls. The same list into a loop that only receives is the baseline; the difference is
+// parsing, checks, authentication and recording (without the deshred thread, which
+// hand_over_scenario.cc measures). Lists: copies from a second source, forged ones from a third.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -18,19 +19,19 @@ namespace {
 
 constexpr uint32_t kFirstSource = 0x7f000001;  // 127.0.0.1, see source_table()
 constexpr uint32_t kSources = 3;
-constexpr size_t kBatch = 64;  // packets for each receive call
+constexpr size_t kBatch = 64;  // packets per receive call
 constexpr uint32_t kUnknownSender = 0x0a000001;
 
 enum class Forgery { none, signature, body };
 
 struct Mix {
   const char* name;
-  uint32_t copies = 1;  // of each authentic shred: 1, 2 or 5 are 0, 50 or 80 % duplicates
-  Forgery forgery = Forgery::none;  // one forged packet for each authentic one
+  uint32_t copies = 1;  // copies of each authentic shred: 1, 2 or 5 give 0, 50 or 80 % duplicates
+  Forgery forgery = Forgery::none;  // one forged packet per authentic one
   bool budget_used_up = false;
   bool all_known = false;      // the list was played before
   uint32_t sender_offset = 0;  // added to every sender
-  size_t copy_distance = 48;   // by how many shreds a copy follows its original; 0: at once
+  size_t copy_distance = 48;   // number of shreds between an original and its copy; 0: none
 };
 constexpr Mix kMixes[] = {
     {.name = "all new"},
@@ -97,7 +98,7 @@ FedPacket WorkerScenario::authentic(const Mix& mix, size_t shred, uint32_t sourc
           kFirstSource + mix.sender_offset + source};
 }
 
-// A copy with another signature or another body. It comes before the authentic one.
+// A copy with another signature or another body, sent before the authentic one.
 FedPacket WorkerScenario::forged(const Mix& mix, size_t shred) {
   uint8_t* copy = forged_.data() + shred * kCodeShredBytes;
   std::memcpy(copy, packets_.packet(shred), packets_.packet_bytes(shred));
@@ -132,7 +133,7 @@ void WorkerScenario::print_baseline(const Mix& mix, uint32_t round,
   line.count("packets", list_.size()).count("cpu_ns", result.cpu_ns).print();
 }
 
-// Plays the list to the relay and prints with the cost what became of the packets.
+// Plays the list to the relay and prints the cost and the verdicts.
 void WorkerScenario::print_relay(const Mix& mix, uint32_t round, OurRelay& relay) {
   adopt_fed_thread(relay.thread());
   const uint64_t first = relay.verdict_count(Verdict::first);
@@ -150,7 +151,7 @@ void WorkerScenario::print_relay(const Mix& mix, uint32_t round, OurRelay& relay
 
 void WorkerScenario::run_mix(const Mix& mix, uint32_t round) {
   const bool forged_fully_checked = mix.forgery == Forgery::signature && !mix.budget_used_up;
-  build(mix, forged_fully_checked ? shreds_ / 8 : shreds_);  // 50 us for each of these
+  build(mix, forged_fully_checked ? shreds_ / 8 : shreds_);  // 50 us each
   OurRelay& relay = mix.budget_used_up ? *strict_ : *patient_;
   if (mix.all_known) {
     adopt_fed_thread(relay.thread());
@@ -171,8 +172,7 @@ void WorkerScenario::run() {
   strict_.reset();
 }
 
-// The complete path, sending and hand-over included, with everything that can happen to a packet in
-// the list.
+// The complete path, including send and hand-over, with every kind of packet in the list.
 void WorkerScenario::count_allocations(const char* library) {
   std::vector<Endpoint> destinations;
   for (uint32_t i = 0; i < 10; i++) destinations.push_back(null_destination(bench_.network, i));
@@ -184,7 +184,7 @@ void WorkerScenario::count_allocations(const char* library) {
     build(everything, 512);
     adopt_fed_thread(relay->thread());
     const FeedResult result = play(list_, 16);
-    if (i == 0 || !result.finished) continue;  // libraries set themselves up at their first use
+    if (i == 0 || !result.finished) continue;  // libraries initialise themselves at their first use
     packets += list_.size();
     allocations += result.allocations;
   }

@@ -1,9 +1,9 @@
 // Addon: the boundary between the control plane (JavaScript) and the data plane (native).
 //
-// The only folder with Node-API. Few functions: describe() names everything that is counted or
-// refused, the classes open things; whole tables and transactions go in, snapshots and facts come
-// out, nothing crosses per packet, and no native thread runs JavaScript (some may ring a notifier:
-// notifier.h).
+// The only folder that uses Node-API. describe() returns the names of all counters and refusals;
+// the classes open relays, senders and verifiers. Whole tables and transactions go in; snapshots
+// and facts come out. Nothing crosses per packet, and no native thread runs JavaScript (some call a
+// notifier: notifier.h).
 #include <napi.h>
 
 #include <climits>
@@ -52,7 +52,7 @@ Napi::Object limits(Napi::Env env) {
   return object;
 }
 
-// Names in the order of their counters, limits, and which implementations are in use.
+// Names in the order of their counters, limits, and the implementations in use.
 Napi::Value describe(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const auto object = Napi::Object::New(env);
@@ -95,7 +95,7 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// Of the thread that calls.
+// Acts on the calling thread only.
 void give_up_network_privileges(const Napi::CallbackInfo&) {
   drop_network_privileges_of_this_thread();
 }
@@ -104,7 +104,7 @@ void give_up_network_privileges(const Napi::CallbackInfo&) {
 Napi::Value notify(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   if (!info[0].IsString() || !info[1].IsString()) {
-    fail(env, "notifyServiceManager: expected two texts");
+    fail(env, "notifyServiceManager: expected two strings");
     return env.Undefined();
   }
   const std::string address = info[0].As<Napi::String>();
@@ -112,7 +112,7 @@ Napi::Value notify(const Napi::CallbackInfo& info) {
   return Napi::String::New(env, notify_service_manager(address, text.data(), text.size()));
 }
 
-// (endpoint) -> { descriptor }, which the caller owns, or { errorNumber, error }.
+// (endpoint) -> { descriptor }, owned by the caller, or { errorNumber, error }.
 Napi::Value open_bound_socket_of(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Endpoint address;
@@ -128,7 +128,7 @@ Napi::Value open_bound_socket_of(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// (descriptor) -> whether no other socket may bind its port.
+// (descriptor) -> true if no other socket may bind its port.
 Napi::Value refuse_port_sharing_of(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   uint32_t fd = 0;
@@ -136,7 +136,7 @@ Napi::Value refuse_port_sharing_of(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(env, refuse_port_sharing(static_cast<int>(fd)));
 }
 
-// Null where the kernel does not tell.
+// Returns null if the kernel does not report its clock.
 Napi::Value kernel_clock(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const KernelClock clock = read_kernel_clock();

@@ -1,9 +1,42 @@
 #include "addon/arguments.h"
 
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 namespace shredway::addon {
+
+std::string received(const Napi::Value& value) {
+  constexpr size_t kCharactersMax = 40;
+  switch (value.Type()) {
+    case napi_undefined:
+      return ", got undefined";
+    case napi_null:
+      return ", got null";
+    case napi_boolean:
+      return value.As<Napi::Boolean>().Value() ? ", got true" : ", got false";
+    case napi_number: {
+      std::array<char, 32> text{};
+      (void)std::snprintf(text.data(), text.size(), "%.15g",
+                          value.As<Napi::Number>().DoubleValue());
+      return std::string(", got ") + text.data();
+    }
+    case napi_string: {
+      const std::string text = value.As<Napi::String>().Utf8Value();
+      if (text.size() <= kCharactersMax) return ", got \"" + text + "\"";
+      return ", got a string of " + std::to_string(text.size()) + " bytes";
+    }
+    case napi_bigint:
+      return ", got another bigint";
+    case napi_function:
+      return ", got a function";
+    case napi_object:
+      return value.IsArray() ? ", got an array" : ", got an object of another type";
+    default:
+      return ", got another type";
+  }
+}
 
 bool read_property(const Napi::Object& object, const char* name, Napi::Value& out) {
   out = object.Get(name);
@@ -17,7 +50,7 @@ bool read_element(const Napi::Array& array, uint32_t i, Napi::Value& out) {
 
 bool read_bytes(const Napi::Value& value, const char* name, Bytes& out) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint8_array)
-    return fail(value.Env(), std::string(name) + ": expected a Uint8Array");
+    return fail(value.Env(), std::string(name) + ": expected a Uint8Array" + received(value));
   const auto array = value.As<Napi::Uint8Array>();
   out = {array.Data(), array.ByteLength()};
   return true;
@@ -26,8 +59,8 @@ bool read_bytes(const Napi::Value& value, const char* name, Bytes& out) {
 bool read_u32(const Napi::Value& value, const char* name, uint32_t max, uint32_t& out) {
   const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : -1;
   if (!(number >= 0 && number <= max) || number != std::floor(number))
-    return fail(value.Env(),
-                std::string(name) + ": expected an integer from 0 to " + std::to_string(max));
+    return fail(value.Env(), std::string(name) + ": expected an integer from 0 to " +
+                                 std::to_string(max) + received(value));
   out = static_cast<uint32_t>(number);
   return true;
 }
@@ -42,7 +75,8 @@ bool read_optional_bool(const Napi::Object& object, const char* name, bool& out)
   Napi::Value value;
   if (!read_property(object, name, value)) return false;
   if (value.IsUndefined()) return true;
-  if (!value.IsBoolean()) return fail(object.Env(), std::string(name) + ": expected true or false");
+  if (!value.IsBoolean())
+    return fail(object.Env(), std::string(name) + ": expected true or false" + received(value));
   out = value.As<Napi::Boolean>().Value();
   return true;
 }
@@ -61,13 +95,15 @@ bool read_optional_name(const Napi::Object& object, const char* name, size_t cou
     }
     expected += (i == 0 ? "" : " or ") + std::string(name_of(i));
   }
-  return fail(object.Env(), std::string(name) + ": expected " + expected);
+  return fail(object.Env(), std::string(name) + ": expected " + expected + received(value));
 }
 
 bool read_u64(const Napi::Value& value, const char* name, uint64_t& out) {
   bool lossless = false;
   if (value.IsBigInt()) out = value.As<Napi::BigInt>().Uint64Value(&lossless);
-  if (!lossless) return fail(value.Env(), std::string(name) + ": expected a bigint below 2^64");
+  if (!lossless)
+    return fail(value.Env(),
+                std::string(name) + ": expected a bigint from 0 to 2^64 - 1" + received(value));
   return true;
 }
 

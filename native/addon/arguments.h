@@ -19,8 +19,10 @@ inline bool fail(Napi::Env env, const std::string& text) {
   return false;
 }
 
-// Property or element; false when reading it threw (a getter, a proxy): the exception is pending
-// then.
+// ", got …" for an error text: a short value in full, otherwise the type. Runs no JavaScript.
+std::string received(const Napi::Value& value);
+// Reads a property or an element. Returns false if reading it threw (a getter, a proxy); the
+// exception is then pending.
 bool read_property(const Napi::Object& object, const char* name, Napi::Value& out);
 bool read_element(const Napi::Array& array, uint32_t i, Napi::Value& out);
 
@@ -35,7 +37,7 @@ bool read_u32(const Napi::Value& value, const char* name, uint32_t max, uint32_t
 // Property of `object`; `out` does not change if the property is undefined.
 bool read_optional_u32(const Napi::Object& object, const char* name, uint32_t max, uint32_t& out);
 bool read_optional_bool(const Napi::Object& object, const char* name, bool& out);
-// Number of the name, in a list of `count` names, that the property has.
+// Reads a property that is one of `count` names; `out` is its index.
 bool read_optional_name(const Napi::Object& object, const char* name, size_t count,
                         const char* (*name_of)(size_t), size_t& out);
 // The same for an enum of SHREDWAY_NAMED_ENUM.

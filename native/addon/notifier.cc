@@ -3,10 +3,10 @@
 namespace shredway::addon {
 namespace {
 
-constexpr size_t kRingsMax = 2;
+constexpr size_t kPendingCallsMax = 2;
 
-// node-addon-api's own wrapper ends the process when the environment is being terminated meanwhile:
-// then no JavaScript can run, and every call but these plain ones fails.
+// node-addon-api's own wrapper ends the process if the environment is terminated during the call.
+// No JavaScript can run then, and every call except these plain ones fails.
 void call_listener(napi_env env, napi_value listener, void*, void*) {
   if (!env) return;  // the environment has ended
   napi_value nothing = nullptr;
@@ -21,8 +21,8 @@ void call_listener(napi_env env, napi_value listener, void*, void*) {
 
 NotifierHandle::NotifierHandle(Napi::Env env, const Napi::Function& listener, const char* name) {
   const auto text = Napi::String::New(env, name);
-  if (napi_create_threadsafe_function(env, listener, nullptr, text, kRingsMax, 1, nullptr, nullptr,
-                                      nullptr, call_listener, &function_) != napi_ok) {
+  if (napi_create_threadsafe_function(env, listener, nullptr, text, kPendingCallsMax, 1, nullptr,
+                                      nullptr, nullptr, call_listener, &function_) != napi_ok) {
     function_ = nullptr;
     return;
   }

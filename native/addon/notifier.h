@@ -1,8 +1,7 @@
-// ResultNotifier: how a native thread asks JavaScript to look for what waits.
+// NotifierHandle: lets a native thread ask JavaScript to drain landings or results.
 //
-// The only way from a native thread towards JavaScript, and nothing but a ring: the function that
-// is called on the environment's own thread drains landings or results. It never keeps the process
-// alive.
+// The only way from a native thread to JavaScript. It passes no data: the listener runs on the
+// environment's own thread and drains what waits. It never keeps the process alive.
 #pragma once
 
 #include <napi.h>
@@ -14,17 +13,17 @@ namespace shredway::addon {
 
 class NotifierHandle final : public LandingNotifier, public VerifierNotifier {
  public:
-  // Calls `listener` without arguments on the environment's thread. What it throws is an uncaught
-  // exception. `name` is for whoever inspects the process. Check valid() afterwards: the
-  // environment may have no room.
+  // Calls `listener` without arguments on the environment's thread. An exception in it is an
+  // uncaught exception. `name` appears in diagnostics. Check valid() afterwards: the environment
+  // may be out of memory.
   NotifierHandle(Napi::Env env, const Napi::Function& listener, const char* name);
-  // Nobody may ring any more.
+  // No thread may call notify() any more.
   ~NotifierHandle();
   NotifierHandle(const NotifierHandle&) = delete;
   NotifierHandle& operator=(const NotifierHandle&) = delete;
   bool valid() const { return function_ != nullptr; }
 
-  // A ring that finds others waiting would say nothing new and is dropped.
+  // A call is dropped if other calls are pending, because it would add no information.
   void notify() override;
 
  private:

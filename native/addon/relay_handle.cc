@@ -13,7 +13,8 @@ namespace {
 bool read_listen(const Napi::Object& object, std::vector<Endpoint>& out) {
   Napi::Value value;
   if (!read_property(object, "listen", value)) return false;
-  if (!value.IsArray()) return fail(object.Env(), "listen: expected an array of addresses");
+  if (!value.IsArray())
+    return fail(object.Env(), "listen: expected an array of addresses" + received(value));
   const auto array = value.As<Napi::Array>();
   for (uint32_t i = 0; i < array.Length(); i++) {
     Endpoint endpoint;
@@ -29,7 +30,8 @@ bool read_cpus(const Napi::Object& object, std::vector<int>& out) {
   Napi::Value value;
   if (!read_property(object, "cpus", value)) return false;
   if (value.IsUndefined()) return true;
-  if (!value.IsArray()) return fail(object.Env(), "cpus: expected an array of numbers");
+  if (!value.IsArray())
+    return fail(object.Env(), "cpus: expected an array of numbers" + received(value));
   const auto array = value.As<Napi::Array>();
   for (uint32_t i = 0; i < array.Length(); i++) {
     uint32_t cpu = 0;
@@ -61,7 +63,7 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_u32(object, "ttl", 255, ttl) && read_optional_u32(object, "dscp", 63, dscp) &&
       read_optional_bool(object, "deshred", options.deshred) &&
       read_optional_bool(object, "arrivals", options.arrivals) &&
-      read_optional_bool(object, "keepPackets", options.keep_packets) &&
+      read_optional_bool(object, "keepPackets", options.capture_packets) &&
       read_optional_bool(object, "prefault", options.worker.prefault) &&
       read_optional_bool(object, "answerChallenges", options.worker.answer_challenges) &&
       read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&
@@ -75,12 +77,12 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
   return read;
 }
 
-// Copies signatures of 64 bytes each; throws and returns false for anything else.
+// Copies signatures of 64 bytes each; throws and returns false for other lengths.
 bool read_signatures(const Napi::Value& value, std::vector<TransactionSignature>& out) {
   Bytes bytes{};
   if (!read_bytes(value, "signatures", bytes)) return false;
   if (bytes.length % kTransactionSignatureBytes != 0)
-    return fail(value.Env(), "signatures: expected 64 bytes each, got " +
+    return fail(value.Env(), "signatures: expected a multiple of 64 bytes, got " +
                                  std::to_string(bytes.length) + " bytes in all");
   out.resize(bytes.length / kTransactionSignatureBytes);
   if (!out.empty()) std::memcpy(out.data(), bytes.data, bytes.length);
@@ -114,7 +116,7 @@ Napi::Function RelayHandle::define(Napi::Env env) {
 
 RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info), env_(info.Env()) {
   if (!info[0].IsObject()) {
-    fail(info.Env(), "open: expected an options object");
+    fail(info.Env(), "open: expected an options object" + received(info[0]));
     return;
   }
   RelayOptions options;
@@ -126,7 +128,7 @@ RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info), env
 
 RelayHandle::~RelayHandle() { end(); }
 
-// Threads first, then the notifier that they ring.
+// Ends the threads first, then the notifier that they call.
 void RelayHandle::end() {
   relay_.reset();
   if (!notifier_) return;
@@ -137,14 +139,15 @@ void RelayHandle::end() {
 void RelayHandle::end_with_environment(void* handle) { static_cast<RelayHandle*>(handle)->end(); }
 
 bool RelayHandle::is_open(Napi::Env env) const {
-  if (!relay_) Napi::Error::New(env, "the relay is closed").ThrowAsJavaScriptException();
+  if (!relay_)
+    Napi::Error::New(env, "the relay is closed: open a new one").ThrowAsJavaScriptException();
   return relay_ != nullptr;
 }
 
 Napi::Value RelayHandle::publish(const Napi::CallbackInfo& info, Publish part) {
   Bytes bytes{};
   if (!is_open(info.Env()) || !read_bytes(info[0], "table", bytes)) return info.Env().Undefined();
-  // A copy of our own: shared memory could change between check and use.
+  // A private copy: shared memory could change between check and use.
   const std::vector<uint8_t> table(bytes.data, bytes.data + bytes.length);
   const std::string error = (relay_.get()->*part)(table.data(), table.size());
   if (!error.empty()) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
@@ -231,7 +234,7 @@ Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// (bigint, bigint, bigint): lowest and highest slot that can be now, and until when that holds.
+// (bigint, bigint, bigint): lowest and highest slot that are possible now, and the end of validity.
 Napi::Value RelayHandle::set_slot_bounds(const Napi::CallbackInfo& info) {
   uint64_t lowest = 0;
   uint64_t highest = 0;
@@ -245,45 +248,47 @@ Napi::Value RelayHandle::set_slot_bounds(const Napi::CallbackInfo& info) {
 DeshredThread* RelayHandle::deshred(Napi::Env env) const {
   if (!is_open(env)) return nullptr;
   if (!relay_->deshred())
-    Napi::Error::New(env, "the relay was opened without deshredding").ThrowAsJavaScriptException();
+    Napi::Error::New(env, "deshredding is disabled: open the relay with deshred: true")
+        .ThrowAsJavaScriptException();
   return relay_->deshred();
 }
 
 ArrivalRings* RelayHandle::arrivals(Napi::Env env) const {
   if (!is_open(env)) return nullptr;
   if (!relay_->arrivals())
-    Napi::Error::New(env, "the relay was opened without arrivals").ThrowAsJavaScriptException();
+    Napi::Error::New(env, "arrivals are disabled: open the relay with arrivals: true")
+        .ThrowAsJavaScriptException();
   return relay_->arrivals();
 }
 
-// (Uint8Array) -> number of arrivals of 32 bytes written to it, in the layout of struct Arrival.
+// (Uint8Array) -> number of 32-byte arrivals written to it, in the layout of struct ArrivalRecord.
 Napi::Value RelayHandle::drain_arrivals(const Napi::CallbackInfo& info) {
   Bytes into{};
   ArrivalRings* rings = arrivals(info.Env());
   if (!rings || !read_bytes(info[0], "drainArrivals", into)) return info.Env().Undefined();
   ArrivalRing& ring = rings->arrivals;
-  const size_t count = std::min(ring.waiting(), into.length / sizeof(Arrival));
+  const size_t count = std::min(ring.waiting(), into.length / sizeof(ArrivalRecord));
   auto* to = const_cast<uint8_t*>(into.data);
   for (size_t i = 0; i < count; i++)
-    std::memcpy(to + i * sizeof(Arrival), &ring.front(i), sizeof(Arrival));
+    std::memcpy(to + i * sizeof(ArrivalRecord), &ring.front(i), sizeof(ArrivalRecord));
   ring.release(count);
   return Napi::Number::New(info.Env(), static_cast<double>(count));
 }
 
-// (Uint8Array) -> number of bytes written to it: packets back to back, each a head of 32 bytes as
-// struct KeptPacket has it, then `length` bytes.
+// (Uint8Array) -> number of bytes written to it: consecutive packets, each as the 32-byte header of
+// struct CapturedPacket and `length` bytes.
 Napi::Value RelayHandle::drain_packets(const Napi::CallbackInfo& info) {
   Bytes into{};
   ArrivalRings* rings = arrivals(info.Env());
   if (!rings || !read_bytes(info[0], "drainPackets", into)) return info.Env().Undefined();
   size_t at = 0;
   if (rings->packets) {
-    constexpr size_t kHeadBytes = offsetof(KeptPacket, bytes);
+    constexpr size_t kHeadBytes = offsetof(CapturedPacket, bytes);
     PacketRing& ring = *rings->packets;
     const size_t waiting = ring.waiting();
     size_t count = 0;
     for (; count < waiting; count++) {
-      const KeptPacket& packet = ring.front(count);
+      const CapturedPacket& packet = ring.front(count);
       const size_t bytes = kHeadBytes + packet.length;
       if (bytes > into.length - at) break;
       std::memcpy(const_cast<uint8_t*>(into.data) + at, &packet, bytes);
@@ -294,7 +299,7 @@ Napi::Value RelayHandle::drain_packets(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(at));
 }
 
-// -> [arrivals, packets] that found their ring full.
+// -> { arrivals, packets }: numbers of records that found their ring full.
 Napi::Value RelayHandle::measuring_losses(const Napi::CallbackInfo& info) {
   ArrivalRings* rings = arrivals(info.Env());
   if (!rings) return info.Env().Undefined();
@@ -346,12 +351,12 @@ Napi::Value RelayHandle::drain_landings(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(count));
 }
 
-// (function): called when landings wait; once per relay.
+// (function): called when landings wait; can be set once per relay.
 Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   if (!thread) return info.Env().Undefined();
   if (!info[0].IsFunction() || notifier_) {
-    fail(info.Env(), notifier_ ? "onLandings: expected to be called once, this is the second time"
+    fail(info.Env(), notifier_ ? "onLandings: expected one call, got a second one"
                                : "onLandings: expected a function");
     return info.Env().Undefined();
   }
@@ -359,11 +364,14 @@ Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
                                                "shredway landings");
   if (!notifier_->valid()) {
     notifier_.reset();
-    Napi::Error::New(info.Env(), "no room for the listener").ThrowAsJavaScriptException();
+    Napi::Error::New(
+        info.Env(),
+        "cannot register the listener: the environment is out of memory or shutting down")
+        .ThrowAsJavaScriptException();
     return info.Env().Undefined();
   }
-  // The environment takes the notifier's function away when it ends; hooks run in reverse order, so
-  // that the thread which rings it is gone by then.
+  // The environment frees the notifier's function when it ends. Cleanup hooks run in reverse order,
+  // so this hook ends the thread that calls the notifier before that.
   napi_add_env_cleanup_hook(env_, end_with_environment, this);
   thread->set_notifier(notifier_.get());
   return info.Env().Undefined();

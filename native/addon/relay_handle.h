@@ -1,7 +1,8 @@
-// Relay handle: the relay as JavaScript sees it.
+// Relay handle: the relay as a JavaScript class.
 //
-// open(options) makes one; whole tables go in, snapshots and events come out; close() or the end of
-// the environment ends its threads. Every call is made on the environment's own thread.
+// open(options) creates it; JavaScript publishes whole tables and reads snapshots and events;
+// close() or the end of the environment ends the threads. Every call is made on the environment's
+// own thread.
 #pragma once
 
 #include <napi.h>
@@ -50,7 +51,8 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   bool read_layout(const Napi::CallbackInfo& info, size_t first, SnapshotLayout& layout) const;
 
   std::unique_ptr<Relay> relay_;
-  std::unique_ptr<NotifierHandle> notifier_;  // notified by the relay's thread, so it goes after it
+  // The relay's thread calls it, so it is destroyed after that thread has ended.
+  std::unique_ptr<NotifierHandle> notifier_;
   napi_env env_;
 };
 

@@ -28,7 +28,8 @@ PacedSenderHandle::PacedSenderHandle(const Napi::CallbackInfo& info) : ObjectWra
 }
 
 bool PacedSenderHandle::is_open(Napi::Env env) const {
-  if (!sender_) Napi::Error::New(env, "the sender is closed").ThrowAsJavaScriptException();
+  if (!sender_)
+    Napi::Error::New(env, "the sender is closed: open a new one").ThrowAsJavaScriptException();
   return sender_ != nullptr;
 }
 
@@ -99,7 +100,9 @@ ShredderHandle::ShredderHandle(const Napi::CallbackInfo& info) : ObjectWrap(info
   std::memcpy(seed.data(), bytes.data, seed.size());
   key_ = std::make_unique<SigningKey>(seed);
   if (!key_->valid())
-    Napi::Error::New(info.Env(), "no Ed25519 library found: neither libsodium nor libcrypto")
+    Napi::Error::New(
+        info.Env(),
+        "no Ed25519 library found: neither libsodium nor libcrypto; install one of them")
         .ThrowAsJavaScriptException();
   shredder_ = std::make_unique<Shredder>(*key_);
 }
@@ -112,7 +115,7 @@ Napi::Value ShredderHandle::public_key(const Napi::CallbackInfo& info) {
 namespace {
 
 bool read_position(const Napi::Value& value, SlotPosition& out) {
-  if (!value.IsObject()) return fail(value.Env(), "position: expected an object");
+  if (!value.IsObject()) return fail(value.Env(), "position: expected an object" + received(value));
   const auto object = value.As<Napi::Object>();
   Bytes root{};
   uint32_t parent_offset = 0;
@@ -143,7 +146,7 @@ Napi::Value ShredderHandle::shred(const Napi::CallbackInfo& info) {
   Bytes entries{};
   SlotPosition position{};
   uint32_t reference_tick = 0;
-  // The entries last: reading the position may run getters, which may take the entries away.
+  // Read the entries last: getters of the position run JavaScript, which may detach the entries.
   if (!read_position(info[1], position) ||
       !read_u32(info[2], "referenceTick", 255, reference_tick) ||
       !read_bytes(info[0], "entries", entries))
@@ -153,7 +156,8 @@ Napi::Value ShredderHandle::shred(const Napi::CallbackInfo& info) {
       shredder_->shred(entries.data, entries.length, static_cast<uint8_t>(reference_tick),
                        info[3].ToBoolean().Value(), position, packets);
   if (!made) {
-    Napi::RangeError::New(env, "the entries do not fit into the slot, or its position is invalid")
+    Napi::RangeError::New(
+        env, "expected entries that fit into the slot and a valid position of the slot")
         .ThrowAsJavaScriptException();
     return env.Undefined();
   }

@@ -1,6 +1,6 @@
-// Traffic handles: the shredder and the paced sender as JavaScript sees them.
+// Traffic handles: the shredder and the paced sender as JavaScript classes.
 //
-// For replay, the default start, tests and benches; the relay needs neither.
+// For replay, the sandbox, tests and benchmarks; the relay needs neither.
 #pragma once
 
 #include <napi.h>
@@ -39,7 +39,7 @@ class ShredderHandle : public Napi::ObjectWrap<ShredderHandle> {
   Napi::Value shred(const Napi::CallbackInfo& info);
 
   std::unique_ptr<SigningKey> key_;
-  std::unique_ptr<Shredder> shredder_;  // its Reed-Solomon matrix takes half a millisecond
+  std::unique_ptr<Shredder> shredder_;  // its Reed-Solomon matrix takes 0.5 ms to build
 };
 
 }  // namespace shredway::addon

@@ -9,7 +9,7 @@
 namespace shredway::addon {
 namespace {
 
-// A list of plain elements that lie one after the other.
+// Reads consecutive elements of plain data.
 template <typename Element>
 bool read_elements(const Napi::Value& value, const char* name, size_t max,
                    std::vector<Element>& out) {
@@ -24,8 +24,8 @@ bool read_elements(const Napi::Value& value, const char* name, size_t max,
   return true;
 }
 
-// A copy of our own: shared memory could change between check and use. What is longer than a
-// transaction can be is refused before anybody looks at its bytes.
+// A private copy: shared memory could change between check and use. A message that is longer than
+// any transaction is refused before its bytes are read.
 using WireCopy = std::array<uint8_t, kTransactionV1BytesMax>;
 
 void copy_wire(const Bytes& wire, WireCopy& copy) {
@@ -33,8 +33,8 @@ void copy_wire(const Bytes& wire, WireCopy& copy) {
     std::memcpy(copy.data(), wire.data, wire.length);
 }
 
-// Bytes to be filled with a record.
-bool read_room(const Napi::Value& value, size_t record_bytes, Bytes& out) {
+// Reads a byte array that is large enough for a record.
+bool read_buffer(const Napi::Value& value, size_t record_bytes, Bytes& out) {
   if (!read_bytes(value, "into", out)) return false;
   return out.length >= record_bytes ||
          fail(value.Env(), "into: expected " + std::to_string(record_bytes) + " bytes, got " +
@@ -69,7 +69,7 @@ void write_record(const uint8_t* wire, const Transaction& transaction,
     out.nonce_authority_begin = key_offset(transaction, facts.nonce_authority);
   }
   out.version = static_cast<uint8_t>(transaction.version);
-  out.has_front_key = facts.has_front_key;
+  out.has_dont_front_key = facts.has_dont_front_key;
   std::array<char, kBase58TextMax> text;
   const size_t length =
       base58_encode(wire + transaction.signatures_begin, kTransactionSignatureBytes, text.data());
@@ -89,18 +89,18 @@ Napi::Function TransactionInspectorHandle::define(Napi::Env env) {
 TransactionInspectorHandle::TransactionInspectorHandle(const Napi::CallbackInfo& info)
     : ObjectWrap(info) {
   std::vector<PublicKey> tip_addresses;
-  std::vector<KeyRange> front_keys;
+  std::vector<KeyRange> dont_front_keys;
   if (!read_elements(info[0], "tipAddresses", AddressSet::kAddressesMax, tip_addresses) ||
-      !read_elements(info[1], "frontKeyRanges", KeyRanges::kRangesMax, front_keys))
+      !read_elements(info[1], "frontKeyRanges", KeyRanges::kRangesMax, dont_front_keys))
     return;
-  inspector_ = std::make_unique<TransactionInspector>(tip_addresses, front_keys);
+  inspector_ = std::make_unique<TransactionInspector>(tip_addresses, dont_front_keys);
 }
 
 Napi::Value TransactionInspectorHandle::inspect(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Bytes wire{};
   Bytes into{};
-  if (!read_bytes(info[0], "wire", wire) || !read_room(info[1], sizeof(InspectionRecord), into))
+  if (!read_bytes(info[0], "wire", wire) || !read_buffer(info[1], sizeof(InspectionRecord), into))
     return env.Undefined();
   WireCopy copy;
   copy_wire(wire, copy);
@@ -129,7 +129,7 @@ Napi::Value find_co_signing_place(const Napi::CallbackInfo& info) {
   PublicKey authority;
   if (!read_bytes(info[0], "wire", wire) || !read_key(info[1], "nonceAccount", nonce_account) ||
       !read_key(info[2], "authority", authority) ||
-      !read_room(info[3], sizeof(CoSigningRecord), into))
+      !read_buffer(info[3], sizeof(CoSigningRecord), into))
     return env.Undefined();
   WireCopy copy;
   copy_wire(wire, copy);
@@ -174,7 +174,7 @@ SignatureVerifierHandle::SignatureVerifierHandle(const Napi::CallbackInfo& info)
 
 SignatureVerifierHandle::~SignatureVerifierHandle() { end(); }
 
-// Threads first, then the notifier that they ring.
+// Ends the threads first, then the notifier that they call.
 void SignatureVerifierHandle::end() {
   verifier_.reset();
   if (!notifier_) return;
@@ -187,7 +187,8 @@ void SignatureVerifierHandle::end_with_environment(void* handle) {
 }
 
 bool SignatureVerifierHandle::is_open(Napi::Env env) const {
-  if (!verifier_) Napi::Error::New(env, "the verifier is closed").ThrowAsJavaScriptException();
+  if (!verifier_)
+    Napi::Error::New(env, "the verifier is closed: open a new one").ThrowAsJavaScriptException();
   return verifier_ != nullptr;
 }
 
@@ -216,7 +217,7 @@ Napi::Value SignatureVerifierHandle::on_results(const Napi::CallbackInfo& info) 
   const Napi::Env env = info.Env();
   if (!is_open(env)) return env.Undefined();
   if (!info[0].IsFunction() || notifier_) {
-    fail(env, notifier_ ? "onResults: expected to be called once, this is the second time"
+    fail(env, notifier_ ? "onResults: expected one call, got a second one"
                         : "onResults: expected a function");
     return env.Undefined();
   }
@@ -224,11 +225,13 @@ Napi::Value SignatureVerifierHandle::on_results(const Napi::CallbackInfo& info) 
       std::make_unique<NotifierHandle>(env, info[0].As<Napi::Function>(), "shredway signatures");
   if (!notifier_->valid()) {
     notifier_.reset();
-    Napi::Error::New(env, "no room for the listener").ThrowAsJavaScriptException();
+    Napi::Error::New(
+        env, "cannot register the listener: the environment is out of memory or shutting down")
+        .ThrowAsJavaScriptException();
     return env.Undefined();
   }
-  // As in relay_handle.cc: the threads must have gone before the environment takes the notifier
-  // away.
+  // As in relay_handle.cc: the threads must end before the environment frees the notifier's
+  // function.
   napi_add_env_cleanup_hook(env_, end_with_environment, this);
   verifier_->set_notifier(notifier_.get());
   return env.Undefined();
@@ -247,7 +250,7 @@ Napi::Value encode_base58(const Napi::CallbackInfo& info) {
                   std::to_string(bytes.length));
     return env.Undefined();
   }
-  std::array<uint8_t, kBase58BytesMax> copy;  // shared memory could change meanwhile
+  std::array<uint8_t, kBase58BytesMax> copy;  // a private copy: shared memory could change
   if (bytes.length > 0) std::memcpy(copy.data(), bytes.data, bytes.length);
   std::array<char, kBase58TextMax> text;
   const size_t length = base58_encode(copy.data(), bytes.length, text.data());
@@ -261,12 +264,12 @@ Napi::Value decode_base58(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Bytes into{};
   if (!info[0].IsString()) {
-    fail(env, "text: expected a string");
+    fail(env, "text: expected a string" + received(info[0]));
     return env.Undefined();
   }
   if (!read_bytes(info[1], "into", into)) return env.Undefined();
-  // Room for one character of up to three bytes more than there may be, and for the final zero: a
-  // longer text is seen to be longer. Characters beyond ASCII are bytes beyond the alphabet.
+  // Three bytes (one UTF-8 character) more than the longest valid text, and the final zero: a
+  // longer text is thus recognised. Characters beyond ASCII are bytes outside the alphabet.
   std::array<char, kBase58TextMax + 4> text;
   size_t length = 0;
   if (napi_get_value_string_utf8(env, info[0], text.data(), text.size(), &length) != napi_ok)

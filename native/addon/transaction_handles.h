@@ -1,5 +1,5 @@
 // Transaction handles: the inspector, the signature verifier, the co-signing check and base58 as
-// JavaScript sees them.
+// JavaScript classes and functions.
 //
 // For the gateway. Every call is made on the environment's own thread.
 #pragma once
@@ -16,21 +16,21 @@
 
 namespace shredway::addon {
 
-// What inspect() writes. 136 bytes, read by the control plane as they lie (data-plane/
-// transactions.ts). Offsets are from the transaction's first byte.
+// Result of inspect(): 144 bytes in the layout that data-plane/transactions.ts reads. Offsets are
+// from the transaction's first byte.
 struct InspectionRecord {
   uint64_t tip_lamports;           // 0
   uint64_t priority_fee_lamports;  // 8
-  uint64_t got;                    // 16  of a refusal
+  uint64_t got;                    // 16  refused: the received value
   uint32_t compute_unit_limit;     // 24
   uint16_t signature_begin;        // 28
   uint16_t fee_payer_begin;        // 30
   uint16_t lifetime_begin;         // 32
   uint16_t nonce_account_begin;    // 34  0: no durable nonce
   uint16_t nonce_authority_begin;  // 36
-  uint16_t fault_offset;           // 38  of a refusal
+  uint16_t fault_offset;           // 38  refused: the offset of the fault
   uint8_t version;                 // 40  0 legacy, 1 v0, 2 v1
-  uint8_t has_front_key;           // 41
+  uint8_t has_dont_front_key;      // 41
   uint8_t signature_text_length;   // 42
   uint8_t unused[5];               // 43
   char signature_text[88];         // 48  base58 of the first signature
@@ -41,11 +41,11 @@ static_assert(sizeof(InspectionRecord) == 144);
 class TransactionInspectorHandle : public Napi::ObjectWrap<TransactionInspectorHandle> {
  public:
   static Napi::Function define(Napi::Env env);
-  // (tip addresses: 32 bytes each, ranges of front keys: first and last, 64 bytes each)
+  // (tip addresses: 32 bytes each, don't-front ranges: first and last key, 64 bytes each)
   explicit TransactionInspectorHandle(const Napi::CallbackInfo& info);
 
  private:
-  // (wire, into: an InspectionRecord) -> number of the refusal, 0 when accepted
+  // (wire, into: an InspectionRecord) -> refusal number, 0 if accepted
   Napi::Value inspect(const Napi::CallbackInfo& info);
 
   std::unique_ptr<TransactionInspector> inspector_;
@@ -58,10 +58,11 @@ class SignatureVerifierHandle : public Napi::ObjectWrap<SignatureVerifierHandle>
   ~SignatureVerifierHandle() override;
 
  private:
-  Napi::Value submit(const Napi::CallbackInfo& info);  // (ticket, wire) -> false: the queue is full
-  // (Uint8Array) -> number of results of 8 bytes written to it, in the layout of VerifyResult
+  // (ticket, wire) -> false if the queue is full
+  Napi::Value submit(const Napi::CallbackInfo& info);
+  // (Uint8Array) -> number of 8-byte results written to it, in the layout of VerifyResult
   Napi::Value drain(const Napi::CallbackInfo& info);
-  Napi::Value on_results(const Napi::CallbackInfo& info);  // (function): once
+  Napi::Value on_results(const Napi::CallbackInfo& info);  // (function); callable once
   void close(const Napi::CallbackInfo& info);
 
   bool is_open(Napi::Env env) const;
@@ -69,33 +70,33 @@ class SignatureVerifierHandle : public Napi::ObjectWrap<SignatureVerifierHandle>
   static void end_with_environment(void* handle);
 
   std::unique_ptr<SignatureVerifier> verifier_;
-  std::unique_ptr<NotifierHandle>
-      notifier_;  // notified by the verifier's threads, so it goes after them
+  // The verifier's threads call it, so end() destroys it after they have ended.
+  std::unique_ptr<NotifierHandle> notifier_;
   napi_env env_;
 };
 
-// What find_co_signing_place() writes. 56 bytes (data-plane/co-signing.ts). Offsets are from the
+// Result of find_co_signing_place(): 56 bytes (data-plane/co-signing.ts). Offsets are from the
 // transaction's first byte.
 struct CoSigningRecord {
-  uint64_t got;                 // 0   of a refusal
+  uint64_t got;                 // 0   refused: the received value
   uint16_t signature_at;        // 8
   uint16_t message_begin;       // 10
   uint16_t message_end;         // 12
-  uint16_t fault_offset;        // 14  of a refusal
-  uint8_t transaction_refusal;  // 16  why validators refuse it; 0: they do not
+  uint16_t fault_offset;        // 14  refused: the offset of the fault
+  uint8_t transaction_refusal;  // 16  why validators would refuse it; 0: they would not
   uint8_t unused[7];            // 17
   uint8_t lifetime[32];         // 24
 };
 static_assert(sizeof(CoSigningRecord) == 56);
 
-// (wire, nonce account: 32 bytes, authority: 32 bytes, into: a CoSigningRecord) -> number of the
-// refusal, 0 when there is a place
+// (wire, nonce account: 32 bytes, authority: 32 bytes, into: a CoSigningRecord) -> refusal number,
+// 0 if a signature can be added
 Napi::Value find_co_signing_place(const Napi::CallbackInfo& info);
 
 // (Uint8Array) -> text
 Napi::Value encode_base58(const Napi::CallbackInfo& info);
-// (text, into: Uint8Array) -> number of bytes written to it, -1 when the text is none; as many
-// bytes as the text has characters are room enough
+// (text, into: Uint8Array) -> number of bytes written to it, -1 if the text is not base58. `into`
+// needs at most as many bytes as the text has characters.
 Napi::Value decode_base58(const Napi::CallbackInfo& info);
 
 }  // namespace shredway::addon

@@ -1,5 +1,5 @@
-// Clone: one send, cloned inside the kernel for every destination. The only header of this folder
-// that other folders include.
+// Clone: one send that the kernel clones for every destination. The only header of this folder that
+// other folders include.
 //
 //   relay opens a ClonePlane (a TAP interface with a BPF program) and a NextHopWatch (netlink);
 //   NextHopWatch publishes NextHops tables: interface, source and MAC address of each destination;

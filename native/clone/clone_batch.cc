@@ -10,14 +10,14 @@
 namespace shredway {
 namespace {
 
-// Whatever leaves by the trigger interface ends at its hook: these addresses only have to be such
-// that a bound socket may send there. 192.0.0.8 is the dummy address (RFC 7600).
+// Packets that leave by the trigger interface end at its hook, so these addresses only need to be
+// valid for a bound socket. 192.0.0.8 is the IPv4 dummy address (RFC 7600).
 constexpr uint32_t kTriggerIpv4 = 0xc0000008;
 constexpr std::array<uint8_t, 16> kTriggerIpv6 = {0xfe, 0x80, 0, 0, 0, 0, 0, 0,
                                                   0,    0,    0, 0, 0, 0, 0, 2};
 constexpr uint32_t kInterruptionsMax = 16;
-// The kernel took a trigger and nobody obeyed.
-constexpr int kNotObeyed = ENOLINK;
+// The kernel accepted a trigger, but the program did not run its job.
+constexpr int kNotExecuted = ENOLINK;
 
 constexpr size_t kIpv4At = 12;  // in an Endpoint's address
 
@@ -27,14 +27,14 @@ uint64_t cookie_of(int fd) {
   return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
 }
 
-// What a refused clone came back with: what a queue discipline says, or the negative errno.
+// Error of a refused clone: the queue discipline's result, or a negative errno.
 SendFailure failure_of(int32_t error) {
   if (error > 0) return SendFailure::buffer_full;  // NET_XMIT_DROP, NET_XMIT_CN
   switch (-error) {
     case ENOBUFS:
     case ENOMEM:
       return SendFailure::buffer_full;
-    case EINVAL:  // the helper's word for an interface that is gone
+    case EINVAL:  // the helper returns it for an interface that no longer exists
     case ENODEV:
     case ENXIO:
     case ENETDOWN:
@@ -44,7 +44,7 @@ SendFailure failure_of(int32_t error) {
   }
 }
 
-// A trigger, and what it asks for.
+// A trigger and its job.
 struct Job {
   uint32_t list;
   PayloadGroup group;
@@ -62,7 +62,7 @@ struct Queue {
   std::array<uint8_t, kCloneJobsMax> jobs{};
 };
 
-// `fd`: of the trigger interface, -1 where it has none of that family.
+// `fd`: socket on the trigger interface; -1 if it has no such family.
 void open(Queue& queue, int fd, bool is_ipv4) {
   queue.fd = fd;
   queue.cookie = cookie_of(fd);
@@ -84,7 +84,7 @@ void open(Queue& queue, int fd, bool is_ipv4) {
 
 struct CloneBatch::State {
   CloneRegion region;
-  CloneHead head;
+  CloneHeader header;
   bool gso;
   CloneObserver& observer;
   const SocketCalls& calls;
@@ -106,9 +106,9 @@ struct CloneBatch::State {
 
 // ---- lists ----------------------------------------------------------------------------------
 
-CloneBatch::CloneBatch(const CloneRegion& region, const CloneHead& head, bool gso,
+CloneBatch::CloneBatch(const CloneRegion& region, const CloneHeader& header, bool gso,
                        CloneObserver& observer, const SocketCalls& calls)
-    : state_(new State{region, head, gso && region.gso, observer, calls}) {
+    : state_(new State{region, header, gso && region.gso, observer, calls}) {
   open(state_->ipv4, region.trigger_ipv4, true);
   open(state_->ipv6, region.trigger_ipv6, false);
   state_->lists.reserve(kCloneListsMax);
@@ -122,12 +122,12 @@ CloneFamilies CloneBatch::families() const {
 }
 
 size_t CloneBatch::set_lists(std::span<const std::vector<CloneTarget>> lists) {
-  const CloneLists built(lists, state_->head, families());
+  const CloneLists built(lists, state_->header, families());
   use_lists(built);
   return built.rows().size();
 }
 
-// Copies into what was reserved: the built lists may be freed by their owner meanwhile.
+// Copies into reserved memory, because the owner may free the built lists later.
 void CloneBatch::use_lists(const CloneLists& lists) {
   State& state = *state_;
   flush();
@@ -174,7 +174,7 @@ void CloneBatch::State::add_job(uint32_t list, const PayloadGroup& group, uint32
   const size_t position = queue.count++;
   queue.jobs[position] = static_cast<uint8_t>(number);
   const auto port = htons(static_cast<uint16_t>(region.first_job + number + 1));
-  // At the same place in both families' addresses.
+  // The port has the same offset in both families' addresses.
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   std::memcpy(
       reinterpret_cast<uint8_t*>(&queue.addresses[position]) + offsetof(sockaddr_in, sin_port),
@@ -184,8 +184,8 @@ void CloneBatch::State::add_job(uint32_t list, const PayloadGroup& group, uint32
   header.msg_iovlen = group.count;
   header.msg_control = nullptr;
   header.msg_controllen = 0;
-  // Single payloads too: with this option the kernel puts them into pages, which clones share, and
-  // not behind the head, which is copied for each clone.
+  // Also for single payloads: with this option the kernel puts payloads into pages, which clones
+  // share. Otherwise they lie behind the header and are copied for each clone.
   if (gso) controls[number].attach(header, group.payload_bytes);
 }
 
@@ -198,16 +198,16 @@ void CloneBatch::flush() {
   for (size_t i = 0; i < count; i++) {
     Job& job = state.jobs[i];
     CloneJobRow& row = state.region.jobs[i];
-    // A packet that comes late (a firewall kept it) must not find a job of later.
+    // A delayed packet (held by a firewall) must not match a later job.
     row.socket_cookie = 0;
-    if (job.error_number == 0 && row.runs == job.runs_before) job.error_number = kNotObeyed;
+    if (job.error_number == 0 && row.runs == job.runs_before) job.error_number = kNotExecuted;
     if (job.error_number)
       state.observer.not_cloned(job.list, row.start, row.targets, job.group, job.error_number);
   }
   state.job_count = 0;
 }
 
-// A short sendmmsg does not say why it stopped: the next one, from that trigger on, tells.
+// A short sendmmsg does not return the reason; the next call, which starts at that trigger, does.
 void CloneBatch::State::send(Queue& queue) {
   size_t position = 0;
   uint32_t interruptions = 0;
@@ -218,12 +218,12 @@ void CloneBatch::State::send(Queue& queue) {
     const int error_number = result < 0 ? errno : 0;
     system_calls++;
     if (result > 0) {
-      const size_t taken = std::min(static_cast<size_t>(result), left);
-      triggers += taken;
-      position += taken;
+      const size_t accepted = std::min(static_cast<size_t>(result), left);
+      triggers += accepted;
+      position += accepted;
     } else {
       if (error_number == EINTR && ++interruptions < kInterruptionsMax) continue;
-      jobs[queue.jobs[position++]].error_number = error_number ? error_number : kNotObeyed;
+      jobs[queue.jobs[position++]].error_number = error_number ? error_number : kNotExecuted;
     }
     interruptions = 0;
   }
@@ -236,7 +236,8 @@ void CloneBatch::settle() {
   for (size_t row = 0; row < state_->tags.size(); row++) state_->settle(row);
 }
 
-// The program writes only inside this thread's own send calls: what is told can start from zero.
+// The program writes only during this thread's own send calls, so reported counts can be reset to
+// zero.
 void CloneBatch::State::settle(size_t row) {
   CloneTargetRow& target = region.targets[row];
   if (target.sent || target.recovered_sent)

@@ -23,8 +23,8 @@
 namespace shredway {
 namespace {
 
-// CAP_PERFMON because the program has a loop: without, the verifier also follows the rounds that a
-// processor could only guess, and comes to no end.
+// CAP_PERFMON is needed because the program has a loop: without it, the verifier also follows the
+// iterations of speculative execution and does not finish.
 constexpr const char* kGrant =
     "; grant CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON (before Linux 5.8 CAP_NET_ADMIN and "
     "CAP_SYS_ADMIN, before 5.11 also a large enough RLIMIT_MEMLOCK)";
@@ -56,15 +56,15 @@ const char* remedy(std::string_view call, int error_number) {
   }
 }
 
-// A request of routing netlink, put together part by part. Fixed room: ours are short.
+// A routing netlink request, built part by part in a fixed buffer.
 class Request {
  public:
   Request(uint16_t type, uint16_t flags) {
-    head()->nlmsg_type = type;
-    head()->nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | NLM_F_ACK | flags);
-    head()->nlmsg_len = NLMSG_HDRLEN;
+    header()->nlmsg_type = type;
+    header()->nlmsg_flags = static_cast<uint16_t>(NLM_F_REQUEST | NLM_F_ACK | flags);
+    header()->nlmsg_len = NLMSG_HDRLEN;
   }
-  // The fixed part that follows the head; first of all.
+  // Adds the fixed part that follows the header; must be called first.
   template <typename T>
   Request& body(const T& value) {
     append(&value, sizeof value);
@@ -82,14 +82,14 @@ class Request {
   Request& attribute(uint16_t type, uint32_t value) {
     return attribute(type, &value, sizeof value);
   }
-  // What is added between begin() and end() lies inside this attribute.
+  // Parts that are added between begin() and end() are inside this attribute.
   size_t begin(uint16_t type) {
-    const size_t at = head()->nlmsg_len;
+    const size_t at = header()->nlmsg_len;
     attribute(type, nullptr, 0);
     return at;
   }
   void end(size_t at) {
-    const auto length = static_cast<uint16_t>(head()->nlmsg_len - at);
+    const auto length = static_cast<uint16_t>(header()->nlmsg_len - at);
     std::memcpy(&bytes_[at + offsetof(rtattr, rta_len)], &length, sizeof length);
   }
 
@@ -99,7 +99,7 @@ class Request {
     if (!socket.valid()) return errno;
     sockaddr_nl kernel{};
     kernel.nl_family = AF_NETLINK;
-    if (sendto(socket.fd(), bytes_.data(), head()->nlmsg_len, 0,
+    if (sendto(socket.fd(), bytes_.data(), header()->nlmsg_len, 0,
                reinterpret_cast<const sockaddr*>(&kernel), sizeof kernel) < 0)
       return errno;
     alignas(nlmsghdr) std::array<uint8_t, 1024> answer;
@@ -114,10 +114,10 @@ class Request {
   }
 
  private:
-  nlmsghdr* head() { return reinterpret_cast<nlmsghdr*>(bytes_.data()); }
+  nlmsghdr* header() { return reinterpret_cast<nlmsghdr*>(bytes_.data()); }
   void append(const void* bytes, size_t length) {
-    if (length) std::memcpy(&bytes_[head()->nlmsg_len], bytes, length);
-    head()->nlmsg_len += static_cast<uint32_t>(NLMSG_ALIGN(length));
+    if (length) std::memcpy(&bytes_[header()->nlmsg_len], bytes, length);
+    header()->nlmsg_len += static_cast<uint32_t>(NLMSG_ALIGN(length));
   }
   alignas(nlmsghdr) std::array<uint8_t, 512> bytes_{};
 };
@@ -152,8 +152,8 @@ int add_filter(uint32_t index, int program_fd) {
   return request.send();
 }
 
-// No address that the kernel makes up, nor searches for routers from it. Not every kernel has IPv6,
-// and what it sends regardless ends at the hook: a wish only.
+// Prevents automatic addresses and router solicitations. Optional: some kernels have no IPv6, and
+// packets that are still sent end at the hook.
 void refuse_ipv6_autoconfiguration(uint32_t index) {
   constexpr uint8_t kNone = 1;  // IN6_ADDR_GEN_MODE_NONE
   ifinfomsg body{};
@@ -169,8 +169,8 @@ void refuse_ipv6_autoconfiguration(uint32_t index) {
   (void)request.send();
 }
 
-// Up, and without neighbours: nobody is ever asked for a MAC address. Should the hook be removed,
-// the queue holds one packet.
+// Sets the interface up without ARP, so that no MAC address is ever resolved. If the hook is
+// removed, the queue holds one packet.
 int bring_up(uint32_t index) {
   ifinfomsg body{};
   body.ifi_family = AF_UNSPEC;
@@ -184,7 +184,7 @@ int bring_up(uint32_t index) {
       .send();
 }
 
-// fe80::1/64: an IPv6 socket needs something to send from.
+// Adds fe80::1/64: an IPv6 socket needs a source address.
 int add_ipv6_address(uint32_t index) {
   ifaddrmsg body{};
   body.ifa_family = AF_INET6;
@@ -225,7 +225,7 @@ std::string CloneInterface::create(const std::string& name) {
   if (ioctl(tap_.fd(), TUNSETIFF, &request) != 0)
     return clone_error("TUNSETIFF for " + name, errno);
   name_ = request.ifr_name;
-  // Without, sockets would complete checksums over payloads, and could not send GSO messages.
+  // Without it, sockets would compute checksums over payloads and could not send GSO messages.
   if (ioctl(tap_.fd(), TUNSETOFFLOAD, TUN_F_CSUM) != 0)
     return clone_error("TUNSETOFFLOAD for " + name_, errno);
   index_ = if_nametoindex(name_.c_str());

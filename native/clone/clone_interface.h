@@ -1,9 +1,8 @@
-// Clone interface: the private TAP device that triggers leave by, with a program at its egress
-// hook.
+// Clone interface: the private TAP device for triggers, with a BPF program at its egress hook.
 //
-// Opened by clone_plane, with CAP_NET_ADMIN. The device belongs to this descriptor: it is gone with
-// it, hook and program too, however the process ends. Nothing is ever read from it and nobody
-// answers on it; it has no IPv4 address and no route, so that only sockets bound to it send there.
+// The clone plane opens it with CAP_NET_ADMIN. The device ends with this descriptor, together with
+// the hook and the program, however the process ends. Nothing is read from it and no host answers
+// on it. It has no IPv4 address and no route, so that only sockets bound to it send there.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +13,18 @@
 
 namespace shredway {
 
-// "call: why", and what to grant or change where that is known.
+// Error text "call: reason", with the privilege or setting that repairs it if known.
 std::string clone_error(const std::string& call, int error_number);
 
 class CloneInterface {
  public:
-  // `name` may hold a %d for the kernel to count. The interface is up, and whatever leaves by it
-  // goes to the program. Returns nullptr and fills `error` when something is missing.
+  // `name` may contain a %d for a number that the kernel chooses. The interface is up, and the
+  // program gets every packet that leaves by it. Returns nullptr and fills `error` on failure.
   static std::unique_ptr<CloneInterface> open(const std::string& name, int program_fd,
                                               std::string& error);
   const std::string& name() const { return name_; }
   uint32_t index() const { return index_; }
-  bool ipv6() const { return ipv6_; }  // has the address that IPv6 triggers leave from
+  bool ipv6() const { return ipv6_; }  // true if it has the source address of IPv6 triggers
 
  private:
   CloneInterface() = default;

@@ -12,10 +12,10 @@ namespace {
 
 constexpr size_t kIpv4At = 12;  // in an Endpoint's address
 
-// Writes the parts of a frame's head one after the other.
-class HeadWriter {
+// Writes the fields of a frame's headers one after the other.
+class HeaderWriter {
  public:
-  explicit HeadWriter(uint8_t* bytes) : at_(bytes) {}
+  explicit HeaderWriter(uint8_t* bytes) : at_(bytes) {}
   void bytes(const uint8_t* from, size_t count) {
     std::memcpy(at_, from, count);
     at_ += count;
@@ -31,7 +31,7 @@ class HeadWriter {
   uint8_t* at_;
 };
 
-// Sum of 16-bit words as they lie in memory: ones' complement does not mind the byte order.
+// Sum of 16-bit words in memory order: the ones' complement sum does not depend on the byte order.
 uint32_t sum_of(const uint8_t* bytes, size_t count) {
   uint32_t sum = 0;
   for (size_t i = 0; i < count; i += 2) {
@@ -42,53 +42,53 @@ uint32_t sum_of(const uint8_t* bytes, size_t count) {
   return sum;
 }
 
-// Like a socket's datagrams: a router may fragment them (nothing that ICMP says about a narrow path
-// is believed, udp_socket.h), so each needs an identification.
-void write_ipv4(HeadWriter& head, const CloneTarget& target, const CloneHead& look) {
-  head.u16(static_cast<uint16_t>(0x4500 | look.dscp << 2));
-  head.u16(0);  // total length, by the program
-  head.u16(0);  // identification, by the program: the trigger's
-  head.u16(0);  // no flags, no offset
-  head.u8(look.ttl);
-  head.u8(IPPROTO_UDP);
-  head.u16(0);  // checksum, by the program
-  head.bytes(target.hop.source.data() + kIpv4At, 4);
-  head.bytes(target.destination.address.data() + kIpv4At, 4);
+// Like a socket's datagrams, clones may be fragmented by a router (path MTUs from ICMP are ignored,
+// udp_socket.h), so each needs an identification.
+void write_ipv4(HeaderWriter& header, const CloneTarget& target, const CloneHeader& fields) {
+  header.u16(static_cast<uint16_t>(0x4500 | fields.dscp << 2));
+  header.u16(0);  // total length: set by the program
+  header.u16(0);  // identification: set by the program to the trigger's
+  header.u16(0);  // no flags, no offset
+  header.u8(fields.ttl);
+  header.u8(IPPROTO_UDP);
+  header.u16(0);  // checksum: set by the program
+  header.bytes(target.hop.source.data() + kIpv4At, 4);
+  header.bytes(target.destination.address.data() + kIpv4At, 4);
 }
 
-void write_ipv6(HeadWriter& head, const CloneTarget& target, const CloneHead& look) {
-  head.u16(static_cast<uint16_t>(0x6000 | look.dscp << 6));
-  head.u16(0);  // flow label
-  head.u16(0);  // payload length, by the program
-  head.u8(IPPROTO_UDP);
-  head.u8(look.ttl);
-  head.bytes(target.hop.source.data(), target.hop.source.size());
-  head.bytes(target.destination.address.data(), target.destination.address.size());
+void write_ipv6(HeaderWriter& header, const CloneTarget& target, const CloneHeader& fields) {
+  header.u16(static_cast<uint16_t>(0x6000 | fields.dscp << 6));
+  header.u16(0);  // flow label
+  header.u16(0);  // payload length: set by the program
+  header.u8(IPPROTO_UDP);
+  header.u8(fields.ttl);
+  header.bytes(target.hop.source.data(), target.hop.source.size());
+  header.bytes(target.destination.address.data(), target.destination.address.size());
 }
 
-void write_row(const CloneTarget& target, const CloneHead& look, CloneTargetRow& row) {
+void write_row(const CloneTarget& target, const CloneHeader& fields, CloneTargetRow& row) {
   const bool ipv4 = target.destination.is_ipv4();
   row = CloneTargetRow{};
-  HeadWriter head(row.head);
-  head.bytes(target.hop.to.data(), target.hop.to.size());
-  head.bytes(target.hop.from.data(), target.hop.from.size());
-  head.u16(ipv4 ? ETH_P_IP : ETH_P_IPV6);
-  const uint8_t* const ip = head.at();
-  if (ipv4) write_ipv4(head, target, look);
-  else write_ipv6(head, target, look);
+  HeaderWriter header(row.header);
+  header.bytes(target.hop.to.data(), target.hop.to.size());
+  header.bytes(target.hop.from.data(), target.hop.from.size());
+  header.u16(ipv4 ? ETH_P_IP : ETH_P_IPV6);
+  const uint8_t* const ip = header.at();
+  if (ipv4) write_ipv4(header, target, fields);
+  else write_ipv6(header, target, fields);
   const size_t address_bytes = ipv4 ? 4 : 16;
-  if (ipv4) row.ip_sum = sum_of(ip, static_cast<size_t>(head.at() - ip));
+  if (ipv4) row.ip_sum = sum_of(ip, static_cast<size_t>(header.at() - ip));
   const std::array<uint8_t, 2> protocol = {0, IPPROTO_UDP};
-  row.udp_sum = sum_of(head.at() - 2 * address_bytes, 2 * address_bytes) +
+  row.udp_sum = sum_of(header.at() - 2 * address_bytes, 2 * address_bytes) +
                 sum_of(protocol.data(), protocol.size());
-  head.u16(ipv4 ? look.source_port_ipv4 : look.source_port_ipv6);
-  head.u16(target.destination.port);  // length and checksum follow, by the program
+  header.u16(ipv4 ? fields.source_port_ipv4 : fields.source_port_ipv6);
+  header.u16(target.destination.port);  // length and checksum follow: set by the program
   row.interface = target.hop.interface;
 }
 
 }  // namespace
 
-CloneLists::CloneLists(std::span<const std::vector<CloneTarget>> lists, const CloneHead& head,
+CloneLists::CloneLists(std::span<const std::vector<CloneTarget>> lists, const CloneHeader& header,
                        const CloneFamilies& families)
     : lists_(lists.size()) {
   for (size_t i = 0; i < lists.size(); i++) {
@@ -99,7 +99,7 @@ CloneLists::CloneLists(std::span<const std::vector<CloneTarget>> lists, const Cl
     list.size =
         static_cast<uint32_t>(std::min<size_t>(lists[i].size(), kCloneTargetsMax - rows_.size()));
     for (uint32_t t = 0; t < list.size; t++) {
-      write_row(lists[i][t], head, rows_.emplace_back());
+      write_row(lists[i][t], header, rows_.emplace_back());
       tags_.push_back(lists[i][t].tag);
     }
   }

@@ -1,8 +1,8 @@
-// Clone lists: lists of targets as the clone program reads them, ready to be copied into a worker's
-// region.
+// Clone lists: target lists in the layout that the clone program reads, ready to be copied into a
+// worker's region.
 //
-// Built on any thread, immutable afterwards. All heads of frames are put together here, so that a
-// worker that takes new lists only copies rows.
+// Built on any thread, immutable afterwards. All frame headers are complete, so that a worker that
+// gets new lists only copies rows.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,22 @@
 namespace shredway {
 
 struct CloneTarget {
-  uint32_t tag;  // whom the counts are told of
+  uint32_t tag;  // identifies the target's counters
   Endpoint destination;
   NextHop hop;
 };
 
-// How the heads of the clones look, beside what the target says.
-struct CloneHead {
-  uint16_t source_port_ipv4 = 0;  // of the worker's send sockets: ICMP errors come back to them
+// Header fields of the clones that do not depend on the target.
+struct CloneHeader {
+  // Port of the worker's send socket, so that ICMP errors come back to it.
+  uint16_t source_port_ipv4 = 0;
   uint16_t source_port_ipv6 = 0;
   uint8_t ttl = 64;
   uint8_t dscp = 0;  // 0 .. 63
-  bool operator==(const CloneHead&) const = default;
+  bool operator==(const CloneHeader&) const = default;
 };
 
-// Which families a worker can clone to.
+// Address families that a worker can clone to.
 struct CloneFamilies {
   bool ipv4 = false;
   bool ipv6 = false;
@@ -40,15 +41,15 @@ struct CloneFamilies {
 class CloneLists {
  public:
   struct List {
-    uint32_t first = 0;  // row
+    uint32_t first = 0;  // index of the first row
     uint32_t size = 0;
     bool ipv4 = true;
   };
 
   CloneLists() = default;
-  // A list holds targets of one family. Of a family that is not cloned to, and beyond
-  // kCloneTargetsMax in all, list by list in order, targets have no row: they are for the socket.
-  CloneLists(std::span<const std::vector<CloneTarget>> lists, const CloneHead& head,
+  // Each list holds targets of one family. Targets have no row, and must be sent to by socket, if
+  // their family cannot be cloned to or if more than kCloneTargetsMax targets precede them.
+  CloneLists(std::span<const std::vector<CloneTarget>> lists, const CloneHeader& header,
              const CloneFamilies& families);
 
   const std::vector<List>& lists() const { return lists_; }

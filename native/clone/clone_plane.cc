@@ -23,16 +23,16 @@
 namespace shredway {
 namespace {
 
-// Ports name jobs; the last one is 64 x 64.
+// Trigger ports number the jobs; the last one is 64 x 64.
 constexpr uint32_t kWorkersMax = 64;
-// A trigger is consumed inside its send call: room for one message is enough.
+// A trigger is consumed inside its send call, so space for one message suffices.
 constexpr int kTriggerBufferBytes = 1 << 20;
 
 int bpf(bpf_cmd command, bpf_attr& attributes) {
   return static_cast<int>(syscall(SYS_bpf, command, &attributes, sizeof attributes));
 }
 
-// All of it zero: the kernel refuses what it does not know. Braces alone clear but a union's first
+// All bytes zero: the kernel refuses unknown fields. Braces alone clear only a union's first
 // member.
 bpf_attr no_attributes() {
   bpf_attr attributes;
@@ -40,13 +40,13 @@ bpf_attr no_attributes() {
   return attributes;
 }
 
-// Names are for people who list maps and programs.
+// Names for tools that list maps and programs.
 template <size_t N>
 void set_name(char (&field)[N], const char* name) {
   std::strncpy(field, name, N - 1);
 }
 
-// An array map, and its rows as memory of this process. The map lives as long as one of both.
+// An array map and its rows as memory of this process. The map lives until both are closed.
 class SharedRows {
  public:
   SharedRows() = default;
@@ -83,7 +83,7 @@ class SharedRows {
   size_t bytes_ = 0;
 };
 
-// The line of the verifier's log that says what it did not like: the last one but its statistics.
+// The line of the verifier's log that contains the reason: the last one before its statistics.
 std::string verdict_of(const std::string& log) {
   const size_t statistics = log.rfind("processed ");
   size_t end = std::min(statistics, log.size());
@@ -94,7 +94,7 @@ std::string verdict_of(const std::string& log) {
   return " (" + log.substr(first, end - first) + ")";
 }
 
-// None of the helpers that the program calls asks for another license.
+// Every helper that the program calls accepts this license.
 constexpr const char* kLicense = "Apache-2.0";
 
 UdpSocket load_program(const std::vector<bpf_insn>& program, std::string& error) {
@@ -108,7 +108,7 @@ UdpSocket load_program(const std::vector<bpf_insn>& program, std::string& error)
   UdpSocket loaded(bpf(BPF_PROG_LOAD, attributes));
   if (loaded.valid()) return loaded;
   const int refused = errno;
-  // Again, only to learn what the verifier says. A long log is cut (ENOSPC), which does not matter.
+  // Load again only to get the verifier's log. A long log is truncated (ENOSPC), which is harmless.
   attributes.log_level = 1;
   attributes.log_buf = reinterpret_cast<uintptr_t>(log.data());
   attributes.log_size = static_cast<uint32_t>(log.size());
@@ -119,7 +119,7 @@ UdpSocket load_program(const std::vector<bpf_insn>& program, std::string& error)
   return loaded;
 }
 
-// A socket that sends by the interface alone.
+// A socket that sends only by this interface.
 UdpSocket open_trigger_socket(bool ipv4, const std::string& interface, std::string& error) {
   const char* refused = nullptr;
   UdpSocket socket = open_udp_socket(ipv4, refused);
@@ -130,7 +130,7 @@ UdpSocket open_trigger_socket(bool ipv4, const std::string& interface, std::stri
     error = clone_error("SO_BINDTODEVICE " + interface, errno);
     socket = UdpSocket();
   } else {
-    // A wish only: what the system gives by default holds one message too.
+    // Optional: the system's default also holds one message.
     setsockopt(socket.fd(), SOL_SOCKET, SO_SNDBUF, &kTriggerBufferBytes,
                sizeof kTriggerBufferBytes);
   }
@@ -139,13 +139,13 @@ UdpSocket open_trigger_socket(bool ipv4, const std::string& interface, std::stri
 
 // ---- the whole way, without effect ----------------------------------------------------------
 
-// A clone that goes to the trigger interface itself comes to the program again, which throws it
-// away, for it belongs to no socket: the row tells so, and nothing left.
+// Sends a clone to the trigger interface itself. The program gets it again and drops it, because no
+// socket owns it. The row then counts a refusal, and nothing has left the machine.
 class Trial final : CloneObserver {
  public:
-  // Returns an error text, empty when the program did the job.
+  // Returns an error text, empty if the program ran the job.
   std::string run(const CloneRegion& region, uint32_t interface, bool ipv4, bool gso) {
-    CloneBatch batch(region, CloneHead{}, gso, *this);
+    CloneBatch batch(region, CloneHeader{}, gso, *this);
     CloneTarget target{};
     if (ipv4) target.destination.address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
     target.hop.interface = interface;
@@ -188,8 +188,8 @@ struct ClonePlane::Resources {
   SharedRows targets;
   SharedRows jobs;
   std::unique_ptr<CloneInterface> interface;
-  std::vector<UdpSocket> ipv4;  // one for each worker
-  std::vector<UdpSocket> ipv6;  // the same, or none
+  std::vector<UdpSocket> ipv4;  // one per worker
+  std::vector<UdpSocket> ipv6;  // one per worker, or empty
   bool gso = true;
 
   std::string open(const ClonePlaneOptions& options);
@@ -213,7 +213,7 @@ std::string ClonePlane::Resources::open(const ClonePlaneOptions& options) {
     interface = CloneInterface::open(options.interface, program.fd(), error);
     if (!interface) return error;
   }
-  // The hook holds the program, the program the maps.
+  // The hook keeps the program alive, and the program the maps.
   targets.close();
   jobs.close();
   error = open_sockets(options.workers);
@@ -233,7 +233,7 @@ std::string ClonePlane::Resources::open_sockets(uint32_t workers) {
   return "";
 }
 
-// IPv6 and GSO are done without when they do not work; IPv4 must.
+// Disables IPv6 and GSO if they do not work; IPv4 must work.
 std::string ClonePlane::Resources::try_out() {
   const auto workers = static_cast<uint32_t>(ipv4.size());
   std::string error = Trial().run(region(0), interface->index(), true, gso);
@@ -260,19 +260,19 @@ CloneRegion ClonePlane::Resources::region(uint32_t worker) const {
   return region;
 }
 
-ClonePlane::ClonePlane(std::unique_ptr<Resources> parts) : parts_(std::move(parts)) {}
+ClonePlane::ClonePlane(std::unique_ptr<Resources> resources) : resources_(std::move(resources)) {}
 
 ClonePlane::~ClonePlane() = default;
 
 std::unique_ptr<ClonePlane> ClonePlane::open(const ClonePlaneOptions& options, std::string& error) {
-  auto parts = std::make_unique<Resources>();
-  error = parts->open(options);
+  auto resources = std::make_unique<Resources>();
+  error = resources->open(options);
   if (!error.empty()) return nullptr;
-  return std::unique_ptr<ClonePlane>(new ClonePlane(std::move(parts)));
+  return std::unique_ptr<ClonePlane>(new ClonePlane(std::move(resources)));
 }
 
-CloneRegion ClonePlane::region(uint32_t worker) const { return parts_->region(worker); }
+CloneRegion ClonePlane::region(uint32_t worker) const { return resources_->region(worker); }
 
-const std::string& ClonePlane::interface() const { return parts_->interface->name(); }
+const std::string& ClonePlane::interface() const { return resources_->interface->name(); }
 
 }  // namespace shredway

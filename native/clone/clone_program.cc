@@ -12,7 +12,7 @@
 namespace shredway {
 namespace {
 
-// What the rows' fields are to the program: offsets and widths.
+// Offset and width of a row's field.
 struct Field {
   size_t at;
   uint8_t width;  // BPF_B, BPF_H, BPF_W or BPF_DW
@@ -39,30 +39,31 @@ constexpr Field kPacketProtocol = FIELD(__sk_buff, protocol, BPF_W);
 constexpr Field kPacketData = FIELD(__sk_buff, data, BPF_W);
 constexpr Field kPacketDataEnd = FIELD(__sk_buff, data_end, BPF_W);
 #undef FIELD
-static_assert(offsetof(CloneTargetRow, head) == 0, "heads are copied from the row's first byte on");
+static_assert(offsetof(CloneTargetRow, header) == 0,
+              "headers are copied from the row's first byte on");
 
-// Where a family's heads have what: byte offsets in the frame.
-struct HeadLayout {
+// Byte offsets of the header fields in a frame, per family.
+struct HeaderLayout {
   uint16_t protocol;      // ETH_P_*
-  uint16_t bytes;         // of all three heads
+  uint16_t bytes;         // length of all three headers
   uint16_t ip_length_at;  // u16: total length (IPv4), payload length (IPv6)
   uint16_t ip_length_from;
-  uint16_t ip_identification_at;  // 0: has none, nor a sum
+  uint16_t ip_identification_at;  // 0: no identification and no checksum
   uint16_t ip_sum_at;
   uint16_t udp_at;
 };
-constexpr HeadLayout kIpv4 = {ETH_P_IP, 42, 16, 14, 18, 24, 34};
-constexpr HeadLayout kIpv6 = {ETH_P_IPV6, 62, 18, 54, 0, 0, 54};
-constexpr uint16_t kUdpPortAt = 2, kUdpLengthAt = 4, kUdpSumAt = 6;  // in the UDP head
+constexpr HeaderLayout kIpv4 = {ETH_P_IP, 42, 16, 14, 18, 24, 34};
+constexpr HeaderLayout kIpv6 = {ETH_P_IPV6, 62, 18, 54, 0, 0, 54};
+constexpr uint16_t kUdpPortAt = 2, kUdpLengthAt = 4, kUdpSumAt = 6;  // in the UDP header
 
-// r0 is what helpers return, r1 to r5 are their arguments and gone after each call.
+// Helpers return r0; r1 to r5 are their arguments and are undefined after each call.
 enum Register : uint8_t { r0, r1, r2, r3, r4, r5, kPacket, kServed, kRow, kJob, kStack };
-constexpr Field kKey = {static_cast<size_t>(-4), BPF_W};  // on the stack: number of a row
+constexpr Field kKey = {static_cast<size_t>(-4), BPF_W};  // on the stack: index of a row
 constexpr Field kIpLength = {static_cast<size_t>(-8), BPF_H};
 constexpr Field kIpIdentification = {static_cast<size_t>(-12), BPF_H};
 constexpr Field kUdpLength = {static_cast<size_t>(-16), BPF_H};
 
-// Puts instructions together; jumps go to labels, which are set before or after.
+// Assembles instructions; jumps refer to labels, which are set before or after.
 class Assembler {
  public:
   using Label = size_t;
@@ -81,7 +82,7 @@ class Assembler {
   void compute(uint8_t operation, Register to, int by) {
     add(static_cast<uint8_t>(BPF_ALU64 | operation | BPF_K), to, r0, 0, by);
   }
-  // Of 16 bits: between the network's order and the machine's.
+  // Converts 16 bits between network and host order.
   void swap_u16(Register it) { add(BPF_ALU | BPF_END | BPF_TO_BE, it, r0, 0, 16); }
   void load(Register to, Register base, Field field) {
     add(static_cast<uint8_t>(BPF_LDX | BPF_MEM | field.width), to, base, short_of(field.at));
@@ -99,9 +100,9 @@ class Assembler {
   }
   void call(bpf_func_id helper) { add(BPF_JMP | BPF_CALL, r0, r0, 0, helper); }
   void leave() { add(BPF_JMP | BPF_EXIT, r0, r0); }
-  // Leaves in r0 the row whose number stands in kKey, 0 when there is none.
+  // Loads into r0 the row whose index is in kKey, 0 if it does not exist.
   void find_row(int map_fd) {
-    // The descriptor takes two instructions; the kernel puts the map's address there.
+    // The descriptor takes two instructions; the kernel replaces it by the map's address.
     add(BPF_LD | BPF_DW | BPF_IMM, r1, static_cast<Register>(BPF_PSEUDO_MAP_FD), 0, map_fd);
     add(0, r0, r0);
     move(r2, kStack);
@@ -140,8 +141,8 @@ class Assembler {
   std::vector<Jump> jumps_;
 };
 
-// Ones' complement: carries of the 16-bit sum in `it` come back in below. Twice, for the first time
-// may carry again. `scratch` is lost.
+// Ones' complement: adds the carries of the 16-bit sum in `it`. Twice, because the first addition
+// may carry again. Overwrites `scratch`.
 void fold(Assembler& code, Register it, Register scratch) {
   for (int i = 0; i < 2; i++) {
     code.move(scratch, it);
@@ -151,52 +152,53 @@ void fold(Assembler& code, Register it, Register scratch) {
   }
 }
 
-// r2 = first byte of the packet; to `otherwise` unless all heads are in reach.
-void reach_heads(Assembler& code, const HeadLayout& head, Assembler::Label otherwise) {
+// r2 = first byte of the packet; jumps to `otherwise` unless all headers are accessible.
+void reach_headers(Assembler& code, const HeaderLayout& header, Assembler::Label otherwise) {
   code.load(r2, kPacket, kPacketData);
   code.load(r3, kPacket, kPacketDataEnd);
   code.move(r1, r2);
-  code.compute(BPF_ADD, r1, head.bytes);
+  code.compute(BPF_ADD, r1, header.bytes);
   code.jump_if(BPF_JGT, r1, r3, otherwise);
 }
 
-// kJob = the job that the trigger's UDP port names; to `drop` unless its own socket sent it.
-void find_job(Assembler& code, const HeadLayout& head, int jobs_fd, Assembler::Label drop) {
-  reach_heads(code, head, drop);
-  code.load(r1, r2, {size_t{head.udp_at} + kUdpPortAt, BPF_H});
+// kJob = the job of the trigger's UDP port; jumps to `drop` unless the job's own socket sent the
+// trigger.
+void find_job(Assembler& code, const HeaderLayout& header, int jobs_fd, Assembler::Label drop) {
+  reach_headers(code, header, drop);
+  code.load(r1, r2, {size_t{header.udp_at} + kUdpPortAt, BPF_H});
   code.swap_u16(r1);
-  code.compute(BPF_SUB, r1, 1);  // port 0 becomes a number that no row has
+  code.compute(BPF_SUB, r1, 1);  // port 0 becomes an index beyond all rows
   code.store(kStack, kKey, r1);
   code.find_row(jobs_fd);
   code.jump_if(BPF_JEQ, r0, 0, drop);
   code.move(kJob, r0);
   code.move(r1, kPacket);
   code.call(BPF_FUNC_get_socket_cookie);
-  code.jump_if(BPF_JEQ, r0, 0, drop);  // no socket; nor has an unused job any
+  code.jump_if(BPF_JEQ, r0, 0, drop);  // no socket; an unused job has none either
   code.load(r1, kJob, kJobCookie);
   code.jump_if(BPF_JNE, r0, r1, drop);
 }
 
-// What all clones' heads have in common, in network order, onto the stack: lengths, and the
-// identification that the kernel gave the trigger. It is unique for a destination, too, and whoever
-// cuts a burst into segments counts on from it.
-void keep_common(Assembler& code, const HeadLayout& head, Assembler::Label drop) {
-  if (head.ip_identification_at) {
-    reach_heads(code, head, drop);
-    code.load(r1, r2, {head.ip_identification_at, BPF_H});
+// Writes to the stack the header fields that all clones share, in network order: lengths, and the
+// identification that the kernel gave the trigger. It is unique per destination too; segmentation
+// of a burst counts on from it.
+void store_common(Assembler& code, const HeaderLayout& header, Assembler::Label drop) {
+  if (header.ip_identification_at) {
+    reach_headers(code, header, drop);
+    code.load(r1, r2, {header.ip_identification_at, BPF_H});
     code.store(kStack, kIpIdentification, r1);
   }
   code.load(r1, kPacket, kPacketLength);
   code.move(r2, r1);
-  code.compute(BPF_SUB, r1, head.ip_length_from);
+  code.compute(BPF_SUB, r1, header.ip_length_from);
   code.swap_u16(r1);
   code.store(kStack, kIpLength, r1);
-  code.compute(BPF_SUB, r2, head.udp_at);
+  code.compute(BPF_SUB, r2, header.udp_at);
   code.swap_u16(r2);
   code.store(kStack, kUdpLength, r2);
 }
 
-// kRow = the target that is next: first + (start + served) % count; to `drop` without.
+// kRow = the next target: first + (start + served) % count; jumps to `drop` if it does not exist.
 void find_target(Assembler& code, int targets_fd, Assembler::Label drop) {
   const Assembler::Label before_end = code.label();
   code.load(r1, kJob, kJobStart);
@@ -213,49 +215,49 @@ void find_target(Assembler& code, int targets_fd, Assembler::Label drop) {
   code.move(kRow, r0);
 }
 
-// The target's heads over those of the packet, completed by lengths and sums.
-void write_heads(Assembler& code, const HeadLayout& head, Assembler::Label drop) {
-  // Pointers into the packet do not outlive a helper that may move it.
-  reach_heads(code, head, drop);
+// Overwrites the packet's headers with the target's, completed by lengths and checksums.
+void write_headers(Assembler& code, const HeaderLayout& header, Assembler::Label drop) {
+  // Pointers into the packet are invalid after a helper that may move it.
+  reach_headers(code, header, drop);
   size_t at = 0;
-  for (; at + 8 <= head.bytes; at += 8) {
+  for (; at + 8 <= header.bytes; at += 8) {
     code.load(r1, kRow, {at, BPF_DW});
     code.store(r2, {at, BPF_DW}, r1);
   }
-  if (at + 4 <= head.bytes) {
+  if (at + 4 <= header.bytes) {
     code.load(r1, kRow, {at, BPF_W});
     code.store(r2, {at, BPF_W}, r1);
-  }  // what is left is the UDP sum
+  }  // the rest is the UDP checksum
   code.load(r1, kStack, kIpLength);
-  code.store(r2, {head.ip_length_at, BPF_H}, r1);
-  if (head.ip_identification_at) {
+  code.store(r2, {header.ip_length_at, BPF_H}, r1);
+  if (header.ip_identification_at) {
     code.load(r3, kRow, kRowIpSum);
     code.compute(BPF_ADD, r1, r3);
     code.load(r3, kStack, kIpIdentification);
-    code.store(r2, {head.ip_identification_at, BPF_H}, r3);
+    code.store(r2, {header.ip_identification_at, BPF_H}, r3);
     code.compute(BPF_ADD, r1, r3);
     fold(code, r1, r3);
     code.compute(BPF_XOR, r1, 0xffff);
-    code.store(r2, {head.ip_sum_at, BPF_H}, r1);
+    code.store(r2, {header.ip_sum_at, BPF_H}, r1);
   }
-  // The sum of the pseudo-header only, and not inverted: whoever sends it (the device, or the
-  // kernel for it) adds the rest, for each segment.
+  // The sum of the pseudo-header only, not inverted: the device, or the kernel for it, adds the
+  // rest for each segment.
   code.load(r1, kStack, kUdpLength);
-  code.store(r2, {size_t{head.udp_at} + kUdpLengthAt, BPF_H}, r1);
+  code.store(r2, {size_t{header.udp_at} + kUdpLengthAt, BPF_H}, r1);
   code.load(r3, kRow, kRowUdpSum);
   code.compute(BPF_ADD, r1, r3);
   fold(code, r1, r3);
-  code.store(r2, {size_t{head.udp_at} + kUdpSumAt, BPF_H}, r1);
+  code.store(r2, {size_t{header.udp_at} + kUdpSumAt, BPF_H}, r1);
 }
 
-// field += by; `scratch` is lost.
+// field += by; overwrites `scratch`.
 void add_to(Assembler& code, Register base, Field field, Register by, Register scratch) {
   code.load(scratch, base, field);
   code.compute(BPF_ADD, scratch, by);
   code.store(base, field, scratch);
 }
 
-// Sends a clone, and counts it by what became of it.
+// Sends a clone and counts its result.
 void clone_and_count(Assembler& code) {
   const Assembler::Label refused = code.label(), recovered = code.label(), counted = code.label();
   code.move(r1, kPacket);
@@ -277,20 +279,20 @@ void clone_and_count(Assembler& code) {
   code.place(counted);
 }
 
-void serve_family(Assembler& code, const HeadLayout& head, int targets_fd, int jobs_fd,
+void serve_family(Assembler& code, const HeaderLayout& header, int targets_fd, int jobs_fd,
                   Assembler::Label done, Assembler::Label drop) {
-  find_job(code, head, jobs_fd, drop);
-  keep_common(code, head, drop);
+  find_job(code, header, jobs_fd, drop);
+  store_common(code, header, drop);
   code.move(kServed, 0);
   const Assembler::Label next = code.label();
   code.place(next);
   code.load(r1, kJob, kJobTargets);
   code.jump_if(BPF_JGE, kServed, r1, done);
   find_target(code, targets_fd, drop);
-  write_heads(code, head, drop);
+  write_headers(code, header, drop);
   clone_and_count(code);
   code.compute(BPF_ADD, kServed, 1);
-  // The bound that the verifier asks for; it walks through each round.
+  // The verifier requires this bound; it checks each iteration.
   code.jump_if(BPF_JLT, kServed, static_cast<int>(kCloneTargetsPerJob), next);
   code.jump(done);
 }
@@ -308,7 +310,7 @@ std::vector<bpf_insn> clone_program(int targets_fd, int jobs_fd) {
   code.place(ipv4);
   serve_family(code, kIpv4, targets_fd, jobs_fd, done, drop);
 
-  // Nothing reaches the queue of the interface, whether obeyed or not.
+  // Executed or not, no packet reaches the queue of the interface.
   code.place(done);
   code.move(r1, 1);
   add_to(code, kJob, kJobRuns, r1, r2);

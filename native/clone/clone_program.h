@@ -1,7 +1,8 @@
 // Clone program: the BPF program at the egress hook of the trigger interface, as instructions.
 //
-// Loaded by clone_plane once, run by the kernel inside each trigger's send call. It believes nobody
-// but the socket that a job names: every other packet that leaves by the interface is thrown away.
+// The clone plane loads it once; the kernel runs it inside each trigger's send call. It accepts
+// packets only from the socket of the job and drops every other packet that leaves by the
+// interface.
 #pragma once
 
 #include <linux/bpf.h>
@@ -10,8 +11,7 @@
 
 namespace shredway {
 
-// Reads rows of two array maps, named by their descriptors: CloneTargetRow and CloneJobRow
-// (clone_plane.h).
+// Uses two array maps by their descriptors: CloneTargetRow and CloneJobRow (clone_plane.h).
 std::vector<bpf_insn> clone_program(int targets_fd, int jobs_fd);
 
 }  // namespace shredway

@@ -22,8 +22,7 @@ using Bytes = std::span<const uint8_t>;
 
 constexpr size_t aligned(size_t length) { return (length + 3) & ~size_t{3}; }
 
-// What stands after the first `length` bytes and their padding; the padding of the last part may be
-// missing.
+// The bytes after the first `length` bytes and their padding; the last part may lack padding.
 Bytes after(Bytes bytes, size_t length) {
   return bytes.subspan(std::min(aligned(length), bytes.size()));
 }
@@ -35,15 +34,15 @@ bool read(Bytes bytes, T& out) {
   return true;
 }
 
-// Calls take(type, payload) for each attribute; what is cut ends the walk.
+// Calls take(type, payload) for each attribute; a truncated attribute ends the loop.
 template <typename Take>
 void each_attribute(Bytes bytes, Take take) {
-  nlattr head;
-  while (read(bytes, head)) {
-    if (head.nla_len < sizeof head || head.nla_len > bytes.size()) return;
-    take(static_cast<uint16_t>(head.nla_type & kTypeMask),
-         bytes.subspan(sizeof head, head.nla_len - sizeof head));
-    bytes = after(bytes, head.nla_len);
+  nlattr header;
+  while (read(bytes, header)) {
+    if (header.nla_len < sizeof header || header.nla_len > bytes.size()) return;
+    take(static_cast<uint16_t>(header.nla_type & kTypeMask),
+         bytes.subspan(sizeof header, header.nla_len - sizeof header));
+    bytes = after(bytes, header.nla_len);
   }
 }
 
@@ -86,8 +85,8 @@ uint32_t mtu_of_metrics(Bytes payload) {
   return mtu;
 }
 
-// An IPv4 route that ends at a certain time is an exception that ICMP made (RFC 1191): its MTU was
-// learned. Of IPv6, configured routes may end, too, and any MTU takes a whole shred.
+// An IPv4 route that expires is an exception created by ICMP (RFC 1191), so its MTU was learned.
+// For IPv6, configured routes may expire too, and every valid MTU fits a whole shred.
 bool is_learned(uint8_t family, Bytes cache_info) {
   rta_cacheinfo info;
   return family == AF_INET && read(cache_info, info) && info.rta_expires != 0;
@@ -130,13 +129,13 @@ bool is_ipv4(const AddressBytes& address) {
   return std::memcmp(address.data(), kPrefix, sizeof kPrefix) == 0;
 }
 
-bool take_message(std::span<const uint8_t>& datagram, NetlinkMessage& out) {
-  nlmsghdr head;
-  if (!read(datagram, head)) return false;
-  if (head.nlmsg_len < sizeof head || head.nlmsg_len > datagram.size()) return false;
-  out = {head.nlmsg_type, head.nlmsg_flags, head.nlmsg_seq,
-         datagram.subspan(sizeof head, head.nlmsg_len - sizeof head)};
-  datagram = after(datagram, head.nlmsg_len);
+bool next_message(std::span<const uint8_t>& datagram, NetlinkMessage& out) {
+  nlmsghdr header;
+  if (!read(datagram, header)) return false;
+  if (header.nlmsg_len < sizeof header || header.nlmsg_len > datagram.size()) return false;
+  out = {header.nlmsg_type, header.nlmsg_flags, header.nlmsg_seq,
+         datagram.subspan(sizeof header, header.nlmsg_len - sizeof header)};
+  datagram = after(datagram, header.nlmsg_len);
   return true;
 }
 
@@ -147,34 +146,34 @@ int error_of(const NetlinkMessage& message) {
 }
 
 std::optional<RouteMessage> read_route(const NetlinkMessage& message) {
-  rtmsg head;
-  if (message.type != RTM_NEWROUTE || !read(message.body, head)) return std::nullopt;
-  if (head.rtm_family != AF_INET && head.rtm_family != AF_INET6) return std::nullopt;
+  rtmsg header;
+  if (message.type != RTM_NEWROUTE || !read(message.body, header)) return std::nullopt;
+  if (header.rtm_family != AF_INET && header.rtm_family != AF_INET6) return std::nullopt;
   RouteMessage route;
-  route.type = head.rtm_type;
+  route.type = header.rtm_type;
   bool learned = false;
-  each_attribute(after(message.body, sizeof head), [&](uint16_t type, Bytes payload) {
+  each_attribute(after(message.body, sizeof header), [&](uint16_t type, Bytes payload) {
     if (type == RTA_OIF) route.interface = number(payload);
-    if (type == RTA_GATEWAY) route.gateway = address(head.rtm_family, payload);
+    if (type == RTA_GATEWAY) route.gateway = address(header.rtm_family, payload);
     if (type == RTA_VIA) route.gateway = via(payload);
-    if (type == RTA_PREFSRC) route.source = address(head.rtm_family, payload);
+    if (type == RTA_PREFSRC) route.source = address(header.rtm_family, payload);
     if (type == RTA_METRICS) route.mtu = mtu_of_metrics(payload);
     if (type == RTA_ENCAP || type == RTA_ENCAP_TYPE) route.encapsulated = true;
-    if (type == RTA_CACHEINFO) learned = is_learned(head.rtm_family, payload);
+    if (type == RTA_CACHEINFO) learned = is_learned(header.rtm_family, payload);
   });
   if (learned) route.mtu = 0;
   return route;
 }
 
 std::optional<LinkMessage> read_link(const NetlinkMessage& message) {
-  ifinfomsg head;
-  if (message.type != RTM_NEWLINK || !read(message.body, head)) return std::nullopt;
-  if (head.ifi_family != AF_UNSPEC || head.ifi_index <= 0) return std::nullopt;
+  ifinfomsg header;
+  if (message.type != RTM_NEWLINK || !read(message.body, header)) return std::nullopt;
+  if (header.ifi_family != AF_UNSPEC || header.ifi_index <= 0) return std::nullopt;
   LinkMessage link;
-  link.interface = static_cast<uint32_t>(head.ifi_index);
-  link.type = head.ifi_type;
-  link.flags = head.ifi_flags;
-  each_attribute(after(message.body, sizeof head), [&](uint16_t type, Bytes payload) {
+  link.interface = static_cast<uint32_t>(header.ifi_index);
+  link.type = header.ifi_type;
+  link.flags = header.ifi_flags;
+  each_attribute(after(message.body, sizeof header), [&](uint16_t type, Bytes payload) {
     if (type == IFLA_MTU) link.mtu = number(payload);
     if (type == IFLA_ADDRESS) link.mac = mac(payload);
     if (type == IFLA_AF_SPEC) link.mtu_ipv6 = mtu_of_families(payload);
@@ -183,36 +182,36 @@ std::optional<LinkMessage> read_link(const NetlinkMessage& message) {
 }
 
 std::optional<NeighbourMessage> read_neighbour(const NetlinkMessage& message) {
-  ndmsg head;
+  ndmsg header;
   if (message.type != RTM_NEWNEIGH && message.type != RTM_DELNEIGH) return std::nullopt;
-  if (!read(message.body, head) || head.ndm_ifindex <= 0) return std::nullopt;
-  // A proxy entry says for whom this machine answers, not where somebody is.
-  if (head.ndm_flags & NTF_PROXY) return std::nullopt;
+  if (!read(message.body, header) || header.ndm_ifindex <= 0) return std::nullopt;
+  // A proxy entry names an address that this machine answers for, not the location of a neighbour.
+  if (header.ndm_flags & NTF_PROXY) return std::nullopt;
   NeighbourMessage neighbour;
-  neighbour.interface = static_cast<uint32_t>(head.ndm_ifindex);
+  neighbour.interface = static_cast<uint32_t>(header.ndm_ifindex);
   std::optional<AddressBytes> of;
-  each_attribute(after(message.body, sizeof head), [&](uint16_t type, Bytes payload) {
-    if (type == NDA_DST) of = address(head.ndm_family, payload);
+  each_attribute(after(message.body, sizeof header), [&](uint16_t type, Bytes payload) {
+    if (type == NDA_DST) of = address(header.ndm_family, payload);
     if (type == NDA_LLADDR) neighbour.mac = mac(payload);
   });
   if (!of) return std::nullopt;
   neighbour.address = *of;
-  if (message.type == RTM_NEWNEIGH) neighbour.state = head.ndm_state;
+  if (message.type == RTM_NEWNEIGH) neighbour.state = header.ndm_state;
   else neighbour.mac.reset();
   return neighbour;
 }
 
 // ---- questions ------------------------------------------------------------------------------
 
-void append_route_question(std::vector<uint8_t>& out, uint32_t sequence, const AddressBytes& to,
-                           const AddressBytes* from) {
+void append_route_request(std::vector<uint8_t>& out, uint32_t sequence, const AddressBytes& to,
+                          const AddressBytes* from) {
   const size_t begin = out.size();
   append(out, nlmsghdr{0, RTM_GETROUTE, NLM_F_REQUEST, sequence, 0});
-  rtmsg head{};
-  head.rtm_family = is_ipv4(to) ? AF_INET : AF_INET6;
-  head.rtm_dst_len = static_cast<uint8_t>(payload_of(to).size() * 8);
-  if (from) head.rtm_src_len = head.rtm_dst_len;
-  append(out, head);
+  rtmsg header{};
+  header.rtm_family = is_ipv4(to) ? AF_INET : AF_INET6;
+  header.rtm_dst_len = static_cast<uint8_t>(payload_of(to).size() * 8);
+  if (from) header.rtm_src_len = header.rtm_dst_len;
+  append(out, header);
   append_attribute(out, RTA_DST, payload_of(to));
   if (from) append_attribute(out, RTA_SRC, payload_of(*from));
   const uint8_t protocol = IPPROTO_UDP;
@@ -221,8 +220,8 @@ void append_route_question(std::vector<uint8_t>& out, uint32_t sequence, const A
   std::memcpy(out.data() + begin, &length, sizeof length);
 }
 
-void append_dump_question(std::vector<uint8_t>& out, uint32_t sequence, uint16_t type) {
-  // A family (any) and zeros; what is longer than its head the kernel takes for an attribute.
+void append_dump_request(std::vector<uint8_t>& out, uint32_t sequence, uint16_t type) {
+  // Any family, then zeros. The kernel would read bytes beyond the header as an attribute.
   const size_t bytes = type == RTM_GETNEIGH ? sizeof(ndmsg) : sizeof(ifinfomsg);
   append(out, nlmsghdr{static_cast<uint32_t>(sizeof(nlmsghdr) + bytes), type,
                        NLM_F_REQUEST | NLM_F_DUMP, sequence, 0});

@@ -10,7 +10,7 @@
 namespace shredway {
 namespace {
 
-// The kernel cuts dumps to 32 KiB; the message of a link with many virtual functions is longer.
+// The kernel limits dumps to 32 KiB; the message of a link with many virtual functions is longer.
 constexpr size_t kBufferBytes = 128u << 10;
 
 }  // namespace
@@ -30,7 +30,7 @@ std::unique_ptr<NetlinkSocket> NetlinkSocket::open(std::span<const unsigned> gro
   if (fd < 0) return refused("socket");
   std::unique_ptr<NetlinkSocket> opened(new NetlinkSocket(fd));
   const int bytes = static_cast<int>(receive_buffer_bytes);
-  // Beyond the system's limit only with a privilege; what the kernel gives is good enough.
+  // Exceeding the system's limit needs a privilege; the size that the kernel grants is sufficient.
   if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0)
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   sockaddr_nl any{};

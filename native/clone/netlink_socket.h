@@ -1,8 +1,8 @@
-// Netlink socket: a descriptor to the kernel's routing tables, whole datagrams in and out.
+// Netlink socket: a socket to the kernel's routing tables, for whole datagrams.
 //
-// Used by next_hop_watch only, from one thread. Never blocks: questions are answered inside send(),
-// so that an answer which is not there after it was lost. What did not come from the kernel is
-// dropped.
+// Used by next_hop_watch only, from one thread. Never blocks: the kernel answers a request inside
+// send(), so an answer that is missing afterwards was lost. Drops messages that did not come from
+// the kernel.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace shredway {
 
 class NetlinkSocket {
  public:
-  // Follows the multicast groups (RTNLGRP_*), in the network namespace of the calling thread.
-  // Returns nullptr and fills `error` when the kernel refuses.
+  // Joins the multicast groups (RTNLGRP_*) in the network namespace of the calling thread. Returns
+  // nullptr and fills `error` if the kernel refuses.
   static std::unique_ptr<NetlinkSocket> open(std::span<const unsigned> groups,
                                              uint32_t receive_buffer_bytes, std::string& error);
   ~NetlinkSocket();

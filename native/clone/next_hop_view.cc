@@ -10,12 +10,12 @@
 namespace shredway {
 namespace {
 
-constexpr uint32_t kIpv4HeadBytes = 20 + 8;  // with UDP's
-constexpr uint32_t kIpv6HeadBytes = 40 + 8;
+constexpr uint32_t kIpv4HeaderBytes = 20 + 8;  // with the UDP header
+constexpr uint32_t kIpv6HeaderBytes = 40 + 8;
 constexpr uint16_t kMacTrusted =
     NUD_REACHABLE | NUD_PERMANENT | NUD_NOARP | NUD_DELAY | NUD_PROBE | NUD_STALE;
 
-// fe80::/10 means nothing without an interface, which a destination does not name.
+// fe80::/10 is ambiguous without an interface, and a destination has none.
 bool is_link_local_ipv6(const AddressBytes& address) {
   return address[0] == 0xfe && (address[1] & 0xc0) == 0x80;
 }
@@ -52,7 +52,7 @@ void NextHopView::set_wanted(std::vector<AddressBytes> addresses) {
 }
 
 void NextHopView::set_route(size_t i, const std::optional<RouteMessage>& route) {
-  destinations_[i].asked = true;
+  destinations_[i].route_set = true;
   destinations_[i].route = route;
 }
 
@@ -68,7 +68,7 @@ void NextHopView::follow_routes() {
     if (known != neighbours_.end()) place->second = known->second;
     destination.neighbour = &place->second;
   }
-  neighbours_ = std::move(next);  // its nodes stay where they are
+  neighbours_ = std::move(next);  // moving a map keeps the addresses of its nodes
 }
 
 void NextHopView::set_links(const std::vector<LinkMessage>& links) {
@@ -111,14 +111,14 @@ NextHops::Entry NextHopView::entry(const Destination& destination) const {
   if (found == links_.end()) return goes_by_socket(NextHopState::interface_unsuitable);
   const LinkMessage& link = found->second;
   if (link.flags & IFF_LOOPBACK) return goes_by_socket(NextHopState::local);
-  // Running: up, with a carrier, and let through by who guards the port.
+  // Usable: up, with a carrier, and authorised on the port (IFF_RUNNING).
   constexpr uint32_t kUsable = IFF_UP | IFF_RUNNING;
   if ((link.flags & kUsable) != kUsable || link.type != ARPHRD_ETHER || !link.mac ||
       route.encapsulated)
     return goes_by_socket(NextHopState::interface_unsuitable);
 
   const bool ipv4 = is_ipv4(destination.address);
-  const uint32_t head_bytes = ipv4 ? kIpv4HeadBytes : kIpv6HeadBytes;
+  const uint32_t head_bytes = ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes;
   if (path_mtu(route, link, ipv4) < rules_.packet_bytes_max + head_bytes)
     return goes_by_socket(NextHopState::mtu_small);
 
@@ -127,7 +127,7 @@ NextHops::Entry NextHopView::entry(const Destination& destination) const {
     return goes_by_socket(NextHopState::neighbour_unknown);
   std::optional<AddressBytes> source = route.source;
   if (const AddressBytes* configured = source_for(destination.address)) source = *configured;
-  // Without any source the head of the datagram cannot be written.
+  // The header needs a source address.
   if (!source) return goes_by_socket(NextHopState::no_route);
   return {destination.address,
           NextHopState::resolved,

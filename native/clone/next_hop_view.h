@@ -1,8 +1,9 @@
-// Next-hop view: what was heard of routes, links and neighbours, and the table that follows from
-// it.
+// Next-hop view: the known routes, links and neighbours, and the next-hop table that results from
+// them.
 //
-// Kept by NextHopWatch on its thread, which asks the kernel and feeds the answers in; pure rules
-// here, no I/O. Says which way each wanted address takes, or why it has none.
+// Used by NextHopWatch on its thread, which asks the kernel and passes the answers in. This class
+// only applies rules, without I/O. It determines the route of each wanted address, or the reason
+// why it is missing.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 namespace shredway {
 
 struct NextHopRules {
-  std::optional<AddressBytes> source;  // configured; for addresses of its family
+  std::optional<AddressBytes> source;  // configured source, for addresses of its family
   uint32_t packet_bytes_max = 1228;    // UDP payload
 };
 
@@ -25,37 +26,38 @@ class NextHopView {
  public:
   explicit NextHopView(const NextHopRules& rules) : rules_(rules) {}
 
-  // Replaces the wanted addresses, kNextHopsMax at most. What is known of those that stay is kept.
+  // Replaces the wanted addresses (at most kNextHopsMax). The state of addresses that stay is
+  // preserved.
   void set_wanted(std::vector<AddressBytes> addresses);
   size_t wanted() const { return destinations_.size(); }
   const AddressBytes& wanted_address(size_t i) const { return destinations_[i].address; }
-  bool route_known(size_t i) const { return destinations_[i].asked; }
-  // The source to ask a route from, or nullptr.
+  bool route_known(size_t i) const { return destinations_[i].route_set; }
+  // The source address for a route request, or nullptr.
   const AddressBytes* source_for(const AddressBytes& address) const;
 
-  // The route of wanted address i; nullopt: there is none.
+  // Sets the route of wanted address i; nullopt: there is no route.
   void set_route(size_t i, const std::optional<RouteMessage>& route);
-  // After routes were set: which neighbours matter from now on.
+  // Must be called after set_route(): determines the relevant neighbours.
   void follow_routes();
   void set_links(const std::vector<LinkMessage>& links);
-  // All neighbours that the kernel has: those that are not among them are gone.
+  // Replaces all neighbours; neighbours that are not in the list are removed.
   void set_neighbours(const std::vector<NeighbourMessage>& neighbours);
-  // True when it is the next hop of a wanted address and something changed.
+  // Returns true if it is the next hop of a wanted address and something changed.
   bool set_neighbour(const NeighbourMessage& neighbour);
-  // A while has passed: where a neighbour is still stale, the destination that should have made the
-  // kernel ask sends nothing, so that another one takes its turn.
+  // Called periodically. If a neighbour is still stale, the destination that should have made the
+  // kernel probe it sends nothing, so another destination takes its turn.
   void turn_stale();
 
-  // By address.
+  // Entries in the order of their addresses.
   std::vector<NextHops::Entry> entries();
 
  private:
   struct Neighbour {
     uint16_t state = 0;
     std::optional<MacAddress> mac;
-    uint32_t turn = 0;         // which of its destinations goes by socket while stale
-    bool was_stale = false;    // at the last turn_stale()
-    uint32_t stale_count = 0;  // destinations behind it, while entries() counts them
+    uint32_t turn = 0;         // which of its destinations goes by socket while it is stale
+    bool was_stale = false;    // state at the last turn_stale()
+    uint32_t stale_count = 0;  // number of its destinations; entries() counts them
     uint32_t stale_seen = 0;
     void forget() {
       state = 0;
@@ -67,9 +69,9 @@ class NextHopView {
   };
   struct Destination {
     AddressBytes address;
-    bool asked = false;
+    bool route_set = false;
     std::optional<RouteMessage> route;
-    Neighbour* neighbour = nullptr;  // in neighbours_; nullptr without a route to anywhere
+    Neighbour* neighbour = nullptr;  // in neighbours_; nullptr without a route
   };
   using NeighbourKey = std::pair<uint32_t, AddressBytes>;  // interface, address
 

@@ -27,20 +27,20 @@ constexpr unsigned kGroups[] = {RTNLGRP_LINK,        RTNLGRP_NEIGH,      RTNLGRP
                                 RTNLGRP_IPV4_RULE,   RTNLGRP_IPV6_RULE,  RTNLGRP_NEXTHOP};
 
 constexpr uint64_t kMillisecond_ns = 1'000'000;
-// What belongs together comes together: a link that goes down takes its routes along.
-constexpr uint64_t kGather_ns = 2 * kMillisecond_ns;
-// A routing daemon may change routes for minutes: at most a fifth of a core goes into following it.
-constexpr uint64_t kRestPerWork = 4;
+// Collects messages that belong together: a link that goes down removes its routes.
+constexpr uint64_t kCollect_ns = 2 * kMillisecond_ns;
+// A routing daemon may change routes for minutes; following it may use at most a fifth of a core.
+constexpr uint64_t kPausePerWork = 4;
 constexpr uint64_t kAgainAfterLoss_ns = 50 * kMillisecond_ns;
 constexpr uint64_t kNever_ns = ~uint64_t{0};
 
-constexpr size_t kQuestionsAtOnce = 32;  // their answers fit the smallest receive buffer
+constexpr size_t kRequestsPerBatch = 32;  // the answers fit the smallest receive buffer
 constexpr int kTriesMax = 3;
-constexpr int kDatagramsAtOnce = 256;  // read before a table is made of them
+constexpr int kDatagramsPerTable = 256;  // datagrams read before a table is built
 constexpr uint32_t kAnswerBufferBytes = 1u << 20;
 
-// Says nothing of the route.
-bool is_passing(int error) { return error == ENOBUFS || error == ENOMEM || error == EAGAIN; }
+// True for an error that does not concern the route.
+bool is_temporary(int error) { return error == ENOBUFS || error == ENOMEM || error == EAGAIN; }
 
 }  // namespace
 
@@ -57,13 +57,13 @@ class NextHopWatch::Impl {
     std::string error;
     notifier_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (notifier_ < 0) return std::string("eventfd: ") + std::strerror(errno);
-    // First the ears, then the questions: nothing is missed in between.
-    follows_ = NetlinkSocket::open(kGroups, options_.receive_buffer_bytes, error);
-    if (follows_) asks_ = NetlinkSocket::open({}, kAnswerBufferBytes, error);
-    if (!asks_) return error;
+    // Subscribe first, then ask, so that no change is missed in between.
+    events_ = NetlinkSocket::open(kGroups, options_.receive_buffer_bytes, error);
+    if (events_) requests_ = NetlinkSocket::open({}, kAnswerBufferBytes, error);
+    if (!requests_) return error;
     return thread_.start<&Impl::run>(this, "shredway-hops");
   }
-  void want(std::vector<AddressBytes> addresses) {
+  void set_addresses(std::vector<AddressBytes> addresses) {
     {
       const std::lock_guard lock(mutex_);
       wanted_next_ = std::move(addresses);
@@ -92,44 +92,44 @@ class NextHopWatch::Impl {
     const uint64_t one = 1;
     (void)!write(notifier_, &one, sizeof one);
   }
-  uint64_t everything_every_ns() const { return options_.everything_every_ms * kMillisecond_ns; }
+  uint64_t refresh_interval_ns() const { return options_.refresh_interval_ms * kMillisecond_ns; }
   bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
 
   // ---- the thread ----
 
   void run();
   void wait();
-  void take_wanted();
+  void apply_wanted();
   void take_messages();
-  void take_message_of_change(const NetlinkMessage& message);
-  void everything_due(uint64_t at_ns) { everything_at_ns_ = std::min(everything_at_ns_, at_ns); }
+  void apply_change(const NetlinkMessage& message);
+  void refresh_due(uint64_t at_ns) { refresh_at_ns_ = std::min(refresh_at_ns_, at_ns); }
   void resolve(bool everything);
-  bool ask_routes(bool everything);
-  void ask_some_routes(std::span<const size_t> some, std::vector<size_t>& unanswered);
+  bool request_routes(bool everything);
+  void request_some_routes(std::span<const size_t> some, std::vector<size_t>& unanswered);
   template <typename Message>
-  bool ask_all(uint16_t type, std::optional<Message> (*read)(const NetlinkMessage&),
-               std::vector<Message>& out);
+  bool request_all(uint16_t type, std::optional<Message> (*read)(const NetlinkMessage&),
+                   std::vector<Message>& out);
   template <typename Take>
   bool dump(uint16_t type, Take take);
   void publish();
 
   const NextHopWatchOptions options_;
   NextHopView view_;
-  std::unique_ptr<NetlinkSocket> follows_;
-  std::unique_ptr<NetlinkSocket> asks_;
+  std::unique_ptr<NetlinkSocket> events_;
+  std::unique_ptr<NetlinkSocket> requests_;
   int notifier_ = -1;
   uint32_t sequence_ = 0;
-  uint64_t everything_at_ns_ = kNever_ns;
+  uint64_t refresh_at_ns_ = kNever_ns;
   uint64_t turn_at_ns_ = 0;
-  uint64_t rest_until_ns_ = 0;  // from resolving everything
-  uint64_t publish_at_ns_ = 0;  // not before
-  bool wanted_ = false;         // addresses were told, or that there are none
-  bool new_addresses_ = false;  // of which no route is known
-  bool changed_ = false;        // since the last table
+  uint64_t pause_until_ns_ = 0;  // pause after resolving everything
+  uint64_t publish_at_ns_ = 0;   // earliest time of the next table
+  bool wanted_ = false;          // addresses were set, possibly none
+  bool new_addresses_ = false;   // addresses without a known route
+  bool changed_ = false;         // since the last table
   std::shared_ptr<const NextHops> published_;
 
   std::mutex mutex_;
-  std::optional<std::vector<AddressBytes>> wanted_next_;  // under the mutex
+  std::optional<std::vector<AddressBytes>> wanted_next_;  // guarded by the mutex
 
   std::mutex stop_mutex_;
   std::atomic<bool> stopping_{false};
@@ -139,22 +139,22 @@ class NextHopWatch::Impl {
 void NextHopWatch::Impl::run() {
   drop_privileges_of_this_thread();
   while (!stopping()) {
-    take_wanted();
-    const bool everything = clock_ns(CLOCK_MONOTONIC) >= everything_at_ns_;
+    apply_wanted();
+    const bool everything = clock_ns(CLOCK_MONOTONIC) >= refresh_at_ns_;
     if (everything || new_addresses_) resolve(everything);
-    // What was said meanwhile goes into the same table.
+    // Messages that arrived meanwhile go into the same table.
     take_messages();
     if (changed_ && !stopping() && clock_ns(CLOCK_MONOTONIC) >= publish_at_ns_) publish();
     wait();
   }
 }
 
-// Until somebody says something or something is due.
+// Sleeps until a message arrives or something is due.
 void NextHopWatch::Impl::wait() {
   const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-  uint64_t until_ns = everything_at_ns_;
+  uint64_t until_ns = refresh_at_ns_;
   if (changed_) until_ns = std::min(until_ns, publish_at_ns_);
-  pollfd entries[] = {{notifier_, POLLIN, 0}, {follows_->fd(), POLLIN, 0}};
+  pollfd entries[] = {{notifier_, POLLIN, 0}, {events_->fd(), POLLIN, 0}};
   const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
   const timespec time = {static_cast<time_t>(left_ns / 1'000'000'000),
                          static_cast<long>(left_ns % 1'000'000'000)};
@@ -163,7 +163,7 @@ void NextHopWatch::Impl::wait() {
   if (entries[0].revents) (void)!read(notifier_, &notified, sizeof notified);
 }
 
-void NextHopWatch::Impl::take_wanted() {
+void NextHopWatch::Impl::apply_wanted() {
   std::optional<std::vector<AddressBytes>> wanted;
   {
     const std::lock_guard lock(mutex_);
@@ -171,7 +171,7 @@ void NextHopWatch::Impl::take_wanted() {
   }
   if (!wanted) return;
   view_.set_wanted(std::move(*wanted));
-  if (!wanted_) everything_at_ns_ = 0;  // nor are links known
+  if (!wanted_) refresh_at_ns_ = 0;  // links are not known either
   wanted_ = true;
   new_addresses_ = true;
   changed_ = true;
@@ -180,34 +180,34 @@ void NextHopWatch::Impl::take_wanted() {
 
 void NextHopWatch::Impl::take_messages() {
   std::span<const uint8_t> datagram;
-  for (int i = 0; i < kDatagramsAtOnce; i++) {
-    switch (follows_->read(datagram)) {
+  for (int i = 0; i < kDatagramsPerTable; i++) {
+    switch (events_->read(datagram)) {
       case NetlinkSocket::Read::nothing:
         return;
       case NetlinkSocket::Read::lost:
-        if (wanted_) everything_due(std::max(clock_ns(CLOCK_MONOTONIC), rest_until_ns_));
+        if (wanted_) refresh_due(std::max(clock_ns(CLOCK_MONOTONIC), pause_until_ns_));
         break;
       case NetlinkSocket::Read::datagram:
         NetlinkMessage message;
-        while (take_message(datagram, message)) take_message_of_change(message);
+        while (next_message(datagram, message)) apply_change(message);
         break;
     }
   }
 }
 
-void NextHopWatch::Impl::take_message_of_change(const NetlinkMessage& message) {
+void NextHopWatch::Impl::apply_change(const NetlinkMessage& message) {
   if (message.type == RTM_NEWNEIGH || message.type == RTM_DELNEIGH) {
     const auto neighbour = read_neighbour(message);
     if (neighbour && view_.set_neighbour(*neighbour)) changed_ = true;
     return;
   }
-  if (wanted_) everything_due(std::max(clock_ns(CLOCK_MONOTONIC) + kGather_ns, rest_until_ns_));
+  if (wanted_) refresh_due(std::max(clock_ns(CLOCK_MONOTONIC) + kCollect_ns, pause_until_ns_));
 }
 
 void NextHopWatch::Impl::publish() {
   changed_ = false;
   auto table = std::make_shared<const NextHops>(view_.entries());
-  publish_at_ns_ = clock_ns(CLOCK_MONOTONIC) + kGather_ns;
+  publish_at_ns_ = clock_ns(CLOCK_MONOTONIC) + kCollect_ns;
   if (published_ && published_->entries() == table->entries()) return;
   published_ = std::move(table);
   if (options_.publish) options_.publish(published_);
@@ -220,64 +220,64 @@ void NextHopWatch::Impl::resolve(bool everything) {
   new_addresses_ = false;
   bool whole = true;
   if (everything) {
-    everything_at_ns_ = kNever_ns;
+    refresh_at_ns_ = kNever_ns;
     std::vector<LinkMessage> links;
-    whole = ask_all(RTM_GETLINK, &read_link, links);
+    whole = request_all(RTM_GETLINK, &read_link, links);
     view_.set_links(links);
   }
-  whole &= ask_routes(everything);
+  whole &= request_routes(everything);
   view_.follow_routes();
   std::vector<NeighbourMessage> neighbours;
-  whole &= ask_all(RTM_GETNEIGH, &read_neighbour, neighbours);
+  whole &= request_all(RTM_GETNEIGH, &read_neighbour, neighbours);
   view_.set_neighbours(neighbours);
   changed_ = true;
 
   const uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
-  if (everything) rest_until_ns_ = end_ns + (end_ns - begin_ns) * kRestPerWork;
-  everything_due(end_ns + (whole ? everything_every_ns() : kAgainAfterLoss_ns));
+  if (everything) pause_until_ns_ = end_ns + (end_ns - begin_ns) * kPausePerWork;
+  refresh_due(end_ns + (whole ? refresh_interval_ns() : kAgainAfterLoss_ns));
   if (end_ns < turn_at_ns_) return;
-  turn_at_ns_ = end_ns + everything_every_ns();
+  turn_at_ns_ = end_ns + refresh_interval_ns();
   view_.turn_stale();
 }
 
-// False when answers were lost, again and again.
-bool NextHopWatch::Impl::ask_routes(bool everything) {
+// Returns false if answers were lost repeatedly.
+bool NextHopWatch::Impl::request_routes(bool everything) {
   std::vector<size_t> open;
   for (size_t i = 0; i < view_.wanted(); i++)
     if (everything || !view_.route_known(i)) open.push_back(i);
   for (int tries = 0; tries < kTriesMax && !open.empty(); tries++) {
     std::vector<size_t> unanswered;
-    for (size_t i = 0; i < open.size() && !stopping(); i += kQuestionsAtOnce)
-      ask_some_routes(std::span(open).subspan(i, std::min(kQuestionsAtOnce, open.size() - i)),
-                      unanswered);
+    for (size_t i = 0; i < open.size() && !stopping(); i += kRequestsPerBatch)
+      request_some_routes(std::span(open).subspan(i, std::min(kRequestsPerBatch, open.size() - i)),
+                          unanswered);
     open = std::move(unanswered);
   }
   for (const size_t i : open) view_.set_route(i, std::nullopt);
   return open.empty();
 }
 
-void NextHopWatch::Impl::ask_some_routes(std::span<const size_t> some,
-                                         std::vector<size_t>& unanswered) {
+void NextHopWatch::Impl::request_some_routes(std::span<const size_t> some,
+                                             std::vector<size_t>& unanswered) {
   const uint32_t first = sequence_ + 1;
   sequence_ += static_cast<uint32_t>(some.size());
-  std::vector<uint8_t> questions;
+  std::vector<uint8_t> requests;
   for (size_t i = 0; i < some.size(); i++) {
     const AddressBytes& address = view_.wanted_address(some[i]);
-    append_route_question(questions, first + static_cast<uint32_t>(i), address,
-                          view_.source_for(address));
+    append_route_request(requests, first + static_cast<uint32_t>(i), address,
+                         view_.source_for(address));
   }
-  asks_->send(questions);
+  requests_->send(requests);
 
-  std::array<bool, kQuestionsAtOnce> answered{};
+  std::array<bool, kRequestsPerBatch> answered{};
   std::span<const uint8_t> datagram;
-  for (auto got = asks_->read(datagram); got != NetlinkSocket::Read::nothing;
-       got = asks_->read(datagram)) {
+  for (auto got = requests_->read(datagram); got != NetlinkSocket::Read::nothing;
+       got = requests_->read(datagram)) {
     NetlinkMessage message;
-    while (got == NetlinkSocket::Read::datagram && take_message(datagram, message)) {
+    while (got == NetlinkSocket::Read::datagram && next_message(datagram, message)) {
       const uint32_t i = message.sequence - first;
       if (i >= some.size()) continue;
-      if (message.type == NLMSG_ERROR && is_passing(error_of(message))) continue;
-      view_.set_route(some[i], read_route(message));  // an error is no route
+      if (message.type == NLMSG_ERROR && is_temporary(error_of(message))) continue;
+      view_.set_route(some[i], read_route(message));  // an error means that there is no route
       answered[i] = true;
     }
   }
@@ -285,12 +285,12 @@ void NextHopWatch::Impl::ask_some_routes(std::span<const size_t> some,
     if (!answered[i]) unanswered.push_back(some[i]);
 }
 
-// All that the kernel has of one kind. False, and less in `out`, when answers were lost or changed
-// while they were given, again and again.
+// Reads all entries of one kind. Returns false, with an incomplete `out`, if answers were lost or
+// changed during the dump repeatedly.
 template <typename Message>
-bool NextHopWatch::Impl::ask_all(uint16_t type,
-                                 std::optional<Message> (*read)(const NetlinkMessage&),
-                                 std::vector<Message>& out) {
+bool NextHopWatch::Impl::request_all(uint16_t type,
+                                     std::optional<Message> (*read)(const NetlinkMessage&),
+                                     std::vector<Message>& out) {
   for (int tries = 0; tries < kTriesMax; tries++) {
     out.clear();
     const bool whole = dump(type, [&](const NetlinkMessage& message) {
@@ -304,20 +304,20 @@ bool NextHopWatch::Impl::ask_all(uint16_t type,
 template <typename Take>
 bool NextHopWatch::Impl::dump(uint16_t type, Take take) {
   const uint32_t sequence = ++sequence_;
-  std::vector<uint8_t> question;
-  append_dump_question(question, sequence, type);
-  asks_->send(question);
+  std::vector<uint8_t> request;
+  append_dump_request(request, sequence, type);
+  requests_->send(request);
   bool whole = true;
   std::span<const uint8_t> datagram;
   for (;;) {
-    const auto got = asks_->read(datagram);
+    const auto got = requests_->read(datagram);
     if (got == NetlinkSocket::Read::nothing) return false;
     if (got == NetlinkSocket::Read::lost) {
       whole = false;
       continue;
     }
     NetlinkMessage message;
-    while (take_message(datagram, message)) {
+    while (next_message(datagram, message)) {
       if (message.sequence != sequence) continue;
       if (message.flags & NLM_F_DUMP_INTR) whole = false;
       if (message.type == NLMSG_ERROR) return false;
@@ -338,7 +338,9 @@ std::unique_ptr<NextHopWatch> NextHopWatch::start(NextHopWatchOptions options, s
   if (!error.empty()) return nullptr;
   return std::unique_ptr<NextHopWatch>(new NextHopWatch(std::move(impl)));
 }
-void NextHopWatch::want(std::vector<AddressBytes> addresses) { impl_->want(std::move(addresses)); }
+void NextHopWatch::set_addresses(std::vector<AddressBytes> addresses) {
+  impl_->set_addresses(std::move(addresses));
+}
 void NextHopWatch::stop() { impl_->stop(); }
 
 }  // namespace shredway

@@ -1,10 +1,10 @@
-// Next-hop watch: keeps the table of next hops true while routes, neighbours, links and addresses
+// Next-hop watch: keeps the next-hop table current when routes, neighbours, links or addresses
 // change.
 //
-// A thread of its own on routing netlink sockets; needs no privilege. Opened by the relay beside a
-// clone plane, told the addresses of every new fan-out table, and tells back whole tables. Follows
-// route, rule, address, link and neighbour messages; when some were lost (ENOBUFS), and every 10 s,
-// it asks for everything again. Nothing here is on the path of a packet.
+// It has its own thread on routing netlink sockets and needs no privilege. The relay opens it with
+// a clone plane and passes the addresses of every new fan-out table; the watch publishes whole
+// tables. It follows route, rule, address, link and neighbour messages. If messages were lost
+// (ENOBUFS), and every 10 s, it reads everything again. Nothing here is on the packet path.
 #pragma once
 
 #include <functional>
@@ -18,28 +18,28 @@
 namespace shredway {
 
 struct NextHopWatchOptions {
-  Endpoint source;                           // address to send from; unspecified: the route's
-  uint32_t packet_bytes_max = 1228;          // UDP payload that the path's MTU must take
-  uint32_t receive_buffer_bytes = 1u << 20;  // for messages; those beyond it are lost
-  uint32_t everything_every_ms = 10'000;     // in case a message was lost
-  // Told after every change, from the watch's thread, and only when the table differs from the one
-  // told before. Never called after stop(), which must not be called from here.
+  Endpoint source;                           // source address; unspecified: that of the route
+  uint32_t packet_bytes_max = 1228;          // UDP payload that must fit the path's MTU
+  uint32_t receive_buffer_bytes = 1u << 20;  // receive buffer; messages beyond it are lost
+  uint32_t refresh_interval_ms = 10'000;     // full refresh, in case a message was lost
+  // Called from the watch's thread when the table differs from the last published one. Never called
+  // after stop(); must not call stop().
   std::function<void(std::shared_ptr<const NextHops>)> publish;
 };
 
 class NextHopWatch {
  public:
-  // In the network namespace of the calling thread. Returns nullptr and fills `error` when netlink
-  // or a thread cannot be had.
+  // Uses the network namespace of the calling thread. Returns nullptr and fills `error` if netlink
+  // or a thread is not available.
   static std::unique_ptr<NextHopWatch> start(NextHopWatchOptions options, std::string& error);
   ~NextHopWatch();  // stops
   NextHopWatch(const NextHopWatch&) = delete;
   NextHopWatch& operator=(const NextHopWatch&) = delete;
 
-  // Replaces the addresses to be resolved; a table for them follows soon. Of more than kNextHopsMax
-  // the last ones, by address, get no entry. Any thread, does not wait.
-  void want(std::vector<AddressBytes> addresses);
-  // Ends within milliseconds. Any thread, once or more.
+  // Replaces the addresses to resolve; a table for them follows soon. Only the first kNextHopsMax
+  // addresses, in ascending order, get an entry. Any thread; does not wait.
+  void set_addresses(std::vector<AddressBytes> addresses);
+  // Ends within milliseconds. Any thread; may be called repeatedly.
   void stop();
 
  private:

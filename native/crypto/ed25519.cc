@@ -71,8 +71,8 @@ bool find_openssl(void* handle, OpenSsl& out) {
 
 // ---- OpenSSL calls ----
 
-// One context per thread, reused: a new one per verification costs an allocation more. The owner
-// keeps the library's free function, which stays loaded (no dlclose anywhere).
+// One context per thread, reused: a new one per verification costs an extra allocation. The owner
+// stores the library's free function, which stays loaded (there is no dlclose).
 struct ThreadContext {
   void* context = nullptr;
   void (*free)(void*) = nullptr;
@@ -101,7 +101,7 @@ bool openssl_verify(const OpenSsl& library, void* key, const uint8_t* signature,
   const bool valid =
       context && library.verify_init(context, nullptr, nullptr, nullptr, key) == 1 &&
       library.verify(context, signature, sizeof(Signature), message.bytes, message.length) == 1;
-  // Failures must not stay in the thread's error queue: inside Node others read it.
+  // Failures must not stay in the thread's error queue, because Node.js reads it.
   if (!valid) library.errors_clear();
   return valid;
 }
@@ -119,9 +119,8 @@ bool openssl_sign(const OpenSsl& library, void* key, Message message, Signature&
 
 // ---- which library ----
 
-// RFC 8032, 7.1, test 1 (empty message). A library must get this right before it is trusted with
-// more: a look-alike under the same names (BoringSSL numbers its key types otherwise) is passed
-// over.
+// RFC 8032, 7.1, test 1 (empty message). A library must pass this test before it is used. A library
+// with the same symbols but other key types (BoringSSL) is skipped.
 constexpr uint8_t kKnownKey[32] = {0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe,
                                    0xd3, 0xc9, 0x64, 0x07, 0x3a, 0x0e, 0xe1, 0x72, 0xf3, 0xda, 0xa6,
                                    0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a};
@@ -143,7 +142,7 @@ bool openssl_works(const OpenSsl& library) {
   return works;
 }
 
-// Each is looked up once, at its first use, by whichever thread comes first (static locals).
+// Each library is looked up once, at its first use on any thread (static locals).
 const Sodium* sodium() {
   static const std::pair<bool, Sodium> found = [] {
     Sodium library{};
@@ -157,7 +156,7 @@ const Sodium* sodium() {
   return found.first ? &found.second : nullptr;
 }
 
-// What the process has already comes first: inside Node its own OpenSSL.
+// A library that the process has loaded comes first: inside Node.js its own OpenSSL.
 const OpenSsl* openssl() {
   static const std::pair<bool, OpenSsl> found = [] {
     OpenSsl library{};
@@ -173,15 +172,15 @@ const OpenSsl* openssl() {
   return found.first ? &found.second : nullptr;
 }
 
-// Ed25519Library as asked for by ed25519_use, or -1: the choice is ours.
+// Ed25519Library requested by ed25519_use, or -1 for automatic selection.
 std::atomic<int> demanded_library{-1};
 
 // ---- keys that both libraries must refuse ----
 
-// Points of small order (8 and its divisors) by their y, sign bit cleared: any message verifies
-// under such a key for somebody. The network's verifiers (verify_strict) and libsodium refuse them
-// as key and as R, OpenSSL does not; checked here, so that the answer does not depend on the
-// library. The last two are 0 and 1 written as p and p + 1.
+// Points of small order (8 and its divisors) by their y, sign bit cleared: under such a key a
+// signature can be crafted that is valid for any message. Solana's verifiers (verify_strict) and
+// libsodium refuse them as key and as R; OpenSSL does not. This check makes the result independent
+// of the library. The last two are 0 and 1 written as p and p + 1.
 constexpr uint8_t kSmallOrder[7][32] = {
     {0},
     {1},
@@ -208,7 +207,7 @@ bool has_small_order(const uint8_t* point) {
   return false;
 }
 
-// y >= p = 2^255 - 19: the same point has a shorter spelling. libsodium refuses these, too.
+// y >= p = 2^255 - 19 is a second encoding of the same point; libsodium also refuses it.
 bool is_canonical(const uint8_t* point) {
   if ((point[31] & 0x7f) != 0x7f || point[0] < 0xed) return true;
   for (size_t i = 1; i < 31; i++)

@@ -1,9 +1,9 @@
-// Ed25519 (RFC 8032): leaders' signatures checked, and made for our own shreds.
+// Ed25519 (RFC 8032): verifies leaders' signatures and signs the project's own shreds.
 //
-// Called by leader_auth (once per FEC set) and by the shredder. The mathematics is a library's:
-// libsodium where the machine has it (about twice as fast), else OpenSSL's libcrypto: inside Node
-// that is Node's own. Both are found at run time, so that neither headers nor a link-time
-// dependency decide which machines can run the same binary.
+// Used by leader_auth (once per FEC set) and by the shredder. The mathematics is a library's:
+// libsodium if the machine has it (about twice as fast), otherwise OpenSSL's libcrypto, which
+// inside Node.js is Node's own. Both are loaded at run time, so that the same binary runs on
+// machines with either of them.
 #pragma once
 
 #include <array>
@@ -21,11 +21,11 @@ enum class Ed25519Library : uint8_t { none, openssl, libsodium };
 // The library in use, chosen at the first call (libsodium first).
 Ed25519Library ed25519_library();
 const char* ed25519_library_name();
-// Tests and benches: use exactly this one; false when the machine lacks it. Not thread-safe, and
-// only before keys are made.
+// Selects a library, for tests and benchmarks; returns false if the machine lacks it. Not
+// thread-safe; only before keys are made.
 bool ed25519_use(Ed25519Library library);
 
-// A public key ready to verify with. Import once per leader (2.3 us with OpenSSL), not per check.
+// An imported public key. Import it once per leader (2.3 us with OpenSSL), not per verification.
 // Verification is thread-safe.
 class VerifyingKey {
  public:
@@ -34,7 +34,8 @@ class VerifyingKey {
   VerifyingKey& operator=(VerifyingKey&&) noexcept;
   ~VerifyingKey();
   const PublicKey& bytes() const { return bytes_; }
-  // False for a wrong signature, a key that is no point, and when no library was found.
+  // Returns false for an invalid signature, for a key that is not a curve point, and if no library
+  // was found.
   bool verify(const uint8_t* signature, const uint8_t* message, size_t message_bytes) const;
 
  private:
@@ -48,7 +49,7 @@ class SigningKey {
   SigningKey(const SigningKey&) = delete;
   SigningKey& operator=(const SigningKey&) = delete;
   ~SigningKey();
-  // False when no library was found at construction; sign() then returns false, too.
+  // False if no library was found at construction; sign() then returns false, too.
   bool valid() const { return valid_; }
   const PublicKey& public_key() const { return public_key_; }
   bool sign(const uint8_t* message, size_t message_bytes, Signature& out) const;

@@ -30,7 +30,7 @@ alignas(64) constexpr uint32_t kRoundConstants[64] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-// Runs `block_count` blocks of each of `lanes` messages through that lane's state.
+// Processes `block_count` blocks of each of `lanes` messages with that lane's state.
 using Compress = void (*)(uint32_t* const* states, const uint8_t* const* blocks, size_t lanes,
                           size_t block_count);
 
@@ -75,9 +75,9 @@ void compress_portable(uint32_t* const* states, const uint8_t* const* blocks, si
 
 // ---- SHA instructions of x86-64 ----
 //
-// One message alone waits for the latency of sha256rnds2 (4 cycles, issued every 2), so that two or
-// more interleaved ones cost about half as much each. The templates unroll rounds and lanes: only
-// then do the lanes' states stay in registers.
+// A single message waits for the latency of sha256rnds2 (4 cycles, issued every 2), so that two or
+// more interleaved messages cost about half as much each. The templates unroll rounds and lanes;
+// only then do the lanes' states stay in registers.
 #if defined(__x86_64__)
 #define SHREDWAY_SHA __attribute__((target("sha,sse4.1,ssse3")))
 #define SHREDWAY_SHA_INLINE SHREDWAY_SHA __attribute__((always_inline)) inline
@@ -172,7 +172,7 @@ void compress_accelerated(uint32_t* const* states, const uint8_t* const* blocks,
   }
 }
 
-// By CPUID itself: __builtin_cpu_supports knows no "sha" before GCC 14.
+// Uses CPUID directly: __builtin_cpu_supports has no "sha" before GCC 14.
 Compress compress_of_processor() {
   uint32_t a, b, c, d;
   if (!__get_cpuid(1, &a, &b, &c, &d)) return compress_portable;
@@ -186,7 +186,7 @@ Compress compress_of_processor() { return compress_portable; }
 
 std::atomic<Compress> chosen_compress{nullptr};
 
-// Racing first calls choose the same.
+// Concurrent first calls select the same function.
 Compress compress() {
   Compress chosen = chosen_compress.load(std::memory_order_relaxed);
   if (!chosen) [[unlikely]] {
@@ -199,17 +199,17 @@ Compress compress() {
 // ---- messages ----
 
 void append(uint8_t*& to, const uint8_t* from, size_t bytes) {
-  if (bytes == 0) return;  // `from` may be null then
+  if (bytes == 0) return;  // `from` may be nullptr here
   std::memcpy(to, from, bytes);
   to += bytes;
 }
 
-// A message as up to four runs of whole blocks, hashed where they lie: whole blocks of the prefix,
-// the block that the prefix shares with the body, whole blocks of the body, and the padded end.
-// Only the second and the last are copies.
+// A message as up to four runs of whole blocks, hashed in place: whole blocks of the prefix, the
+// block that the prefix shares with the body, whole blocks of the body, and the padded end. Only
+// the second and the last run are copies.
 class BlockRuns {
  public:
-  // Pointers into *this: neither copied nor moved.
+  // It holds pointers into itself, so it is neither copied nor moved.
   BlockRuns() = default;
   BlockRuns(const BlockRuns&) = delete;
   BlockRuns& operator=(const BlockRuns&) = delete;
@@ -303,7 +303,7 @@ void sha256_lanes(const Sha256Input* inputs, size_t count, Sha256Digest* out) {
     state_of[i] = states[i];
     message_of[i] = &messages[i];
   }
-  // Lanes run side by side as long as each has blocks in one piece; lanes at their end leave.
+  // Lanes are processed together as long as each has contiguous blocks; finished lanes drop out.
   for (size_t lanes = count; lanes != 0;) {
     const uint8_t* blocks[kSha256Lanes];
     size_t step = message_of[0]->block_count();

@@ -1,7 +1,7 @@
-// SHA-256 of one and of several messages at once, without allocation.
+// SHA-256 of one or several messages at once, without allocation.
 //
-// Called by merkle for every shred that was not seen before. Uses the SHA instructions where the
-// processor has them (chosen once, at the first call) and portable code elsewhere. FIPS 180-4.
+// Used by merkle for every new shred. Uses the SHA instructions of the processor (selected once, at
+// the first call) or portable code. FIPS 180-4.
 #pragma once
 
 #include <array>
@@ -27,14 +27,14 @@ struct Sha256Input {
 // Digests of up to kSha256Lanes messages, interleaved so that the SHA units stay busy. Messages may
 // differ in length. 1 <= count <= kSha256Lanes.
 void sha256_lanes(const Sha256Input* inputs, size_t count, Sha256Digest* out);
-// The same for messages that the caller already padded (FIPS 180-4, 5.1.1) to block_count blocks of
+// Digests of messages that the caller already padded (FIPS 180-4, 5.1.1) to block_count blocks of
 // 64 bytes each: for many short messages of one fixed length, such as the nodes of a Merkle tree.
 void sha256_padded_lanes(const uint8_t* const* messages, size_t block_count, size_t count,
                          Sha256Digest* out);
 
-// True when the SHA instructions are in use (for reports and tests).
+// True if the SHA instructions are in use (for reports and tests).
 bool sha256_is_accelerated();
-// Tests only: true forces the portable code, false returns to the choice by processor.
+// For tests only: true selects the portable code, false the automatic selection.
 void sha256_force_portable(bool force);
 
 }  // namespace shredway

@@ -26,7 +26,7 @@ Deshredder::Deshredder(const DeshredOptions& options, DeshredSink& sink)
       sets_(new FecSet[options.sets_max]),  // not touched before use
       batches_(new Batch[options.open_batches_max]),
       slots_(new Slot[kSlots]) {
-  // The last given back is the first taken: what is resident stays small.
+  // The most recently released set is reused first, so that resident memory stays small.
   for (size_t i = options.sets_max; i-- > 0;) free_sets_.push_back(static_cast<uint16_t>(i));
   for (size_t i = options.open_batches_max; i-- > 0;)
     free_batches_.push_back(static_cast<uint16_t>(i));
@@ -40,7 +40,7 @@ void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t receive
   FecSet* set = slot ? collect(*slot, packet, shred) : nullptr;
   if (!set) return;
   place_.slot = shred.slot;
-  place_.seen_ns = received_ns;
+  place_.arrival_ns = received_ns;
   const uint32_t set_number = fec_set_number(shred.fec_set_index);
   bool end_is_new = shred.leaf == kFecSetShreds - 1;
   bool data_is_new = shred.type == ShredType::data;
@@ -72,8 +72,8 @@ void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t receive
 Deshredder::Slot* Deshredder::slot_of(const Shred& shred, uint64_t received_ns) {
   Slot& slot = slots_[shred.slot % kSlots];
   if (!slot.used || slot.number != shred.slot) {
-    // A higher slot keeps its place while it lives; after that a lower one may be the present: a
-    // cluster began anew, or a leader sent shreds of a slot far ahead.
+    // A higher slot keeps its entry while it is alive. Afterwards a lower slot may be the current
+    // one: a cluster restarted, or a leader sent shreds of a slot far ahead.
     if (slot.used && slot.number > shred.slot && !is_silent(slot, received_ns)) {
       counts_.shreds_late++;
       return nullptr;
@@ -88,7 +88,7 @@ Deshredder::Slot* Deshredder::slot_of(const Shred& shred, uint64_t received_ns) 
   return &slot;
 }
 
-// The set with the shred in it; nullptr when the shred is of no use.
+// Returns the set with the shred added; nullptr if the shred is not needed.
 FecSet* Deshredder::collect(Slot& slot, const uint8_t* packet, const Shred& shred) {
   SetState& state = slot.sets[fec_set_number(shred.fec_set_index)];
   switch (state.status) {
@@ -120,8 +120,8 @@ FecSet* Deshredder::collect(Slot& slot, const uint8_t* packet, const Shred& shre
   return &sets_[state.fec_set];
 }
 
-// A leader who sends one shred of each of his sets can fill the memory with his own slot only: what
-// has to go is taken from the slot that holds most.
+// Evicts from the slot with the most sets, so that a leader who sends one shred of each set can
+// fill the memory only with its own slot.
 uint16_t Deshredder::take_set() {
   if (free_sets_.empty()) {
     Slot& fullest =
@@ -145,7 +145,7 @@ void Deshredder::release_set(Slot& slot, SetState& state, SetStatus status) {
   state.status = status;
 }
 
-// A set whose memory or time is up.
+// Gives up a set whose memory is needed or whose time has expired.
 void Deshredder::give_up(Slot& slot, uint32_t set_number) {
   const SetState& state = slot.sets[set_number];
   if (state.status == SetStatus::collecting && !sets_[state.fec_set].data_complete())
@@ -153,7 +153,7 @@ void Deshredder::give_up(Slot& slot, uint32_t set_number) {
   forget(slot, set_number);
 }
 
-// Forgets a set for good, and the batch that would have read on in it.
+// Discards a set for good, and the batch that would have continued in it.
 void Deshredder::forget(Slot& slot, uint32_t set_number) {
   SetState& state = slot.sets[set_number];
   release_set(slot, state, SetStatus::lost);
@@ -168,7 +168,7 @@ void Deshredder::close(Slot& slot) {
       give_up(slot, i);
 }
 
-// For longer than a slot lives, or by a clock that was set back further than that.
+// True if no shred came for longer than a slot's lifetime, or if the clock was set back by more.
 bool Deshredder::is_silent(const Slot& slot, uint64_t now_ns) const {
   const auto silent_ns = static_cast<int64_t>(now_ns - slot.last_shred_ns);
   const auto lifetime_ns = static_cast<int64_t>(options_.slot_lifetime_ns);
@@ -176,10 +176,10 @@ bool Deshredder::is_silent(const Slot& slot, uint64_t now_ns) const {
 }
 
 void Deshredder::drop_old_slots(uint64_t now_ns) {
-  // Below as differences with a sign: clocks are set back, too.
-  const auto since_ns = static_cast<int64_t>(now_ns - last_look_for_old_ns_);
+  // Signed differences, because clocks are also set back.
+  const auto since_ns = static_cast<int64_t>(now_ns - last_expiry_check_ns_);
   if (since_ns >= 0 && since_ns < static_cast<int64_t>(kLookForOldEvery_ns)) return;
-  last_look_for_old_ns_ = now_ns;
+  last_expiry_check_ns_ = now_ns;
   for (size_t i = 0; i < kSlots; i++) {
     Slot& slot = slots_[i];
     if (slot.collecting + slot.open_batches == 0) continue;
@@ -190,8 +190,8 @@ void Deshredder::drop_old_slots(uint64_t now_ns) {
 
 // ---- batches --------------------------------------------------------------------------------
 
-// Reads the data shreds that follow each other from where a batch stands in this set, on into later
-// sets as far as they are there.
+// Reads the consecutive data shreds from the batch's position in this set on, and continues into
+// later sets as far as they are complete.
 void Deshredder::read_on(Slot& slot, uint32_t set_number) {
   for (; set_number < kFecSetsPerSlotMax; set_number++) {
     SetState& state = slot.sets[set_number];
@@ -209,7 +209,7 @@ void Deshredder::read_on(Slot& slot, uint32_t set_number) {
   }
 }
 
-// True when the set was read to its end.
+// Returns true if the set was read to its end.
 bool Deshredder::read_set(const FecSet& set, Batch& batch) {
   place_.batch_index = batch.first_index;
   do {
@@ -253,7 +253,7 @@ void Deshredder::release_batch(Slot& slot, SetState& state) {
   slot.open_batches--;
 }
 
-// The batch goes on in the next set. False when that can never be.
+// Continues the batch in the next set. Returns false if that is impossible.
 bool Deshredder::move_batch(Slot& slot, uint32_t set_number) {
   SetState& state = slot.sets[set_number];
   const bool can_go_on =

@@ -1,13 +1,13 @@
-// Deshredder: from authentic shreds, in any order, to the entries and transactions of the blocks.
+// Deshredder: turns authentic shreds, in any order, into the entries and transactions of blocks.
 //
-// Fed by the relay's deshred thread and by tests, one thread at a time. It recovers FEC sets from
-// any 32 of their 64 shreds, finds where batches begin and reports every entry, transaction and
-// block marker as soon as the bytes up to its end are there, long before the batch is whole. Memory
-// is bounded and given at the start; hostile leaders (the input is signed, not sane) can at most
-// waste their own slots. A batch begins at shred 0 and behind every DATA_COMPLETE, which the static
-// rules allow only at the end of a set; batches decode independently of each other.
+// Used by the relay's deshred thread and by tests, one thread at a time. It recovers FEC sets from
+// any 32 of their 64 shreds, finds the beginnings of batches, and reports every entry, transaction
+// and block marker as soon as its bytes are complete, long before the whole batch. Memory is
+// bounded and allocated at the start. The input is signed but may be malformed: a hostile leader
+// can only waste its own slots. A batch begins at shred 0 and after every DATA_COMPLETE, which the
+// static rules allow only at the end of a set; batches are decoded independently of each other.
 //
-// Time here is the shreds' own receive time: nothing reads a clock.
+// Time is the shreds' own receive time; the deshredder never reads a clock.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@
 
 namespace shredway {
 
-// X(name): what the deshredder counts.
-#define SHREDWAY_DESHRED_COUNTS(X)                                                         \
-  X(shreds)             /* taken: distinct and needed */                                   \
-  X(shreds_late)        /* of sets that were complete, given up or too old already */      \
-  X(shreds_conflicting) /* under another signature than the set's first shred */           \
-  X(sets_whole)         /* FEC sets whose 32 data shreds all came */                       \
-  X(sets_recovered)     /* FEC sets completed by Reed-Solomon */                           \
-  X(shreds_recovered)   /* shreds that did not have to come */                             \
-  X(sets_refused)       /* recovered to something else than the leader signed */           \
-  X(sets_given_up)      /* incomplete when their memory was needed or their time was up */ \
-  X(batches)            /* read to their end */                                            \
-  X(batches_malformed)  /* of which the bytes were no entries */                           \
-  X(batches_given_up)   /* begun, and cut off by a set that was given up */                \
-  X(entries)            /* ticks included */                                               \
-  X(transactions)                                                                          \
+// X(name): counters of the deshredder.
+#define SHREDWAY_DESHRED_COUNTS(X)                                                                \
+  X(shreds)             /* accepted: distinct and needed */                                       \
+  X(shreds_late)        /* shreds of sets that were complete, given up or too old */              \
+  X(shreds_conflicting) /* shreds with another signature than the first shred of the set */       \
+  X(sets_whole)         /* FEC sets whose 32 data shreds all arrived */                           \
+  X(sets_recovered)     /* FEC sets completed by Reed-Solomon */                                  \
+  X(shreds_recovered)   /* shreds computed by recovery */                                         \
+  X(sets_refused)       /* recovered sets that differ from what the leader signed */              \
+  X(sets_given_up) /* FEC sets given up, because their memory was needed or their time expired */ \
+  X(batches)       /* batches read to their end */                                                \
+  X(batches_malformed) /* batches whose bytes are not entries */                                  \
+  X(batches_given_up)  /* begun batches that lost a set that was given up */                      \
+  X(entries)           /* ticks included */                                                       \
+  X(transactions)                                                                                 \
   X(markers) /* block markers */
 
 struct DeshredCounts {
@@ -42,21 +42,21 @@ struct DeshredCounts {
 #undef X
 };
 
-// Where in the chain something lies. A slot's transactions are ordered by (batch_index, ordinal).
+// A position in the chain. A slot's transactions are ordered by (batch_index, ordinal).
 struct BatchPlace {
   uint64_t slot;
-  uint32_t batch_index;  // of the batch's first data shred; multiple of 32
-  uint32_t shred_index;  // of the data shred that completed what is reported
-  uint64_t seen_ns;      // receive time of the shred that made it readable
+  uint32_t batch_index;  // index of the batch's first data shred; multiple of 32
+  uint32_t shred_index;  // index of the data shred that completed the reported part
+  uint64_t arrival_ns;   // receive time of the shred that completed it
 };
 
-// Called from within add(). Pointers are valid during the call.
+// Called during add(). Pointers are valid during the call.
 class DeshredSink {
  public:
   virtual void on_entry(const BatchPlace& place, const Entry& entry) = 0;
   virtual void on_transaction(const BatchPlace& place, const EntryTransaction& transaction) = 0;
   virtual void on_marker(const BatchPlace& place, const BlockMarker& marker) = 0;
-  // `missing`: bits of the leaves that were recovered. The set may be read during the call.
+  // `missing`: bits of the recovered leaves. The set may be read during the call.
   virtual void on_recovered(const FecSet& set, uint64_t missing) = 0;
 
  protected:
@@ -64,9 +64,10 @@ class DeshredSink {
 };
 
 struct DeshredOptions {
-  uint16_t sets_max = 1024;  // FEC sets in progress, 79 kB each, touched as they are needed; >= 1
-  uint16_t open_batches_max = 512;             // batches read in part, 4 kB each; >= 1
-  uint64_t slot_lifetime_ns = 10'000'000'000;  // without a new shred, what is incomplete is dropped
+  uint16_t sets_max = 1024;         // FEC sets in progress, 79 kB each, touched when needed; >= 1
+  uint16_t open_batches_max = 512;  // partly read batches, 4 kB each; >= 1
+  // Incomplete sets are dropped after this time without a new shred.
+  uint64_t slot_lifetime_ns = 10'000'000'000;
 };
 
 class Deshredder final : private EntrySink {
@@ -77,26 +78,26 @@ class Deshredder final : private EntrySink {
   Deshredder(const Deshredder&) = delete;
   Deshredder& operator=(const Deshredder&) = delete;
 
-  // `packet` passed check_packet with `shred` as the result, and its root is signed by the slot's
-  // leader. Repeated shreds are harmless.
+  // `packet` passed check_packet with the result `shred`, and the slot's leader signed its root.
+  // Repeated shreds are harmless.
   void add(const uint8_t* packet, const Shred& shred, uint64_t received_ns);
   const DeshredCounts& counts() const { return counts_; }
 
-  static constexpr size_t kSlots = 512;  // as the relay's window
+  static constexpr size_t kSlots = 512;  // same as the relay's window
 
  private:
   static constexpr uint16_t kNone = 0xffff;
   enum class SetStatus : uint8_t { unseen, collecting, done, lost };
   struct SetState {
-    uint16_t fec_set = kNone;  // place in sets_ while collecting
-    uint16_t batch = kNone;    // place in batches_ of the batch that reads on in this set
+    uint16_t fec_set = kNone;  // index in sets_ while collecting
+    uint16_t batch = kNone;    // index in batches_ of the batch that continues in this set
     SetStatus status = SetStatus::unseen;
     bool begins_batch = false;
   };
   struct Slot;
   struct Batch {
     uint32_t first_index;
-    uint32_t next_index;  // data shred that is read next
+    uint32_t next_index;  // next data shred to read
     EntryStream stream;
   };
 
@@ -129,8 +130,8 @@ class Deshredder final : private EntrySink {
   std::unique_ptr<Batch[]> batches_;
   std::vector<uint16_t> free_batches_;
   std::unique_ptr<Slot[]> slots_;
-  uint64_t last_look_for_old_ns_ = 0;
-  BatchPlace place_{};  // of what a stream reports now
+  uint64_t last_expiry_check_ns_ = 0;
+  BatchPlace place_{};  // position of the part that a stream reports
 };
 
 }  // namespace shredway

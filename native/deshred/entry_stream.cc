@@ -9,7 +9,7 @@
 namespace shredway {
 namespace {
 
-// More than the data shreds of a slot hold, whatever their variant.
+// More than the data shreds of a slot can hold, whatever their variant.
 constexpr uint64_t kSlotBytesMax = uint64_t{kShredsPerSlotMax} * kDataShredBytes;
 constexpr uint64_t kEntriesMax = kSlotBytesMax / kEntryHeaderBytes;
 constexpr uint64_t kTransactionsMax = kSlotBytesMax / kTransactionBytesMin;
@@ -17,12 +17,12 @@ constexpr uint64_t kTransactionsMax = kSlotBytesMax / kTransactionBytesMin;
 constexpr uint16_t kMarkerVersion = 1;
 constexpr uint8_t kMarkerKindMax = static_cast<uint8_t>(BlockMarkerKind::genesis_certificate);
 
-// A part that is carried is copied and parsed again in steps of at least this many bytes: hostile
-// instructions of 3 bytes each must not cost one more parse each. Small against a piece of 963
-// bytes, so that most of a batch is parsed where it lies.
+// A carried part is copied and parsed again in steps of at least this many bytes, so that hostile
+// instructions of 3 bytes each do not cost one more parse each. It is small compared with a piece
+// of 963 bytes, so that most of a batch is parsed in place.
 constexpr size_t kCopyStepBytes = 128;
 
-// Precondition: kMarkerHeadBytes at `head`.
+// Precondition: `head` has kMarkerHeaderBytes bytes.
 bool is_marker(const uint8_t* head) {
   return load_u16(head) == kMarkerVersion && head[2] <= kMarkerKindMax;
 }
@@ -30,8 +30,8 @@ bool is_marker(const uint8_t* head) {
 BlockMarker marker_at(const uint8_t* head, size_t length) {
   const uint16_t payload_bytes = load_u16(head + 3);
   const size_t seen =
-      std::min({length - kMarkerHeadBytes, size_t{payload_bytes}, kMarkerPayloadSeenBytesMax});
-  return {static_cast<BlockMarkerKind>(head[2]), payload_bytes, head + kMarkerHeadBytes,
+      std::min({length - kMarkerHeaderBytes, size_t{payload_bytes}, kMarkerPayloadSeenBytesMax});
+  return {static_cast<BlockMarkerKind>(head[2]), payload_bytes, head + kMarkerHeaderBytes,
           static_cast<uint16_t>(seen)};
 }
 
@@ -63,7 +63,7 @@ bool EntryStream::feed(const uint8_t* bytes, size_t length, EntrySink& sink) {
         std::min({length, std::max(needed_ - carried_, kCopyStepBytes), kCarryBytesMax - carried_});
     std::memcpy(carry_.data() + carried_, bytes, copied);
     const size_t used = take_part(carry_.data(), carried_ + copied, sink);
-    // Without the copied bytes the part was unfinished, so it ends among them.
+    // The part was unfinished without the copied bytes, so it ends within them.
     const size_t from_piece = used == kUnfinished ? copied : used - carried_;
     carried_ = used == kUnfinished ? carried_ + copied : 0;
     bytes += from_piece;
@@ -79,7 +79,7 @@ bool EntryStream::end(EntrySink& sink) {
     case Part::ignored:
       return true;
     case Part::marker:
-      if (carried_ < kMarkerHeadBytes) return true;
+      if (carried_ < kMarkerHeaderBytes) return true;
       sink.on_marker(marker_at(carry_.data(), carried_));
       malformed();
       return false;
@@ -160,18 +160,18 @@ size_t EntryStream::take_transaction(const uint8_t* bytes, size_t length, EntryS
 }
 
 size_t EntryStream::take_marker(const uint8_t* bytes, size_t length, EntrySink& sink) {
-  if (length < kMarkerHeadBytes) return unfinished(kMarkerHeadBytes);
+  if (length < kMarkerHeaderBytes) return unfinished(kMarkerHeaderBytes);
   if (!is_marker(bytes)) {
     part_ = Part::ignored;
     return kUnfinished;
   }
   const BlockMarker marker = marker_at(bytes, length);
-  const size_t told = std::min(size_t{marker.payload_bytes}, kMarkerPayloadSeenBytesMax);
-  if (marker.payload_seen < told) return unfinished(kMarkerHeadBytes + told);
+  const size_t reported = std::min(size_t{marker.payload_bytes}, kMarkerPayloadSeenBytesMax);
+  if (marker.payload_seen < reported) return unfinished(kMarkerHeaderBytes + reported);
   sink.on_marker(marker);
-  marker_rest_bytes_ = static_cast<uint16_t>(marker.payload_bytes - told);
+  marker_rest_bytes_ = static_cast<uint16_t>(marker.payload_bytes - reported);
   part_ = marker_rest_bytes_ == 0 ? Part::ignored : Part::marker_rest;
-  return kMarkerHeadBytes + told;
+  return kMarkerHeaderBytes + reported;
 }
 
 size_t EntryStream::take_marker_rest(size_t length) {

@@ -1,17 +1,17 @@
-// Entry stream: the bytes of one batch, piece by piece, into entries, transactions and block
+// Entry stream: parses the bytes of one batch, piece by piece, into entries, transactions and block
 // markers.
 //
-// Used by the deshredder, one stream per open batch, always in order. It reports each part as soon
-// as its last byte is there, not when the batch is complete, and the same parts in the same order
-// wherever the pieces were cut. Reads hostile bytes; keeps only what a part needs that has not
-// ended yet (at most kCarryBytesMax), never allocates. Facts: solana-entry, Agave
+// The deshredder uses one stream per open batch, always in order. The stream reports each part as
+// soon as its last byte arrives, not when the batch is complete. The parts and their order do not
+// depend on where the pieces were cut. The bytes may be hostile. It stores only the beginning of an
+// unfinished part (at most kCarryBytesMax) and never allocates. Sources: solana-entry, Agave
 // entry/src/block_component.rs (b64857b5), SIMD-0307, SIMD-0337:
 //   batch   u64 entry count, entries {u64 hashes, 32-byte hash, u64 transaction count,
 //           transactions}
 //   marker  instead of a batch: u64 0, u16 version 1, u8 kind, u16 length, payload
-// A count of 0 with anything else behind it (fewer than the 5 bytes of a marker's head, another
-// version or kind) is an empty batch. Bytes behind the last entry, behind an empty batch and behind
-// a marker are ignored. Counts that no slot has room for are malformed at once.
+// A count of 0 that is not followed by a marker (fewer than the 5 bytes of a marker's header, or
+// another version or kind) is an empty batch. Bytes after the last entry, after an empty batch and
+// after a marker are ignored. Counts that exceed a slot's capacity are malformed at once.
 #pragma once
 
 #include <array>
@@ -23,9 +23,10 @@
 namespace shredway {
 
 inline constexpr size_t kHashBytes = 32;
-inline constexpr size_t kEntryHeaderBytes = 48;           // hashes, hash, transaction count
-inline constexpr size_t kMarkerHeadBytes = 5;             // behind the u64 0: version, kind, length
-inline constexpr size_t kMarkerPayloadSeenBytesMax = 64;  // slot and block id of each kind fit
+inline constexpr size_t kEntryHeaderBytes = 48;  // hashes, hash, transaction count
+inline constexpr size_t kMarkerHeaderBytes = 5;  // version, kind and length, after the u64 0
+// Large enough for the slot and block id of each kind.
+inline constexpr size_t kMarkerPayloadSeenBytesMax = 64;
 
 struct Entry {
   uint64_t hash_count;
@@ -34,9 +35,9 @@ struct Entry {
 };
 
 struct EntryTransaction {
-  const uint8_t* bytes;  // transaction.bytes long, valid during the call
+  const uint8_t* bytes;  // transaction.bytes bytes, valid during the call
   Transaction transaction;
-  uint32_t ordinal;  // among the transactions of the batch, from 0
+  uint32_t ordinal;  // index among the transactions of the batch
 };
 
 enum class BlockMarkerKind : uint8_t {
@@ -48,19 +49,19 @@ enum class BlockMarkerKind : uint8_t {
 
 struct BlockMarker {
   BlockMarkerKind kind;
-  uint16_t payload_bytes;  // as it says itself
+  uint16_t payload_bytes;  // length according to the marker
   const uint8_t* payload;  // its first payload_seen bytes, valid during the call
-  uint16_t payload_seen;   // the smaller of payload_bytes and 64; less only when the batch ended
+  uint16_t payload_seen;   // min(payload_bytes, 64); less only if the batch ended early
 };
 
-// Told in the order of the bytes. Must not call the stream otherwise than for its counts.
+// Called in the order of the bytes. It may call only the counts of the stream.
 class EntrySink {
  public:
   // The header of an entry is complete; its transactions follow, before the next entry.
   virtual void on_entry(const Entry& entry) = 0;
   virtual void on_transaction(const EntryTransaction& transaction) = 0;
-  // At most one per batch, and then no entry. Told when min(payload_bytes, 64) bytes of its payload
-  // are there, or at the end with as many as came.
+  // At most one per batch, without entries. Called when min(payload_bytes, 64) bytes of its payload
+  // have arrived, or at the end with the bytes received.
   virtual void on_marker(const BlockMarker& marker) = 0;
 
  protected:
@@ -71,34 +72,34 @@ class EntryStream {
  public:
   static constexpr size_t kCarryBytesMax = kTransactionV1BytesMax;
 
-  // Forgets everything; the next piece begins a batch.
+  // Discards all state; the next piece begins a batch.
   void reset();
-  // Takes the next piece of the batch, of any length, and reports what is complete. False, from now
-  // on until reset, when the bytes are no batch. Keeps no pointer into the piece.
+  // Reads the next piece of the batch, of any length, and reports the parts that it completes.
+  // Returns false, until reset, if the bytes are not a batch. Stores no pointer into the piece.
   bool feed(const uint8_t* bytes, size_t length, EntrySink& sink);
-  // The batch has no more bytes; only reset may follow. False when they ended inside the count, an
-  // entry or a marker, or were malformed; an empty batch (no byte at all, or a count of 0) is fine.
+  // Ends the batch; only reset may follow. Returns false if the bytes ended inside the count, an
+  // entry or a marker, or were malformed. An empty batch (no bytes, or a count of 0) is valid.
   bool end(EntrySink& sink);
-  // Reported so far; during a call of the sink without the part that it is about.
+  // Number of reported entries; during a sink call without the current part.
   uint64_t entries() const { return entries_; }
   uint32_t transactions() const { return transactions_; }
 
  private:
-  // What the next byte belongs to.
+  // The part that the next byte belongs to.
   enum class Part : uint8_t {
     count,
     entry_header,
     transaction,
-    marker,       // its head and what is told of its payload
-    marker_rest,  // payload that nobody is told
+    marker,       // header and reported payload of a marker
+    marker_rest,  // payload that is not reported
     ignored,      // the batch is complete
     malformed,
   };
   static constexpr size_t kUnfinished = 0;
 
   bool reads_on() const { return part_ != Part::ignored && part_ != Part::malformed; }
-  // Each takes one part from its first byte on and returns its length, or kUnfinished: then needed_
-  // says how many bytes it takes at least, or part_ that nothing is to be read any more.
+  // Each reads one part from its first byte on and returns its length, or kUnfinished. Then needed_
+  // is the minimum length of the part, or part_ says that no more bytes are read.
   size_t take_part(const uint8_t* bytes, size_t length, EntrySink& sink);
   size_t take_count(const uint8_t* bytes, size_t length);
   size_t take_entry_header(const uint8_t* bytes, size_t length, EntrySink& sink);
@@ -111,7 +112,7 @@ class EntryStream {
 
   uint64_t entries_ = 0;
   uint64_t entries_left_ = 0;
-  uint64_t transactions_left_ = 0;  // of the current entry
+  uint64_t transactions_left_ = 0;  // transactions of the current entry
   uint32_t transactions_ = 0;
   uint16_t marker_rest_bytes_ = 0;
   Part part_ = Part::count;

@@ -6,12 +6,12 @@
 namespace shredway {
 namespace {
 
-// Where the Reed-Solomon shard of a packet begins: a data shred's includes its own header.
+// Offset of the Reed-Solomon shard in a packet; a data shred's shard includes its own header.
 size_t shard_begin(uint8_t leaf) {
   return is_data_leaf(leaf) ? offset::kVariant : kCodeHeaderBytes;
 }
 
-// 0x66 -> 0x96, 0x76 -> 0xb6: of the same chaining, resigning and proof.
+// The data variant with the same chaining, resigning and proof: 0x66 -> 0x96, 0x76 -> 0xb6.
 uint8_t data_variant_beside(uint8_t code_variant) {
   const Variant variant = variant_of(code_variant);
   const unsigned kind = variant.resigned ? 0xb0u : variant.chained ? 0x90u : 0x80u;
@@ -73,7 +73,7 @@ uint64_t FecSet::recover(const ReedSolomon& reed_solomon) {
   const uint8_t data_variant = data_variant_beside(packets_[code_leaf][offset::kVariant]);
   std::vector<MerkleTree::Leaf> leaves(kFecSetLeaves);
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
-    // Of another layout than the code shreds' the set would have gaps that nobody wrote.
+    // With another layout than the code shreds', the set would have bytes that were never written.
     if (is_data_leaf(leaf) && packets_[leaf][offset::kVariant] != data_variant) return 0;
     leaves[leaf] = {packets_[leaf], layout_of_packet(packets_[leaf]).proof_begin};
   }
@@ -85,14 +85,15 @@ uint64_t FecSet::recover(const ReedSolomon& reed_solomon) {
   return missing;
 }
 
-// What lies outside the Reed-Solomon shards: signature, a code shred's header, the chained root and
-// the retransmitter's signature.
+// Fills the parts outside the Reed-Solomon shards: signature, a code shred's header, the chained
+// root and the retransmitter's signature.
 void FecSet::complete_headers(uint64_t missing) {
   const auto code_leaf = static_cast<uint8_t>(std::countr_zero(present_ & ~kAllData));
   const uint8_t* code = packets_[code_leaf];
   const Variant code_variant = variant_of(code[offset::kVariant]);
   const Layout code_layout = layout_of(code_variant);
-  // The data shreds' layout follows from the code shreds' variant: both parts of a set are alike.
+  // The data shreds' layout follows from the code shreds' variant, because both have the same
+  // properties.
   const Layout data_layout = layout_of({true, ShredType::data, code_variant.chained,
                                         code_variant.resigned, code_variant.proof_entries});
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
@@ -115,7 +116,7 @@ void FecSet::complete_headers(uint64_t missing) {
   }
 }
 
-// The root proves that the leader made these bytes, not that they make sense.
+// The root proves that the leader signed these bytes, not that they are valid.
 bool FecSet::obeys_rules(uint64_t missing) const {
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
     if (!(missing >> leaf & 1)) continue;

@@ -1,9 +1,9 @@
-// FEC set: the shreds of one set as they come, and the whole set from any 32 of its 64.
+// FEC set: collects the shreds of one set and recovers the whole set from any 32 of its 64 shreds.
 //
-// Owned by the deshredder, one for each set in progress. Its shreds are authentic: whoever adds one
-// has checked that its Merkle root is signed, so the first shred's root is the set's. What recovery
-// computes is believed only when its Merkle tree has that very root and every recovered packet
-// obeys the static rules; a leader who signed nonsense gets nothing through.
+// The deshredder owns one for each set in progress. Its shreds are authentic: the caller of add()
+// has checked that their Merkle root is signed, so the first shred's root is the set's. A recovered
+// set is accepted only if its Merkle tree has the same root and every recovered packet follows the
+// static rules, so that a leader cannot inject invalid shreds.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@
 
 namespace shredway {
 
-// 79 kB; plain memory without constructor, so that a pool of them costs nothing until it is used.
+// 79 kB of plain memory without a constructor, so that a pool costs nothing until it is used.
 class FecSet {
  public:
   static constexpr uint64_t kAllData = 0xffff'ffffu;
 
-  // Empties it for the set of this shred.
+  // Resets it for the set of this shred.
   void begin(const uint8_t* packet, const Shred& shred);
-  // The same signature, or another one over the same root.
+  // True if the shred has the same signature, or another one over the same root.
   bool belongs(const uint8_t* packet, const Shred& shred) const;
   bool has(uint8_t leaf) const { return present_ >> leaf & 1; }
   // Precondition: belongs, not has(shred.leaf).
@@ -33,12 +33,12 @@ class FecSet {
   bool data_complete() const { return (present_ & kAllData) == kAllData; }
   bool recoverable() const { return !data_complete() && shred_count() >= kFecSetShreds; }
 
-  // Fills in every missing shred, whole packets with proofs, and returns the bits of those that
-  // were missing; 0 when the computed set has not the signed root or breaks a rule (then forget the
-  // set). Precondition: recoverable.
+  // Computes every missing shred as a whole packet with its proof, and returns the bits of those
+  // leaves. Returns 0 if the computed set does not have the signed root or breaks a rule; then
+  // discard the set. Precondition: recoverable.
   uint64_t recover(const ReedSolomon& reed_solomon);
 
-  // Packet of a leaf (0..31 data, 32..63 code); meaningless unless has(leaf).
+  // Packet of a leaf (0..31 data, 32..63 code); unspecified unless has(leaf).
   const uint8_t* packet(uint8_t leaf) const { return packets_[leaf]; }
 
  private:

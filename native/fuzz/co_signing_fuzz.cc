@@ -1,5 +1,5 @@
-// Fuzz target: any bytes before the co-signing check. A second reading of the same bytes, made of
-// lists instead of places, must agree on each: what may be signed, where, and what must not.
+// Fuzz target: any bytes for the co-signing check. A second implementation, which uses lists
+// instead of offsets, must give the same answer.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -35,7 +35,7 @@ struct Reading {
   Bytes message, lifetime;
 };
 
-// Reads on as if nothing could be missing: only of bytes that the inspector accepted.
+// Reads without bounds checks: only for bytes that the inspector accepted.
 class Reader {
  public:
   explicit Reader(const Bytes& bytes) : bytes_(bytes) {}
@@ -65,7 +65,7 @@ class Reader {
   size_t at_ = 0;
 };
 
-// Of a legacy or v0 transaction.
+// Reads a legacy or v0 transaction.
 Reading read(const Bytes& bytes) {
   Reader reader(bytes);
   Reading out;
@@ -79,7 +79,7 @@ Reading read(const Bytes& bytes) {
   for (size_t left = keys; left > 0; left--) {
     const size_t place = keys - left;
     const bool signs = place < signers;
-    // Those that are read-only are the last of their kind.
+    // The read-only keys are the last of their kind.
     const bool readonly = signs ? signers - place <= readonly_signers : left <= readonly_others;
     out.keys.push_back({signs, !readonly, reader.take(32)});
   }
@@ -103,8 +103,8 @@ const Bytes kSysvar{0x06, 0xa7, 0xd5, 0x17, 0x19, 0x2c, 0x56, 0x8e, 0xe0, 0x8a, 
                     0x5f, 0x73, 0xd2, 0x97, 0x88, 0xcf, 0x03, 0x5c, 0x31, 0x45, 0xb2,
                     0x1a, 0xb3, 0x44, 0xd8, 0x06, 0x2e, 0xa9, 0x40, 0x00, 0x00};
 
-// Every mention of a key by an instruction: the advance of this nonce asks for exactly three of
-// them and its program, in this order, and the authority is mentioned never again.
+// Decides by every use of a key in an instruction: the advance of this nonce uses exactly three
+// keys and its program, in this order, and the authority is not used again.
 bool may_sign(const Reading& reading, const Bytes& nonce_account, const Bytes& authority) {
   if (reading.calls.empty()) return false;
   std::vector<Bytes> mentions;
@@ -144,19 +144,19 @@ PublicKey key_of(const Bytes& bytes) {
 }
 
 struct Answer {
-  bool given;
+  bool found;
   CoSigningPlace place;
   CoSigningFault fault;
 };
 
-// Exactly as long as asked, so that a byte read too many is found.
+// A copy of exactly the requested size, so that a read beyond it is detected.
 Answer ask(const Bytes& bytes, const Bytes& nonce_account, const Bytes& authority) {
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
   std::copy(bytes.begin(), bytes.end(), copy.get());
   Answer answer{};
-  answer.given = check().place(copy.get(), bytes.size(), key_of(nonce_account), key_of(authority),
+  answer.found = check().place(copy.get(), bytes.size(), key_of(nonce_account), key_of(authority),
                                answer.place, answer.fault);
-  require(answer.given == (answer.fault.refusal == CoSigningRefusal::accepted));
+  require(answer.found == (answer.fault.refusal == CoSigningRefusal::accepted));
   require(answer.fault.offset <= bytes.size());
   return answer;
 }
@@ -164,14 +164,14 @@ Answer ask(const Bytes& bytes, const Bytes& nonce_account, const Bytes& authorit
 void compare(const Bytes& bytes, const Reading& reading, const Bytes& nonce_account,
              const Bytes& authority) {
   const Answer answer = ask(bytes, nonce_account, authority);
-  require(answer.given == may_sign(reading, nonce_account, authority));
-  if (!answer.given) return;
+  require(answer.found == may_sign(reading, nonce_account, authority));
+  if (!answer.found) return;
   const CoSigningPlace& place = answer.place;
   require(Bytes(bytes.begin() + place.message_begin, bytes.begin() + place.message_end) ==
           reading.message);
   require(Bytes(bytes.begin() + place.lifetime_begin, bytes.begin() + place.lifetime_begin + 32) ==
           reading.lifetime);
-  // Whatever is put there becomes the signature of the authority's key, and nothing else changes.
+  // Any bytes there become the signature of the authority's key, and nothing else changes.
   Bytes filled = bytes;
   std::fill_n(filled.begin() + place.signature_at, 64, 0x5a);
   const Reading again = read(filled);
@@ -187,30 +187,31 @@ void compare(const Bytes& bytes, const Reading& reading, const Bytes& nonce_acco
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* input, size_t length) {
   static const TransactionInspector inspector({}, {});
   const Bytes bytes(input, input + length);
-  const Bytes nobody(32, 0xee);
+  const Bytes unrelated_key(32, 0xee);
   Transaction transaction;
   TransactionFacts facts;
   TransactionFault fault;
   if (!inspector.inspect(bytes.data(), length, transaction, facts, fault)) {
-    const Answer answer = ask(bytes, nobody, nobody);
+    const Answer answer = ask(bytes, unrelated_key, unrelated_key);
     require(answer.fault.refusal == CoSigningRefusal::transaction_refused);
     require(answer.fault.transaction.refusal == fault.refusal);
     return 0;
   }
   if (transaction.version == TransactionVersion::v1) {
-    require(ask(bytes, nobody, nobody).fault.refusal == CoSigningRefusal::version_1);
+    require(ask(bytes, unrelated_key, unrelated_key).fault.refusal == CoSigningRefusal::version_1);
     return 0;
   }
   const Reading reading = read(bytes);
-  compare(bytes, reading, nobody, nobody);
-  // The keys that it asks for itself, and each other one as the authority.
+  compare(bytes, reading, unrelated_key, unrelated_key);
+  // The keys that the transaction names itself, and each other key as the authority.
   if (reading.calls.empty() || reading.calls[0].accounts.empty()) return 0;
   const uint8_t account = reading.calls[0].accounts[0];
-  const Bytes nonce_account = account < reading.keys.size() ? reading.keys[account].key : nobody;
-  compare(bytes, reading, nonce_account, nobody);
+  const Bytes nonce_account =
+      account < reading.keys.size() ? reading.keys[account].key : unrelated_key;
+  compare(bytes, reading, nonce_account, unrelated_key);
   for (const Mention& key : reading.keys) {
     compare(bytes, reading, nonce_account, key.key);
-    compare(bytes, reading, nobody, key.key);
+    compare(bytes, reading, unrelated_key, key.key);
   }
   return 0;
 }

@@ -1,9 +1,9 @@
-// Fuzz target: shreds that a hostile leader signed, in any order, into a deshredder of small
+// Fuzz target: shreds that a hostile leader signed, in any order, for a deshredder with little
 // memory.
 //
-// The relay lets only authentic shreds through, and a leader may sign what he likes: so the bytes
-// choose fields and bodies of packets that obey the static rules, and their Merkle proofs are made
-// to fit. Nothing may be read or written beyond its place; each transaction is reported once.
+// The relay forwards only authentic shreds, but a leader may sign any bytes. The input therefore
+// chooses fields and bodies of packets that follow the static rules, and their Merkle proofs are
+// computed. No access may be out of bounds; each transaction is reported once.
 #include <cstdlib>
 #include <cstring>
 #include <set>
@@ -44,7 +44,7 @@ class Sink final : public DeshredSink {
   std::set<std::string> reported_;
 };
 
-// Takes bytes off the input; zeros when it has ended.
+// Reads bytes of the input; zeros after its end.
 class Input {
  public:
   Input(const uint8_t* bytes, size_t length) : bytes_(bytes), length_(length) {}
@@ -65,7 +65,8 @@ class Input {
 
 void store(uint8_t* to, uint64_t value, size_t bytes) { std::memcpy(to, &value, bytes); }
 
-// One packet: slot and set of a few, any leaf, a body that repeats up to 40 bytes of the input.
+// One packet: one of a few slots and sets, any leaf, a body that repeats up to 40 bytes of the
+// input.
 void make_packet(Input& input, uint8_t* packet) {
   const uint8_t where = input.byte();
   const auto leaf = static_cast<uint8_t>(input.byte() % kFecSetLeaves);
@@ -75,7 +76,7 @@ void make_packet(Input& input, uint8_t* packet) {
   const uint32_t fec_set_index = (where >> 2 & 7) * kFecSetShreds;
   const uint64_t slot = 1 + (where & 3) + (where & 0x20 ? Deshredder::kSlots : 0);
   std::memset(packet, 0, kPacketBytesMax);
-  packet[0] = static_cast<uint8_t>(where >> 6);  // two signatures for a set
+  packet[0] = static_cast<uint8_t>(where >> 6);  // two signatures per set
   packet[offset::kVariant] =
       static_cast<uint8_t>(is_data ? (resigned ? 0xb6 : 0x96) : (resigned ? 0x76 : 0x66));
   store(packet + offset::kSlot, slot, 8);
@@ -92,8 +93,8 @@ void make_packet(Input& input, uint8_t* packet) {
     store(packet + offset::kParentOffset, 1, 2);
     const bool last = leaf == kFecSetShreds - 1;
     packet[offset::kFlags] = last && (kind & 2) ? kFlagDataComplete : 0;
-    const size_t room = layout.body_end - begin;
-    store(packet + offset::kSize, begin + std::min<size_t>(room, input.byte() * 5u), 2);
+    const size_t space = layout.body_end - begin;
+    store(packet + offset::kSize, begin + std::min<size_t>(space, input.byte() * 5u), 2);
   } else {
     store(packet + offset::kDataCount, kFecSetShreds, 2);
     store(packet + offset::kCodeCount, kFecSetShreds, 2);
@@ -116,7 +117,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
     const DeshredCounts before = deshredder.counts();
     deshredder.add(packet, shred, now_ns);
     const DeshredCounts& after = deshredder.counts();
-    // Each shred is taken, late or conflicting, exactly once.
+    // Each shred is counted exactly once as accepted, late or conflicting.
     require(before.shreds + before.shreds_late + before.shreds_conflicting + 1 ==
             after.shreds + after.shreds_late + after.shreds_conflicting);
     now_ns += input.byte() * 20'000'000ull;

@@ -1,5 +1,5 @@
 // Fuzz target: any bytes as a batch of entries, in any pieces. The first four bytes choose the
-// pieces; wherever the rest is cut, the stream must say the same.
+// pieces; the stream's reports must not depend on them.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -15,7 +15,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Writes down all that a stream says, and checks what always holds.
+// Records all reports of a stream and checks the invariants.
 class Transcript final : public EntrySink {
  public:
   std::vector<uint8_t> bytes;
@@ -61,7 +61,7 @@ class Transcript final : public EntrySink {
   }
 };
 
-// Feeds pieces of pseudorandom lengths up to `piece_max`; 0: all at once.
+// Feeds pieces of pseudorandom lengths up to `piece_max`; 0: a single piece.
 Transcript read(EntryStream& stream, const uint8_t* batch, size_t length, uint32_t state,
                 uint32_t piece_max) {
   Transcript transcript;
@@ -71,7 +71,7 @@ Transcript read(EntryStream& stream, const uint8_t* batch, size_t length, uint32
     state = state * 1664525u + 1013904223u;
     size_t piece_bytes = piece_max ? (state >> 8) % (piece_max + 1) : length;
     if (piece_bytes > length - at) piece_bytes = length - at;
-    // Exactly as long as the piece and gone after it, so that a byte read elsewhere is found.
+    // Exactly as long as the piece and freed after it, so that an access elsewhere is detected.
     const std::unique_ptr<uint8_t[]> piece(new uint8_t[piece_bytes]);
     std::memcpy(piece.get(), batch + at, piece_bytes);
     const bool feeds = stream.feed(piece.get(), piece_bytes, transcript);

@@ -1,5 +1,5 @@
-// Fuzz target: any bytes before the inspector. What is accepted keeps every promise of the facts;
-// what is refused has a name, a place and the same answer again.
+// Fuzz target: any bytes for the inspector. The facts of an accepted transaction keep every
+// promise; a refusal has a name and an offset and is repeatable.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -23,7 +23,7 @@ PublicKey key_of(uint8_t byte) {
   return key;
 }
 
-// Keys that the corpus and the mutations of its bytes come by easily.
+// Keys that the corpus and mutations of its bytes reach easily.
 const TransactionInspector& inspector() {
   static const PublicKey tips[] = {key_of(0x62), key_of(0xa4), key_of(0xa5), key_of(0xff)};
   static const KeyRange ranges[] = {{key_of(0x63), key_of(0x64)}, {key_of(0xf0), key_of(0xfe)}};
@@ -38,7 +38,7 @@ struct Answer {
   TransactionFault fault;
 };
 
-// Exactly as long as asked, so that a byte read too many is found.
+// A copy of exactly the requested size, so that a read beyond it is detected.
 Answer inspect(const uint8_t* bytes, size_t length) {
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[length]);
   if (length) std::memcpy(copy.get(), bytes, length);
@@ -48,7 +48,7 @@ Answer inspect(const uint8_t* bytes, size_t length) {
   return answer;
 }
 
-// Number of accounts: those of the keys and those that lookups load.
+// Number of accounts: static keys and those that lookups load.
 size_t count_accounts(const uint8_t* bytes, const Transaction& t) {
   size_t accounts = t.key_count;
   size_t at = t.lookups_begin;
@@ -99,7 +99,7 @@ void check_facts(const uint8_t* bytes, const Transaction& t, const TransactionFa
     require(facts.nonce_authority < t.required_signatures);
     require(t.instruction_count > 0);
   }
-  bool has_front_key = false;
+  bool has_dont_front_key = false;
   bool has_tip_key = false;
   for (size_t i = 0; i < t.key_count; i++) {
     const uint8_t* key = bytes + t.keys_begin + i * kPublicKeyBytes;
@@ -107,15 +107,15 @@ void check_facts(const uint8_t* bytes, const Transaction& t, const TransactionFa
       return std::memcmp(key, key_of(first).data(), 32) >= 0 &&
              std::memcmp(key, key_of(last).data(), 32) <= 0;
     };
-    has_front_key |= between(0x63, 0x64) || between(0xf0, 0xfe);
+    has_dont_front_key |= between(0x63, 0x64) || between(0xf0, 0xfe);
     for (const uint8_t byte : {uint8_t{0x62}, uint8_t{0xa4}, uint8_t{0xa5}, uint8_t{0xff}})
       has_tip_key |= std::memcmp(key, key_of(byte).data(), 32) == 0;
   }
-  require(facts.has_front_key == has_front_key);
+  require(facts.has_dont_front_key == has_dont_front_key);
   require(facts.tip_lamports == 0 || has_tip_key);
 }
 
-// Any bytes come back from their text, and the text of any characters from its bytes.
+// Any bytes survive encoding and decoding, and any valid text decoding and encoding.
 void check_base58(const uint8_t* bytes, size_t length) {
   static char text[kBase58TextMax], again[kBase58TextMax];
   if (length <= kBase58BytesMax) {
@@ -150,7 +150,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   require(answer.transaction.bytes == length);
   check_form(bytes, answer.transaction);
   check_facts(bytes, answer.transaction, answer.facts);
-  // One byte more or less is another transaction, or none.
+  // With one byte more or less it is not the same transaction.
   require(!inspect(bytes, length - 1).accepted);
   const std::unique_ptr<uint8_t[]> longer(new uint8_t[length + 1]());
   std::memcpy(longer.get(), bytes, length);

@@ -1,5 +1,5 @@
-// Fuzz target: any datagram as one of routing netlink. What is read must make a table that keeps
-// its rules.
+// Fuzz target: any datagram as routing netlink. The messages that are read must give a table that
+// follows its rules.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -18,7 +18,7 @@ void require(bool holds) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
-  // Exactly as long as the input, so that a byte read too many is found.
+  // A copy of exactly the input's size, so that a read beyond it is detected.
   const std::unique_ptr<uint8_t[]> datagram(new uint8_t[length]);
   if (length) std::memcpy(datagram.get(), bytes, length);
 
@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   std::vector<NeighbourMessage> neighbours;
   std::span<const uint8_t> rest(datagram.get(), length);
   NetlinkMessage message;
-  while (take_message(rest, message)) {
+  while (next_message(rest, message)) {
     require(rest.size() < length && error_of(message) >= 0);
     const auto route = read_route(message);
     const auto link = read_link(message);

@@ -1,4 +1,5 @@
-// Fuzz target: any datagram. What check_packet accepts must be safe to hash, record and send.
+// Fuzz target: any datagram. A packet that check_packet accepts must be safe to hash, record and
+// send.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -19,7 +20,7 @@ void require(bool holds) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   static const std::unique_ptr<RecentShreds> recent = RecentShreds::create(false);
-  // Exactly as long as the input, so that a byte read too many is found.
+  // A copy of exactly the input's size, so that a read beyond it is detected.
   const std::unique_ptr<uint8_t[]> packet(new uint8_t[length]);
   if (length) std::memcpy(packet.get(), bytes, length);
 
@@ -42,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   const auto outcome = recent->record(shred, packet.get(), alone, {1, 0, 0});
   require(outcome.verdict == Verdict::first || outcome.tiers == 0 ||
           outcome.verdict == Verdict::equivocation);
-  // What was passed on is not passed on again. (A refused further root may find room later.)
+  // A shred that was sent is not sent again. (A refused further root may be accepted later.)
   const auto again = recent->record(shred, packet.get(), alone, {1, 0, 0});
   require(again.tiers == 0 || outcome.verdict == Verdict::equivocation_excess);
   return 0;

@@ -1,4 +1,5 @@
-// Fuzz target: any bytes as any of the three tables. What parses must answer every question.
+// Fuzz target: any bytes as any of the three tables. A table that was parsed must answer every
+// lookup.
 #include <cstdlib>
 #include <cstring>
 
@@ -14,14 +15,14 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-void ask_sources(const SourceTable& table, const uint8_t* bytes, size_t length) {
+void look_up_sources(const SourceTable& table, const uint8_t* bytes, size_t length) {
   sockaddr_storage sender{};
   Endpoint endpoint;
   for (size_t at = 0; at + 16 <= length && at < 4096; at += 8) {
     std::memcpy(endpoint.address.data(), bytes + at, 16);
     to_sockaddr(endpoint, sender);
     if (const Source* source = table.find(sender, static_cast<uint16_t>(at * 257)))
-      require(source->id < kSourcesMax && source->covers != 0 && source->covers < 8);
+      require(source->id < kSourcesMax && source->tier_mask != 0 && source->tier_mask < 8);
   }
 }
 
@@ -30,7 +31,7 @@ void ask_sources(const SourceTable& table, const uint8_t* bytes, size_t length) 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   std::string error;
   if (const auto table = SourceTable::parse(bytes, length, 3, error))
-    ask_sources(*table, bytes, length);
+    look_up_sources(*table, bytes, length);
   else require(!error.empty());
 
   error.clear();

@@ -1,4 +1,5 @@
-// Fuzz target: any bytes as a transaction. What parses lies inside, in order, and parses again.
+// Fuzz target: any bytes as a transaction. The parts of a parsed transaction lie inside it, in
+// order, and it parses again.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -13,7 +14,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-// Exactly as long as asked, so that a byte read too many is found.
+// A copy of exactly the requested size, so that a read beyond it is detected.
 ParseResult parse_exact(const uint8_t* bytes, size_t length, Transaction& out, size_t& needed) {
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[length]);
   if (length) std::memcpy(copy.get(), bytes, length);
@@ -32,7 +33,7 @@ bool equal(const Transaction& a, const Transaction& b) {
          a.config_mask == b.config_mask;
 }
 
-// Where a list of `count` elements, each some bytes and two lists of bytes, ends.
+// End of a list of `count` elements, each with fixed bytes and two byte lists.
 size_t walk(const uint8_t* bytes, const Transaction& t, size_t at, size_t count, size_t fixed) {
   for (size_t i = 0; i < count; i++) {
     at += fixed;
@@ -91,11 +92,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
     require(length < needed && needed <= (is_v1 ? kTransactionV1BytesMax : kTransactionBytesMax));
     return 0;
   }
-  // A shorter one never contradicts it.
+  // A shorter prefix never contradicts the result.
   const ParseResult cut = parse_exact(bytes, length * bytes[length - 1] / 256, again, needed);
   require(cut == ParseResult::incomplete || cut == result);
   if (result == ParseResult::malformed) {
-    // Bytes behind it do not heal it.
+    // Bytes after a malformed transaction do not make it valid.
     const std::unique_ptr<uint8_t[]> longer(new uint8_t[length + 100]());
     std::memcpy(longer.get(), bytes, length);
     require(parse_exact(longer.get(), length + 100, again, ignored) == ParseResult::malformed);

@@ -15,7 +15,7 @@
 namespace shredway {
 
 struct Endpoint {
-  std::array<uint8_t, 16> address{};  // IPv4-mapped when is_ipv4()
+  std::array<uint8_t, 16> address{};  // IPv4-mapped if is_ipv4()
   uint16_t port = 0;
   bool is_ipv4() const;
   bool operator==(const Endpoint& other) const = default;
@@ -23,9 +23,9 @@ struct Endpoint {
 
 inline constexpr size_t kEndpointBytes = 18;  // in tables: 16 address bytes, u16 port little-endian
 Endpoint endpoint_from_bytes(const uint8_t* bytes);
-// Family is AF_INET or AF_INET6; anything else gives the unspecified endpoint.
+// For AF_INET or AF_INET6; other families give the unspecified endpoint.
 Endpoint endpoint_from_sockaddr(const sockaddr* address);
-// Returns the length to pass along. IPv4 endpoints give sockaddr_in.
+// Returns the length of the sockaddr. IPv4 endpoints give sockaddr_in.
 socklen_t to_sockaddr(const Endpoint& endpoint, sockaddr_storage& out);
 std::string to_string(const Endpoint& endpoint);  // "192.0.2.1:9000", "[2001:db8::1]:9000"
 

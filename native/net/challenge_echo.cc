@@ -9,7 +9,7 @@ namespace {
 constexpr std::array<uint8_t, 8> kMagic = {'S', 'W', 'P', 'R', 'O', 'O', 'F', '1'};
 constexpr int64_t kSecond_ns = 1'000'000'000;
 static_assert(kMagic.size() + kChallengeTokenBytes == kChallengeBytesMin);
-static_assert(kChallengeBytesMax <= kReceiveBufferBytes, "a challenge is kept whole");
+static_assert(kChallengeBytesMax <= kReceiveBufferBytes, "a challenge fits a receive buffer");
 
 }  // namespace
 
@@ -38,7 +38,7 @@ bool ChallengeEcho::answer(int fd, const ReceivedPacket& packet) {
   return true;
 }
 
-// A time far behind the last ones means that the clock was set back, not that they are to come.
+// A time far before the last answers means that the clock was set back.
 bool ChallengeEcho::may_answer(const Answer& next) const {
   const auto since_ns = static_cast<int64_t>(next.received_ns - last_[oldest_].received_ns);
   if (since_ns < kSecond_ns && since_ns > -kSecond_ns) return false;

@@ -1,9 +1,9 @@
-// Ownership challenges: "is this address yours?", answered by sending the question back.
+// Ownership challenges: proves that this machine owns an address by sending the challenge back.
 //
-// A service sends a challenge before it sends shreds, so that nobody can have shreds sent to a
-// stranger. Asked by the worker for packets that are too short to be shreds, never for others. Only
-// the datagram itself goes back, to where it came from: nothing is amplified. No allocation, no
-// blocking, no exception. Bytes of a challenge, 24 to 64 in all:
+// A service sends a challenge before it sends shreds, so that no user can direct shreds at a
+// stranger's address. The worker checks only packets that are too short to be shreds. Only the
+// datagram itself goes back to its sender, so nothing is amplified. No allocation, no blocking, no
+// exception. Layout of a challenge, 24 to 64 bytes:
 //   [0, 8) "SWPROOF1"   [8, 24) token   then anything
 #pragma once
 
@@ -25,15 +25,15 @@ bool is_challenge(const ReceivedPacket& packet);
 class ChallengeEcho {
  public:
   static constexpr size_t kAnswersPerSecondMax = 16;
-  // An answer looks like a challenge: one datagram with a false sender could make two that answer
-  // send it to and fro for ever. Whoever asks honestly repeats a token a few times at most.
+  // An answer looks like a challenge: with one spoofed datagram, two answering machines could send
+  // it back and forth for ever. An honest service repeats a token a few times at most.
   static constexpr size_t kAnswersPerTokenMax = 4;  // among the last 16 answers
 
   explicit ChallengeEcho(const SocketCalls& calls = system_socket_calls()) : calls_(calls) {}
 
-  // Sends the packet back unchanged through `fd`, the socket that it came in on. False, and nothing
-  // was sent, when it is no challenge, when answers or those to this token are too many by the
-  // packets' receive times, or when the kernel does not take it.
+  // Sends the packet back unchanged through `fd`, the socket that received it. Returns false
+  // without sending if the packet is not a challenge, if the answers in total or to this token
+  // exceed their limits (by the packets' receive times), or if the kernel refuses the datagram.
   bool answer(int fd, const ReceivedPacket& packet);
 
  private:

@@ -15,10 +15,11 @@
 namespace shredway {
 namespace {
 
-constexpr uint64_t kShortWait_ns = 2'000'000;  // slept through; longer ones can be ended
+// Shorter waits sleep without a wake-up; longer ones can be interrupted.
+constexpr uint64_t kShortWait_ns = 2'000'000;
 constexpr uint64_t kLongWaitMax_ns = 1'000'000'000;
 constexpr int kFullBufferWait_ms = 50;
-constexpr uint32_t kAttemptsMax = 16;  // for one datagram
+constexpr uint32_t kAttemptsMax = 16;  // attempts per datagram
 
 uint64_t now_ns() {
   timespec time;
@@ -39,14 +40,15 @@ Endpoint any_like(const Endpoint& endpoint) {
   return any;
 }
 
-// Packets with numbers that lead nowhere are no list.
+// Checks that all offsets and times are consistent.
 bool is_well_formed(const PacedPackets& packets) {
   return packets.offsets.size() == packets.times_ns.size() + 1 &&
          std::is_sorted(packets.offsets.begin(), packets.offsets.end()) &&
          packets.offsets.back() <= packets.bytes.size();
 }
 
-// The due packets of a list as messages of one call; the address is the socket's.
+// The due packets of a list as messages of one call. The socket is connected, so they need no
+// address.
 struct Burst {
   std::array<iovec, kSendBatchMax> parts;
   std::array<mmsghdr, kSendBatchMax> headers;
@@ -76,8 +78,8 @@ std::unique_ptr<PacedSender> PacedSender::open(const PacedSenderOptions& options
     return nullptr;
   }
   if (chosen && options.from.is_ipv4() != options.to.is_ipv4()) {
-    error = "expected source and destination of one family, got " + to_string(options.from) +
-            " and " + to_string(options.to);
+    error = "expected source and destination of the same address family, got " +
+            to_string(options.from) + " and " + to_string(options.to);
     return nullptr;
   }
   SocketResult result =
@@ -118,7 +120,7 @@ bool PacedSender::enqueue(PacedPackets packets) {
 }
 
 PacedSenderCounts PacedSender::counts() const {
-  // The error that the last datagrams caused has no send after it that would tell.
+  // No send follows the last datagrams, so read the error that they caused here.
   if (may_come_from_icmp(take_pending_error(socket_.fd()))) refused_++;
   return {sent_.load(), failed_.load(), refused_.load(), late_max_ns_.load(), queued_.load()};
 }
@@ -126,13 +128,13 @@ PacedSenderCounts PacedSender::counts() const {
 Endpoint PacedSender::local() const { return local_endpoint(socket_.fd()); }
 
 void PacedSender::run() {
-  prctl(PR_SET_TIMERSLACK, 1);  // else the kernel may let it sleep 50 us longer
+  prctl(PR_SET_TIMERSLACK, 1);  // the default slack would let it sleep 50 us longer
   PacedPackets packets;
-  while (take_list(packets)) play(packets);
+  while (next_list(packets)) play(packets);
   queued_ = 0;
 }
 
-bool PacedSender::take_list(PacedPackets& packets) {
+bool PacedSender::next_list(PacedPackets& packets) {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return stopping_ || !lists_.empty(); });
   if (stopping_) return false;
@@ -159,7 +161,7 @@ void PacedSender::play(const PacedPackets& packets) {
   }
 }
 
-// Sleeps `wait_ns` from `from_ns` on, or less.
+// Sleeps for `wait_ns` after `from_ns`, or less.
 void PacedSender::wait(uint64_t from_ns, uint64_t wait_ns) {
   if (wait_ns <= kShortWait_ns) {
     const uint64_t until_ns = from_ns + wait_ns;
@@ -199,7 +201,7 @@ void PacedSender::send(const PacedPackets& packets, size_t begin, size_t end) {
   }
 }
 
-// Waits for room when the send buffer is full; false when the kernel means it.
+// Waits for space if the send buffer is full; returns false for any other error.
 bool PacedSender::may_try_again(int error_number) {
   if (error_number != EAGAIN) return error_number == EINTR || may_come_from_icmp(error_number);
   pollfd entry = {socket_.fd(), POLLOUT, 0};

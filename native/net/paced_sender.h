@@ -1,10 +1,9 @@
-// Paced sender: plays a list of packets to one address, each at its time.
+// Paced sender: sends a list of packets to one address, each at its scheduled time.
 //
-// The traffic of replay, of the default start, of tests and benches. A thread of its own; packets
-// are given with a time offset from the start, and go out in sendmmsg batches as they fall due.
-// Reads the clock itself (it is no worker). An ICMP error never stops it: what nobody listens to is
-// sent all the same. Lists wait in memory, each as large as its packets, until they have been
-// played: whoever enqueues keeps count (counts().queued).
+// The traffic source of replay, the sandbox, tests and benchmarks. It has its own thread. Packets
+// have a time offset from the start and are sent in sendmmsg batches when they are due. It reads
+// the clock itself (it is not a worker). ICMP errors never stop it. Lists stay in memory until they
+// have been sent; the caller must limit them (counts().queued).
 #pragma once
 
 #include <atomic>
@@ -23,8 +22,8 @@
 
 namespace shredway {
 
-// Packets back to back with their times; times_ns are offsets from the moment that the list is
-// taken up, ascending. packet i is bytes[offsets[i], offsets[i + 1]).
+// Consecutive packets with their times. times_ns are ascending offsets from the start of the list.
+// Packet i is bytes[offsets[i], offsets[i + 1]).
 struct PacedPackets {
   std::vector<uint8_t> bytes;
   std::vector<uint32_t> offsets;
@@ -32,41 +31,43 @@ struct PacedPackets {
 };
 
 struct PacedSenderOptions {
-  Endpoint from;  // source address, of the family of `to`; unspecified and 0: the kernel chooses
+  // Source address, same family as `to`; unspecified address and port 0: the kernel chooses.
+  Endpoint from;
   Endpoint to;
   uint32_t buffer_bytes = 8u << 20;
 };
 
 struct PacedSenderCounts {
-  uint64_t sent;         // datagrams handed to the kernel
-  uint64_t failed;       // not taken by the kernel
-  uint64_t refused;      // ICMP errors that came back: nobody listens, or no way to get there
+  uint64_t sent;         // datagrams that the kernel accepted
+  uint64_t failed;       // datagrams that the kernel refused
+  uint64_t refused;      // ICMP errors that were received: closed port or no route
   uint64_t late_max_ns;  // longest delay behind schedule
-  uint64_t queued;       // still to go
+  uint64_t queued;       // datagrams not sent yet
 };
 
 class PacedSender {
  public:
-  // Returns nullptr and fills `error` when the addresses do not fit or the socket cannot be opened.
+  // Returns nullptr and fills `error` if the address families differ or the socket cannot be
+  // opened.
   static std::unique_ptr<PacedSender> open(const PacedSenderOptions& options, std::string& error,
                                            const SocketCalls& calls = system_socket_calls());
   ~PacedSender();  // stops
   PacedSender(const PacedSender&) = delete;
   PacedSender& operator=(const PacedSender&) = delete;
 
-  // Appends a list; its clock starts when the previous list's last packet has gone, or now. Any
-  // thread. False, and nothing is sent, when the offsets are not ascending, lead beyond the bytes
-  // or are not one more than the times, or after stop().
+  // Appends a list. Its clock starts after the last packet of the previous list, or now. Any
+  // thread. Returns false and sends nothing after stop(), or if the offsets are not ascending,
+  // point beyond the bytes or are not one more than the times.
   bool enqueue(PacedPackets packets);
   PacedSenderCounts counts() const;
   Endpoint local() const;
-  // Ends within milliseconds (at most 50 with a full send buffer); what is still queued is dropped.
+  // Ends within milliseconds (at most 50 with a full send buffer); drops all queued packets.
   void stop();
 
  private:
   PacedSender(UdpSocket socket, const SocketCalls& calls);
   void run();
-  bool take_list(PacedPackets& packets);
+  bool next_list(PacedPackets& packets);
   void play(const PacedPackets& packets);
   void wait(uint64_t from_ns, uint64_t wait_ns);
   void send(const PacedPackets& packets, size_t begin, size_t end);

@@ -1,6 +1,6 @@
-// Segment control: the control message that makes one send several datagrams (UDP GSO).
+// Segment control: the control message that splits one send into several datagrams (UDP GSO).
 //
-// Used by the batches that send; each message of a batch has one of its own.
+// Used by the send batches; each message of a batch has its own.
 #pragma once
 
 #include <netinet/udp.h>
@@ -21,7 +21,7 @@ class SegmentControl {
     header.cmsg_len = CMSG_LEN(sizeof(uint16_t));
     std::memcpy(bytes_.data(), &header, sizeof header);
   }
-  // Makes `message` datagrams of this length. The control must stay valid until it was sent.
+  // Splits `message` into datagrams of this length. The control must stay valid until it is sent.
   void attach(msghdr& message, uint16_t segment_bytes) {
     std::memcpy(bytes_.data() + CMSG_LEN(0), &segment_bytes, sizeof segment_bytes);
     message.msg_control = bytes_.data();

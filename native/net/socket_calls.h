@@ -1,7 +1,7 @@
-// The system calls of the data plane, as values: tests replace one to see it fail.
+// The data plane's system calls as a table, so that tests can replace a call and make it fail.
 //
-// Read by udp_batch and paced_sender, which move all of their datagrams through such a table.
-// Signatures, results and errno are the system's own.
+// udp_batch and paced_sender send and receive all datagrams through such a table. Signatures,
+// results and errno are those of the system calls.
 #pragma once
 
 #include <poll.h>

@@ -10,21 +10,21 @@
 namespace shredway {
 namespace {
 
-// Offsets in a shred (see shred/wire.h, which this layer does not include).
+// Offsets in a shred, as in shred/wire.h; this layer does not include that header.
 constexpr uint32_t kSlotAt = 65;
 constexpr uint32_t kFecSetIndexAt = 79;
 
-// A slot's sets go round the workers one after the other, so that no worker starves in a slot,
-// however few sets it has; the mixed slot says where the round begins. Hashing the set index too
-// would leave a worker of eight without any of a slot's first 32 sets in one slot of nine.
-constexpr uint32_t kMixFirst = 0x9e3779b1;  // odd: multiplication loses nothing
+// The FEC sets of a slot go to the workers in turn, so that every worker gets its share even in a
+// slot with few sets. The mixed slot number selects the first worker. If the set index were hashed
+// too, one of eight workers would get none of the first 32 sets in one slot of nine.
+constexpr uint32_t kMixFirst = 0x9e3779b1;  // odd, so that the multiplication is reversible
 constexpr uint32_t kMixSecond = 0x85ebca6b;
 
 }  // namespace
 
 uint32_t steered_worker(uint64_t slot, uint32_t fec_set_index, uint32_t workers) {
-  // The program loads big-endian, the field is little-endian: what differs between neighbouring
-  // slots stands in the top bits, hence the shift before the first multiplication.
+  // The program loads big-endian, but the field is little-endian. Neighbouring slots therefore
+  // differ in the top bits, which the shift moves down before the first multiplication.
   uint32_t mixed = __builtin_bswap32(static_cast<uint32_t>(slot));
   mixed ^= mixed >> 16;
   mixed *= kMixFirst;
@@ -37,7 +37,7 @@ uint32_t steered_worker(uint64_t slot, uint32_t fec_set_index, uint32_t workers)
 
 std::string attach_steering(int fd, uint32_t workers) {
   if (workers == 0) return "expected at least one worker to steer to, got none";
-  // The lines of steered_worker(), one by one. A load beyond the datagram ends it with 0.
+  // The steps of steered_worker(), one by one. A load beyond the datagram ends the program with 0.
   std::array<sock_filter, 21> program = {{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kSlotAt),
       BPF_STMT(BPF_MISC | BPF_TAX, 0),
@@ -66,7 +66,7 @@ std::string attach_steering(int fd, uint32_t workers) {
     return "";
   return "cannot steer shreds to " + std::to_string(workers) +
          " workers (SO_ATTACH_REUSEPORT_CBPF, Linux 4.5): " +
-         std::generic_category().message(errno) + "; one worker needs no steering";
+         std::generic_category().message(errno) + "; configure one worker, which needs no steering";
 }
 
 }  // namespace shredway

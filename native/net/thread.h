@@ -1,6 +1,6 @@
-// Thread: one that the system may refuse, with a text instead of an exception.
+// Thread: returns an error text, instead of throwing, if the system refuses a thread.
 //
-// std::thread throws when the machine has no room for another thread, which would end the process.
+// std::thread throws if no thread can be created, which would end the process.
 #pragma once
 
 #include <pthread.h>
@@ -21,8 +21,8 @@ class Thread {
   Thread& operator=(const Thread&) = delete;
   ~Thread() { join(); }
 
-  // Runs (object->*kBody)() on a new thread, which gets this name (at most 15 characters). Returns
-  // an error text, empty on success. `object` must outlive the thread. Once.
+  // Runs (object->*kBody)() on a new thread with this name (at most 15 characters). Returns an
+  // error text, empty on success. `object` must outlive the thread. Call once.
   template <auto kBody, typename Object>
   std::string start(Object* object, const std::string& name) {
     const auto body = [](void* argument) -> void* {
@@ -35,7 +35,7 @@ class Thread {
     pthread_setname_np(thread_, name.c_str());
     return "";
   }
-  // Lets the thread run on this CPU only. Returns an error text, empty on success.
+  // Pins the thread to this CPU. Returns an error text, empty on success.
   std::string pin(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -44,7 +44,7 @@ class Thread {
     if (!failure) return "";
     return "cannot pin a worker to CPU " + std::to_string(cpu) + ": " + std::strerror(failure);
   }
-  // Returns when the thread has ended; at once when none runs.
+  // Waits until the thread has ended; returns at once if none runs.
   void join() {
     if (running_) pthread_join(thread_, nullptr);
     running_ = false;
@@ -61,7 +61,7 @@ inline void sleep_for_us(uint32_t us) {
   const timespec time = {us / 1'000'000, static_cast<long>(us % 1'000'000) * 1000};
   nanosleep(&time, nullptr);
 }
-// Makes it yield to the other threads of the process. Without effect where the system refuses.
+// Lowers the thread's priority below the process's other threads. No effect if the system refuses.
 inline void yield_to_others() { setpriority(PRIO_PROCESS, 0, 5); }
 
 inline uint64_t clock_ns(clockid_t clock) {

@@ -18,7 +18,7 @@ namespace {
 constexpr size_t kPageBytes = 4096;
 
 // One control message: the receive time. On every 64-bit kernel it is two 64-bit integers, in the
-// old and in the new format.
+// old and the new format.
 struct alignas(cmsghdr) TimeControl {
   std::array<uint8_t, CMSG_SPACE(sizeof(timespec))> bytes;
 };
@@ -50,14 +50,14 @@ struct ReceiveBatch::Buffers {
   std::array<iovec, kReceiveBatchMax> parts;
   std::array<mmsghdr, kReceiveBatchMax> headers;
 
-  // The kernel overwrites both lengths with what it used.
-  void renew(size_t i) {
+  // Resets both lengths, because the kernel overwrites them.
+  void reset_lengths(size_t i) {
     headers[i].msg_hdr.msg_namelen = sizeof senders[i];
     headers[i].msg_hdr.msg_controllen = sizeof controls[i];
   }
 };
 
-// make_unique writes zeros into all of it: no page fault is left for the packet path.
+// make_unique writes zeros to all of it, so that the packet path takes no page fault.
 ReceiveBatch::ReceiveBatch(const SocketCalls& calls)
     : calls_(calls), buffers_(std::make_unique<Buffers>()) {
   for (size_t i = 0; i < kReceiveBatchMax; i++) {
@@ -67,14 +67,14 @@ ReceiveBatch::ReceiveBatch(const SocketCalls& calls)
     header.msg_iov = &buffers_->parts[i];
     header.msg_iovlen = 1;
     header.msg_control = &buffers_->controls[i];
-    buffers_->renew(i);
+    buffers_->reset_lengths(i);
   }
 }
 
 ReceiveBatch::~ReceiveBatch() = default;
 
 size_t ReceiveBatch::receive(int fd) {
-  for (size_t i = 0; i < count_; i++) buffers_->renew(i);
+  for (size_t i = 0; i < count_; i++) buffers_->reset_lengths(i);
   const int received = calls_.recvmmsg(fd, buffers_->headers.data(), kReceiveBatchMax,
                                        MSG_DONTWAIT | MSG_TRUNC, nullptr);
   last_errno_ = received < 0 ? errno : 0;
@@ -123,7 +123,8 @@ SendFailure send_failure_of(int error_number) {
   }
 }
 
-// What Linux makes of ICMP and ICMPv6 errors (icmp_err_convert, icmpv6_err_convert).
+// The errno values that Linux derives from ICMP and ICMPv6 errors (icmp_err_convert,
+// icmpv6_err_convert).
 bool may_come_from_icmp(int error_number) {
   switch (error_number) {
     case ECONNREFUSED:
@@ -148,20 +149,21 @@ bool may_come_from_icmp(int error_number) {
 
 namespace {
 
-// A pending ICMP error fails one send and is gone; a second one may have arrived meanwhile.
+// A pending ICMP error fails one send and is cleared; a second one may have arrived meanwhile.
 constexpr uint32_t kAttemptsMax = 3;
-// These come from ICMP alone. A destination that floods them must not cost others their datagrams.
+// For errors that only ICMP causes: a destination that floods ICMP errors must not cost others
+// their datagrams.
 constexpr uint32_t kIcmpAttemptsMax = 64;
 uint32_t attempts_max(int error_number) {
   const bool icmp_only =
       error_number == ECONNREFUSED || error_number == ECONNRESET || error_number == EPROTO;
   return icmp_only ? kIcmpAttemptsMax : kAttemptsMax;
 }
-// Signals are no reason to lose a datagram, but no loop is without end.
+// A signal must not lose a datagram, but every loop is bounded.
 constexpr uint32_t kInterruptionsMax = 16;
 
-// A path that cannot segment: no checksum offload (EIO), segments beyond its MTU (EINVAL,
-// EMSGSIZE), an old kernel or a strange socket (the others).
+// Errors of a path that cannot segment: no checksum offload (EIO), segments beyond its MTU (EINVAL,
+// EMSGSIZE), an old kernel or another kind of socket (the others).
 bool refuses_gso(int error_number) {
   return error_number == EIO || error_number == EINVAL || error_number == EMSGSIZE ||
          error_number == EOPNOTSUPP || error_number == ENOPROTOOPT;
@@ -169,7 +171,7 @@ bool refuses_gso(int error_number) {
 
 }  // namespace
 
-// Messages in the order of their sending; entry i of each array belongs to message i.
+// Messages in the order of sending; element i of each array belongs to message i.
 struct SendBatch::Queue {
   size_t count = 0;
   std::array<mmsghdr, kSendBatchMax> headers{};
@@ -179,7 +181,7 @@ struct SendBatch::Queue {
 
 struct SendBatch::Messages {
   Queue queued;
-  Queue singles;  // a refused GSO message, taken apart
+  Queue singles;  // the single datagrams of a refused GSO message
   std::array<SegmentControl, kSendBatchMax> controls{};
 };
 static_assert(kGsoSegmentsMax <= kSendBatchMax);
@@ -215,8 +217,8 @@ void SendBatch::add(const PayloadGroup& group, const sockaddr* address, socklen_
 
 void SendBatch::flush() { deliver(messages_->queued); }
 
-// A short sendmmsg does not say why it stopped: the next one, from that message on, tells.
-// At most kIcmpAttemptsMax + kInterruptionsMax calls for each message.
+// A short sendmmsg does not return the reason; the next call, which starts at that message, does.
+// At most kIcmpAttemptsMax + kInterruptionsMax calls per message.
 void SendBatch::deliver(Queue& queue) {
   size_t position = 0;
   uint32_t attempts = 0, interruptions = 0;
@@ -268,7 +270,7 @@ void SendBatch::send_singly(size_t position) {
 
 namespace {
 
-// False for errors that are none of ICMP's (a local MTU, for one).
+// Returns false for errors that did not come by ICMP (a local MTU, for example).
 bool parse_icmp_error(msghdr& message, IcmpError& out) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&message); control;
        control = CMSG_NXTHDR(&message, control)) {
@@ -289,8 +291,8 @@ bool parse_icmp_error(msghdr& message, IcmpError& out) {
 
 size_t read_icmp_errors(int fd, IcmpError* out, size_t max, const SocketCalls& calls) {
   size_t count = 0;
-  for (size_t taken = 0; taken < max; taken++) {
-    // Room for the error and the address of who reported it; the datagram itself is not wanted.
+  for (size_t accepted = 0; accepted < max; accepted++) {
+    // Space for the error and the address of its reporter; the datagram itself is not needed.
     alignas(cmsghdr) std::array<uint8_t, 256> control;
     sockaddr_storage destination{};
     msghdr message{};

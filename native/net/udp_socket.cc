@@ -17,17 +17,17 @@
 namespace shredway {
 namespace {
 
-// What an operator can do about it; empty when nothing general helps.
+// How an operator can repair it; empty if there is no general advice.
 const char* remedy(int error_number) {
   switch (error_number) {
     case EADDRINUSE:
       return "; another program has this port: stop it or choose another port";
     case EADDRNOTAVAIL:
-      return "; no interface of this machine has this address";
+      return "; no interface of this machine has this address: configure one of its addresses";
     case EACCES:
       return "; ports below 1024 need CAP_NET_BIND_SERVICE";
     case EAFNOSUPPORT:
-      return "; this kernel runs without that address family";
+      return "; this kernel has the address family disabled";
     case EMFILE:
       return "; raise the limit of open files (ulimit -n)";
     default:
@@ -56,18 +56,18 @@ uint32_t int_option(int fd, int option) {
   return static_cast<uint32_t>(value);
 }
 
-// With CAP_NET_ADMIN beyond the system's limit, without it up to the limit. 0: the system's
-// default.
+// With CAP_NET_ADMIN the size may exceed the system's limit. 0: the system's default.
 void set_buffer(int fd, int forced_option, int option, uint32_t buffer_bytes) {
   if (buffer_bytes == 0) return;
-  const int wish = static_cast<int>(std::min<uint32_t>(buffer_bytes, INT_MAX / 2));
-  if (!set_option(fd, SOL_SOCKET, forced_option, wish)) set_option(fd, SOL_SOCKET, option, wish);
+  const int requested = static_cast<int>(std::min<uint32_t>(buffer_bytes, INT_MAX / 2));
+  if (!set_option(fd, SOL_SOCKET, forced_option, requested))
+    set_option(fd, SOL_SOCKET, option, requested);
 }
 
-// Path MTUs that ICMP tells are neither learned through this socket nor followed by it, whoever
-// else made the kernel learn them. IP_PMTUDISC_INTERFACE does the same, but refuses a datagram that
-// the interface does not take whole, where OMIT has it fragmented. An IPv6 socket has both options:
-// without IPV6_V6ONLY it would send IPv4, too. Returns the name of the refused option, or nullptr.
+// Makes the socket neither learn path MTUs from ICMP nor follow those that the kernel learned
+// elsewhere. IP_PMTUDISC_INTERFACE does the same, but refuses a datagram that exceeds the
+// interface's MTU, while OMIT fragments it. An IPv6 socket needs both options: without IPV6_V6ONLY
+// it would also send IPv4. Returns the name of the refused option, or nullptr.
 const char* ignore_path_mtu(int fd, bool ipv4) {
   if (!set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_OMIT)) return "IP_MTU_DISCOVER";
   if (!ipv4 && !set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_OMIT))
@@ -75,7 +75,7 @@ const char* ignore_path_mtu(int fd, bool ipv4) {
   return nullptr;
 }
 
-// open_udp_socket() for an address that the error text names.
+// open_udp_socket() with the address in the error text.
 SocketResult open_for(const Endpoint& address) {
   const char* refused = nullptr;
   UdpSocket socket = open_udp_socket(address.is_ipv4(), refused);
@@ -98,15 +98,15 @@ bool enable_timestamps(int fd) {
 #endif
 }
 
-// Nobody reads datagrams from a send socket. Strangers' ones would pile up in the buffer that the
-// queued ICMP errors share, and crowd them out; ICMP errors do not pass this filter.
+// Drops all incoming datagrams. They would fill the buffer that the queued ICMP errors share; ICMP
+// errors do not pass this filter.
 bool refuse_datagrams(int fd) {
   std::array<sock_filter, 1> program = {{BPF_STMT(BPF_RET | BPF_K, 0)}};
   const sock_fprog filter = {static_cast<uint16_t>(program.size()), program.data()};
   return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0;
 }
 
-// How the heads of what it sends look. Returns the name of the option that was refused, or nullptr.
+// Sets the IP header fields of sent datagrams. Returns the name of the refused option, or nullptr.
 const char* set_head(int fd, const SendSocketOptions& options) {
   const bool ipv4 = options.source.is_ipv4();
   const int level = ipv4 ? IPPROTO_IP : IPPROTO_IPV6;
@@ -147,7 +147,7 @@ UdpSocket open_udp_socket(bool ipv4, const char*& refused) {
   if (!refused) return socket;
   const int error_number = errno;
   socket = UdpSocket();
-  errno = error_number;  // closing may have changed it
+  errno = error_number;  // close() may have changed it
   return socket;
 }
 
@@ -157,7 +157,7 @@ SocketResult open_receive_socket(const ReceiveSocketOptions& options) {
   const int fd = opened.socket.fd();
   if (!enable_timestamps(fd)) return failed("SO_TIMESTAMPNS for", options.address);
   set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.buffer_bytes);
-  // A wish only: without CAP_NET_ADMIN, more than net.core.busy_read is refused.
+  // Optional: without CAP_NET_ADMIN, values above net.core.busy_read are refused.
   if (options.busy_poll_us > 0) {
     const auto busy_poll_us = std::min<uint32_t>(options.busy_poll_us, INT_MAX);
     set_option(fd, SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(busy_poll_us));

@@ -1,12 +1,12 @@
-// UDP sockets of the whole product, the control plane's included: opened, sized, steered and closed
-// here, and nowhere else.
+// UDP sockets: the only place where sockets of the whole product, also those of the control plane,
+// are opened, sized, steered and closed.
 //
-// Called when something opens (never on the packet path). Each failure names the call, the address
-// and the errno in words, and says what would help.
+// Used at start-up, never on the packet path. Each error names the call, the address and the errno
+// in words, and says how to repair it.
 //
-// No socket believes ICMP about the MTU of a path (IP_PMTUDISC_OMIT, for IPv6 too): anybody can
-// forge such a message, and one would cut every datagram to a destination into fragments for ten
-// minutes. Datagrams leave whole whenever the interface takes them, IPv4 ones without DF.
+// No socket follows ICMP messages about the path MTU (IP_PMTUDISC_OMIT, also for IPv6). Anyone can
+// forge such a message, and one would fragment every datagram to a destination for ten minutes.
+// Datagrams that fit the interface's MTU leave unfragmented, IPv4 ones without DF.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class UdpSocket {
   ~UdpSocket();
   int fd() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
-  // The descriptor, which the caller owns from now on.
+  // Releases the descriptor to the caller.
   int release();
 
  private:
@@ -37,16 +37,16 @@ class UdpSocket {
 struct SocketResult {
   UdpSocket socket;
   std::string error;     // empty on success
-  int error_number = 0;  // errno of what failed
+  int error_number = 0;  // errno of the failed call
 };
 
-// A socket without an address, non-blocking, with the options that every UDP socket has. An IPv6
-// socket is IPv6-only. Invalid on failure: errno says why, `refused` which call.
+// A non-blocking socket without an address, with the options that every UDP socket has. An IPv6
+// socket is IPv6-only. Invalid on failure: errno has the reason, `refused` the call.
 UdpSocket open_udp_socket(bool ipv4, const char*& refused);
 
 struct ReceiveSocketOptions {
   Endpoint address;           // port 0: the kernel chooses
-  uint32_t buffer_bytes;      // wish, 0: the system's default; see receive_buffer_bytes()
+  uint32_t buffer_bytes;      // requested size, 0: the system's default; see receive_buffer_bytes()
   bool share_port;            // SO_REUSEPORT, for several workers
   uint32_t busy_poll_us = 0;  // SO_BUSY_POLL, 0: off
 };
@@ -55,33 +55,33 @@ SocketResult open_receive_socket(const ReceiveSocketOptions& options);
 
 struct SendSocketOptions {
   Endpoint source;        // unspecified address and port 0: the kernel chooses
-  uint32_t buffer_bytes;  // wish, 0: the system's default; see send_buffer_bytes()
-  uint8_t ttl = 0;        // or hop limit; 0: the system's default
+  uint32_t buffer_bytes;  // requested size, 0: the system's default; see send_buffer_bytes()
+  uint8_t ttl = 0;        // or IPv6 hop limit; 0: the system's default
   uint8_t dscp = 0;       // 0 .. 63
 };
-// Non-blocking, with ICMP errors queued (IP_RECVERR / IPV6_RECVERR). Receives nothing: whatever
-// strangers send to its port is dropped, so that it cannot crowd out the queued errors.
+// Non-blocking, with ICMP errors queued (IP_RECVERR / IPV6_RECVERR). It drops all datagrams that
+// arrive at its port, so that they cannot displace the queued errors.
 SocketResult open_send_socket(const SendSocketOptions& options);
-// For sockets that Node.js reads and writes (its UV_UDP handles take a descriptor). Bound, with
-// nothing else set. Node.js sets SO_REUSEADDR on a descriptor that it takes, which lets any local
-// user bind the same port: refuse_port_sharing() takes that back, and returns false on failure.
+// A bound socket without other options, for Node.js (its UV_UDP handles accept a descriptor).
+// Node.js sets SO_REUSEADDR on the descriptor, which lets any local user bind the same port.
+// refuse_port_sharing() undoes that and returns false on failure.
 SocketResult open_bound_socket(const Endpoint& address);
 bool refuse_port_sharing(int fd);
 // For a socket that sends to one address only. Returns an error text, empty on success.
 std::string connect_socket(int fd, const Endpoint& to);
 
 Endpoint local_endpoint(int fd);
-// What the kernel granted (half of it is book-keeping, as the kernel counts).
+// Size that the kernel granted (the kernel uses half of it for bookkeeping).
 uint32_t receive_buffer_bytes(int fd);
 uint32_t send_buffer_bytes(int fd);
 // Datagrams that the kernel dropped because the buffer was full (SO_MEMINFO), since the socket was
 // opened.
 uint32_t receive_drops(int fd);
-// Takes the pending error of the socket (SO_ERROR), 0 when there is none.
+// Returns and clears the pending error of the socket (SO_ERROR), or 0.
 int take_pending_error(int fd);
-// True when this kernel segments UDP (UDP_SEGMENT, Linux 4.18).
+// True if this kernel segments UDP (UDP_SEGMENT, Linux 4.18).
 bool udp_gso_supported(int fd);
-// True when the machine can open an IPv6 socket.
+// True if the machine can open an IPv6 socket.
 bool ipv6_supported();
 
 }  // namespace shredway

@@ -1,6 +1,6 @@
-// Waiter: sleeps until one of several sockets has something, or somebody calls.
+// Waiter: sleeps until one of several sockets is readable or another thread wakes it.
 //
-// A worker's bed. One thread waits; any thread may wake it. No allocation after construction.
+// One thread waits; any thread may wake it. No allocation after construction.
 #pragma once
 
 #include <poll.h>
@@ -12,15 +12,15 @@ namespace shredway {
 
 class Waiter {
  public:
-  // `error` is filled when the wake-up descriptor cannot be had; the waiter is then unusable.
+  // Fills `error` if the wake-up descriptor is not available; the waiter is then unusable.
   Waiter(const std::vector<int>& fds, std::string& error);
   ~Waiter();
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  // True when a socket has something or wake() was called, false after the time-out.
+  // True if a socket is readable or wake() was called, false after the time-out.
   bool wait(int timeout_ms);
-  // Ends the present or the next wait, and every later one. Any thread.
+  // Ends the current or next wait, and every later one. Any thread.
   void wake();
 
  private:

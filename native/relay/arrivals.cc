@@ -5,18 +5,18 @@
 
 namespace shredway {
 
-void ArrivalRings::note(const Shred& shred, const uint8_t* packet, uint16_t source,
-                        uint64_t received_ns) {
-  const bool taken =
+void ArrivalRings::record(const Shred& shred, const uint8_t* packet, uint16_t source,
+                          uint64_t received_ns) {
+  const bool pushed =
       arrivals.push({received_ns, shred.slot, shred.index, shred.fec_set_index, load_u32(packet),
                      source, static_cast<uint8_t>(shred.type), shred.flags});
-  if (!taken) arrivals_lost.fetch_add(1, std::memory_order_relaxed);
+  if (!pushed) arrivals_lost.fetch_add(1, std::memory_order_relaxed);
 }
 
-void ArrivalRings::keep(const ReceiveBatch& batch, uint16_t port) {
+void ArrivalRings::capture(const ReceiveBatch& batch, uint16_t port) {
   if (!packets) return;
   for (size_t i = 0; i < batch.size(); i++) {
-    KeptPacket* to = packets->place();
+    CapturedPacket* to = packets->place();
     if (!to) {
       packets_lost.fetch_add(batch.size() - i, std::memory_order_relaxed);
       return;

@@ -24,15 +24,15 @@ void add_destination(const DestinationCounters& from, uint64_t* out) {
 }
 
 struct SlotRow {
-  uint64_t slot, first_seen_ns, last_seen_ns, data, code, highest_data_index, last_plus_1;
+  uint64_t slot, first_arrival_ns, last_arrival_ns, data, code, highest_data_index, last_plus_1;
 };
 
-// False when the worker was just turning the row over to another slot.
+// Returns false if the worker is about to reuse the row for another slot.
 bool read_slot(const SlotCounters& from, SlotRow& row) {
   row.slot = from.slot.load(std::memory_order_acquire);
   if (row.slot == SlotCounters::kNone) return false;
-  row.first_seen_ns = from.first_seen_ns.get();
-  row.last_seen_ns = from.last_seen_ns.get();
+  row.first_arrival_ns = from.first_arrival_ns.get();
+  row.last_arrival_ns = from.last_arrival_ns.get();
   row.data = from.data_shreds.get();
   row.code = from.code_shreds.get();
   row.highest_data_index = from.highest_data_index.get();
@@ -41,15 +41,15 @@ bool read_slot(const SlotCounters& from, SlotRow& row) {
 }
 
 void merge(SlotRow& into, const SlotRow& row) {
-  into.first_seen_ns = std::min(into.first_seen_ns, row.first_seen_ns);
-  into.last_seen_ns = std::max(into.last_seen_ns, row.last_seen_ns);
+  into.first_arrival_ns = std::min(into.first_arrival_ns, row.first_arrival_ns);
+  into.last_arrival_ns = std::max(into.last_arrival_ns, row.last_arrival_ns);
   into.data += row.data;
   into.code += row.code;
   into.highest_data_index = std::max(into.highest_data_index, row.highest_data_index);
   into.last_plus_1 = std::max(into.last_plus_1, row.last_plus_1);
 }
 
-// The newest kSlotRows slots of all workers, ascending; rows that are not used name slot kNone.
+// Writes the newest kSlotRows slots of all workers, ascending. Unused rows have the slot kNone.
 void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) {
   std::vector<SlotRow> rows;
   for (const WorkerCounters* worker : workers) {
@@ -69,7 +69,7 @@ void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) 
     uint64_t* fields = out + i * kSlotRowFields;
     const SlotRow row = i < rows.size() ? rows[i] : SlotRow{SlotCounters::kNone, 0, 0, 0, 0, 0, 0};
     const uint64_t values[kSlotRowFields] = {
-        row.slot, row.first_seen_ns,      row.last_seen_ns, row.data,
+        row.slot, row.first_arrival_ns,   row.last_arrival_ns, row.data,
         row.code, row.highest_data_index, row.last_plus_1};
     std::copy(std::begin(values), std::end(values), fields);
   }
@@ -77,23 +77,23 @@ void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) 
 
 }  // namespace
 
-void WorkerCounters::note_first_sight(const Shred& shred, uint64_t received_ns) {
+void WorkerCounters::record_first_arrival(const Shred& shred, uint64_t received_ns) {
   SlotCounters& row = slots[shred.slot % kSlotRows];
   const uint64_t present = row.slot.load(std::memory_order_relaxed);
   if (present != shred.slot) {
-    // A late shred of an older slot, whose row is gone. (A far higher number there is no reason:
-    // with authentication off it may be anybody's invention.)
+    // Ignore a late shred of an older slot, whose row was overwritten. A much higher slot in the
+    // row is not a reason to ignore the shred: with authentication off it may be forged.
     const bool older = present > shred.slot && present - shred.slot < SlotWindow::kSlots;
     if (present != SlotCounters::kNone && older) return;
     row.slot.store(SlotCounters::kNone, std::memory_order_release);
-    row.first_seen_ns.set(received_ns);
+    row.first_arrival_ns.set(received_ns);
     row.data_shreds.set(0);
     row.code_shreds.set(0);
     row.highest_data_index.set(0);
     row.last_data_index_plus_1.set(0);
     row.slot.store(shred.slot, std::memory_order_release);
   }
-  row.last_seen_ns.set(received_ns);
+  row.last_arrival_ns.set(received_ns);
   if (shred.type == ShredType::code) {
     row.code_shreds.add(1);
     return;
@@ -123,7 +123,7 @@ void take_snapshot(const CounterBlocks& blocks, const SnapshotLayout& layout, ui
     for (size_t i = 0; i < kWorkerCounterCount; i++)
       out[layout.worker_begin + w * kWorkerCounterCount + i] = from.worker[i].get();
     add_histogram(from.latency, out + layout.latency_begin);
-    // Each worker has all destinations.
+    // All workers have the same destinations.
     if (w == 0)
       for (size_t i = 0; i < kNextHopStateCount; i++)
         out[layout.next_hops_begin + i] = from.next_hops[i].get();

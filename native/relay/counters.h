@@ -1,8 +1,8 @@
-// Counters: everything that the relay counts, per worker, and how a snapshot is laid out.
+// Counters: everything that the relay counts, per worker, and the layout of a snapshot.
 //
-// Each worker writes its own block, without locks; a snapshot adds the blocks up. The layout of a
-// snapshot is a plain array of u64 that the other side of the boundary reads by the names and
-// offsets of SnapshotLayout. Nothing here is on a cache line that another worker writes.
+// Each worker writes its own block without locks; a snapshot adds up the blocks. A snapshot is an
+// array of u64. TypeScript reads it by the names and offsets of SnapshotLayout. No counter shares a
+// cache line with a counter of another worker.
 #pragma once
 
 #include <array>
@@ -22,70 +22,70 @@
 
 namespace shredway {
 
-// X(name): per worker, one number each.
-#define SHREDWAY_WORKER_COUNTERS(X)                                                   \
-  X(received)            /* datagrams taken from the sockets */                       \
-  X(batches)             /* receive calls that brought something */                   \
-  X(send_calls)          /* sendmmsg calls */                                         \
-  X(gso_fallbacks)       /* GSO messages that had to go as single datagrams */        \
-  X(signature_checks)    /* Ed25519 verifications */                                  \
-  X(cpu_ns)              /* processor time of the worker's thread */                  \
-  X(receive_drops)       /* datagrams that the kernel dropped, receive buffer full */ \
-  X(window_anchored)     /* times that the slot window settled anew */                \
-  X(highest_slot)        /* upper end of the known slots; not a sum */                \
-  X(events_lost)         /* events that found the ring full */                        \
-  X(deshred_lost)        /* new shreds for which the deshredder had no room */        \
-  X(clone_triggers)      /* sends that the kernel cloned for many destinations */     \
-  X(clone_fallbacks)     /* datagrams by socket, their trigger was not obeyed */      \
-  X(cloned_destinations) /* destinations that go by clone now; not a sum */
+// X(name): one number per worker.
+#define SHREDWAY_WORKER_COUNTERS(X)                                                               \
+  X(received)         /* datagrams taken from the sockets */                                      \
+  X(batches)          /* receive calls that returned packets */                                   \
+  X(send_calls)       /* sendmmsg calls */                                                        \
+  X(gso_fallbacks)    /* GSO messages that were sent as single datagrams instead */               \
+  X(signature_checks) /* Ed25519 verifications */                                                 \
+  X(cpu_ns)           /* processor time of the worker's thread */                                 \
+  X(receive_drops)    /* datagrams that the kernel dropped because the receive buffer was full */ \
+  X(window_anchored)  /* number of times that the slot window was anchored */                     \
+  X(highest_slot)     /* highest known slot; not a sum */                                         \
+  X(events_lost)      /* events that found the ring full */                                       \
+  X(deshred_lost)     /* new shreds that found the deshredder's ring full */                      \
+  X(clone_triggers)   /* sends that the kernel cloned for many destinations */                    \
+  X(clone_fallbacks)  /* datagrams sent by socket because their clone trigger failed */           \
+  X(cloned_destinations) /* destinations that are sent to by clone now; not a sum */
 
 SHREDWAY_NAMED_ENUM(WorkerCounter, uint8_t, kWorkerCounterCount, worker_counter_name,
                     SHREDWAY_WORKER_COUNTERS)
 
 struct SourceCounters {
   std::array<Counter, kVerdictCount> verdicts;
-  Histogram lead_time;  // ns until the next source brought the same shred, when this was first
+  Histogram lead_time;  // ns until the second source sent the same shred, if this source was first
 };
 
 struct DestinationCounters {
   Counter sent;
   std::array<Counter, kSendFailureCount> failed;
   Counter icmp_errors;
-  Counter recovered_sent;  // apart from `sent`: recovered shreds, before the real ones came
+  Counter recovered_sent;  // recovered shreds, sent before the real ones; not in `sent`
 };
 
-// What was seen of one slot. Written in place by the worker; readers check `slot` before and after.
+// Arrivals in one slot. The worker writes in place; readers check `slot` before and after reading.
 struct SlotCounters {
   static constexpr uint64_t kNone = ~uint64_t{0};
   std::atomic<uint64_t> slot{kNone};
-  Counter first_seen_ns;
-  Counter last_seen_ns;
+  Counter first_arrival_ns;
+  Counter last_arrival_ns;
   Counter data_shreds;
   Counter code_shreds;
   Counter highest_data_index;
-  Counter last_data_index_plus_1;  // 0: the last shred of the slot has not been seen
+  Counter last_data_index_plus_1;  // 0: the last shred of the slot has not arrived
 };
 inline constexpr size_t kSlotRows = 64;  // per worker and in a snapshot
 inline constexpr size_t kSlotRowFields = 7;
 
-// Row of the sources array that counts packets from nobody we know.
+// Row of the sources array for packets of unknown senders.
 inline constexpr size_t kUnknownSourceRow = kSourcesMax;
 
 struct alignas(64) WorkerCounters {
   std::array<Counter, kWorkerCounterCount> worker;
   Histogram latency;  // ns from the kernel's receive time to after the send
-  // Destinations by state of their next hop, now; all 0 while nobody looks at next hops.
+  // Current number of destinations by next-hop state; all 0 if next hops are not watched.
   std::array<Counter, kNextHopStateCount> next_hops;
   std::array<SlotCounters, kSlotRows> slots;
   std::array<SourceCounters, kSourcesMax + 1> sources;
   std::array<DestinationCounters, kDestinationsMax> destinations;
 
   Counter& operator[](WorkerCounter counter) { return worker[static_cast<size_t>(counter)]; }
-  void note_first_sight(const Shred& shred, uint64_t received_ns);
+  void record_first_arrival(const Shred& shred, uint64_t received_ns);
 };
 
-// Where things lie in a snapshot (in u64), for `workers` workers and the first `sources` and
-// `destinations` ids.
+// Offsets of a snapshot (in u64) for `workers` workers and the first `sources` and `destinations`
+// ids.
 struct SnapshotLayout {
   SnapshotLayout(size_t workers, size_t sources, size_t destinations);
   static constexpr size_t kHistogramWords = kHistogramBuckets + 2;  // sum, max, buckets
@@ -101,8 +101,8 @@ struct CounterBlocks {
   std::span<const WorkerCounters* const> workers;
   const DeshredCounters* deshred;  // nullptr: zeros
 };
-// Adds the blocks up into `out`, which must have layout.words words. The row behind the last source
-// is that of unknown senders. Any thread.
+// Adds the blocks up into `out`, which must have layout.words words. The row after the last source
+// counts unknown senders. Any thread.
 void take_snapshot(const CounterBlocks& blocks, const SnapshotLayout& layout, uint64_t* out);
 
 }  // namespace shredway

@@ -7,14 +7,14 @@
 namespace shredway {
 namespace {
 
-// Between two looks at the rings: while shreds come that somebody waits for, while they come and
-// nobody does, and when none came for a while. The scheduler adds some 50 us. Each look disturbs
-// whoever has the processor.
-constexpr uint32_t kLookEvery_us = 200;
-constexpr uint32_t kLookEveryForNobody_us = 1000;
-constexpr uint32_t kLookEveryWhenQuiet_us = 2000;
-constexpr uint32_t kEmptyLooksUntilQuiet = 250;
-constexpr size_t kShredsAtOnce = 256;  // of one ring, before the others get their turn
+// Polling intervals of the rings: while shreds arrive and signatures are watched, while shreds
+// arrive and nothing is watched, and after no shred arrived for a while. The scheduler adds about
+// 50 us. Each poll disturbs the thread that runs on the processor.
+constexpr uint32_t kPollInterval_us = 200;
+constexpr uint32_t kUnwatchedPollInterval_us = 1000;
+constexpr uint32_t kIdlePollInterval_us = 2000;
+constexpr uint32_t kEmptyPollsUntilIdle = 250;
+constexpr size_t kShredsPerTurn = 256;  // shreds read from one ring before the other rings are read
 
 HashKey random_key() {
   std::random_device device;
@@ -51,32 +51,35 @@ DeshredThread::~DeshredThread() {
 void DeshredThread::run() {
   drop_privileges_of_this_thread();
   yield_to_others();
-  uint32_t empty_looks = 0;
+  uint32_t empty_polls = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
-    take_orders();
-    if (take_shreds()) {
-      empty_looks = 0;
+    apply_watch_orders();
+    if (read_shreds()) {
+      empty_polls = 0;
       publish_counts();
       continue;
     }
-    const bool quiet = ++empty_looks > kEmptyLooksUntilQuiet;
-    const bool awaited = watch_list_.size() > 0 || hands_back_.load(std::memory_order_relaxed);
-    sleep_for_us(quiet ? kLookEveryWhenQuiet_us : awaited ? kLookEvery_us : kLookEveryForNobody_us);
+    const bool idle = ++empty_polls > kEmptyPollsUntilIdle;
+    const bool watched =
+        watch_list_.size() > 0 || returns_recovered_.load(std::memory_order_relaxed);
+    sleep_for_us(idle      ? kIdlePollInterval_us
+                 : watched ? kPollInterval_us
+                           : kUnwatchedPollInterval_us);
   }
 }
 
-// False when nothing was there.
-bool DeshredThread::take_shreds() {
+// Returns false if all rings were empty.
+bool DeshredThread::read_shreds() {
   bool any = false;
   for (size_t worker = 0; worker < rings_.size(); worker++) {
     const auto& ring = rings_[worker];
-    recovered_now_ = recovered_[worker].get();
-    const size_t count = std::min(ring->waiting(), kShredsAtOnce);
+    recovered_ring_ = recovered_[worker].get();
+    const size_t count = std::min(ring->waiting(), kShredsPerTurn);
     for (size_t i = 0; i < count; i++) {
-      const HandedShred& handed = ring->front(i);
+      const QueuedShred& queued = ring->front(i);
       Shred shred;
-      if (check_packet(handed.packet, sizeof handed.packet, shred) == Verdict::first)
-        deshredder_.add(handed.packet, shred, handed.received_ns);
+      if (check_packet(queued.packet, sizeof queued.packet, shred) == Verdict::first)
+        deshredder_.add(queued.packet, shred, queued.received_ns);
     }
     ring->release(count);
     any |= count > 0;
@@ -84,31 +87,31 @@ bool DeshredThread::take_shreds() {
   return any;
 }
 
-// What finds the ring full is not handed back: the real shred will come, or never.
+// A shred that finds the ring full is not returned. Destinations get the real shred if it arrives.
 void DeshredThread::on_recovered(const FecSet& set, uint64_t missing) {
-  if (!hands_back_.load(std::memory_order_relaxed)) return;
-  size_t handed = 0;
+  if (!returns_recovered_.load(std::memory_order_relaxed)) return;
+  size_t queued = 0;
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
     if (!(missing >> leaf & 1)) continue;
-    HandedShred* to = recovered_now_->place(handed);
+    QueuedShred* to = recovered_ring_->place(queued);
     if (!to) break;
     to->received_ns = 0;
     std::memcpy(to->packet, set.packet(leaf), leaf_shred_bytes(leaf));
-    handed++;
+    queued++;
   }
-  recovered_now_->publish(handed);
-  (*counters_)[DeshredCounter::shreds_handed_back].add(handed);
+  recovered_ring_->publish(queued);
+  (*counters_)[DeshredCounter::shreds_handed_back].add(queued);
 }
 
-void DeshredThread::on_transaction(const BatchPlace& place, const EntryTransaction& seen) {
-  if (seen.transaction.signature_count == 0) return;
-  const uint8_t* signature = seen.bytes + seen.transaction.signatures_begin;
-  const bool told = watch_list_.note_sight(signature, place.slot);
-  if (!told && is_simple_vote(seen.bytes, seen.transaction)) return;
-  Landing landing{place.slot, place.seen_ns, place.batch_index, seen.ordinal, place.shred_index, 0,
-                  {}};
+void DeshredThread::on_transaction(const BatchPlace& place, const EntryTransaction& entry) {
+  if (entry.transaction.signature_count == 0) return;
+  const uint8_t* signature = entry.bytes + entry.transaction.signatures_begin;
+  const bool is_watched = watch_list_.record_landing(signature, place.slot);
+  if (!is_watched && is_simple_vote(entry.bytes, entry.transaction)) return;
+  Landing landing{
+      place.slot, place.arrival_ns, place.batch_index, entry.ordinal, place.shred_index, 0, {}};
   std::memcpy(landing.signature.data(), signature, landing.signature.size());
-  if (told) report(landing);
+  if (is_watched) report(landing);
   landing.before_watch = 1;
   recent_.record(landing);
 }
@@ -119,29 +122,29 @@ void DeshredThread::report(const Landing& landing) {
   counters[DeshredCounter::landings].add(1);
   if (!landing.before_watch) {
     const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
-    if (now_ns > landing.seen_ns) counters.report_latency.record(now_ns - landing.seen_ns);
+    if (now_ns > landing.arrival_ns) counters.report_latency.record(now_ns - landing.arrival_ns);
   }
   LandingNotifier* notifier = notifier_.load(std::memory_order_acquire);
   if (notifier && !is_notified_.exchange(true, std::memory_order_acq_rel)) notifier->notify();
 }
 
-void DeshredThread::take_orders() {
-  if (!orders_wait_.load(std::memory_order_acquire)) return;
+void DeshredThread::apply_watch_orders() {
+  if (!orders_waiting_.load(std::memory_order_acquire)) return;
   {
     const std::lock_guard lock(orders_mutex_);
-    orders_taken_.swap(orders_);
-    orders_wait_.store(false, std::memory_order_relaxed);
+    orders_in_progress_.swap(orders_);
+    orders_waiting_.store(false, std::memory_order_relaxed);
   }
-  for (const WatchOrder& order : orders_taken_) {
+  for (const WatchOrder& order : orders_in_progress_) {
     if (!order.add) {
-      if (watch_list_.remove(order.signature)) promised_.fetch_sub(1, std::memory_order_relaxed);
+      if (watch_list_.remove(order.signature)) reserved_.fetch_sub(1, std::memory_order_relaxed);
     } else {
       if (!watch_list_.add(order.signature))
-        promised_.fetch_sub(1, std::memory_order_relaxed);  // it was there already
+        reserved_.fetch_sub(1, std::memory_order_relaxed);  // it is already watched
       recent_.find(order.signature.data(), [&](const Landing& landing) { report(landing); });
     }
   }
-  orders_taken_.clear();
+  orders_in_progress_.clear();
   (*counters_)[DeshredCounter::watched].set(watch_list_.size());
 }
 
@@ -157,22 +160,22 @@ void DeshredThread::publish_counts() {
 // ---- control --------------------------------------------------------------------------------
 
 std::string DeshredThread::watch(std::span<const TransactionSignature> signatures) {
-  const size_t promised = promised_.load(std::memory_order_relaxed);
-  if (promised + signatures.size() > WatchList::kSignaturesMax)
+  const size_t reserved = reserved_.load(std::memory_order_relaxed);
+  if (reserved + signatures.size() > WatchList::kSignaturesMax)
     return "expected at most " + std::to_string(WatchList::kSignaturesMax) +
            " watched signatures, got " + std::to_string(signatures.size()) + " more than the " +
-           std::to_string(promised) + " that are watched";
-  promised_.fetch_add(signatures.size(), std::memory_order_relaxed);
+           std::to_string(reserved) + " that are watched";
+  reserved_.fetch_add(signatures.size(), std::memory_order_relaxed);
   const std::lock_guard lock(orders_mutex_);
   for (const TransactionSignature& signature : signatures) orders_.push_back({true, signature});
-  orders_wait_.store(true, std::memory_order_release);
+  orders_waiting_.store(true, std::memory_order_release);
   return "";
 }
 
 void DeshredThread::unwatch(std::span<const TransactionSignature> signatures) {
   const std::lock_guard lock(orders_mutex_);
   for (const TransactionSignature& signature : signatures) orders_.push_back({false, signature});
-  orders_wait_.store(true, std::memory_order_release);
+  orders_waiting_.store(true, std::memory_order_release);
 }
 
 void DeshredThread::set_notifier(LandingNotifier* notifier) {
@@ -181,7 +184,8 @@ void DeshredThread::set_notifier(LandingNotifier* notifier) {
 }
 
 size_t DeshredThread::drain(Landing* out, size_t max) {
-  // An exchange: whoever rang before it is seen by the pops below.
+  // An exchange orders this after every notification before it, so that the pops below find its
+  // landings.
   is_notified_.exchange(false, std::memory_order_acq_rel);
   size_t count = 0;
   while (count < max && landings_.pop(out[count])) count++;

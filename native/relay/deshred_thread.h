@@ -1,11 +1,10 @@
-// Deshred thread: the relay's own eyes on the chain, beside the path of the packets.
+// Deshred thread: finds watched transactions in the shreds, outside the packet path.
 //
-// Workers leave a copy of every new shred in a ring when it has gone out to the destinations; one
-// thread of lower priority deshreds them and reports the transactions whose signatures are watched.
-// It looks at the rings by itself, several times a millisecond while somebody waits for a signature
-// and less often otherwise, so that it costs the workers one copy and no system call; a full ring
-// loses shreds (counted by the worker), which the FEC sets' redundancy mostly hides. Control calls
-// come from one thread.
+// After sending, workers copy every new shred into a ring. One thread of lower priority deshreds
+// these shreds and reports transactions with watched signatures. It polls the rings, several times
+// per millisecond while signatures are watched and less often otherwise, so that a worker pays for
+// one copy and no system call. A full ring loses shreds (the worker counts them); the redundancy of
+// the FEC sets hides most losses. Control calls come from one thread.
 #pragma once
 
 #include <array>
@@ -25,25 +24,26 @@
 
 namespace shredway {
 
-// One shred on its way from a worker to the deshred thread. The packet is authentic and cut to the
-// shred's own length, 1203 or 1228 bytes.
-struct HandedShred {
+// One shred in a ring between a worker and the deshred thread. The packet is authenticated and cut
+// to the shred's own length, 1203 or 1228 bytes.
+struct QueuedShred {
   uint64_t received_ns;
   uint8_t packet[kPacketBytesMax];
 };
-inline constexpr size_t kHandedShredsMax = 4096;  // 5 MB; 0.4 s at 10,000 shreds a second
-using ShredRing = SpscRing<HandedShred, kHandedShredsMax>;
-// The way back: recovered shreds for the worker that the set's other shreds came from.
+inline constexpr size_t kQueuedShredsMax = 4096;  // 5 MB; 0.4 s at 10,000 shreds a second
+using ShredRing = SpscRing<QueuedShred, kQueuedShredsMax>;
+// Recovered shreds, returned to the worker that received the other shreds of the set.
 inline constexpr size_t kRecoveredShredsMax = 1024;
-using RecoveredRing = SpscRing<HandedShred, kRecoveredShredsMax>;
+using RecoveredRing = SpscRing<QueuedShred, kRecoveredShredsMax>;
 
-// X(name): besides what the deshredder counts.
-#define SHREDWAY_DESHRED_COUNTERS(X)                                                       \
-  SHREDWAY_DESHRED_COUNTS(X)                                                               \
-  X(shreds_handed_back) /* recovered shreds on their way to destinations that want them */ \
-  X(landings)           /* sights of watched transactions that were reported */            \
-  X(landings_lost)      /* sights that found the ring of reports full */                   \
-  X(watched)            /* signatures on the watch-list now; not a sum */                  \
+// X(name): counters in addition to those of the deshredder.
+#define SHREDWAY_DESHRED_COUNTERS(X)                                                            \
+  SHREDWAY_DESHRED_COUNTS(X)                                                                    \
+  X(shreds_handed_back) /* recovered shreds that were returned to workers for destinations that \
+                           want them */                                                         \
+  X(landings)           /* landings of watched transactions that were reported */               \
+  X(landings_lost)      /* landings that found the ring of reports full */                      \
+  X(watched)            /* signatures on the watch-list now; not a sum */                       \
   X(cpu_ns)             /* processor time of the thread */
 
 SHREDWAY_NAMED_ENUM(DeshredCounter, uint8_t, kDeshredCounterCount, deshred_counter_name,
@@ -56,7 +56,7 @@ struct DeshredCounters {
   Counter& operator[](DeshredCounter counter) { return counters[static_cast<size_t>(counter)]; }
 };
 
-// Told, on the deshred thread, that landings wait; not again before they were drained.
+// Notified on the deshred thread when landings wait; not again before they are drained.
 class LandingNotifier {
  public:
   virtual void notify() = 0;
@@ -67,23 +67,25 @@ class LandingNotifier {
 
 class DeshredThread final : private DeshredSink {
  public:
-  // One ring for each worker. Returns nullptr and fills `error` when the thread cannot be had.
+  // One ring per worker. Returns nullptr and fills `error` if the thread cannot be started.
   static std::unique_ptr<DeshredThread> start(uint32_t workers, std::string& error);
-  ~DeshredThread();  // stops; the workers have stopped before
+  ~DeshredThread();  // stops; the workers must have stopped before
 
   ShredRing& ring_of(uint32_t worker) { return *rings_[worker]; }
   RecoveredRing& recovered_of(uint32_t worker) { return *recovered_[worker]; }
-  // Whether recovered shreds are handed back to the workers.
-  void hand_back(bool wanted) { hands_back_.store(wanted, std::memory_order_relaxed); }
+  // Whether recovered shreds are returned to the workers.
+  void return_recovered(bool wanted) {
+    returns_recovered_.store(wanted, std::memory_order_relaxed);
+  }
 
-  // Signatures whose sights are reported from now on, once for each slot (forks), first those that
-  // are recorded; these also when it is watched already. Returns an error text, empty on success;
-  // all or nothing.
+  // From now on, landings of these signatures are reported once per slot (forks). Recorded landings
+  // are reported first, also for signatures that are already watched. Returns an error text, empty
+  // on success; all or nothing.
   std::string watch(std::span<const TransactionSignature> signatures);
   void unwatch(std::span<const TransactionSignature> signatures);
   size_t drain(Landing* out, size_t max);
-  // `notifier` must outlive the thread; nullptr: nobody. It is notified at once when landings wait
-  // already.
+  // `notifier` must outlive the thread; nullptr removes it. It is notified at once if landings
+  // wait.
   void set_notifier(LandingNotifier* notifier);
   const DeshredCounters& counters() const { return *counters_; }
 
@@ -95,8 +97,8 @@ class DeshredThread final : private DeshredSink {
 
   explicit DeshredThread(uint32_t workers);
   void run();
-  bool take_shreds();
-  void take_orders();
+  bool read_shreds();
+  void apply_watch_orders();
   void report(const Landing& landing);
   void publish_counts();
 
@@ -107,8 +109,8 @@ class DeshredThread final : private DeshredSink {
 
   std::vector<std::unique_ptr<ShredRing>> rings_;
   std::vector<std::unique_ptr<RecoveredRing>> recovered_;
-  RecoveredRing* recovered_now_ = nullptr;  // of the worker whose shreds are being read
-  std::atomic<bool> hands_back_{false};
+  RecoveredRing* recovered_ring_ = nullptr;  // ring of the worker whose shreds are being read
+  std::atomic<bool> returns_recovered_{false};
   std::unique_ptr<DeshredCounters> counters_;
   Deshredder deshredder_;
   WatchList watch_list_;
@@ -118,10 +120,10 @@ class DeshredThread final : private DeshredSink {
   std::atomic<bool> is_notified_{false};
 
   std::mutex orders_mutex_;
-  std::vector<WatchOrder> orders_;  // under the mutex
-  std::atomic<bool> orders_wait_{false};
-  std::vector<WatchOrder> orders_taken_;  // the thread's own
-  std::atomic<size_t> promised_{0};       // signatures on the list, and those on their way to it
+  std::vector<WatchOrder> orders_;  // guarded by the mutex
+  std::atomic<bool> orders_waiting_{false};
+  std::vector<WatchOrder> orders_in_progress_;  // used by the deshred thread only
+  std::atomic<size_t> reserved_{0};             // signatures watched or queued to be watched
 
   std::atomic<bool> stopping_{false};
   Thread thread_;

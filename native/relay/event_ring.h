@@ -1,7 +1,7 @@
-// Event ring: rare things that the control plane wants to hear of, one by one.
+// Event ring: rare events that the control plane reads one by one.
 //
-// One per worker: the worker pushes, the control plane's thread drains. Bounded; what finds it full
-// is lost and counted by the worker. Never a packet path: at most one event for a shred.
+// One per worker: the worker pushes, the control plane's thread drains. Bounded: the worker counts
+// an event that finds the ring full as lost. A shred causes at most one event.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace shredway {
 
-// X(name): subject, slot, FEC set index and detail are used as said.
+// X(name): the comment says how subject, slot, FEC set index and detail are used.
 #define SHREDWAY_EVENTS(X)                                                        \
   X(equivocation)    /* subject: source id; slot, FEC set index; detail: index */ \
   X(icmp_error)      /* subject: destination id; detail: errno */                 \
-  X(window_anchored) /* subject: worker; slot: the highest known now */
+  X(window_anchored) /* subject: worker; slot: the highest known slot */
 
 SHREDWAY_NAMED_ENUM(EventKind, uint32_t, kEventKindCount, event_name, SHREDWAY_EVENTS)
 

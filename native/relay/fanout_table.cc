@@ -23,7 +23,7 @@ std::string check_entry(const uint8_t* entry, uint32_t tier_count) {
   return "";
 }
 
-// Text of the first address, or of the first id, that two entries share; empty when there is none.
+// Text of the first address or id that two entries share; empty if all are unique.
 std::string find_repetition(const uint8_t* table) {
   const uint32_t count = table_entry_count(table);
   std::vector<const uint8_t*> order(count);
@@ -66,7 +66,7 @@ std::unique_ptr<const FanoutTable> FanoutTable::parse(const uint8_t* bytes, size
     std::memcpy(&destination.ipv6, &storage, address_bytes);
     destination.id = load_u32(entry);
     destination.wants_recovered = entry[5] == 1;
-    table->anybody_wants_recovered_ |= destination.wants_recovered;
+    table->any_wants_recovered_ |= destination.wants_recovered;
     table->tiers_[entry[4]].push_back(destination);
   }
   return table;

@@ -1,7 +1,7 @@
-// Fan-out table: who receives the shreds of which tier.
+// Fan-out table: the destinations of each tier.
 //
-// Published whole by the control plane, immutable afterwards, walked by every worker for every
-// batch with something new. One address appears once: nobody gets a shred twice. Bytes,
+// The control plane publishes it as a whole; afterwards it is immutable. Every worker walks it for
+// every batch with new shreds. Addresses are unique: no destination receives a shred twice. Layout,
 // little-endian:
 //   [0, 4) "SWF1"   [4, 8) entry count   then 24 bytes an entry:
 //   [0, 4) destination id   [4, 5) tier   [5, 6) 1: wants recovered shreds, else 0
@@ -30,8 +30,8 @@ struct Destination {
     sockaddr_in ipv4;
     sockaddr_in6 ipv6;
   };
-  uint32_t id;           // number of its counters
-  bool wants_recovered;  // shreds that were recovered, before they come
+  uint32_t id;           // index of its counters
+  bool wants_recovered;  // gets recovered shreds before the real ones arrive
   socklen_t address_bytes() const {
     return address.sa_family == AF_INET ? sizeof ipv4 : sizeof ipv6;
   }
@@ -39,21 +39,21 @@ struct Destination {
 
 class FanoutTable {
  public:
-  // Checks everything before it builds anything. Returns nullptr and fills `error` when the bytes
-  // are no valid table for `tier_count` tiers. An empty table sends to nobody.
+  // Checks all bytes before it builds a table. Returns nullptr and fills `error` if the bytes are
+  // not a valid table for `tier_count` tiers. With an empty table nothing is sent.
   static std::unique_ptr<const FanoutTable> parse(const uint8_t* bytes, size_t length,
                                                   uint32_t tier_count, std::string& error);
   std::span<const Destination> of_tier(uint32_t tier) const { return tiers_[tier]; }
-  bool anybody_wants_recovered() const { return anybody_wants_recovered_; }
-  // Each once.
+  bool any_wants_recovered() const { return any_wants_recovered_; }
+  // Unique addresses of all destinations.
   std::vector<std::array<uint8_t, 16>> addresses() const;
-  // For errors that come back later: the destination with this address, or nullptr.
+  // Destination with this address, or nullptr. For ICMP errors.
   const Destination* find(const Endpoint& endpoint) const;
 
  private:
   FanoutTable() = default;
   std::vector<std::vector<Destination>> tiers_;
-  bool anybody_wants_recovered_ = false;
+  bool any_wants_recovered_ = false;
 };
 
 }  // namespace shredway

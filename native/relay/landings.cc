@@ -22,7 +22,7 @@ struct SipState {
     v1 = rotate(v1, 17) ^ v2, v3 = rotate(v3, 21) ^ v0;
     v2 = rotate(v2, 32);
   }
-  void take(uint64_t word) {
+  void absorb(uint64_t word) {
     v3 ^= word;
     round();
     round();
@@ -32,17 +32,17 @@ struct SipState {
 
 }  // namespace
 
-// Aumasson and Bernstein, 2012. Whoever signs may choose most of a signature's bits, so nothing
-// less than a keyed hash of all of them keeps his signatures from sharing a place.
+// SipHash, Aumasson and Bernstein, 2012. A signer can choose most bits of a signature. Only a keyed
+// hash of all bits prevents many chosen signatures from colliding.
 uint64_t hash_of(const uint8_t* signature, const HashKey& key) {
   SipState state{key.first ^ 0x736f'6d65'7073'6575u, key.second ^ 0x646f'7261'6e64'6f6du,
                  key.first ^ 0x6c79'6765'6e65'7261u, key.second ^ 0x7465'6462'7974'6573u};
   for (size_t at = 0; at < kTransactionSignatureBytes; at += 8) {
     uint64_t word;
     std::memcpy(&word, signature + at, sizeof word);
-    state.take(word);
+    state.absorb(word);
   }
-  state.take(uint64_t{kTransactionSignatureBytes} << 56);
+  state.absorb(uint64_t{kTransactionSignatureBytes} << 56);
   state.v2 ^= 0xff;
   for (int i = 0; i < 4; i++) state.round();
   return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
@@ -50,7 +50,7 @@ uint64_t hash_of(const uint8_t* signature, const HashKey& key) {
 
 // ---- watch-list: open addressing, at most half full -----------------------------------------
 
-// Place of the signature, or the free one where it belongs.
+// Index of the signature, or of the empty entry where it belongs.
 size_t WatchList::find(const uint8_t* signature) const {
   size_t at = home_of(signature);
   while (is_used(at) &&
@@ -62,7 +62,7 @@ size_t WatchList::find(const uint8_t* signature) const {
 bool WatchList::add(const TransactionSignature& signature) {
   if (!places_) {
     used_.reset(new uint64_t[kPlaces / 64]());
-    places_.reset(new Place[kPlaces]);  // not touched before use
+    places_.reset(new Place[kPlaces]);  // uninitialised: not touched before use
   }
   const size_t at = find(signature.data());
   if (is_used(at) || size_ == kSignaturesMax) return false;
@@ -75,7 +75,7 @@ bool WatchList::add(const TransactionSignature& signature) {
 bool WatchList::remove(const TransactionSignature& signature) {
   if (!contains(signature.data())) return false;
   size_t hole = find(signature.data());
-  // Whoever probed past the hole moves into it, so that probing may stop at free places.
+  // Move entries that probed past the hole into it, so that probing can stop at empty entries.
   for (size_t at = (hole + 1) % kPlaces; is_used(at); at = (at + 1) % kPlaces) {
     const size_t home = home_of(places_[at].signature.data());
     const size_t from_home = (at + kPlaces - home) % kPlaces;
@@ -93,14 +93,14 @@ bool WatchList::contains(const uint8_t* signature) const {
   return size_ > 0 && is_used(find(signature));
 }
 
-bool WatchList::note_sight(const uint8_t* signature, uint64_t slot) {
+bool WatchList::record_landing(const uint8_t* signature, uint64_t slot) {
   if (size_ == 0) return false;
   const size_t at = find(signature);
   if (!is_used(at)) return false;
   Place& place = places_[at];
-  if (place.sights == kSightsMax || (place.sights > 0 && place.last_slot == slot)) return false;
+  if (place.reports == kReportsMax || (place.reports > 0 && place.last_slot == slot)) return false;
   place.last_slot = slot;
-  place.sights++;
+  place.reports++;
   return true;
 }
 
@@ -108,7 +108,7 @@ bool WatchList::note_sight(const uint8_t* signature, uint64_t slot) {
 
 void RecentLandings::Free::operator()(Bucket* buckets) const { std::free(buckets); }
 
-// calloc takes so much from the kernel at once, as zero pages. Refused, nothing is recorded.
+// calloc gets a block of this size from the kernel as zero pages. If it fails, nothing is recorded.
 RecentLandings::RecentLandings(const HashKey& key)
     : key_(key), buckets_(static_cast<Bucket*>(std::calloc(kBuckets, sizeof(Bucket)))) {}
 

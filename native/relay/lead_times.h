@@ -1,4 +1,4 @@
-// Lead times: by how much the source that brought a shred first was ahead of the second one.
+// Lead times: the time between the first and the second source of a shred.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace shredway {
 
-// A further sight of a shred that is recorded already, at this time by this source. Only the second
-// source of a shred counts; credited to whichever was ahead. Worker's thread.
-void note_lead_time(ShredRecord& shred_record, uint16_t source, SightingTime seen,
-                    WorkerCounters& counters);
+// Records a further arrival of a recorded shred. Only the second source of a shred counts; the
+// source that was ahead gets the lead time. Worker's thread.
+void record_lead_time(ShredRecord& shred_record, uint16_t source, ArrivalTime arrival,
+                      WorkerCounters& counters);
 
 }  // namespace shredway

@@ -7,18 +7,18 @@ namespace {
 
 constexpr size_t kRecordCount = SlotWindow::kSlots * kFecSetsPerSlotMax;
 constexpr size_t kBytes = kRecordCount * sizeof(FecSetRecord);
-constexpr size_t kPrefaultSetsPerSlot = 64;  // 4,096 shreds: twice what mainnet makes in 400 ms
+constexpr size_t kPrefaultSetsPerSlot = 64;  // 4,096 shreds: twice what mainnet produces in 400 ms
 
-void start_record(FecSetRecord& record, const Shred& shred, const uint8_t* signature,
+void start_record(FecSetRecord& set_record, const Shred& shred, const uint8_t* signature,
                   const Root& root) {
-  record.used = true;
-  record.slot = shred.slot;
-  record.fec_set_index = shred.fec_set_index;
-  record.next = 0;
-  std::memcpy(record.signature, signature, kSignatureBytes);
-  record.root = root;
-  record.other_signatures = 0;
-  std::memset(record.shred_records, 0, sizeof record.shred_records);
+  set_record.used = true;
+  set_record.slot = shred.slot;
+  set_record.fec_set_index = shred.fec_set_index;
+  set_record.next = 0;
+  std::memcpy(set_record.signature, signature, kSignatureBytes);
+  set_record.root = root;
+  set_record.other_signatures = 0;
+  std::memset(set_record.shred_records, 0, sizeof set_record.shred_records);
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ std::unique_ptr<RecentShreds> RecentShreds::create(bool prefault) {
   void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  // Huge pages would make every slot touch all of its 640 kB.
+  // With huge pages, every slot would touch all of its 640 kB.
   madvise(memory, kBytes, MADV_NOHUGEPAGE);
   std::unique_ptr<RecentShreds> recent(new RecentShreds);
   recent->records_ = static_cast<FecSetRecord*>(memory);
@@ -46,44 +46,45 @@ std::unique_ptr<RecentShreds> RecentShreds::create(bool prefault) {
 RecentShreds::~RecentShreds() { munmap(records_, kBytes); }
 
 FecSetRecord* RecentShreds::find(const Shred& shred, const uint8_t* signature) {
-  FecSetRecord* record = &primary(shred);
-  if (!belongs(*record, shred)) return nullptr;
-  while (record && std::memcmp(record->signature, signature, kSignatureBytes) != 0)
-    record = next_root(*record, shred);
-  return record;
+  FecSetRecord* set_record = &primary(shred);
+  if (!belongs(*set_record, shred)) return nullptr;
+  while (set_record && std::memcmp(set_record->signature, signature, kSignatureBytes) != 0)
+    set_record = next_root(*set_record, shred);
+  return set_record;
 }
 
 FecSetRecord* RecentShreds::find_root(const Shred& shred, const Root& root) {
-  FecSetRecord* record = &primary(shred);
-  if (!belongs(*record, shred)) return nullptr;
-  while (record && record->root != root) record = next_root(*record, shred);
-  return record;
+  FecSetRecord* set_record = &primary(shred);
+  if (!belongs(*set_record, shred)) return nullptr;
+  while (set_record && set_record->root != root) set_record = next_root(*set_record, shred);
+  return set_record;
 }
 
 uint32_t RecentShreds::root_count(const Shred& shred) {
   uint32_t count = 0;
-  FecSetRecord* record = &primary(shred);
-  if (!belongs(*record, shred)) return 0;
-  for (; record; record = next_root(*record, shred)) count++;
+  FecSetRecord* set_record = &primary(shred);
+  if (!belongs(*set_record, shred)) return 0;
+  for (; set_record; set_record = next_root(*set_record, shred)) count++;
   return count;
 }
 
 RecentShreds::Outcome RecentShreds::record(const Shred& shred, const uint8_t* signature,
-                                           const Root& root, const Sight& sight, bool match_root) {
-  FecSetRecord* record = &primary(shred);
+                                           const Root& root, const ShredArrival& arrival,
+                                           bool match_root) {
+  FecSetRecord* set_record = &primary(shred);
   FecSetRecord* match = nullptr;
   FecSetRecord* last = nullptr;
-  uint32_t other_roots = 0;  // under which this identity was seen
-  if (!belongs(*record, shred)) {
-    start_record(*record, shred, signature, root);
-    match = record;
+  uint32_t other_roots = 0;  // roots under which this identity has arrived
+  if (!belongs(*set_record, shred)) {
+    start_record(*set_record, shred, signature, root);
+    match = set_record;
   } else {
-    for (; record; last = record, record = next_root(*record, shred)) {
+    for (; set_record; last = set_record, set_record = next_root(*set_record, shred)) {
       const bool same = match_root
-                            ? record->root == root
-                            : std::memcmp(record->signature, signature, kSignatureBytes) == 0;
-      if (same) match = record;
-      else if (record->shred_records[shred.leaf].tiers_served) other_roots++;
+                            ? set_record->root == root
+                            : std::memcmp(set_record->signature, signature, kSignatureBytes) == 0;
+      if (same) match = set_record;
+      else if (set_record->shred_records[shred.leaf].tiers_served) other_roots++;
     }
   }
 
@@ -96,29 +97,29 @@ RecentShreds::Outcome RecentShreds::record(const Shred& shred, const uint8_t* si
   }
 
   ShredRecord& shred_record = match->shred_records[shred.leaf];
-  const TierMask tiers = static_cast<TierMask>(sight.covers & ~shred_record.tiers_served);
+  const TierMask tiers = static_cast<TierMask>(arrival.tier_mask & ~shred_record.tiers_served);
   if (!tiers) return {Verdict::duplicate, 0};
   shred_record.tiers_served = static_cast<TierMask>(shred_record.tiers_served | tiers);
-  if (seen) return {Verdict::new_tier, tiers, shred_record.tiers_recovered_sent};
-  shred_record.first_seen = sight.time;
-  shred_record.first_source = sight.source & 0x7fff;
+  if (seen) return {Verdict::widened, tiers, shred_record.tiers_recovered_sent};
+  shred_record.first_arrival = arrival.time;
+  shred_record.first_source = arrival.source & 0x7fff;
   return {other_roots ? Verdict::equivocation : Verdict::first, tiers,
           shred_record.tiers_recovered_sent};
 }
 
-// A record of the pool is free when it was never used or its slot is a whole window away. The
-// search is bounded; no free one means that leaders equivocate by the thousand, and further roots
-// drop.
+// A record of the pool is free if it was never used or its slot is a whole window away. The search
+// is bounded. If it fails, leaders equivocate in thousands of FEC sets, and further roots are
+// dropped.
 FecSetRecord* RecentShreds::add_root(const Shred& shred, FecSetRecord* last) {
   constexpr uint32_t kTries = 16;
   for (uint32_t i = 0; i < kTries; i++) {
-    const uint32_t place = extra_hand_++ % kExtraRoots;
-    FecSetRecord& record = extra_[place];
+    const uint32_t place = next_extra_++ % kExtraRoots;
+    FecSetRecord& set_record = extra_[place];
     const uint64_t distance =
-        shred.slot > record.slot ? shred.slot - record.slot : record.slot - shred.slot;
-    if (record.used && distance < SlotWindow::kSlots) continue;
+        shred.slot > set_record.slot ? shred.slot - set_record.slot : set_record.slot - shred.slot;
+    if (set_record.used && distance < SlotWindow::kSlots) continue;
     last->next = place + 1;
-    return &record;
+    return &set_record;
   }
   return nullptr;
 }

@@ -7,7 +7,7 @@
 namespace shredway {
 namespace {
 
-// Tables of no entry: a relay that was told nothing listens to nobody and sends to nobody.
+// Empty tables: a relay without published tables accepts no packet and sends none.
 TableSet empty_tables() {
   constexpr uint8_t kSources[8] = {'S', 'W', 'S', '1'};
   constexpr uint8_t kFanout[8] = {'S', 'W', 'F', '1'};
@@ -33,15 +33,18 @@ std::string check(const RelayOptions& options) {
   if (options.worker.dscp > 63)
     return "expected a DSCP from 0 to 63, got " + std::to_string(options.worker.dscp);
   for (const int cpu : options.cpus)
-    if (cpu < 0 || cpu >= CPU_SETSIZE) return "no CPU has the number " + std::to_string(cpu);
+    if (cpu < 0 || cpu >= CPU_SETSIZE)
+      return "expected a CPU number from 0 to " + std::to_string(CPU_SETSIZE - 1) + ", got " +
+             std::to_string(cpu);
   if (options.worker.authenticate && ed25519_library() == Ed25519Library::none)
-    return "no Ed25519 library found: neither libsodium nor libcrypto; signatures cannot be "
-           "checked";
+    return "no Ed25519 library found: neither libsodium nor libcrypto; install one of "
+           "them to verify signatures";
   if (options.arrivals && options.workers > 1)
-    return "feeds are measured with one worker, got " + std::to_string(options.workers);
+    return "expected one worker for measuring feeds, got " + std::to_string(options.workers);
   for (const Endpoint& address : options.listen)
     if (address.port == 0 && options.workers > 1)
-      return "several workers share a port, so it must be named: " + to_string(address);
+      return "expected a listening port other than 0, because several workers share it, got " +
+             to_string(address);
   return "";
 }
 
@@ -67,7 +70,7 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
   if (!error.empty()) return nullptr;
   if (options.arrivals) {
     relay->arrivals_ = std::make_unique<ArrivalRings>();
-    if (options.keep_packets) relay->arrivals_->packets = std::make_unique<PacketRing>();
+    if (options.capture_packets) relay->arrivals_->packets = std::make_unique<PacketRing>();
   }
   if (options.transmit == TransmitMode::clone)
     relay->clone_plane_ = ClonePlane::open({options.workers}, relay->transmit_refusal_);
@@ -99,7 +102,7 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
   return "";
 }
 
-// Behind the workers: every reader must be known before a table is replaced.
+// Must run after start_workers: all readers must be added before a table is replaced.
 void Relay::watch_next_hops(const RelayOptions& options) {
   NextHopWatchOptions watch_options;
   watch_options.source = options.send_from;
@@ -132,12 +135,13 @@ std::string Relay::open_sockets(const RelayOptions& options, std::vector<WorkerS
   return "";
 }
 
-// One socket per worker on the same port. The order of bind is the order of the steering program.
+// Opens one socket per worker on the same port. The steering program numbers them in the order of
+// bind.
 std::string Relay::open_listeners(const RelayOptions& options, const Endpoint& address,
                                   std::vector<WorkerSockets>& sockets) {
   if (sockets.size() > 1) {
-    // Shared, a second program could take a part of the traffic without a word from the kernel: see
-    // first whether anybody has the port.
+    // With a shared port, another program could receive a part of the traffic without any error.
+    // Opening the port unshared first detects that it is in use.
     const SocketResult alone = open_receive_socket({address, 0, false});
     if (!alone.error.empty()) return alone.error;
   }
@@ -165,12 +169,12 @@ std::string Relay::publish_sources(const uint8_t* bytes, size_t length) {
 std::string Relay::publish_fanout(const uint8_t* bytes, size_t length) {
   std::string error;
   std::shared_ptr<const FanoutTable> table = FanoutTable::parse(bytes, length, tier_count_, error);
-  if (table && deshred_) deshred_->hand_back(table->anybody_wants_recovered());
+  if (table && deshred_) deshred_->return_recovered(table->any_wants_recovered());
   if (!table) return error;
   std::vector<AddressBytes> addresses = table->addresses();
   tables_.replace(&TableSet::fanout, std::move(table));
-  // Until a table of next hops knows them, new destinations go by socket.
-  if (next_hop_watch_) next_hop_watch_->want(std::move(addresses));
+  // New destinations go by socket until a table of next hops contains them.
+  if (next_hop_watch_) next_hop_watch_->set_addresses(std::move(addresses));
   return error;
 }
 

@@ -1,8 +1,8 @@
-// Relay: the data plane as one object: sockets, workers, tables, counters.
+// Relay: the data plane as one object with its sockets, workers, tables and counters.
 //
-// Opened, fed with tables and read by the control plane (through the addon), from one thread at a
-// time. Owns everything; closing it ends the threads. No packet, table or option can end the
-// process: what is wrong comes back as text and changes nothing.
+// The control plane opens it, publishes tables and reads it through the addon, from one thread at a
+// time. The relay owns all its parts; its destructor ends the threads. No packet, table or option
+// can end the process: an error is returned as text and changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,10 @@
 
 namespace shredway {
 
-// How datagrams leave the machine.
 // How shreds leave the machine.
-#define SHREDWAY_TRANSMIT_MODES(X)                                        \
-  X(socket, "one destination after the other, through the network stack") \
-  X(clone, "cloned inside the kernel; by socket where the next hop is not known")
+#define SHREDWAY_TRANSMIT_MODES(X)                                    \
+  X(socket, "one datagram per destination through the network stack") \
+  X(clone, "cloned inside the kernel; by socket if the next hop is unknown")
 SHREDWAY_NAMED_ENUM(TransmitMode, uint8_t, kTransmitModeCount, transmit_mode_name,
                     SHREDWAY_TRANSMIT_MODES)
 
@@ -34,9 +33,9 @@ struct RelayOptions {
   uint32_t send_buffer_bytes = 16u << 20;
   uint32_t busy_poll_us = 0;
   TransmitMode transmit = TransmitMode::socket;  // requested; see transmit_refusal()
-  bool deshred = true;                           // a thread that reads the chain from the shreds
-  bool arrivals = false;                         // for measuring feeds; with one worker only
-  bool keep_packets = false;                     // besides, the datagrams themselves
+  bool deshred = true;           // with a thread that reads transactions from the shreds
+  bool arrivals = false;         // for measuring feeds; with one worker only
+  bool capture_packets = false;  // also capture the datagrams
 };
 
 inline constexpr uint32_t kWorkersMax = 64;
@@ -44,20 +43,21 @@ static_assert(kWorkersMax <= kTableReadersMax);
 
 class Relay {
  public:
-  // Returns nullptr and fills `error` when an option is out of range or the system refuses a part;
-  // but a machine that does not clone is served by socket.
+  // Returns nullptr and fills `error` if an option is out of range or the system refuses a
+  // resource. A machine that cannot clone sends by socket instead; transmit_refusal() gives the
+  // reason.
   static std::unique_ptr<Relay> open(const RelayOptions& options, std::string& error);
   ~Relay();
 
-  // Each replaces one whole table while traffic runs. Returns an error text, empty on success; a
-  // refused table leaves the old one in force.
+  // Each call replaces one whole table under traffic. Returns an error text, empty on success. A
+  // refused table leaves the previous one in force.
   std::string publish_sources(const uint8_t* bytes, size_t length);
   std::string publish_fanout(const uint8_t* bytes, size_t length);
   std::string publish_leaders(const uint8_t* bytes, size_t length);
 
-  // Slots outside [lowest, highest] are dropped as behind or ahead of the window, whatever the
-  // window says: it follows the shreds, and leaders may sign shreds of their slots at any time.
-  // Holds until `until_ns` by the shreds' receive times (CLOCK_REALTIME), for 5 s at most.
+  // Drops slots outside [lowest, highest] as behind or ahead, whatever the slot window says: the
+  // window follows shreds, and leaders may sign shreds of their slots at any time. Valid until
+  // `until_ns` by the shreds' receive times (CLOCK_REALTIME), for at most 5 s.
   void set_slot_bounds(uint64_t lowest, uint64_t highest, uint64_t until_ns) {
     slot_bounds_.lowest.store(lowest, std::memory_order_relaxed);
     slot_bounds_.highest.store(highest, std::memory_order_relaxed);
@@ -68,25 +68,25 @@ class Relay {
     return {workers_.size(), sources, destinations};
   }
   void snapshot(const SnapshotLayout& layout, uint64_t* out) const;
-  // Takes up to `max` events of all workers. Returns how many.
+  // Removes up to `max` events of all workers. Returns their number.
   size_t drain_events(Event* out, size_t max);
-  DeshredThread* deshred() { return deshred_.get(); }   // nullptr without
-  ArrivalRings* arrivals() { return arrivals_.get(); }  // nullptr without
+  DeshredThread* deshred() { return deshred_.get(); }   // nullptr if disabled
+  ArrivalRings* arrivals() { return arrivals_.get(); }  // nullptr if disabled
   // Datagrams that the kernel dropped, by listening address.
   std::vector<uint64_t> receive_drops() const;
 
-  const std::vector<Endpoint>& addresses() const { return addresses_; }  // with the real ports
+  const std::vector<Endpoint>& addresses() const { return addresses_; }  // with the bound ports
   size_t worker_count() const { return workers_.size(); }
-  // What the kernel granted to the first receive socket, in its own count.
+  // Receive buffer that the kernel granted to the first receive socket, in the kernel's unit.
   uint32_t granted_receive_buffer_bytes() const { return granted_receive_buffer_bytes_; }
   TransmitMode transmit_in_use() const {
     return next_hop_watch_ ? TransmitMode::clone : TransmitMode::socket;
   }
-  // Why the requested mode is not in use, and how to enable it; empty: it is in use.
+  // Why the requested mode is not in use and how to enable it; empty if it is in use.
   const std::string& transmit_refusal() const { return transmit_refusal_; }
-  // How many times tables of any kind were replaced.
+  // Number of table replacements, of all kinds.
   uint64_t tables_published() const { return tables_.generation(); }
-  // The clone plane's; empty when it is not in use.
+  // Network interface of the clone plane; empty if it is not in use.
   std::string transmit_interface() const {
     return next_hop_watch_ ? clone_plane_->interface() : std::string();
   }
@@ -109,7 +109,7 @@ class Relay {
   std::unique_ptr<DeshredThread> deshred_;   // outlives the workers, which write to its rings
   std::unique_ptr<ArrivalRings> arrivals_;   // outlive the worker, which writes to them
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::unique_ptr<NextHopWatch> next_hop_watch_;  // replaces tables: ends first
+  std::unique_ptr<NextHopWatch> next_hop_watch_;  // replaces tables, so it ends first
 };
 
 }  // namespace shredway

@@ -16,13 +16,13 @@ bool within(uint64_t slot, uint64_t highest) {
 SlotWindow::Place SlotWindow::place_of(uint64_t slot, uint64_t now_ns) const {
   if (!anchored_) return Place::unanchored;
   if (within(slot, highest_)) return Place::inside;
-  // Signed: packet times may step back with the wall clock, which must not read as a long silence.
+  // Signed: packet times may step back with the wall clock; that must not count as a long silence.
   const auto silence_ns = static_cast<int64_t>(now_ns - last_inside_ns_);
   if (slot > highest_) return silence_ns > kStalledAfter_ns ? Place::unanchored : Place::ahead;
   return silence_ns > kStalledBackwardAfter_ns ? Place::unanchored : Place::behind;
 }
 
-bool SlotWindow::note(uint64_t slot, uint64_t now_ns) {
+bool SlotWindow::record(uint64_t slot, uint64_t now_ns) {
   if (anchored_ && within(slot, highest_)) {
     if (slot > highest_) highest_ += std::min(slot - highest_, kStepMax);
     last_inside_ns_ = now_ns;
@@ -37,8 +37,8 @@ bool SlotWindow::note(uint64_t slot, uint64_t now_ns) {
   return true;
 }
 
-// Majority vote in constant memory (Boyer and Moore): a slot near the candidate votes for it,
-// another one against it, and at zero the next slot becomes the candidate.
+// Boyer–Moore majority vote in constant memory: a slot near the candidate votes for it, any other
+// slot votes against it, and at zero votes the next slot becomes the candidate.
 bool SlotWindow::vote(uint64_t slot) {
   if (votes_ == 0) {
     candidate_ = slot;

@@ -1,10 +1,10 @@
-// Slot window: which slots the relay listens to at the moment, and what may move it.
+// Slot window: the range of slots that the relay accepts, and the rules that move it.
 //
-// Asked by the worker for every packet, told by it of every first sight. Only shreds that were
-// authenticated (or, with authentication off, recorded) move it, by a few slots each, so no
-// single packet can. Without an anchor (at the start, and after a silence) every slot is let
-// through, and the window settles where most first sights agree: one absurd slot number among real
-// ones never decides. Never reads a clock.
+// The worker checks every packet against it and records every first arrival in it. Only
+// authenticated shreds (with authentication off: recorded shreds) move it, each by a few slots, so
+// that no single packet can move it far. Without an anchor (at the start and after a silence) every
+// slot is accepted until most first arrivals agree on a range. A single absurd slot number among
+// real ones never decides. Never reads a clock.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@ namespace shredway {
 
 class SlotWindow {
  public:
-  static constexpr uint64_t kSlots = 512;  // covered in all; also the memory of RecentShreds
-  static constexpr uint64_t kAhead = 128;  // beyond the highest slot known
-  static constexpr uint64_t kStepMax = 8;  // that one shred can move it
+  static constexpr uint64_t kSlots = 512;  // slots in the window and in RecentShreds
+  static constexpr uint64_t kAhead = 128;  // slots beyond the highest known slot
+  static constexpr uint64_t kStepMax = 8;  // slots by which one shred can move the window
   static constexpr uint32_t kVotesToAnchor = 32;
-  // Silence inside after which slots beyond the window are let through, and those before it. The
-  // latter is longer, for old shreds can be sent again by anybody and future ones by nobody.
+  // After this silence inside the window, slots beyond it, or before it, are accepted. The second
+  // limit is longer, because anyone can replay old shreds and nobody can send future ones.
   static constexpr int64_t kStalledAfter_ns = 2'000'000'000;
   static constexpr int64_t kStalledBackwardAfter_ns = 30'000'000'000;
 
   enum class Place : uint8_t { inside, behind, ahead, unanchored };
 
   Place place_of(uint64_t slot, uint64_t now_ns) const;
-  // A first sight in this slot (place_of said inside or unanchored). Returns true when the window
-  // was anchored anew by it.
-  bool note(uint64_t slot, uint64_t now_ns);
+  // Records a first arrival in this slot (place_of returned inside or unanchored). Returns true if
+  // it anchored the window.
+  bool record(uint64_t slot, uint64_t now_ns);
   bool anchored() const { return anchored_; }
   uint64_t highest() const { return highest_; }
 

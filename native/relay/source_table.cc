@@ -25,7 +25,7 @@ std::string check_entry(const uint8_t* entry, uint32_t tier_count) {
 
 uint64_t load_big_endian(const uint8_t* p) { return __builtin_bswap64(load_u64(p)); }
 
-uint64_t prefix_mask(uint32_t bits) {  // of one 64-bit half
+uint64_t prefix_mask(uint32_t bits) {  // mask of one 64-bit half
   return bits == 0 ? 0 : bits >= 64 ? ~uint64_t{0} : ~(~uint64_t{0} >> bits);
 }
 
@@ -46,8 +46,8 @@ std::unique_ptr<const SourceTable> SourceTable::parse(const uint8_t* bytes, size
     const Address address{load_big_endian(entry + 8) & mask.high,
                           load_big_endian(entry + 16) & mask.low};
     const uint32_t all_tiers = (1u << tier_count) - 1;
-    const auto covers = static_cast<TierMask>(all_tiers & ~((1u << entry[2]) - 1));
-    all.push_back({address, mask, load_u16(entry + 4), entry[3], {load_u16(entry), covers}});
+    const auto tier_mask = static_cast<TierMask>(all_tiers & ~((1u << entry[2]) - 1));
+    all.push_back({address, mask, load_u16(entry + 4), entry[3], {load_u16(entry), tier_mask}});
   }
   std::stable_sort(all.begin(), all.end(), [](const Range& a, const Range& b) {
     if (a.prefix_bits != b.prefix_bits) return a.prefix_bits > b.prefix_bits;

@@ -1,8 +1,8 @@
-// Source table: whose packets the relay takes, and which tiers they serve.
+// Source table: the senders whose packets the relay accepts, and the tiers that they serve.
 //
-// Published whole by the control plane, immutable afterwards, asked by every worker for every
-// packet. A source is known by its address or range, by the port that it sends to, or by both. The
-// longest prefix wins, then the entry that names a port. Bytes, little-endian:
+// The control plane publishes it as a whole; afterwards it is immutable. Every worker looks up
+// every packet in it. A source is identified by its address or range, by the port that it sends to,
+// or by both. The longest prefix wins, then the entry with a port. Layout, little-endian:
 //   [0, 4) "SWS1"   [4, 8) entry count   then 24 bytes an entry:
 //   [0, 2) source id   [2, 3) tier   [3, 4) prefix bits 0..128 (0: any address)
 //   [4, 6) port it sends to, 0: any   [6, 8) zero   [8, 24) address, IPv4 as ::ffff:a.b.c.d
@@ -26,17 +26,17 @@ inline constexpr uint32_t kSourceEntriesMax = 4096;
 inline constexpr uint32_t kTiersMax = 8;
 
 struct Source {
-  uint16_t id;      // number of its counters
-  TierMask covers;  // its own tier and every wider one
+  uint16_t id;         // index of its counters
+  TierMask tier_mask;  // its own tier and every wider tier
 };
 
 class SourceTable {
  public:
-  // Checks everything before it builds anything. Returns nullptr and fills `error` when the bytes
-  // are no valid table for `tier_count` tiers. An empty table knows nobody.
+  // Checks all bytes before it builds a table. Returns nullptr and fills `error` if the bytes are
+  // not a valid table for `tier_count` tiers. With an empty table every sender is unknown.
   static std::unique_ptr<const SourceTable> parse(const uint8_t* bytes, size_t length,
                                                   uint32_t tier_count, std::string& error);
-  // nullptr: unknown. `port` is that of the socket which received the packet.
+  // Source of the packet, or nullptr if it is unknown. `port`: port of the receiving socket.
   const Source* find(const sockaddr_storage& sender, uint16_t port) const;
 
  private:
@@ -56,8 +56,8 @@ class SourceTable {
   const Source* find_exact(const Address& address, uint16_t port) const;
   void build_exact(const std::vector<Range>& all);
 
-  std::vector<Range> exact_;   // open addressing, prefix_bits 0 marks a free place
-  std::vector<Range> ranges_;  // the rest, longest prefix first
+  std::vector<Range> exact_;   // open addressing; prefix_bits 0 marks an empty entry
+  std::vector<Range> ranges_;  // all other entries, longest prefix first
 };
 
 }  // namespace shredway

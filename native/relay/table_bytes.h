@@ -1,4 +1,4 @@
-// Table bytes: what the published tables of 24-byte entries have in common.
+// Table bytes: the checks that all published tables of 24-byte entries share.
 //
 //   [0, 4) magic   [4, 8) entry count, u32 little-endian   then 24 bytes an entry
 #pragma once
@@ -15,7 +15,7 @@ inline constexpr size_t kTableHeaderBytes = 8;
 inline constexpr size_t kTableEntryBytes = 24;
 
 struct TableFormat {
-  const char* name;   // as errors call it, e.g. "source table"
+  const char* name;   // for error texts, e.g. "source table"
   const char* magic;  // 4 bytes
   uint32_t entries_max;
 };
@@ -25,9 +25,9 @@ inline const uint8_t* table_entry(const uint8_t* table, uint32_t i) {
   return table + kTableHeaderBytes + size_t{i} * kTableEntryBytes;
 }
 
-// Checks header, length and every entry (check_entry(bytes) says what is wrong with one, or
-// nothing). Returns an error text that says what was expected and what came, empty when all is
-// well.
+// Checks header, length and every entry. check_entry(bytes) returns an error text, empty if the
+// entry is valid. Returns an error text (expected and received values), empty if the table is
+// valid.
 template <typename CheckEntry>
 std::string check_table(const TableFormat& format, const uint8_t* table, size_t length,
                         CheckEntry check_entry) {

@@ -9,7 +9,7 @@ Tables::Tables(TableSet initial) {
   current_.store(sets_.back().get(), std::memory_order_release);
 }
 
-// The set in force gets lists for the new reader at a place that no other thread reads.
+// Adds the new reader's lists to the set in force, at an index that no other thread reads.
 void Tables::add_reader(TableReader* reader, const TargetRules& rules) {
   const std::lock_guard lock(mutex_);
   reader->number_ = readers_.size();
@@ -25,7 +25,7 @@ void Tables::publish(TableSet next, bool targets_changed) {
   free_unused();
 }
 
-// Readers of the same rules share their lists.
+// Readers with the same rules share their lists.
 void Tables::build_targets(TableSet& set, size_t reader) const {
   const TargetRules& rules = readers_[reader].rules;
   const auto alike = std::find_if(readers_.begin(), readers_.end(),

@@ -1,9 +1,9 @@
-// Tables in force: one pointer to one immutable set, swapped while traffic runs.
+// Tables in force: one pointer to one immutable set, which is swapped under traffic.
 //
-// The control plane publishes; each worker takes the current set at the edge of a batch, keeps it
-// for the batch, and says which generation it has reached. A set is freed when every worker has
-// reached a later one, so no worker ever waits and no table changes under a batch. What a worker
-// derives from tables, its target lists, is built here, on the publishing thread.
+// The control plane publishes. Each worker acquires the current set before a batch, uses it for the
+// whole batch, and reports the generation that it has reached. A set is freed when every worker has
+// reached a later one, so that no worker waits and no table changes during a batch. The workers'
+// target lists are also built here, on the publishing thread.
 #pragma once
 
 #include <array>
@@ -30,19 +30,19 @@ struct TableSet {
   std::shared_ptr<const SourceTable> sources;
   std::shared_ptr<const FanoutTable> fanout;
   std::shared_ptr<const LeaderTable> leaders;
-  std::shared_ptr<const NextHops> next_hops;  // nullptr: everybody by socket
+  std::shared_ptr<const NextHops> next_hops;  // nullptr: all sends by socket
   uint64_t generation = 0;
-  // By reader; nullptr beyond the last one.
+  // Indexed by reader; nullptr beyond the last reader.
   std::array<std::shared_ptr<const TargetLists>, kTableReadersMax> targets{};
 };
 
-// A worker's side: what it has reached.
+// A worker's side: the set that it uses and the generation that it has reached.
 class TableReader {
  public:
   explicit TableReader(const std::atomic<const TableSet*>& current) : current_(current) {}
-  // In TableSet::targets; given by Tables::add_reader().
+  // Index in TableSet::targets; Tables::add_reader() sets it.
   size_t number() const { return number_; }
-  // The set to use until the next call. Worker's thread.
+  // Returns the set to use until the next call. Worker's thread.
   const TableSet& acquire() {
     const TableSet* set = current_.load(std::memory_order_acquire);
     reached_.store(set->generation, std::memory_order_release);
@@ -62,27 +62,28 @@ class Tables {
  public:
   explicit Tables(TableSet initial);
   const std::atomic<const TableSet*>& current() const { return current_; }
-  // Before the reader's thread starts, and before the first publication that it may see replaced.
-  // `rules`: what its target lists are built for. At most kTableReadersMax readers.
+  // Must be called before the reader's thread starts and before a publication that replaces a set
+  // in use. `rules`: what the reader's target lists depend on. At most kTableReadersMax readers.
   void add_reader(TableReader* reader, const TargetRules& rules = {});
 
-  // Swaps in a copy of the present set with one part replaced.
+  // Publishes a copy of the current set with one table replaced.
   template <typename Table>
-  void replace(std::shared_ptr<const Table> TableSet::*part, std::shared_ptr<const Table> table) {
+  void replace(std::shared_ptr<const Table> TableSet::*table_member,
+               std::shared_ptr<const Table> table) {
     const std::lock_guard lock(mutex_);
     TableSet next = *sets_.back();
-    next.*part = std::move(table);
+    next.*table_member = std::move(table);
     constexpr bool kChangesTargets =
         std::is_same_v<Table, FanoutTable> || std::is_same_v<Table, NextHops>;
     publish(std::move(next), kChangesTargets);
   }
-  // Of the set in force.
+  // Generation of the set in force.
   uint64_t generation() const {
     const std::lock_guard lock(mutex_);
     return sets_.back()->generation;
   }
-  // How many sets are still kept (tests).
-  size_t kept() const { return sets_.size(); }
+  // Number of sets that are not freed yet (for tests).
+  size_t set_count() const { return sets_.size(); }
 
  private:
   struct Reader {
@@ -94,7 +95,7 @@ class Tables {
   void free_unused();
 
   mutable std::mutex mutex_;
-  std::deque<std::unique_ptr<TableSet>> sets_;  // oldest first, the last one is current
+  std::deque<std::unique_ptr<TableSet>> sets_;  // oldest first; the last one is in force
   std::vector<Reader> readers_;
   std::atomic<const TableSet*> current_{nullptr};
 };

@@ -10,7 +10,7 @@ struct Target {
   const NextHop* hop;  // nullptr: by socket
 };
 
-struct Divided {
+struct DividedTargets {
   std::vector<TransmitTarget> by_socket;
   std::array<std::vector<Target>, kCloneListsPerList> by_clone;
 };
@@ -27,13 +27,13 @@ size_t clone_list_of(const TransmitTarget& target) {
   return target.kind * 2u + (target.is_ipv4() ? 0 : 1);
 }
 
-void send_by_socket(Divided& divided, std::vector<Target>& targets, size_t first) {
+void send_by_socket(DividedTargets& divided, std::vector<Target>& targets, size_t first) {
   for (size_t i = first; i < targets.size(); i++) divided.by_socket.push_back(targets[i].target);
   targets.resize(first);
 }
 
-Divided divide(const std::vector<Target>& targets, const CloneFamilies& clones) {
-  Divided divided;
+DividedTargets divide(const std::vector<Target>& targets, const CloneFamilies& clones) {
+  DividedTargets divided;
   for (const Target& each : targets) {
     const bool may_clone = each.hop && (each.target.is_ipv4() ? clones.ipv4 : clones.ipv6);
     if (may_clone) divided.by_clone[clone_list_of(each.target)].push_back(each);
@@ -44,9 +44,9 @@ Divided divide(const std::vector<Target>& targets, const CloneFamilies& clones) 
   return divided;
 }
 
-CloneLists clone_lists_of(const std::vector<Divided>& tiers, const TargetRules& rules) {
+CloneLists clone_lists_of(const std::vector<DividedTargets>& tiers, const TargetRules& rules) {
   std::vector<std::vector<CloneTarget>> wanted;
-  for (const Divided& tier : tiers) {
+  for (const DividedTargets& tier : tiers) {
     for (const auto& cloned : tier.by_clone) {
       std::vector<CloneTarget>& targets = wanted.emplace_back();
       targets.reserve(cloned.size());
@@ -54,11 +54,11 @@ CloneLists clone_lists_of(const std::vector<Divided>& tiers, const TargetRules& 
         targets.push_back({target.tag, endpoint_from_sockaddr(&target.address), *hop});
     }
   }
-  return CloneLists(wanted, rules.head, rules.clones);
+  return CloneLists(wanted, rules.header, rules.clones);
 }
 
-TargetLists::List list_of(Divided& divided, std::span<const CloneLists::List> clones) {
-  // Targets that found no room in the plane are sent to by socket.
+TargetLists::List list_of(DividedTargets& divided, std::span<const CloneLists::List> clones) {
+  // Targets that do not fit into the clone plane are sent to by socket.
   for (size_t i = 0; i < kCloneListsPerList; i++)
     send_by_socket(divided, divided.by_clone[i], clones[i].size);
   TargetLists::List list;
@@ -76,7 +76,7 @@ TargetLists::List list_of(Divided& divided, std::span<const CloneLists::List> cl
 
 TargetLists::TargetLists(const FanoutTable* fanout, const NextHops* next_hops,
                          const TargetRules& rules) {
-  std::vector<Divided> tiers;
+  std::vector<DividedTargets> tiers;
   for (uint32_t tier = 0; tier < rules.tier_count; tier++) {
     std::vector<Target> targets;
     for (const Destination& destination :

@@ -1,10 +1,10 @@
-// Target lists: who receives the shreds of each tier, and how each one is reached, ready for a
-// worker to send by.
+// Target lists: the receivers of each tier's shreds and how to reach each of them, prepared for a
+// worker's sends.
 //
-// Built by Tables on the publishing thread, once for all workers that send alike; immutable
-// afterwards and read by Transmit. A target whose next hop is known is cloned to, where the worker
-// can clone and enough targets of its kind and family are there to be worth it; all others are sent
-// to by socket.
+// Tables builds them on the publishing thread, once for all workers with the same rules; afterwards
+// they are immutable, and Transmit reads them. A target with a resolved next hop is sent to by
+// clone if the worker can clone and enough targets of its kind and address family exist. All other
+// targets are sent to by socket.
 #pragma once
 
 #include <netinet/in.h>
@@ -20,13 +20,12 @@
 
 namespace shredway {
 
-// Targets of one list that get different payloads.
+// Number of target kinds in one list; each kind gets different payloads.
 inline constexpr size_t kTransmitKinds = 2;
-// Clone lists of one list, by kind and family.
+// Clone lists of one list, by kind and address family.
 inline constexpr size_t kCloneListsPerList = 2 * kTransmitKinds;
 
-// A trigger costs about as much as two datagrams by socket: fewer targets than these are not worth
-// it.
+// A trigger costs about as much as two datagrams by socket, so fewer targets are sent to by socket.
 inline constexpr size_t kCloneTargetsLeast = 3;
 
 struct TransmitTarget {
@@ -35,17 +34,17 @@ struct TransmitTarget {
     sockaddr_in ipv4;
     sockaddr_in6 ipv6;
   };
-  uint32_t tag;  // whom the counts are told of
+  uint32_t tag;  // identifies the target's counters
   uint8_t kind;  // < kTransmitKinds
   bool is_ipv4() const { return address.sa_family == AF_INET; }
   socklen_t address_bytes() const { return is_ipv4() ? sizeof ipv4 : sizeof ipv6; }
 };
 
-// What the lists of a worker depend on besides the tables.
+// Properties of a worker that its lists depend on, in addition to the tables.
 struct TargetRules {
   uint32_t tier_count = 0;
   CloneFamilies clones{};
-  CloneHead head{};
+  CloneHeader header{};
   bool operator==(const TargetRules&) const = default;
 };
 
@@ -56,18 +55,18 @@ class TargetLists {
     uint32_t count = 0;
   };
   struct List {
-    std::vector<TransmitTarget> targets;  // those by socket first, then by clone list
+    std::vector<TransmitTarget> targets;  // targets by socket first, then those of each clone list
     uint32_t by_socket = 0;
     std::array<Range, kCloneListsPerList> by_clone{};
   };
 
-  // `fanout` nullptr: no targets. `next_hops` nullptr: all by socket.
+  // `fanout` nullptr: no targets. `next_hops` nullptr: all targets by socket.
   TargetLists(const FanoutTable* fanout, const NextHops* next_hops, const TargetRules& rules);
 
   const std::vector<List>& lists() const { return lists_; }  // by tier
-  // The list of clones l of tier t is number t * kCloneListsPerList + l.
+  // Clone list l of tier t has the index t * kCloneListsPerList + l.
   const CloneLists& clones() const { return clones_; }
-  // Destinations by the state of their next hop; zeros without next hops.
+  // Destinations by next-hop state; zeros without next hops.
   const std::array<uint64_t, kNextHopStateCount>& next_hop_states() const { return states_; }
 
  private:

@@ -7,8 +7,8 @@
 namespace shredway {
 namespace {
 
-// Of the moment: the next trigger may be taken again.
-bool passes(int error_number) {
+// True for a temporary error: the next trigger may succeed.
+bool is_temporary(int error_number) {
   return error_number == EAGAIN || error_number == ENOBUFS || error_number == ENOMEM ||
          error_number == EINTR;
 }
@@ -21,13 +21,13 @@ Transmit::Transmit(const TransmitOptions& options, TransmitObserver& observer,
       send_ipv4_(options.send_ipv4, options.gso, observer, calls),
       send_ipv6_(options.send_ipv6, options.gso, observer, calls) {
   if (!options.clone.targets) return;
-  CloneHead& head = head_;
-  head.source_port_ipv4 = local_endpoint(options.send_ipv4).port;
-  head.source_port_ipv6 = local_endpoint(options.send_ipv6).port;
-  head.ttl = options.ttl;
-  head.dscp = options.dscp;
+  CloneHeader& header = header_;
+  header.source_port_ipv4 = local_endpoint(options.send_ipv4).port;
+  header.source_port_ipv6 = local_endpoint(options.send_ipv6).port;
+  header.ttl = options.ttl;
+  header.dscp = options.dscp;
   CloneObserver& own = *this;
-  clone_ = std::make_unique<CloneBatch>(options.clone, head, options.gso, own, calls);
+  clone_ = std::make_unique<CloneBatch>(options.clone, header, options.gso, own, calls);
   families_ = {clone_->families().ipv4 && options.send_ipv4 >= 0,
                clone_->families().ipv6 && options.send_ipv6 >= 0};
 }
@@ -37,7 +37,7 @@ Transmit::~Transmit() = default;
 // ---- lists ----------------------------------------------------------------------------------
 
 TargetRules Transmit::target_rules(uint32_t tier_count) const {
-  return {tier_count, families_, head_};
+  return {tier_count, families_, header_};
 }
 
 void Transmit::set_lists(const TargetLists& lists) {
@@ -47,7 +47,7 @@ void Transmit::set_lists(const TargetLists& lists) {
   cloned_targets_ = static_cast<uint32_t>(lists.clones().rows().size());
 }
 
-// All targets, once triggers are no longer obeyed.
+// All targets after clones were closed.
 std::span<const TransmitTarget> Transmit::socket_targets(uint32_t list) const {
   const TargetLists::List& from = lists_->lists()[list];
   const bool all = clones_broken_ && cloned_targets_ == 0;
@@ -100,10 +100,10 @@ void Transmit::close_clones() {
   cloned_targets_ = 0;
 }
 
-// The kernel looks for the way of each: by socket, with the next flush of the sockets.
+// Sends to each target by socket at the next flush; the kernel's routing then applies.
 void Transmit::not_cloned(uint32_t clone_list, uint32_t from, uint32_t count,
                           const PayloadGroup& group, int error_number) {
-  if (!passes(error_number)) clones_broken_ = true;
+  if (!is_temporary(error_number)) clones_broken_ = true;
   const TargetLists::List& list = lists_->lists()[clone_list / kCloneListsPerList];
   const TargetLists::Range& range = list.by_clone[clone_list % kCloneListsPerList];
   clone_fallbacks_ += uint64_t{count} * group.count;

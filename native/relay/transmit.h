@@ -1,9 +1,9 @@
-// Transmit: the one way out of a worker, whichever roads its datagrams take.
+// Transmit: sends all datagrams of a worker, by socket or by clone.
 //
-// Told lists of targets (target_lists.h), and what each kind of target of a list gets now. Targets
-// of the clone lists are cloned to; the others, and those that a clone trigger did not serve, are
-// sent to by socket. Each target of a list gets each payload once, by one road. Belongs to one
-// worker's thread; no allocation after construction.
+// The worker sets the target lists (target_lists.h) and adds the payloads for each kind of target.
+// Targets of the clone lists are cloned to. All others, and those that a clone trigger did not
+// serve, are sent to by socket. Each target of a list gets each payload once, in one way. Belongs
+// to one worker's thread; no allocation after construction.
 #pragma once
 
 #include <array>
@@ -18,14 +18,14 @@
 
 namespace shredway {
 
-// Groups that one kind gets at a time: their payloads differ in length.
+// Payload groups for one kind at a time; the groups differ in payload length.
 inline constexpr size_t kTransmitGroups = 2;
 
 // Lists of one worker.
 inline constexpr size_t kTransmitListsMax = kTiersMax;
 static_assert(kTransmitListsMax * kCloneListsPerList <= kCloneListsMax);
 
-// By socket: told at once. By clone: told later, by what the kernel counted.
+// Sends by socket are reported at once. Clones are reported later, from the kernel's counts.
 class TransmitObserver : public SendObserver {
  public:
   virtual void cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) = 0;
@@ -39,14 +39,14 @@ struct TransmitOptions {
   int send_ipv4 = -1;
   int send_ipv6 = -1;  // -1: IPv6 targets fail as invalid
   bool gso = true;
-  CloneRegion clone{};  // of no targets: everybody by socket
-  uint8_t ttl = 64;     // of clones; sockets have their own
+  CloneRegion clone{};  // without targets: all sends by socket
+  uint8_t ttl = 64;     // for clones; sockets have their own
   uint8_t dscp = 0;
 };
 
 class Transmit final : private CloneObserver {
  public:
-  // By kind: what its targets get now. Empty groups (count 0) are passed over.
+  // Payloads for each kind of target. Empty groups (count 0) are skipped.
   using Groups = std::array<std::array<PayloadGroup, kTransmitGroups>, kTransmitKinds>;
 
   Transmit(const TransmitOptions& options, TransmitObserver& observer,
@@ -55,24 +55,25 @@ class Transmit final : private CloneObserver {
   Transmit(const Transmit&) = delete;
   Transmit& operator=(const Transmit&) = delete;
 
-  // What lists for this worker must be built for.
+  // Rules that lists for this worker must be built with.
   TargetRules target_rules(uint32_t tier_count) const;
-  // Replaces all lists, after telling the counts of the old ones. `lists` must be built for this
-  // worker and stay valid until the next call; the old ones may be gone already. At most
-  // kTransmitListsMax lists. Between flush() and add() only.
+  // Replaces all lists after reporting the counts of the old ones. `lists` must be built for this
+  // worker and stay valid until the next call; the old lists may already be freed. At most
+  // kTransmitListsMax lists. Only between flush() and add().
   void set_lists(const TargetLists& lists);
-  // Adds the groups for all targets of the list, each time another one first, so that nobody is
-  // always last. Payloads must stay valid until the flush. `recovered`: counts apart, for clones.
+  // Adds the groups for all targets of the list. The start rotates, so that no target is always
+  // last. Payloads must stay valid until the flush. `recovered`: clones are counted apart.
   void add(uint32_t list, const Groups& groups, bool recovered);
-  // Hands over everything: clones first, for they are many for little.
+  // Sends everything: clones first, because they reach many targets at little cost.
   void flush();
-  // Tells the observer what was cloned and refused since the last time.
+  // Reports to the observer the clones and refusals since the last call.
   void settle();
 
-  uint32_t cloned_targets() const { return cloned_targets_; }  // that go by clone now
+  uint32_t cloned_targets() const { return cloned_targets_; }  // targets sent to by clone now
   uint64_t clone_triggers() const { return clone_ ? clone_->triggers() : 0; }
-  // Datagrams that went by socket because a trigger was refused or not obeyed. After one that was
-  // not, everything goes by socket: whoever holds triggers back could let an old one through later.
+  // Datagrams that went by socket because a trigger was refused or not executed. After a trigger
+  // was not executed, everything goes by socket: a program that holds triggers back could release
+  // an old one later.
   uint64_t clone_fallbacks() const { return clone_fallbacks_; }
   uint64_t system_calls() const;
   uint64_t gso_fallbacks() const;
@@ -90,14 +91,14 @@ class Transmit final : private CloneObserver {
   TransmitObserver& observer_;
   SendBatch send_ipv4_;
   SendBatch send_ipv6_;
-  CloneHead head_;
+  CloneHeader header_;
   CloneFamilies families_;
   const TargetLists* lists_ = nullptr;
   std::array<uint32_t, kTransmitListsMax> rotations_{};
   uint32_t cloned_targets_ = 0;
   uint64_t clone_fallbacks_ = 0;
-  bool clones_broken_ = false;         // a trigger was not obeyed: no more of them
-  std::unique_ptr<CloneBatch> clone_;  // nullptr: no plane
+  bool clones_broken_ = false;         // a trigger was not executed: send no more of them
+  std::unique_ptr<CloneBatch> clone_;  // nullptr: no clone plane
 };
 
 }  // namespace shredway

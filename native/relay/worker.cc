@@ -11,11 +11,11 @@
 namespace shredway {
 namespace {
 
-constexpr int64_t kHouseKeepingEvery_ns = 50'000'000;
-// Roots of one FEC set whose signatures are checked. An honest leader signs one; one who signs a
-// root for every shred would otherwise cost 50 us for each.
+constexpr int64_t kHousekeepingInterval_ns = 50'000'000;
+// Maximum of signed roots of one FEC set. An honest leader signs one root; a leader who signs one
+// root per shred would otherwise cost 50 us per shred.
 constexpr uint32_t kSignedRootsMax = 4;
-// The same for further signatures of one leader over one root, of which he can make any number.
+// Maximum of further signatures over one root. A leader can produce any number of them.
 constexpr uint8_t kOtherSignaturesMax = 3;
 
 bool same_identity(const Shred& a, const Shred& b) {
@@ -27,8 +27,8 @@ bool same_identity(const Shred& a, const Shred& b) {
 // ---- the path of a packet -------------------------------------------------------------------
 
 void Worker::handle_batch(const WorkerSockets::Receive& from) {
-  take_tables();
-  if (options_.arrivals) options_.arrivals->keep(received_, from.port);
+  acquire_tables();
+  if (options_.arrivals) options_.arrivals->capture(received_, from.port);
   for (size_t i = 0; i < received_.size(); i++)
     if (!examine(received_.packet(i), from)) postponed_[postponed_count_++] = received_.packet(i);
   settle_candidates();
@@ -45,12 +45,13 @@ void Worker::handle_batch(const WorkerSockets::Receive& from) {
   (*counters_)[WorkerCounter::batches].add(1);
   const uint64_t now_ns = received_.packet(received_.size() - 1).received_ns;
   const auto since_ns = static_cast<int64_t>(now_ns - last_housekeeping_ns_);
-  if (since_ns > kHouseKeepingEvery_ns || since_ns < -kHouseKeepingEvery_ns) housekeeping(now_ns);
+  if (since_ns > kHousekeepingInterval_ns || since_ns < -kHousekeepingInterval_ns)
+    housekeeping(now_ns);
 }
 
-// False, and nothing done, when the packet's identity is among the shreds that wait for their
-// roots: what it is depends on them, and settling fewer than four at once costs twice as much for
-// each.
+// Returns false without any effect if a candidate with the same identity waits for its root: the
+// verdict depends on that candidate. Settling fewer than four candidates at once would double the
+// cost of each.
 bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive& from) {
   const Source* source = tables_->sources->find(*packet.sender, from.port);
   if (!source) return count(kUnknownSourceRow, Verdict::unknown_source);
@@ -67,14 +68,14 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   for (size_t i = 0; i < candidate_count_; i++)
     if (same_identity(candidates_[i].shred, shred)) return false;
 
-  // The signature binds the root and the root binds the bytes, so a known signature for an identity
-  // that was served already can bring nothing new: no hashing needed.
-  // Who measures feeds wants to know what each one brought, so there every packet proves itself.
-  const bool proves_itself = options_.arrivals && options_.authenticate;
-  const FecSetRecord* record = proves_itself ? nullptr : recent_->find(shred, packet.bytes);
-  if (record && (source->covers & ~record->shred_records[shred.leaf].tiers_served) == 0) {
-    if (options_.arrivals) note_arrival(candidate);
-    return note_duplicate(candidate);
+  // The signature binds the root and the root binds the bytes. A packet with a known signature and
+  // a served identity therefore is a duplicate and needs no hash. When feeds are measured, each
+  // packet must prove its own bytes.
+  const bool checks_every_packet = options_.arrivals && options_.authenticate;
+  const FecSetRecord* known = checks_every_packet ? nullptr : recent_->find(shred, packet.bytes);
+  if (known && (source->tier_mask & ~known->shred_records[shred.leaf].tiers_served) == 0) {
+    if (options_.arrivals) record_arrival(candidate);
+    return record_duplicate(candidate);
   }
 
   if (options_.authenticate) {
@@ -86,7 +87,8 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   return true;
 }
 
-// No shred. A challenge ends here, too: it is shorter than the variant's place in a shred.
+// Gives a packet that is not a shred its verdict. A challenge also ends here, because it is shorter
+// than the offset of the variant byte in a shred.
 bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from,
                     uint16_t source, Verdict verdict) {
   static_assert(kChallengeBytesMax <= offset::kVariant);
@@ -122,11 +124,11 @@ void Worker::settle_candidates() {
   candidate_count_ = 0;
 }
 
-// Verdict::first when the leader signed the root. A signature that is known to stand over another
-// root cannot stand over this one too, so altered bytes under a known signature cost one hash.
+// Verdict::first if the leader signed the root. A signature that is valid over another root cannot
+// be valid over this one, so altered bytes under a known signature cost one hash.
 Verdict Worker::authenticate(const Candidate& candidate, const Root& root) {
-  if (const FecSetRecord* record = recent_->find(candidate.shred, candidate.packet))
-    return record->root == root ? Verdict::first : Verdict::root_mismatch;
+  if (const FecSetRecord* known = recent_->find(candidate.shred, candidate.packet))
+    return known->root == root ? Verdict::first : Verdict::root_mismatch;
   switch (leader_auth_.recall(*candidate.leader, candidate.packet, root)) {
     case LeaderAuth::Answer::valid:
       return Verdict::first;
@@ -150,9 +152,9 @@ Verdict Worker::authenticate(const Candidate& candidate, const Root& root) {
   return Verdict::signature_invalid;
 }
 
-// Forged packets must not fill the core: while packets wait, each source may fail so many checks in
-// a second. A worker that keeps up checks everything: somebody who sends forgeries in another's
-// name must not cost that source its real shreds.
+// Limits the failed signature checks per source and second while packets wait, so that forged
+// packets cannot occupy the core. Without a backlog every packet is checked: a sender that spoofs a
+// source must not cost that source its real shreds.
 bool Worker::may_check_signature(uint16_t source, uint64_t now_ns) {
   FailedChecks& failed_checks = failed_checks_[source];
   const uint64_t second = now_ns / 1'000'000'000u;
@@ -162,23 +164,23 @@ bool Worker::may_check_signature(uint16_t source, uint64_t now_ns) {
 }
 
 void Worker::record(const Candidate& candidate, const Root& root) {
-  if (options_.arrivals) note_arrival(candidate);
+  if (options_.arrivals) record_arrival(candidate);
   const RecentShreds::Outcome outcome = recent_->record(
       candidate.shred, candidate.packet, root,
-      {candidate.source.covers, candidate.source.id, sighting_time(candidate.received_ns)},
+      {candidate.source.tier_mask, candidate.source.id, arrival_time(candidate.received_ns)},
       options_.authenticate);
   if (outcome.verdict == Verdict::duplicate) {
-    note_duplicate(candidate);
+    record_duplicate(candidate);
     return;
   }
   count(candidate.source.id, outcome.verdict);
-  if (outcome.verdict == Verdict::new_tier) note_lead(candidate);
+  if (outcome.verdict == Verdict::widened) record_lead(candidate);
   if (outcome.tiers) queue_for_send(candidate, outcome);
   if (outcome.verdict == Verdict::first) {
-    handing_.items[handing_.count++] = {candidate.packet, candidate.received_ns,
-                                        candidate.shred.bytes};
-    counters_->note_first_sight(candidate.shred, candidate.received_ns);
-    if (window_.note(candidate.shred.slot, candidate.received_ns)) {
+    deshred_input_.items[deshred_input_.count++] = {candidate.packet, candidate.received_ns,
+                                                    candidate.shred.bytes};
+    counters_->record_first_arrival(candidate.shred, candidate.received_ns);
+    if (window_.record(candidate.shred.slot, candidate.received_ns)) {
       (*counters_)[WorkerCounter::window_anchored].add(1);
       emit({candidate.received_ns, window_.highest(), EventKind::window_anchored, options_.number,
             0, 0});
@@ -189,74 +191,74 @@ void Worker::record(const Candidate& candidate, const Root& root) {
   }
 }
 
-bool Worker::note_duplicate(const Candidate& candidate) {
-  note_lead(candidate);
+bool Worker::record_duplicate(const Candidate& candidate) {
+  record_lead(candidate);
   return count(candidate.source.id, Verdict::duplicate);
 }
 
-// The second source that brings a shred tells by how much the first one was ahead.
-void Worker::note_lead(const Candidate& candidate) {
-  FecSetRecord* record = recent_->find(candidate.shred, candidate.packet);
-  if (!record) return;
-  note_lead_time(record->shred_records[candidate.shred.leaf], candidate.source.id,
-                 sighting_time(candidate.received_ns), *counters_);
+// The second source of a shred determines the lead time of the first one.
+void Worker::record_lead(const Candidate& candidate) {
+  FecSetRecord* known = recent_->find(candidate.shred, candidate.packet);
+  if (!known) return;
+  record_lead_time(known->shred_records[candidate.shred.leaf], candidate.source.id,
+                   arrival_time(candidate.received_ns), *counters_);
 }
 
 void Worker::queue_for_send(const Candidate& candidate, const RecentShreds::Outcome& outcome) {
   const auto type = static_cast<size_t>(candidate.shred.type);
   for (uint32_t tier = 0; tier < options_.tier_count; tier++) {
     if (!(outcome.tiers >> tier & 1)) continue;
-    fresh_->plain[tier][type].add(candidate.packet, candidate.shred.bytes);
+    send_queue_->plain[tier][type].add(candidate.packet, candidate.shred.bytes);
     if (!(outcome.recovered_sent >> tier & 1))
-      fresh_->wants_recovered[tier][type].add(candidate.packet, candidate.shred.bytes);
+      send_queue_->wants_recovered[tier][type].add(candidate.packet, candidate.shred.bytes);
   }
-  fresh_->received_ns[fresh_->shreds++] = candidate.received_ns;
+  send_queue_->received_ns[send_queue_->shreds++] = candidate.received_ns;
 }
 
-// Widest tier first: it has waited for the most sources.
+// Sends the widest tier first: its destinations have waited the longest.
 void Worker::fan_out() {
-  if (fresh_->shreds == 0) return;
-  if (send_fresh()) {
+  if (send_queue_->shreds == 0) return;
+  if (send_queued()) {
     const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
-    for (uint32_t i = 0; i < fresh_->shreds; i++)
-      if (now_ns > fresh_->received_ns[i] && fresh_->received_ns[i])
-        counters_->latency.record(now_ns - fresh_->received_ns[i]);
+    for (uint32_t i = 0; i < send_queue_->shreds; i++)
+      if (now_ns > send_queue_->received_ns[i] && send_queue_->received_ns[i])
+        counters_->latency.record(now_ns - send_queue_->received_ns[i]);
   }
-  fresh_->shreds = 0;
+  send_queue_->shreds = 0;
 }
 
-// False when nobody was to receive anything.
-bool Worker::send_fresh() {
-  bool anybody = false;
-  for (uint32_t tier = options_.tier_count; tier-- > 0;) anybody |= send_tier(tier);
+// Returns false if no datagram was queued.
+bool Worker::send_queued() {
+  bool any_queued = false;
+  for (uint32_t tier = options_.tier_count; tier-- > 0;) any_queued |= send_tier(tier);
   transmit_.flush();
   for (uint32_t tier = 0; tier < options_.tier_count; tier++)
     for (size_t type = 0; type < 2; type++)
-      fresh_->plain[tier][type].count = fresh_->wants_recovered[tier][type].count = 0;
-  return anybody;
+      send_queue_->plain[tier][type].count = send_queue_->wants_recovered[tier][type].count = 0;
+  return any_queued;
 }
 
-// The shreds are out: now the deshredder may have them. Never waits for it.
+// Runs after the send; never waits for the deshredder.
 void Worker::feed_deshredder() {
-  size_t handed = 0;
-  for (size_t i = 0; i < handing_.count && options_.deshred; i++) {
-    HandedShred* to = options_.deshred->place(handed);
+  size_t queued = 0;
+  for (size_t i = 0; i < deshred_input_.count && options_.deshred; i++) {
+    QueuedShred* to = options_.deshred->place(queued);
     if (!to) break;
-    to->received_ns = handing_.items[i].received_ns;
-    std::memcpy(to->packet, handing_.items[i].packet, handing_.items[i].bytes);
-    handed++;
+    to->received_ns = deshred_input_.items[i].received_ns;
+    std::memcpy(to->packet, deshred_input_.items[i].packet, deshred_input_.items[i].bytes);
+    queued++;
   }
   if (options_.deshred) {
-    options_.deshred->publish(handed);
-    (*counters_)[WorkerCounter::deshred_lost].add(handing_.count - handed);
+    options_.deshred->publish(queued);
+    (*counters_)[WorkerCounter::deshred_lost].add(deshred_input_.count - queued);
   }
-  handing_.count = 0;
+  deshred_input_.count = 0;
 }
 
-// False when nobody was to receive anything.
+// Returns false if no datagram was queued.
 bool Worker::send_tier(uint32_t tier) {
-  auto& plain = fresh_->plain[tier];
-  auto& wants_recovered = fresh_->wants_recovered[tier];
+  auto& plain = send_queue_->plain[tier];
+  auto& wants_recovered = send_queue_->wants_recovered[tier];
   const std::span<const Destination> destinations = tables_->fanout->of_tier(tier);
   if (destinations.empty() ||
       plain[0].count + plain[1].count + wants_recovered[0].count + wants_recovered[1].count == 0)
@@ -269,7 +271,7 @@ bool Worker::send_tier(uint32_t tier) {
   return true;
 }
 
-// Results of each datagram, reported by the transmit.
+// Results of each datagram, reported by Transmit.
 void Worker::sent(uint32_t tag, uint32_t datagrams) {
   DestinationCounters& counters = counters_->destinations[tag];
   (sends_recovered_ ? counters.recovered_sent : counters.sent).add(datagrams);
@@ -293,21 +295,21 @@ void Worker::emit(const Event& event) {
 }
 
 void Worker::run() {
-  drop_privileges_of_this_thread();  // its sockets are open
+  drop_privileges_of_this_thread();  // all sockets are open
   housekeeping(clock_ns(CLOCK_REALTIME));
   while (!stopping_.load(std::memory_order_relaxed)) {
-    bool taken = false;
-    bool more_waits = false;
+    bool received_any = false;
+    bool more_waiting = false;
     for (const WorkerSockets::Receive& from : sockets_.receive) {
       if (received_.receive(from.socket.fd()) == 0) continue;
-      taken = true;
-      more_waits |= received_.size() == kReceiveBatchMax;
+      received_any = true;
+      more_waiting |= received_.size() == kReceiveBatchMax;
       handle_batch(from);
     }
     if (options_.recovered) queue_recovered();
-    if (taken) empty_looks_ = 0;
-    // A short batch emptied the socket: whoever sleeps asks poll at once, not the socket again.
-    if (!taken || (!more_waits && options_.wait == WaitMode::block)) wait();
+    if (received_any) empty_polls_ = 0;
+    // A short batch means that the socket is empty, so a blocking worker sleeps in poll right away.
+    if (!received_any || (!more_waiting && options_.wait == WaitMode::block)) wait();
   }
 }
 

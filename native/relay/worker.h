@@ -1,11 +1,11 @@
-// Worker: the path of a packet, from a receive socket to every destination.
+// Worker: the packet path, from the receive sockets to every destination.
 //
-// One thread, share-nothing: its sockets, memory, counters and caches are its own; the tables are
-// immutable. Per batch: receive, check, authenticate, record, fan out, send, count; then, behind
-// the path of the packets, a copy of what was new for the deshredder. The thread allocates nothing,
-// table swaps included (libsodium verifies without, OpenSSL makes its own); it takes no lock,
-// writes no log, throws no exception, and one clock reading for a batch that sent something. Every
-// packet ends in exactly one verdict, counted once.
+// One thread that shares nothing: its sockets, memory, counters and caches are its own; the tables
+// are immutable. Steps for each batch: receive, check, authenticate, record, fan out, send, count.
+// Then the deshredder gets a copy of every new shred. The thread allocates nothing, also when
+// tables are swapped (libsodium verifies without allocations; OpenSSL makes its own). It takes no
+// lock, writes no log, throws no exception, and reads the clock once for each batch that it sent.
+// Every packet gets exactly one verdict and is counted once.
 #pragma once
 
 #include <array>
@@ -39,16 +39,16 @@ namespace shredway {
   X(busy, "never sleep: for isolated cores")
 SHREDWAY_NAMED_ENUM(WaitMode, uint8_t, kWaitModeCount, wait_mode_name, SHREDWAY_WAIT_MODES)
 
-// What the control plane's clock says of the present slot, for a while: a control plane that stands
-// still must not shut the present out. Each number by itself is right at any time, so workers read
-// them without order.
+// Slot range that the control plane's clock allows. It expires, so that a stalled control plane
+// cannot exclude current slots. Each field is valid on its own, so workers read the fields without
+// ordering.
 struct SlotBounds {
   static constexpr int64_t kHoldMax_ns = 5'000'000'000;
   std::atomic<uint64_t> lowest{0};
   std::atomic<uint64_t> highest{~uint64_t{0}};
   std::atomic<uint64_t> until_ns{0};  // CLOCK_REALTIME
 
-  // Not when their time is over, nor when it lies so far ahead that the clock was set back.
+  // False if the range has expired, or if it ends so late that the clock must have been set back.
   bool hold_at(uint64_t now_ns) const {
     const auto left_ns = static_cast<int64_t>(until_ns.load(std::memory_order_relaxed) - now_ns);
     return left_ns > 0 && left_ns <= kHoldMax_ns;
@@ -65,15 +65,15 @@ struct WorkerOptions {
   int cpu = -1;                              // -1: not pinned
   uint32_t failed_checks_per_second = 1000;  // per source, while packets wait
   bool gso = true;
-  uint8_t ttl = 64;     // or hop limit
+  uint8_t ttl = 64;     // or IPv6 hop limit
   uint8_t dscp = 0;     // 0 .. 63
-  CloneRegion clone{};  // of no targets: everybody by socket
+  CloneRegion clone{};  // without targets: all sends by socket
   bool prefault = true;
-  bool answer_challenges = false;           // those of known sources only
-  const SlotBounds* slot_bounds = nullptr;  // nullptr: every slot may be now
-  RecoveredRing* recovered = nullptr;       // brings back what was recovered; nullptr: nothing is
-  ShredRing* deshred = nullptr;             // takes a copy of every new shred; nullptr: nobody does
-  ArrivalRings* arrivals = nullptr;         // takes every sight of a shred; nullptr: nobody does
+  bool answer_challenges = false;           // for known sources only
+  const SlotBounds* slot_bounds = nullptr;  // nullptr: every slot is allowed
+  RecoveredRing* recovered = nullptr;       // shreds that the deshredder recovered; nullptr: none
+  ShredRing* deshred = nullptr;             // gets a copy of every new shred; nullptr: none
+  ArrivalRings* arrivals = nullptr;         // records every arrival of a shred; nullptr: none
 };
 
 struct WorkerSockets {
@@ -83,26 +83,26 @@ struct WorkerSockets {
   };
   std::vector<Receive> receive;
   UdpSocket send_ipv4;
-  UdpSocket send_ipv6;  // may be invalid: then IPv6 destinations fail as invalid
+  UdpSocket send_ipv6;  // may be invalid: IPv6 destinations then fail as invalid
 };
 
 class Worker final : private TransmitObserver {
  public:
-  // Returns nullptr and fills `error` (empty before) when memory, a wake-up descriptor or the CPU
-  // cannot be had.
+  // Returns nullptr and fills `error` (empty before) if memory, the wake-up descriptor or the CPU
+  // is not available.
   static std::unique_ptr<Worker> start(const WorkerOptions& options, WorkerSockets sockets,
                                        Tables& tables, std::string& error);
   ~Worker();  // stops
 
   void stop();  // any thread; returns when the thread has ended
   const WorkerCounters& counters() const { return *counters_; }
-  // What the kernel dropped at each receive socket, as of now. Any thread, until stop().
+  // Packets that the kernel dropped at each receive socket until now. Any thread, until stop().
   std::vector<uint64_t> receive_drops_by_socket() const;
   EventRing& events() { return events_; }
   TableReader& table_reader() { return table_reader_; }
 
  private:
-  // A packet that passed the static rules and may be new; waits for its Merkle root.
+  // A packet that passed the static rules and may be new. Its Merkle root is not computed yet.
   struct Candidate {
     const uint8_t* packet;
     uint64_t received_ns;
@@ -110,7 +110,7 @@ class Worker final : private TransmitObserver {
     Source source;
     Shred shred;
   };
-  // Shreds of one type to send, the iovecs that all destinations of a tier share.
+  // Shreds of one type to send: the iovecs that all destinations of a tier share.
   struct Payloads {
     iovec iovecs[kReceiveBatchMax];
     uint32_t count;
@@ -118,17 +118,17 @@ class Worker final : private TransmitObserver {
       iovecs[count++] = {const_cast<uint8_t*>(packet), bytes};
     }
   };
-  // What one kind of destination gets, by tier and type.
-  using Audience = std::array<std::array<Payloads, 2>, kTiersMax>;
-  struct Fresh {
-    Audience plain;
-    Audience
-        wants_recovered;  // destinations that want recovered shreds: what they have not got yet
+  // Payloads for one kind of destination, by tier and type.
+  using PayloadsByTier = std::array<std::array<Payloads, 2>, kTiersMax>;
+  struct SendQueue {
+    PayloadsByTier plain;
+    // For destinations that want recovered shreds: without the shreds they got as recovered copies.
+    PayloadsByTier wants_recovered;
     std::array<uint64_t, kReceiveBatchMax> received_ns;
     uint32_t shreds;
   };
   // New shreds of the batch, for the deshredder.
-  struct Handing {
+  struct DeshredInput {
     struct Item {
       const uint8_t* packet;
       uint64_t received_ns;
@@ -145,9 +145,9 @@ class Worker final : private TransmitObserver {
   bool refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from, uint16_t source,
               Verdict verdict);
   void settle_candidates();
-  void note_arrival(const Candidate& candidate) {
-    options_.arrivals->note(candidate.shred, candidate.packet, candidate.source.id,
-                            candidate.received_ns);
+  void record_arrival(const Candidate& candidate) {
+    options_.arrivals->record(candidate.shred, candidate.packet, candidate.source.id,
+                              candidate.received_ns);
   }
   SlotWindow::Place place_of(uint64_t slot, uint64_t now_ns) const;
   Verdict authenticate(const Candidate& candidate, const Root& root);
@@ -156,14 +156,14 @@ class Worker final : private TransmitObserver {
   void queue_for_send(const Candidate& candidate, const RecentShreds::Outcome& outcome);
   void queue_recovered();
   void send_recovered(const uint8_t* packet);
-  bool note_duplicate(const Candidate& candidate);
-  void note_lead(const Candidate& candidate);
+  bool record_duplicate(const Candidate& candidate);
+  void record_lead(const Candidate& candidate);
   void fan_out();
-  bool send_fresh();
+  bool send_queued();
   void feed_deshredder();
   bool send_tier(uint32_t tier);
-  void take_tables();
-  // True, for those who return with it: the packet has its verdict.
+  void acquire_tables();
+  // Returns true, so that a caller can return the result: the packet has its verdict.
   bool count(uint16_t source, Verdict verdict) {
     counters_->sources[source].verdicts[static_cast<size_t>(verdict)].add(1);
     return true;
@@ -199,12 +199,12 @@ class Worker final : private TransmitObserver {
   size_t candidate_count_ = 0;
   std::array<ReceivedPacket, kReceiveBatchMax> postponed_;
   size_t postponed_count_ = 0;
-  std::unique_ptr<Fresh> fresh_;
-  Handing handing_;
+  std::unique_ptr<SendQueue> send_queue_;
+  DeshredInput deshred_input_;
   std::array<FailedChecks, kSourcesMax> failed_checks_;
   uint64_t last_housekeeping_ns_ = 0;
-  uint32_t empty_looks_ = 0;
-  bool sends_recovered_ = false;  // what is being sent now counts apart
+  uint32_t empty_polls_ = 0;
+  bool sends_recovered_ = false;  // true: count as recovered copies
   Waiter waiter_;
   std::atomic<bool> stopping_{false};
   Thread thread_;

@@ -1,5 +1,5 @@
-// Worker: what it does around the path of the packets: tables, waiting, counters that are read from
-// elsewhere, ICMP errors.
+// Worker, outside the packet path: tables, waiting, ICMP errors, and counters that are read from
+// other objects.
 #include <time.h>
 
 #include <array>
@@ -10,13 +10,13 @@ namespace shredway {
 namespace {
 
 constexpr int kSleepMax_ms = 50;
-constexpr size_t kIcmpErrorsAtOnce = 64;
+constexpr size_t kIcmpErrorsPerRead = 64;
 
 }  // namespace
 
-// The tables of the batch. The lists in use live until the next acquire(), so that newer ones
-// cannot lie at their address.
-void Worker::take_tables() {
+// Loads the tables for the batch. The lists in use live until the next acquire(), so newer lists
+// never have the same address.
+void Worker::acquire_tables() {
   tables_ = &table_reader_.acquire();
   const TargetLists* targets = tables_->targets[table_reader_.number()].get();
   if (targets == targets_) return;
@@ -28,14 +28,14 @@ void Worker::take_tables() {
 }
 
 void Worker::wait() {
-  constexpr uint32_t kLookCosts_ns = 400;  // an empty recvmmsg; only scales the spinning
-  constexpr uint32_t kLooksUntilHouseKeeping = 1u << 16;
-  empty_looks_++;
-  const bool may_sleep =
-      options_.wait == WaitMode::block ||
-      (options_.wait == WaitMode::spin && empty_looks_ > options_.spin_us * 1000 / kLookCosts_ns);
+  constexpr uint32_t kEmptyPollCost_ns = 400;  // cost of an empty recvmmsg; only scales spinning
+  constexpr uint32_t kPollsPerHousekeeping = 1u << 16;
+  empty_polls_++;
+  const bool may_sleep = options_.wait == WaitMode::block ||
+                         (options_.wait == WaitMode::spin &&
+                          empty_polls_ > options_.spin_us * 1000 / kEmptyPollCost_ns);
   if (!may_sleep) {
-    if (empty_looks_ % kLooksUntilHouseKeeping == 0) housekeeping(clock_ns(CLOCK_REALTIME));
+    if (empty_polls_ % kPollsPerHousekeeping == 0) housekeeping(clock_ns(CLOCK_REALTIME));
     return;
   }
   if (!waiter_.wait(kSleepMax_ms)) housekeeping(clock_ns(CLOCK_REALTIME));
@@ -44,7 +44,7 @@ void Worker::wait() {
 void Worker::housekeeping(uint64_t now_ns) {
   last_housekeeping_ns_ = now_ns;
   WorkerCounters& counters = *counters_;
-  take_tables();  // an idle worker lets old tables go, too
+  acquire_tables();  // lets an idle worker release old tables
   transmit_.settle();
   counters[WorkerCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
   counters[WorkerCounter::send_calls].set(transmit_.system_calls());
@@ -68,13 +68,13 @@ std::vector<uint64_t> Worker::receive_drops_by_socket() const {
   return drops;
 }
 
-// ICMP errors that came back for datagrams of this worker, each charged to its destination.
+// Charges each ICMP error for a datagram of this worker to its destination.
 void Worker::read_send_errors(int fd, uint64_t now_ns) {
-  std::array<IcmpError, kIcmpErrorsAtOnce> errors;
+  std::array<IcmpError, kIcmpErrorsPerRead> errors;
   const size_t count = read_icmp_errors(fd, errors.data(), errors.size());
   for (size_t i = 0; i < count; i++) {
     const Destination* destination = tables_->fanout->find(errors[i].destination);
-    if (!destination) continue;  // it has left the table meanwhile
+    if (!destination) continue;  // no longer in the table
     counters_->destinations[destination->id].icmp_errors.add(1);
     emit({now_ns, 0, EventKind::icmp_error, destination->id, 0,
           static_cast<uint32_t>(errors[i].error_number)});

@@ -1,4 +1,4 @@
-// Worker: how it is made, started and stopped.
+// Worker: construction, start and stop.
 #include <cerrno>
 #include <cstring>
 
@@ -25,7 +25,7 @@ Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tabl
       transmit_({sockets_.send_ipv4.fd(), sockets_.send_ipv6.fd(), options.gso, options.clone,
                  options.ttl, options.dscp},
                 *this),
-      fresh_(std::make_unique<Fresh>()),
+      send_queue_(std::make_unique<SendQueue>()),
       waiter_(receive_fds(sockets_), error) {
   if (!recent_) error = std::string("cannot reserve memory for recent shreds: ") + strerror(errno);
 }

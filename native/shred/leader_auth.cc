@@ -9,8 +9,8 @@ LeaderAuth::LeaderAuth(size_t entries) : entries_(entries, Entry{}) {
   assert(entries && (entries & (entries - 1)) == 0);
 }
 
-// Whoever crafts collisions here wins a replaced entry, that is one more verification, which his
-// source's budget pays; equality is always checked on all the bytes.
+// A sender who crafts collisions only replaces an entry. That costs one more verification, which
+// counts against the budget of its source. Equality is always checked on all bytes.
 size_t LeaderAuth::place_of(const uint8_t* signature, const Root& root) const {
   const uint64_t mixed = (load_u64(signature) ^ load_u64(root.data())) * 0x9e3779b97f4a7c15u;
   return static_cast<size_t>(mixed >> 32) & (entries_.size() - 1);

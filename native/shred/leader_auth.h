@@ -1,8 +1,8 @@
-// Leader authentication: did this leader sign this Merkle root?
+// Leader authentication: checks whether a leader signed a Merkle root.
 //
-// One Ed25519 verification per FEC set and signature; the answer, good or bad, is kept under all of
-// (leader, signature, root), so that no answer can be borrowed for other bytes. Bounded: a fixed
-// number of entries, the newer one replaces the older. One per worker, used by its thread alone.
+// One Ed25519 verification per FEC set and signature. The result, valid or invalid, is cached under
+// all of (leader, signature, root), so that it applies to no other bytes. Bounded: a fixed number
+// of entries; a newer entry replaces an older one. One per worker, used by its thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class LeaderAuth {
 
   // `entries` must be a power of two.
   explicit LeaderAuth(size_t entries = 4096);
-  // What an earlier verification found; unknown when there was none or it was replaced.
+  // Cached result of an earlier verification, or unknown.
   Answer recall(const VerifyingKey& leader, const uint8_t* signature, const Root& root) const;
-  // Verifies (about 50 to 100 us) and keeps the answer.
+  // Verifies (about 50 to 100 us) and caches the result.
   bool verify(const VerifyingKey& leader, const uint8_t* signature, const Root& root);
   uint64_t verifications() const { return verifications_; }
 

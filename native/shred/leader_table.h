@@ -1,9 +1,9 @@
-// Leader table: which public key signs the shreds of which slot.
+// Leader table: the public key that signs the shreds of each slot.
 //
-// Published whole by the control plane, immutable afterwards, read by every worker. Keys are
-// imported once, here. Bytes, little-endian:
+// The control plane publishes it as a whole; afterwards it is immutable, and every worker reads it.
+// Keys are imported once, here. Layout, little-endian:
 //   [0, 4) "SWL1"   [4, 8) key count K   [8, 16) first slot   [16, 20) slot count N
-//   [20, 20 + 32 K) public keys          then N x u32 key number, 0xffffffff: nobody
+//   [20, 20 + 32 K) public keys          then N x u32 key index, 0xffffffff: no leader
 #pragma once
 
 #include <cstddef>
@@ -18,17 +18,17 @@ namespace shredway {
 
 inline constexpr uint32_t kNoLeader = 0xffffffff;
 inline constexpr uint32_t kLeaderKeysMax = 65536;
-inline constexpr uint32_t kLeaderSlotsMax = 1u << 21;  // two epochs of 432,000 slots, and room
+inline constexpr uint32_t kLeaderSlotsMax = 1u << 21;  // two epochs of 432,000 slots, with reserve
 
 class LeaderTable {
  public:
-  // Checks everything before it builds anything. Returns nullptr and fills `error` when the bytes
-  // are no valid table.
+  // Checks all bytes before it builds a table. Returns nullptr and fills `error` if the bytes are
+  // not a valid table.
   static std::unique_ptr<const LeaderTable> parse(const uint8_t* bytes, size_t length,
                                                   std::string& error);
-  // nullptr when the schedule names nobody for the slot.
+  // nullptr if the schedule has no leader for the slot.
   const VerifyingKey* leader_of(uint64_t slot) const {
-    const uint64_t place = slot - first_slot_;  // wraps for slots before the first
+    const uint64_t place = slot - first_slot_;  // wraps for slots before the first slot
     if (place >= leader_by_slot_.size()) return nullptr;
     const uint32_t key = leader_by_slot_[place];
     return key == kNoLeader ? nullptr : &keys_[key];

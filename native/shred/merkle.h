@@ -1,7 +1,7 @@
-// Merkle trees of FEC sets: from a shred and its proof to the root that the leader signed.
+// Merkle trees of FEC sets: computes the root that the leader signed from a shred and its proof.
 //
-// Called by the worker (proof to root, up to four shreds at once), by the shredder (whole trees)
-// and by tests. Pure; no allocation in merkle_roots. Agave ledger/src/shred/merkle_tree.rs
+// Used by the worker (proof to root, up to four shreds at once), by the shredder (whole trees) and
+// by tests. Pure functions; merkle_roots does not allocate. Agave ledger/src/shred/merkle_tree.rs
 // (b64857b5):
 //   leaf = SHA-256(0x00 "SOLANA_MERKLE_SHREDS_LEAF" || packet[64, proof_begin))
 //   node = SHA-256(0x01 "SOLANA_MERKLE_SHREDS_NODE" || left[0, 20) || right[0, 20))
@@ -24,7 +24,7 @@ struct MerkleInput {
   const uint8_t* packet;  // whole shred; the leaf is packet[64, proof_begin)
   uint16_t proof_begin;   // the proof follows: proof_entries x 20 bytes
   uint8_t proof_entries;  // 0..15
-  uint8_t leaf;           // number of the leaf
+  uint8_t leaf;           // index of the leaf
 };
 inline MerkleInput merkle_input(const uint8_t* packet, const Shred& shred) {
   return {packet, shred.proof_begin, kProofEntries, shred.leaf};
@@ -32,14 +32,14 @@ inline MerkleInput merkle_input(const uint8_t* packet, const Shred& shred) {
 
 inline constexpr size_t kMerkleLanes = kSha256Lanes;
 
-// Roots that the proofs lead to. Precondition: 1 <= count <= kMerkleLanes, every leaf number is
+// Computes the roots of the proofs. Precondition: 1 <= count <= kMerkleLanes, every leaf index is
 // below 2^proof_entries. A wrong proof gives a wrong root, never an error.
 void merkle_roots(const MerkleInput* inputs, size_t count, Root* roots);
 
-// Whole tree over the leaves of one set, for those who make shreds or recover them.
+// Whole tree over the leaves of one set, for making and recovering shreds.
 class MerkleTree {
  public:
-  // Leaves as packet[64, proof_begin). At least one.
+  // The leaf covers packet[64, proof_begin). At least one leaf.
   struct Leaf {
     const uint8_t* packet;
     uint16_t proof_begin;

@@ -25,7 +25,7 @@ constexpr uint8_t multiply(uint8_t a, uint8_t b) {
   return product;
 }
 
-// Powers of the generator 2 and their logarithms; every element but 0 is one of 255 powers.
+// Powers of the generator 2 and their logarithms; every element except 0 is one of 255 powers.
 constexpr unsigned kOrder = 255;
 struct Powers {
   uint8_t power[kOrder];
@@ -47,13 +47,13 @@ unsigned log_distance(uint8_t a, uint8_t b) { return kPowers.logarithm[a ^ b]; }
 
 // ---- the code as interpolation ----
 //
-// Shard number r, byte by byte, is the value at the point r of the one polynomial of degree below k
-// that takes the data shards' bytes at 0 … k - 1 (V[r][c] = r^c times coefficients). So any k
-// shards give every other one by Lagrange's formula, for parity and for recovery alike: no matrix
-// to invert.
+// Byte by byte, shard r is the value at the point r of the unique polynomial of degree below k that
+// has the data shards' bytes as its values at 0 … k - 1 (V[r][c] = r^c times coefficients). Any k
+// shards therefore give every other shard by Lagrange's formula, for parity and recovery alike. No
+// matrix is inverted.
 
-// For each of `wanted` one row: by what to multiply the shards numbered `known`. The two sets are
-// disjoint. `weights` is known.size() x wanted.size().
+// Computes one row of factors for the `known` shards per shard in `wanted`. The two sets are
+// disjoint. `weights` has known.size() x wanted.size() elements.
 void interpolation_weights(std::span<const uint8_t> known, std::span<const uint8_t> wanted,
                            uint8_t* weights) {
   std::array<unsigned, kOrder> log_denominators;
@@ -83,13 +83,13 @@ struct Job {
   uint8_t* const* outputs;
 };
 
-// Where a vector of bytes of some neighbouring outputs begins.
+// Start of a vector of bytes of several neighbouring outputs.
 struct Piece {
   size_t row, begin;
 };
 
-// Bytes of a product are sums of those doublings x, 2x, 4x, … 128x of the data that the bits of the
-// coefficient select: no tables, and plain loops that every compiler turns into vector code.
+// Each byte of a product is the sum of the doublings x, 2x, 4x, … 128x of the data byte that the
+// coefficient's bits select. No tables: plain loops that every compiler vectorises.
 constexpr size_t kPortableBytes = 64;
 
 // `bytes` is at most kPortableBytes.
@@ -197,8 +197,8 @@ __attribute__((target("avx512f,avx512bw,gfni"))) void multiply_piece_gfni(const 
 
 constexpr size_t kRowsAtOnce = 8;
 
-// The last vector of a shard overlaps the one before; shards shorter than a vector go the portable
-// way. `wide` computes kRowsAtOnce rows, `narrow` one.
+// The last vector of a shard overlaps the previous one; shards shorter than a vector use the
+// portable implementation. `wide` computes kRowsAtOnce rows, `narrow` one.
 template <size_t kBytes, void (*wide)(const Job&, Piece), void (*narrow)(const Job&, Piece)>
 void multiply_vectors(const Job& job, size_t shard_bytes) {
   if (shard_bytes < kBytes) return multiply_portable(job, shard_bytes);
@@ -226,7 +226,7 @@ bool processor_has(ReedSolomonPath path) {
 bool processor_has(ReedSolomonPath path) { return path == ReedSolomonPath::portable; }
 #endif
 
-// ReedSolomonPath, or -1 before the first call. Racing first calls choose the same.
+// ReedSolomonPath, or -1 before the first call. Concurrent first calls select the same value.
 std::atomic<int> chosen_path{-1};
 
 }  // namespace

@@ -1,9 +1,9 @@
-// Reed-Solomon over GF(2^8) as the network's shreds use it: parity of a FEC set, and recovery from
-// any 32 of its 64 shards.
+// Reed-Solomon code over GF(2^8) as Solana uses it for shreds: parity of a FEC set, and recovery
+// from any 32 of its 64 shards.
 //
-// Called by the shredder (parity), the deshredder (recovery) and tests. Codeword layout and matrix
-// as reed-solomon-erasure 6.0 (galois_8): polynomial 0x11D, systematic matrix
-// V * inverse(top k rows of V) with V[r][c] = r^c.
+// Used by the shredder (parity), the deshredder (recovery) and tests. Codeword layout and matrix as
+// in reed-solomon-erasure 6.0 (galois_8): polynomial 0x11D, systematic matrix V * inverse(top k
+// rows of V) with V[r][c] = r^c.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,12 @@
 
 namespace shredway {
 
-// How shards are multiplied: plain C++, AVX2 byte shuffles, or AVX-512 with GFNI. All give the same
-// bytes; the processor decides at the first call.
+// Implementations of the multiplication: plain C++, AVX2 byte shuffles, or AVX-512 with GFNI. All
+// give the same bytes; the first call selects one by the processor's features.
 enum class ReedSolomonPath : uint8_t { portable, avx2, gfni };
 ReedSolomonPath reed_solomon_path();
-// Tests and benches: use exactly this one; false, and nothing changed, when the processor lacks it.
+// Selects an implementation, for tests and benchmarks. Returns false without effect if the
+// processor does not support it.
 bool reed_solomon_use(ReedSolomonPath path);
 
 class ReedSolomon {
@@ -30,8 +31,8 @@ class ReedSolomon {
   void encode(const uint8_t* const* data_shards, uint8_t* const* code_shards,
               size_t shard_bytes) const;
   // Computes every shard i of data_count() + code_count() (data first) for which present[i] is
-  // false, from those for which it is true. No shard may overlap another. False, and nothing
-  // written, when fewer than data_count() are present. Thread-safe, allocates nothing.
+  // false, from those for which it is true. No shard may overlap another. Returns false and writes
+  // nothing if fewer than data_count() are present. Thread-safe, allocates nothing.
   bool recover(uint8_t* const* shards, const bool* present, size_t shard_bytes) const;
 
  private:

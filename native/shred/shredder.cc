@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kCodeCount = kFecSetLeaves - kFecSetShreds;
 constexpr size_t kSetBytes = kFecSetShreds * kDataShredBytes + kCodeCount * kCodeShredBytes;
-// Erasure shards are the data shred from its variant on and the code shred from its body on, both
-// to the end of their bodies.
+// Erasure shards: the data shred from its variant to the end of its body, and the code shred's
+// body.
 constexpr size_t kDataShardBegin = kSignatureBytes;
 constexpr size_t kCodeShardBegin = kCodeHeaderBytes;
 
@@ -27,7 +27,7 @@ uint8_t variant_byte(ShredType type, bool resigned) {
   return kind | kProofEntries;
 }
 
-// What one FEC set is made of.
+// Properties of one FEC set.
 struct SetPlan {
   uint32_t fec_set_index;
   const uint8_t* entries;
@@ -37,7 +37,7 @@ struct SetPlan {
   uint8_t reference_tick;
 };
 
-// One FEC set in the making: 32 data then 32 code shreds, back to back, zero before.
+// Builds one FEC set: 32 data then 32 code shreds, consecutive, initially zero.
 class SetWriter {
  public:
   SetWriter(uint8_t* bytes, const SlotPosition& position, const SetPlan& plan)
@@ -83,7 +83,7 @@ class SetWriter {
     reed_solomon.encode(data_shards.data(), code_shards.data(), data_.body_end - kDataShardBegin);
   }
 
-  // Writes proofs and signatures. False when the key cannot sign.
+  // Writes proofs and signatures. Returns false if the key cannot sign.
   bool seal(const SigningKey& key, Root& root) const {
     std::vector<MerkleTree::Leaf> leaves(kFecSetLeaves);
     for (uint32_t i = 0; i < kFecSetLeaves; i++) leaves[i] = {packet(i), proof_begin(i)};
@@ -99,7 +99,7 @@ class SetWriter {
   }
 
  private:
-  // Shred number `leaf` of the Merkle tree.
+  // Shred with this leaf index in the Merkle tree.
   uint8_t* packet(uint32_t leaf) const {
     if (is_data_leaf(leaf)) return bytes_ + leaf * kDataShredBytes;
     return bytes_ + kFecSetShreds * kDataShredBytes + (leaf - kFecSetShreds) * kCodeShredBytes;
@@ -126,9 +126,9 @@ size_t set_capacity_bytes(bool resigned) {
   return kFecSetShreds * size_t{layout.body_end} - kFecSetShreds * size_t{layout.body_begin};
 }
 
-// The last set of a batch that ends its slot holds as much as fits into a resigned set; what comes
-// before fills chained sets from the front, so that the one before the last may be partly empty.
-// Firedancer cuts so: its own capture is made again from its entries in the tests.
+// The last set of a batch that ends its slot holds as much as fits into a resigned set. The bytes
+// before it fill chained sets from the front, so that the one before the last may be partly empty.
+// Firedancer does the same: the tests rebuild its capture from the entries.
 struct Cut {
   size_t sets;
   size_t last_set_bytes;

@@ -13,7 +13,7 @@ Verdict check_variant(uint8_t bits) {
 Verdict check_data_header(const uint8_t* packet, Shred& shred) {
   const uint16_t parent_offset = load_u16(packet + offset::kParentOffset);
   const uint16_t data_bytes = load_u16(packet + offset::kSize);
-  const size_t data_bytes_max = shred.proof_begin - kRootBytes;  // 1051, resigned 987
+  const size_t data_bytes_max = shred.proof_begin - kRootBytes;  // 1051; if resigned 987
   shred.flags = packet[offset::kFlags];
   if (!are_flags_valid(shred.flags)) return Verdict::flags_invalid;
   if (is_data_complete(shred.flags) && !is_last_of_fec_set(shred.index))
@@ -76,7 +76,7 @@ Verdict check_packet(const uint8_t* packet, size_t length, Shred& shred) {
   if (shred.index >= kShredsPerSlotMax || shred.fec_set_index > kShredsPerSlotMax - kFecSetShreds)
     return Verdict::index_too_large;
   if (position_in_fec_set(shred.fec_set_index) != 0) return Verdict::fec_set_misaligned;
-  const uint32_t position = shred.index - shred.fec_set_index;  // wraps when below the set
+  const uint32_t position = shred.index - shred.fec_set_index;  // wraps below the set
   if (position >= kFecSetShreds) return Verdict::index_outside_fec_set;
   shred.leaf = static_cast<uint8_t>(data ? position : kFecSetShreds + position);
   return data ? check_data_header(packet, shred) : check_code_header(packet, shred);

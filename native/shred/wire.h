@@ -103,7 +103,8 @@ constexpr std::array<uint8_t, 256> make_variant_bits() {
 }
 inline constexpr std::array<uint8_t, 256> kVariantBits = make_variant_bits();
 
-// The same as a struct. `known` is false for a byte that is not a variant of a Merkle shred.
+// The properties of a variant byte as a struct. `known` is false if the byte is not a variant of a
+// Merkle shred.
 struct Variant {
   bool known;
   ShredType type;
@@ -140,8 +141,8 @@ struct Shred {
   uint16_t bytes;        // 1203 or 1228: length of the shred; the packet may be longer
   uint16_t proof_begin;  // 1083 / 1019 (data), 1108 / 1044 (code)
   ShredType type;
-  uint8_t leaf;   // number of its Merkle leaf: 0..31 data, 32..63 code
-  uint8_t flags;  // of a data shred; 0 for a code shred
+  uint8_t leaf;   // index of its Merkle leaf: 0..31 data, 32..63 code
+  uint8_t flags;  // flags of a data shred; 0 for a code shred
 };
 
 // Applies every rule that needs only the packet. Returns Verdict::first and fills `shred` if the

@@ -31,14 +31,15 @@ constexpr std::array<uint8_t, 256> kDigits = [] {
 }();
 
 // ---- division by the constant base, without the processor's slow one ----
-// Möller and Granlund, "Improved division by invariant integers" (2011), algorithm 4: the divisor
-// is shifted up to bit 63, and with it what is divided.
+// Möller and Granlund, "Improved division by invariant integers" (2011), algorithm 4: divisor and
+// dividend are shifted so that the divisor's highest bit is bit 63.
 
 constexpr int kShift = std::countl_zero(kLimbBase);
 constexpr uint64_t kDivisor = kLimbBase << kShift;
-constexpr uint64_t kReciprocal = static_cast<uint64_t>(~Wide{0} / kDivisor);  // less 2^64
+constexpr uint64_t kReciprocal = static_cast<uint64_t>(~Wide{0} / kDivisor);  // minus 2^64
 
-// limb x 2^64 + low = quotient x kLimbBase + the limb that is left. limb < kLimbBase.
+// Computes limb x 2^64 + low = quotient x kLimbBase + remainder; the remainder is stored in limb.
+// Precondition: limb < kLimbBase.
 uint64_t divide(uint64_t& limb, uint64_t low) {
   const Wide shifted = ((Wide{limb} << 64) | low) << kShift;
   const auto high = static_cast<uint64_t>(shifted >> 64);
@@ -66,7 +67,7 @@ uint64_t load_big_endian(const uint8_t* bytes, size_t length) {
   return word;
 }
 
-// Ten digits, those in front included.
+// Writes ten digits, including leading zeros.
 void write_limb(uint64_t limb, char* out) {
   const auto write_half = [](auto half, char* end) {
     for (size_t i = 0; i < kLimbDigits / 2; i++) {
@@ -88,7 +89,7 @@ size_t base58_encode(const uint8_t* bytes, size_t length, char* out) {
 
   std::array<uint64_t, kEncodeLimbsMax> limbs;  // lowest first
   size_t count = 0;
-  // The first word takes what does not fill one, so that all others are whole.
+  // The first word holds the bytes that do not fill a word, so that all others are whole.
   size_t word_bytes = (length - zeros) % sizeof(uint64_t);
   if (word_bytes == 0) word_bytes = sizeof(uint64_t);
   for (size_t at = zeros; at < length; at += word_bytes, word_bytes = sizeof(uint64_t)) {

@@ -5,7 +5,7 @@
 namespace shredway {
 
 KernelClock read_kernel_clock() {
-  timex state = {};  // modes 0: only reads
+  timex state = {};  // modes 0: read only
   const int clock_state = adjtimex(&state);
   if (clock_state < 0) return {};
   KernelClock clock;

@@ -1,6 +1,6 @@
-// What the kernel knows of its wall clock: whether something disciplines it, and how well.
+// Kernel clock: the synchronisation state and accuracy of the system's wall clock.
 //
-// Read for `shredway doctor`; nothing is set. adjtimex(2).
+// `shredway doctor` reads it with adjtimex(2); nothing is set.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace shredway {
 
 struct KernelClock {
-  bool known = false;  // false: the call is not allowed here, the rest says nothing
+  bool known = false;  // false: the call is not permitted, and the other fields are invalid
   bool synchronised = false;
-  int64_t offset_ns = 0;  // what is left to be slewed
+  int64_t offset_ns = 0;  // remaining offset to slew
   uint64_t estimated_error_us = 0;
   uint64_t maximum_error_us = 0;
 };

@@ -1,9 +1,9 @@
-// Named enums: an enum, how many values it has and their names, all from one list.
+// Named enums: an enum, the number of its values and their names, all from one list.
 //
 //   #define SHREDWAY_COLOURS(X)  X(red, "further columns are free")  X(green, "…")
 //   SHREDWAY_NAMED_ENUM(Colour, uint8_t, kColourCount, colour_name, SHREDWAY_COLOURS)
 //
-// Names are those of the values.
+// The names equal the enum's values.
 #pragma once
 
 #include <cstddef>

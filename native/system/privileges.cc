@@ -10,7 +10,7 @@
 namespace shredway {
 namespace {
 
-// The C library has no name for these calls, and libcap is not needed for a row of zeros.
+// The C library has no wrappers for these calls, and a row of zeros does not need libcap.
 __user_cap_header_struct this_thread() { return {_LINUX_CAPABILITY_VERSION_3, 0}; }
 
 }  // namespace
@@ -18,7 +18,7 @@ __user_cap_header_struct this_thread() { return {_LINUX_CAPABILITY_VERSION_3, 0}
 void drop_privileges_of_this_thread() {
   __user_cap_header_struct header = this_thread();
   __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {};
-  // Giving away is always allowed; a sandbox that forbids the call keeps the thread as it was.
+  // Dropping is always permitted; in a sandbox that forbids the call, the thread stays unchanged.
   (void)syscall(SYS_capset, &header, none);
 }
 

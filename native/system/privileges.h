@@ -1,17 +1,17 @@
-// Privileges: what a thread of the data plane gives away once everything is open.
+// Privileges: capabilities that a thread of the data plane drops after everything is open.
 //
-// Called by the workers and by the next-hop watch at the start of their threads. Capabilities
-// belong to threads: what another thread holds is not touched, and nobody can take any back.
+// The workers and the next-hop watch call these at the start of their threads. Capabilities belong
+// to threads: other threads keep theirs, and a dropped capability cannot be regained.
 #pragma once
 
 namespace shredway {
 
-// Drops all capabilities of the calling thread. Without effect where it has none.
+// Drops all capabilities of the calling thread. No effect if it has none.
 void drop_privileges_of_this_thread();
-// Drops those of the calling thread that let it change the machine's network and load programs
-// (CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF); others stay.
+// Drops the calling thread's capabilities to change the network and load programs (CAP_NET_ADMIN,
+// CAP_NET_RAW, CAP_SYS_ADMIN, CAP_PERFMON, CAP_BPF); keeps the others.
 void drop_network_privileges_of_this_thread();
-// Whether the calling thread has any capability, in effect or to be had back.
+// True if the calling thread has any effective or permitted capability.
 bool thread_has_privileges();
 
 }  // namespace shredway

@@ -12,7 +12,7 @@
 namespace shredway {
 namespace {
 
-// A manager that reads nothing must not hold the event loop.
+// A manager that does not read must not block the event loop.
 constexpr timeval kSendMax = {0, 200'000};
 
 std::string failure(const char* call, int error_number) {
@@ -25,9 +25,10 @@ std::string notify_service_manager(const std::string& address, const char* data,
   sockaddr_un to = {};
   to.sun_family = AF_UNIX;
   const bool known = !address.empty() && (address[0] == '/' || address[0] == '@');
-  if (!known) return "expected a path or @name, got another address";
+  if (!known) return "expected a path or @name, got an empty or relative address";
   if (address.size() >= sizeof to.sun_path)
-    return "expected at most " + std::to_string(sizeof to.sun_path - 1) + " bytes of address";
+    return "expected at most " + std::to_string(sizeof to.sun_path - 1) +
+           " bytes of address, got " + std::to_string(address.size());
   std::memcpy(to.sun_path, address.data(), address.size());
   if (address[0] == '@') to.sun_path[0] = '\0';
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

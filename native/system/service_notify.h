@@ -1,7 +1,7 @@
-// The way to the service manager: one datagram to the local socket that it named.
+// Service notifications: sends one datagram to the service manager's local socket.
 //
-// Node has no datagram sockets of the local family. Protocol: sd_notify(3). Called from the event
-// loop, so it waits for a short while at most.
+// Node.js has no Unix datagram sockets. Protocol: sd_notify(3). Called on the event loop, so it
+// waits only briefly.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,7 @@
 
 namespace shredway {
 
-// `address`: a path, or "@" and a name without a file (abstract). Returns an error text, empty on
-// success.
+// `address`: a path, or "@" and an abstract name. Returns an error text, empty on success.
 std::string notify_service_manager(const std::string& address, const char* data, size_t length);
 
 }  // namespace shredway

@@ -38,7 +38,7 @@ void* operator new(size_t bytes, std::align_val_t alignment) {
 void* operator new[](size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<size_t>(alignment));
 }
-// Every form is replaced: a sanitizer brings its own for each that is not, and refuses to mix them.
+// All forms are replaced, because a sanitizer provides the missing ones and refuses to mix them.
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return operator new(bytes); }
 void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return operator new(bytes); }
 void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {

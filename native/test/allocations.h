@@ -1,15 +1,15 @@
-// Counts what the worker threads allocate: the test program's operator new asks, while a count
-// runs, whether the calling thread is a worker ("shredway-" and a digit).
+// Counts the allocations of worker threads. During a count, the test program's operator new checks
+// whether the calling thread is a worker (name "shredway-" and a digit).
 #pragma once
 
 #include <cstdint>
 
 namespace shredway::test {
 
-// One at a time.
+// Only one instance at a time.
 class WorkerAllocations {
  public:
-  WorkerAllocations();  // starts to count
+  WorkerAllocations();  // starts counting
   ~WorkerAllocations();
   WorkerAllocations(const WorkerAllocations&) = delete;
   WorkerAllocations& operator=(const WorkerAllocations&) = delete;

@@ -1,9 +1,10 @@
-// The native tests' whole framework: named tests, checks that print both sides, one exit code.
+// The test framework of the native tests: named tests, checks that print both values, one exit
+// code.
 //
-// A test file says TEST(name) { … CHECK_EQ(a, b); … }; all files are linked into one program
+// A test file contains TEST(name) { … CHECK_EQ(a, b); … }. All files are linked into one program
 // (main in check.cc), which runs all tests, or those whose name contains its first argument.
-// SHREDWAY_TESTDATA names the folder of real captures; a test that needs it says
-// SKIP("reason") when it is missing, and the summary names what was skipped.
+// SHREDWAY_TESTDATA is the folder of real captures. A test that needs it calls SKIP("reason") if it
+// is missing; the summary lists skipped tests.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct Registration {
 };
 void report_failure(const char* file, int line, const std::string& text);
 void skip_test(const std::string& reason);
-// Folder with shreds/…, or empty when the captures are not here.
+// Folder with shreds/…, or empty if there are no captures.
 std::string testdata();
 std::vector<uint8_t> read_file(const std::string& path);
 // Packets of an .lpb file: repeated u16 little-endian length and bytes.

@@ -1,5 +1,6 @@
 // Clone batch over real devices: every target of a list gets every payload once, byte for byte,
-// with heads as asked for and checksums that hold, whoever segments and whoever adds up.
+// with the requested header fields and valid checksums, whether the kernel or the device segments
+// and computes checksums.
 #include "clone/clone_batch.h"
 
 #include <linux/if_ether.h>
@@ -16,25 +17,25 @@ namespace {
 
 constexpr uint16_t kDataBytes = 1203, kCodeBytes = 1228;
 
-CloneHead head_of_tests() {
-  CloneHead head;
-  head.source_port_ipv4 = 8001;
-  head.source_port_ipv6 = 8002;
-  head.ttl = 37;
-  head.dscp = 46;
-  return head;
+CloneHeader header_of_tests() {
+  CloneHeader header;
+  header.source_port_ipv4 = 8001;
+  header.source_port_ipv6 = 8002;
+  header.ttl = 37;
+  header.dscp = 46;
+  return header;
 }
 
-// What arrived, by destination, in order; heads are checked on the way.
+// Received payloads by destination, in order; also checks the headers.
 std::map<std::array<uint8_t, 16>, std::vector<Bytes>> by_destination(
     std::vector<CloneArrival> arrivals, bool is_ipv4, const NextHop& hop) {
-  const CloneHead head = head_of_tests();
+  const CloneHeader header = header_of_tests();
   std::map<std::array<uint8_t, 16>, std::vector<Bytes>> out;
   for (CloneArrival& arrival : arrivals) {
     CHECK(arrival.from.address == hop.source);
-    CHECK_EQ(arrival.from.port, is_ipv4 ? head.source_port_ipv4 : head.source_port_ipv6);
-    CHECK_EQ(arrival.ttl, head.ttl);
-    CHECK_EQ(arrival.traffic_class, head.dscp << 2);
+    CHECK_EQ(arrival.from.port, is_ipv4 ? header.source_port_ipv4 : header.source_port_ipv6);
+    CHECK_EQ(arrival.ttl, header.ttl);
+    CHECK_EQ(arrival.traffic_class, header.dscp << 2);
     out[arrival.to.address].push_back(std::move(arrival.bytes));
   }
   return out;
@@ -64,12 +65,12 @@ TEST(clone_batch_delivers_every_payload_to_every_target) {
       cable.set_offload(now.segmentation, now.checksums);
       CloneReceiver receiver(lab, now.is_ipv4);
       CloneCounts tally;
-      CloneBatch batch(plane->region(0), head_of_tests(), now.gso, tally);
+      CloneBatch batch(plane->region(0), header_of_tests(), now.gso, tally);
       for (const uint32_t count : {1u, 2u, 50u, 200u}) {
         const std::vector<CloneTarget> list = cable.targets(now.is_ipv4, count, receiver.port());
         CHECK_EQ(batch.set_lists({&list, 1}), count);
         for (const uint32_t burst_count : {1u, 2u, 8u, 32u, 53u, 60u}) {
-          // A veth's other end takes a thousand frames at a time.
+          // A veth's other end queues a thousand frames at a time.
           if (count * burst_count > 900) continue;
           Burst data(random, burst_count, kDataBytes);
           Burst code(random, 1, kCodeBytes);
@@ -93,12 +94,12 @@ TEST(clone_batch_delivers_every_payload_to_every_target) {
         }
       }
       CHECK(tally.refused.empty());
-      CHECK(tally.not_obeyed.empty());
+      CHECK(tally.not_executed.empty());
     }
   });
 }
 
-// Keeps the thread on one processor: each has a queue of arrivals of its own.
+// Pins the thread to its current processor, because each processor has its own receive queue.
 void stay_on_this_processor() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -106,7 +107,7 @@ void stay_on_this_processor() {
   CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
 }
 
-TEST(clone_batch_serves_long_lists_round_and_round) {
+TEST(clone_batch_rotates_through_long_lists) {
   in_clone_lab([](Lab& lab) {
     stay_on_this_processor();
     const CloneCable cable(lab, "shwb0", 2);
@@ -116,7 +117,7 @@ TEST(clone_batch_serves_long_lists_round_and_round) {
     for (const bool is_ipv4 : {true, false}) {
       CloneReceiver receiver(lab, is_ipv4);
       CloneCounts tally;
-      CloneBatch batch(plane->region(0), head_of_tests(), true, tally);
+      CloneBatch batch(plane->region(0), header_of_tests(), true, tally);
       for (const uint32_t count : {1u, 2u, 255u, 256u, 257u, 512u, 1000u}) {
         const std::vector<CloneTarget> list = cable.targets(is_ipv4, count, receiver.port());
         CHECK_EQ(batch.set_lists({&list, 1}), count);
@@ -133,7 +134,7 @@ TEST(clone_batch_serves_long_lists_round_and_round) {
           }
         }
       }
-      CHECK(tally.not_obeyed.empty());
+      CHECK(tally.not_executed.empty());
     }
   });
 }
@@ -146,7 +147,7 @@ TEST(clone_batch_mixes_lists_sizes_and_families_in_one_flush) {
     Random random{13};
     CloneReceiver ipv4_receiver(lab, true), ipv6_receiver(lab, false);
     CloneCounts tally;
-    CloneBatch batch(plane->region(0), head_of_tests(), true, tally);
+    CloneBatch batch(plane->region(0), header_of_tests(), true, tally);
     // Two lists of each family, one of them empty, one through two interfaces.
     std::vector<std::vector<CloneTarget>> lists(5);
     lists[0] = first.targets(true, 5, ipv4_receiver.port(), 0);
@@ -158,7 +159,7 @@ TEST(clone_batch_mixes_lists_sizes_and_families_in_one_flush) {
     CHECK_EQ(batch.set_lists(lists), 15u);
     CHECK_EQ(batch.list_size(0), 8u);
     CHECK_EQ(batch.list_size(2), 0u);
-    // More triggers than one flush takes: it flushes by itself.
+    // More triggers than one flush can hold, so the batch flushes by itself.
     std::vector<Burst> bursts;
     bursts.reserve(90);
     std::map<uint32_t, std::multiset<Bytes>> expected;
@@ -182,12 +183,12 @@ TEST(clone_batch_mixes_lists_sizes_and_families_in_one_flush) {
     for (const CloneArrival& arrival : ipv6_receiver.read(ipv6_count))
       got[arrival.to.address[15]].insert(arrival.bytes);
     CHECK(got == expected);
-    CHECK(tally.not_obeyed.empty());
+    CHECK(tally.not_executed.empty());
     CHECK(batch.triggers() >= 60);
   });
 }
 
-TEST(clone_batch_replaces_lists_in_mid_stream) {
+TEST(clone_batch_replaces_lists_between_payloads) {
   in_clone_lab([](Lab& lab) {
     const CloneCable cable(lab, "shwd0", 5);
     const auto plane = open_plane();
@@ -195,7 +196,7 @@ TEST(clone_batch_replaces_lists_in_mid_stream) {
     Random random{14};
     CloneReceiver receiver(lab, true);
     CloneCounts tally;
-    CloneBatch batch(plane->region(0), head_of_tests(), true, tally);
+    CloneBatch batch(plane->region(0), header_of_tests(), true, tally);
     std::map<uint32_t, std::vector<Bytes>> expected;
     std::map<uint32_t, std::vector<Bytes>> got;
     size_t total = 0;
@@ -214,7 +215,7 @@ TEST(clone_batch_replaces_lists_in_mid_stream) {
             total++;
           }
       }
-      // Now and then what was added is still there when the lists change: it belongs to the old.
+      // Sometimes groups are still queued when the lists change: they belong to the old lists.
       if (random.one_in(2)) batch.flush();
       else CHECK_EQ(batch.set_lists({}), 0u);
       for (CloneArrival& arrival : receiver.read(0))
@@ -227,19 +228,19 @@ TEST(clone_batch_replaces_lists_in_mid_stream) {
       got[arrival.to.address[15]].push_back(std::move(arrival.bytes));
     for (auto& [tag, payloads] : expected) {
       CHECK_EQ(tally.sent[tag], payloads.size());
-      // The order is kept on one processor only.
+      // The order is preserved only on one processor.
       std::sort(payloads.begin(), payloads.end());
       std::sort(got[tag].begin(), got[tag].end());
     }
     CHECK(got == expected);
-    CHECK(tally.not_obeyed.empty());
+    CHECK(tally.not_executed.empty());
     CHECK(tally.refused.empty());
   });
 }
 
 // ---- against the socket path ----------------------------------------------------------------
 
-// Frames for `port` that arrive by the cable, as they are.
+// Raw frames for `port` that arrive by the cable.
 class FrameReceiver {
  public:
   FrameReceiver(const Lab& lab, const CloneCable& cable) {
@@ -254,8 +255,8 @@ class FrameReceiver {
       CHECK_EQ(setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVBUFFORCE, &buffer_bytes, sizeof(int)), 0);
     });
   }
-  uint32_t first_identification = 0;  // of IPv4, in the last read()
-  // IPv4 frames to one destination must differ in their identification: a router may fragment them.
+  uint32_t first_identification = 0;  // first IPv4 identification of the last read()
+  // IPv4 frames to one destination must have different identifications: a router may fragment them.
   std::vector<Bytes> read(size_t expected, uint16_t port) {
     std::vector<Bytes> out;
     std::set<Bytes> identified;
@@ -279,8 +280,8 @@ class FrameReceiver {
   }
 
  private:
-  // The identification is the kernel's choice, and nothing that a receiver sees; the head's
-  // checksum, which covers it, is checked here. Every datagram may be fragmented on its way.
+  // Sets the identification to 0: the kernel chooses it, and receivers do not see it. Checks the
+  // header's checksum, which covers it. Every datagram may be fragmented on its way.
   static void level(Bytes& frame) {
     uint32_t sum = 0;
     for (size_t at = 14; at < 34; at += 2) sum += uint32_t(frame[at] << 8 | frame[at + 1]);
@@ -294,7 +295,7 @@ class FrameReceiver {
 TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
   in_clone_lab([](Lab& lab) {
     const CloneCable cable(lab, "shwe0", 6);
-    // Frames are seen as they are on a wire: segmented, and with checksums.
+    // Frames look as on a wire: segmented, and with checksums.
     cable.set_offload(false, false);
     lab.ip(
         "neigh replace 10.6.0.2 lladdr 02:00:00:00:01:06 dev shwe0 nud permanent\n"
@@ -305,32 +306,32 @@ TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
     if (!plane) return;
     Random random{15};
     for (const bool is_ipv4 : {true, false}) {
-      CloneHead head = head_of_tests();
+      CloneHeader header = header_of_tests();
       SocketResult sender = open_send_socket({is_ipv4 ? ipv4(10, 6, 0, 1) : Endpoint{}, 1u << 20});
       const int fd = sender.socket.fd();
-      const int ttl = head.ttl, traffic_class = head.dscp << 2, off = 0;
+      const int ttl = header.ttl, traffic_class = header.dscp << 2, off = 0;
       if (is_ipv4) {
         CHECK_EQ(setsockopt(fd, IPPROTO_IP, IP_TTL, &ttl, sizeof ttl), 0);
         CHECK_EQ(setsockopt(fd, IPPROTO_IP, IP_TOS, &traffic_class, sizeof ttl), 0);
-        head.source_port_ipv4 = local_endpoint(fd).port;
+        header.source_port_ipv4 = local_endpoint(fd).port;
       } else {
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &ttl, sizeof ttl), 0);
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &traffic_class, sizeof ttl), 0);
-        // Flow labels are for routers that do not look at ports; clones have none.
+        // Flow labels are for routers that do not read ports; clones have none.
         constexpr int kAutoFlowLabel = 70;  // IPV6_AUTOFLOWLABEL
         CHECK_EQ(setsockopt(fd, IPPROTO_IPV6, kAutoFlowLabel, &off, sizeof off), 0);
-        head.source_port_ipv6 = local_endpoint(fd).port;
+        header.source_port_ipv6 = local_endpoint(fd).port;
       }
       CloneCounts tally;
-      CloneBatch batch(plane->region(0), head, true, tally);
+      CloneBatch batch(plane->region(0), header, true, tally);
       SendCounts socket_tally;
       SendBatch by_socket(fd, true, socket_tally);
       FrameReceiver frames(lab, cable);
       constexpr uint16_t kPort = 9100;
       const std::vector<CloneTarget> list = cable.targets(is_ipv4, 20, kPort);
       batch.set_lists({&list, 1});
-      std::set<uint32_t> identified;  // each burst anew
-      // Odd lengths too, and payloads whose sum is all there is.
+      std::set<uint32_t> identified;  // new for each burst
+      // Also odd lengths, and payloads that consist of little more than their checksum.
       for (const uint16_t bytes : {kDataBytes, kCodeBytes, uint16_t{1}, uint16_t{18}})
         for (const uint32_t count : {1u, 2u, 7u}) {
           Burst burst(random, count, bytes);
@@ -348,7 +349,7 @@ TEST(clone_batch_sends_the_frames_that_a_socket_sends) {
           CHECK(std::multiset<Bytes>(cloned.begin(), cloned.end()) ==
                 std::multiset<Bytes>(sent.begin(), sent.end()));
         }
-      CHECK(tally.not_obeyed.empty());
+      CHECK(tally.not_executed.empty());
     }
   });
 }

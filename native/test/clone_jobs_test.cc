@@ -1,5 +1,5 @@
-// Clone batch without a kernel that clones: which jobs are written, what becomes of triggers that
-// are refused, taken in part or not obeyed, and what the counts are told as. Needs no privilege.
+// Clone batch without a kernel that clones: the jobs that are written, the results of triggers that
+// are refused, partly accepted or not executed, and the reported counts. Needs no privilege.
 #include <set>
 
 #include "clone_support.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint32_t kFirstTarget = 3 * kCloneTargetsMax, kFirstJob = 3 * kCloneJobsMax;
 
-// Memory of a worker, and triggers that end in the test.
+// A worker's region, and triggers that end in the test.
 struct FakePlane {
   FakePlane() : ipv4(sender(true)), ipv6(sender(true)) {}
   CloneRegion region() {
@@ -21,8 +21,8 @@ struct FakePlane {
     CHECK(number < kCloneJobsMax);
     return jobs[number % kCloneJobsMax];
   }
-  // What the program does with a trigger; returns the positions in the list that it served.
-  std::vector<uint32_t> obey(const mmsghdr& message) {
+  // Does what the program does with a trigger; returns the positions in the list that it served.
+  std::vector<uint32_t> execute(const mmsghdr& message) {
     CloneJobRow& job = job_of(message);
     CHECK(job.socket_cookie != 0);
     CHECK(job.targets >= 1 && job.targets <= kCloneTargetsPerJob && job.targets <= job.count);
@@ -52,14 +52,14 @@ std::vector<CloneTarget> fake_targets(uint32_t count, uint32_t first_tag = 0, bo
   return out;
 }
 
-TEST(clone_jobs_serve_each_position_once_from_the_start_on) {
+TEST(clone_jobs_serve_each_position_once_beginning_at_the_start) {
   Random random{21};
   FakePlane plane;
   CloneCounts tally;
   std::vector<uint32_t> served;
   const FakeSend fake([&](mmsghdr* messages, unsigned count) {
     for (unsigned i = 0; i < count; i++)
-      for (const uint32_t position : plane.obey(messages[i])) served.push_back(position);
+      for (const uint32_t position : plane.execute(messages[i])) served.push_back(position);
     return int(count);
   });
   CloneBatch batch(plane.region(), {}, true, tally, FakeSend::calls());
@@ -74,7 +74,7 @@ TEST(clone_jobs_serve_each_position_once_from_the_start_on) {
     served.clear();
     batch.add(1, burst.group(), start, false);
     batch.flush();
-    // No more triggers than needed: every full job, for each part of the burst.
+    // The minimum of triggers: one per full job and part of the burst.
     const auto parts = uint32_t((burst.group().count + kGsoSegmentsMax - 1) / kGsoSegmentsMax);
     const uint32_t jobs = (size + kCloneTargetsPerJob - 1) / kCloneTargetsPerJob;
     CHECK_EQ(batch.triggers() - triggers_before, parts * jobs);
@@ -87,7 +87,7 @@ TEST(clone_jobs_serve_each_position_once_from_the_start_on) {
     batch.settle();
     for (uint32_t tag = 0; tag < size; tag++) CHECK_EQ(tally.sent[tag], burst.group().count);
   }
-  CHECK(tally.not_obeyed.empty());
+  CHECK(tally.not_executed.empty());
 }
 
 TEST(clone_jobs_without_gso_are_single_payloads) {
@@ -99,7 +99,7 @@ TEST(clone_jobs_without_gso_are_single_payloads) {
     for (unsigned i = 0; i < count; i++) {
       CHECK_EQ(messages[i].msg_hdr.msg_iovlen, 1u);
       CHECK(messages[i].msg_hdr.msg_control == nullptr);
-      plane.obey(messages[i]);
+      plane.execute(messages[i]);
     }
     messages_seen += count;
     return int(count);
@@ -115,7 +115,7 @@ TEST(clone_jobs_without_gso_are_single_payloads) {
   for (uint32_t tag = 0; tag < 300; tag++) CHECK_EQ(tally.recovered[tag], 70u);
 }
 
-TEST(clone_jobs_that_do_not_fit_are_left_to_the_socket) {
+TEST(clone_jobs_leave_targets_that_do_not_fit_to_the_socket) {
   FakePlane plane;
   CloneCounts tally;
   CloneBatch batch(plane.region(), {}, true, tally);
@@ -136,32 +136,32 @@ TEST(clone_jobs_that_do_not_fit_are_left_to_the_socket) {
   CHECK_EQ(without_ipv6.list_size(1), 3u);
 }
 
-// Ten triggers for 600 targets each: thirty jobs. `fate` says what becomes of each message, by its
-// place in the call: 0 is obeyed, kIgnored is taken and not obeyed, else the negative errno.
-constexpr int kIgnored = 1;
-struct Fates {
-  std::vector<int> fates;
-  bool one_call_each = false;  // the kernel may stop early for no reason
+// Ten triggers for 600 targets each: thirty jobs. `fate` is the result of each message by its
+// index: 0 is executed, kIgnored is accepted but not executed, otherwise the negative errno.
+constexpr int kNotExecuted = 1;
+struct CallResults {
+  std::vector<int> results;
+  bool one_call_each = false;  // the kernel may stop early without a reason
 };
-CloneCounts run_with(const Fates& fates) {
+CloneCounts run_with(const CallResults& results) {
   Random random{23};
   FakePlane plane;
   CloneCounts tally;
   size_t next = 0;
   const FakeSend fake([&](mmsghdr* messages, unsigned count) {
-    unsigned taken = 0;
-    for (; taken < count && next < fates.fates.size(); taken++) {
-      const int fate = fates.fates[next];
-      if (fate < 0) {
-        if (taken) return int(taken);
+    unsigned accepted = 0;
+    for (; accepted < count && next < results.results.size(); accepted++) {
+      const int result_of_message = results.results[next];
+      if (result_of_message < 0) {
+        if (accepted) return int(accepted);
         next++;
-        return fate;
+        return result_of_message;
       }
       next++;
-      if (fate != kIgnored) plane.obey(messages[taken]);
-      if (fates.one_call_each) return int(taken) + 1;
+      if (result_of_message != kNotExecuted) plane.execute(messages[accepted]);
+      if (results.one_call_each) return int(accepted) + 1;
     }
-    return int(taken);
+    return int(accepted);
   });
   CloneBatch batch(plane.region(), {}, true, tally, FakeSend::calls());
   const std::vector<CloneTarget> list = fake_targets(600);
@@ -185,59 +185,60 @@ void check_served(CloneCounts& tally, const std::map<uint32_t, uint64_t>& missin
   }
 }
 
-TEST(clone_jobs_refused_are_told_once_and_harm_no_other) {
+TEST(clone_jobs_report_a_refusal_once_and_do_not_affect_others) {
   for (const bool one_call_each : {false, true})
     for (const int error : {ENOBUFS, EPERM, ENODEV, ENETUNREACH, EAGAIN, EIO})
       for (const size_t at : {size_t{0}, size_t{14}, size_t{29}}) {
-        Fates fates{std::vector<int>(30, 0), one_call_each};
-        fates.fates[at] = -error;
-        CloneCounts tally = run_with(fates);
-        CHECK_EQ(tally.not_obeyed.size(), 1u);
-        if (tally.not_obeyed.size() != 1) continue;
-        const CloneCounts::NotCloned& told = tally.not_obeyed[0];
+        CallResults results{std::vector<int>(30, 0), one_call_each};
+        results.results[at] = -error;
+        CloneCounts tally = run_with(results);
+        CHECK_EQ(tally.not_executed.size(), 1u);
+        if (tally.not_executed.size() != 1) continue;
+        const CloneCounts::NotCloned& reported = tally.not_executed[0];
         // The jobs of one burst begin at 500, 756 and 1012 of 600.
         const uint32_t piece = uint32_t(at % 3);
-        CHECK_EQ(told.list, 0u);
-        CHECK_EQ(told.from, (500 + piece * 256) % 600);
-        CHECK_EQ(told.count, piece < 2 ? 256u : 88u);
-        CHECK_EQ(told.datagrams, 2u);
-        CHECK_EQ(told.error_number, error);
+        CHECK_EQ(reported.list, 0u);
+        CHECK_EQ(reported.from, (500 + piece * 256) % 600);
+        CHECK_EQ(reported.count, piece < 2 ? 256u : 88u);
+        CHECK_EQ(reported.datagrams, 2u);
+        CHECK_EQ(reported.error_number, error);
         std::map<uint32_t, uint64_t> missing;
-        for (uint32_t i = 0; i < told.count; i++) missing[(told.from + i) % 600] = 2;
+        for (uint32_t i = 0; i < reported.count; i++) missing[(reported.from + i) % 600] = 2;
         check_served(tally, missing);
       }
 }
 
-TEST(clone_jobs_that_nobody_obeys_are_told) {
-  Fates fates{std::vector<int>(30, 0), false};
-  fates.fates[3] = fates.fates[4] = fates.fates[29] = kIgnored;
-  CloneCounts tally = run_with(fates);
-  CHECK_EQ(tally.not_obeyed.size(), 3u);
+TEST(clone_jobs_that_are_not_executed_are_reported) {
+  CallResults results{std::vector<int>(30, 0), false};
+  results.results[3] = results.results[4] = results.results[29] = kNotExecuted;
+  CloneCounts tally = run_with(results);
+  CHECK_EQ(tally.not_executed.size(), 3u);
   std::map<uint32_t, uint64_t> missing;
-  for (const CloneCounts::NotCloned& told : tally.not_obeyed) {
-    CHECK_EQ(told.error_number, ENOLINK);
-    for (uint32_t i = 0; i < told.count; i++) missing[(told.from + i) % 600] += 2;
+  for (const CloneCounts::NotCloned& reported : tally.not_executed) {
+    CHECK_EQ(reported.error_number, ENOLINK);
+    for (uint32_t i = 0; i < reported.count; i++) missing[(reported.from + i) % 600] += 2;
   }
   check_served(tally, missing);
 }
 
-TEST(clone_jobs_outlast_interruptions) {
-  Fates fates{{}, true};
+TEST(clone_jobs_survive_interruptions) {
+  CallResults results{{}, true};
   for (int i = 0; i < 30; i++) {
-    for (int j = 0; j < i % 5; j++) fates.fates.push_back(-EINTR);
-    fates.fates.push_back(0);
+    for (int j = 0; j < i % 5; j++) results.results.push_back(-EINTR);
+    results.results.push_back(0);
   }
-  CloneCounts tally = run_with(fates);
-  CHECK(tally.not_obeyed.empty());
+  CloneCounts tally = run_with(results);
+  CHECK(tally.not_executed.empty());
   check_served(tally, {});
-  // But not for ever.
-  Fates endless{std::vector<int>(100'000, -EINTR), true};
+  // The retries are bounded.
+  CallResults endless{std::vector<int>(100'000, -EINTR), true};
   CloneCounts gave_up = run_with(endless);
-  CHECK_EQ(gave_up.not_obeyed.size(), 30u);
-  for (const CloneCounts::NotCloned& told : gave_up.not_obeyed) CHECK_EQ(told.error_number, EINTR);
+  CHECK_EQ(gave_up.not_executed.size(), 30u);
+  for (const CloneCounts::NotCloned& reported : gave_up.not_executed)
+    CHECK_EQ(reported.error_number, EINTR);
 }
 
-TEST(clone_jobs_tell_refusals_by_their_reason) {
+TEST(clone_jobs_report_refusals_by_reason) {
   FakePlane plane;
   CloneCounts tally;
   CloneBatch batch(plane.region(), {}, true, tally);
@@ -254,7 +255,7 @@ TEST(clone_jobs_tell_refusals_by_their_reason) {
     plane.targets[i].sent = i;
     plane.targets[i].last_error = reasons[i].first;
   }
-  // Told once, whoever asks; then only what is new.
+  // Reported once, then only new counts.
   batch.settle();
   batch.settle();
   plane.targets[0].refused += 2;

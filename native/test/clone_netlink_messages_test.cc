@@ -15,7 +15,7 @@
 namespace shredway::test {
 namespace {
 
-// Messages put together by hand, as the kernel would.
+// Messages that are built by hand, like the kernel's.
 template <typename T>
 Bytes bytes_of(const T& value) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
@@ -48,26 +48,26 @@ Bytes raw_mac(const std::string& text) {
 }
 
 Bytes route_message(uint8_t family, uint8_t type, const Bytes& attributes) {
-  rtmsg head{};
-  head.rtm_family = family;
-  head.rtm_type = type;
-  return message(RTM_NEWROUTE, bytes_of(head) + attributes);
+  rtmsg header{};
+  header.rtm_family = family;
+  header.rtm_type = type;
+  return message(RTM_NEWROUTE, bytes_of(header) + attributes);
 }
 Bytes link_message(const Bytes& attributes, int index = 3) {
-  ifinfomsg head{};
-  head.ifi_type = ARPHRD_ETHER;
-  head.ifi_index = index;
-  head.ifi_flags = IFF_UP | IFF_RUNNING;
-  return message(RTM_NEWLINK, bytes_of(head) + attributes);
+  ifinfomsg header{};
+  header.ifi_type = ARPHRD_ETHER;
+  header.ifi_index = index;
+  header.ifi_flags = IFF_UP | IFF_RUNNING;
+  return message(RTM_NEWLINK, bytes_of(header) + attributes);
 }
 Bytes neighbour_message(uint16_t type, uint8_t family, const Bytes& attributes, uint8_t flags = 0,
                         int index = 3) {
-  ndmsg head{};
-  head.ndm_family = family;
-  head.ndm_ifindex = index;
-  head.ndm_state = NUD_REACHABLE;
-  head.ndm_flags = flags;
-  return message(type, bytes_of(head) + attributes);
+  ndmsg header{};
+  header.ndm_family = family;
+  header.ndm_ifindex = index;
+  header.ndm_state = NUD_REACHABLE;
+  header.ndm_flags = flags;
+  return message(type, bytes_of(header) + attributes);
 }
 
 const Bytes kRoute = route_message(
@@ -88,7 +88,7 @@ const Bytes kNeighbour = neighbour_message(
 NetlinkMessage only(const Bytes& bytes) {
   std::span<const uint8_t> rest = bytes;
   NetlinkMessage out;
-  CHECK(take_message(rest, out));
+  CHECK(next_message(rest, out));
   CHECK(rest.empty());
   return out;
 }
@@ -105,7 +105,7 @@ TEST(netlink_reads_a_route) {
   CHECK(!route->encapsulated);
 }
 
-TEST(netlink_leaves_out_an_mtu_that_icmp_made_the_kernel_learn) {
+TEST(netlink_ignores_an_mtu_learned_from_icmp) {
   const Bytes mtu = attribute(RTA_METRICS, attribute(RTAX_MTU, u32(560)));
   const auto read_mtu = [&](uint8_t family, uint32_t expires, size_t info_bytes) {
     rta_cacheinfo info{};
@@ -113,7 +113,7 @@ TEST(netlink_leaves_out_an_mtu_that_icmp_made_the_kernel_learn) {
     Bytes bytes = bytes_of(info);
     bytes.resize(info_bytes);
     const Bytes cache = attribute(RTA_CACHEINFO, bytes);
-    // In whichever order they come.
+    // In either order.
     const auto first = read_route(only(route_message(family, RTN_UNICAST, cache + mtu)));
     const auto second = read_route(only(route_message(family, RTN_UNICAST, mtu + cache)));
     CHECK(first && second && first->mtu == second->mtu);
@@ -169,7 +169,7 @@ TEST(netlink_reads_a_neighbour) {
   CHECK(gone && gone->state == 0 && !gone->mac && gone->address == neighbour->address);
 }
 
-TEST(netlink_refuses_what_is_of_no_use) {
+TEST(netlink_refuses_unusable_messages) {
   const Bytes of = attribute(NDA_DST, raw("10.1.0.2"));
   CHECK(read_neighbour(only(neighbour_message(RTM_NEWNEIGH, AF_INET, of))));
   CHECK(!read_neighbour(only(neighbour_message(RTM_NEWNEIGH, AF_INET, of, NTF_PROXY))));
@@ -186,7 +186,7 @@ TEST(netlink_refuses_what_is_of_no_use) {
   CHECK(!read_link(only(of_bridge)));
 }
 
-TEST(netlink_takes_attributes_of_another_size_as_absent) {
+TEST(netlink_treats_attributes_of_another_size_as_absent) {
   const auto route = read_route(only(
       route_message(AF_INET, RTN_UNICAST,
                     attribute(RTA_OIF, {3, 0}) + attribute(RTA_GATEWAY, raw("fe80::1")) +
@@ -199,15 +199,15 @@ TEST(netlink_takes_attributes_of_another_size_as_absent) {
   CHECK(link && !link->mac && link->mtu == 0 && link->mtu_ipv6 == 0);
 }
 
-TEST(netlink_takes_one_message_after_the_other) {
+TEST(netlink_reads_consecutive_messages) {
   const Bytes all = kRoute + kLink + kNeighbour;
   std::span<const uint8_t> rest = all;
   NetlinkMessage out;
-  CHECK(take_message(rest, out) && out.type == RTM_NEWROUTE && out.sequence == 7);
-  CHECK(take_message(rest, out) && out.type == RTM_NEWLINK);
-  CHECK(take_message(rest, out) && out.type == RTM_NEWNEIGH);
-  CHECK(!take_message(rest, out));
-  // The last one's padding may be missing.
+  CHECK(next_message(rest, out) && out.type == RTM_NEWROUTE && out.sequence == 7);
+  CHECK(next_message(rest, out) && out.type == RTM_NEWLINK);
+  CHECK(next_message(rest, out) && out.type == RTM_NEWNEIGH);
+  CHECK(!next_message(rest, out));
+  // The last message may lack padding.
   Bytes odd = message(NLMSG_DONE, {1, 2, 3, 4, 5});
   odd.resize(sizeof(nlmsghdr) + 5);
   CHECK_EQ(only(odd).body.size(), size_t{5});
@@ -222,56 +222,56 @@ TEST(netlink_reads_errors) {
   CHECK_EQ(error_of(only(message(NLMSG_ERROR, u32(0x80000000)))), int(EBADMSG));
 }
 
-TEST(netlink_asks_as_the_kernel_expects) {
+TEST(netlink_requests_have_the_kernels_format) {
   std::vector<uint8_t> out;
   const AddressBytes to = address_of("192.0.2.1"), from = address_of("10.1.0.1");
-  append_route_question(out, 5, to, &from);
-  append_route_question(out, 6, address_of("2001:db8::1"), nullptr);
-  append_dump_question(out, 7, RTM_GETLINK);
+  append_route_request(out, 5, to, &from);
+  append_route_request(out, 6, address_of("2001:db8::1"), nullptr);
+  append_dump_request(out, 7, RTM_GETLINK);
   std::span<const uint8_t> rest = out;
   NetlinkMessage question;
-  CHECK(take_message(rest, question));
+  CHECK(next_message(rest, question));
   CHECK_EQ(question.type, uint16_t{RTM_GETROUTE});
   CHECK_EQ(question.flags, uint16_t{NLM_F_REQUEST});
   CHECK_EQ(question.sequence, 5u);
-  rtmsg head{};
-  head.rtm_family = AF_INET;
-  head.rtm_dst_len = head.rtm_src_len = 32;
-  const Bytes expected = bytes_of(head) + attribute(RTA_DST, raw("192.0.2.1")) +
+  rtmsg header{};
+  header.rtm_family = AF_INET;
+  header.rtm_dst_len = header.rtm_src_len = 32;
+  const Bytes expected = bytes_of(header) + attribute(RTA_DST, raw("192.0.2.1")) +
                          attribute(RTA_SRC, raw("10.1.0.1")) + attribute(RTA_IP_PROTO, {17});
   CHECK(Bytes(question.body.begin(), question.body.end()) == expected);
-  CHECK(take_message(rest, question));
+  CHECK(next_message(rest, question));
   CHECK_EQ(question.sequence, 6u);
   CHECK_EQ(int(question.body[0]), int(AF_INET6));
   CHECK_EQ(int(question.body[1]), 128);
   CHECK_EQ(int(question.body[2]), 0);
-  CHECK(take_message(rest, question));
+  CHECK(next_message(rest, question));
   CHECK_EQ(question.flags, uint16_t{NLM_F_REQUEST | NLM_F_DUMP});
-  CHECK(!take_message(rest, question) && rest.empty());
+  CHECK(!next_message(rest, question) && rest.empty());
 }
 
-// How many messages of a datagram were whole, and how many of them could be read.
+// Numbers of whole messages in a datagram and of those that could be read.
 struct ReadCounts {
   size_t messages = 0;
   size_t readable = 0;
 };
 
-// Everything that can be read of a datagram, in memory of exactly its size: a sanitizer sees a byte
-// too many.
+// Reads everything in a datagram that is stored in memory of exactly its size, so that a sanitizer
+// detects a read beyond it.
 ReadCounts read_all(const Bytes& datagram) {
   ReadCounts counts;
   const std::unique_ptr<uint8_t[]> exact(new uint8_t[datagram.size()]);
   std::copy(datagram.begin(), datagram.end(), exact.get());
   std::span<const uint8_t> rest(exact.get(), datagram.size());
   NetlinkMessage one;
-  while (take_message(rest, one)) {
+  while (next_message(rest, one)) {
     CHECK(error_of(one) >= 0);
     const auto route = read_route(one);
     const auto link = read_link(one);
     const auto neighbour = read_neighbour(one);
     if (link) CHECK(link->interface != 0);
     if (neighbour) CHECK(neighbour->interface != 0);
-    // A message is of one kind.
+    // A message has only one kind.
     const int kinds = route.has_value() + link.has_value() + neighbour.has_value();
     CHECK(kinds <= 1);
     counts.messages++;
@@ -282,15 +282,15 @@ ReadCounts read_all(const Bytes& datagram) {
   return counts;
 }
 
-TEST(netlink_reads_cut_messages_safely) {
+TEST(netlink_reads_truncated_messages_safely) {
   for (const Bytes& whole : {kRoute, kLink, kNeighbour}) {
     for (size_t length = 0; length < whole.size(); length++) {
       Bytes cut(whole.begin(), whole.begin() + long(length));
       std::span<const uint8_t> rest = cut;
       NetlinkMessage one;
-      CHECK(!take_message(rest, one));
+      CHECK(!next_message(rest, one));
       read_all(cut);
-      // Cut, but its head tells the truth: the attribute that is not whole is none.
+      // Truncated, but with a correct header length: an incomplete attribute counts as absent.
       if (length < sizeof(nlmsghdr)) continue;
       cut[0] = static_cast<uint8_t>(length);
       read_all(cut);
@@ -315,7 +315,7 @@ TEST(netlink_reads_garbled_messages_safely) {
     sum.messages += counts.messages;
     sum.readable += counts.readable;
   }
-  // Garbling leaves some readable, and some whole but unreadable.
+  // Some garbled messages stay readable, and some are whole but unreadable.
   CHECK(sum.readable > 0);
   CHECK(sum.messages > sum.readable);
 }

@@ -98,7 +98,7 @@ TEST(next_hop_view_goes_by_socket_for_each_reason) {
   CHECK_EQ(with([](Case& c) { c.neighbour.state = NUD_STALE; }), neighbour_checked);
 }
 
-TEST(next_hop_view_takes_the_smallest_mtu) {
+TEST(next_hop_view_uses_the_smallest_mtu) {
   const auto state = [](bool ipv4, uint32_t link_mtu, uint32_t ipv6_mtu, uint32_t route_mtu) {
     Case c;
     c.rules.packet_bytes_max = 1228;
@@ -166,18 +166,18 @@ TEST(next_hop_view_checks_a_stale_neighbour_by_one_destination) {
   CHECK_EQ(checked_one(view), size_t{0});
 }
 
-TEST(next_hop_view_lets_another_one_check_when_the_first_did_not_help) {
+TEST(next_hop_view_rotates_the_checking_destination) {
   NextHopView view = view_of(3, NUD_STALE);
   view.turn_stale();
   CHECK_EQ(checked_one(view), size_t{0});
   for (size_t turn = 1; turn < 7; turn++) {
     view.turn_stale();
-    // Asking for everything again does not begin anew.
+    // A full refresh does not restart the check.
     view.follow_routes();
     view.set_neighbours({neighbour(NUD_STALE)});
     CHECK_EQ(checked_one(view), turn % 3);
   }
-  // It was heard of meanwhile: its check has just begun.
+  // A message about the neighbour arrived meanwhile: its check has just begun.
   view.set_neighbour(neighbour(NUD_REACHABLE));
   view.turn_stale();
   view.set_neighbour(neighbour(NUD_STALE));
@@ -185,7 +185,7 @@ TEST(next_hop_view_lets_another_one_check_when_the_first_did_not_help) {
   CHECK_EQ(checked_one(view), size_t{0});
 }
 
-TEST(next_hop_view_tells_which_neighbours_matter) {
+TEST(next_hop_view_determines_the_relevant_neighbours) {
   NextHopView view = view_of(2, NUD_REACHABLE);
   CHECK(!view.set_neighbour(neighbour(NUD_REACHABLE)));
   CHECK(!view.set_neighbour(neighbour(NUD_REACHABLE, "10.1.0.253")));
@@ -194,14 +194,14 @@ TEST(next_hop_view_tells_which_neighbours_matter) {
   CHECK(!view.set_neighbour(other_link));
   CHECK(view.set_neighbour({kInterface, address_of("10.1.0.254"), 0, std::nullopt}));
   for (const auto& entry : view.entries()) CHECK_EQ(entry.state, neighbour_unknown);
-  // Those that are not among all neighbours are gone.
+  // Neighbours that are not in the full list are removed.
   view.set_neighbours({neighbour(NUD_REACHABLE)});
   for (const auto& entry : view.entries()) CHECK_EQ(entry.state, resolved);
   view.set_neighbours({neighbour(NUD_REACHABLE, "10.1.0.253")});
   for (const auto& entry : view.entries()) CHECK_EQ(entry.state, neighbour_unknown);
 }
 
-TEST(next_hop_view_keeps_what_it_knows_of_addresses_that_stay) {
+TEST(next_hop_view_preserves_the_state_of_addresses_that_stay) {
   NextHopView view = view_of(3, NUD_REACHABLE);
   view.set_wanted({address_of("192.0.2.3"), address_of("192.0.2.9"), address_of("192.0.2.1"),
                    address_of("192.0.2.3")});
@@ -219,8 +219,8 @@ TEST(next_hop_view_keeps_what_it_knows_of_addresses_that_stay) {
   CHECK_EQ(view.entries()[2].state, resolved);
 }
 
-TEST(next_hop_view_and_a_simple_one_agree) {
-  // Random worlds against the rules said again, destination by destination.
+TEST(next_hop_view_matches_a_simple_model) {
+  // Random inputs against a second implementation of the rules, destination by destination.
   Random random{7};
   for (int world = 0; world < 2000; world++) {
     NextHopView view({});
@@ -266,7 +266,7 @@ TEST(next_hop_view_and_a_simple_one_agree) {
   }
 }
 
-TEST(next_hops_find_by_address_whatever_the_order) {
+TEST(next_hops_find_by_address_in_any_order) {
   std::vector<NextHops::Entry> entries;
   for (const char* address : {"192.0.2.9", "2001:db8::1", "192.0.2.1", "::1"})
     entries.push_back({address_of(address), NextHopState::local, {}});

@@ -22,12 +22,12 @@ using enum NextHopState;
 
 // ---- neighbours that are asked for ----------------------------------------------------------
 
-LAB_TEST(next_hop_watch_hears_when_a_socket_found_the_neighbour) {
+LAB_TEST(next_hop_watch_follows_a_neighbour_that_a_socket_resolved) {
   one_cable(lab);
   lab.ip_theirs("address add 10.1.0.2/24 dev wa\naddress add fd00:1::2/64 dev wa nodad\n");
   WatchedHops hops;
   for (const char* address : {"10.1.0.2", "fd00:1::2"}) {
-    hops.want({address});
+    hops.set_addresses({address});
     CHECK_STATE(hops, address, neighbour_unknown);
     send_to(address);
     CHECK_HOP(hops, address, lab.interface("wa"), "02:00:00:00:01:01");
@@ -41,14 +41,14 @@ LAB_TEST(next_hop_watch_sends_one_destination_of_a_stale_neighbour_by_socket) {
   lab.ip("route add 192.0.2.0/24 via 10.1.0.2\nroute add 192.0.2.1 via 10.1.0.2 mtu 600\n" +
          neighbour("add", "10.1.0.2", "02:00:00:00:01:01"));
   WatchedHops hops;
-  hops.want({"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"});
+  hops.set_addresses({"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"});
   CHECK_STATE(hops, "192.0.2.2", resolved);
   lab.ip(neighbour("replace", "10.1.0.2", "02:00:00:00:01:01", "nud stale"));
-  CHECK_STATE(hops, "192.0.2.2", neighbour_checked);  // the first one that has a hop
+  CHECK_STATE(hops, "192.0.2.2", neighbour_checked);  // the first address with a hop
   CHECK_STATE(hops, "192.0.2.1", mtu_small);
   CHECK_STATE(hops, "192.0.2.3", resolved);
   CHECK_STATE(hops, "192.0.2.4", resolved);
-  hops.want({"192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"});
+  hops.set_addresses({"192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"});
   CHECK_STATE(hops, "192.0.2.5", resolved);
   CHECK_STATE(hops, "192.0.2.2", neighbour_checked);
   CHECK_STATE(hops, "192.0.2.3", resolved);
@@ -56,14 +56,14 @@ LAB_TEST(next_hop_watch_sends_one_destination_of_a_stale_neighbour_by_socket) {
   CHECK_HOP(hops, "192.0.2.2", lab.interface("wa"), "02:00:00:00:01:01");
 }
 
-LAB_TEST(next_hop_watch_goes_by_socket_when_a_stale_neighbour_is_gone) {
+LAB_TEST(next_hop_watch_sends_by_socket_after_a_stale_neighbour_vanished) {
   one_cable(lab);
   lab.set("ipv4/neigh/wa/delay_first_probe_time", "0");
   lab.set("ipv4/neigh/wa/retrans_time_ms", "20");
   lab.ip("route add 192.0.2.0/24 via 10.1.0.2\n" +
          neighbour("add", "10.1.0.2", kMacA, "nud stale"));
   WatchedHops hops;
-  hops.want({"192.0.2.1", "192.0.2.2"});
+  hops.set_addresses({"192.0.2.1", "192.0.2.2"});
   CHECK_STATE(hops, "192.0.2.1", neighbour_checked);
   CHECK_STATE(hops, "192.0.2.2", resolved);
   send_to("192.0.2.1");
@@ -92,15 +92,15 @@ LAB_TEST(next_hop_watch_resolves_a_thousand_behind_one_gateway_in_one_table) {
   one_cable(lab);
   lab.ip("route add 198.18.0.0/15 via 10.1.0.2\n" + neighbour("add", "10.1.0.2", kMacA));
   WatchedHops hops;
-  hops.want(thousand_addresses());
+  hops.set_addresses(thousand_addresses());
   CHECK(hops.wait([](const NextHops& table) { return all_lead_to(table, 1000, kMacA); }));
-  CHECK_EQ(hops.tables_told(), uint64_t{1});
+  CHECK_EQ(hops.tables_published(), uint64_t{1});
   lab.ip(neighbour("replace", "10.1.0.2", kMacB));
   CHECK(hops.wait([](const NextHops& table) { return all_lead_to(table, 1000, kMacB); }));
-  CHECK_EQ(hops.tables_told(), uint64_t{2});
+  CHECK_EQ(hops.tables_published(), uint64_t{2});
 }
 
-LAB_TEST(next_hop_watch_has_4096_addresses_at_most) {
+LAB_TEST(next_hop_watch_accepts_at_most_4096_addresses) {
   one_cable(lab);
   lab.ip("route add 198.18.0.0/15 via 10.1.0.2\n" + neighbour("add", "10.1.0.2", kMacA));
   WatchedHops hops;
@@ -110,21 +110,21 @@ LAB_TEST(next_hop_watch_has_4096_addresses_at_most) {
     address[14] = static_cast<uint8_t>(i >> 8);
     address[15] = static_cast<uint8_t>(i);
     addresses.push_back(address);
-    addresses.push_back(address);  // twice is once
+    addresses.push_back(address);  // duplicates count once
   }
-  hops.watch().want(addresses);
+  hops.watch().set_addresses(addresses);
   CHECK(hops.wait([](const NextHops& table) { return all_lead_to(table, kNextHopsMax, kMacA); }));
-  hops.want({});
+  hops.set_addresses({});
   CHECK(hops.wait([](const NextHops& table) { return table.entries().empty(); }));
-  hops.want({"198.18.0.1"});
+  hops.set_addresses({"198.18.0.1"});
   CHECK(hops.wait([](const NextHops& table) { return all_lead_to(table, 1, kMacA); }));
 }
 
-LAB_TEST(next_hop_watch_ends_with_the_last_of_hundreds_of_changes) {
+LAB_TEST(next_hop_watch_reaches_the_last_of_hundreds_of_changes) {
   one_cable(lab);
   lab.ip("route add 198.18.0.0/15 via 10.1.0.2\n" + neighbour("add", "10.1.0.2", kMacA));
   WatchedHops hops;
-  hops.want(thousand_addresses());
+  hops.set_addresses(thousand_addresses());
   CHECK(hops.wait([](const NextHops& table) { return all_lead_to(table, 1000, kMacA); }));
   std::string lines;
   for (int i = 0; i < 300; i++) {
@@ -136,13 +136,13 @@ LAB_TEST(next_hop_watch_ends_with_the_last_of_hundreds_of_changes) {
       [](const NextHops& table) { return all_lead_to(table, 1000, "02:00:00:00:0e:0e"); }));
 }
 
-LAB_TEST(next_hop_watch_asks_again_when_messages_were_lost) {
+LAB_TEST(next_hop_watch_refreshes_after_lost_messages) {
   one_cable(lab);
   lab.ip(neighbour("add", "10.1.0.2", kMacA));
   NextHopWatchOptions options;
-  options.receive_buffer_bytes = 1;  // the kernel gives its least
+  options.receive_buffer_bytes = 1;  // the kernel grants its minimum
   WatchedHops hops(options);
-  hops.want({"10.1.0.2", "10.1.0.3"});
+  hops.set_addresses({"10.1.0.2", "10.1.0.3"});
   CHECK_HOP(hops, "10.1.0.2", lab.interface("wa"), kMacA);
   hops.block();
   lab.ip(neighbour("replace", "10.1.0.2", kMacB));
@@ -157,38 +157,38 @@ LAB_TEST(next_hop_watch_asks_again_when_messages_were_lost) {
   CHECK_HOP(hops, "10.1.0.3", lab.interface("wa"), "02:00:00:00:0f:0f");
 }
 
-LAB_TEST(next_hop_watch_asks_again_without_being_told) {
+LAB_TEST(next_hop_watch_refreshes_periodically) {
   one_cable(lab);
   lab.ip(neighbour("add", "fd00:1::2", kMacA) + neighbour("add", "10.1.0.2", kMacA, "nud stale") +
          "route add 192.0.2.0/24 via 10.1.0.2\n");
   NextHopWatchOptions options;
-  options.everything_every_ms = 20;
+  options.refresh_interval_ms = 20;
   options.packet_bytes_max = 1400;
   WatchedHops hops(options);
-  hops.want({"fd00:1::2", "192.0.2.1", "192.0.2.2"});
+  hops.set_addresses({"fd00:1::2", "192.0.2.1", "192.0.2.2"});
   CHECK_STATE(hops, "fd00:1::2", resolved);
   lab.set("ipv6/conf/wa/mtu", "1400");
   CHECK_STATE(hops, "fd00:1::2", mtu_small);
   lab.set("ipv6/conf/wa/mtu", "1500");
   CHECK_STATE(hops, "fd00:1::2", resolved);
-  // Nobody sends, so that the stale neighbour's destinations take turns.
+  // No traffic, so that the stale neighbour's destinations take turns.
   for (int i = 0; i < 2; i++) {
     CHECK_STATE(hops, "192.0.2.1", neighbour_checked);
     CHECK_STATE(hops, "192.0.2.2", neighbour_checked);
   }
 }
 
-// Another process may send to any netlink socket, given a privilege.
+// Another process with a privilege may send to any netlink socket.
 void forge_to_all_sockets(const std::string& address, const std::string& mac, uint32_t interface) {
   struct {
-    nlmsghdr head;
+    nlmsghdr header;
     ndmsg neighbour;
     rtattr address_head;
     uint8_t address[4];
     rtattr mac_head;
     uint8_t mac[8];
   } message{};
-  message.head = {sizeof message, RTM_NEWNEIGH, 0, 0, 0};
+  message.header = {sizeof message, RTM_NEWNEIGH, 0, 0, 0};
   message.neighbour.ndm_family = AF_INET;
   message.neighbour.ndm_ifindex = static_cast<int>(interface);
   message.neighbour.ndm_state = NUD_PERMANENT;
@@ -199,7 +199,7 @@ void forge_to_all_sockets(const std::string& address, const std::string& mac, ui
   const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
   std::ifstream sockets("/proc/thread-self/net/netlink");
   std::string line;
-  size_t told = 0;
+  size_t reported = 0;
   while (std::getline(sockets, line)) {
     std::istringstream words(line);
     std::string pointer;
@@ -208,39 +208,40 @@ void forge_to_all_sockets(const std::string& address, const std::string& mac, ui
     sockaddr_nl to{};
     to.nl_family = AF_NETLINK;
     to.nl_pid = port;
-    told += sendto(fd, &message, sizeof message, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) ==
-            ssize_t{sizeof message};
+    reported += sendto(fd, &message, sizeof message, 0, reinterpret_cast<sockaddr*>(&to),
+                       sizeof to) == ssize_t{sizeof message};
   }
   close(fd);
-  CHECK(told >= 2);  // the watch has two
+  CHECK(reported >= 2);  // the watch has two sockets
 }
 
-LAB_TEST(next_hop_watch_believes_the_kernel_only) {
+LAB_TEST(next_hop_watch_accepts_messages_of_the_kernel_only) {
   one_cable(lab);
   lab.ip(neighbour("add", "10.1.0.2", kMacA));
   WatchedHops hops;
-  hops.want({"10.1.0.2", "10.1.0.3"});
+  hops.set_addresses({"10.1.0.2", "10.1.0.3"});
   CHECK_STATE(hops, "10.1.0.2", resolved);
   forge_to_all_sockets("10.1.0.2", kMacB, lab.interface("wa"));
   lab.ip(neighbour("add", "10.1.0.3", kMacA));
   CHECK_STATE(hops, "10.1.0.3", resolved);
   CHECK_HOP(hops, "10.1.0.2", lab.interface("wa"), kMacA);
-  CHECK_EQ(hops.tables_told(), uint64_t{2});
+  CHECK_EQ(hops.tables_published(), uint64_t{2});
 }
 
 // ---- life -----------------------------------------------------------------------------------
 
-LAB_TEST(next_hop_watch_takes_the_last_of_many_wishes) {
+LAB_TEST(next_hop_watch_uses_the_last_of_many_address_lists) {
   one_cable(lab);
   lab.ip(neighbour("add", "10.1.0.2", kMacA));
   WatchedHops hops;
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; t++)
     threads.emplace_back([&] {
-      for (int i = 0; i < 50; i++) hops.want({"10.1.0.3", "10.1.0." + std::to_string(i + 4)});
+      for (int i = 0; i < 50; i++)
+        hops.set_addresses({"10.1.0.3", "10.1.0." + std::to_string(i + 4)});
     });
   for (std::thread& thread : threads) thread.join();
-  hops.want({"10.1.0.2"});
+  hops.set_addresses({"10.1.0.2"});
   CHECK(hops.wait([](const NextHops& table) { return all_lead_to(table, 1, kMacA); }));
 }
 
@@ -249,22 +250,22 @@ LAB_TEST(next_hop_watch_stops_while_busy) {
   lab.ip("route add 198.18.0.0/15 via 10.1.0.2\n" + neighbour("add", "10.1.0.2", kMacA));
   for (int i = 0; i < 20; i++) {
     WatchedHops hops;
-    hops.want(thousand_addresses());
+    hops.set_addresses(thousand_addresses());
     if (i % 2) CHECK(hops.wait([](const NextHops&) { return true; }));
     std::thread other([&] { hops.watch().stop(); });
     hops.watch().stop();
     other.join();
-    const uint64_t told = hops.tables_told();
+    const uint64_t reported = hops.tables_published();
     lab.ip(neighbour("replace", "10.1.0.2", i % 2 ? kMacA : kMacB));
-    hops.want({"10.1.0.2"});
-    CHECK_EQ(hops.tables_told(), told);
+    hops.set_addresses({"10.1.0.2"});
+    CHECK_EQ(hops.tables_published(), reported);
   }
 }
 
-TEST(next_hop_watch_stops_when_nothing_was_ever_wanted) {
+TEST(next_hop_watch_stops_without_addresses) {
   WatchedHops hops;
   hops.watch().stop();
-  CHECK_EQ(hops.tables_told(), uint64_t{0});
+  CHECK_EQ(hops.tables_published(), uint64_t{0});
 }
 
 TEST(next_hop_watch_needs_no_privilege) {
@@ -272,7 +273,7 @@ TEST(next_hop_watch_needs_no_privilege) {
     drop_privileges_of_this_thread();
     CHECK(!thread_has_privileges());
     WatchedHops hops;
-    hops.want({"127.0.0.1"});
+    hops.set_addresses({"127.0.0.1"});
     CHECK_STATE(hops, "127.0.0.1", local);
   });
   thread.join();
@@ -285,23 +286,23 @@ TEST(privileges_dropped_by_one_thread_stay_with_the_others) {
   CHECK_EQ(thread_has_privileges(), before);
 }
 
-TEST(next_hop_watch_tells_from_a_thread_without_privileges) {
+TEST(next_hop_watch_publishes_from_a_thread_without_privileges) {
   std::string error;
   std::mutex mutex;
-  std::condition_variable told;
+  std::condition_variable reported;
   int privileged = -1;
   NextHopWatchOptions options;
   options.publish = [&](const std::shared_ptr<const NextHops>&) {
     const std::lock_guard lock(mutex);
     privileged = thread_has_privileges();
-    told.notify_all();
+    reported.notify_all();
   };
   const auto watch = NextHopWatch::start(options, error);
   CHECK_EQ(error, std::string());
   if (!watch) return;
-  watch->want({});
+  watch->set_addresses({});
   std::unique_lock lock(mutex);
-  CHECK(told.wait_for(lock, std::chrono::seconds(8), [&] { return privileged >= 0; }));
+  CHECK(reported.wait_for(lock, std::chrono::seconds(8), [&] { return privileged >= 0; }));
   CHECK_EQ(privileged, 0);
 }
 

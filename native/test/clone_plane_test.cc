@@ -1,5 +1,5 @@
-// Clone plane as a thing of the system: what it asks for, who can make it run, what happens when
-// its parts are taken away, and that nothing of it stays behind.
+// Clone plane as a system resource: the privileges that it needs, the sockets that can run it, the
+// loss of its parts, and complete removal.
 #include "clone/clone_plane.h"
 
 #include <linux/bpf.h>
@@ -22,12 +22,12 @@
 namespace shredway::test {
 namespace {
 
-// A lab's cable, a receiver of both families' first, and a batch for 3 targets.
-struct Road {
-  Road(const Lab& lab, const std::string& name, int number)
+// A lab's cable, a receiver for the first address of both families, and a batch for 3 targets.
+struct CloneFixture {
+  CloneFixture(const Lab& lab, const std::string& name, int number)
       : cable(lab, name, number), receiver(lab, true), plane(open_plane()) {}
   std::unique_ptr<CloneBatch> batch(CloneCounts& tally) const {
-    auto out = std::make_unique<CloneBatch>(plane->region(0), CloneHead{}, true, tally);
+    auto out = std::make_unique<CloneBatch>(plane->region(0), CloneHeader{}, true, tally);
     const std::vector<CloneTarget> list = cable.targets(true, 3, receiver.port());
     CHECK_EQ(out->set_lists({&list, 1}), 3u);
     return out;
@@ -44,21 +44,22 @@ void send_one(CloneBatch& batch, Random& random) {
 }
 
 void check_not_cloned(const CloneCounts& tally, std::initializer_list<int> errors) {
-  CHECK_EQ(tally.not_obeyed.size(), 1u);
-  for (const CloneCounts::NotCloned& told : tally.not_obeyed) {
-    CHECK_EQ(told.count, 3u);
-    CHECK_EQ(told.from, 1u);
-    CHECK_EQ(told.datagrams, 2u);
-    CHECK(std::find(errors.begin(), errors.end(), told.error_number) != errors.end());
+  CHECK_EQ(tally.not_executed.size(), 1u);
+  for (const CloneCounts::NotCloned& reported : tally.not_executed) {
+    CHECK_EQ(reported.count, 3u);
+    CHECK_EQ(reported.from, 1u);
+    CHECK_EQ(reported.datagrams, 2u);
+    CHECK(std::find(errors.begin(), errors.end(), reported.error_number) != errors.end());
   }
 }
 
 // Runs the body on a thread with these capabilities only, in this thread's namespace.
-void with_capabilities(std::initializer_list<unsigned> kept, const std::function<void()>& body) {
+void with_capabilities(std::initializer_list<unsigned> capabilities,
+                       const std::function<void()>& body) {
   std::thread([&] {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
-    for (const unsigned capability : kept) {
+    for (const unsigned capability : capabilities) {
       sets[capability / 32].effective |= 1u << capability % 32;
       sets[capability / 32].permitted |= 1u << capability % 32;
     }
@@ -79,14 +80,14 @@ TEST(clone_plane_triggers_ignore_icmp_about_the_path_mtu) {
   });
 }
 
-TEST(clone_plane_asks_for_what_is_missing) {
+TEST(clone_plane_reports_the_missing_privilege) {
   in_clone_lab([](Lab&) {
     constexpr unsigned kPerfmon = 38, kBpf = 39;  // CAP_PERFMON, CAP_BPF
-    for (const auto& kept : {std::initializer_list<unsigned>{},
-                             {CAP_NET_ADMIN},
-                             {kBpf, kPerfmon},
-                             {CAP_NET_ADMIN, kPerfmon}})
-      with_capabilities(kept, [] {
+    for (const auto& capabilities : {std::initializer_list<unsigned>{},
+                                     {CAP_NET_ADMIN},
+                                     {kBpf, kPerfmon},
+                                     {CAP_NET_ADMIN, kPerfmon}})
+      with_capabilities(capabilities, [] {
         std::string error;
         CHECK(ClonePlane::open({.workers = 1, .interface = "shwtest%d"}, error) == nullptr);
         CHECK(error.find("grant") != std::string::npos);
@@ -98,7 +99,7 @@ TEST(clone_plane_asks_for_what_is_missing) {
   });
 }
 
-TEST(clone_plane_refuses_names_and_workers_that_cannot_be) {
+TEST(clone_plane_refuses_invalid_names_and_worker_counts) {
   std::string error;
   CHECK(ClonePlane::open({.workers = 0, .interface = "shwtest%d"}, error) == nullptr);
   CHECK(error.find("workers, got 0") != std::string::npos);
@@ -118,44 +119,44 @@ TEST(clone_plane_refuses_names_and_workers_that_cannot_be) {
 
 TEST(clone_plane_needs_no_capability_once_it_is_open) {
   in_clone_lab([](Lab& lab) {
-    Road road(lab, "shwf0", 11);
-    if (!road.plane) return;
-    const std::string name = road.plane->interface();
+    CloneFixture fixture(lab, "shwf0", 11);
+    if (!fixture.plane) return;
+    const std::string name = fixture.plane->interface();
     CHECK(if_nametoindex(name.c_str()) != 0);
     with_capabilities({}, [&] {
       CHECK(!thread_has_privileges());
       Random random{31};
       CloneCounts tally;
-      auto batch = road.batch(tally);
+      auto batch = fixture.batch(tally);
       send_one(*batch, random);
       batch->settle();
-      CHECK(tally.not_obeyed.empty());
+      CHECK(tally.not_executed.empty());
       CHECK_EQ(tally.sent[0], 2u);
-      CHECK_EQ(road.receiver.read(6).size(), 6u);
+      CHECK_EQ(fixture.receiver.read(6).size(), 6u);
       batch.reset();
-      road.plane.reset();
+      fixture.plane.reset();
       CHECK_EQ(if_nametoindex(name.c_str()), 0u);
     });
   });
 }
 
-TEST(clone_plane_obeys_its_own_sockets_only) {
+TEST(clone_plane_executes_only_triggers_of_its_own_sockets) {
   in_clone_lab([](Lab& lab) {
-    Road road(lab, "shwg0", 12);
-    if (!road.plane) return;
+    CloneFixture fixture(lab, "shwg0", 12);
+    if (!fixture.plane) return;
     Random random{32};
     CloneCounts tally;
-    auto batch = road.batch(tally);
+    auto batch = fixture.batch(tally);
     send_one(*batch, random);
-    CHECK_EQ(road.receiver.read(6).size(), 6u);
-    const CloneRegion region = road.plane->region(0);
+    CHECK_EQ(fixture.receiver.read(6).size(), 6u);
+    const CloneRegion region = fixture.plane->region(0);
     CloneJobRow& job = region.jobs[0];
     const uint64_t runs = job.runs;
     uint64_t cookie = 0;
     socklen_t bytes = sizeof cookie;
     CHECK_EQ(getsockopt(region.trigger_ipv4, SOL_SOCKET, SO_COOKIE, &cookie, &bytes), 0);
     const UdpSocket stranger(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    const std::string& name = road.plane->interface();
+    const std::string& name = fixture.plane->interface();
     CHECK_EQ(
         setsockopt(stranger.fd(), SOL_SOCKET, SO_BINDTODEVICE, name.data(), socklen_t(name.size())),
         0);
@@ -164,23 +165,23 @@ TEST(clone_plane_obeys_its_own_sockets_only) {
       const Bytes payload = random_bytes(random, 1203);
       (void)sendto(fd, payload.data(), payload.size(), MSG_DONTWAIT, to.get(), to.bytes);
     };
-    // A job that is in force, and everybody's trigger for it, and for what is none.
+    // A job in force: triggers from other sockets for it, and triggers for numbers without a job.
     job.socket_cookie = cookie;
     for (const uint32_t port : {0u, 1u, 2u, 64u, 65u, 65535u}) trigger(stranger.fd(), port);
     CHECK_EQ(job.runs, runs);
     for (const uint32_t port : {2u, 64u, 65u, 65535u}) trigger(region.trigger_ipv4, port);
     CHECK_EQ(job.runs, runs);
-    // Without a job, the own socket's neither: a trigger that comes late.
+    // Without a job, the own socket's trigger has no effect either: a late trigger.
     job.socket_cookie = 0;
     trigger(region.trigger_ipv4, 1);
     CHECK_EQ(job.runs, runs);
-    CHECK_EQ(road.receiver.read(0).size(), 0u);
-    // To show that the test's own triggers are good ones.
+    CHECK_EQ(fixture.receiver.read(0).size(), 0u);
+    // Shows that the test's own triggers are valid.
     job.socket_cookie = cookie;
     trigger(region.trigger_ipv4, 1);
     CHECK_EQ(job.runs, runs + 1);
-    CHECK_EQ(road.receiver.read(3).size(), 3u);
-    // A worker's memory is not believed beyond its bounds.
+    CHECK_EQ(fixture.receiver.read(3).size(), 3u);
+    // The program does not trust values in a worker's memory beyond their bounds.
     job.first = ~0u - 1;
     trigger(region.trigger_ipv4, 1);
     job.first = 0;
@@ -205,75 +206,76 @@ uint64_t packets_out(const std::string& interface) {
   return ~uint64_t{0};
 }
 
-TEST(clone_plane_lets_nothing_out_by_its_interface) {
+TEST(clone_plane_sends_nothing_by_its_own_interface) {
   in_clone_lab([](Lab& lab) {
-    Road road(lab, "shwm0", 21);
-    if (!road.plane) return;
+    CloneFixture fixture(lab, "shwm0", 21);
+    if (!fixture.plane) return;
     Random random{37};
     CloneCounts tally;
-    auto batch = road.batch(tally);
+    auto batch = fixture.batch(tally);
     for (int i = 0; i < 5; i++) send_one(*batch, random);
-    CHECK_EQ(road.receiver.read(30).size(), 30u);
-    CHECK_EQ(packets_out(road.plane->interface()), 0u);
+    CHECK_EQ(fixture.receiver.read(30).size(), 30u);
+    CHECK_EQ(packets_out(fixture.plane->interface()), 0u);
   });
 }
 
-TEST(clone_plane_without_its_hook_is_told) {
+TEST(clone_plane_reports_a_missing_hook) {
   in_clone_lab([](Lab& lab) {
-    Road road(lab, "shwh0", 13);
-    if (!road.plane) return;
+    CloneFixture fixture(lab, "shwh0", 13);
+    if (!fixture.plane) return;
     Random random{33};
     CloneCounts tally;
-    auto batch = road.batch(tally);
+    auto batch = fixture.batch(tally);
     send_one(*batch, random);
-    CHECK(tally.not_obeyed.empty());
-    CHECK_EQ(std::system(("tc filter del dev " + road.plane->interface() + " egress").c_str()), 0);
+    CHECK(tally.not_executed.empty());
+    CHECK_EQ(std::system(("tc filter del dev " + fixture.plane->interface() + " egress").c_str()),
+             0);
     send_one(*batch, random);
     batch->settle();
     check_not_cloned(tally, {ENOLINK});
     CHECK_EQ(tally.sent[0], 2u);
-    CHECK_EQ(road.receiver.read(6).size(), 6u);
+    CHECK_EQ(fixture.receiver.read(6).size(), 6u);
   });
 }
 
-TEST(clone_plane_without_its_interface_is_told) {
+TEST(clone_plane_reports_a_missing_interface) {
   in_clone_lab([](Lab& lab) {
     for (const bool del : {false, true}) {
-      Road road(lab, del ? "shwi0" : "shwi1", del ? 14 : 15);
-      if (!road.plane) return;
+      CloneFixture fixture(lab, del ? "shwi0" : "shwi1", del ? 14 : 15);
+      if (!fixture.plane) return;
       Random random{34};
       CloneCounts tally;
-      auto batch = road.batch(tally);
+      auto batch = fixture.batch(tally);
       send_one(*batch, random);
-      CHECK(tally.not_obeyed.empty());
-      const std::string& name = road.plane->interface();
+      CHECK(tally.not_executed.empty());
+      const std::string& name = fixture.plane->interface();
       lab.ip(del ? "link del " + name + "\n" : "link set " + name + " down\n");
       send_one(*batch, random);
       batch->settle();
       check_not_cloned(tally, {ENODEV, ENETUNREACH, ENETDOWN, ENXIO});
       CHECK_EQ(tally.sent[0], 2u);
-      CHECK_EQ(road.receiver.read(6).size(), 6u);
+      CHECK_EQ(fixture.receiver.read(6).size(), 6u);
     }
   });
 }
 
-TEST(clone_plane_counts_what_a_target_interface_refuses) {
+TEST(clone_plane_counts_refusals_of_a_target_interface) {
   in_clone_lab([](Lab& lab) {
-    Road road(lab, "shwj0", 16);
-    const CloneCable other(lab, "shwj1", 17), gone(lab, "shwj2", 18);
-    if (!road.plane) return;
+    CloneFixture fixture(lab, "shwj0", 16);
+    const CloneCable other(lab, "shwj1", 17), vanishing(lab, "shwj2", 18);
+    if (!fixture.plane) return;
     Random random{35};
     CloneCounts tally;
-    CloneBatch batch(road.plane->region(0), CloneHead{}, true, tally);
-    const uint16_t port = road.receiver.port();
-    const std::vector<CloneTarget> list = {road.cable.target(0, behind_cable(true, 0, port)),
+    CloneBatch batch(fixture.plane->region(0), CloneHeader{}, true, tally);
+    const uint16_t port = fixture.receiver.port();
+    const std::vector<CloneTarget> list = {fixture.cable.target(0, behind_cable(true, 0, port)),
                                            other.target(1, behind_cable(true, 1, port)),
-                                           gone.target(2, behind_cable(true, 2, port))};
+                                           vanishing.target(2, behind_cable(true, 2, port))};
     batch.set_lists({&list, 1});
     lab.ip("link set shwj1 down\nlink del shwj2\n");
     send_one(batch, random);
     batch.settle();
-    CHECK(tally.not_obeyed.empty());
+    CHECK(tally.not_executed.empty());
     CHECK_EQ(tally.sent[0], 2u);
     CHECK_EQ(tally.sent[1] + tally.sent[2], 0u);
     CHECK_EQ(tally.refused[1].size(), 1u);
@@ -281,17 +283,17 @@ TEST(clone_plane_counts_what_a_target_interface_refuses) {
         tally.refused[1][SendFailure::buffer_full] + tally.refused[1][SendFailure::unreachable],
         2u);
     CHECK_EQ(tally.refused[2][SendFailure::unreachable], 2u);
-    CHECK_EQ(road.receiver.read(2).size(), 2u);
-    // Up again: served again.
+    CHECK_EQ(fixture.receiver.read(2).size(), 2u);
+    // Served again after the interface is up.
     lab.ip("link set shwj1 up\n");
     send_one(batch, random);
     batch.settle();
     CHECK_EQ(tally.sent[1], 2u);
-    CHECK_EQ(road.receiver.read(4).size(), 4u);
+    CHECK_EQ(fixture.receiver.read(4).size(), 4u);
   });
 }
 
-TEST(clone_plane_two_at_once_and_workers_side_by_side) {
+TEST(clone_plane_supports_two_planes_and_several_workers) {
   in_clone_lab([](Lab& lab) {
     const CloneCable cable(lab, "shwk0", 19);
     const auto first = open_plane(2), second = open_plane(1);
@@ -307,7 +309,7 @@ TEST(clone_plane_two_at_once_and_workers_side_by_side) {
     for (size_t i = 0; i < regions.size(); i++)
       workers.emplace_back([&, i] {
         const std::vector<CloneTarget> list = cable.targets(true, kTargets, receivers[i]->port());
-        CloneBatch batch(regions[i], CloneHead{}, true, tallies[i]);
+        CloneBatch batch(regions[i], CloneHeader{}, true, tallies[i]);
         batch.set_lists({&list, 1});
         Bytes payload(1203, uint8_t(i));
         iovec part = {payload.data(), payload.size()};
@@ -319,7 +321,7 @@ TEST(clone_plane_two_at_once_and_workers_side_by_side) {
       });
     for (std::thread& worker : workers) worker.join();
     for (size_t i = 0; i < regions.size(); i++) {
-      CHECK(tallies[i].not_obeyed.empty());
+      CHECK(tallies[i].not_executed.empty());
       CHECK(tallies[i].refused.empty());
       for (uint32_t tag = 0; tag < kTargets; tag++) CHECK_EQ(tallies[i].sent[tag], kRounds);
       const auto got = receivers[i]->read(kRounds * kTargets);
@@ -341,7 +343,7 @@ bpf_attr no_attributes() {
   return attributes;
 }
 
-// Maps of the program at the interface's hook, as the kernel numbers them.
+// Ids of the maps of the program at the interface's hook.
 std::vector<uint32_t> map_ids_of(const std::string& interface) {
   FILE* pipe = popen(("tc filter show dev " + interface + " egress").c_str(), "r");
   if (!pipe) return {};
@@ -373,8 +375,8 @@ bool map_is_there(uint32_t id) {
   return UdpSocket(bpf(BPF_MAP_GET_FD_BY_ID, by_id)).valid();
 }
 
-// The kernel takes maps away a moment after their last user. Bounded: 5 s.
-void check_gone(const std::string& interface, const std::vector<uint32_t>& maps) {
+// The kernel removes maps shortly after their last user. Bounded: 5 s.
+void check_removed(const std::string& interface, const std::vector<uint32_t>& maps) {
   CHECK_EQ(if_nametoindex(interface.c_str()), 0u);
   CHECK_EQ(maps.size(), 2u);
   for (const uint32_t id : maps) {
@@ -386,16 +388,16 @@ void check_gone(const std::string& interface, const std::vector<uint32_t>& maps)
 
 TEST(clone_plane_leaves_nothing_behind) {
   in_clone_lab([](Lab& lab) {
-    Road road(lab, "shwl0", 20);
-    if (!road.plane) return;
+    CloneFixture fixture(lab, "shwl0", 20);
+    if (!fixture.plane) return;
     Random random{36};
     CloneCounts tally;
-    send_one(*road.batch(tally), random);
-    const std::string name = road.plane->interface();
+    send_one(*fixture.batch(tally), random);
+    const std::string name = fixture.plane->interface();
     const std::vector<uint32_t> maps = map_ids_of(name);
     for (const uint32_t id : maps) CHECK(map_is_there(id));
-    road.plane.reset();
-    check_gone(name, maps);
+    fixture.plane.reset();
+    check_removed(name, maps);
   });
 }
 
@@ -407,8 +409,8 @@ TEST(clone_plane_leaves_nothing_behind_when_killed) {
     if (child == 0) {
       std::string error;
       const auto plane = ClonePlane::open({.workers = 2, .interface = "shwkill%d"}, error);
-      const std::string told = plane ? plane->interface() : "!" + error;
-      if (write(pipe[1], told.data(), told.size()) < 0) _exit(1);
+      const std::string reported = plane ? plane->interface() : "!" + error;
+      if (write(pipe[1], reported.data(), reported.size()) < 0) _exit(1);
       for (;;) pause();
     }
     std::array<char, 256> text{};
@@ -419,7 +421,7 @@ TEST(clone_plane_leaves_nothing_behind_when_killed) {
     for (const uint32_t id : maps) CHECK(map_is_there(id));
     CHECK_EQ(kill(child, SIGKILL), 0);
     CHECK_EQ(waitpid(child, nullptr, 0), child);
-    check_gone(name, maps);
+    check_removed(name, maps);
     close(pipe[0]);
     close(pipe[1]);
   });

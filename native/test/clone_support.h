@@ -1,8 +1,8 @@
-// What the tests of cloning share: a cable with many addresses behind it, receivers that tell what
-// came and how its heads looked, and devices with and without offloads.
+// Support for clone tests: a cable with many addresses behind it, receivers that report datagrams
+// with their header fields, and devices with and without offloads.
 //
-// Included by clone_*_test.cc and other tests that clone. Everything lives in the namespaces of
-// a Lab (route_support.h) and ends with them.
+// Included by clone_*_test.cc and other tests that clone. Everything exists in the namespaces of a
+// Lab (route_support.h) and ends with them.
 #pragma once
 
 #include <map>
@@ -22,21 +22,21 @@ inline constexpr const char* kNeedsClone =
     "network namespaces, veth, ip(8), /dev/net/tun, CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON are "
     "needed";
 
-// Addresses behind a cable, all taken by "theirs": 10.77.x.y and fd77::x:y.
+// Addresses behind a cable, all owned by "theirs": 10.77.x.y and fd77::x:y.
 Endpoint behind_cable(bool is_ipv4, uint32_t number, uint16_t port);
 
-// A cable called `name` with 10.<number>.0.1/16 and fd00:<number>::1/64 on our side, which reaches
-// the addresses of behind_cable().
+// A cable with 10.<number>.0.1/16 and fd00:<number>::1/64 on our side and a route to the addresses
+// of behind_cable().
 struct CloneCable {
   CloneCable(const Lab& lab, const std::string& name, int number);
   NextHop hop(bool is_ipv4) const;
   CloneTarget target(uint32_t tag, const Endpoint& destination) const {
     return {tag, destination, hop(destination.is_ipv4())};
   }
-  // Targets behind it, tags and numbers from `first` on.
+  // Targets behind the cable; tags and numbers count from `first`.
   std::vector<CloneTarget> targets(bool is_ipv4, uint32_t count, uint16_t port,
                                    uint32_t first = 0) const;
-  // Whether the device cuts bursts and completes checksums, or the kernel before.
+  // Selects whether the device or the kernel segments bursts and computes checksums.
   void set_offload(bool segmentation, bool checksums) const;
   std::string name;
   int number;
@@ -47,17 +47,18 @@ struct CloneArrival {
   Bytes bytes;
   Endpoint from;
   Endpoint to;
-  int ttl;            // or hop limit
+  int ttl;            // or IPv6 hop limit
   int traffic_class;  // TOS or traffic class
 };
 
-// A UDP socket in "theirs" that takes what comes for its port, whatever the address.
+// A UDP socket in "theirs" that receives all datagrams for its port, whatever the address.
 class CloneReceiver {
  public:
   CloneReceiver(const Lab& lab, bool is_ipv4);
   uint16_t port() const { return port_; }
   int fd() const { return socket_.fd(); }
-  // Reads until `expected` datagrams came, or nothing comes for a while; and what is more.
+  // Reads until `expected` datagrams or nothing more arrive for a while; returns extra datagrams
+  // too.
   std::vector<CloneArrival> read(size_t expected);
 
  private:
@@ -65,7 +66,7 @@ class CloneReceiver {
   uint16_t port_ = 0;
 };
 
-// By tag.
+// Counts by tag.
 struct CloneCounts final : CloneObserver {
   struct NotCloned {
     uint32_t list, from, count, datagrams;
@@ -74,7 +75,7 @@ struct CloneCounts final : CloneObserver {
   std::map<uint32_t, uint64_t> sent;
   std::map<uint32_t, uint64_t> recovered;
   std::map<uint32_t, std::map<SendFailure, uint64_t>> refused;
-  std::vector<NotCloned> not_obeyed;
+  std::vector<NotCloned> not_executed;
   void cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) override {
     sent[tag] += datagrams;
     recovered[tag] += recovered_datagrams;
@@ -84,11 +85,11 @@ struct CloneCounts final : CloneObserver {
   }
   void not_cloned(uint32_t list, uint32_t from, uint32_t count, const PayloadGroup& group,
                   int error_number) override {
-    not_obeyed.push_back({list, from, count, group.count, error_number});
+    not_executed.push_back({list, from, count, group.count, error_number});
   }
 };
 
-// Random payloads of one length, kept as long as the group is.
+// Random payloads of one length; they live as long as the group.
 struct Burst {
   Burst(Random& random, uint32_t count, uint16_t payload_bytes);
   PayloadGroup group() {
@@ -99,9 +100,9 @@ struct Burst {
   std::vector<iovec> parts;
 };
 
-// A plane in this thread's namespace; nullptr is a failure that tells why.
+// Opens a plane in this thread's namespace; on failure returns nullptr and reports the reason.
 std::unique_ptr<ClonePlane> open_plane(uint32_t workers = 1);
-// Runs the body in a lab that can clone; skips the running test by name without privileges.
+// Runs the body in a lab that can clone; skips the test if privileges are missing.
 void in_clone_lab(const std::function<void(Lab&)>& body);
 
 }  // namespace shredway::test

@@ -1,4 +1,4 @@
-// Do both libraries verify and sign alike, and refuse alike?
+// Both libraries verify and sign alike, and refuse the same inputs.
 //
 // Known answers: RFC 8032, 7.1, tests 1 to 3. The small-order and non-canonical cases were computed
 // from the definition with Python's integers.
@@ -51,7 +51,7 @@ constexpr KnownAnswer kKnownAnswers[] = {
      "594a7c15e9716ed28dc027beceea1ec40a"},
 };
 
-// Runs `body` under each library that this machine has; returns to the choice of before.
+// Runs `body` with each library that this machine has; then restores the selection.
 template <typename Body>
 size_t on_each_library(Body body) {
   const Ed25519Library before = ed25519_library();
@@ -109,12 +109,12 @@ TEST(ed25519_refuses_altered_bytes) {
       CHECK(!verifies(other, signature, message));
     }
     CHECK(!verifying.verify(signature.data(), message.data(), message.size() - 1));
-    // After all these failures the good one still verifies.
+    // After all these failures the valid signature still verifies.
     CHECK(verifying.verify(signature.data(), message.data(), message.size()));
   });
 }
 
-TEST(ed25519_refuses_second_spelling_of_s) {
+TEST(ed25519_refuses_a_non_canonical_s) {
   // S + L gives the same point; only S < L is a signature.
   const Bytes order = unhex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010");
   on_each_library([&] {
@@ -141,15 +141,15 @@ TEST(ed25519_refuses_points_of_small_order) {
       Signature signature{};
       signature[0] = 1;
       CHECK(!verifies(array_of<32>(key), signature, {1, 2, 3}));
-      // So does R = 1 B, S = 1, where R is a good point.
+      // The same for R = 1 B, S = 1, where R is a valid point.
       signature.fill(0x66);
       signature[0] = 0x58;
       std::memset(&signature[32], 0, 32);
       signature[32] = 1;
       CHECK(!verifies(array_of<32>(key), signature, {1, 2, 3}));
     }
-    // R = 1 and S = SHA-512(R, A, message) * a: the owner of a key can make these; refused as by
-    // the network.
+    // R = 1 and S = SHA-512(R, A, message) * a: the owner of a key can make these; the network
+    // refuses them too.
     const Signature small_r = array_of<64>(
         "0100000000000000000000000000000000000000000000000000000000000000"
         "e89fd5b931daddab2f977d4a894ff659c0f5fc89d151e84b7dd3f800d58b7903");
@@ -157,7 +157,7 @@ TEST(ed25519_refuses_points_of_small_order) {
   });
 }
 
-TEST(ed25519_keys_that_are_no_point) {
+TEST(ed25519_refuses_keys_that_are_not_points) {
   on_each_library([] {
     Signature signature = array_of<64>(kKnownAnswers[0].signature);
     PublicKey key{};

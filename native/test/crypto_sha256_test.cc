@@ -1,4 +1,4 @@
-// Does sha256 give FIPS 180-4 digests for every length, split and lane, portable and accelerated?
+// sha256 gives FIPS 180-4 digests for every length, split and lane, portable and accelerated.
 //
 // Known answers: FIPS 180-4 examples; the two digests of digests were computed with Python's
 // hashlib over the same bytes.
@@ -27,7 +27,7 @@ std::string digest_hex(const Bytes& message) {
   return hex(digest.data(), digest.size());
 }
 
-// Runs `body` with the portable code and, where the processor has them, the SHA instructions.
+// Runs `body` with the portable code and, if the processor has them, with the SHA instructions.
 template <typename Body>
 void on_each_path(Body body) {
   for (const bool portable : {true, false}) {
@@ -77,7 +77,7 @@ TEST(sha256_every_split_into_prefix_and_body) {
       const Bytes message = pattern(length);
       const std::string expected = digest_hex(message);
       for (size_t prefix = 0; prefix <= length; prefix++) {
-        // Copies of exact size, so that AddressSanitizer sees any read beyond.
+        // Copies of exact size, so that AddressSanitizer detects any read beyond.
         const Bytes head(message.begin(), message.begin() + static_cast<ptrdiff_t>(prefix));
         const Bytes body(message.begin() + static_cast<ptrdiff_t>(prefix), message.end());
         Sha256Digest digest;

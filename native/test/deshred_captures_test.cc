@@ -1,7 +1,7 @@
-// Does the deshredder find in real blocks what an independent decoder found?
+// The deshredder finds in real blocks what an independent decoder found.
 //
 // Real captures with their known answers: counts and the SHA-256 over all entry hashes and over all
-// first signatures, whatever the order, and from any half of every set's shreds.
+// first signatures, for any order of shreds, and from any half of every set's shreds.
 #include <algorithm>
 
 #include "check.h"
@@ -115,7 +115,7 @@ void check_in_many_ways(const KnownBlock& block) {
     std::shuffle(packets.begin(), packets.end(), random);
     check_block(block, packets);
   }
-  if (packets.size() < block.sets * kFecSetLeaves) return;  // some never came
+  if (packets.size() < block.sets * kFecSetLeaves) return;  // some never arrived
   for (int round = 0; round < 5; round++) check_block(block, half_of(packets, random));
   Packets code = packets;
   std::erase_if(code, [](const Bytes& packet) {
@@ -129,8 +129,8 @@ void check_in_many_ways(const KnownBlock& block) {
 TEST(deshred_captures_testnet_block) { check_in_many_ways(kTestnetBlock); }
 TEST(deshred_captures_demo_block) { check_in_many_ways(kDemoBlock); }
 
-// What recovery makes is byte for byte what the leader sent, proofs and all.
-TEST(deshred_captures_recovered_packets_are_the_real_ones) {
+// Recovered packets equal the leader's byte for byte, including proofs.
+TEST(deshred_captures_recovered_packets_equal_the_originals) {
   if (test::testdata().empty()) SKIP("needs the real captures");
   for (const KnownBlock* block : {&kTestnetBlock, &kDemoBlock}) {
     std::mt19937 random(12);
@@ -146,13 +146,13 @@ TEST(deshred_captures_recovered_packets_are_the_real_ones) {
     CHECK(sink.recovered_shreds > block->sets * 20);
     for (const Bytes& packet : sink.recovered) {
       const Bytes& real = by_identity[identity_of(packet)];
-      // The retransmitter's signature is whoever's a received shred bore.
+      // The retransmitter's signature comes from any of the received shreds.
       const size_t proof_end = layout_of(variant_of(packet[offset::kVariant])).proof_end;
       CHECK(std::equal(packet.begin(), packet.begin() + long(proof_end), real.begin()));
     }
   }
 }
 
-// A capture that begins in the middle of its slot, with copies by many retransmitters: where its
-// first batch begins nobody can know.
+// A capture that begins in the middle of its slot, with copies by many retransmitters: the
+// beginning of its first batch is unknown.
 TEST(deshred_captures_in_the_middle_of_a_slot) { check_in_many_ways(kMiddleOfBlock); }

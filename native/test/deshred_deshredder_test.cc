@@ -1,5 +1,5 @@
-// Does the deshredder report everything that can be known, once, as early as possible, and never
-// more memory than it was given?
+// The deshredder reports everything that can be decoded, once, as early as possible, within its
+// memory limits.
 #include "deshred/deshredder.h"
 
 #include <set>
@@ -52,8 +52,8 @@ TEST(deshred_reports_each_transaction_with_its_last_byte) {
     const uint64_t readable = std::min<uint64_t>(
         300, whole * 5 + (rest < 48 ? 0 : std::min<uint64_t>(5, (rest - 48) / 134)));
     CHECK_EQ(sink.transactions.size(), readable);
-    for (const auto& seen : sink.transactions) CHECK(seen.seen_ns <= i + 1);
-    if (!sink.transactions.empty() && sink.transactions.back().seen_ns == i + 1)
+    for (const auto& seen : sink.transactions) CHECK(seen.arrival_ns <= i + 1);
+    if (!sink.transactions.empty() && sink.transactions.back().arrival_ns == i + 1)
       CHECK_EQ(sink.transactions.back().shred_index, i);
   }
   CHECK(all_reported(sink, slot));
@@ -68,11 +68,11 @@ TEST(deshred_batches_do_not_wait_for_each_other) {
   Deshredder deshredder({}, sink);
   // Set 0 ends batch 0; sets 1 and 2 are batch 1, set 3 batch 2, set 4 batch 3.
   add_set(deshredder, slot, 4, kData);
-  CHECK(sink.transactions.empty());  // where its batch begins is not known yet
+  CHECK(sink.transactions.empty());  // the beginning of its batch is not known yet
   add_set(deshredder, slot, 3, kData);
   CHECK(sink.signatures_of(9, 128) == slot.batches[3].signatures);
   CHECK(sink.signatures_of(9, 96).empty());
-  add_set(deshredder, slot, 2, uint64_t{1} << 31);  // the last shred of batch 1 tells
+  add_set(deshredder, slot, 2, uint64_t{1} << 31);  // the last shred of batch 1 shows it
   CHECK(sink.signatures_of(9, 96) == slot.batches[2].signatures);
   add_set(deshredder, slot, 0, kCode);
   CHECK(sink.signatures_of(9, 0) == slot.batches[0].signatures);
@@ -81,7 +81,7 @@ TEST(deshred_batches_do_not_wait_for_each_other) {
   CHECK(all_reported(sink, slot));
   CHECK_EQ(deshredder.counts().batches, 4u);
   CHECK_EQ(deshredder.counts().sets_recovered, 2u);
-  CHECK_EQ(deshredder.counts().shreds_recovered, 32u + 32u);  // at once with the 32nd shred
+  CHECK_EQ(deshredder.counts().shreds_recovered, 32u + 32u);  // immediately with the 32nd shred
 }
 
 TEST(deshred_repeated_and_late_shreds_change_nothing) {
@@ -93,11 +93,11 @@ TEST(deshred_repeated_and_late_shreds_change_nothing) {
     for (const Bytes& packet : slot.packets) add_packet(deshredder, packet, 1);
   CHECK(all_reported(sink, slot));
   CHECK_EQ(sink.transactions.size(), 40u);
-  CHECK_EQ(deshredder.counts().shreds, 64u);  // the code shreds came when all was done
+  CHECK_EQ(deshredder.counts().shreds, 64u);  // the code shreds came after the set was finished
   CHECK_EQ(deshredder.counts().shreds_late, 64u * 6 - 64u);
 }
 
-TEST(deshred_second_root_of_a_set_is_set_aside) {
+TEST(deshred_ignores_a_second_root_of_a_set) {
   std::mt19937 random(4);
   const BatchedSlot slot = test::make_batched_slot(9, {20}, random);
   const BatchedSlot other = test::make_batched_slot(9, {20}, random);
@@ -110,8 +110,8 @@ TEST(deshred_second_root_of_a_set_is_set_aside) {
   CHECK_EQ(deshredder.counts().shreds_conflicting, 32u);
 }
 
-// A leader can sign what he likes: code shreds that fit nothing, data shreds that are no entries.
-TEST(deshred_signed_nonsense_is_refused) {
+// A leader can sign anything: code shreds that fit nothing, data shreds without entries.
+TEST(deshred_refuses_signed_invalid_data) {
   std::mt19937 random(5);
   BatchedSlot slot = test::make_batched_slot(9, {20, 20, 20}, random);
   slot.packets[40][200] ^= 1;
@@ -124,7 +124,7 @@ TEST(deshred_signed_nonsense_is_refused) {
   Deshredder deshredder({}, sink);
   add_set(deshredder, slot, 0, kCode);
   CHECK_EQ(deshredder.counts().sets_refused, 1u);
-  add_set(deshredder, slot, 0, kData);  // too late: the set is of no use any more
+  add_set(deshredder, slot, 0, kData);  // too late: the set is not needed any more
   CHECK(sink.transactions.empty());
   add_set(deshredder, slot, 1, kData);
   add_set(deshredder, slot, 2, kData);
@@ -135,14 +135,14 @@ TEST(deshred_signed_nonsense_is_refused) {
   CHECK(sink.signatures_of(10, 32) == garbage.batches[1].signatures);
 }
 
-// Header fields of data shreds lie within the Reed-Solomon shards, so a leader could make recovery
-// write what no rule allows.
+// Header fields of data shreds are inside the Reed-Solomon shards, so a leader could make recovery
+// produce invalid headers.
 TEST(deshred_recovered_headers_obey_the_rules) {
   std::mt19937 random(6);
   for (const size_t at : {offset::kSlot, offset::kIndex, offset::kFecSetIndex, offset::kSize + 1,
                           offset::kVariant, offset::kFlags}) {
     BatchedSlot slot = test::make_batched_slot(9, {20}, random);
-    // The variant becomes another one that exists.
+    // The variant becomes another valid one.
     slot.packets[3][at] ^= at == offset::kVariant ? 0x20 : 0x40;
     const ReedSolomon reed_solomon(32, 32);
     std::vector<const uint8_t*> data;
@@ -160,7 +160,7 @@ TEST(deshred_recovered_headers_obey_the_rules) {
   }
 }
 
-TEST(deshred_memory_is_taken_from_the_slot_that_holds_most) {
+TEST(deshred_evicts_from_the_slot_with_the_most_sets) {
   std::mt19937 random(7);
   const BatchedSlot honest = test::make_batched_slot(20, {20, 20}, random);
   const BatchedSlot flood = test::make_batched_slot(21, std::vector<size_t>(40, 1), random);
@@ -175,7 +175,7 @@ TEST(deshred_memory_is_taken_from_the_slot_that_holds_most) {
   CHECK(all_reported(sink, honest));
 }
 
-TEST(deshred_forgets_slots_that_fell_silent) {
+TEST(deshred_expires_silent_slots) {
   std::mt19937 random(8);
   const BatchedSlot slot = test::make_batched_slot(9, {20, 300}, random);
   const BatchedSlot later = test::make_batched_slot(10, {20}, random);
@@ -192,13 +192,13 @@ TEST(deshred_forgets_slots_that_fell_silent) {
   CHECK_EQ(deshredder.counts().shreds_late, 32u);
   add_set(deshredder, later, 0, kData, 20 * kSecond_ns);
   CHECK(all_reported(sink, later));
-  // A clock that was set back ends nothing.
+  // A clock that was set back expires nothing.
   add_set(deshredder, slot, 1, 0xff, kSecond_ns);
   add_set(deshredder, slot, 1, 0xf00, 5 * kSecond_ns);
   CHECK_EQ(deshredder.counts().sets_given_up, 2u);
 }
 
-TEST(deshred_newer_slots_take_the_place_of_old_ones) {
+TEST(deshred_newer_slots_replace_old_ones) {
   std::mt19937 random(9);
   const BatchedSlot old = test::make_batched_slot(100, {20, 20}, random);
   const BatchedSlot young = test::make_batched_slot(100 + 2 * Deshredder::kSlots, {20}, random);
@@ -211,7 +211,7 @@ TEST(deshred_newer_slots_take_the_place_of_old_ones) {
   CHECK_EQ(deshredder.counts().shreds_late, 32u);
   add_set(deshredder, young, 0, kData);
   CHECK(all_reported(sink, young));
-  // Until it has fallen silent: then a lower slot may be the present again.
+  // After silence a lower slot may be the current one again.
   add_set(deshredder, old, 0, kData, 9 * kSecond_ns);
   CHECK_EQ(deshredder.counts().shreds_late, 32u + 4 + 32);
   const BatchedSlot again = test::make_batched_slot(100 + Deshredder::kSlots, {20}, random);
@@ -219,7 +219,7 @@ TEST(deshred_newer_slots_take_the_place_of_old_ones) {
   CHECK(all_reported(sink, again));
 }
 
-// A leader can sign one root as often as he likes.
+// A leader can sign one root any number of times.
 TEST(deshred_other_signatures_over_the_same_root_are_one_set) {
   std::mt19937 random(12);
   BatchedSlot slot = test::make_batched_slot(9, {20, 300}, random);
@@ -232,9 +232,9 @@ TEST(deshred_other_signatures_over_the_same_root_are_one_set) {
   CHECK_EQ(deshredder.counts().sets_recovered, 3u);
 }
 
-// Random slots, losses, orders and copies against what can be known at all: a set with 32 shreds or
-// all its data, a batch whose beginning is known and whose sets are all there.
-TEST(deshred_reports_exactly_what_can_be_known) {
+// Random slots, losses, orders and copies against the maximum that can be decoded: sets with 32
+// shreds or all their data, and batches with a known beginning and all their sets.
+TEST(deshred_reports_exactly_what_can_be_decoded) {
   std::mt19937 random(10);
   const auto below = [&](size_t bound) { return static_cast<size_t>(random() % bound); };
   for (int round = 0; round < 60; round++) {
@@ -250,22 +250,22 @@ TEST(deshred_reports_exactly_what_can_be_known) {
     }
     for (const BatchedSlot& slot : slots) {
       const size_t set_count = slot.packets.size() / kFecSetLeaves;
-      std::vector<uint64_t> came(set_count);
+      std::vector<uint64_t> received(set_count);
       for (size_t set = 0; set < set_count; set++) {
         const size_t percent = below(3) ? 45 + below(50) : 100;
         for (size_t leaf = 0; leaf < kFecSetLeaves; leaf++) {
           if (below(100) >= percent) continue;
-          came[set] |= uint64_t{1} << leaf;
+          received[set] |= uint64_t{1} << leaf;
           for (size_t copies = 1 + below(2); copies-- > 0;)
             deliveries.emplace_back(&slot.packets[set * kFecSetLeaves + leaf], random());
         }
       }
       const auto readable = [&](size_t set) {
-        return (came[set] & kData) == kData || std::popcount(came[set]) >= 32;
+        return (received[set] & kData) == kData || std::popcount(received[set]) >= 32;
       };
       for (const auto& batch : slot.batches) {
         const size_t first = batch.first_index / kFecSetShreds;
-        bool known = first == 0 || readable(first - 1) || (came[first - 1] >> 31 & 1);
+        bool known = first == 0 || readable(first - 1) || (received[first - 1] >> 31 & 1);
         for (size_t set = first; set < first + batch.sets; set++) known = known && readable(set);
         if (known) knowable.emplace(slot.slot, batch.first_index);
       }
@@ -277,7 +277,7 @@ TEST(deshred_reports_exactly_what_can_be_known) {
       for (const auto& batch : slot.batches) {
         const auto seen = sink.signatures_of(slot.slot, batch.first_index);
         if (knowable.contains({slot.slot, batch.first_index})) CHECK(seen == batch.signatures);
-        else  // as much of it as was readable, from its beginning
+        else  // the readable part, from its beginning
           CHECK(seen.size() <= batch.signatures.size() &&
                 std::equal(seen.begin(), seen.end(), batch.signatures.begin()));
       }

@@ -78,7 +78,7 @@ TEST(entry_stream_reports_each_part_at_its_last_byte) {
   check_events(report.events, batch.events);
 }
 
-TEST(entry_stream_gives_the_layout_of_its_transactions) {
+TEST(entry_stream_reports_the_layout_of_its_transactions) {
   std::mt19937_64 random(9);
   for (const auto version :
        {TransactionVersion::legacy, TransactionVersion::v0, TransactionVersion::v1}) {
@@ -88,7 +88,7 @@ TEST(entry_stream_gives_the_layout_of_its_transactions) {
     batch = with_bytes(with_bytes(batch, written.bytes), written.bytes);
     EntryStream stream;
     RecordingSink sink;
-    // The first straight from the piece, the second over two of them.
+    // The first is read directly from the piece, the second spans two pieces.
     const size_t cut = batch.size() - 20;
     CHECK(stream.feed(batch.data(), cut, sink));
     CHECK(stream.feed(batch.data() + cut, 20, sink));
@@ -97,7 +97,7 @@ TEST(entry_stream_gives_the_layout_of_its_transactions) {
   }
 }
 
-TEST(entry_stream_same_events_wherever_it_is_cut_in_two) {
+TEST(entry_stream_same_events_for_any_cut_in_two) {
   const SmallBatch batch = small_batch();
   const Report whole = read_batch(batch.bytes, std::vector<size_t>{});
   CHECK(whole.ended && whole.kinds() == "eettte");
@@ -105,7 +105,7 @@ TEST(entry_stream_same_events_wherever_it_is_cut_in_two) {
     CHECK(read_batch(batch.bytes, std::vector<size_t>{cut}) == whole);
 }
 
-TEST(entry_stream_same_events_wherever_it_is_cut_in_three) {
+TEST(entry_stream_same_events_for_any_cut_in_three) {
   Bytes batch = u64_bytes(2);
   append_entry(batch, 1, 1, 1);
   TestTransaction parts;
@@ -138,7 +138,7 @@ TEST(entry_stream_same_events_and_verdict_for_any_bytes_and_any_pieces) {
   CHECK(good > 400 && good < 1400);
 }
 
-TEST(entry_stream_ends_well_only_at_the_end) {
+TEST(entry_stream_is_complete_only_at_the_end) {
   const Bytes batch = small_batch().bytes;
   for (size_t length = 0; length < batch.size(); length++) {
     const Bytes cut(batch.begin(), batch.begin() + long(length));
@@ -148,7 +148,7 @@ TEST(entry_stream_ends_well_only_at_the_end) {
   }
 }
 
-TEST(entry_stream_ignores_what_is_behind_the_last_entry) {
+TEST(entry_stream_ignores_bytes_after_the_last_entry) {
   const SmallBatch batch = small_batch();
   const Report report = read_batch(batch.bytes, std::vector<size_t>{});
   for (const size_t trailing : {1, 47, 48, 5000})
@@ -165,7 +165,7 @@ TEST(entry_stream_empty_batches) {
   CHECK(read_batch({}, {0, 0, 0}) == kNothing);
   for (size_t length = 1; length < 8; length++)
     CHECK((read_batch(Bytes(length, 0), std::vector<size_t>{}) == Report{{}, true, false, 0, 0}));
-  // A count of 0 and what is no marker: too short, other versions, other kinds.
+  // A count of 0 that is not followed by a marker: too short, other versions, other kinds.
   for (size_t length = 8; length < 100; length++) {
     CHECK(read_batch(Bytes(length, 0), std::vector<size_t>{}) == kNothing);
     CHECK(read_batch(Bytes(length, 0), every_position(length)) == kNothing);
@@ -206,7 +206,7 @@ TEST(entry_stream_markers_of_all_kinds) {
   }
 }
 
-TEST(entry_stream_a_marker_cut_short_is_reported_at_the_end) {
+TEST(entry_stream_reports_a_truncated_marker_at_the_end) {
   Bytes marker;
   append_marker(marker, 1, 100);
   for (size_t length = 13; length < marker.size(); length++) {
@@ -230,8 +230,8 @@ TEST(entry_stream_ends_once) {
   CHECK_EQ(sink.events.size(), size_t{1});
 }
 
-TEST(entry_stream_counts_that_no_slot_has_room_for) {
-  // 32,768 data shreds of 1,203 bytes; an entry has 48, a transaction at least 38.
+TEST(entry_stream_refuses_counts_beyond_a_slots_capacity) {
+  // 32,768 data shreds of 1,203 bytes; an entry has 48 bytes, a transaction at least 38.
   constexpr uint64_t kEntriesMax = 32768ull * 1203 / 48, kTransactionsMax = 32768ull * 1203 / 38;
   Bytes entry;
   append_entry(entry, 1, 1, 0);
@@ -280,7 +280,7 @@ TEST(entry_stream_stays_malformed_until_reset) {
   CHECK_EQ(stream.transactions(), 3u);
 }
 
-TEST(entry_stream_reset_forgets_an_unfinished_part) {
+TEST(entry_stream_reset_discards_an_unfinished_part) {
   const SmallBatch batch = small_batch();
   for (size_t length = 0; length < batch.bytes.size(); length += 7) {
     EntryStream stream;
@@ -314,7 +314,7 @@ TEST(entry_stream_largest_transactions_in_any_pieces) {
   }
 }
 
-// During a call the stream counts what was reported before it.
+// During a sink call, the stream's counts exclude the current part.
 TEST(entry_stream_counts_during_calls) {
   struct CountingSink final : EntrySink {
     EntryStream stream;

@@ -101,7 +101,8 @@ void DeshredRecorder::on_entry(const BatchPlace& place, const Entry& entry) {
 
 void DeshredRecorder::on_transaction(const BatchPlace& place, const EntryTransaction& seen) {
   transactions.push_back({place.slot, place.batch_index, seen.ordinal, place.shred_index,
-                          place.seen_ns, hex(seen.bytes + seen.transaction.signatures_begin, 64)});
+                          place.arrival_ns,
+                          hex(seen.bytes + seen.transaction.signatures_begin, 64)});
 }
 
 void DeshredRecorder::on_recovered(const FecSet& set, uint64_t missing) {

@@ -1,4 +1,4 @@
-// What the deshredder's tests share: batches of entries, slots made of them, and who listens.
+// Support for deshredder tests: batches of entries, slots of such batches, and a recording sink.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace shredway::test {
 
-// A legacy transaction of one signer without instructions, 134 bytes; its first signature byte by
-// byte from `random`.
+// A legacy transaction with one signer and no instructions, 134 bytes; `random` fills its first
+// signature.
 Bytes small_transaction(std::mt19937& random);
-// Wire form of a batch: entries of the given transactions, each entry followed by one tick.
+// Wire format of a batch: entries with the given transactions, each entry followed by one tick.
 Bytes entry_batch(const std::vector<std::vector<Bytes>>& entries);
 
-// A slot as its leader cut it: packets per FEC set (32 data, 32 code), and what they say.
+// A slot as its leader shredded it: packets per FEC set (32 data, 32 code) and their content.
 struct BatchedSlot {
   uint64_t slot;
   struct Batch {
@@ -27,14 +27,15 @@ struct BatchedSlot {
   std::vector<Batch> batches;
   std::vector<Bytes> packets;  // packets[64 x set + leaf]
 };
-// `batch_transactions`: how many transactions each batch holds.
+// `batch_transactions`: number of transactions in each batch.
 BatchedSlot make_batched_slot(uint64_t slot, const std::vector<size_t>& batch_transactions,
                               std::mt19937& random);
 
-// Who signed those slots.
+// Leader of these slots.
 PublicKey batched_slot_leader();
 
-// Makes the packets of one set (64, in leaf order) authentic again after somebody changed them.
+// Updates proofs and signature of one set (64 packets, in leaf order) after a change to its
+// packets.
 void sign_again(std::vector<Bytes>& packets, size_t first);
 
 class DeshredRecorder : public DeshredSink {
@@ -42,7 +43,7 @@ class DeshredRecorder : public DeshredSink {
   struct Seen {
     uint64_t slot;
     uint32_t batch_index, ordinal, shred_index;
-    uint64_t seen_ns;
+    uint64_t arrival_ns;
     std::string signature;
   };
   std::vector<Seen> transactions;
@@ -50,7 +51,7 @@ class DeshredRecorder : public DeshredSink {
   uint64_t ticks = 0, markers = 0, recovered_shreds = 0;
   std::vector<Bytes> recovered;
 
-  // Signatures of one batch in the order in which they were reported.
+  // Signatures of one batch in the order of their reports.
   std::vector<std::string> signatures_of(uint64_t slot, uint32_t batch_index) const;
 
   void on_entry(const BatchPlace& place, const Entry& entry) override;
@@ -59,7 +60,7 @@ class DeshredRecorder : public DeshredSink {
   void on_recovered(const FecSet& set, uint64_t missing) override;
 };
 
-// Adds a packet that must obey the static rules.
+// Adds a packet that must follow the static rules.
 void add_packet(Deshredder& deshredder, const Bytes& packet, uint64_t received_ns);
 
 }  // namespace shredway::test

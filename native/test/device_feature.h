@@ -1,4 +1,4 @@
-// Features of network devices, as `ethtool -K` sets them. For the native tests and the bench.
+// Sets features of network devices like `ethtool -K`, for the native tests and benchmarks.
 #pragma once
 
 #include <linux/ethtool.h>
@@ -24,7 +24,7 @@ inline bool ethtool(int fd, const std::string& interface, void* command) {
   return ioctl(fd, SIOCETHTOOL, &request) == 0;
 }
 
-// Position of the feature's bit, or -1.
+// Index of the feature's bit, or -1.
 inline int feature_bit(int fd, const std::string& interface, const char* feature) {
   alignas(8) std::array<uint8_t, sizeof(ethtool_sset_info) + sizeof(uint32_t)> bytes{};
   auto* info = reinterpret_cast<ethtool_sset_info*>(bytes.data());
@@ -46,15 +46,14 @@ inline int feature_bit(int fd, const std::string& interface, const char* feature
 }
 
 // Switches a feature by its name in `ethtool -k` (tx-udp-segmentation, tx-checksum-ip-generic) for
-// an interface of this thread's namespace. False when there is none of that name, or it cannot be
-// set.
+// an interface of this thread's namespace. Returns false if it does not exist or cannot be set.
 inline bool set_device_feature(const std::string& interface, const char* feature, bool on) {
   const UdpSocket socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const int bit = feature_bit(socket.fd(), interface, feature);
   if (bit < 0) return false;
   const auto word = static_cast<uint32_t>(bit) / 32;
   const uint32_t mask = 1u << (static_cast<uint32_t>(bit) % 32);
-  // The kernel takes exactly as many blocks as it has; how many is found by trying.
+  // The kernel requires its exact number of blocks, which is found by trying.
   constexpr uint32_t kBlocksMax = 8;
   for (uint32_t blocks = word + 1; blocks <= kBlocksMax; blocks++) {
     alignas(8) std::array<uint8_t, sizeof(ethtool_sfeatures) +

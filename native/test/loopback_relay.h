@@ -1,5 +1,5 @@
-// A relay on loopback with two sources, a stranger and a destination of each tier: what the tests
-// of the worker send through and read from.
+// A relay on loopback with two sources, an unknown sender and one destination per tier, for tests
+// of the worker.
 #pragma once
 
 #include <poll.h>
@@ -34,8 +34,8 @@ class Peer {
            errno == EAGAIN)
       std::this_thread::yield();
   }
-  // Takes what has come; waits for `expected` datagrams, for half a minute at most when they never
-  // come, then a little longer for any that should not come.
+  // Reads until `expected` datagrams arrive (at most 30 s), then a little longer to detect
+  // unexpected ones.
   const std::vector<Bytes>& receive(size_t expected) {
     using namespace std::chrono;
     const auto until = steady_clock::now() + seconds(30);
@@ -44,7 +44,7 @@ class Peer {
     return received_;
   }
 
-  // Kernel receive times of what receive() gave.
+  // Kernel receive times of the datagrams from receive().
   const std::vector<uint64_t>& times_ns() const { return times_ns_; }
 
  private:
@@ -101,7 +101,7 @@ struct LoopbackRelay {
     std::map<std::string, uint64_t> verdicts;
     uint64_t received = 0, signature_checks = 0;
   };
-  // Waits until `received` datagrams have been counted, for half a minute at most.
+  // Waits until `received` datagrams are counted, at most 30 s.
   Counts counts(uint64_t received) const {
     const SnapshotLayout layout = relay->layout(2, 2);
     std::vector<uint64_t> words(layout.words);
@@ -120,7 +120,7 @@ struct LoopbackRelay {
     }
     uint64_t sum = 0;
     for (const auto& [name, count] : out.verdicts) sum += count;
-    CHECK_EQ(sum, out.received);  // every packet ends in exactly one verdict
+    CHECK_EQ(sum, out.received);  // every packet has exactly one verdict
     return out;
   }
 };

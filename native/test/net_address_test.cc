@@ -37,7 +37,7 @@ TEST(address_only_the_mapped_prefix_is_ipv4) {
   CHECK(!Endpoint().is_ipv4());
 }
 
-TEST(address_survives_sockaddr_and_back) {
+TEST(address_round_trips_through_sockaddr) {
   Random random{1};
   for (int round = 0; round < 1000; round++) {
     Endpoint endpoint;

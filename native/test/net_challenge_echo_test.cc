@@ -1,4 +1,4 @@
-// Challenges and what only looks like one; how many are answered, by the packets' own times.
+// Challenges and packets that only resemble one; limits on answers by the packets' own times.
 #include "net/challenge_echo.h"
 
 #include "net_support.h"
@@ -17,7 +17,7 @@ Bytes challenge_bytes(size_t length, uint8_t token) {
   return bytes;
 }
 
-// A packet from 127.0.0.1:9 that nothing but its bytes and its time tells from another.
+// A packet from 127.0.0.1:9 with the given bytes and time.
 struct Challenge {
   Bytes bytes;
   Address from{ipv4(127, 0, 0, 1, 9)};
@@ -27,15 +27,15 @@ struct Challenge {
   }
 };
 
-// Whether a challenge of this moment is answered.
-bool asked(ChallengeEcho& echo, uint64_t at_ns, uint8_t token) {
+// True if a challenge with this time is answered.
+bool is_answered(ChallengeEcho& echo, uint64_t at_ns, uint8_t token) {
   const Challenge challenge{challenge_bytes(24, token), Address(ipv4(127, 0, 0, 1, 9)), at_ns};
   return echo.answer(-1, challenge.packet());
 }
 
 }  // namespace
 
-TEST(challenge_goes_back_unchanged_from_the_socket_that_it_came_in_on) {
+TEST(challenge_returns_unchanged_from_the_receiving_socket) {
   for (const bool is_ipv4 : families()) {
     const UdpSocket service = receiver(is_ipv4);
     const UdpSocket owner = receiver(is_ipv4);
@@ -59,7 +59,7 @@ TEST(challenge_goes_back_unchanged_from_the_socket_that_it_came_in_on) {
   }
 }
 
-TEST(challenge_has_its_magic_and_24_to_64_bytes) {
+TEST(challenge_requires_its_magic_and_24_to_64_bytes) {
   FakeSend fake([](mmsghdr*, unsigned count) { return static_cast<int>(count); });
   for (size_t length = 0; length <= 200; length++) {
     ChallengeEcho echo(FakeSend::calls());
@@ -73,7 +73,7 @@ TEST(challenge_has_its_magic_and_24_to_64_bytes) {
     challenge.bytes[at] ^= 0x20;
     CHECK(!echo.answer(-1, challenge.packet()));
   }
-  // A longer one of which the buffer holds the beginning only.
+  // The buffer holds only the beginning of a longer one.
   ChallengeEcho echo(FakeSend::calls());
   const Challenge whole{challenge_bytes(64, 7)};
   ReceivedPacket packet = whole.packet();
@@ -81,7 +81,7 @@ TEST(challenge_has_its_magic_and_24_to_64_bytes) {
   CHECK(!echo.answer(-1, packet));
 }
 
-TEST(challenge_answers_are_16_in_any_second) {
+TEST(challenge_answers_are_limited_to_16_per_second) {
   size_t sent = 0;
   FakeSend fake([&](mmsghdr*, unsigned count) {
     sent += count;
@@ -89,27 +89,29 @@ TEST(challenge_answers_are_16_in_any_second) {
   });
   ChallengeEcho echo(FakeSend::calls());
   uint8_t token = 0;
-  // The last ones of a second do not make room for as many at the begin of the next.
+  // Answers late in one second do not allow as many early in the next.
   for (int i = 0; i < 40; i++)
-    CHECK_EQ(asked(echo, kStart_ns + kSecondNs - 40 + static_cast<uint64_t>(i), token++), i < 16);
-  for (int i = 0; i < 40; i++) CHECK(!asked(echo, kStart_ns + kSecondNs, token++));
+    CHECK_EQ(is_answered(echo, kStart_ns + kSecondNs - 40 + static_cast<uint64_t>(i), token++),
+             i < 16);
+  for (int i = 0; i < 40; i++) CHECK(!is_answered(echo, kStart_ns + kSecondNs, token++));
   CHECK_EQ(sent, 16u);
-  for (int i = 0; i < 40; i++) CHECK_EQ(asked(echo, kStart_ns + 2 * kSecondNs, token++), i < 16);
+  for (int i = 0; i < 40; i++)
+    CHECK_EQ(is_answered(echo, kStart_ns + 2 * kSecondNs, token++), i < 16);
   CHECK_EQ(sent, 32u);
 }
 
-TEST(challenge_answers_go_on_when_the_clock_was_set_back) {
+TEST(challenge_answers_continue_after_the_clock_was_set_back) {
   FakeSend fake([](mmsghdr*, unsigned count) { return static_cast<int>(count); });
   ChallengeEcho echo(FakeSend::calls());
   uint8_t token = 0;
-  for (int i = 0; i < 16; i++) CHECK(asked(echo, kStart_ns, token++));
-  CHECK(!asked(echo, kStart_ns - 1000, token++));  // a packet that came in another order
+  for (int i = 0; i < 16; i++) CHECK(is_answered(echo, kStart_ns, token++));
+  CHECK(!is_answered(echo, kStart_ns - 1000, token++));  // a packet that arrived out of order
   const uint64_t hour_ns = 3600 * kSecondNs;
-  for (int i = 0; i < 40; i++) CHECK_EQ(asked(echo, kStart_ns - hour_ns, token++), i < 16);
+  for (int i = 0; i < 40; i++) CHECK_EQ(is_answered(echo, kStart_ns - hour_ns, token++), i < 16);
 }
 
-// Two that answer, and one datagram that names the one as sender to the other.
-TEST(challenge_does_not_go_to_and_fro_between_two_that_answer) {
+// Two machines that answer, and one datagram to one of them with the other as spoofed sender.
+TEST(challenge_does_not_loop_between_two_answering_machines) {
   const UdpSocket sockets[2] = {receiver(true), receiver(true)};
   ChallengeEcho echoes[2];
   ReceiveBatch batch;
@@ -127,15 +129,15 @@ TEST(challenge_does_not_go_to_and_fro_between_two_that_answer) {
   CHECK_EQ(answers, 2 * ChallengeEcho::kAnswersPerTokenMax);
 }
 
-TEST(challenge_that_the_kernel_does_not_take_is_no_answer) {
+TEST(challenge_refused_by_the_kernel_does_not_count) {
   int error_number = EAGAIN;
   FakeSend fake([&](mmsghdr*, unsigned) { return -error_number; });
   ChallengeEcho echo(FakeSend::calls());
   for (const int number : {EAGAIN, ENOBUFS, EPERM, EHOSTUNREACH, EINTR}) {
     error_number = number;
-    for (int i = 0; i < 40; i++) CHECK(!asked(echo, kStart_ns, 1));
+    for (int i = 0; i < 40; i++) CHECK(!is_answered(echo, kStart_ns, 1));
   }
-  // None of them was counted as an answer.
-  error_number = -1;  // one message taken
-  CHECK(asked(echo, kStart_ns, 1));
+  // None of them counted as an answer.
+  error_number = -1;  // one message accepted
+  CHECK(is_answered(echo, kStart_ns, 1));
 }

@@ -1,5 +1,5 @@
-// The paced sender over loopback: everything arrives, in order and not before its time; dead ports,
-// full buffers and bad lists do not stop it.
+// The paced sender over loopback: everything arrives, in order and not before its time; closed
+// ports, full buffers and invalid lists do not stop it.
 #include "net/paced_sender.h"
 
 #include <time.h>
@@ -29,7 +29,7 @@ std::unique_ptr<PacedSender> open_to(const Endpoint& to,
   return sender;
 }
 
-// `count` packets, each every_ns after the other, numbered from `first` on.
+// `count` packets with an interval of every_ns, numbered from `first`.
 PacedPackets numbered(uint32_t first, uint32_t count, uint64_t every_ns) {
   PacedPackets packets;
   packets.offsets.push_back(0);
@@ -43,7 +43,7 @@ PacedPackets numbered(uint32_t first, uint32_t count, uint64_t every_ns) {
   return packets;
 }
 
-uint32_t number_of(const Arrival& arrival) {
+uint32_t number_of(const ReceivedDatagram& arrival) {
   uint32_t number = 0;
   std::memcpy(&number, arrival.bytes.data(), sizeof number);
   return number;
@@ -56,7 +56,7 @@ void wait_until_played(const PacedSender& sender) {
   CHECK_EQ(sender.counts().queued, 0u);
 }
 
-// A kernel that fails on command.
+// A kernel with injected failures.
 std::atomic<uint32_t> faults_left{0};
 std::atomic<int> fault{0};
 std::atomic<int> poll_result{1};
@@ -78,7 +78,7 @@ int counted_poll(pollfd*, nfds_t, int timeout_ms) {
 
 const SocketCalls kFailingCalls = {&::recvmmsg, &failing_sendmmsg, &::recvmsg, &counted_poll};
 
-TEST(paced_sender_plays_in_order_and_not_early) {
+TEST(paced_sender_sends_in_order_and_not_early) {
   for (const bool is_ipv4 : families()) {
     const UdpSocket in = receiver(is_ipv4);
     const auto sender = open_to(local_endpoint(in.fd()));
@@ -87,14 +87,14 @@ TEST(paced_sender_plays_in_order_and_not_early) {
     const uint64_t before_ns = clock_ns(CLOCK_REALTIME);
     CHECK(sender->enqueue(numbered(0, kPackets, kEvery_ns)));
     CHECK(sender->enqueue(numbered(kPackets, kPackets, kEvery_ns)));
-    const std::vector<Arrival> got = arrivals(in.fd(), 2 * kPackets);
+    const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 2 * kPackets);
     CHECK_EQ(got.size(), 2 * kPackets);
     for (uint32_t i = 0; i < got.size(); i++) {
       CHECK_EQ(number_of(got[i]), i);
       CHECK_EQ(got[i].length, 4 + i % 1200);
       CHECK(got[i].from == sender->local() || !sender->local().port);
-      // The second list starts when the first one's last packet has gone. (A millisecond of
-      // tolerance: the schedule is by another clock, which may be slewed against this one.)
+      // The second list starts after the last packet of the first. (A millisecond of tolerance: the
+      // schedule uses another clock, which may be slewed against this one.)
       const uint64_t due_ns = (i < kPackets ? i : i - 1) * kEvery_ns;
       CHECK(got[i].received_ns + 1'000'000 >= before_ns + due_ns);
     }
@@ -106,20 +106,20 @@ TEST(paced_sender_plays_in_order_and_not_early) {
   }
 }
 
-TEST(paced_sender_sends_bursts_whole) {
+TEST(paced_sender_sends_whole_bursts) {
   const UdpSocket in = receiver(true);
   faults_left = 0;
   const auto sender = open_to(local_endpoint(in.fd()), kFailingCalls);
-  // Seventy due at once: more than one call holds. Repeated, so that the receiver keeps up.
+  // Seventy due at once: more than one call can hold. Repeated, so that the receiver keeps up.
   for (uint32_t burst = 0; burst < 20; burst++) {
     CHECK(sender->enqueue(numbered(burst * 70, 70, 0)));
-    const std::vector<Arrival> got = arrivals(in.fd(), 70);
+    const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 70);
     CHECK_EQ(got.size(), 70u);
     for (uint32_t i = 0; i < got.size(); i++) CHECK_EQ(number_of(got[i]), burst * 70 + i);
   }
 }
 
-TEST(paced_sender_survives_a_dead_port) {
+TEST(paced_sender_survives_a_closed_port) {
   for (const bool is_ipv4 : families()) {
     Endpoint dead;
     {
@@ -150,10 +150,10 @@ TEST(paced_sender_stops_in_the_middle_of_a_long_wait) {
   CHECK_EQ(sender->counts().sent, 1u);
   CHECK_EQ(sender->counts().queued, 0u);
   CHECK(!sender->enqueue(numbered(0, 1, 0)));
-  sender->stop();  // again: nothing happens
+  sender->stop();  // the second call has no effect
 }
 
-TEST(paced_sender_refuses_lists_that_lead_nowhere) {
+TEST(paced_sender_refuses_inconsistent_lists) {
   const UdpSocket in = receiver(true);
   const auto sender = open_to(local_endpoint(in.fd()));
   CHECK(!sender->enqueue({}));
@@ -167,13 +167,13 @@ TEST(paced_sender_refuses_lists_that_lead_nowhere) {
   timeless.times_ns.pop_back();
   CHECK(!sender->enqueue(timeless));
   CHECK_EQ(sender->counts().queued, 0u);
-  CHECK(sender->enqueue({{}, {0}, {}}));      // no packet: nothing to do
-  CHECK(sender->enqueue({{}, {0, 0}, {0}}));  // one without payload
+  CHECK(sender->enqueue({{}, {0}, {}}));      // no packet: nothing to send
+  CHECK(sender->enqueue({{}, {0, 0}, {0}}));  // one packet without payload
   CHECK(sender->enqueue(numbered(9, 1, 0)));
   CHECK_EQ(arrivals(in.fd(), 2).size(), 2u);
 }
 
-TEST(paced_sender_takes_lists_from_several_threads) {
+TEST(paced_sender_accepts_lists_from_several_threads) {
   const UdpSocket in = receiver(true);
   const auto sender = open_to(local_endpoint(in.fd()));
   std::vector<std::thread> threads;
@@ -186,7 +186,7 @@ TEST(paced_sender_takes_lists_from_several_threads) {
   CHECK_EQ(arrived, 400u);
 }
 
-TEST(paced_sender_says_which_addresses_do_not_fit) {
+TEST(paced_sender_reports_invalid_addresses) {
   std::string error;
   PacedSenderOptions options;
   options.to = loopback(true, 0);
@@ -204,7 +204,7 @@ TEST(paced_sender_says_which_addresses_do_not_fit) {
   CHECK_EQ(error, std::string());
 }
 
-TEST(paced_sender_tries_again_what_may_pass) {
+TEST(paced_sender_retries_temporary_failures) {
   const UdpSocket in = receiver(true);
   for (const int error_number : {EAGAIN, EINTR, ECONNREFUSED, EHOSTUNREACH}) {
     fault = error_number;
@@ -221,16 +221,16 @@ TEST(paced_sender_tries_again_what_may_pass) {
   }
 }
 
-TEST(paced_sender_counts_what_the_kernel_refuses) {
+TEST(paced_sender_counts_refusals_of_the_kernel) {
   const UdpSocket in = receiver(true);
   for (const int error_number : {EAGAIN, EPERM, EMSGSIZE, ENOBUFS}) {
     fault = error_number;
-    // EMSGSIZE may be ICMP's, so it is tried again; the others fail one packet for each answer.
+    // EMSGSIZE may come from ICMP, so the send is retried; the others fail one packet per error.
     faults_left = error_number == EMSGSIZE ? 32 : 2;
     poll_result = 0;  // still full after the wait
     const auto sender = open_to(local_endpoint(in.fd()), kFailingCalls);
     CHECK(sender->enqueue(numbered(0, 5, 0)));
-    const std::vector<Arrival> got = arrivals(in.fd(), 3);
+    const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 3);
     CHECK_EQ(got.size(), 3u);
     for (uint32_t i = 0; i < got.size(); i++) CHECK_EQ(number_of(got[i]), i + 2);
     wait_until_played(*sender);

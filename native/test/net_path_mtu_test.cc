@@ -1,9 +1,8 @@
-// Forged ICMP about the MTU of a path ("fragmentation needed", "packet too big"), sent from an
-// address that is not the destination's: no socket makes the kernel believe it, and what the kernel
-// believes otherwise changes neither what leaves by socket nor who is cloned to.
+// Forged ICMP messages about the path MTU ("fragmentation needed", "packet too big") from an
+// address that is not the destination's. No socket makes the kernel accept them, and MTUs that the
+// kernel learned otherwise change neither datagrams sent by socket nor the choice of clone targets.
 //
-// Each test has a control, a plain socket or another way to forge, that shows that the forgery
-// works.
+// Each test has a control, a plain socket or another forgery, which shows that the forgery works.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -20,9 +19,9 @@ namespace {
 
 constexpr uint8_t kEchoReplyIpv4 = 0, kEchoReplyIpv6 = 129;
 constexpr uint32_t kForgedMtuIpv4 = 560;
-constexpr uint32_t kForgedMtuIpv6 = 1280;  // the kernel takes no less
+constexpr uint32_t kForgedMtuIpv6 = 1280;  // the kernel's minimum
 constexpr uint16_t kShredBytes = 1228;
-// Longer than a shred: one fits into the least MTU of IPv6.
+// Longer than a shred; a shred fits the minimum MTU of IPv6.
 constexpr uint16_t kLongBytes = 1400;
 
 // ---- what the kernel says -------------------------------------------------------------------
@@ -36,7 +35,7 @@ std::string output_of(const std::string& command) {
   return out;
 }
 
-// The MTU of the exception that the kernel has made for an address; 0: none.
+// The MTU of the kernel's exception for an address; 0: none.
 uint32_t learned_mtu(const Endpoint& to) {
   std::string address = to_string({to.address, 0});  // "10.0.0.1:0", "[fd00::1]:0"
   address = to.is_ipv4() ? address.substr(0, address.find(':'))
@@ -46,8 +45,8 @@ uint32_t learned_mtu(const Endpoint& to) {
   return at == std::string::npos ? 0 : static_cast<uint32_t>(std::stoul(route.substr(at + 5)));
 }
 
-// A counter of this thread's namespace, as /proc/net/snmp names it ("Ip", "FragCreates"); IPv6 has
-// one name for both ("Ip6FragCreates").
+// A counter of this thread's namespace by its name in /proc/net/snmp ("Ip", "FragCreates"); IPv6
+// has one name for both ("Ip6FragCreates").
 uint64_t counter(bool is_ipv4, const std::string& group, const std::string& name) {
   std::ifstream file(is_ipv4 ? "/proc/thread-self/net/snmp" : "/proc/thread-self/net/snmp6");
   std::string line, word;
@@ -120,7 +119,7 @@ Bytes too_big(const Bytes& quote, bool is_ipv4) {
   Bytes message = is_ipv4 ? Bytes{3, 4, 0, 0, 0, 0} : Bytes{2, 0, 0, 0, 0, 0};
   append_u16(message, is_ipv4 ? kForgedMtuIpv4 : kForgedMtuIpv6);
   message.insert(message.end(), quote.begin(), quote.end());
-  if (is_ipv4) {  // the kernel computes the one of IPv6
+  if (is_ipv4) {  // the kernel computes the IPv6 checksum
     const uint16_t sum = checksum(message);
     message[2] = static_cast<uint8_t>(sum >> 8);
     message[3] = static_cast<uint8_t>(sum);
@@ -142,20 +141,21 @@ struct Path {
         "route add 10.77.0.0/16 via 10.9.0.2\nroute add fd77::/64 via fd00:9::2\n");
     lab.ip_theirs("addr add 10.9.0.66/16 dev shwp0\naddr add fd00:9::66/64 nodad dev shwp0\n");
   }
-  // One that nobody has been told anything of.
+  // An address without forged messages so far.
   Endpoint destination(bool is_ipv4) {
     return behind_cable(is_ipv4, next++, is_ipv4 ? ipv4.port() : ipv6.port());
   }
-  // The stranger says that a packet from us to `to` was too big; returns when the kernel knows.
+  // The stranger reports that a packet from us to `to` was too big; returns when the kernel has
+  // processed it.
   void forge(uint16_t from_port, const Endpoint& to, uint8_t protocol = IPPROTO_UDP) const {
     const bool is_ipv4 = to.is_ipv4();
-    const auto told = [&] {
+    const auto reported = [&] {
       return is_ipv4 ? counter(true, "Icmp", "InDestUnreachs")
                      : counter(false, "Icmp6", "InPktTooBigs");
     };
     const Endpoint us = endpoint_of(is_ipv4 ? "10.9.0.1" : "fd00:9::1", from_port);
     const Bytes message = too_big(quoted(us, to, protocol), is_ipv4);
-    const uint64_t before = told();
+    const uint64_t before = reported();
     lab.in_theirs([&] {
       const UdpSocket raw(::socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_RAW | SOCK_CLOEXEC,
                                    is_ipv4 ? int{IPPROTO_ICMP} : int{IPPROTO_ICMPV6}));
@@ -166,11 +166,11 @@ struct Path {
                static_cast<ssize_t>(message.size()));
     });
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (told() == before && std::chrono::steady_clock::now() < until)
+    while (reported() == before && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    CHECK_EQ(told(), before + 1);
+    CHECK_EQ(reported(), before + 1);
   }
-  // A burst of 32 arrives as it was sent: whole, and by one GSO message.
+  // A burst of 32 arrives unfragmented, sent as one GSO message.
   void check_whole(int fd, const Endpoint& to) {
     const bool is_ipv4 = to.is_ipv4();
     Random random{uint64_t{to.address[15]}};
@@ -200,7 +200,7 @@ uint32_t forged_mtu(bool is_ipv4) { return is_ipv4 ? kForgedMtuIpv4 : kForgedMtu
 LAB_TEST(path_mtu_is_not_learned_through_any_socket) {
   Path path(lab);
   for (const bool is_ipv4 : {true, false}) {
-    // The control: a socket as the system gives it.
+    // The control: a socket with the system's defaults.
     const UdpSocket plain(::socket(is_ipv4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const Address nowhere(any(is_ipv4));
     CHECK_EQ(bind(plain.fd(), nowhere.get(), nowhere.bytes), 0);
@@ -221,8 +221,8 @@ LAB_TEST(path_mtu_is_not_learned_through_any_socket) {
   }
 }
 
-// An answer to a ping is quoted, which no socket sent.
-LAB_TEST(path_mtu_that_the_kernel_learned_cuts_nothing) {
+// Quotes an answer to a ping, which no socket sent.
+LAB_TEST(path_mtu_that_the_kernel_learned_does_not_fragment) {
   Path path(lab);
   for (const bool is_ipv4 : {true, false}) {
     const SocketResult out = open_send_socket({any(is_ipv4), 1u << 20});
@@ -234,7 +234,7 @@ LAB_TEST(path_mtu_that_the_kernel_learned_cuts_nothing) {
   }
 }
 
-LAB_TEST(path_mtu_of_a_narrow_interface_lets_datagrams_through_in_fragments) {
+LAB_TEST(path_mtu_of_a_narrow_interface_fragments_datagrams) {
   Path path(lab);
   lab.ip("link set shwp0 mtu 1000\n");
   const SocketResult out = open_send_socket({any(true), 1u << 20});
@@ -254,14 +254,14 @@ LAB_TEST(path_mtu_of_a_narrow_interface_lets_datagrams_through_in_fragments) {
 
 // ---- clones ---------------------------------------------------------------------------------
 
-LAB_TEST(path_mtu_that_the_kernel_learned_keeps_nobody_from_clones) {
+LAB_TEST(path_mtu_that_the_kernel_learned_does_not_prevent_clones) {
   Path path(lab);
   for (const bool is_ipv4 : {true, false}) {
     const Endpoint to = path.destination(is_ipv4);
     path.forge(0, to, is_ipv4 ? int{IPPROTO_ICMP} : int{IPPROTO_ICMPV6});
     CHECK_EQ(learned_mtu(to), forged_mtu(is_ipv4));
     WatchedHops hops;
-    hops.watch().want({to.address});
+    hops.watch().set_addresses({to.address});
     CHECK(hops.wait([&](const NextHops& table) {
       const NextHops::Entry* entry = table.find(to.address);
       return entry && entry->state == NextHopState::resolved;

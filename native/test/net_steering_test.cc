@@ -10,10 +10,10 @@
 namespace shredway::test {
 namespace {
 
-constexpr uint64_t kFirstSlot = 385'970'984;  // a testnet slot; neighbours differ in low bits only
+constexpr uint64_t kFirstSlot = 385'970'984;  // a testnet slot; neighbours differ only in low bits
 constexpr uint32_t kSlots = 200;
 
-// A packet with nothing in it but what the program reads.
+// A packet that contains only the fields that the program reads.
 Bytes packet_of(uint64_t slot, uint32_t fec_set_index, size_t length) {
   Bytes packet(std::max<size_t>(length, 83), 0x5a);
   for (size_t i = 0; i < 8; i++) packet[65 + i] = static_cast<uint8_t>(slot >> 8 * i);
@@ -27,7 +27,7 @@ TEST(steering_spreads_within_ten_percent) {
     for (uint32_t workers = 1; workers <= 8; workers++) {
       for (const uint32_t sets : {1u, 5u, 40u}) {
         std::vector<uint32_t> shares(workers);
-        // Few sets for each slot need more slots for the same sample.
+        // Few sets per slot need more slots for the same sample.
         const uint32_t slots = kSlots * 40 / sets;
         for (uint64_t slot = first; slot < first + slots; slot++)
           for (uint32_t set = 0; set < sets; set++)
@@ -39,8 +39,8 @@ TEST(steering_spreads_within_ten_percent) {
   }
 }
 
-TEST(steering_slot_starts_do_not_follow_leaders) {
-  // A leader has four slots in a row; with every start alike, its first sets would hit one worker.
+TEST(steering_consecutive_slots_begin_at_different_workers) {
+  // A leader has four slots in a row; with equal starts, its first sets would go to one worker.
   for (uint32_t workers = 2; workers <= 8; workers++) {
     std::vector<uint32_t> starts(workers);
     for (uint64_t slot = 0; slot < 4000; slot++)
@@ -50,7 +50,7 @@ TEST(steering_slot_starts_do_not_follow_leaders) {
   }
 }
 
-TEST(steering_starves_nobody_within_a_slot) {
+TEST(steering_gives_every_worker_sets_of_each_slot) {
   for (uint32_t workers = 1; workers <= 8; workers++) {
     for (uint64_t slot = kFirstSlot; slot < kFirstSlot + kSlots; slot++) {
       std::vector<uint32_t> shares(workers);
@@ -84,31 +84,31 @@ void send_to(int fd, const Bytes& bytes, const Address& address) {
   CHECK_EQ(sent, static_cast<ssize_t>(bytes.size()));
 }
 
-TEST(steering_sets_meet_the_predicted_socket) {
+TEST(steering_sends_sets_to_the_predicted_socket) {
   Random random{2};
   for (const bool is_ipv4 : families()) {
     for (const uint32_t workers : {1u, 2u, 3u, 8u}) {
       const Group group = steered_group(is_ipv4, workers);
       const Address address(group.address);
       for (uint32_t round = 0; round < 60; round++) {
-        // Realistic sets, and hostile numbers that the program must treat like the C++.
+        // Realistic sets, and extreme numbers that the program must treat like the C++ code.
         const bool hostile = round % 3 == 2;
         const uint64_t slot = hostile ? random.next() : kFirstSlot + round / 8;
         const auto index = static_cast<uint32_t>(hostile ? random.next() : round * 32);
-        const UdpSocket from = sender(is_ipv4);  // another source port for each set
+        const UdpSocket from = sender(is_ipv4);  // another source port per set
         for (uint32_t shred = 0; shred < 64; shred++)
           send_to(from.fd(), packet_of(slot, index, shred < 32 ? 1203 : 1228), address);
         const uint32_t predicted = steered_worker(slot, index, workers);
         const size_t arrived = arrivals(group.sockets[predicted].fd(), 64).size();
         CHECK_EQ(arrived, 64u);
-        if (arrived != 64) return;  // the others would be waited for in vain, too
+        if (arrived != 64) return;  // waiting for the others would be in vain, too
         for (const UdpSocket& socket : group.sockets) CHECK_EQ(arrivals(socket.fd(), 0).size(), 0u);
       }
     }
   }
 }
 
-TEST(steering_gso_groups_like_single_packets) {
+TEST(steering_treats_gso_like_single_packets) {
   const Group group = steered_group(true, 4);
   const Address address(group.address);
   const UdpSocket from = sender(true);
@@ -124,7 +124,7 @@ TEST(steering_gso_groups_like_single_packets) {
   }
 }
 
-TEST(steering_short_packets_go_to_socket_0) {
+TEST(steering_sends_short_packets_to_socket_0) {
   for (const bool is_ipv4 : families()) {
     const Group group = steered_group(is_ipv4, 4);
     const Address address(group.address);
@@ -137,7 +137,7 @@ TEST(steering_short_packets_go_to_socket_0) {
   }
 }
 
-TEST(steering_says_what_is_wrong) {
+TEST(steering_reports_errors) {
   const UdpSocket socket = receiver(true, true);
   CHECK(attach_steering(socket.fd(), 0).find("at least one worker") != std::string::npos);
   CHECK(attach_steering(-1, 2).find("SO_ATTACH_REUSEPORT_CBPF") != std::string::npos);

@@ -1,7 +1,7 @@
-// What the tests of native/net share: loopback sockets of both families, a reader that waits for
-// what was sent, and a table of system calls that asks the test.
+// Support for native/net tests: loopback sockets of both families, a reader that waits for sent
+// datagrams, and a table of system calls that the test replaces.
 //
-// Included by net_*_test.cc only. Ports are always the kernel's choice; waits are bounded.
+// Included by net_*_test.cc only. The kernel always chooses the ports; all waits are bounded.
 #pragma once
 
 #include <poll.h>
@@ -49,7 +49,7 @@ inline UdpSocket sender(bool is_ipv4) {
   return std::move(result.socket);
 }
 
-// What a socket makes of ICMP about the MTU of a path; -1: the option is refused.
+// The socket's option for path MTUs from ICMP; -1 if the option is refused.
 inline int path_mtu_option(int fd, bool is_ipv4) {
   int value = -1;
   socklen_t bytes = sizeof value;
@@ -62,13 +62,13 @@ inline void check_path_mtu_is_ignored(int fd, bool is_ipv4) {
   if (!is_ipv4) CHECK_EQ(path_mtu_option(fd, false), int{IPV6_PMTUDISC_OMIT});
 }
 
-// True first for IPv4; false for IPv6 when this machine has an IPv6 loopback.
+// True (IPv4), then false (IPv6) if this machine has an IPv6 loopback.
 inline std::vector<bool> families() {
   const bool ipv6 = open_receive_socket({loopback(false), 0, false, 0}).error.empty();
   return ipv6 ? std::vector<bool>{true, false} : std::vector<bool>{true};
 }
 
-// Address as system calls want it.
+// Address in the form of the system calls.
 struct Address {
   sockaddr_storage storage;
   socklen_t bytes;
@@ -76,17 +76,17 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-struct Arrival {
-  Bytes bytes;  // as far as kept
+struct ReceivedDatagram {
+  Bytes bytes;  // captured part
   uint32_t length;
   uint64_t received_ns;
   Endpoint from;
 };
 
-// Reads until `expected` datagrams came, or nothing comes for half a minute; and what is more.
-inline std::vector<Arrival> arrivals(int fd, size_t expected) {
+// Reads until `expected` datagrams or nothing more arrive for 30 s; returns extra datagrams too.
+inline std::vector<ReceivedDatagram> arrivals(int fd, size_t expected) {
   static ReceiveBatch batch;
-  std::vector<Arrival> out;
+  std::vector<ReceivedDatagram> out;
   for (;;) {
     pollfd entry = {fd, POLLIN, 0};
     if (poll(&entry, 1, out.size() < expected ? 30'000 : 0) <= 0) return out;
@@ -100,7 +100,7 @@ inline std::vector<Arrival> arrivals(int fd, size_t expected) {
   }
 }
 
-// Adds up what became of the messages, by tag.
+// Adds up the results of messages by tag.
 struct SendCounts final : SendObserver {
   std::map<uint32_t, uint64_t> sent_by_tag;
   std::map<uint32_t, std::map<SendFailure, uint64_t>> failed_by_tag;
@@ -122,7 +122,8 @@ struct SendCounts final : SendObserver {
   }
 };
 
-// A table of system calls whose sendmmsg is the test's; one at a time, one thread.
+// A table of system calls whose sendmmsg is the test's function; one instance at a time, one
+// thread.
 class FakeSend {
  public:
   using Body = std::function<int(mmsghdr*, unsigned)>;  // result, or the negative errno

@@ -1,5 +1,5 @@
 // Batched UDP over real loopback sockets: every datagram arrives once, byte for byte, in order;
-// dead and impossible destinations harm nobody else.
+// closed ports and impossible destinations do not affect others.
 #include "net/udp_batch.h"
 
 #include <sys/socket.h>
@@ -37,7 +37,7 @@ TEST(udp_batch_carries_thousands_in_order) {
       for (iovec& part : parts)
         batch.add({&part, 1, static_cast<uint16_t>(part.iov_len)}, address.get(), address.bytes, 7);
       batch.flush();
-      const std::vector<Arrival> got = arrivals(in.fd(), payloads.size());
+      const std::vector<ReceivedDatagram> got = arrivals(in.fd(), payloads.size());
       CHECK_EQ(got.size(), payloads.size());
       for (size_t i = 0; i < std::min(got.size(), payloads.size()); i++) {
         CHECK(got[i].bytes == payloads[i]);
@@ -65,7 +65,7 @@ void check_groups(bool is_ipv4, bool gso) {
   SendCounts tally;
   SendBatch batch(out.fd(), gso, tally);
   uint64_t total = 0;
-  // Beyond the most that one message carries: then it takes two.
+  // Beyond the maximum of one message, the group needs two.
   for (uint32_t count = 1; count <= kGsoSegmentsMax + 5; count++) {
     const uint16_t payload_bytes = count % 2 ? 1203 : 1228;
     std::vector<Bytes> payloads;
@@ -77,7 +77,7 @@ void check_groups(bool is_ipv4, bool gso) {
                 tag);
     batch.flush();
     for (const int fd : {first.fd(), second.fd()}) {
-      const std::vector<Arrival> got = arrivals(fd, count);
+      const std::vector<ReceivedDatagram> got = arrivals(fd, count);
       CHECK_EQ(got.size(), count);
       for (size_t i = 0; i < got.size(); i++) CHECK(got[i].bytes == payloads[i]);
     }
@@ -99,7 +99,7 @@ TEST(udp_batch_groups_arrive_as_single_datagrams) {
   }
 }
 
-TEST(udp_batch_gso_refused_by_the_kernel_goes_singly) {
+TEST(udp_batch_gso_refused_by_the_kernel_is_sent_singly) {
   const UdpSocket in = receiver(true), out = sender(true);
   if (!udp_gso_supported(out.fd())) SKIP("this kernel does not segment UDP");
   // Without checksums Linux does not segment: EINVAL for messages with UDP_SEGMENT.
@@ -117,7 +117,7 @@ TEST(udp_batch_gso_refused_by_the_kernel_goes_singly) {
   batch.add({parts.data() + 1, 18, 1203}, address.get(), address.bytes, 2);
   batch.add({parts.data() + 19, 1, 1203}, address.get(), address.bytes, 3);
   batch.flush();
-  const std::vector<Arrival> got = arrivals(in.fd(), 20);
+  const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 20);
   CHECK_EQ(got.size(), 20u);
   for (size_t i = 0; i < got.size(); i++) CHECK(got[i].bytes == payloads[i]);
   CHECK_EQ(batch.gso_fallbacks(), 1u);
@@ -137,7 +137,7 @@ TEST(udp_batch_longer_datagrams_show_their_true_length) {
       CHECK_EQ(sendto(out.fd(), payloads.back().data(), length, 0, address.get(), address.bytes),
                static_cast<ssize_t>(length));
     }
-    const std::vector<Arrival> got = arrivals(in.fd(), lengths.size());
+    const std::vector<ReceivedDatagram> got = arrivals(in.fd(), lengths.size());
     CHECK_EQ(got.size(), lengths.size());
     for (size_t i = 0; i < got.size(); i++) {
       CHECK_EQ(got[i].length, lengths[i]);
@@ -170,7 +170,7 @@ TEST(udp_batch_one_receive_batch_serves_both_families) {
   }
 }
 
-TEST(udp_batch_receive_says_when_nothing_waits) {
+TEST(udp_batch_receive_reports_an_empty_socket) {
   ReceiveBatch batch;
   const UdpSocket in = receiver(true), out = sender(true);
   CHECK_EQ(batch.receive(in.fd()), 0u);
@@ -196,7 +196,7 @@ TEST(udp_batch_buffers_begin_on_a_page) {
 
 struct DeadPorts {
   static constexpr uint32_t kDestinations = 30;
-  std::vector<UdpSocket> sockets;  // invalid for the dead ones
+  std::vector<UdpSocket> sockets;  // invalid for closed ports
   std::vector<Endpoint> endpoints;
   std::vector<Address> addresses;
 
@@ -207,7 +207,7 @@ struct DeadPorts {
       endpoints.push_back(local_endpoint(sockets.back().fd()));
       addresses.emplace_back(endpoints.back());
     }
-    // Closed only now, so that no later socket was given the port of a dead one.
+    // Close them only now, so that no later socket gets a closed port.
     for (uint32_t tag = 0; tag < kDestinations; tag++)
       if (is_dead(tag)) sockets[tag] = UdpSocket();
   }
@@ -219,7 +219,7 @@ void check_dead_ports(bool is_ipv4, bool gso) {
   SendCounts tally;
   SendBatch batch(out.fd(), gso, tally);
   Random random{8};
-  std::map<uint32_t, uint64_t> told;
+  std::map<uint32_t, uint64_t> errors_by_tag;
   constexpr uint64_t kRounds = 100;
   uint64_t total = 0;
   for (uint64_t round = 0; round < kRounds; round++) {
@@ -235,37 +235,37 @@ void check_dead_ports(bool is_ipv4, bool gso) {
     total += count;
     for (uint32_t tag = 0; tag < DeadPorts::kDestinations; tag++) {
       if (DeadPorts::is_dead(tag)) continue;
-      const std::vector<Arrival> got = arrivals(ports.sockets[tag].fd(), count);
+      const std::vector<ReceivedDatagram> got = arrivals(ports.sockets[tag].fd(), count);
       CHECK_EQ(got.size(), count);
       for (size_t i = 0; i < got.size(); i++) CHECK(got[i].bytes == payloads[i]);
     }
     std::array<IcmpError, 64> errors;
-    const size_t taken = read_icmp_errors(out.fd(), errors.data(), errors.size());
-    for (size_t i = 0; i < taken; i++) {
+    const size_t error_count = read_icmp_errors(out.fd(), errors.data(), errors.size());
+    for (size_t i = 0; i < error_count; i++) {
       const auto found =
           std::find(ports.endpoints.begin(), ports.endpoints.end(), errors[i].destination);
       CHECK(found != ports.endpoints.end());
       CHECK_EQ(errors[i].error_number, ECONNREFUSED);
-      told[static_cast<uint32_t>(found - ports.endpoints.begin())]++;
+      errors_by_tag[static_cast<uint32_t>(found - ports.endpoints.begin())]++;
     }
   }
-  uint64_t errors_told = 0;
+  uint64_t errors_reported = 0;
   for (uint32_t tag = 0; tag < DeadPorts::kDestinations; tag++) {
-    CHECK_EQ(tally.sent_by_tag[tag], total);  // handed over, dead or not
+    CHECK_EQ(tally.sent_by_tag[tag], total);  // accepted, whether the port is open or closed
     CHECK_EQ(tally.failures(tag), 0u);
-    if (!DeadPorts::is_dead(tag)) CHECK_EQ(told[tag], 0u);
-    errors_told += told[tag];
+    if (!DeadPorts::is_dead(tag)) CHECK_EQ(errors_by_tag[tag], 0u);
+    errors_reported += errors_by_tag[tag];
   }
-  CHECK(errors_told > 0);  // how many is the kernel's choice: it limits ICMP by address
+  CHECK(errors_reported > 0);  // the kernel limits ICMP by address, so the number varies
   CHECK_EQ(batch.gso_fallbacks(), 0u);
 }
 
-TEST(udp_batch_dead_ports_harm_nobody) {
+TEST(udp_batch_closed_ports_do_not_affect_others) {
   for (const bool is_ipv4 : families())
     for (const bool gso : {false, true}) check_dead_ports(is_ipv4, gso);
 }
 
-TEST(udp_batch_impossible_destinations_are_charged_alone) {
+TEST(udp_batch_impossible_destinations_fail_alone) {
   const UdpSocket in = receiver(true), out = sender(true);
   const Address good(local_endpoint(in.fd())), other_family(loopback(false, 9)),
       port_0(loopback(true, 0)), broadcast(ipv4(255, 255, 255, 255, 9));
@@ -289,7 +289,7 @@ TEST(udp_batch_impossible_destinations_are_charged_alone) {
   CHECK_EQ(tally.failed_by_tag[1][SendFailure::invalid], 10u);
   CHECK_EQ(tally.failed_by_tag[2][SendFailure::too_big], 10u);
   CHECK_EQ(tally.failed_by_tag[3][SendFailure::invalid], 10u);
-  CHECK_EQ(tally.failures(4), 10u);  // no route or no permission, as the machine is set up
+  CHECK_EQ(tally.failures(4), 10u);  // no route or no permission, depending on the machine
 }
 
 TEST(udp_batch_without_a_socket_everything_is_invalid) {

@@ -52,17 +52,17 @@ TEST(udp_socket_of_every_kind_ignores_icmp_about_the_path_mtu) {
   }
 }
 
-// Node.js sets SO_REUSEADDR on a descriptor that it takes.
-TEST(udp_socket_takes_back_the_sharing_of_its_port) {
+// Node.js sets SO_REUSEADDR on a descriptor that it gets.
+TEST(udp_socket_undoes_port_sharing) {
   for (const bool is_ipv4 : families()) {
     const SocketResult bound = open_bound_socket(loopback(is_ipv4));
     const int fd = bound.socket.fd(), on = 1;
-    const Address taken(local_endpoint(fd));
+    const Address occupied(local_endpoint(fd));
     const auto share = [&] {
       const char* refused = nullptr;
       const UdpSocket other = open_udp_socket(is_ipv4, refused);
       CHECK_EQ(setsockopt(other.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
-      return bind(other.fd(), taken.get(), taken.bytes) == 0;
+      return bind(other.fd(), occupied.get(), occupied.bytes) == 0;
     };
     CHECK(!share());
     CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), 0);
@@ -82,13 +82,13 @@ TEST(udp_socket_is_released_to_its_new_owner) {
   owner = UdpSocket(fd);
 }
 
-TEST(udp_socket_port_is_shared_only_when_asked) {
+TEST(udp_socket_shares_its_port_only_on_request) {
   for (const bool is_ipv4 : families()) {
     const UdpSocket alone = receiver(is_ipv4);
-    const Endpoint taken = local_endpoint(alone.fd());
-    const SocketResult refused = open_receive_socket({taken, 0, false, 0});
+    const Endpoint occupied = local_endpoint(alone.fd());
+    const SocketResult refused = open_receive_socket({occupied, 0, false, 0});
     CHECK(!refused.socket.valid());
-    CHECK(refused.error.find("bind " + to_string(taken)) != std::string::npos);
+    CHECK(refused.error.find("bind " + to_string(occupied)) != std::string::npos);
     CHECK(refused.error.find("Address already in use") != std::string::npos);
     const UdpSocket first = receiver(is_ipv4, true);
     const Endpoint shared = local_endpoint(first.fd());
@@ -97,7 +97,7 @@ TEST(udp_socket_port_is_shared_only_when_asked) {
   }
 }
 
-TEST(udp_socket_names_an_address_that_is_not_here) {
+TEST(udp_socket_reports_an_address_of_another_machine) {
   const Endpoint foreign = ipv4(192, 0, 2, 77, 0);
   CHECK_EQ(open_bound_socket(foreign).error_number, EADDRNOTAVAIL);
   for (const std::string& error :
@@ -108,7 +108,7 @@ TEST(udp_socket_names_an_address_that_is_not_here) {
   }
 }
 
-TEST(udp_socket_ipv6_does_not_take_ipv4) {
+TEST(udp_socket_ipv6_does_not_receive_ipv4) {
   if (families().size() < 2) SKIP("no IPv6 loopback");
   SocketResult ipv6 = open_receive_socket({Endpoint(), 0, false, 0});
   CHECK_EQ(ipv6.error, std::string());
@@ -118,7 +118,7 @@ TEST(udp_socket_ipv6_does_not_take_ipv4) {
   CHECK(ipv6_supported());
 }
 
-TEST(udp_socket_buffers_grow_with_the_wish) {
+TEST(udp_socket_buffers_follow_the_requested_size) {
   const SocketResult small = open_receive_socket({loopback(true), 1, false, 0});
   const SocketResult large = open_receive_socket({loopback(true), 1u << 20, false, 0});
   CHECK(receive_buffer_bytes(small.socket.fd()) > 0);
@@ -126,12 +126,12 @@ TEST(udp_socket_buffers_grow_with_the_wish) {
   const SocketResult out_small = open_send_socket({loopback(true), 1});
   const SocketResult out_large = open_send_socket({loopback(true), 1u << 20});
   CHECK(send_buffer_bytes(out_small.socket.fd()) < send_buffer_bytes(out_large.socket.fd()));
-  // A wish beyond what an int holds is cut, not refused.
+  // A requested size beyond the range of int is reduced, not refused.
   CHECK_EQ(open_receive_socket({loopback(true), 0xffffffff, false, 50}).error, std::string());
   CHECK_EQ(receive_buffer_bytes(-1), 0u);
 }
 
-TEST(udp_socket_counts_what_the_kernel_dropped) {
+TEST(udp_socket_counts_drops_of_the_kernel) {
   constexpr size_t kDatagrams = 2000;
   for (const bool is_ipv4 : families()) {
     const SocketResult in = open_receive_socket({loopback(is_ipv4), 1, false, 0});
@@ -148,7 +148,7 @@ TEST(udp_socket_counts_what_the_kernel_dropped) {
   CHECK_EQ(receive_drops(-1), 0u);
 }
 
-TEST(udp_socket_strangers_cannot_crowd_out_icmp_errors) {
+TEST(udp_socket_received_datagrams_do_not_displace_icmp_errors) {
   for (const bool is_ipv4 : families()) {
     const UdpSocket out = sender(is_ipv4), stranger = sender(is_ipv4);
     const Address own(local_endpoint(out.fd()));
@@ -172,7 +172,7 @@ TEST(udp_socket_strangers_cannot_crowd_out_icmp_errors) {
   }
 }
 
-TEST(udp_socket_connects_and_says_why_not) {
+TEST(udp_socket_connects_or_reports_the_reason) {
   const UdpSocket in = receiver(true), out = sender(true);
   CHECK_EQ(connect_socket(out.fd(), local_endpoint(in.fd())), std::string());
   CHECK_EQ(send(out.fd(), "x", 1, 0), 1);
@@ -180,7 +180,7 @@ TEST(udp_socket_connects_and_says_why_not) {
   CHECK(connect_socket(-1, loopback(true, 9)).find("connect 127.0.0.1:9") != std::string::npos);
 }
 
-TEST(udp_socket_gso_is_asked_of_the_socket) {
+TEST(udp_socket_detects_gso_support) {
   const UdpSocket out = sender(true);
   if (!udp_gso_supported(out.fd())) SKIP("this kernel does not segment UDP");
   CHECK(!udp_gso_supported(-1));

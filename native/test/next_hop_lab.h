@@ -1,4 +1,4 @@
-// What both files of the next-hop watch's tests use: a test in a lab, cables, neighbours.
+// Support for both files of next-hop watch tests: a test in a lab, cables and neighbours.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,7 +14,7 @@ namespace shredway::test {
 inline const std::string kMacA = "02:00:00:00:0a:0a";
 inline const std::string kMacB = "02:00:00:00:0b:0b";
 
-// The test's body in a lab, or skipped by name.
+// Runs the test's body in a lab, or skips the test.
 #define LAB_TEST(name)                                 \
   static void lab_##name(Lab& lab);                    \
   TEST(name) {                                         \
@@ -26,13 +26,13 @@ inline const std::string kMacB = "02:00:00:00:0b:0b";
 #define CHECK_HOP(hops, address, interface, mac) \
   CHECK_EQ((hops).wait_for_hop(address, interface, mac), std::string())
 
-// One cable with 10.1.0.1/24 and fd00:1::1/64 at our end.
+// One cable with 10.1.0.1/24 and fd00:1::1/64 on our side.
 inline void one_cable(const Lab& lab) {
   lab.cable("wa", 1);
   lab.ip("address add 10.1.0.1/24 dev wa\naddress add fd00:1::1/64 dev wa nodad\n");
 }
 
-// The second one: 10.2.0.1/24.
+// A second cable: 10.2.0.1/24.
 inline void another_cable(const Lab& lab) {
   lab.cable("wb", 2);
   lab.ip("address add 10.2.0.1/24 dev wb\naddress add fd00:2::1/64 dev wb nodad\n");
@@ -50,7 +50,7 @@ inline Endpoint endpoint_of(const std::string& address, uint16_t port) {
   return endpoint;
 }
 
-// Sends a datagram by socket: whoever is not known is asked for.
+// Sends a datagram by socket, so that the kernel resolves an unknown neighbour.
 inline void send_to(const std::string& address) {
   sockaddr_storage to;
   const socklen_t length = to_sockaddr(endpoint_of(address, 9), to);

@@ -1,5 +1,5 @@
-// The worker's thread allocates nothing once it runs: not for packets, not for destinations, not
-// when tables are swapped, by socket or by clone.
+// Checks that a running worker's thread never allocates: for packets, destinations and table swaps,
+// by socket and by clone.
 #include <algorithm>
 
 #include "allocations.h"
@@ -16,7 +16,7 @@ bool wait_received(const LoopbackRelay& relayed, uint64_t received) {
 
 }  // namespace
 
-TEST(allocations_of_a_worker_are_noticed) {
+TEST(allocations_of_a_worker_are_counted) {
   struct Allocating {
     std::unique_ptr<int> made;
     void run() { made = std::make_unique<int>(1); }
@@ -24,7 +24,7 @@ TEST(allocations_of_a_worker_are_noticed) {
   for (const auto& [name, counted] : {std::pair{"shredway-7", true}, {"shredway-see", false}}) {
     Allocating body;
     const WorkerAllocations allocations;
-    // Named by itself: a name that comes from outside may come later than the allocation.
+    // The thread names itself: a name set from outside may come after the allocation.
     std::thread thread([&body, name = name] {
       pthread_setname_np(pthread_self(), name);
       body.run();
@@ -58,7 +58,7 @@ TEST(worker_allocates_nothing_for_packets_and_table_swaps) {
     relayed.publish(&Relay::publish_leaders, leaders);
     for (size_t at = i; at < i + 16; at++) {
       relayed.tier2_source.send(relayed.in(), slot.packets[at]);
-      relayed.tier1_source.send(relayed.in(), slot.packets[at]);  // a new tier, and a lead time
+      relayed.tier1_source.send(relayed.in(), slot.packets[at]);  // a new tier and a lead time
       relayed.stranger.send(relayed.in(), slot.packets[at]);
     }
     received += 3 * 16;
@@ -69,7 +69,7 @@ TEST(worker_allocates_nothing_for_packets_and_table_swaps) {
   CHECK_EQ(allocations.count(), 0u);
 }
 
-// The largest table, with next hops that come and go.
+// The largest table, with next hops that appear and disappear.
 TEST(worker_allocates_nothing_when_clone_lists_are_swapped) {
   in_clone_lab([&](Lab& lab) {
     CloneCable cable(lab, "cable", 1);

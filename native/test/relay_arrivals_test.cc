@@ -1,5 +1,5 @@
-// Arrivals of a relay that measures: every sight with its source and its kernel time, nothing that
-// is not authentic, and a count of what found the ring full.
+// Arrivals of a measuring relay: every arrival with its source and kernel time, only authentic
+// shreds, and a count of records that found the ring full.
 #include "relay/arrivals.h"
 
 #include <set>
@@ -22,7 +22,7 @@ struct MeasuringRelay {
     options.worker.tier_count = 1;
     options.worker.authenticate = authenticate;
     options.deshred = false;
-    options.arrivals = options.keep_packets = true;
+    options.arrivals = options.capture_packets = true;
     std::string error;
     relay = Relay::open(options, error);
     CHECK_EQ(error, std::string());
@@ -31,13 +31,13 @@ struct MeasuringRelay {
     const Bytes leaders = leader_table(leader_key(1), kSlot - 100, 10'000);
     CHECK_EQ(relay->publish_leaders(leaders.data(), leaders.size()), std::string());
   }
-  // Waits until `received` packets were kept, for half a minute at most, then takes what arrived.
-  std::vector<Arrival> arrivals(size_t received) const {
-    std::vector<Arrival> all;
+  // Waits until `received` packets were captured, at most 30 s, then drains the arrivals.
+  std::vector<ArrivalRecord> arrivals(size_t received) const {
+    std::vector<ArrivalRecord> all;
     for (int i = 0; i < 6000 && relay->arrivals()->packets->waiting() < received; i++)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    Arrival arrival{};
+    ArrivalRecord arrival{};
     while (relay->arrivals()->arrivals.pop(arrival)) all.push_back(arrival);
     return all;
   }
@@ -45,7 +45,7 @@ struct MeasuringRelay {
 
 }  // namespace
 
-TEST(arrivals_name_source_time_and_identity_of_every_sight) {
+TEST(arrivals_record_source_time_and_identity_of_every_packet) {
   MeasuringRelay measuring;
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 2});
   const uint64_t before_ns = clock_ns(CLOCK_REALTIME);
@@ -57,7 +57,7 @@ TEST(arrivals_name_source_time_and_identity_of_every_sight) {
   const uint64_t after_ns = clock_ns(CLOCK_REALTIME);
   CHECK_EQ(arrivals.size(), 256u);
   std::set<std::tuple<uint16_t, uint32_t, uint32_t, uint8_t>> identities;
-  for (const Arrival& arrival : arrivals) {
+  for (const ArrivalRecord& arrival : arrivals) {
     CHECK_EQ(arrival.slot, kSlot);
     CHECK(arrival.received_ns >= before_ns && arrival.received_ns <= after_ns);
     identities.insert({arrival.source, arrival.fec_set_index, arrival.index, arrival.type});
@@ -67,8 +67,8 @@ TEST(arrivals_name_source_time_and_identity_of_every_sight) {
   CHECK_EQ(measuring.relay->receive_drops().size(), 1u);
 }
 
-// A feed must not score with a signature that it saw, over bytes that it made up.
-TEST(arrivals_leave_out_altered_bytes_under_a_known_signature) {
+// A feed must not get credit for altered bytes under a known signature.
+TEST(arrivals_exclude_altered_bytes_under_a_known_signature) {
   MeasuringRelay measuring;
   const auto slot = make_slot({.slot = kSlot});
   for (const Bytes& packet : slot.packets)
@@ -81,7 +81,7 @@ TEST(arrivals_leave_out_altered_bytes_under_a_known_signature) {
   CHECK_EQ(measuring.arrivals(128).size(), 0u);
 }
 
-TEST(arrivals_keep_the_datagrams_as_they_came) {
+TEST(arrivals_capture_the_unchanged_datagrams) {
   MeasuringRelay measuring(false);
   const auto slot = make_slot({.slot = kSlot});
   const Bytes none(2000, 7);
@@ -90,8 +90,8 @@ TEST(arrivals_keep_the_datagrams_as_they_came) {
   measuring.arrivals(2);
   PacketRing& ring = *measuring.relay->arrivals()->packets;
   CHECK_EQ(ring.waiting(), 2u);
-  KeptPacket first = ring.front(0);
-  KeptPacket second = ring.front(1);
+  CapturedPacket first = ring.front(0);
+  CapturedPacket second = ring.front(1);
   if (first.length == kReceiveBufferBytes) std::swap(first, second);
   CHECK_EQ(first.length, slot.packets[0].size());
   CHECK(std::equal(slot.packets[0].begin(), slot.packets[0].end(), first.bytes.begin()));
@@ -100,12 +100,12 @@ TEST(arrivals_keep_the_datagrams_as_they_came) {
   CHECK_EQ(second.length, kReceiveBufferBytes);
 }
 
-TEST(arrivals_need_one_worker) {
+TEST(arrivals_require_one_worker) {
   RelayOptions options;
   options.listen = {ipv4_endpoint("127.0.0.1", 1)};
   options.workers = 2;
   options.arrivals = true;
   std::string error;
   CHECK(Relay::open(options, error) == nullptr);
-  CHECK_EQ(error, std::string("feeds are measured with one worker, got 2"));
+  CHECK_EQ(error, std::string("expected one worker for measuring feeds, got 2"));
 }

@@ -1,4 +1,4 @@
-// The relay over real sockets: which challenges it answers, and what it calls the others.
+// The relay over real sockets: which challenges it answers, and the verdicts of the others.
 #include <numeric>
 
 #include "loopback_relay.h"
@@ -60,7 +60,7 @@ TEST(relay_answers_challenges_over_ipv6) {
   CHECK_EQ(error, std::string());
   if (!relay) return;
   Bytes sources = source_table({{"127.0.0.1", 32, 0, 0, relay->addresses()[0].port}});
-  sources[8 + 3] = 0;  // any address, by its own port
+  sources[8 + 3] = 0;  // any address, identified by its own port
   std::fill(sources.begin() + 16, sources.begin() + 32, uint8_t{0});
   CHECK_EQ(relay->publish_sources(sources.data(), sources.size()), std::string());
   sockaddr_storage to{};
@@ -80,7 +80,7 @@ TEST(relay_answers_challenges_over_ipv6) {
         relay->addresses()[0]);
 }
 
-TEST(relay_answers_no_challenge_unless_it_was_told_to) {
+TEST(relay_ignores_challenges_unless_enabled) {
   LoopbackRelay relayed;
   relayed.tier1_source.send(relayed.in(), challenge(24, 1));
   const auto counts = relayed.counts(1);
@@ -88,7 +88,7 @@ TEST(relay_answers_no_challenge_unless_it_was_told_to) {
   CHECK(relayed.tier1_source.receive(0).empty());
 }
 
-TEST(relay_under_a_flood_of_challenges_answers_few_and_passes_every_shred) {
+TEST(relay_limits_answers_and_forwards_every_shred_in_a_flood_of_challenges) {
   LoopbackRelay relayed(answering());
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 2});
   const auto begin = std::chrono::system_clock::now();

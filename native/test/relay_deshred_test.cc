@@ -1,5 +1,5 @@
-// Does the relay see watched transactions in its own feed, beside the packets' path and across its
-// workers?
+// The relay finds watched transactions in its own feed, outside the packet path and across its
+// workers.
 #include <chrono>
 #include <functional>
 
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 using test::BatchedSlot;
 using test::Bytes;
 
-// Until it holds, for half a minute at most.
+// Waits until the condition holds, at most 30 s.
 bool eventually(const std::function<bool()>& condition) {
   const auto until = std::chrono::steady_clock::now() + 30s;
   while (!condition())
@@ -29,8 +29,8 @@ TransactionSignature signature_of(const std::string& hex) {
   return out;
 }
 
-void hand(ShredRing& ring, const Bytes& packet, uint64_t received_ns) {
-  HandedShred* to = ring.place();
+void push_shred(ShredRing& ring, const Bytes& packet, uint64_t received_ns) {
+  QueuedShred* to = ring.place();
   CHECK(to != nullptr);
   if (!to) return;
   to->received_ns = received_ns;
@@ -65,7 +65,7 @@ struct Watcher {
 
 }  // namespace
 
-TEST(deshred_thread_reports_watched_transactions_and_no_others) {
+TEST(deshred_thread_reports_only_watched_transactions) {
   std::mt19937 random(1);
   const BatchedSlot slot = test::make_batched_slot(77, {30, 40}, random);
   const std::string& wanted = slot.batches[1].signatures[13];
@@ -74,7 +74,7 @@ TEST(deshred_thread_reports_watched_transactions_and_no_others) {
   CHECK_EQ(watcher.thread->watch({&signature, 1}), std::string());
   CHECK(eventually([&] { return watcher.counter(DeshredCounter::watched) == 1; }));
   for (size_t i = 0; i < slot.packets.size(); i++)
-    hand(watcher.thread->ring_of(0), slot.packets[i], 1000 + i);
+    push_shred(watcher.thread->ring_of(0), slot.packets[i], 1000 + i);
   CHECK(eventually([&] { return watcher.counter(DeshredCounter::transactions) == 70; }));
   CHECK(watcher.has(1));
   CHECK_EQ(watcher.landings.size(), 1u);
@@ -86,21 +86,22 @@ TEST(deshred_thread_reports_watched_transactions_and_no_others) {
   CHECK_EQ(landing.before_watch, 0u);
   CHECK(landing.shred_index >= landing.batch_index &&
         landing.shred_index < landing.batch_index + 32);
-  // Times are those of the shreds: set 0 is 64 packets, then come the data shreds of set 1.
-  CHECK_EQ(landing.seen_ns, 1000u + 64 + landing.shred_index - landing.batch_index);
+  // Times are those of the shreds: set 0 is 64 packets, followed by the data shreds of set 1.
+  CHECK_EQ(landing.arrival_ns, 1000u + 64 + landing.shred_index - landing.batch_index);
   CHECK_EQ(watcher.counter(DeshredCounter::landings), 1u);
 }
 
-TEST(deshred_thread_remembers_what_is_watched_late) {
+TEST(deshred_thread_reports_landings_before_the_watch) {
   std::mt19937 random(2);
   const BatchedSlot slot = test::make_batched_slot(78, {30}, random);
   CountingNotifier notifier;  // outlives the thread
   Watcher watcher;
-  for (const Bytes& packet : slot.packets) hand(watcher.thread->ring_of(0), packet, 5);
+  for (const Bytes& packet : slot.packets) push_shred(watcher.thread->ring_of(0), packet, 5);
   CHECK(eventually([&] { return watcher.counter(DeshredCounter::transactions) == 30; }));
   std::vector<TransactionSignature> late;
   for (const std::string& text : slot.batches[0].signatures) late.push_back(signature_of(text));
-  // `watched` follows when the thread has done all that it was asked for, the last ring included.
+  // `watched` is updated after the thread has applied all orders, so the last notification has
+  // happened.
   const auto watches = [&](size_t count) {
     return eventually([&] { return watcher.counter(DeshredCounter::watched) == count; });
   };
@@ -108,17 +109,17 @@ TEST(deshred_thread_remembers_what_is_watched_late) {
   CHECK_EQ(watcher.thread->watch(late), std::string());
   CHECK(watches(30));
   CHECK_EQ(watcher.counter(DeshredCounter::landings), 30u);
-  CHECK_EQ(notifier.notified.load(), 1);  // once for all that waits
+  CHECK_EQ(notifier.notified.load(), 1);  // one notification for all waiting landings
   CHECK(watcher.has(30));
   CHECK(watcher.landings[29].before_watch == 1 && watcher.landings[29].slot == 78);
-  // Watched already, they are told again; and the notifier rings again after what was drained.
+  // Already watched signatures are reported again, and after draining there is a new notification.
   CHECK_EQ(watcher.thread->watch(late), std::string());
   watcher.thread->unwatch(late);
   CHECK(watches(0));
   CHECK_EQ(watcher.counter(DeshredCounter::landings), 60u);
   CHECK_EQ(notifier.notified.load(), 2);
   CHECK(watcher.has(60));
-  // Watched no more and then anew: the same.
+  // The same after unwatching and watching again.
   CHECK_EQ(watcher.thread->watch({&late[3], 1}), std::string());
   CHECK(watches(1));
   CHECK_EQ(notifier.notified.load(), 3);
@@ -126,7 +127,7 @@ TEST(deshred_thread_remembers_what_is_watched_late) {
   CHECK(watcher.landings[60].signature == late[3]);
 }
 
-TEST(deshred_thread_refuses_more_than_it_can_watch) {
+TEST(deshred_thread_refuses_too_many_signatures) {
   Watcher watcher;
   std::vector<TransactionSignature> all(WatchList::kSignaturesMax);
   for (size_t i = 0; i < all.size(); i++) std::memcpy(all[i].data(), &i, sizeof i);
@@ -153,7 +154,8 @@ TEST(deshred_thread_merges_the_workers_rings) {
   CHECK_EQ(watcher.thread->watch(all), std::string());
   for (size_t i = 0; i < slot.packets.size(); i++)
     if (i % 3 != 0)  // some are lost
-      hand(watcher.thread->ring_of(static_cast<uint32_t>(i / 64 % 3)), slot.packets[i], i + 1);
+      push_shred(watcher.thread->ring_of(static_cast<uint32_t>(i / 64 % 3)), slot.packets[i],
+                 i + 1);
   CHECK(watcher.has(620));
   std::sort(watcher.landings.begin(), watcher.landings.end(), [](const auto& a, const auto& b) {
     return std::pair(a.batch_index, a.ordinal) < std::pair(b.batch_index, b.ordinal);
@@ -161,7 +163,7 @@ TEST(deshred_thread_merges_the_workers_rings) {
   for (size_t i = 0; i < 620; i++) CHECK(watcher.landings[i].signature == all[i]);
 }
 
-TEST(relay_sees_landings_in_its_own_feed) {
+TEST(relay_finds_landings_in_its_own_feed) {
   std::mt19937 random(4);
   const BatchedSlot slot = test::make_batched_slot(test::kSlot, {30, 300, 40}, random);
   test::LoopbackRelay net;
@@ -202,16 +204,17 @@ TEST(relay_sees_landings_in_its_own_feed) {
 
 namespace {
 
-// A relay with one plain destination and one that wants recovered shreds in tier 1, and one of the
-// latter in tier 0.
-struct AnticipatingRelay : test::LoopbackRelay {
-  test::Peer eager, eager_narrow;
-  AnticipatingRelay() {
+// A relay with one plain destination and one that wants recovered shreds in tier 1, and one that
+// wants recovered shreds in tier 0.
+struct RecoveringRelay : test::LoopbackRelay {
+  test::Peer wants_recovered, wants_recovered_narrow;
+  RecoveringRelay() {
     publish(&Relay::publish_leaders,
             test::leader_table(test::batched_slot_leader(), test::kSlot - 100, 10'000));
-    publish(&Relay::publish_fanout, test::fanout_table({{tier2.endpoint(), 1, 0},
-                                                        {eager.endpoint(), 1, 1, true},
-                                                        {eager_narrow.endpoint(), 0, 2, true}}));
+    publish(&Relay::publish_fanout,
+            test::fanout_table({{tier2.endpoint(), 1, 0},
+                                {wants_recovered.endpoint(), 1, 1, true},
+                                {wants_recovered_narrow.endpoint(), 0, 2, true}}));
   }
   uint64_t destination_counter(size_t destination, size_t word) const {
     const SnapshotLayout layout = relay->layout(2, 3);
@@ -233,53 +236,54 @@ bool same_packets(std::vector<Bytes> left, std::vector<Bytes> right) {
 
 }  // namespace
 
-TEST(relay_hands_recovered_shreds_to_those_who_want_them_and_repeats_none) {
+TEST(relay_sends_recovered_shreds_once_to_destinations_that_want_them) {
   std::mt19937 random(5);
   const BatchedSlot slot = test::make_batched_slot(test::kSlot, {20}, random);
-  AnticipatingRelay net;
+  RecoveringRelay net;
   std::vector<Bytes> packets = slot.packets;
   std::shuffle(packets.begin(), packets.end(), random);
   const std::vector<Bytes> first_half(packets.begin(), packets.begin() + 32);
   for (const Bytes& packet : first_half) net.tier2_source.send(net.in(), packet);
-  // All 64 reach the eager one; the plain one has what came.
-  CHECK(same_packets(net.eager.receive(64), slot.packets));
+  // The destination that wants recovered shreds gets all 64; the plain one gets those received.
+  CHECK(same_packets(net.wants_recovered.receive(64), slot.packets));
   CHECK(same_packets(net.tier2.receive(32), first_half));
-  // Counted a moment after they were sent.
+  // They are counted shortly after they were sent.
   CHECK(eventually([&] { return net.recovered_sent(1) == 32; }));
   CHECK_EQ(net.sent(1), 32u);
   CHECK_EQ(net.recovered_sent(0), 0u);
-  // The real ones come, twice: nobody gets a shred twice, and everybody gets all.
+  // The real shreds arrive twice: no destination gets a shred twice, and every destination gets
+  // all.
   for (size_t i = 32; i < 64; i++) {
     net.tier2_source.send(net.in(), packets[i]);
     net.tier2_source.send(net.in(), packets[i]);
   }
   net.counts(32 + 64);
   CHECK(same_packets(net.tier2.receive(64), slot.packets));
-  CHECK_EQ(net.eager.receive(64).size(), 64u);
+  CHECK_EQ(net.wants_recovered.receive(64).size(), 64u);
   CHECK_EQ(net.sent(0), 64u);
   CHECK_EQ(net.sent(1), 32u);
-  // The narrow tier's sources brought nothing, so nothing was recoverable for it.
-  CHECK_EQ(net.eager_narrow.receive(0).size(), 0u);
+  // The narrow tier's sources sent nothing, so no shred was recoverable for that tier.
+  CHECK_EQ(net.wants_recovered_narrow.receive(0).size(), 0u);
   for (const Bytes& packet : slot.packets) net.tier1_source.send(net.in(), packet);
-  CHECK(same_packets(net.eager_narrow.receive(64), slot.packets));
-  CHECK_EQ(net.eager.receive(64).size(), 64u);
+  CHECK(same_packets(net.wants_recovered_narrow.receive(64), slot.packets));
+  CHECK_EQ(net.wants_recovered.receive(64).size(), 64u);
 }
 
 TEST(relay_keeps_recovered_shreds_within_their_tier) {
   std::mt19937 random(6);
   const BatchedSlot slot = test::make_batched_slot(test::kSlot, {20}, random);
-  AnticipatingRelay net;
-  // 20 shreds by a source of the narrow tier, 12 others by one of the wide tier: 32 in all for the
-  // wide one only.
+  RecoveringRelay net;
+  // 20 shreds from a source of the narrow tier and 12 others from one of the wide tier: 32 in total
+  // for the wide tier only.
   for (size_t i = 0; i < 20; i++) net.tier1_source.send(net.in(), slot.packets[i]);
   net.counts(20);
   for (size_t i = 40; i < 52; i++) net.tier2_source.send(net.in(), slot.packets[i]);
-  CHECK(same_packets(net.eager.receive(64), slot.packets));
-  CHECK_EQ(net.eager_narrow.receive(20).size(), 20u);
+  CHECK(same_packets(net.wants_recovered.receive(64), slot.packets));
+  CHECK_EQ(net.wants_recovered_narrow.receive(20).size(), 20u);
   CHECK_EQ(net.recovered_sent(2), 0u);
 }
 
-TEST(relay_recovers_for_nobody_unless_asked) {
+TEST(relay_sends_no_recovered_shreds_unless_requested) {
   std::mt19937 random(7);
   const BatchedSlot slot = test::make_batched_slot(test::kSlot, {20}, random);
   test::LoopbackRelay net;

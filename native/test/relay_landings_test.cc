@@ -1,4 +1,4 @@
-// Are watched signatures found, exactly, and recent landings recorded, whatever their number?
+// Watched signatures are found exactly, and recent landings are recorded, whatever their number.
 #include "relay/landings.h"
 
 #include <random>
@@ -29,7 +29,7 @@ std::vector<uint64_t> slots_of(const RecentLandings& recent, uint64_t number) {
 
 }  // namespace
 
-TEST(watch_list_is_a_set) {
+TEST(watch_list_ignores_duplicates) {
   std::mt19937 random(3);
   WatchList list({random(), random()});
   std::set<uint64_t> model;
@@ -49,7 +49,7 @@ TEST(watch_list_is_a_set) {
   CHECK_EQ(list.size(), model.size());
 }
 
-TEST(watch_list_holds_what_it_promises_and_no_more) {
+TEST(watch_list_is_full_at_its_limit) {
   WatchList list({9, 8});
   for (uint64_t i = 0; i < WatchList::kSignaturesMax; i++) CHECK(list.add(numbered(i)));
   CHECK(!list.add(numbered(WatchList::kSignaturesMax)));
@@ -65,7 +65,7 @@ TEST(watch_list_holds_what_it_promises_and_no_more) {
 TEST(watch_list_hash_is_siphash_of_the_whole_signature) {
   TransactionSignature signature;
   for (size_t i = 0; i < signature.size(); i++) signature[i] = static_cast<uint8_t>(i);
-  // By an implementation that gives the published value a129ca6149be45e5 for the first 15 bytes.
+  // From an implementation that gives the published value a129ca6149be45e5 for the first 15 bytes.
   CHECK_EQ(hash_of(signature.data(), {0x0706050403020100u, 0x0f0e0d0c0b0a0908u}),
            0xacd2c40b8502cad8u);
   for (size_t bit = 0; bit < 8 * signature.size(); bit++) {
@@ -75,24 +75,24 @@ TEST(watch_list_hash_is_siphash_of_the_whole_signature) {
   }
 }
 
-TEST(watch_list_tells_one_sight_for_a_slot_and_not_without_end) {
+TEST(watch_list_reports_once_per_slot_up_to_a_limit) {
   WatchList list({1, 2});
-  CHECK(!list.note_sight(numbered(1).data(), 5));
+  CHECK(!list.record_landing(numbered(1).data(), 5));
   list.add(numbered(1));
-  CHECK(list.note_sight(numbered(1).data(), 0));
-  CHECK(!list.note_sight(numbered(1).data(), 0));
-  CHECK(list.note_sight(numbered(1).data(), 5));
-  CHECK(!list.note_sight(numbered(2).data(), 5));
-  uint64_t told = 2;
+  CHECK(list.record_landing(numbered(1).data(), 0));
+  CHECK(!list.record_landing(numbered(1).data(), 0));
+  CHECK(list.record_landing(numbered(1).data(), 5));
+  CHECK(!list.record_landing(numbered(2).data(), 5));
+  uint64_t reported = 2;
   for (uint64_t slot = 6; slot < 1000; slot++)
-    told += list.note_sight(numbered(1).data(), slot % 2);
-  CHECK_EQ(told, WatchList::kSightsMax);
+    reported += list.record_landing(numbered(1).data(), slot % 2);
+  CHECK_EQ(reported, WatchList::kReportsMax);
   CHECK(list.remove(numbered(1)));
   list.add(numbered(1));
-  CHECK(list.note_sight(numbered(1).data(), 5));
+  CHECK(list.record_landing(numbered(1).data(), 5));
 }
 
-TEST(recent_landings_remember_the_last_ones) {
+TEST(recent_landings_hold_the_newest) {
   RecentLandings recent({5, 6});
   CHECK(slots_of(recent, 1).empty());
   recent.record(landing_of(1, 10));
@@ -109,20 +109,20 @@ TEST(recent_landings_remember_the_last_ones) {
   }
   CHECK_EQ(found, RecentLandings::kLandings);
   CHECK(slots_of(recent, 1).empty());
-  // Of the newest quarter hardly one is missing.
+  // Hardly one of the newest quarter is missing.
   uint64_t missing = 0;
   for (uint64_t i = many - RecentLandings::kLandings / 4; i < many; i++)
     missing += slots_of(recent, i).empty();
   CHECK(missing < RecentLandings::kLandings / 4 / 50);
 }
 
-TEST(landings_simple_votes_are_known) {
+TEST(landings_recognise_simple_votes) {
   std::mt19937 random(1);
   test::Bytes vote = test::small_transaction(random);
   Transaction transaction;
   CHECK_EQ(parse_transaction(vote.data(), vote.size(), transaction), ParseResult::complete);
   CHECK(!is_simple_vote(vote.data(), transaction));
-  // Two keys, the second the vote program, and one instruction of it.
+  // Two keys, the second being the vote program, and one instruction of it.
   const uint8_t program[8] = {0x07, 0x61, 0x48, 0x1d, 0x35, 0x74, 0x74, 0xbb};
   const uint8_t rest[24] = {0x7c, 0x4d, 0x76, 0x24, 0xeb, 0xd3, 0xbd, 0xb3, 0xd8, 0x35, 0x5e, 0x73,
                             0xd1, 0x10, 0x43, 0xfc, 0x0d, 0xa3, 0x53, 0x80, 0,    0,    0,    0};
@@ -135,7 +135,7 @@ TEST(landings_simple_votes_are_known) {
   CHECK(is_simple_vote(vote.data(), transaction));
   vote[69 + 32 + 5] ^= 1;
   CHECK(!is_simple_vote(vote.data(), transaction));
-  vote[vote.size() - 3] = 200;  // a program beyond the static keys
+  vote[vote.size() - 3] = 200;  // a program index beyond the static keys
   CHECK_EQ(parse_transaction(vote.data(), vote.size(), transaction), ParseResult::complete);
   CHECK(!is_simple_vote(vote.data(), transaction));
 }

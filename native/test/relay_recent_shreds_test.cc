@@ -1,4 +1,4 @@
-// recent_shreds: compared with a plain model over long random histories.
+// recent_shreds against a simple model over long random histories.
 #include "relay/recent_shreds.h"
 
 #include <map>
@@ -33,8 +33,8 @@ Signature signature_of(uint32_t number) {
   return signature;
 }
 
-// What the specification says, with containers: per identity the roots in order, and for each root
-// the tiers that were served.
+// The specification with containers: per identity the roots in order, and per root the served
+// tiers.
 struct Model {
   std::map<std::tuple<uint64_t, uint32_t, uint8_t>, std::map<uint32_t, TierMask>> seen;
 
@@ -53,7 +53,7 @@ struct Model {
 
 }  // namespace
 
-TEST(recent_shreds_equals_the_model) {
+TEST(recent_shreds_matches_the_model) {
   for (uint64_t seed = 1; seed <= 6; seed++) {
     std::mt19937_64 random(seed);
     const auto recent = RecentShreds::create(false);
@@ -62,7 +62,7 @@ TEST(recent_shreds_equals_the_model) {
     for (int i = 0; i < 60'000; i++) {
       const Shred shred = shred_of(1'000'000 + random() % 40, static_cast<uint32_t>(random() % 5),
                                    static_cast<uint8_t>(random() % 64));
-      // Few identities have more than one root, as in life.
+      // Few identities have more than one root, as in practice.
       const uint32_t root = random() % 10 ? 1 : 1 + static_cast<uint32_t>(random() % roots_max);
       const TierMask covers = random() % 2 ? 3 : 2;
       const auto expected = model.record(shred, root, covers);
@@ -76,7 +76,7 @@ TEST(recent_shreds_equals_the_model) {
   }
 }
 
-TEST(recent_shreds_a_slot_gives_way_to_the_one_a_window_later) {
+TEST(recent_shreds_a_later_slot_overwrites_a_slot_one_window_older) {
   const auto recent = RecentShreds::create(false);
   const Signature signature = signature_of(1);
   const auto record = [&](uint64_t slot) {
@@ -118,7 +118,7 @@ TEST(recent_shreds_another_signature_over_the_same_root_is_a_duplicate) {
   CHECK(recent->find(shred, signature_of(2).data()) == nullptr);
 }
 
-TEST(recent_shreds_without_authentication_the_signature_stands_for_the_root) {
+TEST(recent_shreds_without_authentication_the_signature_identifies_the_root) {
   const auto recent = RecentShreds::create(false);
   const Shred shred = shred_of(9, 0, 0);
   const auto record = [&](uint32_t signature) {

@@ -1,4 +1,4 @@
-// Tables: whole, checked byte by byte, and swapped under readers.
+// Tables: parsed as a whole, checked byte by byte, and swapped under readers.
 #include "relay/tables.h"
 
 #include <random>
@@ -37,7 +37,7 @@ const auto parse_leaders = [](const Bytes& bytes, std::string& error) {
 
 }  // namespace
 
-TEST(source_table_longest_prefix_then_port) {
+TEST(source_table_prefers_the_longest_prefix_then_the_port) {
   std::string error;
   const auto table = parse_sources(source_table({{"10.0.0.0", 8, 1, 1},
                                                  {"10.1.0.0", 16, 0, 2},
@@ -56,8 +56,8 @@ TEST(source_table_longest_prefix_then_port) {
   CHECK_EQ(find(*table, "192.0.2.1", 9000)->id, 6);
   CHECK(find(*table, "192.0.2.1") == nullptr);
   CHECK(find(*table, "11.0.0.1") == nullptr);
-  CHECK_EQ(find(*table, "10.9.9.9")->covers, 2);  // tier 1 of 2: only the wider one
-  CHECK_EQ(find(*table, "10.1.9.9")->covers, 3);
+  CHECK_EQ(find(*table, "10.9.9.9")->tier_mask, 2);  // tier 1 of 2: only the wider one
+  CHECK_EQ(find(*table, "10.1.9.9")->tier_mask, 3);
   sockaddr_storage ipv6{};
   Endpoint endpoint;
   endpoint.address = {0x20, 0x01, 0x0d, 0xb8};
@@ -66,7 +66,7 @@ TEST(source_table_longest_prefix_then_port) {
   CHECK_EQ(table->find(ipv6, 9000)->id, 6);
 }
 
-TEST(source_table_finds_what_a_scan_finds) {
+TEST(source_table_matches_a_linear_scan) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; round++) {
     std::vector<SourceEntry> entries;
@@ -104,7 +104,7 @@ TEST(source_table_finds_what_a_scan_finds) {
   }
 }
 
-TEST(source_table_refuses_what_is_wrong) {
+TEST(source_table_refuses_invalid_bytes) {
   check_refused({}, "expected 8 header bytes", parse_sources);
   check_refused(source_table({{"10.0.0.1", 32, 2, 1}}), "expected a tier below 2, got 2",
                 parse_sources);
@@ -121,7 +121,7 @@ TEST(source_table_refuses_what_is_wrong) {
   check_refused(bytes, "at most 4096 entries", parse_sources);
 }
 
-TEST(fanout_table_lists_tiers_and_refuses_what_is_wrong) {
+TEST(fanout_table_lists_tiers_and_refuses_invalid_bytes) {
   const Endpoint a = ipv4_endpoint("192.0.2.1", 9001);
   const Endpoint b = ipv4_endpoint("192.0.2.1", 9002);
   std::string error;
@@ -142,7 +142,7 @@ TEST(fanout_table_lists_tiers_and_refuses_what_is_wrong) {
   check_refused(bytes, "got 33", parse_fanout);
 }
 
-TEST(leader_table_knows_its_slots_and_refuses_what_is_wrong) {
+TEST(leader_table_finds_leaders_and_refuses_invalid_bytes) {
   std::string error;
   const auto table = parse_leaders(leader_table(leader_key(1), 1000, 8), error);
   CHECK_EQ(error, std::string());
@@ -163,12 +163,12 @@ TEST(leader_table_knows_its_slots_and_refuses_what_is_wrong) {
   check_refused({'S', 'W', 'L', '1'}, "expected 20 header bytes", parse_leaders);
 }
 
-TEST(tables_random_bytes_never_pass_the_bounds) {
+TEST(tables_random_bytes_never_exceed_the_bounds) {
   std::mt19937 random(3);
   size_t accepted = 0;
   size_t refused = 0;
   const auto check_outcome = [&](bool is_accepted, std::string& error) {
-    CHECK_EQ(error.empty(), is_accepted);  // a refusal always says why
+    CHECK_EQ(error.empty(), is_accepted);  // a refusal always has an error text
     error.clear();
     is_accepted ? accepted++ : refused++;
   };
@@ -192,7 +192,7 @@ TEST(tables_random_bytes_never_pass_the_bounds) {
   CHECK(refused > 0);
 }
 
-TEST(tables_swapped_under_readers_are_freed_and_never_early) {
+TEST(tables_swapped_under_readers_are_freed_when_unused) {
   std::string error;
   const auto sources = [&](uint16_t id) {
     const Bytes bytes = source_table({{"10.0.0.1", 32, 0, id}});
@@ -206,7 +206,7 @@ TEST(tables_swapped_under_readers_are_freed_and_never_early) {
     tables.add_reader(readers.back().get());
   }
   std::atomic<bool> stop{false};
-  std::atomic<uint64_t> looks{0};
+  std::atomic<uint64_t> reads{0};
   std::vector<std::thread> threads;
   for (auto& reader : readers) {
     threads.emplace_back([&] {
@@ -216,15 +216,15 @@ TEST(tables_swapped_under_readers_are_freed_and_never_early) {
         CHECK(set.generation >= newest);
         newest = set.generation;
         CHECK_EQ(find(*set.sources, "10.0.0.1")->id, (set.generation - 1) % 200);
-        looks++;
+        reads++;
       }
     });
   }
   for (uint16_t i = 1; i < 2000; i++) tables.replace(&TableSet::sources, sources(i % 200));
-  while (looks < 4000) std::this_thread::yield();
+  while (reads < 4000) std::this_thread::yield();
   stop = true;
   for (auto& thread : threads) thread.join();
   for (auto& reader : readers) reader->acquire();
   tables.replace(&TableSet::sources, sources(0));
-  CHECK(tables.kept() <= 2);
+  CHECK(tables.set_count() <= 2);
 }

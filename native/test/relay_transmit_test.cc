@@ -1,6 +1,6 @@
-// The relay's ways out, from the source's shred to the destinations' sockets: whichever way it is
-// told to use, each destination gets each shred once, the same bytes under the same heads, and its
-// counters say what it got.
+// The relay's transmit modes, from the source's shred to the destinations' sockets. In every mode
+// each destination gets each shred once, with the same bytes and header fields, and its counters
+// match.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -27,7 +27,7 @@ struct Outbound {
   Peer source{"127.0.0.11"}, own;
   std::unique_ptr<Relay> relay;
   uint32_t ids = 0;
-  std::pair<uint16_t, uint16_t> ports{};  // that the last delivery came from
+  std::pair<uint16_t, uint16_t> ports{};  // ports of the last delivery
 
   Outbound(Lab& the_lab, TransmitMode way, uint32_t workers = 1) : lab(the_lab) {
     lab.ip("route add 10.77.0.0/16 via 10.1.0.2\nroute add fd77::/64 via fd00:1::2\n");
@@ -53,8 +53,8 @@ struct Outbound {
   void publish(std::string (Relay::*part)(const uint8_t*, size_t), const Bytes& bytes) const {
     CHECK_EQ((relay.get()->*part)(bytes.data(), bytes.size()), std::string());
   }
-  // `count` of each family behind the cable, in two tiers, every other one of them with the wish
-  // for recovered shreds; and one on loopback.
+  // `count` destinations of each family behind the cable, in two tiers; every other one wants
+  // recovered shreds. Also one on loopback.
   std::vector<DestinationEntry> destinations(uint32_t count) {
     std::vector<DestinationEntry> out;
     for (uint32_t i = 0; i < count; i++) {
@@ -99,7 +99,7 @@ struct Outbound {
     for (size_t i = 0; i < kSendFailureCount; i++) sum += all[begin + 1 + i];
     return sum;
   }
-  // Waits, bounded, for a condition that the relay's own threads bring about.
+  // Waits, bounded, for a condition that the relay's own threads establish.
   static bool wait(const std::function<bool()>& holds) {
     for (int i = 0; i < 3000; i++) {
       if (holds()) return true;
@@ -107,8 +107,8 @@ struct Outbound {
     }
     return false;
   }
-  // What one line of ip(8) changes is one table of next hops at least.
-  void ip_until_told(const std::string& line) const {
+  // The change by one line of ip(8) leads to at least one new table of next hops.
+  void ip_until_published(const std::string& line) const {
     const uint64_t before = relay->tables_published();
     lab.ip(line);
     CHECK(wait([&] { return relay->tables_published() > before; }));
@@ -119,8 +119,8 @@ struct Outbound {
   }
 };
 
-// Destination, length and content of what came, sorted; and that it came from one port, under the
-// heads that were asked for.
+// Destination, length and content of the received datagrams, sorted. Also checks that they came
+// from one port with the requested header fields.
 using Seen = std::vector<std::tuple<std::string, int, int, Bytes>>;
 Seen seen(std::vector<CloneArrival> arrivals) {
   Seen out;
@@ -133,7 +133,7 @@ Seen seen(std::vector<CloneArrival> arrivals) {
   return out;
 }
 
-// What `entries` of one family must have seen of `packets`.
+// Datagrams that `entries` of one family must have received of `packets`.
 Seen expected(const std::vector<DestinationEntry>& entries, bool is_ipv4,
               const std::vector<Bytes>& packets) {
   Seen out;
@@ -154,7 +154,7 @@ void deliver_and_count(Outbound& out, const std::vector<DestinationEntry>& entri
   const auto ipv4 = out.ipv4.read(each), ipv6 = out.ipv6.read(each);
   CHECK(seen(ipv4) == expected(entries, true, packets));
   CHECK(seen(ipv6) == expected(entries, false, packets));
-  // By whichever way, from the worker's own ports, which ICMP errors come back to.
+  // In both modes from the worker's own ports, to which ICMP errors return.
   if (ipv4.empty() || ipv6.empty()) return;
   const std::pair ports{ipv4[0].from.port, ipv6[0].from.port};
   if (before > 0) CHECK(ports == out.ports);
@@ -167,7 +167,7 @@ void deliver_and_count(Outbound& out, const std::vector<DestinationEntry>& entri
 
 }  // namespace
 
-TEST(transmit_both_ways_deliver_the_same_bytes_heads_and_counts) {
+TEST(transmit_both_modes_deliver_the_same_bytes_headers_and_counts) {
   for (const TransmitMode way : {TransmitMode::socket, TransmitMode::clone}) {
     in_clone_lab([&](Lab& lab) {
       Outbound out(lab, way);
@@ -191,9 +191,9 @@ TEST(transmit_both_ways_deliver_the_same_bytes_heads_and_counts) {
   }
 }
 
-// Half of a set brings the other half to those who want it, before it comes and not again when it
-// does; to the others it goes when it comes.
-TEST(transmit_recovered_shreds_go_to_those_who_want_them_and_count_apart) {
+// Half of a set recovers the other half for the destinations that want it, before it arrives; they
+// do not get it again. The other destinations get it when it arrives.
+TEST(transmit_sends_recovered_shreds_where_wanted_and_counts_them_apart) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     const auto entries = out.destinations(20);
@@ -226,7 +226,7 @@ TEST(transmit_recovered_shreds_go_to_those_who_want_them_and_count_apart) {
   });
 }
 
-TEST(transmit_few_destinations_are_not_worth_a_clone) {
+TEST(transmit_sends_to_few_destinations_by_socket) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     auto entries = out.destinations(4);  // two of each family and tier
@@ -238,7 +238,7 @@ TEST(transmit_few_destinations_are_not_worth_a_clone) {
   });
 }
 
-TEST(transmit_goes_on_by_socket_when_the_trigger_interface_is_deleted) {
+TEST(transmit_continues_by_socket_after_the_trigger_interface_is_deleted) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     const auto entries = out.destinations(20);
@@ -248,14 +248,14 @@ TEST(transmit_goes_on_by_socket_when_the_trigger_interface_is_deleted) {
     const uint64_t triggers = out.counter(WorkerCounter::clone_triggers);
     lab.ip("link del " + out.relay->transmit_interface() + "\n");
     deliver_and_count(out, entries, kSlot + 1, 128);
-    // Those of the first flush; from then on everybody goes by socket.
+    // Only those of the first flush; afterwards everything goes by socket.
     CHECK(Outbound::wait([&] { return out.counter(WorkerCounter::clone_fallbacks) > 0; }));
     CHECK(out.wait_cloned(0));
     CHECK_EQ(out.counter(WorkerCounter::clone_triggers), triggers);
   });
 }
 
-TEST(transmit_follows_neighbour_route_and_link) {
+TEST(transmit_follows_changes_of_neighbour_route_and_link) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     const auto entries = out.destinations(20);
@@ -264,18 +264,18 @@ TEST(transmit_follows_neighbour_route_and_link) {
     deliver_and_count(out, entries, kSlot);
     lab.ip_theirs("link set cable address 02:00:00:00:02:02\n");
     for (const char* address : {"10.1.0.2", "fd00:1::2"})
-      out.ip_until_told(std::string("neigh replace ") + address +
-                        " lladdr 02:00:00:00:02:02 dev cable nud permanent\n");
+      out.ip_until_published(std::string("neigh replace ") + address +
+                             " lladdr 02:00:00:00:02:02 dev cable nud permanent\n");
     CHECK(out.wait_cloned(40));
     deliver_and_count(out, entries, kSlot + 1, 128);
     CloneCable other(lab, "other", 2);
     lab.ip(
         "neigh replace 10.2.0.2 lladdr 02:00:00:00:01:02 dev other nud permanent\n"
         "neigh replace fd00:2::2 lladdr 02:00:00:00:01:02 dev other nud permanent\n");
-    out.ip_until_told("route replace 10.77.0.0/16 via 10.2.0.2\n");
-    out.ip_until_told("route replace fd77::/64 via fd00:2::2\n");
+    out.ip_until_published("route replace 10.77.0.0/16 via 10.2.0.2\n");
+    out.ip_until_published("route replace fd77::/64 via fd00:2::2\n");
     CHECK(out.wait_cloned(40));
-    lab.ip("link set cable down\n");  // nothing may need it now
+    lab.ip("link set cable down\n");  // no test may need it now
     deliver_and_count(out, entries, kSlot + 2, 256);
     lab.ip(
         "link set cable up\naddr replace fd00:1::1/64 dev cable nodad\n"
@@ -293,7 +293,7 @@ TEST(transmit_follows_neighbour_route_and_link) {
   });
 }
 
-// Those who stay in every table get each shred once, whatever comes and goes around them.
+// Destinations that stay in every table get each shred once, whatever else changes.
 TEST(transmit_tables_swapped_under_load_lose_and_repeat_nothing) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
@@ -352,8 +352,8 @@ TEST(transmit_two_workers_clone_side_by_side) {
   });
 }
 
-// A neighbour that never answers costs nobody else anything.
-TEST(transmit_a_silent_neighbour_goes_by_socket_alone) {
+// A neighbour that never answers does not affect other destinations.
+TEST(transmit_sends_by_socket_only_to_a_silent_neighbour) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);
     auto entries = out.destinations(20);
@@ -372,7 +372,7 @@ TEST(transmit_a_silent_neighbour_goes_by_socket_alone) {
 
 // ---- privileges -----------------------------------------------------------------------------
 
-TEST(transmit_without_privileges_says_so_and_goes_by_socket) {
+TEST(transmit_without_privileges_reports_it_and_uses_sockets) {
   in_clone_lab([&](Lab& lab) {
     std::unique_ptr<Outbound> out;
     std::vector<DestinationEntry> entries;
@@ -401,7 +401,7 @@ TEST(transmit_without_privileges_says_so_and_goes_by_socket) {
   });
 }
 
-TEST(transmit_network_privileges_are_given_up_and_no_others) {
+TEST(transmit_drops_only_network_privileges) {
   if (!thread_has_privileges()) SKIP("needs to have capabilities");
   bool administers = true, has_others = false;
   std::thread thread([&] {
@@ -416,10 +416,10 @@ TEST(transmit_network_privileges_are_given_up_and_no_others) {
   CHECK(has_others);
 }
 
-TEST(transmit_threads_of_the_relay_hold_no_privilege) {
+TEST(transmit_threads_of_the_relay_have_no_privileges) {
   LoopbackRelay relayed;
   const std::string none(16, '0');
-  CHECK(Outbound::wait([&] {  // they drop it as the first thing they do
+  CHECK(Outbound::wait([&] {  // workers drop it first of all
     std::map<std::string, std::string> permitted;
     for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
       std::ifstream status(task.path() / "status");

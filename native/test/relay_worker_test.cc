@@ -21,7 +21,7 @@ std::vector<Bytes> cut(std::vector<Bytes> packets) {
 
 }  // namespace
 
-TEST(worker_passes_every_shred_once_to_its_tiers) {
+TEST(worker_sends_every_shred_once_to_its_tiers) {
   LoopbackRelay relayed;
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 3});
   for (const Bytes& packet : slot.packets) relayed.tier2_source.send(relayed.in(), packet);
@@ -49,7 +49,7 @@ TEST(worker_cuts_to_the_shreds_own_length) {
   CHECK(sorted(relayed.tier2.receive(64)) == sorted(cut(slot.packets)));
 }
 
-TEST(worker_forged_copies_first_never_suppress_the_real_one) {
+TEST(worker_earlier_forged_copies_never_suppress_the_real_shred) {
   LoopbackRelay relayed;
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 2});
   std::mt19937 random(5);
@@ -68,7 +68,7 @@ TEST(worker_forged_copies_first_never_suppress_the_real_one) {
   CHECK_EQ(counts.verdicts.at("first"), 128u);
 }
 
-TEST(worker_verdicts_name_what_was_wrong) {
+TEST(worker_gives_each_fault_its_verdict) {
   LoopbackRelay relayed;
   const auto good = make_slot({.slot = kSlot});
   const auto send_all = [&](const Peer& from, const std::vector<Bytes>& packets) {
@@ -83,7 +83,7 @@ TEST(worker_verdicts_name_what_was_wrong) {
   send_all(relayed.tier1_source, make_slot({.slot = kSlot - 1000}).packets);
   Bytes altered = good.packets[0];
   altered[700] ^= 1;
-  altered[offset::kIndex] = 1;  // an identity that was served already: the bytes are not looked at
+  altered[offset::kIndex] = 1;  // an identity that was already served, so the bytes are not checked
   relayed.tier1_source.send(relayed.in(), altered);
   relayed.tier1_source.send(relayed.in(), Bytes(132, 4));
   relayed.tier1_source.send(relayed.in(), Bytes(1233, 0x96));
@@ -124,7 +124,7 @@ Bytes forged_copy(Bytes packet, std::mt19937_64& random) {
 
 }  // namespace
 
-TEST(worker_that_falls_behind_holds_back_a_source_that_fails_too_many_checks) {
+TEST(worker_with_a_backlog_limits_a_source_with_too_many_failed_checks) {
   WorkerOptions options = LoopbackRelay::default_worker();
   options.failed_checks_per_second = 10;
   LoopbackRelay relayed(options);
@@ -132,7 +132,7 @@ TEST(worker_that_falls_behind_holds_back_a_source_that_fails_too_many_checks) {
   const auto slot = make_slot({.slot = kSlot, .fec_sets = 16});
   std::vector<Bytes> forged;
   for (const Bytes& packet : slot.packets) forged.push_back(forged_copy(packet, random));
-  // A check takes longer than a send, so packets pile up.
+  // A check takes longer than a send, so packets queue up.
   for (const Bytes& packet : forged) relayed.tier1_source.send(relayed.in(), packet);
   for (const Bytes& packet : slot.packets) relayed.tier2_source.send(relayed.in(), packet);
   CHECK(sorted(relayed.tier2.receive(1024)) == sorted(slot.packets));
@@ -141,7 +141,7 @@ TEST(worker_that_falls_behind_holds_back_a_source_that_fails_too_many_checks) {
   CHECK_EQ(counts.verdicts["first"], 1024u);
 }
 
-TEST(worker_that_keeps_up_loses_no_real_shred_to_forgeries_in_its_sources_name) {
+TEST(worker_without_backlog_loses_no_real_shred_to_spoofed_forgeries) {
   WorkerOptions options = LoopbackRelay::default_worker();
   options.failed_checks_per_second = 10;
   LoopbackRelay relayed(options);
@@ -159,11 +159,11 @@ TEST(worker_that_keeps_up_loses_no_real_shred_to_forgeries_in_its_sources_name) 
   CHECK_EQ(relayed.counts(228).verdicts.at("signature_invalid"), 100u);
 }
 
-TEST(worker_checks_few_roots_of_a_fec_set_whoever_signs_them) {
+TEST(worker_limits_the_checked_roots_of_a_fec_set) {
   LoopbackRelay relayed;
   for (uint8_t content = 0; content < 20; content++) {
     const auto slot = make_slot({.slot = kSlot, .first_byte = content});
-    // Each root by a shred of its own, so that none is the third of an identity.
+    // Each root with a different shred, so that no identity has a third root.
     relayed.tier1_source.send(relayed.in(), slot.packets[content]);
     relayed.counts(content + 1u);
   }
@@ -173,7 +173,7 @@ TEST(worker_checks_few_roots_of_a_fec_set_whoever_signs_them) {
   CHECK_EQ(counts.verdicts.at("equivocation_excess"), 16u);
 }
 
-TEST(worker_equivocation_is_passed_on_once) {
+TEST(worker_sends_an_equivocation_once) {
   LoopbackRelay relayed;
   for (const uint8_t content : Bytes{1, 2, 3, 1, 2, 3})
     for (const Bytes& packet : make_slot({.slot = kSlot, .first_byte = content}).packets)
@@ -192,9 +192,9 @@ TEST(worker_equivocation_is_passed_on_once) {
            64);
 }
 
-// Ed25519 is deterministic for those who follow it. A leader who chooses his own nonces can sign
-// one root as often as he likes: these are five more signatures over the root of the set below,
-// made by RFC 8032's equations with other nonces.
+// Correct Ed25519 signing is deterministic. A leader who chooses other nonces can sign one root any
+// number of times: these are five more signatures over the root of the set below, made by RFC
+// 8032's equations with other nonces.
 constexpr const char* kOtherSignatures[] = {
     "163674d784692904d04f731b8b170483997b732de0ed6b010eade67c08b25c04"
     "483d433723e5804c2d284941fb2e12b62923c8a14426071d3736a8c940ca910a",
@@ -207,11 +207,11 @@ constexpr const char* kOtherSignatures[] = {
     "1887d402bf0b03563c42a02421cd03e0cd15b078b16f345932c692f29350abd9"
     "ac6d4911763dbf25a98d045fb61bbd465b1d50f09421331822c8811b9cdfb70e"};
 
-TEST(worker_follows_few_signatures_over_one_root) {
+TEST(worker_limits_the_signatures_over_one_root) {
   LoopbackRelay relayed;
   auto packets = make_slot({.slot = kSlot}).packets;
   for (size_t i = 0; i < packets.size(); i++) {
-    const size_t which = i % 6;  // 0: the signature that it has
+    const size_t which = i % 6;  // 0: the original signature
     for (size_t byte = 0; byte < kSignatureBytes && which > 0; byte++) {
       const std::string digits(kOtherSignatures[which - 1] + 2 * byte, 2);
       packets[i][byte] = static_cast<uint8_t>(std::stoi(digits, nullptr, 16));
@@ -219,7 +219,7 @@ TEST(worker_follows_few_signatures_over_one_root) {
     relayed.tier1_source.send(relayed.in(), packets[i]);
   }
   const auto counts = relayed.counts(64);
-  // The first one and three others; ten or eleven shreds bear each.
+  // The first signature and three others; each is on ten or eleven shreds.
   CHECK_EQ(counts.signature_checks, 4u);
   CHECK_EQ(counts.verdicts.at("first"), 11u + 11 + 11 + 11);
   CHECK_EQ(counts.verdicts.at("equivocation_excess"), 10u + 10);
@@ -249,7 +249,7 @@ TEST(worker_lead_time_is_credited_to_the_first_source) {
   CHECK(lead_times(1) == std::pair(uint64_t{0}, uint64_t{0}));
 }
 
-TEST(worker_widest_tier_first_and_nobody_always_last) {
+TEST(worker_sends_the_widest_tier_first_and_rotates_destinations) {
   LoopbackRelay relayed;
   std::vector<std::unique_ptr<Peer>> peers;
   std::vector<DestinationEntry> entries;
@@ -259,7 +259,7 @@ TEST(worker_widest_tier_first_and_nobody_always_last) {
   }
   relayed.publish(&Relay::publish_fanout, fanout_table(entries));
   const auto slot = make_slot({.slot = kSlot});
-  for (size_t i = 0; i < 60; i++) {  // one batch each
+  for (size_t i = 0; i < 60; i++) {  // one batch per iteration
     relayed.tier1_source.send(relayed.in(), slot.packets[i]);
     relayed.counts(i + 1);
   }
@@ -277,7 +277,7 @@ TEST(worker_widest_tier_first_and_nobody_always_last) {
 
 TEST(worker_resigned_copies_of_several_forwarders_count_once) {
   LoopbackRelay relayed;
-  const auto slot = make_slot({.slot = kSlot});  // one set, the last: resigned
+  const auto slot = make_slot({.slot = kSlot});  // a single set, which is the last one: resigned
   for (uint8_t forwarder = 0; forwarder < 5; forwarder++) {
     for (Bytes packet : slot.packets) {
       std::fill(packet.end() - 64, packet.end(), forwarder);
@@ -290,7 +290,7 @@ TEST(worker_resigned_copies_of_several_forwarders_count_once) {
   CHECK(sorted(relayed.tier1.receive(64)) == sorted(slot.packets));
 }
 
-TEST(worker_without_authentication_one_absurd_slot_does_nothing) {
+TEST(worker_without_authentication_one_absurd_slot_has_no_effect) {
   WorkerOptions options = LoopbackRelay::default_worker();
   options.authenticate = false;
   LoopbackRelay relayed(options);
@@ -323,7 +323,7 @@ TEST(worker_tables_swapped_under_load_lose_and_repeat_nothing) {
       relayed.relay->publish_sources(sources.data(), sources.size());
       relayed.relay->publish_fanout(fanout.data(), fanout.size());
       relayed.relay->publish_leaders(leaders.data(), leaders.size());
-      relayed.relay->publish_fanout(fanout.data(), 3);  // refused: the old one stays
+      relayed.relay->publish_fanout(fanout.data(), 3);  // refused: the previous table stays
       swaps++;
     }
   });
@@ -336,7 +336,7 @@ TEST(worker_tables_swapped_under_load_lose_and_repeat_nothing) {
     }
     relayed.tier1.receive(begin + 128);
     relayed.tier2.receive(begin + 128);
-    while (swaps == before) std::this_thread::yield();  // never a burst without a swap
+    while (swaps == before) std::this_thread::yield();  // at least one swap between bursts
   }
   stop = true;
   swapper.join();
@@ -344,7 +344,7 @@ TEST(worker_tables_swapped_under_load_lose_and_repeat_nothing) {
   CHECK(sorted(relayed.tier2.receive(slot.packets.size())) == sorted(slot.packets));
 }
 
-TEST(worker_one_dead_destination_among_many_harms_nobody) {
+TEST(worker_a_dead_destination_does_not_affect_others) {
   LoopbackRelay relayed;
   std::vector<std::unique_ptr<Peer>> peers;
   std::vector<DestinationEntry> entries;
@@ -358,10 +358,10 @@ TEST(worker_one_dead_destination_among_many_harms_nobody) {
   for (const Bytes& packet : slot.packets) relayed.tier1_source.send(relayed.in(), packet);
   for (uint32_t i = 0; i < 20; i++)
     if (i != 7) CHECK(sorted(peers[i]->receive(256)) == sorted(slot.packets));
-  relayed.counts(256);  // all is counted that was sent
+  relayed.counts(256);  // every sent datagram is counted
   const SnapshotLayout layout = relayed.relay->layout(2, 20);
   std::vector<uint64_t> words(layout.words);
-  for (int tries = 0; tries < 3000; tries++) {  // errors are read in the worker's house-keeping
+  for (int tries = 0; tries < 3000; tries++) {  // the worker's housekeeping reads errors
     relayed.relay->snapshot(layout, words.data());
     if (words[layout.destinations_begin + 7 * layout.kDestinationWords + 1 + kSendFailureCount])
       break;
@@ -375,7 +375,7 @@ TEST(worker_one_dead_destination_among_many_harms_nobody) {
   }
 }
 
-TEST(worker_two_workers_share_a_port_and_no_fec_set) {
+TEST(worker_two_workers_share_a_port_but_no_fec_set) {
   RelayOptions options;
   {
     const Peer probe;
@@ -412,7 +412,7 @@ TEST(worker_two_workers_share_a_port_and_no_fec_set) {
   uint64_t checks = 0;
   for (size_t w = 0; w < 2; w++)
     checks += words[w * kWorkerCounterCount + size_t(WorkerCounter::signature_checks)];
-  CHECK_EQ(checks, 24u);  // each FEC set met one worker
+  CHECK_EQ(checks, 24u);  // each FEC set was handled by one worker
   const uint64_t* slots = &words[layout.slots_begin];
   CHECK_EQ(slots[0], kSlot);
   CHECK_EQ(slots[3], 24u * 32);
@@ -420,7 +420,7 @@ TEST(worker_two_workers_share_a_port_and_no_fec_set) {
   CHECK_EQ(slots[6], 24u * 32);
 }
 
-TEST(relay_refuses_options_that_cannot_work) {
+TEST(relay_refuses_invalid_options) {
   const auto error_of = [](const std::function<void(RelayOptions&)>& change) {
     RelayOptions options;
     options.listen = {ipv4_endpoint("127.0.0.1", 0)};
@@ -439,10 +439,10 @@ TEST(relay_refuses_options_that_cannot_work) {
   contains(error_of([](auto& o) { o.workers = 2; }), "must be named");
   contains(error_of([](auto& o) { o.cpus = {1, 2}; }), "one CPU for each of 1 workers, got 2");
   contains(error_of([](auto& o) { o.cpus = {1000}; }), "CPU 1000");
-  const Peer taken;
-  contains(error_of([&](auto& o) { o.listen = {taken.endpoint()}; }), "ddress already in use");
+  const Peer occupied;
+  contains(error_of([&](auto& o) { o.listen = {occupied.endpoint()}; }), "ddress already in use");
 
-  // A port that another relay shares among its workers is taken, too.
+  // Also refuses a port that another relay shares among its workers.
   RelayOptions first;
   {
     const Peer probe;

@@ -19,10 +19,10 @@
 namespace shredway::test {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(3);  // shorter than asking for everything again
+constexpr auto kPatience = std::chrono::seconds(3);  // less than the interval of the full refresh
 constexpr const char* kOwnNamespace = "/proc/thread-self/ns/net";
 
-// A namespace of its own for this thread, or -1.
+// Creates a namespace for this thread; returns -1 on failure.
 int new_namespace() {
   return unshare(CLONE_NEWNET) == 0 ? open(kOwnNamespace, O_RDONLY | O_CLOEXEC) : -1;
 }
@@ -86,11 +86,11 @@ void Lab::set(const std::string& path, const std::string& value) const {
 
 void Lab::cable(const std::string& name, int number) const {
   const std::string digits = pair_of_digits(number);
-  const auto quick = [&] {  // no search for duplicates, which takes a second
+  const auto quick = [&] {  // without duplicate address detection, which takes a second
     set("ipv6/conf/" + name + "/accept_dad", "0");
     run_ip("link set " + name + " up\n");
   };
-  // ip(8) takes a path for a namespace; this process's descriptor is one.
+  // ip(8) takes a path for a namespace; use this process's descriptor.
   run_ip("link add " + name + " address 02:00:00:00:00:" + digits + " type veth peer name " + name +
          " address 02:00:00:00:01:" + digits + " netns /proc/" + std::to_string(getpid()) + "/fd/" +
          std::to_string(theirs_) + "\n");
@@ -126,7 +126,7 @@ std::string text_of(const MacAddress& mac) {
 // ---- the watch ------------------------------------------------------------------------------
 
 WatchedHops::WatchedHops(NextHopWatchOptions options) {
-  options.publish = [this](std::shared_ptr<const NextHops> table) { told(std::move(table)); };
+  options.publish = [this](std::shared_ptr<const NextHops> table) { publish(std::move(table)); };
   std::string error;
   watch_ = NextHopWatch::start(std::move(options), error);
   CHECK_EQ(error, std::string());
@@ -137,23 +137,23 @@ WatchedHops::~WatchedHops() {
   watch_.reset();
 }
 
-void WatchedHops::told(std::shared_ptr<const NextHops> table) {
+void WatchedHops::publish(std::shared_ptr<const NextHops> table) {
   std::unique_lock lock(mutex_);
   if (table_ && table_->entries() == table->entries())
-    report_failure(__FILE__, __LINE__, "the same table was told twice");
+    report_failure(__FILE__, __LINE__, "the same table was published twice");
   table_ = std::move(table);
-  tables_told_++;
-  last_told_ns_ = clock_ns(CLOCK_MONOTONIC);
+  tables_published_++;
+  last_published_ns_ = clock_ns(CLOCK_MONOTONIC);
   blocked_ = block_;
   changed_.notify_all();
   changed_.wait(lock, [&] { return !block_; });
   blocked_ = false;
 }
 
-void WatchedHops::want(const std::vector<std::string>& addresses) {
+void WatchedHops::set_addresses(const std::vector<std::string>& addresses) {
   std::vector<AddressBytes> wanted;
   for (const std::string& address : addresses) wanted.push_back(address_of(address));
-  watch_->want(std::move(wanted));
+  watch_->set_addresses(std::move(wanted));
 }
 
 bool WatchedHops::wait(const std::function<bool(const NextHops&)>& holds) {
@@ -163,11 +163,11 @@ bool WatchedHops::wait(const std::function<bool(const NextHops&)>& holds) {
 
 std::string WatchedHops::wait_for(const std::string& address, NextHopState state) {
   const AddressBytes bytes = address_of(address);
-  const bool came = wait([&](const NextHops& table) {
+  const bool has_state = wait([&](const NextHops& table) {
     const NextHops::Entry* entry = table.find(bytes);
     return entry && entry->state == state;
   });
-  if (came) return "";
+  if (has_state) return "";
   const auto last = table();
   const NextHops::Entry* entry = last ? last->find(bytes) : nullptr;
   return address + " should be " + next_hop_state_name(state) + ", is " +
@@ -178,12 +178,12 @@ std::string WatchedHops::wait_for_hop(const std::string& address, uint32_t inter
                                       const std::string& mac) {
   const AddressBytes bytes = address_of(address);
   const MacAddress to = mac_of(mac);
-  const bool came = wait([&](const NextHops& table) {
+  const bool has_state = wait([&](const NextHops& table) {
     const NextHops::Entry* entry = table.find(bytes);
     return entry && entry->state == NextHopState::resolved && entry->hop.interface == interface &&
            entry->hop.to == to;
   });
-  if (came) return "";
+  if (has_state) return "";
   const auto last = table();
   const NextHops::Entry* entry = last ? last->find(bytes) : nullptr;
   if (!entry) return address + " is not there";
@@ -196,13 +196,13 @@ std::shared_ptr<const NextHops> WatchedHops::table() {
   const std::lock_guard lock(mutex_);
   return table_;
 }
-uint64_t WatchedHops::tables_told() {
+uint64_t WatchedHops::tables_published() {
   const std::lock_guard lock(mutex_);
-  return tables_told_;
+  return tables_published_;
 }
-uint64_t WatchedHops::last_told_ns() {
+uint64_t WatchedHops::last_published_ns() {
   const std::lock_guard lock(mutex_);
-  return last_told_ns_;
+  return last_published_ns_;
 }
 
 void WatchedHops::block() {

@@ -1,8 +1,8 @@
-// Do our roots, signatures, parity and shredder agree with other people's shreds?
+// The project's roots, signatures, parity and shredder agree with shreds of other implementations.
 //
-// Reads the captures where they lie (SHREDWAY_TESTDATA) with their kat.json: the known roots,
-// leaders and sets, found by an independent checker. Old formats (other proof sizes, unchained, 34
-// shreds per set) are included: the arithmetic is the same, only today's rules drop them.
+// Reads the captures (SHREDWAY_TESTDATA) with their kat.json: the known roots, leaders and sets,
+// from an independent checker. Old formats (other proof sizes, unchained, 34 shreds per set) are
+// included: the arithmetic is the same, only today's rules refuse them.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -20,7 +20,7 @@ using Packets = std::vector<Bytes>;
 // ---- kat.json ----
 
 struct KnownSet {
-  std::string root, leader;  // hexadecimal, base58; empty when unknown
+  std::string root, leader;  // hexadecimal, base58; empty if unknown
 };
 using KnownSets = std::map<std::string, KnownSet>;  // by "slot:FEC set index"
 
@@ -32,8 +32,8 @@ std::string field(const std::string& object, const std::string& name) {
   return object.substr(begin, object.find_first_of("\",\n}", begin) - begin);
 }
 
-// The `sets` of one capture: an array of flat objects. Sets whose shreds have several roots (a
-// format of before the release) are left out.
+// The `sets` of one capture: an array of flat objects. Omits sets whose shreds have several roots
+// (a format before the release).
 KnownSets known_sets(const std::string& folder, const std::string& capture) {
   const Bytes bytes = test::read_file(folder + "/kat.json");
   const std::string text(bytes.begin(), bytes.end());
@@ -86,7 +86,7 @@ std::string set_of(const Bytes& packet) {
 struct Capture {
   const char* folder;
   const char* name;
-  size_t packets, sets, signed_sets;  // what kat.json and the README of the data say
+  size_t packets, sets, signed_sets;  // expected by kat.json and the data's README
 };
 constexpr Capture kCaptures[] = {
     {"firedancer-demo", "demo-shreds", 512, 8, 8},
@@ -125,14 +125,14 @@ std::vector<Root> roots_of(const Packets& packets) {
 
 // ---- code shreds from data shreds ----
 
-// The variant of the code shreds that belong to a data variant, same proof size.
+// The variant of the code shreds for a data variant with the same proof size.
 uint8_t code_variant(uint8_t data_variant) {
   const Variant variant = variant_of(data_variant);
   const uint8_t kind = variant.resigned ? 0x70 : variant.chained ? 0x60 : 0x40;
   return kind | variant.proof_entries;
 }
 
-// Rebuilds the code shreds of one set from its data shreds, as many; retransmitter signatures zero.
+// Rebuilds the code shreds of one set from as many data shreds; retransmitter signatures are zero.
 Packets rebuilt_code(const Packets& data, Root& root) {
   const size_t count = data.size();
   const Layout from = layout_of_packet(data[0]);
@@ -193,7 +193,7 @@ SlotPosition position_at(const Bytes& data) {
   return position;
 }
 
-// All but the signature, which is by another key.
+// Compares all bytes except the signature, which another key made.
 bool equal_but_signature(const PacketList& list, size_t i, const Bytes& packet) {
   return list.packet_bytes(i) == packet.size() &&
          std::memcmp(list.packet(i) + kSignatureBytes, packet.data() + kSignatureBytes,
@@ -227,7 +227,7 @@ TEST(captures_roots_and_signatures) {
   }
 }
 
-TEST(captures_legacy_shreds_are_no_merkle_shreds) {
+TEST(captures_legacy_shreds_are_refused) {
   if (test::testdata().empty()) SKIP("no testdata");
   for (const auto& [folder, name] : {std::pair{"radiance-mainnet-102815960", "legacy-shreds"},
                                      std::pair{"firedancer-localnet", "localnet-slot50"}}) {
@@ -299,8 +299,8 @@ TEST(captures_real_batches_shredded_again) {
   const Packets data = packets_of(folder, "data"), code = packets_of(folder, "code-reconstructed");
   SlotPosition position = position_at(data[0]);
   PacketList list;
-  // Batches end with DATA_COMPLETE. The last one of this old slot spans three resigned sets, which
-  // nobody makes any more.
+  // Batches end with DATA_COMPLETE. The last batch of this old slot spans three resigned sets,
+  // which current leaders do not make.
   size_t begin = 0;
   for (size_t i = 0; i < 896; i++) {
     if (!(data[i][offset::kFlags] & kFlagDataComplete)) continue;

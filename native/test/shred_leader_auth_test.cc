@@ -1,4 +1,4 @@
-// leader_auth: answers are kept under all of leader, signature and root.
+// leader_auth: results are cached under all of leader, signature and root.
 #include "shred/leader_auth.h"
 
 #include <cstring>
@@ -30,7 +30,7 @@ Signed signed_set(uint8_t seed, uint8_t content) {
 
 }  // namespace
 
-TEST(leader_auth_keeps_good_and_bad_answers_apart) {
+TEST(leader_auth_separates_valid_and_invalid_results) {
   LeaderAuth auth;
   const Signed one = signed_set(1, 10);
   const Signed two = signed_set(2, 20);
@@ -41,7 +41,7 @@ TEST(leader_auth_keeps_good_and_bad_answers_apart) {
   CHECK(recall(one.key, one.signature, one.root) == Answer::unknown);
   CHECK(auth.verify(one.key, one.signature.data(), one.root));
   CHECK(recall(one.key, one.signature, one.root) == Answer::valid);
-  // None of the three may be exchanged.
+  // None of the three may be replaced by another value.
   CHECK(recall(two.key, one.signature, one.root) == Answer::unknown);
   CHECK(recall(one.key, two.signature, one.root) == Answer::unknown);
   CHECK(recall(one.key, one.signature, two.root) == Answer::unknown);
@@ -51,7 +51,7 @@ TEST(leader_auth_keeps_good_and_bad_answers_apart) {
   CHECK_EQ(auth.verifications(), 3u);
 }
 
-TEST(leader_auth_is_bounded_and_stays_right_when_entries_are_replaced) {
+TEST(leader_auth_is_bounded_and_correct_when_entries_are_replaced) {
   LeaderAuth auth(1);
   const Signed one = signed_set(1, 10);
   const Signed two = signed_set(2, 20);

@@ -1,7 +1,7 @@
-// Do proofs lead to the root of the tree that they were taken from, in any mix of lanes?
+// Proofs lead to the root of their tree, in any mix of lanes.
 //
-// The tree is checked against a plain recomputation from the definition; real captures are checked
-// in shred_captures_test.cc.
+// The tree is checked against a simple recomputation from the definition; shred_captures_test.cc
+// checks real captures.
 #include "shred/merkle.h"
 
 #include <cstring>

@@ -1,4 +1,5 @@
-// Is the parity that of the network's code, and does any half bring back the other, on every path?
+// The parity is that of Solana's code, and any half of a codeword recovers the other, with every
+// implementation.
 //
 // Checked against the code's definition: the shards are the values at 0, 1, 2, … of one polynomial
 // of degree below `data` (V[r][c] = r^c times its coefficients), so the tests begin with random
@@ -44,7 +45,7 @@ struct Codeword {
   }
 };
 
-// Values of random polynomials, one for each byte, at 0 … data - 1 and at data … data + code - 1.
+// Values of one random polynomial per byte, at 0 … data - 1 and at data … data + code - 1.
 Codeword codeword(size_t data, size_t code, size_t bytes, uint32_t seed) {
   const Shards coefficients = random_shards(data, bytes, seed);
   Shards values(data + code, std::vector<uint8_t>(bytes));
@@ -80,7 +81,7 @@ void on_each_path(Body body) {
 constexpr size_t kShapes[][2] = {{32, 32}, {34, 34}, {7, 21},  {1, 1},    {1, 254},
                                  {254, 1}, {2, 3},   {19, 45}, {128, 127}};
 
-// Loses the shards numbered lost[0], lost[1], … and recovers them in place.
+// Clears the shards lost[0], lost[1], … and recovers them in place.
 bool recovers(const ReedSolomon& reed_solomon, const Shards& all, std::span<const size_t> lost) {
   Shards shards = all;
   std::array<bool, 255> present;
@@ -133,7 +134,7 @@ TEST(reed_solomon_is_linear_and_zero_for_zero) {
   });
 }
 
-TEST(reed_solomon_recovers_from_any_part_that_is_large_enough) {
+TEST(reed_solomon_recovers_from_any_sufficient_subset) {
   std::mt19937 random(5);
   for (const auto& [data_count, code_count] : kShapes) {
     const Shards all = codeword(data_count, code_count, 67, 77).all();

@@ -1,6 +1,6 @@
-// Does the shredder's own output pass every check, and give the entries back?
+// The shredder's output passes every check and contains the entries.
 //
-// Against the captures of other shredders it is checked in shred_captures_test.cc.
+// shred_captures_test.cc compares it with captures of other shredders.
 #include "shred/shredder.h"
 
 #include <algorithm>
@@ -34,8 +34,8 @@ SlotPosition start_of_slot() {
   return position;
 }
 
-// Every rule of one set: static checks, order, equal signature, root, chaining, flags, size, tail.
-// Appends the entries that its data shreds carry.
+// Checks every rule of one set: static rules, order, equal signature, root, chaining, flags, size,
+// tail. Appends the entries in its data shreds.
 struct SetExpectation {
   uint32_t fec_set_index;
   bool resigned, data_complete;
@@ -133,20 +133,20 @@ TEST(shredder_appends_and_continues) {
   CHECK(back == expected);
 }
 
-TEST(shredder_refuses_what_no_slot_can_hold) {
+TEST(shredder_refuses_batches_beyond_a_slots_capacity) {
   if (!test_key().valid()) SKIP("no Ed25519 library here");
   const Shredder shredder(test_key());
   const Bytes entries = some_entries(kChainedSetBytes + 1);
   PacketList list;
-  const auto refused = [&](const SlotPosition& given) {
-    SlotPosition position = given;
+  const auto refused = [&](const SlotPosition& start) {
+    SlotPosition position = start;
     const bool made = shredder.shred(entries.data(), entries.size(), 0, false, position, list);
-    CHECK(position.next_fec_set_index == given.next_fec_set_index || made);
+    CHECK(position.next_fec_set_index == start.next_fec_set_index || made);
     CHECK(list.size() == 0 || made);
     return !made;
   };
   SlotPosition position = start_of_slot();
-  position.next_fec_set_index = kShredsPerSlotMax - 32;  // room for one set, two needed
+  position.next_fec_set_index = kShredsPerSlotMax - 32;  // one set fits, two are needed
   CHECK(refused(position));
   for (const uint32_t index : {1u, 31u, kShredsPerSlotMax, kShredsPerSlotMax + 32, 0xffffffe0u}) {
     position = start_of_slot();

@@ -1,4 +1,5 @@
-// wire: every variant byte, every length, every rule of SIMD-0504, and the real captures' headers.
+// wire: every variant byte, every length, every rule of SIMD-0504, and the headers of real
+// captures.
 #include "shred/wire.h"
 
 #include <random>
@@ -12,14 +13,14 @@ using namespace shredway::test;
 namespace {
 
 Verdict verdict_of(const std::vector<uint8_t>& packet) {
-  // A copy of exactly the packet's size, so that the sanitizer sees one byte read too many.
+  // A copy of exactly the packet's size, so that the sanitizer detects a read beyond it.
   const std::unique_ptr<uint8_t[]> exact(new uint8_t[packet.size()]);
   std::copy(packet.begin(), packet.end(), exact.get());
   Shred shred;
   return check_packet(exact.get(), packet.size(), shred);
 }
 
-// An acceptable shred with the given variant, and one field changed by `change`.
+// An acceptable shred with the given variant; `change` changes one field.
 template <typename Change>
 Verdict verdict_with(uint8_t variant, Change change) {
   std::vector<uint8_t> packet = plain_shred(variant);
@@ -230,7 +231,7 @@ TEST(wire_fields_and_trailing_bytes) {
   CHECK(shred.type == ShredType::code);
 }
 
-TEST(wire_pings_are_told_apart) {
+TEST(wire_recognises_pings) {
   std::vector<uint8_t> ping(kPingBytes, 0x96);
   store(ping, 0, uint32_t{4});
   CHECK_EQ(verdict_of(ping), Verdict::ping);
@@ -238,7 +239,7 @@ TEST(wire_pings_are_told_apart) {
   CHECK_EQ(verdict_of(ping), Verdict::too_short);
 }
 
-TEST(wire_random_packets_never_pass_by_accident) {
+TEST(wire_random_packets_are_refused) {
   std::mt19937_64 random(20261121);
   for (int i = 0; i < 200'000; i++) {
     std::vector<uint8_t> packet(random() % 1400);

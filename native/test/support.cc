@@ -68,9 +68,9 @@ Bytes source_table(const std::vector<SourceEntry>& entries) {
   for (const SourceEntry& entry : entries) {
     append(bytes, entry.id);
     append(bytes, entry.tier);
-    // A range of no IPv4 bits and a port stands for anybody, IPv6 too.
-    const bool anybody = entry.ipv4_prefix == 0 && entry.port;
-    append(bytes, static_cast<uint8_t>(anybody ? 0 : 96 + entry.ipv4_prefix));
+    // A range of 0 IPv4 prefix bits with a port stands for every sender, also by IPv6.
+    const bool is_any_sender = entry.ipv4_prefix == 0 && entry.port;
+    append(bytes, static_cast<uint8_t>(is_any_sender ? 0 : 96 + entry.ipv4_prefix));
     append(bytes, entry.port);
     append(bytes, uint16_t{0});
     const Endpoint endpoint = ipv4_endpoint(entry.address, 0);

@@ -1,4 +1,4 @@
-// What several native tests make: shreds with chosen fields, authentic FEC sets, table bytes.
+// Support for several native tests: shreds with chosen fields, authentic FEC sets, table bytes.
 #pragma once
 
 #include <cstring>
@@ -23,11 +23,11 @@ void append(Bytes& bytes, Integer value) {
   std::memcpy(bytes.data() + bytes.size() - sizeof value, &value, sizeof value);
 }
 
-// A shred that passes every static rule (slot 7, index 0); its proof and signature mean nothing.
+// A shred that passes every static rule (slot 7, index 0), with an arbitrary proof and signature.
 Bytes plain_shred(uint8_t variant);
 
-// Authentic FEC sets of one slot, made by a leader with the given seed byte: per set 32 data and 32
-// code shreds. `first_byte` of the entries tells different contents apart.
+// Authentic FEC sets of one slot by a leader with the given seed byte: 32 data and 32 code shreds
+// per set. `first_byte` of the entries distinguishes contents.
 struct AuthenticSlot {
   PublicKey leader;
   std::vector<Bytes> packets;
@@ -59,7 +59,7 @@ struct DestinationEntry {
   bool wants_recovered = false;
 };
 Bytes fanout_table(const std::vector<DestinationEntry>& entries);
-// Every slot in [first_slot, first_slot + slots) led by the one key.
+// One key leads every slot in [first_slot, first_slot + slots).
 Bytes leader_table(const PublicKey& key, uint64_t first_slot, uint32_t slots);
 
 Endpoint ipv4_endpoint(const char* address, uint16_t port);

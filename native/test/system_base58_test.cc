@@ -18,19 +18,20 @@ std::string encode(const Bytes& bytes) {
   return {text.data(), base58_encode(bytes.data(), bytes.size(), text.data())};
 }
 
-// "refused", or the bytes. Room as promised, so that the sanitizer sees a byte too many.
+// "refused", or the bytes. The buffer has exactly the required size, so that the sanitizer detects
+// a write beyond it.
 struct Decoded {
   bool decoded;
   Bytes bytes;
 };
 Decoded decode(const std::string& text) {
-  const std::unique_ptr<uint8_t[]> room(new uint8_t[text.size()]);
+  const std::unique_ptr<uint8_t[]> buffer(new uint8_t[text.size()]);
   size_t count = 0;
-  if (!base58_decode(text.data(), text.size(), room.get(), count)) return {false, {}};
-  return {true, Bytes(room.get(), room.get() + count)};
+  if (!base58_decode(text.data(), text.size(), buffer.get(), count)) return {false, {}};
+  return {true, Bytes(buffer.get(), buffer.get() + count)};
 }
 
-// By the definition, a byte after the other.
+// Encodes by the definition, byte by byte.
 std::string slow_encode(const Bytes& bytes) {
   constexpr char alphabet[] = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
   std::vector<int> digits;
@@ -63,7 +64,7 @@ TEST(system_base58_known_texts) {
   CHECK_EQ(encode({0x00, 0x00, 0x28, 0x7f, 0xb4, 0xcd}), "11233QC4");
 }
 
-TEST(system_base58_agrees_with_the_definition_and_comes_back) {
+TEST(system_base58_matches_the_definition_and_decodes_its_own_texts) {
   std::mt19937_64 random(58);
   for (int round = 0; round < 4000; round++) {
     const size_t length = round < 1000 ? static_cast<size_t>(round) % 100 : random() % 300;
@@ -79,7 +80,7 @@ TEST(system_base58_agrees_with_the_definition_and_comes_back) {
   }
 }
 
-TEST(system_base58_takes_the_longest) {
+TEST(system_base58_accepts_the_maximum_length) {
   for (const uint8_t byte : Bytes{0, 1, 255}) {
     const Bytes bytes(kBase58BytesMax, byte);
     const std::string text = encode(bytes);

@@ -1,8 +1,9 @@
-// Do our entries and transactions agree with what an independent checker found in real shreds?
+// The project's entries and transactions agree with those that an independent checker found in real
+// shreds.
 //
-// Reads the captures where they lie (SHREDWAY_TESTDATA): batches from data shreds, fed in random
-// pieces; counts, hashes and first signatures against kat.json; every signature of every
-// transaction verified, which holds only when message, keys and signatures lie where we say.
+// Reads the captures (SHREDWAY_TESTDATA): batches from data shreds, fed in random pieces; counts,
+// hashes and first signatures against kat.json. It verifies every signature of every transaction,
+// which succeeds only if the offsets of message, keys and signatures are right.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -24,7 +25,7 @@ using namespace shredway::test;
 struct Capture {
   const char* folder;
   const char* name;
-  // Of the facts that the captures came with, beside kat.json.
+  // Known counts of the captures that are not in kat.json.
   size_t batches, entries, transactions;
 };
 constexpr Capture kCaptures[] = {
@@ -37,7 +38,7 @@ constexpr Capture kCaptures[] = {
     {"radiance-mainnet-102815960", "legacy-shreds", 574, 881, 3177},
 };
 
-// The `deshred` object of a capture in kat.json: the value of one field.
+// The value of one field in the `deshred` object of a capture in kat.json.
 std::string known(const Capture& capture, const std::string& field) {
   const Bytes bytes =
       read_file(testdata() + "/shreds/" + capture.folder + std::string("/kat.json"));
@@ -54,7 +55,7 @@ std::string known(const Capture& capture, const std::string& field) {
 
 using Shards = std::map<size_t, Bytes>;  // by leaf: 0..31 data, 32..63 code
 
-// Adds the missing shards of a set of which enough came.
+// Recovers the missing shards of a set with enough shards.
 void recover(Shards& shards) {
   if (shards.size() < kFecSetShreds) return;
   const size_t bytes = shards.begin()->second.size();
@@ -110,7 +111,7 @@ DataShreds data_shreds(const Capture& capture) {
   return shreds;
 }
 
-// From the first shred of the slot, or the first one behind a DATA_COMPLETE.
+// From the first shred of the slot, or the first one after a DATA_COMPLETE.
 std::vector<Bytes> batches(const DataShreds& shreds) {
   std::vector<Bytes> complete;
   Bytes batch;
@@ -159,7 +160,7 @@ class CheckingSink final : public EntrySink {
   void on_marker(const BlockMarker&) override { CHECK(false); }
 
  private:
-  // Whatever stood in a block may execute.
+  // Every transaction of a real block must be accepted.
   void check_inspector(const uint8_t* bytes, const Transaction& transaction) {
     Transaction again{};
     TransactionFacts facts;
@@ -180,7 +181,7 @@ std::string sha256_hex(const Bytes& bytes) {
 
 }  // namespace
 
-TEST(transaction_captures_decode_as_known) {
+TEST(transaction_captures_decode_to_the_known_values) {
   if (testdata().empty()) SKIP("no testdata");
   std::mt19937_64 random(963);
   for (const Capture& capture : kCaptures) {
@@ -211,7 +212,7 @@ TEST(transaction_captures_decode_as_known) {
   }
 }
 
-// The pieces of the network itself: one data shred body after the other, and cut anywhere.
+// The network's pieces, one data shred body each, and random pieces.
 TEST(transaction_captures_same_events_in_any_pieces) {
   if (testdata().empty()) SKIP("no testdata");
   std::mt19937_64 random(964);

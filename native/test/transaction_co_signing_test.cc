@@ -1,4 +1,5 @@
-// Co-signing: what the authority of a nonce may sign, and each way to have it sign something else.
+// Co-signing: the transactions that a nonce authority may sign, and every way to misuse its
+// signature.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -16,8 +17,9 @@ using namespace shredway::test;
 constexpr TransactionVersion kSignedVersions[] = {TransactionVersion::legacy,
                                                   TransactionVersion::v0};
 
-// Places of the keys: 0 payer, 1 another signer, 2 the authority, 3 the nonce account, 4 somebody,
-// 5 System, 6 the sysvar, 7 some program. The first two are writable, and so are 3 and 4.
+// Indexes of the keys: 0 payer, 1 another signer, 2 the authority, 3 the nonce account, 4 another
+// account, 5 System, 6 the sysvar, 7 another program. The first two are writable, and so are 3 and
+// 4.
 constexpr uint8_t kPayer = 0, kSigner = 1, kAuthority = 2, kNonce = 3, kSomebody = 4, kSystem = 5,
                   kSysvar = 6, kProgram = 7, kKeys = 8;
 constexpr PublicKey kSysvarKey{0x06, 0xa7, 0xd5, 0x17, 0x19, 0x2c, 0x56, 0x8e, 0xe0, 0x8a, 0x84,
@@ -87,21 +89,21 @@ struct Answer {
   CoSigningFault fault;
 };
 
-// Exactly as long as asked, so that the sanitizer sees a byte read too many.
+// A copy of exactly the given size, so that the sanitizer detects a read beyond it.
 Answer ask(const Attempt& made, const Bytes& bytes) {
   static const CoSigningCheck check;
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
   std::copy(bytes.begin(), bytes.end(), copy.get());
   Answer answer{};
-  const bool is_given = check.place(copy.get(), bytes.size(), made.nonce_account, made.authority,
+  const bool is_found = check.place(copy.get(), bytes.size(), made.nonce_account, made.authority,
                                     answer.place, answer.fault);
   answer.refusal = co_signing_refusal_name(answer.fault.refusal);
-  CHECK_EQ(is_given, answer.refusal == "accepted");
+  CHECK_EQ(is_found, answer.refusal == "accepted");
   return answer;
 }
 Answer ask(const Attempt& made) { return ask(made, write(made).bytes); }
 
-// Of both versions that may be signed.
+// For both versions that may be signed.
 std::string refusal_of(Attempt made) {
   made.version = TransactionVersion::v0;
   const std::string of_v0 = ask(made).refusal;
@@ -116,7 +118,7 @@ std::string refusal_of(std::vector<TestInstruction> instructions) {
 
 }  // namespace
 
-TEST(co_signing_gives_the_place_of_the_missing_signature) {
+TEST(co_signing_finds_the_place_of_the_missing_signature) {
   for (const TransactionVersion version : kSignedVersions) {
     for (const auto& rest : std::vector<std::vector<TestInstruction>>{
              {},
@@ -136,7 +138,7 @@ TEST(co_signing_gives_the_place_of_the_missing_signature) {
   }
 }
 
-TEST(co_signing_counts_signatures_by_the_place_of_the_key) {
+TEST(co_signing_finds_signatures_by_the_index_of_the_key) {
   for (const TransactionVersion version : kSignedVersions) {
     Attempt made = attempt(version, {advance_by({kNonce, kSysvar, kSigner})});
     made.authority = key_of(0xa0 + kSigner);
@@ -152,7 +154,7 @@ TEST(co_signing_counts_signatures_by_the_place_of_the_key) {
   }
 }
 
-TEST(co_signing_there_makes_a_transaction_that_verifies) {
+TEST(co_signing_completes_a_transaction_that_verifies) {
   const SigningKey keys[] = {SigningKey({1}), SigningKey({2}), SigningKey({3})};
   for (const TransactionVersion version : kSignedVersions) {
     Attempt made = attempt(version, {advance(), transfer(kPayer, kSomebody)});
@@ -180,7 +182,7 @@ TEST(co_signing_there_makes_a_transaction_that_verifies) {
   }
 }
 
-TEST(co_signing_refuses_what_is_no_transaction) {
+TEST(co_signing_refuses_invalid_transactions) {
   const Attempt made = attempt(TransactionVersion::v0, {advance()});
   const Bytes whole = write(made).bytes;
   const auto refused = [&](const Bytes& bytes) {
@@ -201,7 +203,7 @@ TEST(co_signing_refuses_what_is_no_transaction) {
   bytes[1 + 3 * 64] = 0x82;  // the version of the message
   CHECK_EQ(refused(bytes), "version_unknown");
   bytes = whole;
-  bytes[1 + 3 * 64 + 1] = 2;  // signatures that the header asks for
+  bytes[1 + 3 * 64 + 1] = 2;  // number of required signatures
   CHECK_EQ(refused(bytes), "signature_count_wrong");
   Attempt twice = made;
   twice.instructions.push_back({0, {}, {}});
@@ -215,7 +217,7 @@ TEST(co_signing_refuses_version_1) {
   CHECK_EQ(ask(made).refusal, "version_1");
 }
 
-TEST(co_signing_refuses_what_does_not_begin_with_the_advance) {
+TEST(co_signing_requires_the_advance_first) {
   CHECK_EQ(refusal_of(std::vector<TestInstruction>{}), "not_an_advance");
   CHECK_EQ(refusal_of({transfer(kPayer, kSomebody), advance()}), "not_an_advance");
   for (const uint32_t tag : {0u, 1u, 2u, 3u, 5u, 6u, 7u, 12u, 0x104u, 0x04000000u})
@@ -225,7 +227,7 @@ TEST(co_signing_refuses_what_does_not_begin_with_the_advance) {
   CHECK_EQ(refusal_of({{kProgram, {kNonce, kSysvar, kAuthority}, word(4)}}), "not_an_advance");
 }
 
-TEST(co_signing_refuses_an_advance_that_has_more_or_less) {
+TEST(co_signing_refuses_an_advance_with_other_accounts_or_data) {
   CHECK_EQ(refusal_of({{kSystem, {kNonce, kSysvar, kAuthority}, {4, 0, 0, 0, 0}}}), "advance_data");
   CHECK_EQ(refusal_of({advance_by({})}), "advance_accounts");
   CHECK_EQ(refusal_of({advance_by({kNonce, kAuthority})}), "advance_accounts");
@@ -259,7 +261,7 @@ TEST(co_signing_refuses_another_nonce_account) {
   }
 }
 
-TEST(co_signing_refuses_another_part_for_the_authority) {
+TEST(co_signing_refuses_another_role_of_the_authority) {
   CHECK_EQ(refusal_of({advance_by({kNonce, kSysvar, kSigner})}), "other_authority");
   CHECK_EQ(refusal_of({advance_by({kNonce, kSysvar, kNonce})}), "other_authority");
   Attempt made = attempt(TransactionVersion::v0, {advance_by({kNonce, kSysvar, kKeys})});
@@ -268,7 +270,7 @@ TEST(co_signing_refuses_another_part_for_the_authority) {
   made = attempt(TransactionVersion::v0, {advance_by({kNonce, kSysvar, kSomebody})});
   made.authority = key_of(0xa0 + kSomebody);
   CHECK_EQ(refusal_of(made), "authority_not_signer");
-  // The first one behind the signers.
+  // The first account after the signers.
   made = attempt(TransactionVersion::v0, {advance_by({kSomebody, kSysvar, kNonce})});
   made.nonce_account = key_of(0xa0 + kSomebody);
   made.authority = key_of(0xa0 + kNonce);
@@ -280,7 +282,7 @@ TEST(co_signing_refuses_another_part_for_the_authority) {
   made = attempt(TransactionVersion::v0, {advance()});
   made.readonly_signed = 0;
   CHECK_EQ(refusal_of(made), "authority_writable");
-  // The account is its own authority; the sysvar or the program is it.
+  // The account is its own authority; or the sysvar or the program is the authority.
   made = attempt(TransactionVersion::v0, {advance_by({kAuthority, kSysvar, kAuthority})});
   made.nonce_account = made.authority;
   CHECK_EQ(refusal_of(made), "nonce_account_readonly");
@@ -316,7 +318,7 @@ TEST(co_signing_refuses_an_authority_in_any_other_instruction) {
         std::find(other.accounts.begin(), other.accounts.end(), kAuthority) != other.accounts.end();
     const std::string expected = has_it ? "authority_used_elsewhere" : "accepted";
     CHECK_EQ(refusal_of({advance(), other}), expected);
-    // Behind many others, too.
+    // Also after many other instructions.
     std::vector<TestInstruction> many{advance()};
     many.resize(63, {kProgram, {kPayer}, {}});
     many.push_back(other);
@@ -332,10 +334,10 @@ TEST(co_signing_refuses_an_authority_that_is_a_lookup_table) {
   CHECK_EQ(ask(made).refusal, "authority_as_table");
   CHECK_EQ(ask(made).fault.got, 1u);
   made.lookups = {{0xa0 + kNonce, {}, {4}}};
-  CHECK_EQ(ask(made).refusal, "accepted");  // no table either, but that is the sender's loss
+  CHECK_EQ(ask(made).refusal, "accepted");  // not a table either, but that affects only the sender
 }
 
-TEST(co_signing_refuses_signatures_that_are_there_or_missing_with_it) {
+TEST(co_signing_refuses_a_present_signature_or_other_missing_ones) {
   Attempt made = attempt(TransactionVersion::v0, {advance()});
   made.missing = {};
   CHECK_EQ(refusal_of(made), "nothing_missing");
@@ -346,14 +348,14 @@ TEST(co_signing_refuses_signatures_that_are_there_or_missing_with_it) {
     CHECK_EQ(refusal_of(made), "other_signature_missing");
     CHECK_EQ(ask(made).fault.got, other);
   }
-  // The last one, behind the authority.
+  // The last signature, after the authority's.
   Attempt between = attempt(TransactionVersion::v0, {advance_by({kNonce, kSysvar, kSigner})});
   between.authority = key_of(0xa0 + kSigner);
   between.readonly_signed = 2;
   between.missing = {kSigner, kAuthority};
   CHECK_EQ(refusal_of(between), "other_signature_missing");
   CHECK_EQ(ask(between).fault.got, kAuthority);
-  // A single bit makes it present.
+  // A single bit makes the signature present.
   made.missing = {kAuthority};
   for (const size_t at : {size_t{0}, size_t{31}, size_t{63}}) {
     Bytes bytes = write(made).bytes;

@@ -1,4 +1,4 @@
-// Tips, compute budget, fees, nonces and front keys of transactions made for each of them.
+// Tips, compute budget, fees, nonces and don't-front addresses of constructed transactions.
 #include <cstring>
 
 #include "check.h"
@@ -21,9 +21,9 @@ PublicKey key_of(uint8_t byte) {
   return key;
 }
 
-// Places of the keys in every transaction of this file: 0 payer, 1 second signer, 2 read-only
-// signer, 3 writable, 4 tip, 5 second tip, 6 writable, 7 System, 8 ComputeBudget, 9 Vote, 10 some
-// program.
+// Indexes of the keys in every transaction of this file: 0 payer, 1 second signer, 2 read-only
+// signer, 3 writable, 4 tip, 5 second tip, 6 writable, 7 System, 8 ComputeBudget, 9 Vote, 10
+// another program.
 constexpr uint8_t kPayer = 0, kSigner = 1, kReadonlySigner = 2, kOther = 3, kTip = 4, kTip2 = 5,
                   kNonce = 6, kSystem = 7, kBudget = 8, kVote = 9, kProgram = 10;
 constexpr uint8_t kKeys = 11;
@@ -44,7 +44,7 @@ PublicKey program_key(uint8_t place) {
     case kVote:
       return vote;
     case kProgram:
-      return kReadonlyTip;  // read-only: what it is sent does not arrive
+      return kReadonlyTip;  // read-only: it cannot receive lamports
     default:
       return key_of(static_cast<uint8_t>(0xa0 + place));
   }
@@ -142,10 +142,10 @@ TEST(transaction_facts_sum_tips) {
   }
 }
 
-TEST(transaction_facts_take_data_as_the_system_program_does) {
+TEST(transaction_facts_read_data_like_the_system_program) {
   const auto version = TransactionVersion::legacy;
   TestInstruction longer = transfer(kPayer, kTip, 11);
-  longer.data.push_back(0xff);  // bytes behind are nobody's
+  longer.data.push_back(0xff);  // bytes after the data are ignored
   longer.accounts.push_back(kOther);
   CHECK_EQ(tip_of(version, {longer}), uint64_t{11});
   TestInstruction shorter = transfer(kPayer, kTip, 11);
@@ -179,18 +179,19 @@ TEST(transaction_facts_count_only_tips_that_can_be_paid) {
     CHECK_EQ(tip_of(version, {transfer(kOther, kTip, 5)}), uint64_t{0});           // does not sign
     CHECK_EQ(tip_of(version, {transfer(kReadonlySigner, kTip, 5)}), uint64_t{0});  // read-only
     CHECK_EQ(tip_of(version, {transfer(kPayer, kProgram, 5)}), uint64_t{0});       // read-only
-    CHECK_EQ(tip_of(version, {seeded(kOther, kNonce, kTip, 5, 1)}), uint64_t{0});  // base: no sign
+    // base: does not sign
+    CHECK_EQ(tip_of(version, {seeded(kOther, kNonce, kTip, 5, 1)}), uint64_t{0});
     CHECK_EQ(tip_of(version, {seeded(kOther, kReadonlySigner, kTip, 5, 1)}), uint64_t{5});
     CHECK_EQ(tip_of(version, {seeded(kVote, kSigner, kTip, 5, 1)}), uint64_t{0});  // read-only
     CHECK_EQ(tip_of(version, {seeded(kTip2, kSigner, kTip, 5, 1)}), uint64_t{0});  // from a tip
     CHECK_EQ(tip_of(version, {seeded(kTip, kSigner, kTip, 5, 1)}), uint64_t{0});
   }
-  // Loaded accounts are nobody that we know.
+  // The addresses of loaded accounts are unknown.
   CHECK_EQ(tip_of(TransactionVersion::v0, {transfer(kPayer, kKeys, 5)}), uint64_t{0});
   CHECK_EQ(tip_of(TransactionVersion::v0, {seeded(kKeys, kSigner, kTip, 5, 1)}), uint64_t{0});
 }
 
-TEST(transaction_facts_refuse_a_sum_that_no_u64_holds) {
+TEST(transaction_facts_refuse_a_sum_beyond_u64) {
   for (const TransactionVersion version : kVersions) {
     CHECK_EQ(tip_of(version, {transfer(kPayer, kTip, kU64Max)}), kU64Max);
     CHECK_EQ(tip_of(version, {transfer(kPayer, kTip, kU64Max), transfer(kPayer, kTip2, 0)}),
@@ -216,7 +217,7 @@ TEST(transaction_facts_default_limits) {
   CHECK_EQ(units(std::vector<TestInstruction>(64, {kProgram, {}, {}})), 1'400'000u);
 }
 
-TEST(transaction_facts_take_the_compute_budget) {
+TEST(transaction_facts_read_the_compute_budget) {
   for (const TransactionVersion version : {TransactionVersion::legacy, TransactionVersion::v0}) {
     TransactionFacts facts = read(version, {budget(2, 500u), {kProgram, {}, {}}}).facts;
     CHECK_EQ(facts.compute_unit_limit, 500u);
@@ -236,9 +237,9 @@ TEST(transaction_facts_take_the_compute_budget) {
     facts = read(version, {budget(2, 1'000'000u), budget(3, kU64Max)}).facts;
     CHECK_EQ(facts.priority_fee_lamports, kU64Max);
     facts = read(version, {budget(2, 1'400'000u), budget(3, kU64Max)}).facts;
-    CHECK_EQ(facts.priority_fee_lamports, kU64Max);  // would be more
+    CHECK_EQ(facts.priority_fee_lamports, kU64Max);  // the product exceeds u64
     CHECK_EQ(read(version, {budget(1, 64u * 1024), budget(4, 1u)}).refusal, "accepted");
-    // What follows the value is nobody's.
+    // Bytes after the value are ignored.
     CHECK_EQ(read(version, {budget(2, uint64_t{500})}).facts.compute_unit_limit, 500u);
   }
 }
@@ -254,7 +255,7 @@ TEST(transaction_facts_refuse_an_invalid_compute_budget) {
   for (const uint8_t tag : Bytes{0, 5, 6, 255})
     CHECK_EQ(refusal({budget(tag, uint64_t{1})}), "compute_budget_unknown");
   for (const uint8_t tag : Bytes{1, 2, 3, 4}) {
-    Bytes data(tag == 3 ? 8 : 4, 0);  // a byte too few
+    Bytes data(tag == 3 ? 8 : 4, 0);  // one byte too short
     data[0] = tag;
     CHECK_EQ(refusal({{kBudget, {}, data}}), "compute_budget_unknown");
     const uint64_t value = tag == 1 ? 32 * 1024 : 1;
@@ -268,7 +269,7 @@ TEST(transaction_facts_refuse_an_invalid_compute_budget) {
   CHECK_EQ(refusal({budget(4, 0u)}), "loaded_bytes_zero");
 }
 
-TEST(transaction_facts_take_the_v1_configuration) {
+TEST(transaction_facts_read_the_v1_configuration) {
   Made made{TransactionVersion::v1, {budget(2, 500u), budget(3, uint64_t{9})}, 0, {}};
   TransactionFacts facts = read(made).facts;
   CHECK_EQ(facts.compute_unit_limit, 0u);
@@ -306,7 +307,7 @@ TEST(transaction_facts_find_the_durable_nonce) {
     CHECK_EQ(nonce({{kSystem, {kNonce, kVote, kSigner}, {4, 0, 0, 0, 9}}}), "6 by 1");
     CHECK_EQ(nonce({{kSystem, {kNonce, kVote, kOther, kSigner}, advance}}), "6 by 1");
     CHECK_EQ(nonce({{kSystem, {kPayer, kVote}, advance}}), "0 by 0");
-    CHECK_EQ(nonce({{kSystem, {kNonce, kVote, kOther}, advance}}), "none");  // nobody signs
+    CHECK_EQ(nonce({{kSystem, {kNonce, kVote, kOther}, advance}}), "none");  // no signer
     CHECK_EQ(nonce({{kSystem, {}, advance}}), "none");
     CHECK_EQ(nonce({{kSystem, {kVote, kVote, kSigner}, advance}}), "none");  // not writable
     CHECK_EQ(nonce({{kSystem, {kReadonlySigner, kVote, kSigner}, advance}}), "none");
@@ -322,16 +323,16 @@ TEST(transaction_facts_find_the_durable_nonce) {
 
 // ---- sets of keys ---------------------------------------------------------------------------
 
-TEST(transaction_facts_see_front_keys_at_both_ends_of_a_range) {
+TEST(transaction_facts_find_dont_front_keys_at_both_ends_of_a_range) {
   const Made made{TransactionVersion::legacy, {}, 0, {}};
   const auto seen = [&](const PublicKey& first, const PublicKey& last) {
-    return read(made, {{key_of(0xf0), key_of(0xf1)}, {first, last}}).facts.has_front_key;
+    return read(made, {{key_of(0xf0), key_of(0xf1)}, {first, last}}).facts.has_dont_front_key;
   };
   const PublicKey key = program_key(kOther);  // 0xa3 in every byte; its neighbours are a2 and a4
   PublicKey below = key, above = key;
   below[31]--;
   above[31]++;
-  CHECK(!read(made).facts.has_front_key);
+  CHECK(!read(made).facts.has_dont_front_key);
   CHECK(seen(key, key));
   CHECK(seen(below, key));
   CHECK(seen(key, above));
@@ -351,7 +352,7 @@ TEST(transaction_facts_address_set_is_exact) {
     if (count > 2) {
       keys[1] = keys[0];  // twice
       keys[2] = keys[0];
-      keys[2][31] ^= 1;  // the same beginning
+      keys[2][31] ^= 1;  // the same first bytes
     }
     const AddressSet set(keys);
     for (const PublicKey& key : keys) {

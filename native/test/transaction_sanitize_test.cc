@@ -1,4 +1,4 @@
-// Every refusal of the form, from a transaction that was fine but for one thing.
+// Every refusal of the form, each from a valid transaction with one fault.
 #include <cstring>
 #include <functional>
 
@@ -25,7 +25,8 @@ struct Answer {
 
 Answer inspect(const Bytes& bytes) {
   static const TransactionInspector inspector({}, {});
-  const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);  // a byte too many is found
+  // Detects a read beyond the end.
+  const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
   std::copy(bytes.begin(), bytes.end(), copy.get());
   Transaction transaction{};
   TransactionFacts facts;
@@ -47,20 +48,20 @@ TestTransaction fine_parts(TransactionVersion version) {
   parts.instructions = {{3, {0, 1, 2}, {9, 8, 7}}, {3, {}, Bytes(140, 5)}, {3, {3, 3}, {}}};
   if (version == TransactionVersion::v0) {
     parts.lookups = {{0x70, {1, 2}, {3}}, {0x71, {}, {9}}};
-    parts.instructions[0].accounts.push_back(7);  // the last one that is loaded
+    parts.instructions[0].accounts.push_back(7);  // the last loaded account
   }
   return parts;
 }
 
 struct Case {
   const char* name;
-  std::function<void(TestTransaction&)> spoil;
+  std::function<void(TestTransaction&)> change;
   uint64_t got;
 };
 
 }  // namespace
 
-TEST(transaction_sanitize_accepts_what_is_fine) {
+TEST(transaction_sanitize_accepts_valid_transactions) {
   for (const TransactionVersion version : kVersions) {
     const Answer answer = inspect(fine_parts(version));
     CHECK_EQ(answer.name, "accepted");
@@ -68,7 +69,7 @@ TEST(transaction_sanitize_accepts_what_is_fine) {
   }
 }
 
-TEST(transaction_sanitize_refuses_one_thing_in_every_version) {
+TEST(transaction_sanitize_refuses_one_fault_in_every_version) {
   const Case cases[] = {
       {"signatures_out_of_range",
        [](auto& p) { p.signatures = p.required_signatures = p.readonly_signed = 0; }, 0},
@@ -82,7 +83,7 @@ TEST(transaction_sanitize_refuses_one_thing_in_every_version) {
       {"account_out_of_range", [](auto& p) { p.instructions[2].accounts[1] = 255; }, 255},
       {"instructions_too_many",
        [](auto& p) {
-         if (p.version == TransactionVersion::v1) p.signatures = 7;  // marked: cannot be written
+         if (p.version == TransactionVersion::v1) p.signatures = 7;  // mark: cannot be written
          p.instructions.assign(65, {3, {}, {}});
        },
        65},
@@ -90,7 +91,7 @@ TEST(transaction_sanitize_refuses_one_thing_in_every_version) {
   for (const TransactionVersion version : kVersions) {
     for (const Case& one : cases) {
       TestTransaction parts = fine_parts(version);
-      one.spoil(parts);
+      one.change(parts);
       if (version == TransactionVersion::v1 && parts.signatures == 7) continue;
       const Answer answer = inspect(parts);
       CHECK_EQ(answer.name, one.name);
@@ -99,7 +100,7 @@ TEST(transaction_sanitize_refuses_one_thing_in_every_version) {
   }
 }
 
-TEST(transaction_sanitize_allows_the_limits_themselves) {
+TEST(transaction_sanitize_accepts_the_limits) {
   for (const TransactionVersion version : kVersions) {
     TestTransaction parts = fine_parts(version);
     parts.instructions.assign(64, {3, {}, {}});
@@ -135,12 +136,12 @@ TEST(transaction_sanitize_counts_signatures) {
 
 TEST(transaction_sanitize_bounds_accounts_with_lookups) {
   TestTransaction parts = fine_parts(TransactionVersion::v0);
-  parts.instructions[0].accounts.back() = 8;  // one behind the last one that is loaded
+  parts.instructions[0].accounts.back() = 8;  // one beyond the last loaded account
   Answer answer = inspect(parts);
   CHECK_EQ(answer.name, "account_out_of_range");
   CHECK_EQ(answer.got, uint64_t{8});
   parts = fine_parts(TransactionVersion::v0);
-  parts.instructions[1].program = 5;  // loaded: no program can be
+  parts.instructions[1].program = 5;  // loaded: cannot be a program
   CHECK_EQ(inspect(parts).name, "program_out_of_range");
 
   parts = fine_parts(TransactionVersion::v0);
@@ -177,7 +178,7 @@ TEST(transaction_sanitize_refuses_repeated_keys) {
           CHECK_EQ(answer.got, uint64_t{std::max(i, j)});
           CHECK_EQ(answer.offset, fine.layout.keys_begin + std::max(i, j) * 32);
         }
-        if (i != j) keys[j * 32 + 31] ^= 1;  // the same beginning, another key
+        if (i != j) keys[j * 32 + 31] ^= 1;  // the same first bytes, another key
         CHECK_EQ(inspect(bytes).name, "accepted");
       }
     }
@@ -219,7 +220,7 @@ TEST(transaction_sanitize_checks_the_v1_configuration) {
   }
 }
 
-TEST(transaction_sanitize_names_what_is_no_transaction) {
+TEST(transaction_sanitize_refuses_bytes_that_are_not_a_transaction) {
   CHECK_EQ(inspect(Bytes{}).name, "cut_short");
   CHECK_EQ(inspect(Bytes(5000, 1)).name, "too_long");
   CHECK_EQ(inspect(Bytes(4097, 0x81)).got, uint64_t{4097});
@@ -256,7 +257,7 @@ TEST(transaction_sanitize_names_what_is_no_transaction) {
   CHECK_EQ(answer.offset, size_t{v0.layout.message_begin});
 }
 
-TEST(transaction_sanitize_texts_say_what_was_expected_and_what_came) {
+TEST(transaction_sanitize_texts_have_expected_and_received_values) {
   for (size_t i = 1; i < kTransactionRefusalCount; i++) {
     const auto refusal = static_cast<TransactionRefusal>(i);
     CHECK(std::strlen(transaction_refusal_name(refusal)) > 0);
@@ -265,7 +266,7 @@ TEST(transaction_sanitize_texts_say_what_was_expected_and_what_came) {
   }
 }
 
-TEST(transaction_instructions_come_back_as_written) {
+TEST(transaction_instructions_are_read_as_written) {
   std::mt19937_64 random(31);
   for (int round = 0; round < 3000; round++) {
     const TestTransaction parts = random_parts(random, kVersions[round % 3]);
@@ -288,7 +289,7 @@ TEST(transaction_instructions_come_back_as_written) {
   }
 }
 
-// Nothing that is accepted lets anybody read outside: random parts, spoilt bytes.
+// No accepted transaction leads to a read outside: random parts, changed bytes.
 TEST(transaction_sanitize_survives_any_bytes) {
   std::mt19937_64 random(77);
   size_t accepted = 0;

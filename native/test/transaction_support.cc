@@ -17,7 +17,7 @@ void append_list(Bytes& bytes, const Bytes& elements) {
   append_compact_u16(bytes, elements.size());
   append_bytes(bytes, elements);
 }
-// Signatures and keys that differ from each other.
+// Appends distinct signatures or keys.
 void append_numbered(Bytes& bytes, size_t count, size_t element_bytes, uint8_t first) {
   for (size_t i = 0; i < count; i++)
     append_fill(bytes, element_bytes, static_cast<uint8_t>(first + i));
@@ -125,7 +125,7 @@ WrittenTransaction transaction_of_bytes(TransactionVersion version, size_t bytes
   parts.version = version;
   parts.keys = 1;
   parts.instructions = {{0, {}, {}}};
-  // The count of the data takes a second byte from 128 on; then the rest is exact.
+  // From 128 on, the data length takes a second byte; the rest of the length is then exact.
   parts.instructions[0].data.resize(200);
   const size_t rest = write_transaction(parts).bytes.size() - 200;
   parts.instructions[0].data.resize(bytes - rest, 0xda);
@@ -244,7 +244,7 @@ Report read_batch(const Bytes& batch, const std::vector<size_t>& cuts) {
   size_t at = 0;
   for (size_t i = 0; i <= cuts.size(); i++) {
     const size_t next = i < cuts.size() ? cuts[i] : batch.size();
-    // A copy, gone after the call: whoever keeps a pointer into a piece is found.
+    // A copy that is freed after the call: the sanitizer detects a pointer that was stored.
     const std::unique_ptr<uint8_t[]> piece(new uint8_t[next - at]);
     std::copy(batch.begin() + long(at), batch.begin() + long(next), piece.get());
     sink.fed = next;

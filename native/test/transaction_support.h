@@ -1,5 +1,5 @@
-// What the tests of transactions and entry streams make and see: transactions with chosen parts and
-// where those lie, batches, and everything that a stream reports.
+// Support for tests of transactions and entry streams: transactions with chosen parts and their
+// offsets, batches, and a recorder for the reports of a stream.
 #pragma once
 
 #include <random>
@@ -17,29 +17,29 @@ struct TestInstruction {
   Bytes accounts, data;
 };
 struct TestLookup {
-  uint8_t table;  // each byte of its key
+  uint8_t table;  // fills each byte of its key
   Bytes writable, readonly;
 };
 struct TestTransaction {
   TransactionVersion version = TransactionVersion::legacy;
-  uint8_t signatures = 1;  // legacy and v0; v1 has required_signatures of them
+  uint8_t signatures = 1;  // for legacy and v0; v1 has required_signatures instead
   uint8_t required_signatures = 1, readonly_signed = 0, readonly_unsigned = 1;
   uint16_t keys = 2;
   uint32_t config_mask = 0;
   std::vector<TestInstruction> instructions;
   std::vector<TestLookup> lookups;
 };
-// `layout` is noted while the bytes are written, not read from them.
+// `layout` is recorded while the bytes are written, not parsed from them.
 struct WrittenTransaction {
   Bytes bytes;
   Transaction layout;
 };
 WrittenTransaction write_transaction(const TestTransaction& parts);
-// One with 1 signature, 1 key and one instruction, of exactly so many bytes.
+// A transaction with 1 signature, 1 key and one instruction, and exactly this length.
 WrittenTransaction transaction_of_bytes(TransactionVersion version, size_t bytes);
-// Any parts that fit the version.
+// Random parts that are valid for the version.
 TestTransaction random_parts(std::mt19937_64& random, TransactionVersion version);
-// An empty string when equal, else the first field that differs.
+// Empty if equal, otherwise the name of the first field that differs.
 std::string difference(const Transaction& left, const Transaction& right);
 
 void append_compact_u16(Bytes& bytes, size_t value);
@@ -48,15 +48,15 @@ void append_marker(Bytes& bytes, uint8_t kind, size_t payload_bytes);
 // A batch of up to eight entries with up to three transactions of any version each.
 Bytes random_batch(std::mt19937_64& random);
 
-// Parses a copy that ends where `length` says, so that the sanitizer sees a byte read too many.
+// Parses a copy that ends at `length`, so that the sanitizer detects a read beyond it.
 ParseResult parse_exact(const Bytes& bytes, size_t length, Transaction& out, size_t& needed);
 
 struct Event {
   char kind;        // 'e' entry, 't' transaction, 'm' marker
   uint64_t first;   // hashes; ordinal; kind
   uint64_t second;  // transaction count; 0; payload bytes
-  Bytes bytes;      // hash; the whole transaction; the payload that was seen
-  size_t at;        // how many bytes of the batch had been fed
+  Bytes bytes;      // hash; the whole transaction; the reported payload
+  size_t at;        // number of bytes of the batch that had been fed
   bool operator==(const Event& other) const {
     return kind == other.kind && first == other.first && second == other.second &&
            bytes == other.bytes;
@@ -83,7 +83,7 @@ struct Report {
 };
 // Feeds `batch` cut before each of `cuts` (ascending), then ends it.
 Report read_batch(const Bytes& batch, const std::vector<size_t>& cuts);
-// Feeds it in random pieces, now and then an empty one.
+// Feeds the batch in random pieces; some are empty.
 Report read_batch(const Bytes& batch, std::mt19937_64& random, size_t piece_max);
 
 }  // namespace shredway::test

@@ -20,7 +20,7 @@ ParseResult parse(const Bytes& bytes) {
   return parse(bytes, ignored);
 }
 
-// One of each version with every kind of part, small enough to change each of its bytes.
+// One transaction per version with every kind of part, small enough to change each of its bytes.
 TestTransaction small_parts(TransactionVersion version) {
   TestTransaction parts;
   parts.version = version;
@@ -30,7 +30,7 @@ TestTransaction small_parts(TransactionVersion version) {
   return parts;
 }
 
-// Everything that a caller may read lies inside the transaction, in the order of the format.
+// Every part that a caller may read lies inside the transaction, in the order of the format.
 bool is_inside(const Transaction& t, size_t length) {
   const bool is_v1 = t.version == TransactionVersion::v1;
   const size_t signatures_end = t.signatures_begin + t.signature_count * size_t{64};
@@ -47,8 +47,8 @@ bool is_inside(const Transaction& t, size_t length) {
 
 }  // namespace
 
-// Written out by hand from the format, so that the writer and the parser cannot err together.
-TEST(transaction_by_hand) {
+// Written by hand from the format, so that writer and parser cannot share an error.
+TEST(transaction_parses_handwritten_bytes) {
   Bytes legacy{1};
   legacy.insert(legacy.end(), 64, 0x53);
   legacy.insert(legacy.end(), {1, 0, 1, 2});
@@ -82,7 +82,7 @@ TEST(transaction_by_hand) {
            "");
 }
 
-TEST(transaction_every_field_of_random_ones) {
+TEST(transaction_parses_every_field_of_random_transactions) {
   std::mt19937_64 random(20261121);
   for (int round = 0; round < 3000; round++) {
     const WrittenTransaction written =
@@ -108,7 +108,8 @@ TEST(transaction_is_incomplete_wherever_it_is_cut) {
     const Bytes bytes =
         write_transaction(round < 3 ? small_parts(version) : random_parts(random, version)).bytes;
     Transaction out{};
-    if (parse(bytes, out) != ParseResult::complete) continue;  // longer than its version may be
+    // Longer than the maximum of its version.
+    if (parse(bytes, out) != ParseResult::complete) continue;
     out.config_mask = 0x5eed;
     for (size_t length = 0; length < bytes.size(); length++) {
       size_t needed;
@@ -119,8 +120,8 @@ TEST(transaction_is_incomplete_wherever_it_is_cut) {
   }
 }
 
-// Around the largest size, where a wrong guess of what is still to come would show.
-TEST(transaction_more_bytes_never_contradict) {
+// Around the largest size, where a wrong minimum of the remaining bytes would show.
+TEST(transaction_more_bytes_never_contradict_a_prefix) {
   std::mt19937_64 random(1232);
   for (int round = 0; round < 90; round++) {
     TestTransaction parts;
@@ -152,9 +153,9 @@ TEST(transaction_more_bytes_never_contradict) {
   }
 }
 
-// Whoever waits for `needed` bytes each time arrives at the end, and in a few steps: at most one
-// for each part of variable length and its count, and fewer than instructions when those are many.
-TEST(transaction_says_how_many_bytes_are_needed) {
+// A caller that waits for `needed` bytes each time reaches the end in a few steps: at most one for
+// each part of variable length and its count, and fewer than instructions if those are many.
+TEST(transaction_reports_the_needed_bytes) {
   std::vector<TestTransaction> all;
   for (const TransactionVersion version : kVersions) all.push_back(small_parts(version));
   all.emplace_back().instructions.resize(350);
@@ -196,7 +197,7 @@ TEST(transaction_first_byte_exhaustively) {
     } else {
       CHECK_EQ(result, ParseResult::malformed);
     }
-    // Alone: 19 signatures would still fit, only no message behind them.
+    // Alone: 19 signatures would still fit, but without a message after them.
     const bool is_open = first <= 19 || first == 0x81;
     CHECK_EQ(parse({bytes[0]}), is_open ? ParseResult::incomplete : ParseResult::malformed);
   }
@@ -225,7 +226,7 @@ TEST(transaction_compact_u16_exhaustively) {
     const uint8_t bytes[3] = {static_cast<uint8_t>(form), static_cast<uint8_t>(form >> 8),
                               static_cast<uint8_t>(form >> 16)};
     const size_t length = bytes[0] < 0x80 ? 1 : bytes[1] < 0x80 ? 2 : 3;
-    // Each form once: what lies behind it does not count.
+    // Each form once: bytes after it do not matter.
     if ((length < 2 && bytes[1]) || (length < 3 && bytes[2])) continue;
     const uint32_t meant = (bytes[0] & 0x7fu) | (bytes[1] & 0x7fu) << 7 | uint32_t{bytes[2]} << 14;
     const size_t shortest = meant < 1u << 7 ? 1 : meant < 1u << 14 ? 2 : 3;
@@ -293,7 +294,7 @@ TEST(transaction_v1_counts) {
   CHECK_EQ(with(12, 64, 65), ParseResult::malformed);
 }
 
-// One more byte than the largest can never help: no waiting without end.
+// One more byte than the largest size never helps, so no caller waits forever.
 TEST(transaction_is_never_incomplete_at_its_largest_size) {
   std::mt19937_64 random(385);
   for (int round = 0; round < 20000; round++) {

@@ -17,7 +17,7 @@ using namespace shredway::test;
 constexpr TransactionVersion kVersions[] = {TransactionVersion::legacy, TransactionVersion::v0,
                                             TransactionVersion::v1};
 
-// Signed by as many keys as asked, of seeds that count up from `seed`.
+// Signs with `signers` keys whose seeds count up from `seed`.
 Bytes signed_transaction(TransactionVersion version, uint8_t signers, uint8_t seed,
                          size_t data_bytes = 20) {
   TestTransaction parts;
@@ -61,29 +61,29 @@ class ResultNotifier final : public VerifierNotifier {
  public:
   void notify() override {
     const std::lock_guard lock(mutex_);
-    rings_++;
+    notifications_++;
     is_notified_.notify_all();
   }
   void wait() {
     std::unique_lock lock(mutex_);
-    is_notified_.wait(lock, [&] { return rings_ > heard_; });
-    heard_ = rings_;
+    is_notified_.wait(lock, [&] { return notifications_ > handled_; });
+    handled_ = notifications_;
   }
   size_t rings() {
     const std::lock_guard lock(mutex_);
-    return rings_;
+    return notifications_;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable is_notified_;
-  size_t rings_ = 0, heard_ = 0;
+  size_t notifications_ = 0, handled_ = 0;
 };
 
 using Outcomes = std::map<uint32_t, VerifyOutcome>;
 
 void drain_all(SignatureVerifier& verifier, Outcomes& into) {
-  VerifyResult results[3];  // few, so that one drain is not all
+  VerifyResult results[3];  // small, so that one drain does not return all
   for (size_t count = 3; count == 3;) {
     count = verifier.drain(results, 3);
     for (size_t i = 0; i < count; i++) {
@@ -97,28 +97,29 @@ void drain_all(SignatureVerifier& verifier, Outcomes& into) {
 
 // ---- one transaction ------------------------------------------------------------------------
 
-TEST(verify_holds_for_every_version_and_number_of_signers) {
+TEST(verify_accepts_every_version_and_number_of_signers) {
   for (const TransactionVersion version : kVersions)
     for (const uint8_t signers : Bytes{1, 2, 7})
       CHECK(verify(signed_transaction(version, signers, signers)));
   CHECK(verify(signed_transaction(TransactionVersion::v1, 12, 40, 2500)));
 }
 
-TEST(verify_fails_for_each_changed_bit_of_signature_key_and_message) {
+TEST(verify_refuses_each_changed_bit_of_signature_key_and_message) {
   for (const TransactionVersion version : kVersions) {
     const Bytes fine = signed_transaction(version, 2, 9);
     Transaction t{};
     CHECK(parse_transaction(fine.data(), fine.size(), t) == ParseResult::complete);
-    const auto spoilt = [&](size_t at) {
+    const auto verifies_with_flipped_bit = [&](size_t at) {
       Bytes bytes = fine;
       bytes[at] ^= 0x10;
       return verify(bytes);
     };
-    for (size_t at = 0; at < 128; at += 7) CHECK(!spoilt(t.signatures_begin + at));
-    for (size_t at = 0; at < 64; at += 5) CHECK(!spoilt(t.keys_begin + at));
-    for (size_t at = 0; at < 32; at += 5) CHECK(!spoilt(t.lifetime_begin + at));
-    CHECK(!spoilt(t.message_end - 1u));
-    // The two signatures change places.
+    for (size_t at = 0; at < 128; at += 7)
+      CHECK(!verifies_with_flipped_bit(t.signatures_begin + at));
+    for (size_t at = 0; at < 64; at += 5) CHECK(!verifies_with_flipped_bit(t.keys_begin + at));
+    for (size_t at = 0; at < 32; at += 5) CHECK(!verifies_with_flipped_bit(t.lifetime_begin + at));
+    CHECK(!verifies_with_flipped_bit(t.message_end - 1u));
+    // Swaps the two signatures.
     Bytes swapped = fine;
     std::swap_ranges(swapped.begin() + t.signatures_begin,
                      swapped.begin() + t.signatures_begin + 64,
@@ -127,7 +128,7 @@ TEST(verify_fails_for_each_changed_bit_of_signature_key_and_message) {
   }
 }
 
-TEST(verify_fails_for_what_is_no_signed_transaction) {
+TEST(verify_refuses_bytes_that_are_not_a_signed_transaction) {
   CHECK(!verify({}));
   CHECK(!verify({1}));
   CHECK(!verify(Bytes(4096, 0x81)));
@@ -136,17 +137,17 @@ TEST(verify_fails_for_what_is_no_signed_transaction) {
   CHECK(!verify(longer));
   TestTransaction parts;
   parts.signatures = parts.required_signatures = 0;
-  CHECK(!verify(write_transaction(parts).bytes));  // nobody signed: nothing holds
+  CHECK(!verify(write_transaction(parts).bytes));  // no signature, so nothing is valid
   parts.signatures = parts.required_signatures = 3;
   parts.keys = 2;
   CHECK(!verify(write_transaction(parts).bytes));  // no keys to check them with
   Bytes more = signed_transaction(TransactionVersion::legacy, 1, 1);
-  more[65] = 2;  // the header requires another signature
+  more[65] = 2;  // the header requires one more signature
   CHECK(!verify(more));
 }
 
-// Keys for which somebody finds a signature of any message: the network refuses them.
-TEST(verify_is_strict_about_keys_of_small_order) {
+// Keys for which a signature of any message can be crafted: the network refuses them.
+TEST(verify_refuses_keys_of_small_order) {
   for (const Ed25519Library library : {Ed25519Library::libsodium, Ed25519Library::openssl}) {
     if (!ed25519_use(library)) continue;
     for (const uint8_t y : Bytes{0, 1}) {
@@ -163,8 +164,8 @@ TEST(verify_is_strict_about_keys_of_small_order) {
   CHECK(ed25519_use(Ed25519Library::libsodium) || ed25519_use(Ed25519Library::openssl));
 }
 
-// More signers than the memory of keys holds, each of them twice, with both libraries.
-TEST(verify_keys_replace_each_other) {
+// More signers than the cache of keys holds, each of them twice, with both libraries.
+TEST(verify_cache_of_keys_replaces_entries) {
   for (const Ed25519Library library : {Ed25519Library::openssl, Ed25519Library::libsodium}) {
     if (!ed25519_use(library)) continue;
     VerifyingKeys keys;
@@ -197,7 +198,7 @@ TEST(verify_answers_every_ticket_once) {
         notifier.wait();
         drain_all(*verifier, outcomes);
       }
-      if (ticket % 100 == 99) {  // let them all fall asleep
+      if (ticket % 100 == 99) {  // lets all threads fall asleep
         while (outcomes.size() <= ticket) {
           drain_all(*verifier, outcomes);
           if (outcomes.size() <= ticket) notifier.wait();
@@ -229,14 +230,14 @@ TEST(verify_queue_is_full_until_results_are_drained) {
   CHECK_EQ(verifier->drain(&result, 0), size_t{0});
 }
 
-// One thread after the other finishes while nobody drains: one ring.
-TEST(verify_bell_rings_once_until_drained) {
+// The threads finish one after the other while no result is drained: one notification.
+TEST(verify_notifies_once_until_drained) {
   ResultNotifier notifier;
   const auto verifier = open(2, 64);
   const Bytes bytes = signed_transaction(TransactionVersion::legacy, 1, 5);
   for (uint32_t ticket = 0; ticket < 64; ticket++)
     CHECK(verifier->submit(ticket, bytes.data(), bytes.size()));
-  verifier->set_notifier(&notifier);  // rings now or when the first one is found
+  verifier->set_notifier(&notifier);  // notifies now or with the first result
   notifier.wait();
   const auto refused = [&] { return !verifier->submit(64, bytes.data(), bytes.size()); };
   CHECK(refused());
@@ -264,7 +265,7 @@ TEST(verify_too_long_or_empty_is_invalid) {
   verifier->stop();
 }
 
-TEST(verify_stop_answers_what_was_not_finished) {
+TEST(verify_stop_cancels_unfinished_jobs) {
   const Bytes bytes = signed_transaction(TransactionVersion::v1, 12, 5, 2000);
   size_t cancelled = 0;
   for (uint32_t threads = 1; threads <= 4; threads++) {
@@ -301,7 +302,7 @@ TEST(verify_ends_in_any_state) {
     if (round % 3 == 0) drained = verifier->drain(&result, 1);
     CHECK(drained <= submitted);
     if (drained == 1) CHECK(result.outcome == VerifyOutcome::valid);
-    // Half of them end without having been stopped.
+    // Half of the verifiers are destroyed without stop().
     if (round % 2 == 0) continue;
     verifier->stop();
     Outcomes outcomes;

@@ -37,8 +37,8 @@ constexpr size_t kAdvanceAccounts = 3;
 
 // ---- the check ------------------------------------------------------------------------------
 
-// On a transaction that the inspector accepted: every program is a static key, no static key comes
-// twice, and so the authority is one place or none.
+// Precondition: the inspector accepted the transaction, so every program is a static key and no
+// static key occurs twice. The authority therefore has at most one index.
 class Check {
  public:
   Check(const uint8_t* bytes, const Transaction& transaction, CoSigningFault& fault)
@@ -112,7 +112,7 @@ class Check {
     if (*place >= t_.required_signatures) return refuse_at(place, authority_not_signer, *place);
     if (*place == 0) return refuse_at(place, authority_pays_fees);
     if (is_writable(t_, *place)) return refuse_at(place, authority_writable, *place);
-    // Keys that no nonce has, but bytes can ask for: its own authority, the sysvar, the program.
+    // Keys that no nonce has but that bytes can name: its own authority, the sysvar, the program.
     if (std::find(advance.accounts, place, *place) != place || advance.program == *place)
       return refuse(authority_used_elsewhere, advance.begin, 0);
     return true;
@@ -130,7 +130,7 @@ class Check {
     return true;
   }
 
-  // A table that is the authority would load nothing, for it is no table: nobody needs it.
+  // A lookup table with the authority's address cannot exist, so no valid transaction needs it.
   bool check_lookup_tables(const PublicKey& authority) {
     size_t at = t_.lookups_begin;
     for (size_t i = 0; i < t_.lookup_count; i++) {

@@ -18,8 +18,8 @@ constexpr PublicKey kSystemProgram{};
 constexpr PublicKey kComputeBudgetProgram{
     0x03, 0x06, 0x46, 0x6f, 0xe5, 0x21, 0x17, 0x32, 0xff, 0xec, 0xad, 0xba, 0x72, 0xc3, 0x9b, 0xe7,
     0xbc, 0x8c, 0xe5, 0xbb, 0xc5, 0xf7, 0x12, 0x6b, 0x2c, 0x43, 0x9b, 0x3a, 0x40, 0x00, 0x00, 0x00};
-// Vote, the loaders 1, 2, upgradeable and 4, and the checks of secp256k1 and Ed25519 signatures.
-// Other programs that were once built in have become ordinary ones.
+// Vote, the loaders 1, 2, upgradeable and 4, and the precompiles for secp256k1 and Ed25519
+// signatures. Other former builtin programs are ordinary programs now.
 constexpr PublicKey kOtherBuiltins[] = {
     {0x07, 0x61, 0x48, 0x1d, 0x35, 0x74, 0x74, 0xbb, 0x7c, 0x4d, 0x76,
      0x24, 0xeb, 0xd3, 0xbd, 0xb3, 0xd8, 0x35, 0x5e, 0x73, 0xd1, 0x10,
@@ -142,7 +142,7 @@ class FactsReader {
                                    ? instruction.accounts + kUsualAuthority
                                    : std::find_if(instruction.accounts, end,
                                                   [&](uint8_t place) { return is_signer(place); });
-    // Nobody who could be the authority signs: validators take the lifetime for a blockhash then.
+    // No possible authority signs, so validators treat the lifetime as a blockhash.
     if (authority == end) return;
     out_.uses_nonce = true;
     out_.nonce_account = instruction.accounts[0];
@@ -168,7 +168,7 @@ class FactsReader {
     }
   }
 
-  // Lamports stand behind the tag, the source comes first in both.
+  // In both instructions the lamports follow the tag, and the source is the first account.
   bool add_tip(const Instruction& instruction, size_t signer, size_t recipient) {
     const size_t source = instruction.accounts[0];
     if (!is_signer(signer) || !is_static_writable(source) || !is_static_writable(recipient))
@@ -187,8 +187,8 @@ class FactsReader {
     const size_t value_bytes = tag == kBudgetPrice ? sizeof(uint64_t) : sizeof(uint32_t);
     if (instruction.data_bytes < 1 + value_bytes)
       return refuse(compute_budget_unknown, instruction, tag);
-    if (asked_[tag]) return refuse(compute_budget_repeated, instruction, tag);
-    asked_[tag] = true;
+    if (is_set_[tag]) return refuse(compute_budget_repeated, instruction, tag);
+    is_set_[tag] = true;
     if (tag == kBudgetPrice) {
       price_ = load<uint64_t>(instruction.data + 1);
       return true;
@@ -209,7 +209,7 @@ class FactsReader {
       return;
     }
     out_.compute_unit_limit =
-        std::min(asked_[kBudgetUnits] ? units_ : default_units_, kComputeUnitsMax);
+        std::min(is_set_[kBudgetUnits] ? units_ : default_units_, kComputeUnitsMax);
     out_.compute_unit_price = price_;
     out_.priority_fee_lamports = fee_of(price_, out_.compute_unit_limit);
   }
@@ -222,23 +222,24 @@ class FactsReader {
   uint32_t default_units_ = 0;  // at most 64 instructions
   uint32_t units_ = 0;
   uint64_t price_ = 0;
-  bool asked_[kBudgetTags] = {};
+  bool is_set_[kBudgetTags] = {};
 };
 
-bool has_front_key(const uint8_t* bytes, const Transaction& t, const KeyRanges& front_keys) {
+bool has_dont_front_key(const uint8_t* bytes, const Transaction& t,
+                        const KeyRanges& dont_front_keys) {
   for (size_t i = 0; i < t.key_count; i++)
-    if (front_keys.contains(bytes + t.keys_begin + i * kPublicKeyBytes)) return true;
+    if (dont_front_keys.contains(bytes + t.keys_begin + i * kPublicKeyBytes)) return true;
   return false;
 }
 
 }  // namespace
 
 bool read_facts(const uint8_t* bytes, const Transaction& transaction,
-                const AddressSet& tip_addresses, const KeyRanges& front_keys, TransactionFacts& out,
-                TransactionFault& fault) {
+                const AddressSet& tip_addresses, const KeyRanges& dont_front_keys,
+                TransactionFacts& out, TransactionFault& fault) {
   out = {};
   if (!FactsReader(bytes, transaction, tip_addresses, out, fault).read()) return false;
-  out.has_front_key = has_front_key(bytes, transaction, front_keys);
+  out.has_dont_front_key = has_dont_front_key(bytes, transaction, dont_front_keys);
   return true;
 }
 

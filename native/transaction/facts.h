@@ -1,10 +1,10 @@
-// Facts: what a transaction asks for and offers: tips, compute budget, fee, durable nonce.
+// Facts: the tips, compute budget, fee and durable nonce of a transaction.
 //
-// One walk over the instructions, in place. Called by the inspector, on bytes that have parsed and
-// passed the sanitiser. Nothing here depends on accounts: a tip that the sender cannot pay counts
-// here and fails on the chain.
+// One walk over the instructions, in place. Used by the inspector on bytes that were parsed and
+// passed the sanitiser. No fact depends on accounts: a tip that the sender cannot pay counts here
+// and fails on chain.
 //
-// Facts: agave programs/system/src/system_processor.rs and svm-transaction (instruction data may
+// Sources: agave programs/system/src/system_processor.rs and svm-transaction (instruction data may
 // be longer than needed), compute-budget-instruction, builtins-default-costs (4.2), SIMD-0170,
 // SIMD-0242, SIMD-0385.
 #pragma once
@@ -22,27 +22,28 @@ inline constexpr uint32_t kBuiltinComputeUnits = 3'000;
 inline constexpr uint32_t kProgramComputeUnits = 200'000;
 
 struct TransactionFacts {
-  // Sum of System Transfer and TransferWithSeed from and to static writable keys, where the
-  // recipient is one of the tip addresses and the source is none.
+  // Sum of System Transfer and TransferWithSeed instructions between static writable keys, to a tip
+  // address and not from one.
   uint64_t tip_lamports = 0;
-  // Legacy and v0: price x limit, rounded up, at most 2^64 - 1; v1: as its configuration says.
+  // Legacy and v0: price x limit, rounded up, at most 2^64 - 1; v1: value of the configuration.
   uint64_t priority_fee_lamports = 0;
-  // Micro-lamports, as asked for; version 1 has no price, but a fee.
+  // Requested price in micro-lamports; version 1 has a fee instead of a price.
   uint64_t compute_unit_price = 0;
-  // Asked for, or the default of the instructions (legacy, v0) or 0 (v1); at most kComputeUnitsMax.
+  // The requested limit, or the default of the instructions (legacy, v0) or 0 (v1); at most
+  // kComputeUnitsMax.
   uint32_t compute_unit_limit = 0;
-  // The first instruction advances a durable nonce.
+  // True if the first instruction advances a durable nonce.
   bool uses_nonce = false;
-  // Places of their keys, when it does. The authority is the account where it usually stands, or
-  // else the first signer of the instruction; which of several is the right one only the chain
-  // knows.
+  // Indexes of their keys if uses_nonce. The authority is the account at its usual index, or else
+  // the first signer of the instruction. If several could be the authority, only the chain knows
+  // the right one.
   uint8_t nonce_account = 0, nonce_authority = 0;
-  bool has_front_key = false;
+  bool has_dont_front_key = false;
 };
 
-// False when a validator would refuse the transaction for what it asks for; else `out` is filled.
+// Fills `out`, or returns false if a validator would refuse the transaction for its requests.
 bool read_facts(const uint8_t* bytes, const Transaction& transaction,
-                const AddressSet& tip_addresses, const KeyRanges& front_keys, TransactionFacts& out,
-                TransactionFault& fault);
+                const AddressSet& tip_addresses, const KeyRanges& dont_front_keys,
+                TransactionFacts& out, TransactionFault& fault);
 
 }  // namespace shredway

@@ -15,7 +15,7 @@ bool refuse(TransactionFault& fault, TransactionRefusal refusal, size_t offset, 
   return false;
 }
 
-// Why it is malformed: the version is worth a name of its own, and so is the length.
+// Finds the reason: an unknown version and a wrong length have their own refusals.
 bool refuse_malformed(const uint8_t* bytes, size_t length, TransactionFault& fault) {
   const bool is_v1 = bytes[0] == kV1Prefix;
   if (bytes[0] > kV1Prefix) return refuse(fault, version_unknown, 0, bytes[0] - kVersionBit);
@@ -43,7 +43,7 @@ bool TransactionInspector::inspect(const uint8_t* bytes, size_t length, Transact
   if (transaction.bytes != length)
     return refuse(fault, trailing_bytes, transaction.bytes, length - transaction.bytes);
   return sanitize(bytes, transaction, fault) &&
-         read_facts(bytes, transaction, tip_addresses_, front_keys_, facts, fault);
+         read_facts(bytes, transaction, tip_addresses_, dont_front_keys_, facts, fault);
 }
 
 }  // namespace shredway

@@ -1,7 +1,8 @@
-// Inspector: the one look at a transaction before anything is done with it.
+// Inspector: parses and checks a transaction before any other use.
 //
-// Parse, sanitise, facts, in this order; the first fault ends it. Called on the event loop for each
-// request, so it neither allocates nor waits; one that is made may be used by any thread.
+// Parses, sanitises and reads the facts, in this order; the first fault ends the inspection. Used
+// on the event loop for each request, so it never allocates or waits. Any thread may use an
+// instance.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +17,17 @@ namespace shredway {
 class TransactionInspector {
  public:
   TransactionInspector(std::span<const PublicKey> tip_addresses,
-                       std::span<const KeyRange> front_keys)
-      : tip_addresses_(tip_addresses), front_keys_(front_keys) {}
+                       std::span<const KeyRange> dont_front_keys)
+      : tip_addresses_(tip_addresses), dont_front_keys_(dont_front_keys) {}
 
-  // `length` bytes that must be one transaction and nothing else. True: `transaction` and `facts`
-  // are filled; false: `fault` is. Nobody else may change the bytes meanwhile.
+  // Expects `length` bytes of exactly one transaction, which must not change during the call. Fills
+  // `transaction` and `facts` and returns true, or fills `fault` and returns false.
   bool inspect(const uint8_t* bytes, size_t length, Transaction& transaction,
                TransactionFacts& facts, TransactionFault& fault) const;
 
  private:
   AddressSet tip_addresses_;
-  KeyRanges front_keys_;
+  KeyRanges dont_front_keys_;
 };
 
 }  // namespace shredway

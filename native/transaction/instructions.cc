@@ -49,7 +49,7 @@ uint16_t InstructionWalk::read_count() {
   if (bytes_[at_] < 0x80) return bytes_[at_++];
   uint16_t count = 0;
   size_t used = 0;
-  (void)parse_compact_u16(bytes_ + at_, end_ - at_, count, used);  // it has parsed before
+  (void)parse_compact_u16(bytes_ + at_, end_ - at_, count, used);  // parsed before
   at_ += used;
   return count;
 }

@@ -1,7 +1,7 @@
-// Instructions: a walk over those of a transaction, in place, whatever its version.
+// Instructions: iterates over the instructions of a transaction in place, for all versions.
 //
-// For the sanitiser and the reader of facts. The transaction has parsed (wire.h), so every part
-// lies inside its bytes; what the indexes point at is the sanitiser's question.
+// For the sanitiser and the facts reader. The transaction must have been parsed (wire.h), so every
+// part lies inside its bytes; the sanitiser checks the indexes.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 namespace shredway {
 
 struct Instruction {
-  uint8_t program;          // place of its key
-  const uint8_t* accounts;  // places, a byte each
+  uint8_t program;          // index of its key
+  const uint8_t* accounts;  // indexes, one byte each
   uint16_t account_count;
   const uint8_t* data;
   uint16_t data_bytes;
@@ -22,9 +22,9 @@ struct Instruction {
 
 class InstructionWalk {
  public:
-  // `bytes` must be the ones that parsed as `transaction`; both outlive the walk.
+  // `bytes` must be those that were parsed as `transaction`; both must outlive the walk.
   InstructionWalk(const uint8_t* bytes, const Transaction& transaction);
-  // False behind the last one.
+  // Returns false after the last instruction.
   bool next(Instruction& out);
 
  private:

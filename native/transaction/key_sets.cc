@@ -28,8 +28,8 @@ AddressSet::AddressSet(std::span<const PublicKey> addresses)
   }
 }
 
-// The highest bits of a secret multiple: every bit of the first eight bytes has its say, and nobody
-// can tell which.
+// The highest bits of a secret multiple: every bit of the first eight bytes affects them, in a way
+// that cannot be predicted.
 size_t AddressSet::home_of(const uint8_t* key) const {
   uint64_t head;
   std::memcpy(&head, key, sizeof head);

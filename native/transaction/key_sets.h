@@ -1,8 +1,8 @@
-// Key sets: is this account one of the operator's tip addresses, or does its text begin with one of
-// his prefixes?
+// Key sets: look up whether an account is a tip address, or whether its text has a don't-front
+// prefix.
 //
-// Made once from the configuration, then only read: any thread may ask. What is asked for comes
-// from strangers, so places are keyed: nobody can choose keys that all fall on the fullest part.
+// Built once from the configuration, then read-only: any thread may look up. Strangers choose the
+// looked-up keys, so hashing is keyed: nobody can choose keys that all collide.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ class AddressSet {
  public:
   static constexpr size_t kAddressesMax = 4096;
 
-  // At most kAddressesMax; one that comes twice is there once.
+  // At most kAddressesMax addresses; duplicates are stored once.
   explicit AddressSet(std::span<const PublicKey> addresses);
   bool contains(const uint8_t* key) const;
 
@@ -33,13 +33,13 @@ class AddressSet {
 
   uint64_t secret_, multiplier_;
   int shift_;
-  std::vector<Place> places_;  // a power of two of them
+  std::vector<Place> places_;  // size: a power of two
 };
 
-// Keys in order: read as 32-byte numbers, highest byte first, those that share the beginning of
-// their base58 text are a few ranges.
+// A range of keys, read as 32-byte numbers, highest byte first. The keys whose base58 texts share a
+// prefix form a few ranges.
 struct KeyRange {
-  PublicKey first, last;  // both belong to it
+  PublicKey first, last;  // inclusive
 };
 
 class KeyRanges {
@@ -51,7 +51,8 @@ class KeyRanges {
 
  private:
   std::vector<KeyRange> ranges_;
-  std::array<bool, 256> first_bytes_{};  // that some key of a range has: the answer for most
+  // First bytes of all keys in the ranges: enough for most lookups.
+  std::array<bool, 256> first_bytes_{};
 };
 
 }  // namespace shredway

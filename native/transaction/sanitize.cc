@@ -59,7 +59,7 @@ bool check_config(const uint8_t* bytes, const Transaction& t, TransactionFault& 
   return true;
 }
 
-// Adds up the accounts that the lookups load.
+// Counts the accounts that the lookups load.
 bool check_lookups(const uint8_t* bytes, const Transaction& t, size_t& accounts,
                    TransactionFault& fault) {
   size_t at = t.lookups_begin;
@@ -80,7 +80,7 @@ bool check_lookups(const uint8_t* bytes, const Transaction& t, size_t& accounts,
   return true;
 }
 
-// Whole keys are compared only where their first eight bytes agree.
+// Compares whole keys only if their first eight bytes agree.
 bool check_keys(const uint8_t* bytes, const Transaction& t, TransactionFault& fault) {
   std::array<uint64_t, kKeysMax> heads;
   const uint8_t* keys = bytes + t.keys_begin;

@@ -1,15 +1,14 @@
-// Sanitiser: may this transaction execute at all, as far as its own bytes say?
+// Sanitiser: checks whether a transaction can execute, as far as its own bytes show.
 //
-// Refuses what every validator refuses before it looks at an account: what it accepts may still
-// fail, what it refuses can never land. Called by the inspector, on bytes that have parsed
-// (wire.h). No allocation, no memory. Signatures are not checked here
-// (verify/signature_verifier.h).
+// Refuses what every validator refuses before it loads an account: an accepted transaction may
+// still fail; a refused one can never land. Used by the inspector on parsed bytes (wire.h). No
+// allocation, no state. Signatures are checked elsewhere (verify/signature_verifier.h).
 //
-// Facts: agave transaction-view/src/sanitize.rs, solana-sdk message/src/versions/{v0,v1}
+// Sources: agave transaction-view/src/sanitize.rs, solana-sdk message/src/versions/{v0,v1}
 // (122f32e5), SIMD-0385 (36838d88); SIMD-0160 (64 instructions) and SIMD-0406 (255 accounts in an
-// instruction) are active on every cluster. Repeated keys are refused by validators when they lock
-// the accounts; here at once. How many accounts may be locked is the cluster's choice, so not
-// asked.
+// instruction) are active on every cluster. Validators refuse repeated keys when they lock the
+// accounts; this check refuses them at once. The maximum of locked accounts depends on the cluster,
+// so it is not checked.
 #pragma once
 
 #include <cstddef>
@@ -28,25 +27,25 @@ inline constexpr uint32_t kHeapBytesMin = 32 * 1024;
 inline constexpr uint32_t kHeapBytesMax = 256 * 1024;
 inline constexpr uint32_t kHeapBytesStep = 1024;
 
-// What a v1 transaction asks for in its configuration; absent values are 0, as the SIMD says.
+// Values of a v1 transaction's configuration; absent values are 0, as in the SIMD.
 struct TransactionConfig {
   uint64_t priority_fee_lamports = 0;
   uint32_t compute_unit_limit = 0;
   uint32_t heap_bytes = kHeapBytesMin;
 };
-// Of a v1 transaction whose mask has no unknown bits and both or none of bits 0 and 1.
+// Precondition: a v1 transaction whose mask has no unknown bits and both or none of bits 0 and 1.
 TransactionConfig read_config(const uint8_t* bytes, const Transaction& transaction);
-// Whether programs may have a heap of this size.
+// True if programs may have a heap of this size.
 bool is_heap_size(uint32_t bytes);
 
-// Whether the static key at this place is writable, as the header says.
+// True if the header marks the static key at this index as writable.
 inline bool is_writable(const Transaction& transaction, size_t place) {
   if (place < transaction.required_signatures)
     return place + transaction.readonly_signed < transaction.required_signatures;
   return place + transaction.readonly_unsigned < transaction.key_count;
 }
 
-// True when there is nothing to refuse; else `fault` says what.
+// Returns true if the transaction is acceptable; otherwise fills `fault`.
 bool sanitize(const uint8_t* bytes, const Transaction& transaction, TransactionFault& fault);
 
 }  // namespace shredway

@@ -21,11 +21,11 @@ constexpr size_t kV1InstructionHeaderBytes = 4;
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the config mask is little-endian");
 
-// Walks over the bytes in their order and decides by nothing else than the bytes that it walked
-// over: so the result for a prefix never contradicts the result for more bytes.
+// Reads the bytes in order and decides only by bytes that it has read, so that the result for a
+// prefix never contradicts the result for more bytes.
 class Cursor {
  public:
-  // `bytes_max`: no transaction of this version is longer.
+  // `bytes_max`: maximum length of this version's transactions.
   Cursor(const uint8_t* bytes, size_t length, size_t bytes_max)
       : bytes_(bytes), limit_(length < bytes_max ? length : bytes_max), bytes_max_(bytes_max) {}
 
@@ -33,7 +33,7 @@ class Cursor {
   ParseResult failure() const { return failure_; }
   size_t needed() const { return needed_; }
 
-  // Steps over `count` bytes, which may then be read. False when they are not all there.
+  // Skips `count` bytes, which may be read afterwards. Returns false if some are missing.
   bool skip(size_t count) {
     if (count > limit_ - at_) return refuse(count);
     at_ += count;
@@ -50,14 +50,14 @@ class Cursor {
     }
     return read_long_compact_u16(value);
   }
-  // A compact-u16 and as many bytes.
+  // Skips a compact-u16 and that many bytes.
   bool skip_byte_list() {
     size_t count;
     return read_compact_u16(count) && skip(count);
   }
-  // Behind the part that is read next follow at least so many bytes. It makes `needed` larger, so
-  // that a transaction of many small parts is not parsed once for each of them. Never more than the
-  // parts that follow expect themselves: else a prefix would be malformed and the whole not.
+  // Sets the minimum number of bytes after the next part. It raises `needed`, so that a transaction
+  // of many small parts is not parsed again for each part. It must not exceed what the following
+  // parts require; otherwise a prefix of a valid transaction would be malformed.
   void expect_behind(size_t count) { expected_behind_ = count; }
 
  private:
@@ -85,8 +85,8 @@ class Cursor {
   ParseResult failure_ = ParseResult::malformed;
 };
 
-// A list of elements that each begin with `fixed_bytes` and end with two lists of bytes; behind the
-// list follow at least `behind` bytes.
+// Skips a list of elements that each begin with `fixed_bytes` and end with two byte lists; at least
+// `behind` bytes follow the list.
 bool parse_elements(Cursor& cursor, size_t count, size_t fixed_bytes, size_t behind) {
   for (size_t left = count; left > 0; left--) {
     const size_t rest = (left - 1) * (fixed_bytes + 2) + behind;
@@ -186,7 +186,7 @@ ParseResult parse_compact_u16(const uint8_t* bytes, size_t length, uint16_t& val
   uint32_t sum = 0;
   for (size_t i = 0; i < 3; i++) {
     if (i == length) return ParseResult::incomplete;
-    // A zero byte at the end says nothing: the form without it is the canonical one.
+    // A zero byte at the end adds nothing: the canonical form omits it.
     if (i > 0 && bytes[i] == 0) return ParseResult::malformed;
     sum |= (bytes[i] & 0x7fu) << 7 * i;
     if (bytes[i] >= 0x80) continue;

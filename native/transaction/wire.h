@@ -1,10 +1,10 @@
-// Wire format of transactions: where the parts of a legacy, v0 or v1 transaction lie.
+// Wire format of transactions: the offsets of the parts of a legacy, v0 or v1 transaction.
 //
-// Called by the entry stream for every transaction of the feed. Reads hostile bytes: it never looks
-// beyond `length`, never allocates. Only the form is checked: lengths, canonical counts and the
-// bounds below. Whether a transaction may execute is the sanitiser's question, so a complete one
-// may still have no signature, fewer keys than signatures, instructions that name no key, or bits
-// of the config mask that nobody knows. Facts: solana-sdk transaction/src/versioned,
+// The entry stream parses every transaction of the feed with it. The bytes may be hostile: the
+// parser never reads beyond `length` and never allocates. It checks only the form: lengths,
+// canonical counts and the bounds below. The sanitiser checks whether a transaction may execute, so
+// a complete one may still have no signature, fewer keys than signatures, instructions with invalid
+// indexes, or unknown bits in the config mask. Sources: solana-sdk transaction/src/versioned,
 // message/src/versions, short-vec (122f32e5), SIMD-0385 (36838d88).
 //
 //   legacy, v0   compact-u16 count, signatures 64 each, message
@@ -16,11 +16,11 @@
 //     message    0x81, header 3, config mask u32, lifetime 32, instruction count u8, key count u8,
 //                keys 32 each, 4 bytes for each set bit of the mask, instruction headers {program
 //                u8, accounts u8, data bytes u16}, then per instruction its accounts and its data
-//   compact-u16  7 bits a byte, lowest first, 0x80 says that more follow; 1 to 3 bytes, at most
+//   compact-u16  7 bits a byte, lowest first, 0x80: more bytes follow; 1 to 3 bytes, at most
 //                65,535, and only the shortest form is valid
 //
-// A first byte below 0x80 is the signature count of a legacy or v0 transaction, 0x81 begins v1, all
-// others are malformed; so are all message versions but 0x80 behind signatures.
+// A first byte below 0x80 is the signature count of a legacy or v0 transaction, and 0x81 begins v1.
+// All others are malformed, and so is every message version but 0x80 after signatures.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ namespace shredway {
 
 inline constexpr size_t kTransactionBytesMax = 1232;    // legacy and v0
 inline constexpr size_t kTransactionV1BytesMax = 4096;  // v1
-inline constexpr size_t kTransactionBytesMin = 38;      // legacy: no signature, key, instruction
-// SIMD-0385 allows no more in a v1 transaction; older versions are bounded by their bytes alone.
+inline constexpr size_t kTransactionBytesMin = 38;      // legacy: no signature, key or instruction
+// Maximum of SIMD-0385 for v1 transactions; older versions are bounded only by their bytes.
 inline constexpr size_t kTransactionV1SignaturesMax = 12;
 inline constexpr size_t kTransactionV1KeysMax = 64;
 inline constexpr size_t kTransactionV1InstructionsMax = 64;
@@ -43,10 +43,10 @@ enum class TransactionVersion : uint8_t { legacy, v0, v1 };
 // Offsets are from the transaction's first byte.
 struct Transaction {
   TransactionVersion version;
-  uint16_t bytes;             // of the whole transaction
+  uint16_t bytes;             // length of the whole transaction
   uint16_t signatures_begin;  // signature_count x 64
   uint16_t signature_count;
-  uint16_t message_begin;  // what is signed: [message_begin, message_end)
+  uint16_t message_begin;  // the signed bytes: [message_begin, message_end)
   uint16_t message_end;
   uint8_t required_signatures;  // header
   uint8_t readonly_signed;
@@ -59,25 +59,25 @@ struct Transaction {
   uint16_t lookups_begin;  // v0: first lookup; else 0
   uint16_t lookup_count;
   uint16_t config_begin;  // v1: values of the config mask; else 0
-  uint32_t config_mask;   // v1, else 0
+  uint32_t config_mask;   // 0 unless v1
 };
 
 enum class ParseResult : uint8_t {
   complete,
-  incomplete,  // nothing wrong yet, but bytes are missing; never at the version's largest length
-  malformed,   // and stays so, whatever follows
+  incomplete,  // valid so far, but bytes are missing; never at the version's largest length
+  malformed,   // cannot become valid by further bytes
 };
 
 // Parses the transaction that begins at `bytes`; `length` may reach beyond its end. Fills `out`
-// only when complete.
+// only if complete.
 ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& out);
-// The same; when incomplete, `needed` becomes a length below which it cannot be complete:
-// length < needed <= the largest length of its version.
+// As above. If incomplete, sets `needed` to a length below which it cannot be complete: length <
+// needed <= the largest length of its version.
 ParseResult parse_transaction(const uint8_t* bytes, size_t length, Transaction& out,
                               size_t& needed);
 
-// The compact-u16 at `bytes`: its value and how many bytes it has (1 to 3), when complete. For
-// those who walk over the instructions of a transaction that parsed.
+// Parses the compact-u16 at `bytes`: its value and its length (1 to 3 bytes), if complete. For
+// walks over the instructions of a parsed transaction.
 ParseResult parse_compact_u16(const uint8_t* bytes, size_t length, uint16_t& value, size_t& used);
 
 }  // namespace shredway

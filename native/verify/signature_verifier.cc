@@ -95,8 +95,8 @@ void SignatureVerifier::stop() {
   }
 }
 
-// Under the lock: promises one more thread when more is waiting and somebody sleeps. True: whoever
-// asked has to notify, without the lock.
+// Requires the lock. Reserves one more thread if jobs wait and a thread sleeps. If it returns true,
+// the caller must notify after releasing the lock.
 bool SignatureVerifier::call_for_help() {
   if (waiting_.empty() || awake_ == thread_count_) return false;
   awake_++;
@@ -104,12 +104,12 @@ bool SignatureVerifier::call_for_help() {
   return true;
 }
 
-// Sleeps until a job is there; false at the end.
+// Sleeps until a job waits; returns false after stop().
 bool SignatureVerifier::take(std::unique_lock<std::mutex>& lock, uint32_t& slot) {
   while (waiting_.empty() && !stopping_) {
     awake_--;
     wake_.wait(lock, [&] { return called_ > 0 || stopping_; });
-    if (called_ > 0) called_--;  // else it is the end
+    if (called_ > 0) called_--;  // otherwise the verifier stops
   }
   if (stopping_) return false;
   slot = waiting_.pop();
@@ -145,7 +145,7 @@ bool SignatureVerifier::submit(uint32_t ticket, const uint8_t* bytes, size_t len
   free_.pop_back();
   Slot& slot = slots_[number];
   slot.ticket = ticket;
-  slot.outcome = VerifyOutcome::cancelled;  // until it is known
+  slot.outcome = VerifyOutcome::cancelled;  // replaced by the result
   slot.length = length <= slot.bytes.size() ? static_cast<uint32_t>(length) : 0;
   if (slot.length > 0) std::memcpy(slot.bytes.data(), bytes, slot.length);
   bool call = false;
@@ -166,7 +166,7 @@ size_t SignatureVerifier::drain(VerifyResult* out, size_t max) {
     out[count] = {slots_[number].ticket, slots_[number].outcome};
     free_.push_back(number);
   }
-  // Whoever leaves some comes again by himself: he was given as many as he asked for.
+  // A caller whose buffer was filled drains again without a notification.
   is_notified_ = false;
   return count;
 }

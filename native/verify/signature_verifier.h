@@ -1,11 +1,11 @@
-// Signature verifier: does every signature of a transaction hold? Asked on the event loop, answered
-// by threads of its own.
+// Signature verifier: verifies all signatures of a transaction on its own threads, for the event
+// loop.
 //
-// One thread submits and drains; the verifier's threads take jobs in the order in which they came,
-// and results come as they are found. Bounded: a job has a slot of its own from submit() until its
-// result is drained, and all slots are there from the start. Idle threads sleep; whoever is awake
-// wakes the next one when more is waiting than it can take, so that the submitting thread pays for
-// a wake-up only when all sleep. The checks are the network's strict ones (crypto/ed25519.h).
+// One thread submits and drains. The verifier's threads take jobs in the order of submission and
+// publish results as they finish. Bounded: a job occupies a slot from submit() until its result is
+// drained, and all slots are allocated at the start. Idle threads sleep. An awake thread wakes the
+// next one if more jobs wait than it can take, so that the submitting thread pays for a wake-up
+// only if all sleep. The checks are Solana's strict ones (crypto/ed25519.h).
 #pragma once
 
 #include <array>
@@ -25,12 +25,12 @@
 namespace shredway {
 
 enum class VerifyOutcome : uint32_t {
-  invalid,    // no transaction, or not all of its signatures hold
-  valid,      // all of them hold
-  cancelled,  // the verifier was stopped before it was known
+  invalid,    // not a transaction, or a signature is invalid
+  valid,      // all signatures are valid
+  cancelled,  // the verifier stopped before the check
 };
 
-// As the control plane reads it.
+// In the layout that the control plane reads.
 struct VerifyResult {
   uint32_t ticket;
   VerifyOutcome outcome;
@@ -40,7 +40,7 @@ static_assert(sizeof(VerifyResult) == 8);
 inline constexpr uint32_t kVerifierThreadsMax = 64;
 inline constexpr uint32_t kVerifierQueueMax = 65'536;
 
-// Told, on one of the verifier's threads, that results wait; not again before they were drained.
+// Notified on a verifier thread when results wait; not again before they are drained.
 class VerifierNotifier {
  public:
   virtual void notify() = 0;
@@ -49,8 +49,8 @@ class VerifierNotifier {
   ~VerifierNotifier() = default;
 };
 
-// Public keys made ready once: signers come again, and with some libraries the making costs a tenth
-// of a check. One per thread. A newer key takes the place of an older one.
+// Cache of imported public keys: signers recur, and with some libraries the import costs a tenth of
+// a verification. One per thread. A newer key replaces an older one.
 class VerifyingKeys {
  public:
   VerifyingKeys();
@@ -59,30 +59,30 @@ class VerifyingKeys {
  private:
   static constexpr size_t kKeys = 256;
   std::vector<VerifyingKey> keys_;
-  uint64_t multiplier_;  // secret: nobody can choose keys that drive out a certain other one
+  uint64_t multiplier_;  // secret, so that nobody can choose keys that evict a certain key
 };
 
-// Whether these bytes are one transaction and each of its signatures holds. Stops at the first one
-// that does not.
+// True if the bytes are one transaction and all its signatures are valid. Stops at the first
+// invalid one.
 bool verify_signatures(const uint8_t* bytes, size_t length, VerifyingKeys& keys);
 
 class SignatureVerifier {
  public:
-  // 1 to kVerifierThreadsMax threads, at most `queue_max` (1 to kVerifierQueueMax) jobs of which
-  // the result was not drained. Returns nullptr and fills `error` when a thread cannot be had.
+  // Starts 1 to kVerifierThreadsMax threads for at most `queue_max` (1 to kVerifierQueueMax) jobs
+  // that are not drained. Returns nullptr and fills `error` if a thread cannot be started.
   static std::unique_ptr<SignatureVerifier> open(uint32_t threads, uint32_t queue_max,
                                                  std::string& error);
   ~SignatureVerifier();  // stops
 
-  // Copies the bytes, at most kTransactionV1BytesMax of them (longer ones are invalid). False: the
-  // queue is full, or the verifier has stopped.
+  // Copies the bytes, at most kTransactionV1BytesMax of them (longer ones are invalid). Returns
+  // false if the queue is full or the verifier has stopped.
   bool submit(uint32_t ticket, const uint8_t* bytes, size_t length);
-  // Takes results out, in the order in which they were found.
+  // Removes results in the order in which they were found.
   size_t drain(VerifyResult* out, size_t max);
-  // `notifier` must live until stop() has returned; nullptr: nobody. It is notified at once when
-  // results wait already.
+  // `notifier` must live until stop() has returned; nullptr removes it. It is notified at once if
+  // results wait.
   void set_notifier(VerifierNotifier* notifier);
-  // Ends the threads; what they had not finished can be drained as cancelled. May be called again.
+  // Ends the threads; unfinished jobs can be drained as cancelled. May be called repeatedly.
   void stop();
 
  private:
@@ -92,7 +92,8 @@ class SignatureVerifier {
     uint32_t length;
     std::array<uint8_t, kTransactionV1BytesMax> bytes;
   };
-  // First in, first out, of slot numbers; each is in at most one, so that it cannot overflow.
+  // First-in-first-out queue of slot indexes. Each slot is in at most one queue, so that none can
+  // overflow.
   class SlotQueue {
    public:
     explicit SlotQueue(size_t slots) : places_(slots) {}
@@ -116,13 +117,13 @@ class SignatureVerifier {
   bool call_for_help();
 
   const std::unique_ptr<Slot[]> slots_;
-  std::vector<uint32_t> free_;  // the submitting thread's own
+  std::vector<uint32_t> free_;  // used by the submitting thread only
 
-  std::mutex mutex_;  // over all that follows up to `notifier_`
+  std::mutex mutex_;  // guards all following members up to `notifier_`
   std::condition_variable wake_;
   SlotQueue waiting_, finished_;
-  uint32_t awake_;       // threads that do not sleep, those that were called included
-  uint32_t called_ = 0;  // threads that were woken and have not noticed yet
+  uint32_t awake_;       // threads that are awake or have been woken
+  uint32_t called_ = 0;  // woken threads that have not run yet
   bool stopping_ = false;
   bool is_notified_ = false;
   VerifierNotifier* notifier_ = nullptr;

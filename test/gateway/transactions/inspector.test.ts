@@ -213,7 +213,7 @@ describe("inspect", () => {
       Uint8Array.of(...wire, 0),
       "transaction_invalid",
       { refusal: "trailing_bytes", offset: wire.length },
-      `nothing behind the transaction, got 1 bytes more (offset ${wire.length})`,
+      `no bytes after the transaction, got 1 bytes (offset ${wire.length})`,
     );
     refused(
       wire.subarray(0, 100),
