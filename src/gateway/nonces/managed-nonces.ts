@@ -1,9 +1,10 @@
-// Managed nonces: one account for each key, reserved, made on the chain, then the same one ever after.
+// Managed nonces: creates one nonce account per API key on the chain and returns it on every later
+// call.
 //
-// Called by nonce-service.ts. The row of the store comes first, and is durable before anything of the
-// account reaches the chain: a process that is killed at any step leaves a row that says which account is
-// whose, and the next call of its key goes on from there. However many calls wait, one making runs; and
-// so many at once, whoever asks.
+// Called by nonce-service.ts. The store's row is durable before any transaction for the account is
+// sent. After a crash at any step, the row says which key owns the account, and the next call of
+// that key continues. One creation runs per key however many calls wait; `makingsMax` limits
+// creations of all keys.
 
 import type { Clock } from "../../core/clock.ts";
 import { isShredwayError, messageOf, ShredwayError } from "../../core/errors.ts";
@@ -25,7 +26,7 @@ import type {
 } from "./types.ts";
 
 export interface ManagedNonceLimits extends MakingLimits {
-  /** Makings that run at once; the others wait. */
+  /** Creations that run concurrently; further ones wait. */
   readonly makingsMax: number;
 }
 
@@ -39,28 +40,28 @@ export interface ManagedNonceDependencies {
   readonly keys: NonceKeys;
   /** Base58. */
   readonly encode: (bytes: Uint8Array) => string;
-  /** Of an account on its way, and when it was asked (monotonic). */
+  /** Reports the state of an account during creation. `askedMs`: monotonic time of the query. */
   readonly seen: (address: string, view: NonceAccountView | null, askedMs: number) => void;
 }
 
-/** So long a failure stands: whoever asks again and again costs nothing. */
+/** Calls within this time after a failure get the same error without a new attempt. */
 const failureRestMs = 2_000;
-/** Others may be as quick a few times, not for ever. */
+/** Other processes may reserve the same index first; this limits the retries. */
 const reserveTriesMax = 64;
 
 export class ManagedNonces {
   readonly #dependencies: ManagedNonceDependencies;
   readonly #limits: ManagedNonceLimits;
-  /** Those that are ready. */
+  /** Ready nonces. */
   readonly #byKey = new Map<string, ManagedNonce>();
   readonly #byAddress = new Map<string, ManagedNonce>();
   readonly #jobs = new Map<string, Promise<ManagedNonce>>();
-  /** What a failed job leaves to the next one. By index. */
+  /** State of failed creations by index; the next attempt resumes from it. */
   readonly #makings = new Map<number, NonceAccountCreation>();
   readonly #closing = new AbortController();
   readonly #refresher: Refresher;
   readonly #endWatch: () => void;
-  /** By key: told again without asking, for a moment. */
+  /** Recent failures by key. */
   readonly #failures = new Map<string, { readonly error: Error; readonly untilMs: number }>();
   #hasWarned = false;
   #running = 0;
@@ -88,52 +89,55 @@ export class ManagedNonces {
       clock: dependencies.clock,
       read: () => this.#load(),
       failed: (error) => {
-        dependencies.log.warn(`managed nonces could not be read again: ${messageOf(error)}`);
+        dependencies.log.warn(`nonces: managed nonces could not be reloaded: ${messageOf(error)}`);
       },
     });
     this.#endWatch = dependencies.store.onForeignChange(() => this.#refresher.told());
   }
 
-  /** Ready ones. */
+  /** Number of ready nonces. */
   get size(): number {
     return this.#byKey.size;
   }
 
-  /** On their way, or waiting for others. */
+  /** Number of creations that run or wait. */
   get making(): number {
     return this.#jobs.size;
   }
 
-  /** null: none of the service's, or not ready. */
+  /** null: the service does not manage it, or it is not ready. */
   find(address: string): ManagedNonce | null {
     return this.#byAddress.get(address) ?? null;
   }
 
   /**
-   * The account of that key, ready. Throws ShredwayError "nonce_failed", "store_failed", "rpc_failed", or
-   * "nonce_pending" when the service closes. May last minutes.
+   * The ready account of that key, created if missing. Throws ShredwayError "nonce_failed",
+   * "store_failed", "rpc_failed", or "nonce_pending" when the service closes. May take minutes.
    */
   async ready(owner: NonceOwner): Promise<ManagedNonce> {
     return this.#byKey.get(owner.keyId) ?? this.#job(owner);
   }
 
-  /** The chain seems to have lost it: another chain, e.g. of a sandbox. Throws as `ready`. */
+  /**
+   * Checks and repairs an account that the chain does not show, e.g. after a sandbox restart.
+   * Throws like `ready`.
+   */
   again(owner: NonceOwner): Promise<ManagedNonce> {
     return this.#job(owner);
   }
 
-  /** Throws "nonce_failed" when the account is not derived from the present key file. */
+  /** Throws "nonce_failed" if the account is not derived from the present key file. */
   checkDerived({ index, address }: ManagedNonce): void {
     const derived = this.#dependencies.keys.account(index).address;
     if (derived === address) return;
     throw new ShredwayError(
       "nonce_failed",
       `nonce account ${address} (index ${index}): expected it to be derived from the authority key ` +
-        `file, which gives ${derived}; it was made with another file`,
+        `file, which gives ${derived}; restore the file that it was created with`,
     );
   }
 
-  /** Jobs under way fail with "nonce_pending". Settles when all have ended. Idempotent. */
+  /** Running jobs fail with "nonce_pending". Settles when all have ended. Idempotent. */
   async close(): Promise<void> {
     this.#endWatch();
     this.#refresher.close();
@@ -156,8 +160,8 @@ export class ManagedNonces {
     if (others.length === 0 || this.#hasWarned) return;
     this.#hasWarned = true;
     this.#dependencies.log.warn(
-      `nonces.authorityKeyFile: expected the file that the accounts were made with, got another: ` +
-        `${others.length} nonce accounts cannot be used, ${others[0]} first`,
+      `nonces: nonces.authorityKeyFile: expected the file that the accounts were created with, got another: ` +
+        `${others.length} nonce accounts cannot be used, the first is ${others[0]}; restore the earlier file`,
     );
   }
 
@@ -174,13 +178,16 @@ export class ManagedNonces {
     if (!job) {
       job = this.#make(owner).finally(() => this.#jobs.delete(keyId));
       this.#jobs.set(keyId, job);
-      // Callers may be gone by then.
+      // Without this handler, a rejection that no caller awaits would end the process.
       job.catch((error: unknown) => {
         if (isShredwayError(error, "nonce_failed")) {
           this.#failures.set(keyId, { error, untilMs: this.#nowMs() + failureRestMs });
         }
         if (!this.#closing.signal.aborted) {
-          this.#dependencies.log.warn({ keyId }, `nonce account not made: ${messageOf(error)}`);
+          this.#dependencies.log.warn(
+            { keyId },
+            `nonces: nonce account not created: ${messageOf(error)}`,
+          );
         }
       });
     }
@@ -200,7 +207,7 @@ export class ManagedNonces {
       const ready = { ...nonce, state: "ready" as const };
       this.#remember(ready);
       const { keyId, address } = ready;
-      this.#dependencies.log.info({ keyId, address }, "nonce account ready");
+      this.#dependencies.log.info({ keyId, address }, "nonces: nonce account ready");
       return ready;
     } finally {
       this.#leave();
@@ -219,7 +226,10 @@ export class ManagedNonces {
     this.#waiting.shift()?.();
   }
 
-  /** The row of the key, made when there is none. Another process may be at the same. */
+  /**
+   * Returns the store's row of the key, or reserves a new one. Another process may do the same
+   * concurrently.
+   */
   async #reserve({ keyId, accountId }: NonceOwner): Promise<ManagedNonce> {
     const { store, keys, clock } = this.#dependencies;
     for (let tries = 0; tries < reserveTriesMax; tries++) {
@@ -233,7 +243,7 @@ export class ManagedNonces {
     }
     throw new ShredwayError(
       "store_failed",
-      `the store: expected a free index for a nonce account in ${reserveTriesMax} tries, got none`,
+      `nonces: no free nonce account index after ${reserveTriesMax} attempts; other processes reserve indexes concurrently, try again`,
     );
   }
 

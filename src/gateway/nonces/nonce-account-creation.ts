@@ -1,10 +1,10 @@
-// One managed nonce account on its way to being usable: looked for on the chain, made or advanced there.
+// Creates one managed nonce account on the chain, or advances an existing one.
 //
-// Run by managed-nonces.ts for a row of the store. An account that is there already may be a former
-// owner's, whose database was lost: it is advanced by a transaction of our own that must land, so that
-// nothing that was ever signed for it can land afterwards. What was sent is followed until it landed or
-// surely never will; only then is another one made. What is remembered here is of no weight: a
-// process that starts anew finds on the chain what there is, and at the worst pays a fee again.
+// managed-nonces.ts runs it for a row of the store. If the account exists, the database may have
+// been lost and a former owner may hold signed transactions for it. It is therefore advanced once
+// by a transaction of the service, so that none of those can land. A sent transaction is followed
+// until it landed or has expired; only then is another one created. The state in memory is
+// optional: a restarted process reads the chain and pays at most one more fee.
 
 import type { Clock } from "../../core/clock.ts";
 import { isShredwayError, quote, ShredwayError } from "../../core/errors.ts";
@@ -19,23 +19,25 @@ import {
 import type { NonceAccountView, NonceNode, Signer } from "./types.ts";
 
 export interface MakingLimits {
-  /** Between two looks. */
+  /** Interval between two queries of the account. */
   readonly lookMs: number;
-  /** The same bytes are sent again after so long. */
+  /** Interval for resending the same bytes. */
   readonly sendAgainMs: number;
-  /** Blockhashes are not asked about before they are so old. */
+  /** Age at which the validity of a blockhash is first queried. */
   readonly firstAskMs: number;
-  /** Between two answers that count as two; longer than a node may be behind. */
+  /**
+   * Minimum time between two answers that confirm each other; longer than a node may lag behind.
+   */
   readonly settleMs: number;
-  /** Transactions that failed on the chain, or never came there, until it is given up. */
+  /** Creation is given up after so many transactions failed or expired. */
   readonly failuresMax: number;
-  /** Then nothing is sent for so long, whoever asks: each one costs its fee. */
+  /** After giving up, nothing is sent for so long: each attempt costs a fee. */
   readonly restMs: number;
-  /** Answers of the node in a row that failed. */
+  /** Consecutive failed RPC calls after which an attempt ends. */
   readonly errorsMax: number;
-  /** So long an account that was made may stay unseen. */
+  /** Maximum time between a confirmed transaction and its effect on the account. */
   readonly unseenMs: number;
-  /** No nonce account costs more; nodes may say what they like. */
+  /** Upper bound of the rent-exempt minimum, against a wrong answer of the node. */
   readonly minimumBalanceMax: bigint;
 }
 
@@ -59,9 +61,9 @@ export interface NonceAccountCreationDependencies {
   readonly authority: Signer;
   /** Base58. */
   readonly encode: (bytes: Uint8Array) => string;
-  /** The store says that it is in use: by another process meanwhile, or since long. */
+  /** Whether the store lists the account as ready; another process may have finished it. */
   readonly isReady: () => Promise<boolean>;
-  /** What was seen of the account, and when it was asked. */
+  /** Reports the state of the account. `askedMs`: monotonic time of the query. */
   readonly seen: (view: NonceAccountView | null, askedMs: number) => void;
 }
 
@@ -72,7 +74,9 @@ interface Attempt {
   readonly blockhash: string;
   readonly bornMs: number;
   sentMs: number | null;
-  /** When its blockhash was found gone, and found so again; null: not, or taken back. */
+  /**
+   * Times of the first and second answer that the blockhash has expired; null: not yet, or revoked.
+   */
   goneMs: number | null;
   goneAgainMs: number | null;
 }
@@ -80,14 +84,14 @@ interface Attempt {
 export class NonceAccountCreation {
   readonly #dependencies: NonceAccountCreationDependencies;
   readonly #limits: MakingLimits;
-  /** Nothing that anybody else signed for it can land. */
+  /** A transaction of the service landed, so no earlier signed transaction can land. */
   #isOurs = false;
   #attempt: Attempt | null = null;
-  /** When our own transaction landed that the account does not show yet. */
+  /** When our transaction landed; the account may not show it yet. */
   #landedMs: number | null = null;
   /** The value that our own advance spends. */
   #spentValue: string | null = null;
-  /** Since when it is missing although the store says that it is in use. */
+  /** Since when the node does not show the account although the store lists it as ready. */
   #missingMs: number | null = null;
   #failures = 0;
   #givenUp: { readonly error: ShredwayError; readonly untilMs: number } | null = null;
@@ -98,8 +102,8 @@ export class NonceAccountCreation {
   }
 
   /**
-   * Settles when the account can be used. May be called again after it failed: it goes on. Throws
-   * ShredwayError "nonce_failed", "rpc_failed", or "nonce_pending" when `signal` aborts.
+   * Settles when the account is usable. A call after a failure resumes. Throws ShredwayError
+   * "nonce_failed", "rpc_failed", or "nonce_pending" when `signal` aborts.
    */
   async run(signal: AbortSignal): Promise<void> {
     const { lookMs, errorsMax } = this.#limits;
@@ -117,10 +121,13 @@ export class NonceAccountCreation {
       await this.#dependencies.clock.sleep(lookMs, signal);
     }
     const { address } = this.#dependencies.account;
-    throw new ShredwayError("nonce_pending", `nonce account ${address}: the service is closing`);
+    throw new ShredwayError(
+      "nonce_pending",
+      `nonce account ${address}: not ready, the service is closing; call again after its restart`,
+    );
   }
 
-  /** One step; true: it can be used. */
+  /** Runs one step. Returns true when the account is usable. */
   async #turn(): Promise<boolean> {
     if (this.#attempt) await this.#follow(this.#attempt);
     if (this.#attempt) return false;
@@ -151,7 +158,7 @@ export class NonceAccountCreation {
     return Number(this.#dependencies.clock.monotonicNs() / 1_000_000n);
   }
 
-  /** Throws "nonce_failed" for an account that cannot become ours any more. */
+  /** Throws "nonce_failed" if the address holds another kind of account, or another authority's. */
   #checkEmpty(view: NonceAccountView | null): void {
     if (!view || (view.owner === systemProgram && view.data.length === 0)) return;
     const { account, authority } = this.#dependencies;
@@ -162,15 +169,15 @@ export class NonceAccountCreation {
         : `one of authority ${authorityThere}`;
     throw new ShredwayError(
       "nonce_failed",
-      `nonce account ${account.address}: expected none yet, or one of authority ` +
+      `nonce account ${account.address}: expected no account, or one with authority ` +
         `${authority.address}, got ${there}`,
     );
   }
 
-  /** A node that is behind may miss what is there. */
+  /** Prevents a second creation when the node lags behind and does not show the account yet. */
   async #mayCreate(): Promise<boolean> {
     if (this.#landedMs !== null) {
-      this.#checkUnseen("made");
+      this.#checkUnseen("created");
       return false;
     }
     if (!(await this.#dependencies.isReady())) return true;
@@ -179,8 +186,11 @@ export class NonceAccountCreation {
     return nowMs - this.#missingMs >= this.#limits.settleMs;
   }
 
-  /** Throws "nonce_failed" when the node should have seen it by now; then all begins anew. */
-  #checkUnseen(what: string): void {
+  /**
+   * Throws "nonce_failed" if the node does not show a confirmed change in time; the creation then
+   * restarts.
+   */
+  #checkUnseen(change: string): void {
     const { unseenMs } = this.#limits;
     const nowMs = this.#nowMs();
     if (nowMs - (this.#landedMs ?? nowMs) < unseenMs) return;
@@ -189,8 +199,8 @@ export class NonceAccountCreation {
     const { address } = this.#dependencies.account;
     throw new ShredwayError(
       "nonce_failed",
-      `nonce account ${address}: expected the node to see it ${what} within ${unseenMs} ms, got it ` +
-        "as it was before",
+      `nonce account ${address}: expected the node to show it ${change} within ${unseenMs} ms, got its ` +
+        "state before; check the RPC node",
     );
   }
 
@@ -210,24 +220,24 @@ export class NonceAccountCreation {
     );
   }
 
-  /** Throws "nonce_failed" unless the funding key can pay `lamports` and the fee. */
+  /** Throws "nonce_failed" unless the funding account can pay `lamports` and the fee. */
   async #checkFunding(lamports: bigint, payer: NonceAccountView | null): Promise<void> {
     const { address } = this.#dependencies.funding;
     if (payer && (payer.owner !== systemProgram || payer.data.length > 0)) {
       throw new ShredwayError(
         "nonce_failed",
-        `funding key ${address}: expected a plain account of ${systemProgram}, got ` +
-          `${payer.data.length} bytes of owner ${quote(payer.owner)}`,
+        `funding key ${address}: expected an account owned by ${systemProgram} without data, got ` +
+          `${payer.data.length} bytes owned by ${quote(payer.owner)}`,
       );
     }
-    // What is left must be nothing or the minimum of an account.
+    // The chain requires that the payer keeps the rent-exempt minimum.
     const left = await this.#minimumBalance(0);
     const needed = lamports + signaturesOfEach * lamportsPerSignature + left;
     const balance = payer?.lamports ?? 0n;
     if (balance >= needed) return;
     throw new ShredwayError(
       "nonce_failed",
-      `funding key ${address}: expected at least ${needed} lamports, got ${balance}`,
+      `funding key ${address}: expected at least ${needed} lamports, got ${balance}; transfer SOL to it`,
       { details: { address, balanceLamports: balance, neededLamports: needed } },
     );
   }
@@ -264,10 +274,10 @@ export class NonceAccountCreation {
     await this.#dependencies.node.sendTransaction(attempt.wire);
   }
 
-  /** Ends the attempt when it landed or cannot land any more. */
+  /** Ends the attempt when it landed or can no longer land. */
   async #follow(attempt: Attempt): Promise<void> {
     const { node } = this.#dependencies;
-    // In this order: an absence counts when it was asked for after the blockhash was found gone.
+    // The order matters: an absent status counts only if it was queried after the blockhash expired.
     const wasGone = attempt.goneAgainMs !== null;
     const [status] = await node.signatureStatuses([attempt.signature]);
     if (status) {
@@ -277,7 +287,7 @@ export class NonceAccountCreation {
       this.#landed(attempt, status.err);
     } else if (wasGone) {
       this.#attempt = null;
-      this.#failed(attempt, "never landed");
+      this.#failed(attempt, "no landing before its blockhash expired");
     } else {
       await this.#askBlockhash(attempt);
       if (attempt.goneMs === null) await this.#sendAgain(attempt);

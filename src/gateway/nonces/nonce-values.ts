@@ -1,10 +1,9 @@
-// Present values of nonce accounts in use: kept in memory, so that who asks often need not wait.
+// Cache of the present values of nonce accounts in use.
 //
-// Called by nonce-service.ts. An account that somebody asked for is asked about again and again for a while,
-// many in one call; and at once, in short steps, after something advanced it. An answer is as old as its
-// question: a later question's answer is never replaced by an earlier one's. Nodes behind one address lag
-// behind each other, so a value that was seen to change does not come back for a while. Memory and
-// questions are bounded.
+// Called by nonce-service.ts. Each account in use is polled, up to 100 accounts per RPC call, and
+// faster after an advance. An answer is as old as its query: an answer to an earlier query never
+// replaces that to a later one. RPC nodes behind one address may lag behind each other, so a
+// replaced value is not accepted again within `lagMs`. Memory and concurrent queries are bounded.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -13,22 +12,22 @@ import { findNonceAccount, type NonceAccount, readNonceAccount } from "./nonce-a
 import type { NonceAccountView, NonceNode } from "./types.ts";
 
 export interface NonceValueLimits {
-  /** Between two questions about an account in use. */
+  /** Poll interval of an account in use. */
   readonly pollMs: number;
-  /** Instead, after it was advanced, until the value changed; at most `spentMs`. */
+  /** Poll interval after an advance, until the value changes or `spentMs` passed. */
   readonly hurryMs: number;
   readonly spentMs: number;
-  /** So old may be what is answered from memory. */
+  /** Maximum age of a cached value that `get` returns. */
   readonly freshMs: number;
-  /** In use: so long after it was asked for. */
+  /** An account stays in use for so long after its last query by a caller. */
   readonly usedMs: number;
-  /** So long an account or value that was there before is taken for a word of a node that is behind. */
+  /** An earlier value, or a missing account, is ignored for so long: the node may lag behind. */
   readonly lagMs: number;
-  /** So old may be what a transaction that is to be signed is compared with: a spent value harms nobody. */
+  /** Maximum age of a value for co-signing; co-signing with a spent value is harmless. */
   readonly latelyMs: number;
-  /** Of callers, under way at once: a node that hangs must not hold everybody. */
+  /** Concurrent queries for callers, so that a hanging node does not accumulate them. */
   readonly questionsMax: number;
-  /** Of those in use; the one that was unused longest makes room. */
+  /** Accounts in use; a new one replaces the least recently used. */
   readonly accountsMax: number;
 }
 
@@ -52,7 +51,7 @@ interface NonceValueDependencies {
   readonly node: Pick<NonceNode, "accounts">;
 }
 
-/** When a question was asked; `order` tells those of one millisecond apart. */
+/** Time of a query; `order` distinguishes queries within one millisecond. */
 interface Asked {
   readonly ms: number;
   readonly order: number;
@@ -61,36 +60,38 @@ interface Asked {
 interface Entry {
   readonly address: string;
   account: NonceAccount;
-  /** Of the question that `account` answers. */
+  /** The query whose answer `account` is. */
   asked: Asked;
   usedMs: number;
   dueMs: number;
-  /** A question of the round is under way. */
+  /** A poll of this account is running. */
   isAsked: boolean;
-  /** The value before, and since when there is another; for those that lag. */
+  /**
+   * The value before the last change, and the time of that change; used to ignore lagging nodes.
+   */
   previous: string | null;
   changedMs: number;
-  /** Since when the value is known to be spent; null: it is not. */
+  /** Since when the value is known to be spent; null: not known to be spent. */
   spentMs: number | null;
 }
 
 function crowded(): ShredwayError {
   return new ShredwayError(
     "overloaded",
-    "too many questions about nonces wait for the node; try again",
+    "too many nonce queries wait for the RPC node; retry in 1 s",
     { details: { retryAfterSeconds: 1 } },
   );
 }
 
-/** As getMultipleAccounts bounds it. */
+/** Limit of getMultipleAccounts. */
 const accountsPerQuestion = 100;
 
 export class NonceValues {
   readonly #dependencies: NonceValueDependencies;
   readonly #limits: NonceValueLimits;
-  /** The longest unused first. */
+  /** Accounts in use, least recently used first. */
   readonly #entries = new Map<string, Entry>();
-  /** Of callers, which others may join. */
+  /** Running queries for callers; later callers share them. */
   readonly #questions = new Map<string, Promise<NonceAccount>>();
   #timer: { readonly atMs: number; readonly timer: Timer } | null = null;
   #questionCount = 0;
@@ -107,7 +108,10 @@ export class NonceValues {
     return this.#entries.size;
   }
 
-  /** Throws ShredwayError "nonce_invalid", "rpc_failed", or "overloaded" when too many wait for the node. */
+  /**
+   * Throws ShredwayError "nonce_invalid", "rpc_failed", or "overloaded" if too many queries are
+   * running.
+   */
   async get(address: string): Promise<NonceAccount> {
     const entry = this.#entries.get(address);
     const isFresh = entry && this.#nowMs() - entry.asked.ms <= this.#limits.freshMs;
@@ -116,14 +120,14 @@ export class NonceValues {
     return entry.account;
   }
 
-  /** What memory has of the last seconds; undefined: nothing. */
+  /** The cached value if it is at most `latelyMs` old and not spent. */
   lately(address: string): NonceAccount | undefined {
     const entry = this.#entries.get(address);
     const isLate = entry && this.#nowMs() - entry.asked.ms <= this.#limits.latelyMs;
     return isLate && entry.spentMs === null ? entry.account : undefined;
   }
 
-  /** What the node says to a question that is asked now. Throws as `get`. */
+  /** Queries the node now. Throws like `get`. */
   async getNow(address: string): Promise<NonceAccount> {
     const asked = this.#asked(this.#nowMs());
     const [view = null] = await this.#dependencies.node.accounts([address]);
@@ -131,13 +135,16 @@ export class NonceValues {
     return account ?? readNonceAccount(address, view);
   }
 
-  /** Somebody else asked at `askedMs`, monotonic. */
+  /** Stores an answer that another component queried at `askedMs` (monotonic). */
   learn(address: string, view: NonceAccountView | null, askedMs: number): void {
     const { order = 0 } = this.#entries.get(address)?.asked ?? {};
     this.#learn(address, view, { ms: askedMs, order });
   }
 
-  /** This value of it was spent, most likely. Nothing happens unless it is in use, and not known already. */
+  /**
+   * Marks the value as probably spent. Does nothing if the account is not in use or has another
+   * value.
+   */
   advanced(address: string, value: string): void {
     const entry = this.#entries.get(address);
     if (!entry || entry.account.value !== value || this.#isClosed) return;
@@ -147,7 +154,7 @@ export class NonceValues {
     this.#schedule(nowMs);
   }
 
-  /** Questions under way go nowhere. Idempotent. */
+  /** Answers of running queries are discarded. Idempotent. */
   close(): void {
     this.#isClosed = true;
     this.#timer?.timer.cancel();
@@ -179,7 +186,7 @@ export class NonceValues {
     this.#entries.set(entry.address, entry);
   }
 
-  /** What is known now; null: the account is no nonce. */
+  /** Returns the best known account; null: it is not a nonce account. */
   #learn(address: string, view: NonceAccountView | null, asked: Asked): NonceAccount | null {
     const account = findNonceAccount(view);
     if (this.#isClosed) return account;
@@ -226,14 +233,14 @@ export class NonceValues {
       dueMs: this.#nextRound(nowMs),
       isAsked: false,
       previous: null,
-      changedMs: nowMs - this.#limits.lagMs, // nothing is known of a change
+      changedMs: nowMs - this.#limits.lagMs, // no change is known
       spentMs: null,
     };
     this.#entries.set(address, entry);
     this.#schedule(entry.dueMs);
   }
 
-  /** The same moment for all of them, so that they share questions. */
+  /** All accounts are polled at the same times, so that they share RPC calls. */
   #nextRound(nowMs: number): number {
     const { pollMs } = this.#limits;
     return (Math.floor(nowMs / pollMs) + 1) * pollMs;
@@ -286,7 +293,8 @@ export class NonceValues {
         if (isHere) this.#update(entry, findNonceAccount(views[i] ?? null), asked);
       });
     } catch (error) {
-      if (!this.#isFailing) this.#dependencies.log.warn(`values of nonces: ${messageOf(error)}`);
+      if (!this.#isFailing)
+        this.#dependencies.log.warn(`nonces: values could not be polled: ${messageOf(error)}`);
       this.#isFailing = true;
     } finally {
       for (const entry of group) {
