@@ -1,7 +1,7 @@
-// One HTTP request with its calls: who may call what, and how often.
+// Context of one HTTP request: authorization, rate limit and response headers of its calls.
 //
-// Made by gateway.ts for each request, handed to the framing of JSON-RPC. Counts every call of an
-// array against the limit of the key; remembers the last word of the limit for the headers.
+// gateway.ts creates one per request and passes it to the JSON-RPC framing. Every call of an array
+// counts against the key's limit; the last result of the limit sets the headers.
 
 import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
 import type { JsonRpcAnswer, JsonRpcOptions } from "../../core/json-rpc/handle.ts";
@@ -34,8 +34,8 @@ const protectiveParameters = [
 ] as const;
 
 /**
- * Throws ShredwayError "value_invalid" also for an unknown parameter that resembles a protective one:
- * a transaction must not leave without the protection that its sender believes in.
+ * Also throws ShredwayError "value_invalid" for an unknown parameter that resembles a protective
+ * one: a transaction must not be sent without the protection that its sender expects.
  */
 function readUriOptions(query: Query, isBlockEngine: boolean): UriOptions {
   const unknown = query.names.find(
@@ -57,25 +57,25 @@ function readUriOptions(query: Query, isBlockEngine: boolean): UriOptions {
   };
 }
 
-/** Calls of one array. */
+/** Maximum calls of one array. */
 export const callsMax = 25;
-/** Levels of nesting of a body. */
+/** Maximum nesting depth of a body. */
 export const depthMax = 8;
 
 interface CallerFacts {
-  /** null: none was shown. */
+  /** null: the request contains no key. */
   readonly key: ApiKey | null;
   readonly query: Query;
   readonly isBlockEngine: boolean;
-  /** The page that asks is told which headers it may read. */
+  /** True for browser requests: the response lists the headers that the page may read. */
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
   readonly report: (thrown: unknown) => string;
-  /** Hears of the end of each call. */
+  /** Called at the end of each call. */
   readonly ended: JsonRpcOptions["ended"];
 }
 
-/** Seconds as headers have them: whole, and never too short. */
+/** Whole seconds for headers, rounded up. */
 function wholeSeconds(seconds: number): string {
   return String(Math.max(1, Math.ceil(seconds)));
 }
@@ -106,7 +106,7 @@ export class RequestContext implements JsonRpcOptions {
     return this.#facts.key !== null;
   }
 
-  /** Throws "unauthorized" or "rate_limited". */
+  /** Counts a call against the limit. Throws ShredwayError "unauthorized" or "rate_limited". */
   admit(name: string): void {
     if (findMethod(name)?.scopes.length === 0) return;
     const { key } = this.#facts;
@@ -131,7 +131,7 @@ export class RequestContext implements JsonRpcOptions {
     );
   }
 
-  /** The result; throws or rejects with ShredwayError. */
+  /** Returns the result; throws or rejects with ShredwayError. */
   dispatch(name: string, params: readonly Json[]): unknown {
     const method = findMethod(name);
     if (method) return this.run(name, method, params);
@@ -150,12 +150,12 @@ export class RequestContext implements JsonRpcOptions {
     return this.#methodContext.room.with(() => method.run(call, params));
   }
 
-  /** Throws "unauthorized" or "scope_missing". */
+  /** Throws ShredwayError "unauthorized" or "scope_missing". */
   callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
     const { isBlockEngine, receivedNs, query } = this.#facts;
     this.#uri ??= readUriOptions(query, isBlockEngine);
     const { dependencies, settings, admission } = this.#methodContext;
-    // Field by field: spreading the context takes several times as long.
+    // Written field by field: spreading the context takes several times as long.
     return {
       dependencies,
       settings,
@@ -179,7 +179,7 @@ export class RequestContext implements JsonRpcOptions {
     };
   }
 
-  /** What a body of this method may have; the key decides whether there are batches for it. */
+  /** Size limit of this body; it depends on whether the key may send batches. */
   bytesMaxOf(text: string): number {
     return bodyBytesMax(text, this.#facts.key?.scopes.includes("batch") ?? false);
   }
@@ -209,7 +209,7 @@ export class RequestContext implements JsonRpcOptions {
     return headers;
   }
 
-  /** One literal: built field by field it takes five times as long. */
+  /** Written as one literal: adding fields one by one takes five times as long. */
   #usualHeaders(): Record<string, string> {
     const verdict = this.#verdict;
     if (!verdict) return { ...jsonHeaders };
