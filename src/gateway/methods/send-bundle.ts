@@ -1,4 +1,4 @@
-// sendBundle: 1 to 4 transactions that land together, in order, or not at all.
+// sendBundle: sends 1 to 4 transactions that land together, in order, or not at all.
 //
 // Called through table.ts and by raw.ts.
 
@@ -18,24 +18,24 @@ import { duplicateOf } from "./transaction-admission.ts";
 export const bundleTransactionsMax = 4;
 
 function checkBundle(transactions: readonly TransactionFacts[]): void {
-  const twice = duplicateOf(transactions);
-  if (twice !== undefined) {
+  const duplicate = duplicateOf(transactions);
+  if (duplicate !== undefined) {
     throw new ShredwayError(
       "bundle_invalid",
-      `duplicate transaction ${twice}; expected different transactions`,
+      `duplicate transaction ${duplicate}; expected different transactions`,
     );
   }
   const behind = transactions.findIndex(({ hasFrontKey }, index) => hasFrontKey && index > 0);
   if (behind > 0) {
     throw new ShredwayError(
       "bundle_invalid",
-      `transaction with a "don't front" key at index ${behind}; expected it at index 0`,
+      `transaction with a "don't front" marker at index ${behind}; expected it at index 0`,
       { details: { index: behind } },
     );
   }
 }
 
-/** The signatures; below /api/v1 the id of the bundle. */
+/** Returns the signatures; below /api/v1 the bundle id. */
 export async function submitBundle(
   call: Call,
   transactions: readonly TransactionFacts[],
@@ -45,7 +45,7 @@ export async function submitBundle(
   if (protection.swqosOnly) {
     throw new ShredwayError(
       "value_invalid",
-      "swqosOnly: expected false for a bundle, which goes to block builders; got true",
+      "swqosOnly: expected false for a bundle, which is sent to block builders; got true",
     );
   }
   call.takeMore(transactions.length - 1);

@@ -1,7 +1,7 @@
-// HttpRoute: a Route over one or more partner addresses.
+// HttpRoute: a Route over one or more partner endpoints.
 //
-// Opened by open-route.ts. One address for everybody, or one for each leader; the books, the bound of
-// the queue and the name are those of the whole.
+// Opened by open-route.ts, with one endpoint for all leaders or one per leader. Counters, queue
+// limit and name belong to the whole route.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
@@ -19,7 +19,7 @@ interface HttpRouteDependencies {
   readonly log?: Logger | undefined;
 }
 
-/** By leader (base58), or the one that everybody is reached by. */
+/** Endpoints by leader (base58), or one for all leaders. */
 export type PortPlan =
   | { readonly all: HttpPortOptions }
   | { readonly byLeader: ReadonlyMap<string, HttpPortOptions> };
@@ -51,7 +51,7 @@ export class HttpRoute implements Route {
     }
   }
 
-  /** At least one of its ports is. */
+  /** True if at least one endpoint is up. */
   get isUp(): boolean {
     return !this.#isClosed && this.#ports.some((port) => port.isUp);
   }
@@ -85,7 +85,9 @@ export class HttpRoute implements Route {
     await Promise.all(this.#ports.map((port) => port.close()));
   }
 
-  /** A plan offers nothing else; what it would do to a partner is not worth finding out. */
+  /**
+   * Guards against transactions that the route does not support; the send plan never offers them.
+   */
   #takes({ mode, transactions }: OutboundTransaction): boolean {
     return (
       !this.#isClosed &&

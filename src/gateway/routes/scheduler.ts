@@ -1,6 +1,6 @@
-// A scheduler: any HTTP service that takes transactions, as JSON-RPC, base64 text or plain bytes.
+// Dialect of a scheduler: an HTTP service that accepts transactions as JSON-RPC, base64 or bytes.
 //
-// For the last two a status of 2xx is a yes, unless the body is JSON with an error.
+// For base64 and bytes, a status of 2xx means acknowledged, unless the body is JSON with an error.
 
 import type { RouteConfig } from "../../core/configuration/configuration.ts";
 import { isObject } from "../../core/values.ts";
@@ -18,7 +18,7 @@ const read: Dialect["read"] = (answer, batch, firstId): Reading => {
   if (error === undefined || error === null) {
     return { verdicts: batch.map(() => acknowledged), fault: null };
   }
-  // There was no id to echo: whatever the body says in its place is not looked at.
+  // The request had no id, so an id in the response is ignored.
   const text = Buffer.from(JSON.stringify({ id: firstId, error }));
   return readJsonRpc({ status: answer.status, body: text }, batch, firstId);
 };

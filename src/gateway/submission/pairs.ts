@@ -44,8 +44,8 @@ export function checkPair(pair: Pair): void {
 }
 
 /**
- * The ended transactions of a pair of which one has landed and the other one is known. Null: none of them
- * has ended. Throws ShredwayError "no_route" if neither can land any more.
+ * The ended transactions of a pair if one has landed and the other is known. null: neither has
+ * ended. Throws ShredwayError "no_route" if neither can land any more.
  */
 export function fulfilledBefore(
   index: SubmissionIndex,

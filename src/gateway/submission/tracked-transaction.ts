@@ -29,7 +29,7 @@ export class TrackedTransaction {
   readonly signature: string;
   /** Null after the end: only open transactions need their bytes. */
   facts: TransactionFacts | null;
-  /** By account id. */
+  /** Transactions by account id. */
   readonly views = new Map<string, AccountTransaction>();
   /** Changed only by state-machine.ts, according to transitions.ts. */
   state: TransactionState = "new";

@@ -1,8 +1,8 @@
-// The endpoint of all connections to leaders: sockets, connections by their ids, leaders by address.
+// QUIC endpoint of all connections to leaders: sockets, connections by id, leaders by address.
 //
-// Runs on a thread of its own (tpu-worker.ts), and in tests anywhere. Bounded: so many connections,
-// so many waiting transactions for each leader, so many leaders remembered. Packets find their
-// connection by the id that we chose for it; whatever carries none of them is dropped.
+// Runs on its own thread (tpu-worker.ts), and directly in tests. The numbers of connections, of
+// queued transactions per leader and of leaders are bounded. Received packets are assigned by our
+// connection id; others are dropped.
 
 import { randomBytes } from "node:crypto";
 import type { Clock, Timer } from "../../core/clock.ts";
@@ -24,21 +24,21 @@ interface EndpointDependencies {
   readonly clock: Clock;
   readonly settings: TpuSettings;
   readonly credentials: QuicheCredentials;
-  /** Must not throw. */
+  /** Receives the events of transactions. Must not throw. */
   readonly tell: (event: TpuEvent) => void;
-  /** Some leader's state is another one. Must not throw. */
+  /** Called when the state of a leader changed. Must not throw. */
   readonly changed: () => void;
 }
 
 const scidBytes = 8;
 const leadersMax = 256;
-/** A leader that is not wanted and was not used for so long is hung up on. */
+/** Connections of unselected leaders are closed after being unused for so long. */
 const lingerNs = 5_000_000_000n;
 const tidyMs = 1000;
 const longHeaderBit = 0x80;
-/** Long header: flags, version, length of the destination's id, id. */
+/** Offset of the id in a long header: after flags, version and length of the destination id. */
 const longIdAt = 6;
-/** Nothing comes back but acknowledgements: leaders open no streams. */
+/** Leaders send only acknowledgements and open no streams. */
 const nothingBytes = 0;
 
 function keyOf({ host, port }: TpuAddress): string {
@@ -67,11 +67,11 @@ export class TpuEndpoint {
   #config: QuicheConfig;
   #sockets: TpuSockets | null = null;
   readonly #leaders = new Map<string, Leader>();
-  /** By our id, as latin1. */
+  /** Connections by our id as latin1 text. */
   readonly #connections = new Map<string, TpuConnection>();
   #tidy: Timer | undefined;
 
-  /** Rejects when there is no socket to be had, or the key is none. */
+  /** Rejects if no socket can be opened or the key is invalid. */
   static async open(dependencies: EndpointDependencies): Promise<TpuEndpoint> {
     const endpoint = new TpuEndpoint(dependencies);
     endpoint.#sockets = TpuSockets.open(dependencies.settings.bind, (packet) =>
@@ -87,7 +87,7 @@ export class TpuEndpoint {
     this.#config = configOf(dependencies.quiche, dependencies.settings, dependencies.credentials);
   }
 
-  /** The nearest first; more than `connectionsMax` are not looked at. */
+  /** Selects the leaders to connect with, nearest first; at most `connectionsMax` count. */
   aim(addresses: readonly TpuAddress[]): void {
     const wanted = addresses.slice(0, this.#dependencies.settings.connectionsMax);
     const keys = new Set(wanted.map(keyOf));
@@ -106,7 +106,7 @@ export class TpuEndpoint {
     leader.send({ id, bytes, deadlineNs: nowNs + BigInt(Math.max(0, Math.ceil(restMs * 1e6))) });
   }
 
-  /** Another identity: new connections; the old ones end when nothing is under way on them. */
+  /** Changes the identity: new connections use it; old ones close when nothing is in flight. */
   identify(credentials: QuicheCredentials): void {
     const { quiche, settings } = this.#dependencies;
     this.#config = configOf(quiche, settings, credentials);
@@ -117,7 +117,7 @@ export class TpuEndpoint {
     return Array.from(this.#leaders.values(), ({ state }) => state);
   }
 
-  /** Why packets did not leave: how many, and what the kernel said last. */
+  /** Number of packets that could not be sent, and the kernel's last error. */
   get failures(): { readonly packets: number; readonly last: string } {
     return { packets: this.#sockets?.failed ?? 0, last: this.#sockets?.lastFailure ?? "" };
   }
@@ -194,8 +194,9 @@ export class TpuEndpoint {
   }
 
   /**
-   * Hangs up on the leader that was not needed for the longest time; for something that waits also on
-   * the farthest of those that are connected with in advance. False: all others are busy.
+   * Closes the connection that was unused for the longest time; for a leader with queued
+   * transactions, otherwise that of the farthest preconnected leader. Returns false if all others
+   * are busy.
    */
   #makeRoom(forWhom: Leader): boolean {
     if (this.#connections.size < this.#dependencies.settings.connectionsMax) return true;

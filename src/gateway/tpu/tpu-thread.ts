@@ -1,10 +1,9 @@
-// The thread of the direct route as the routes see it: started, fed, heard, and started again.
+// Controls the thread of the TPU route: starts, feeds, monitors and restarts it.
 //
-// Owned by routes/tpu-route.ts. What the same turn offers goes over in one message. Whatever ends the
-// thread ends only the transactions that it had: they are told as failed or dropped, and after a pause
-// that grows with each failure another one is started. A thread that does not answer any more counts as
-// ended: what is stuck in native code nobody can stop, and nobody waits for it. Never throws after the
-// constructor.
+// Owned by routes/tpu-route.ts. All requests of one event-loop turn are sent in one message. If the
+// thread ends, its transactions are reported as failed or dropped, and a new thread starts after a
+// pause that grows with each failure. A thread that stops responding counts as ended, because
+// native code cannot be interrupted. Nothing throws after the constructor.
 
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -30,20 +29,23 @@ export interface TpuThreadOptions {
   readonly credentials: QuicheCredentials;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
-  /** Of every request, as TpuEvent says. */
+  /** Receives the events of every request; see TpuEvent. */
   readonly tell: (event: TpuEvent) => void;
-  /** Starts the thread; tests hold it to end it. */
+  /** Starts the thread; tests replace it to end the thread. */
   readonly start?: ((options: ThreadOptions) => Worker) | undefined;
 }
 
 const restartMsMin = 100;
 const restartMsMax = 10_000;
-/** A thread that stood so long did not fail because it was started. */
-const soundNs = 30_000_000_000n;
+/** A thread that ran for so long resets the restart pause. */
+const healthyNs = 30_000_000_000n;
 const pingMs = 1000;
-/** Counted, not measured: a standstill of this thread is no silence of the other one. */
+/**
+ * Unanswered pings until the thread counts as ended. They are counted, because a block of this
+ * thread is not a failure of the other.
+ */
 const unansweredMax = 5;
-/** To end by itself, and again as long to be ended. */
+/** Time for the thread to end, and then the same for its termination. */
 const closeMsMax = 1000;
 
 export function startTpuWorker(options: ThreadOptions): Worker {
@@ -51,13 +53,13 @@ export function startTpuWorker(options: ThreadOptions): Worker {
   if (import.meta.url.endsWith(".js")) {
     return new Worker(new URL("./tpu-worker.js", import.meta.url), settings);
   }
-  // From source (tests, tsx): a thread has no loader of TypeScript of its own.
+  // From source (tests, tsx): a thread does not inherit the TypeScript loader.
   const loader = JSON.stringify(createRequire(import.meta.url).resolve("tsx/cjs"));
   const file = JSON.stringify(fileURLToPath(new URL("./tpu-worker.ts", import.meta.url)));
   return new Worker(`require(${loader}); require(${file});`, { ...settings, eval: true });
 }
 
-/** Ends it without waiting: where it is stuck in native code that never happens. */
+/** Terminates the thread without waiting, because native code may never return. */
 function leave(worker: Worker): void {
   void worker.terminate();
   worker.unref();
@@ -69,15 +71,15 @@ export class TpuThread {
   #worker: Worker | null = null;
   #aim: readonly TpuAddress[] = [];
   #waiting: TpuSendRequest[] = [];
-  /** With the thread: sent or not. */
+  /** Requests that the thread has, and whether they were sent. */
   readonly #known = new Map<number, { isSent: boolean }>();
   #leaders: readonly LeaderState[] = [];
   #failures = 0;
   #restart: Timer | undefined;
-  /** Since its sockets are there; monotonic. */
+  /** When the thread opened its sockets; monotonic. */
   #openedNs: bigint | null = null;
   #pings: Timer | undefined;
-  /** Pings since its last answer. */
+  /** Pings since its last response. */
   #unanswered = 0;
   #lastFailure = "";
   #isClosed = false;
@@ -89,12 +91,12 @@ export class TpuThread {
     this.#credentials = options.credentials;
   }
 
-  /** A moment old; empty before the thread is there. */
+  /** State of the leaders, up to 100 ms old; empty before the thread runs. */
   get leaders(): readonly LeaderState[] {
     return this.#leaders;
   }
 
-  /** False while the thread is down for a moment. */
+  /** False while the thread waits for its restart. */
   get isUp(): boolean {
     return !this.#isClosed && !this.#restart;
   }
@@ -103,7 +105,7 @@ export class TpuThread {
     return this.#lastFailure;
   }
 
-  /** Whom to be connected with, the nearest first. Starts the thread if need be. */
+  /** Selects the leaders to connect with, nearest first. Starts the thread if needed. */
   aim(addresses: readonly TpuAddress[]): void {
     if (this.#isClosed) return;
     this.#aim = addresses;
@@ -126,7 +128,10 @@ export class TpuThread {
     if (this.#worker) this.#post({ kind: "identify", credentials });
   }
 
-  /** What waits is dropped, what is under way failed. Settles when the thread has ended, or does not. */
+  /**
+   * Drops queued transactions and fails those in flight. Settles when the thread has ended or was
+   * abandoned.
+   */
   close(): Promise<void> {
     this.#isClosed = true;
     this.#closing ??= this.#close();
@@ -143,7 +148,7 @@ export class TpuThread {
         this.#whenEnded = resolve;
       });
       this.#post({ kind: "close" });
-      // A thread that does not answer any more is ended all the same, or left behind.
+      // A thread that does not respond is terminated, or abandoned.
       const { clock } = this.#options;
       const timers = [
         clock.after(closeMsMax, () => leave(worker)),
@@ -198,7 +203,7 @@ export class TpuThread {
     worker.on("message", (answer: ThreadAnswer) => {
       if (this.#worker !== worker) return;
       if (answer.kind === "refused") cause = answer.message;
-      this.#hear(answer);
+      this.#handle(answer);
     });
     worker.on("error", (error: unknown) => {
       cause = messageOf(error);
@@ -209,7 +214,7 @@ export class TpuThread {
     this.#post({ kind: "aim", addresses: this.#aim });
   }
 
-  #hear(answer: ThreadAnswer): void {
+  #handle(answer: ThreadAnswer): void {
     if (answer.kind === "events") for (const event of answer.events) this.#tell(event);
     else if (answer.kind === "leaders") this.#leaders = answer.leaders;
     else if (answer.kind === "trouble") this.#note(answer.message);
@@ -261,19 +266,19 @@ export class TpuThread {
 
   #note(message: string): void {
     this.#lastFailure = message;
-    this.#options.log?.warn(`direct route: ${message}`);
+    this.#options.log?.warn(`tpu: ${message}`);
   }
 
   #ended(cause: string): void {
     this.#worker = null;
     this.#leaders = [];
     const { clock } = this.#options;
-    const isSound = this.#openedNs !== null && clock.monotonicNs() - this.#openedNs >= soundNs;
+    const isHealthy = this.#openedNs !== null && clock.monotonicNs() - this.#openedNs >= healthyNs;
     this.#stopWatching();
     this.#whenEnded?.();
     if (this.#isClosed) return;
-    if (isSound) this.#failures = 0;
-    this.#note(`expected the thread of the connections to run, got its end: ${cause}`);
+    if (isHealthy) this.#failures = 0;
+    this.#note(`the connection thread ended: ${cause}; it restarts automatically`);
     const pauseMs = Math.min(restartMsMax, restartMsMin * 2 ** Math.min(this.#failures, 10));
     this.#failures++;
     this.#restart = clock.after(pauseMs, () => {
