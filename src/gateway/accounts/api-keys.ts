@@ -27,7 +27,7 @@ const rangesMax = 64;
 export const defaultScopes: readonly Scope[] = ["submit", "read", "shreds"];
 
 /** Validated settings of a new key. */
-export type KeyWishes = Pick<
+export type NewKeySettings = Pick<
   ApiKey,
   "accountId" | "accountName" | "label" | "scopes" | "requestsPerSecond" | "burst" | "allowedRanges"
 >;
@@ -46,7 +46,7 @@ function refuse(what: string, expected: string, got: unknown): ShredwayError {
  * Throws ShredwayError "value_invalid" for another length.
  */
 export function newApiKey(
-  wishes: KeyWishes,
+  wishes: NewKeySettings,
   random: Uint8Array,
   nowNs: bigint,
 ): { text: string; key: ApiKey } {

@@ -1,6 +1,6 @@
 // Creates and stores an API key; used by the command `keys create` and by the sandbox.
 
-import { type KeyWishes, newApiKey } from "./api-keys.ts";
+import { type NewKeySettings, newApiKey } from "./api-keys.ts";
 import type { ApiKey, KeyStore } from "./types.ts";
 
 interface NewKey {
@@ -15,7 +15,7 @@ interface NewKey {
  */
 export async function createKey(
   keys: KeyStore,
-  wishes: Omit<KeyWishes, "accountId">,
+  wishes: Omit<NewKeySettings, "accountId">,
   { random, nowNs }: { readonly random: Uint8Array; readonly nowNs: bigint },
 ): Promise<NewKey> {
   const { id } = await keys.ensureAccount(wishes.accountName, nowNs);

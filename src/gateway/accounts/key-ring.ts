@@ -18,9 +18,9 @@ interface Entry {
 }
 
 /** Compared when no key is found, so that both cases take the same time. */
-const nobodysHash = Buffer.alloc(32);
+const absentHash = Buffer.alloc(32);
 
-function rangesOf(key: ApiKey): readonly AddressRange[] | "nowhere" {
+function parsedRanges(key: ApiKey): readonly AddressRange[] | "nowhere" {
   try {
     return key.allowedRanges.map(parseAddressRange);
   } catch {
@@ -35,14 +35,14 @@ export class KeyRing {
 
   /** Replaces all keys. If two keys have the same hash, the later one applies. */
   replace(keys: readonly ApiKey[]): void {
-    const usable = keys.filter(({ hash }) => hash.length === nobodysHash.length);
+    const usable = keys.filter(({ hash }) => hash.length === absentHash.length);
     const entries = usable.map((key): [string, Entry] => {
       const hash = Buffer.from(key.hash);
       return [hash.toString("latin1"), { key, hash }];
     });
     this.#entries = new Map(entries);
     this.#byId = new Map(usable.map((key) => [key.id, key]));
-    this.#ranges = new Map(keys.map((key) => [key.id, rangesOf(key)]));
+    this.#ranges = new Map(keys.map((key) => [key.id, parsedRanges(key)]));
   }
 
   /** Includes revoked and expired keys. */
@@ -76,7 +76,7 @@ export class KeyRing {
     const hash = hashKeyText(text);
     const entry = this.#entries.get(hash.toString("latin1"));
     // Callers cannot choose the hash; the constant-time comparison protects even if they could.
-    const isSame = timingSafeEqual(hash, entry?.hash ?? nobodysHash);
+    const isSame = timingSafeEqual(hash, entry?.hash ?? absentHash);
     return entry && isSame && keyState(entry.key, nowNs) === "in force" ? entry.key : null;
   }
 

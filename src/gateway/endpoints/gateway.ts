@@ -90,14 +90,14 @@ export class Gateway {
   constructor(dependencies: GatewayDependencies, settings: GatewaySettings) {
     this.#dependencies = dependencies;
     const admission = new TransactionAdmission(dependencies, settings);
-    const room = new ConcurrencyLimit(submissionsUnderWayMax);
+    const submissionLimit = new ConcurrencyLimit(submissionsUnderWayMax);
     const descriptions = new Descriptions(packageVersion(), settings);
     this.#descriptions = descriptions;
     this.#methodContext = {
       dependencies,
       settings,
       admission,
-      room,
+      submissionLimit,
       nextTurn: () => this.#turns++,
       descriptions,
     };
@@ -142,8 +142,8 @@ export class Gateway {
   }
 
   /** Limit of concurrent submitting calls. */
-  get room(): ConcurrencyLimit {
-    return this.#methodContext.room;
+  get submissionLimit(): ConcurrencyLimit {
+    return this.#methodContext.submissionLimit;
   }
 
   get webSockets(): Readonly<Record<string, WebSocketRoute>> {
@@ -279,7 +279,8 @@ export class Gateway {
     }
     const text = textOf(request.body);
     // Under overload, parsing a call costs too much: it is refused unparsed, so with the id null.
-    if (this.#methodContext.room.isFull && text.includes('"send')) return noRoomAnswer;
+    if (this.#methodContext.submissionLimit.isFull && text.includes('"send'))
+      return overloadedAnswer;
     const bytesMax = context.bytesMaxOf(text);
     if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
     return answerJsonRpc(text, context).then((answer) => context.response(answer));
@@ -319,7 +320,7 @@ export class Gateway {
       context,
       query,
       body: request.body,
-      room: this.#registrations,
+      concurrencyLimit: this.#registrations,
       textOf,
     });
   }
@@ -381,7 +382,7 @@ function tipPaths(handler: TipFloorHandler): [string, Path][] {
   ];
 }
 
-const noRoomAnswer = refusalAnswer(
+const overloadedAnswer = refusalAnswer(
   "overloaded",
   `too many submissions in progress: at most ${submissionsUnderWayMax}; retry in 1 s`,
   { headers: { "retry-after": "1" } },

@@ -147,7 +147,7 @@ export class RequestContext implements JsonRpcOptions {
     if (!("run" in method)) return method.answer(this.#methodContext);
     const call = this.callOf(name, method.scopes);
     if (!name.startsWith("send")) return method.run(call, params);
-    return this.#methodContext.room.with(() => method.run(call, params));
+    return this.#methodContext.submissionLimit.with(() => method.run(call, params));
   }
 
   /** Throws ShredwayError "unauthorized" or "scope_missing". */
@@ -165,15 +165,15 @@ export class RequestContext implements JsonRpcOptions {
       uri: this.#uri,
       isBlockEngine,
       receivedNs,
-      takeMore: (count) => {
+      countCalls: (count) => {
         const { key } = this.#facts;
         if (!key) return;
         for (let i = 0; i < count; i++) this.#take(key);
       },
-      tellRetryAfter: (seconds) => {
+      setRetryAfter: (seconds) => {
         this.#retryAfterSeconds = seconds;
       },
-      tellBundleId: (id) => {
+      setBundleId: (id) => {
         this.#bundleId = id;
       },
     };

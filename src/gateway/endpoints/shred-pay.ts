@@ -85,13 +85,13 @@ interface ShredPayRequest {
   readonly context: RequestContext;
   readonly query: Query;
   readonly body: Uint8Array;
-  readonly room: ConcurrencyLimit;
+  readonly concurrencyLimit: ConcurrencyLimit;
   /** Decodes UTF-8; invalid UTF-8 becomes a text that is not JSON. */
   textOf(body: Uint8Array): string;
 }
 
 async function register(request: ShredPayRequest): Promise<string> {
-  const { context, query, body, room } = request;
+  const { context, query, body, concurrencyLimit } = request;
   context.admit(shredPayPath);
   const call = context.callOf(shredPayPath, ["shreds"]);
   const registrar = registrarOf(call);
@@ -101,7 +101,7 @@ async function register(request: ShredPayRequest): Promise<string> {
   }
   const isVerbose = shredPayParameters.verbose.read(query);
   const isDryRun = shredPayParameters.dryRun.read(query);
-  const results = await room.with(() => {
+  const results = await concurrencyLimit.with(() => {
     const entries = readEntries(request.textOf(body));
     return registrar.register(call.key.accountId, entries, isDryRun);
   });

@@ -15,8 +15,8 @@ export class BodyBuffer {
   }
 
   /** Copies `piece`. Returns false and copies nothing if the body would exceed the limit. */
-  add(piece: ArrayBuffer): boolean {
-    const length = this.#length + piece.byteLength;
+  add(chunk: ArrayBuffer): boolean {
+    const length = this.#length + chunk.byteLength;
     if (length > this.#bytesMax) return false;
     if (length > this.#bytes.length) {
       const capacity = Math.max(length, Math.min(this.#bytesMax, this.#bytes.length * 2, 2 ** 31));
@@ -25,7 +25,7 @@ export class BodyBuffer {
       grown.set(this.#bytes.subarray(0, this.#length));
       this.#bytes = grown;
     }
-    this.#bytes.set(new Uint8Array(piece), this.#length);
+    this.#bytes.set(new Uint8Array(chunk), this.#length);
     this.#length = length;
     return true;
   }

@@ -22,7 +22,7 @@ export class ConcurrencyLimit {
     return this.#underWay;
   }
 
-  get most(): number {
+  get max(): number {
     return this.#max;
   }
 

@@ -73,7 +73,7 @@ export async function withRetryAfter<T>(call: Call, work: Promise<T>): Promise<T
     return await work;
   } catch (error) {
     const seconds = retryAfterOf(error);
-    if (seconds !== undefined) call.tellRetryAfter(seconds);
+    if (seconds !== undefined) call.setRetryAfter(seconds);
     throw error;
   }
 }

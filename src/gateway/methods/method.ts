@@ -33,14 +33,14 @@ export interface MethodContext {
   readonly dependencies: GatewayDependencies;
   readonly settings: GatewaySettings;
   readonly admission: TransactionAdmission;
-  readonly room: ConcurrencyLimit;
+  readonly submissionLimit: ConcurrencyLimit;
   /** Returns 0, 1, 2, …, to rotate lists from call to call. */
   readonly nextTurn: () => number;
   /** The OpenRPC document of this configuration. */
   readonly descriptions: { openRpc(): { readonly text: string } };
 }
 
-export interface Call extends Omit<MethodContext, "room" | "descriptions"> {
+export interface Call extends Omit<MethodContext, "submissionLimit" | "descriptions"> {
   readonly key: ApiKey;
   readonly uri: UriOptions;
   /** True below /api/v1: results have the format of block engines. */
@@ -51,11 +51,11 @@ export interface Call extends Omit<MethodContext, "room" | "descriptions"> {
    * Counts further calls of the key, because each transaction counts as a call. Throws
    * ShredwayError "rate_limited".
    */
-  takeMore(count: number): void;
+  countCalls(count: number): void;
   /** Sets the header retry-after, for methods with limits of their own. */
-  tellRetryAfter(seconds: number): void;
+  setRetryAfter(seconds: number): void;
   /** Sets the header x-bundle-id. */
-  tellBundleId(id: string): void;
+  setBundleId(id: string): void;
 }
 
 /** Documentation of a method. */
@@ -115,7 +115,7 @@ function withCallErrors(own: readonly Reason[]): readonly Reason[] {
   return reasons.filter((reason) => named.has(reason));
 }
 
-interface MethodChoice<P extends Params, R> extends Omit<MethodDocument, "params"> {
+interface MethodOptions<P extends Params, R> extends Omit<MethodDocument, "params"> {
   readonly scopes: KeyedMethod["scopes"];
   readonly params: P;
   readonly result: MethodResult & { readonly schema: SchemaOf<R> };
@@ -138,7 +138,7 @@ interface MethodChoice<P extends Params, R> extends Omit<MethodDocument, "params
  * Creates a method. `errors` lists its own errors; the errors of every call are added. Result and
  * example must have the type of the result's schema.
  */
-export function method<const P extends Params, R>(choice: MethodChoice<P, R>): KeyedMethod {
+export function method<const P extends Params, R>(choice: MethodOptions<P, R>): KeyedMethod {
   const { params, readingOrder, available, run, errors, ...document } = choice;
   const read = paramReader(params, readingOrder);
   return {

@@ -83,7 +83,7 @@ export async function submitBatch(
       details: { signature: duplicate },
     });
   }
-  call.takeMore(transactions.length - 1);
+  call.countCalls(transactions.length - 1);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
   await submitAll(call, transactions, protection);
   return transactions.map(({ signature }) => signature);

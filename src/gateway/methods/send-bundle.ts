@@ -48,7 +48,7 @@ export async function submitBundle(
       "swqosOnly: expected false for a bundle, which is sent to block builders; got true",
     );
   }
-  call.takeMore(transactions.length - 1);
+  call.countCalls(transactions.length - 1);
   call.admission.checkTip("bundle", transactions);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
   await call.dependencies.submissions.submit({
@@ -60,7 +60,7 @@ export async function submitBundle(
     receivedNs: call.receivedNs,
   });
   const id = bundleIdOf(transactions.map(({ signature }) => signature));
-  call.tellBundleId(id);
+  call.setBundleId(id);
   return call.isBlockEngine ? id : transactions.map(({ signature }) => signature);
 }
 

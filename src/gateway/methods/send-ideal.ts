@@ -176,7 +176,7 @@ async function run(
   const read = (text: string, index: number) => call.admission.read(nameOf(index), text, encoding);
   const transactions: Pair = [read(first, 0), read(second, 1)];
   const nonce = checkPair(call, transactions);
-  call.takeMore(pairSize - 1);
+  call.countCalls(pairSize - 1);
   const pair = await completed(call, transactions, nonce);
   const requestOf = (transaction: TransactionFacts): SubmitRequest => ({
     accountId: call.key.accountId,

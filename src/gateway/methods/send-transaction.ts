@@ -44,7 +44,7 @@ export async function submitTransaction(
     options: isBundle ? { ...options, revertProtection: true } : options,
     receivedNs: call.receivedNs,
   });
-  if (isBundle) call.tellBundleId(bundleIdOf(transactions.map(({ signature }) => signature)));
+  if (isBundle) call.setBundleId(bundleIdOf(transactions.map(({ signature }) => signature)));
 }
 
 const params = {

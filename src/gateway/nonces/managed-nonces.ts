@@ -3,7 +3,7 @@
 //
 // Called by nonce-service.ts. The store's row is durable before any transaction for the account is
 // sent. After a crash at any step, the row says which key owns the account, and the next call of
-// that key continues. One creation runs per key however many calls wait; `makingsMax` limits
+// that key continues. One creation runs per key however many calls wait; `creationsMax` limits
 // creations of all keys.
 
 import type { Clock } from "../../core/clock.ts";
@@ -11,10 +11,10 @@ import { isShredwayError, messageOf, ShredwayError } from "../../core/errors.ts"
 import type { Logger } from "../../core/log.ts";
 import { Refresher } from "../../core/refresher.ts";
 import {
-  type MakingLimits,
-  makingLimits,
   NonceAccountCreation,
   type NonceAccountCreationDependencies,
+  type NonceCreationLimits,
+  nonceCreationLimits,
 } from "./nonce-account-creation.ts";
 import type {
   ManagedNonce,
@@ -25,12 +25,12 @@ import type {
   NonceOwner,
 } from "./types.ts";
 
-export interface ManagedNonceLimits extends MakingLimits {
+export interface ManagedNonceLimits extends NonceCreationLimits {
   /** Creations that run concurrently; further ones wait. */
-  readonly makingsMax: number;
+  readonly creationsMax: number;
 }
 
-export const managedNonceLimits: ManagedNonceLimits = { ...makingLimits, makingsMax: 16 };
+export const managedNonceLimits: ManagedNonceLimits = { ...nonceCreationLimits, creationsMax: 16 };
 
 export interface ManagedNonceDependencies {
   readonly clock: Clock;
@@ -41,13 +41,13 @@ export interface ManagedNonceDependencies {
   /** Base58. */
   readonly encode: (bytes: Uint8Array) => string;
   /** Reports the state of an account during creation. `askedMs`: monotonic time of the query. */
-  readonly seen: (address: string, view: NonceAccountView | null, askedMs: number) => void;
+  readonly observed: (address: string, view: NonceAccountView | null, askedMs: number) => void;
 }
 
 /** Calls within this time after a failure get the same error without a new attempt. */
-const failureRestMs = 2_000;
+const failureCacheMs = 2_000;
 /** Other processes may reserve the same index first; this limits the retries. */
-const reserveTriesMax = 64;
+const reserveAttemptsMax = 64;
 
 export class ManagedNonces {
   readonly #dependencies: ManagedNonceDependencies;
@@ -57,7 +57,7 @@ export class ManagedNonces {
   readonly #byAddress = new Map<string, ManagedNonce>();
   readonly #jobs = new Map<string, Promise<ManagedNonce>>();
   /** State of failed creations by index; the next attempt resumes from it. */
-  readonly #makings = new Map<number, NonceAccountCreation>();
+  readonly #creations = new Map<number, NonceAccountCreation>();
   readonly #closing = new AbortController();
   readonly #refresher: Refresher;
   readonly #endWatch: () => void;
@@ -101,7 +101,7 @@ export class ManagedNonces {
   }
 
   /** Number of creations that run or wait. */
-  get making(): number {
+  get creating(): number {
     return this.#jobs.size;
   }
 
@@ -122,7 +122,7 @@ export class ManagedNonces {
    * Checks and repairs an account that the chain does not show, e.g. after a sandbox restart.
    * Throws like `ready`.
    */
-  again(owner: NonceOwner): Promise<ManagedNonce> {
+  recheck(owner: NonceOwner): Promise<ManagedNonce> {
     return this.#job(owner);
   }
 
@@ -153,7 +153,7 @@ export class ManagedNonces {
   async #load(): Promise<void> {
     const others: string[] = [];
     for (const nonce of await this.#dependencies.store.all()) {
-      if (nonce.state === "ready") this.#remember(nonce);
+      if (nonce.state === "ready") this.#add(nonce);
       if (this.#dependencies.keys.account(nonce.index).address !== nonce.address)
         others.push(nonce.address);
     }
@@ -165,7 +165,7 @@ export class ManagedNonces {
     );
   }
 
-  #remember(nonce: ManagedNonce): void {
+  #add(nonce: ManagedNonce): void {
     this.#byKey.set(nonce.keyId, nonce);
     this.#byAddress.set(nonce.address, nonce);
   }
@@ -176,12 +176,12 @@ export class ManagedNonces {
     if (failure && this.#nowMs() < failure.untilMs) return Promise.reject(failure.error);
     let job = this.#jobs.get(keyId);
     if (!job) {
-      job = this.#make(owner).finally(() => this.#jobs.delete(keyId));
+      job = this.#create(owner).finally(() => this.#jobs.delete(keyId));
       this.#jobs.set(keyId, job);
       // Without this handler, a rejection that no caller awaits would end the process.
       job.catch((error: unknown) => {
         if (isShredwayError(error, "nonce_failed")) {
-          this.#failures.set(keyId, { error, untilMs: this.#nowMs() + failureRestMs });
+          this.#failures.set(keyId, { error, untilMs: this.#nowMs() + failureCacheMs });
         }
         if (!this.#closing.signal.aborted) {
           this.#dependencies.log.warn(
@@ -194,18 +194,18 @@ export class ManagedNonces {
     return job;
   }
 
-  async #make(owner: NonceOwner): Promise<ManagedNonce> {
+  async #create(owner: NonceOwner): Promise<ManagedNonce> {
     await this.#enter();
     try {
       const nonce = await this.#reserve(owner);
       this.checkDerived(nonce);
-      const making = this.#makings.get(nonce.index) ?? this.#makingOf(nonce);
-      this.#makings.set(nonce.index, making);
-      await making.run(this.#closing.signal);
+      const creation = this.#creations.get(nonce.index) ?? this.#newCreation(nonce);
+      this.#creations.set(nonce.index, creation);
+      await creation.run(this.#closing.signal);
       await this.#dependencies.store.setReady(nonce.index);
-      this.#makings.delete(nonce.index);
+      this.#creations.delete(nonce.index);
       const ready = { ...nonce, state: "ready" as const };
-      this.#remember(ready);
+      this.#add(ready);
       const { keyId, address } = ready;
       this.#dependencies.log.info({ keyId, address }, "nonces: nonce account ready");
       return ready;
@@ -215,7 +215,7 @@ export class ManagedNonces {
   }
 
   async #enter(): Promise<void> {
-    while (this.#running >= this.#limits.makingsMax && !this.#closing.signal.aborted) {
+    while (this.#running >= this.#limits.creationsMax && !this.#closing.signal.aborted) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     this.#running++;
@@ -232,7 +232,7 @@ export class ManagedNonces {
    */
   async #reserve({ keyId, accountId }: NonceOwner): Promise<ManagedNonce> {
     const { store, keys, clock } = this.#dependencies;
-    for (let tries = 0; tries < reserveTriesMax; tries++) {
+    for (let tries = 0; tries < reserveAttemptsMax; tries++) {
       const found = await store.find(keyId);
       if (found) return found;
       const index = (await store.all()).reduce((max, nonce) => Math.max(max, nonce.index), -1) + 1;
@@ -243,12 +243,12 @@ export class ManagedNonces {
     }
     throw new ShredwayError(
       "store_failed",
-      `nonces: no free nonce account index after ${reserveTriesMax} attempts; other processes reserve indexes concurrently, try again`,
+      `nonces: no free nonce account index after ${reserveAttemptsMax} attempts; other processes reserve indexes concurrently, try again`,
     );
   }
 
-  #makingOf({ index, keyId, address }: ManagedNonce): NonceAccountCreation {
-    const { clock, node, keys, store, encode, seen } = this.#dependencies;
+  #newCreation({ index, keyId, address }: ManagedNonce): NonceAccountCreation {
+    const { clock, node, keys, store, encode, observed } = this.#dependencies;
     const dependencies: NonceAccountCreationDependencies = {
       clock,
       node,
@@ -257,7 +257,7 @@ export class ManagedNonces {
       authority: keys.authority(index),
       encode,
       isReady: async () => (await store.find(keyId))?.state === "ready",
-      seen: (view, askedMs) => seen(address, view, askedMs),
+      observed: (view, askedMs) => observed(address, view, askedMs),
     };
     return new NonceAccountCreation(dependencies, this.#limits);
   }

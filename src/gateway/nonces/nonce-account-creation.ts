@@ -18,17 +18,17 @@ import {
 } from "./nonce-transactions.ts";
 import type { NonceAccountView, NonceNode, Signer } from "./types.ts";
 
-export interface MakingLimits {
+export interface NonceCreationLimits {
   /** Interval between two queries of the account. */
-  readonly lookMs: number;
+  readonly pollMs: number;
   /** Interval for resending the same bytes. */
-  readonly sendAgainMs: number;
+  readonly resendMs: number;
   /** Age at which the validity of a blockhash is first queried. */
-  readonly firstAskMs: number;
+  readonly firstExpiryCheckMs: number;
   /**
    * Minimum time between two answers that confirm each other; longer than a node may lag behind.
    */
-  readonly settleMs: number;
+  readonly confirmMs: number;
   /** Creation is given up after so many transactions failed or expired. */
   readonly failuresMax: number;
   /** After giving up, nothing is sent for so long: each attempt costs a fee. */
@@ -36,20 +36,20 @@ export interface MakingLimits {
   /** Consecutive failed RPC calls after which an attempt ends. */
   readonly errorsMax: number;
   /** Maximum time between a confirmed transaction and its effect on the account. */
-  readonly unseenMs: number;
+  readonly visibilityMs: number;
   /** Upper bound of the rent-exempt minimum, against a wrong answer of the node. */
   readonly minimumBalanceMax: bigint;
 }
 
-export const makingLimits: MakingLimits = {
-  lookMs: 400,
-  sendAgainMs: 2_000,
-  firstAskMs: 30_000,
-  settleMs: 5_000,
+export const nonceCreationLimits: NonceCreationLimits = {
+  pollMs: 400,
+  resendMs: 2_000,
+  firstExpiryCheckMs: 30_000,
+  confirmMs: 5_000,
   failuresMax: 3,
   restMs: 30_000,
   errorsMax: 5,
-  unseenMs: 30_000,
+  visibilityMs: 30_000,
   minimumBalanceMax: 10_000_000n,
 };
 
@@ -64,7 +64,7 @@ export interface NonceAccountCreationDependencies {
   /** Whether the store lists the account as ready; another process may have finished it. */
   readonly isReady: () => Promise<boolean>;
   /** Reports the state of the account. `askedMs`: monotonic time of the query. */
-  readonly seen: (view: NonceAccountView | null, askedMs: number) => void;
+  readonly observed: (view: NonceAccountView | null, askedMs: number) => void;
 }
 
 interface Attempt {
@@ -72,20 +72,20 @@ interface Attempt {
   readonly wire: Uint8Array;
   readonly signature: string;
   readonly blockhash: string;
-  readonly bornMs: number;
+  readonly createdMs: number;
   sentMs: number | null;
   /**
    * Times of the first and second answer that the blockhash has expired; null: not yet, or revoked.
    */
-  goneMs: number | null;
-  goneAgainMs: number | null;
+  expiredMs: number | null;
+  expiryConfirmedMs: number | null;
 }
 
 export class NonceAccountCreation {
   readonly #dependencies: NonceAccountCreationDependencies;
-  readonly #limits: MakingLimits;
+  readonly #limits: NonceCreationLimits;
   /** A transaction of the service landed, so no earlier signed transaction can land. */
-  #isOurs = false;
+  #isOwned = false;
   #attempt: Attempt | null = null;
   /** When our transaction landed; the account may not show it yet. */
   #landedMs: number | null = null;
@@ -94,9 +94,9 @@ export class NonceAccountCreation {
   /** Since when the node does not show the account although the store lists it as ready. */
   #missingMs: number | null = null;
   #failures = 0;
-  #givenUp: { readonly error: ShredwayError; readonly untilMs: number } | null = null;
+  #abandoned: { readonly error: ShredwayError; readonly untilMs: number } | null = null;
 
-  constructor(dependencies: NonceAccountCreationDependencies, limits: MakingLimits) {
+  constructor(dependencies: NonceAccountCreationDependencies, limits: NonceCreationLimits) {
     this.#dependencies = dependencies;
     this.#limits = limits;
   }
@@ -106,19 +106,19 @@ export class NonceAccountCreation {
    * "nonce_failed", "rpc_failed", or "nonce_pending" when `signal` aborts.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { lookMs, errorsMax } = this.#limits;
-    if (this.#givenUp && this.#nowMs() < this.#givenUp.untilMs) throw this.#givenUp.error;
-    this.#givenUp = null;
+    const { pollMs, errorsMax } = this.#limits;
+    if (this.#abandoned && this.#nowMs() < this.#abandoned.untilMs) throw this.#abandoned.error;
+    this.#abandoned = null;
     let errors = 0;
     while (!signal.aborted) {
       try {
-        if (await this.#turn()) return;
+        if (await this.#step()) return;
         errors = 0;
       } catch (error) {
         const isNode = isShredwayError(error, "rpc_failed");
         if (!isNode || ++errors >= errorsMax) throw error;
       }
-      await this.#dependencies.clock.sleep(lookMs, signal);
+      await this.#dependencies.clock.sleep(pollMs, signal);
     }
     const { address } = this.#dependencies.account;
     throw new ShredwayError(
@@ -128,25 +128,25 @@ export class NonceAccountCreation {
   }
 
   /** Runs one step. Returns true when the account is usable. */
-  async #turn(): Promise<boolean> {
+  async #step(): Promise<boolean> {
     if (this.#attempt) await this.#follow(this.#attempt);
     if (this.#attempt) return false;
-    const { node, account, authority, funding, seen } = this.#dependencies;
+    const { node, account, authority, funding, observed } = this.#dependencies;
     const askedMs = this.#nowMs();
     const [view = null, payer = null] = await node.accounts([account.address, funding.address]);
     const nonce = findNonceAccount(view);
     if (nonce?.authority === authority.address) {
       this.#missingMs = null;
-      if (this.#isOurs && nonce.value === this.#spentValue) {
-        this.#checkUnseen("advanced");
+      if (this.#isOwned && nonce.value === this.#spentValue) {
+        this.#checkVisible("advanced");
         return false;
       }
-      if (!this.#isOurs && !(await this.#dependencies.isReady())) {
+      if (!this.#isOwned && !(await this.#dependencies.isReady())) {
         this.#spentValue = nonce.value;
         await this.#send("advance", 0n, payer);
         return false;
       }
-      seen(view, askedMs);
+      observed(view, askedMs);
       return true;
     }
     this.#checkEmpty(view);
@@ -162,44 +162,44 @@ export class NonceAccountCreation {
   #checkEmpty(view: NonceAccountView | null): void {
     if (!view || (view.owner === systemProgram && view.data.length === 0)) return;
     const { account, authority } = this.#dependencies;
-    const authorityThere = findNonceAccount(view)?.authority;
-    const there =
-      authorityThere === undefined
+    const foundAuthority = findNonceAccount(view)?.authority;
+    const found =
+      foundAuthority === undefined
         ? `${view.data.length} bytes of owner ${quote(view.owner)}`
-        : `one of authority ${authorityThere}`;
+        : `one of authority ${foundAuthority}`;
     throw new ShredwayError(
       "nonce_failed",
       `nonce account ${account.address}: expected no account, or one with authority ` +
-        `${authority.address}, got ${there}`,
+        `${authority.address}, got ${found}`,
     );
   }
 
   /** Prevents a second creation when the node lags behind and does not show the account yet. */
   async #mayCreate(): Promise<boolean> {
     if (this.#landedMs !== null) {
-      this.#checkUnseen("created");
+      this.#checkVisible("created");
       return false;
     }
     if (!(await this.#dependencies.isReady())) return true;
     const nowMs = this.#nowMs();
     this.#missingMs ??= nowMs;
-    return nowMs - this.#missingMs >= this.#limits.settleMs;
+    return nowMs - this.#missingMs >= this.#limits.confirmMs;
   }
 
   /**
    * Throws "nonce_failed" if the node does not show a confirmed change in time; the creation then
    * restarts.
    */
-  #checkUnseen(change: string): void {
-    const { unseenMs } = this.#limits;
+  #checkVisible(change: string): void {
+    const { visibilityMs } = this.#limits;
     const nowMs = this.#nowMs();
-    if (nowMs - (this.#landedMs ?? nowMs) < unseenMs) return;
+    if (nowMs - (this.#landedMs ?? nowMs) < visibilityMs) return;
     this.#landedMs = null;
-    this.#isOurs = false;
+    this.#isOwned = false;
     const { address } = this.#dependencies.account;
     throw new ShredwayError(
       "nonce_failed",
-      `nonce account ${address}: expected the node to show it ${change} within ${unseenMs} ms, got its ` +
+      `nonce account ${address}: expected the node to show it ${change} within ${visibilityMs} ms, got its ` +
         "state before; check the RPC node",
     );
   }
@@ -245,9 +245,9 @@ export class NonceAccountCreation {
   async #send(
     kind: Attempt["kind"],
     lamports: bigint,
-    payerThere: NonceAccountView | null,
+    payerAccount: NonceAccountView | null,
   ): Promise<void> {
-    await this.#checkFunding(lamports, payerThere);
+    await this.#checkFunding(lamports, payerAccount);
     const { node, funding: payer, account, authority } = this.#dependencies;
     const blockhash = await node.latestBlockhash();
     const { wire, signature }: SignedTransaction =
@@ -259,17 +259,17 @@ export class NonceAccountCreation {
       wire,
       signature: this.#dependencies.encode(signature),
       blockhash,
-      bornMs: this.#nowMs(),
+      createdMs: this.#nowMs(),
       sentMs: null,
-      goneMs: null,
-      goneAgainMs: null,
+      expiredMs: null,
+      expiryConfirmedMs: null,
     };
-    await this.#sendAgain(this.#attempt);
+    await this.#resend(this.#attempt);
   }
 
-  async #sendAgain(attempt: Attempt): Promise<void> {
+  async #resend(attempt: Attempt): Promise<void> {
     const nowMs = this.#nowMs();
-    if (attempt.sentMs !== null && nowMs - attempt.sentMs < this.#limits.sendAgainMs) return;
+    if (attempt.sentMs !== null && nowMs - attempt.sentMs < this.#limits.resendMs) return;
     attempt.sentMs = nowMs;
     await this.#dependencies.node.sendTransaction(attempt.wire);
   }
@@ -278,26 +278,26 @@ export class NonceAccountCreation {
   async #follow(attempt: Attempt): Promise<void> {
     const { node } = this.#dependencies;
     // The order matters: an absent status counts only if it was queried after the blockhash expired.
-    const wasGone = attempt.goneAgainMs !== null;
+    const wasExpired = attempt.expiryConfirmedMs !== null;
     const [status] = await node.signatureStatuses([attempt.signature]);
     if (status) {
-      attempt.goneMs = attempt.goneAgainMs = null;
+      attempt.expiredMs = attempt.expiryConfirmedMs = null;
       if (status.commitment === "processed") return;
       this.#attempt = null;
       this.#landed(attempt, status.err);
-    } else if (wasGone) {
+    } else if (wasExpired) {
       this.#attempt = null;
       this.#failed(attempt, "no landing before its blockhash expired");
     } else {
-      await this.#askBlockhash(attempt);
-      if (attempt.goneMs === null) await this.#sendAgain(attempt);
+      await this.#checkExpiry(attempt);
+      if (attempt.expiredMs === null) await this.#resend(attempt);
     }
   }
 
   #landed(attempt: Attempt, err: unknown): void {
     if (err !== null) this.#failed(attempt, quote(err));
     else {
-      this.#isOurs = true;
+      this.#isOwned = true;
       this.#landedMs = this.#nowMs();
     }
   }
@@ -309,16 +309,16 @@ export class NonceAccountCreation {
     const { address } = this.#dependencies.account;
     const message = `nonce account ${address}: expected its ${kind} to succeed, got ${got}`;
     const error = new ShredwayError("nonce_failed", message);
-    this.#givenUp = { error, untilMs: this.#nowMs() + restMs };
+    this.#abandoned = { error, untilMs: this.#nowMs() + restMs };
     throw error;
   }
 
-  async #askBlockhash(attempt: Attempt): Promise<void> {
-    const { firstAskMs, settleMs } = this.#limits;
-    if (this.#nowMs() - attempt.bornMs < firstAskMs) return;
+  async #checkExpiry(attempt: Attempt): Promise<void> {
+    const { firstExpiryCheckMs, confirmMs } = this.#limits;
+    if (this.#nowMs() - attempt.createdMs < firstExpiryCheckMs) return;
     const askedMs = this.#nowMs();
-    if (await this.#dependencies.node.isBlockhashValid(attempt.blockhash)) attempt.goneMs = null;
-    else if (attempt.goneMs === null) attempt.goneMs = this.#nowMs();
-    else if (askedMs - attempt.goneMs >= settleMs) attempt.goneAgainMs = this.#nowMs();
+    if (await this.#dependencies.node.isBlockhashValid(attempt.blockhash)) attempt.expiredMs = null;
+    else if (attempt.expiredMs === null) attempt.expiredMs = this.#nowMs();
+    else if (askedMs - attempt.expiredMs >= confirmMs) attempt.expiryConfirmedMs = this.#nowMs();
   }
 }

@@ -39,7 +39,7 @@ interface NonceServiceDependencies {
   readonly encode: (bytes: Uint8Array) => string;
 }
 
-export interface NonceBookLimits {
+export interface NonceServiceLimits {
   readonly values: NonceValueLimits;
   readonly managed: ManagedNonceLimits;
   /** Maximum wait of a call for its account; HTTP connections time out after 10 s. */
@@ -47,7 +47,7 @@ export interface NonceBookLimits {
   readonly retryAfterSeconds: number;
 }
 
-export function bookLimitsFor(pollMs: number): NonceBookLimits {
+export function nonceServiceLimitsFor(pollMs: number): NonceServiceLimits {
   return {
     values: valueLimitsFor(pollMs),
     managed: managedNonceLimits,
@@ -56,7 +56,7 @@ export function bookLimitsFor(pollMs: number): NonceBookLimits {
   };
 }
 
-export interface NonceBookSnapshot {
+export interface NonceServiceSnapshot {
   /** Managed accounts that are ready, and those that are being created. */
   readonly managed: number;
   readonly making: number;
@@ -70,29 +70,29 @@ function isInvalid(thrown: unknown): boolean {
 
 export class NonceService implements Nonces {
   readonly #dependencies: NonceServiceDependencies;
-  readonly #limits: NonceBookLimits;
+  readonly #limits: NonceServiceLimits;
   readonly #values: NonceValues;
   #managed: ManagedNonces | null = null;
 
   /** Throws ShredwayError "store_failed". */
   static async open(
     dependencies: NonceServiceDependencies,
-    limits: NonceBookLimits,
+    limits: NonceServiceLimits,
   ): Promise<NonceService> {
-    const book = new NonceService(dependencies, limits);
+    const service = new NonceService(dependencies, limits);
     const { keys } = dependencies;
     if (keys) {
-      const managedParts: ManagedNonceDependencies = {
+      const managedDependencies: ManagedNonceDependencies = {
         ...dependencies,
         keys,
-        seen: (address, view, askedMs) => book.#values.learn(address, view, askedMs),
+        observed: (address, view, askedMs) => service.#values.observe(address, view, askedMs),
       };
-      book.#managed = await ManagedNonces.open(managedParts, limits.managed);
+      service.#managed = await ManagedNonces.open(managedDependencies, limits.managed);
     }
-    return book;
+    return service;
   }
 
-  private constructor(dependencies: NonceServiceDependencies, limits: NonceBookLimits) {
+  private constructor(dependencies: NonceServiceDependencies, limits: NonceServiceLimits) {
     this.#dependencies = dependencies;
     this.#limits = limits;
     this.#values = new NonceValues(dependencies, limits.values);
@@ -142,10 +142,10 @@ export class NonceService implements Nonces {
     this.#values.advanced(pubkeyOf(account), pubkeyOf(value));
   }
 
-  snapshot(): NonceBookSnapshot {
+  snapshot(): NonceServiceSnapshot {
     return {
       managed: this.#managed?.size ?? 0,
-      making: this.#managed?.making ?? 0,
+      making: this.#managed?.creating ?? 0,
       inUse: this.#values.size,
     };
   }
@@ -164,7 +164,7 @@ export class NonceService implements Nonces {
     } catch (error) {
       if (!isInvalid(error)) throw error;
     }
-    const { address } = await managed.again(owner);
+    const { address } = await managed.recheck(owner);
     return this.of(address);
   }
 
@@ -202,7 +202,7 @@ export class NonceService implements Nonces {
   }
 
   async #checkValue(account: string, authority: string, lifetime: string): Promise<void> {
-    let known = this.#values.lately(account);
+    let known = this.#values.recent(account);
     // The caller may know a newer value than the cache.
     if (known?.value !== lifetime) known = await this.#values.getNow(account);
     if (known.authority !== authority) {

@@ -15,8 +15,8 @@ export interface NonceValueLimits {
   /** Poll interval of an account in use. */
   readonly pollMs: number;
   /** Poll interval after an advance, until the value changes or `spentMs` passed. */
-  readonly hurryMs: number;
-  readonly spentMs: number;
+  readonly fastPollMs: number;
+  readonly fastPollMsMax: number;
   /** Maximum age of a cached value that `get` returns. */
   readonly freshMs: number;
   /** An account stays in use for so long after its last query by a caller. */
@@ -24,9 +24,9 @@ export interface NonceValueLimits {
   /** An earlier value, or a missing account, is ignored for so long: the node may lag behind. */
   readonly lagMs: number;
   /** Maximum age of a value for co-signing; co-signing with a spent value is harmless. */
-  readonly latelyMs: number;
+  readonly recentMs: number;
   /** Concurrent queries for callers, so that a hanging node does not accumulate them. */
-  readonly questionsMax: number;
+  readonly queriesMax: number;
   /** Accounts in use; a new one replaces the least recently used. */
   readonly accountsMax: number;
 }
@@ -34,13 +34,13 @@ export interface NonceValueLimits {
 export function valueLimitsFor(pollMs: number): NonceValueLimits {
   return {
     pollMs,
-    hurryMs: Math.min(pollMs, 150),
-    spentMs: 30_000,
+    fastPollMs: Math.min(pollMs, 150),
+    fastPollMsMax: 30_000,
     freshMs: Math.min(2 * pollMs, 2_000),
     usedMs: 60_000,
     lagMs: 30_000,
-    latelyMs: 10_000,
-    questionsMax: 64,
+    recentMs: 10_000,
+    queriesMax: 64,
     accountsMax: 1_000,
   };
 }
@@ -52,7 +52,7 @@ interface NonceValueDependencies {
 }
 
 /** Time of a query; `order` distinguishes queries within one millisecond. */
-interface Asked {
+interface QueryTime {
   readonly ms: number;
   readonly order: number;
 }
@@ -61,11 +61,11 @@ interface Entry {
   readonly address: string;
   account: NonceAccount;
   /** The query whose answer `account` is. */
-  asked: Asked;
+  asked: QueryTime;
   usedMs: number;
   dueMs: number;
   /** A poll of this account is running. */
-  isAsked: boolean;
+  isPolling: boolean;
   /**
    * The value before the last change, and the time of that change; used to ignore lagging nodes.
    */
@@ -75,7 +75,7 @@ interface Entry {
   spentMs: number | null;
 }
 
-function crowded(): ShredwayError {
+function overloaded(): ShredwayError {
   return new ShredwayError(
     "overloaded",
     "too many nonce queries wait for the RPC node; retry in 1 s",
@@ -84,7 +84,7 @@ function crowded(): ShredwayError {
 }
 
 /** Limit of getMultipleAccounts. */
-const accountsPerQuestion = 100;
+const accountsPerQuery = 100;
 
 export class NonceValues {
   readonly #dependencies: NonceValueDependencies;
@@ -92,9 +92,9 @@ export class NonceValues {
   /** Accounts in use, least recently used first. */
   readonly #entries = new Map<string, Entry>();
   /** Running queries for callers; later callers share them. */
-  readonly #questions = new Map<string, Promise<NonceAccount>>();
+  readonly #queries = new Map<string, Promise<NonceAccount>>();
   #timer: { readonly atMs: number; readonly timer: Timer } | null = null;
-  #questionCount = 0;
+  #queryCount = 0;
   #isFailing = false;
   #isClosed = false;
 
@@ -115,30 +115,30 @@ export class NonceValues {
   async get(address: string): Promise<NonceAccount> {
     const entry = this.#entries.get(address);
     const isFresh = entry && this.#nowMs() - entry.asked.ms <= this.#limits.freshMs;
-    if (!isFresh || entry.spentMs !== null) return this.#ask(address);
+    if (!isFresh || entry.spentMs !== null) return this.#query(address);
     this.#use(entry);
     return entry.account;
   }
 
   /** The cached value if it is at most `latelyMs` old and not spent. */
-  lately(address: string): NonceAccount | undefined {
+  recent(address: string): NonceAccount | undefined {
     const entry = this.#entries.get(address);
-    const isLate = entry && this.#nowMs() - entry.asked.ms <= this.#limits.latelyMs;
-    return isLate && entry.spentMs === null ? entry.account : undefined;
+    const isRecent = entry && this.#nowMs() - entry.asked.ms <= this.#limits.recentMs;
+    return isRecent && entry.spentMs === null ? entry.account : undefined;
   }
 
   /** Queries the node now. Throws like `get`. */
   async getNow(address: string): Promise<NonceAccount> {
-    const asked = this.#asked(this.#nowMs());
+    const asked = this.#newQueryTime(this.#nowMs());
     const [view = null] = await this.#dependencies.node.accounts([address]);
-    const account = this.#learn(address, view, asked);
+    const account = this.#observe(address, view, asked);
     return account ?? readNonceAccount(address, view);
   }
 
   /** Stores an answer that another component queried at `askedMs` (monotonic). */
-  learn(address: string, view: NonceAccountView | null, askedMs: number): void {
+  observe(address: string, view: NonceAccountView | null, askedMs: number): void {
     const { order = 0 } = this.#entries.get(address)?.asked ?? {};
-    this.#learn(address, view, { ms: askedMs, order });
+    this.#observe(address, view, { ms: askedMs, order });
   }
 
   /**
@@ -166,16 +166,16 @@ export class NonceValues {
     return Number(this.#dependencies.clock.monotonicNs() / 1_000_000n);
   }
 
-  #asked(ms: number): Asked {
-    return { ms, order: ++this.#questionCount };
+  #newQueryTime(ms: number): QueryTime {
+    return { ms, order: ++this.#queryCount };
   }
 
-  #ask(address: string): Promise<NonceAccount> {
-    let question = this.#questions.get(address);
+  #query(address: string): Promise<NonceAccount> {
+    let question = this.#queries.get(address);
     if (!question) {
-      if (this.#questions.size >= this.#limits.questionsMax) return Promise.reject(crowded());
-      question = this.getNow(address).finally(() => this.#questions.delete(address));
-      this.#questions.set(address, question);
+      if (this.#queries.size >= this.#limits.queriesMax) return Promise.reject(overloaded());
+      question = this.getNow(address).finally(() => this.#queries.delete(address));
+      this.#queries.set(address, question);
     }
     return question;
   }
@@ -187,7 +187,7 @@ export class NonceValues {
   }
 
   /** Returns the best known account; null: it is not a nonce account. */
-  #learn(address: string, view: NonceAccountView | null, asked: Asked): NonceAccount | null {
+  #observe(address: string, view: NonceAccountView | null, asked: QueryTime): NonceAccount | null {
     const account = findNonceAccount(view);
     if (this.#isClosed) return account;
     const entry = this.#entries.get(address);
@@ -199,7 +199,7 @@ export class NonceValues {
     return this.#update(entry, account, asked);
   }
 
-  #update(entry: Entry, account: NonceAccount | null, asked: Asked): NonceAccount | null {
+  #update(entry: Entry, account: NonceAccount | null, asked: QueryTime): NonceAccount | null {
     if (asked.ms < entry.asked.ms || asked.order < entry.asked.order) return entry.account;
     const { lagMs } = this.#limits;
     if (account === null) {
@@ -219,7 +219,7 @@ export class NonceValues {
     return account;
   }
 
-  #add(address: string, account: NonceAccount, asked: Asked): void {
+  #add(address: string, account: NonceAccount, asked: QueryTime): void {
     const nowMs = this.#nowMs();
     const [oldest] = this.#entries.keys();
     if (this.#entries.size >= this.#limits.accountsMax && oldest !== undefined) {
@@ -231,7 +231,7 @@ export class NonceValues {
       asked,
       usedMs: nowMs,
       dueMs: this.#nextRound(nowMs),
-      isAsked: false,
+      isPolling: false,
       previous: null,
       changedMs: nowMs - this.#limits.lagMs, // no change is known
       spentMs: null,
@@ -263,28 +263,28 @@ export class NonceValues {
         this.#entries.delete(entry.address);
       } else if (entry.dueMs > nowMs) {
         nextMs = Math.min(nextMs, entry.dueMs);
-      } else if (!entry.isAsked) {
+      } else if (!entry.isPolling) {
         due.push(entry);
-        this.#endHurry(entry, nowMs);
-        const hurriedMs = nowMs + this.#limits.hurryMs;
+        this.#endFastPolling(entry, nowMs);
+        const hurriedMs = nowMs + this.#limits.fastPollMs;
         entry.dueMs = entry.spentMs === null ? this.#nextRound(nowMs) : hurriedMs;
         nextMs = Math.min(nextMs, entry.dueMs);
       }
     }
-    for (let i = 0; i < due.length; i += accountsPerQuestion) {
-      void this.#askAll(due.slice(i, i + accountsPerQuestion), nowMs);
+    for (let i = 0; i < due.length; i += accountsPerQuery) {
+      void this.#poll(due.slice(i, i + accountsPerQuery), nowMs);
     }
     if (nextMs < Number.POSITIVE_INFINITY) this.#schedule(nextMs);
   }
 
-  #endHurry(entry: Entry, nowMs: number): void {
+  #endFastPolling(entry: Entry, nowMs: number): void {
     const { spentMs } = entry;
-    if (spentMs !== null && nowMs - spentMs > this.#limits.spentMs) entry.spentMs = null;
+    if (spentMs !== null && nowMs - spentMs > this.#limits.fastPollMsMax) entry.spentMs = null;
   }
 
-  async #askAll(group: readonly Entry[], nowMs: number): Promise<void> {
-    const asked = this.#asked(nowMs);
-    for (const entry of group) entry.isAsked = true;
+  async #poll(group: readonly Entry[], nowMs: number): Promise<void> {
+    const asked = this.#newQueryTime(nowMs);
+    for (const entry of group) entry.isPolling = true;
     try {
       const views = await this.#dependencies.node.accounts(group.map(({ address }) => address));
       this.#isFailing = false;
@@ -298,7 +298,7 @@ export class NonceValues {
       this.#isFailing = true;
     } finally {
       for (const entry of group) {
-        entry.isAsked = false;
+        entry.isPolling = false;
         this.#schedule(entry.dueMs);
       }
     }

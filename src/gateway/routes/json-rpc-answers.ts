@@ -27,7 +27,7 @@ function all(
   return { verdicts: batch.map(() => verdict), fault };
 }
 
-const alreadyThere = /already[ _]?(been[ _]?)?(processed|submitted|received|known|landed)/i;
+const alreadyProcessed = /already[ _]?(been[ _]?)?(processed|submitted|received|known|landed)/i;
 const blockhashUnknown = /blockhash[ _]?not[ _]?found/i;
 const rateLimited = /rate[ _-]?limit|too many requests/i;
 
@@ -62,7 +62,7 @@ function verdictOfError(error: unknown): Verdict {
   const { code, message, data } = error;
   const text = typeof message === "string" ? message : "";
   const failure = isObject(data) ? JSON.stringify(data["err"] ?? "") : "";
-  if (alreadyThere.test(text) || failure === '"AlreadyProcessed"') return acknowledged;
+  if (alreadyProcessed.test(text) || failure === '"AlreadyProcessed"') return acknowledged;
   if (blockhashUnknown.test(text) || failure === '"BlockhashNotFound"') {
     return refused("blockhash_not_found");
   }
@@ -75,7 +75,7 @@ function verdictOfError(error: unknown): Verdict {
 }
 
 function verdictOfText(text: string, reason: string, isFinal = false): Verdict {
-  if (alreadyThere.test(text)) return acknowledged;
+  if (alreadyProcessed.test(text)) return acknowledged;
   if (blockhashUnknown.test(text)) return refused("blockhash_not_found");
   return refused(reason, isFinal);
 }

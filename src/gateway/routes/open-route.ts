@@ -12,8 +12,8 @@ import { quicheHint } from "../tpu/quiche.ts";
 import { altPartnerDialect } from "./alt-partner.ts";
 import { blockEngineDialect } from "./block-engine.ts";
 import type { Dialect } from "./dialect.ts";
-import { HttpRoute, type PortPlan } from "./http-route.ts";
-import type { HttpPortOptions } from "./partner-endpoint.ts";
+import { type EndpointPlan, HttpRoute } from "./http-route.ts";
+import type { PartnerEndpointOptions } from "./partner-endpoint.ts";
 import { schedulerDialect } from "./scheduler.ts";
 import { swqosDialect } from "./swqos-rpc.ts";
 
@@ -82,7 +82,7 @@ export function openRoute(config: RouteConfig, { clock, log, openTpu }: RouteDep
   const problem = routeHeadersProblem(config.headers);
   if (problem !== null) throw refused(config, problem);
   const { name, headers, connections, queueMax, timeoutMs } = config;
-  const portTo = (text: string): HttpPortOptions => {
+  const endpointTo = (text: string): PartnerEndpointOptions => {
     const url = new URL(text);
     const dialect = dialectOf(config, url);
     if (!dialect) throw refused(config, `expected a kind of route over HTTP, got ${config.kind}`);
@@ -92,13 +92,13 @@ export function openRoute(config: RouteConfig, { clock, log, openTpu }: RouteDep
   if (url === undefined && !leaders) {
     throw refused(config, "expected url or leaders, got neither; set one of them");
   }
-  const plan: PortPlan =
+  const plan: EndpointPlan =
     url === undefined
       ? {
           byLeader: new Map(
-            Object.entries(leaders ?? {}).map(([leader, port]) => [leader, portTo(port)]),
+            Object.entries(leaders ?? {}).map(([leader, port]) => [leader, endpointTo(port)]),
           ),
         }
-      : { all: portTo(url) };
+      : { all: endpointTo(url) };
   return new HttpRoute(capabilitiesOf(config), plan, { clock, log });
 }

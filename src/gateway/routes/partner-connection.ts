@@ -25,7 +25,7 @@ interface HttpCall {
   readonly body: Uint8Array | null;
 }
 
-export interface LaneFailure {
+export interface RequestFailure {
   /** Stable identifier. */
   readonly reason: string;
   /** May contain secrets. */
@@ -35,10 +35,10 @@ export interface LaneFailure {
 }
 
 /** Callbacks of one request: `sent` at most once, then `answered` or `failed` exactly once. */
-interface LaneListener {
+interface RequestListener {
   sent(): void;
   answered(answer: HttpAnswer, retryAfter: string | null): void;
-  failed(failure: LaneFailure): void;
+  failed(failure: RequestFailure): void;
 }
 
 function codeOf(error: unknown): string {
@@ -71,8 +71,8 @@ function headerOf(headers: readonly (Buffer | string)[] | null, name: string): s
 
 /** One request; implements undici's handler callbacks. */
 class PartnerRequest implements Dispatcher.DispatchHandler {
-  readonly #lane: PartnerConnection;
-  readonly #listener: LaneListener;
+  readonly #connection: PartnerConnection;
+  readonly #listener: RequestListener;
   #abort: ((error?: Error) => void) | undefined;
   #isOver = false;
   #status = 0;
@@ -80,8 +80,8 @@ class PartnerRequest implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(lane: PartnerConnection, listener: LaneListener) {
-    this.#lane = lane;
+  constructor(connection: PartnerConnection, listener: RequestListener) {
+    this.#connection = connection;
     this.#listener = listener;
   }
 
@@ -97,7 +97,7 @@ class PartnerRequest implements Dispatcher.DispatchHandler {
   }
 
   onBodySent(): void {
-    const { socket } = this.#lane;
+    const { socket } = this.#connection;
     if (!socket || socket.writableLength === 0) this.#sent();
     else socket.write("", (error) => (error ? undefined : this.#sent()));
   }
@@ -163,7 +163,7 @@ export class PartnerConnection {
   }
 
   /** Sends a request; callers must wait until the previous one has ended. */
-  send(call: HttpCall, listener: LaneListener): void {
+  send(call: HttpCall, listener: RequestListener): void {
     this.#request = new PartnerRequest(this, listener);
     this.#client.dispatch(
       {

@@ -12,21 +12,21 @@ import type { OutboundTransaction } from "../submission/types.ts";
 import type { Dialect, HttpAnswer } from "./dialect.ts";
 import { Health } from "./health.ts";
 import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
-import { type LaneFailure, PartnerConnection } from "./partner-connection.ts";
+import { PartnerConnection, type RequestFailure } from "./partner-connection.ts";
 import type { RouteCounter } from "./route-counts.ts";
 
 /**
  * A timer that fires this late means that this process was blocked, not that the partner is slow.
  */
 const stallNs = 20_000_000n;
-const secondLookMs = 10;
+const recheckMs = 10;
 /** Interval for removing expired transactions from the queue. */
 const sweepMs = 250;
 const retryAfterMsMax = 60_000;
 const failureLengthMax = 240;
 const idMax = 2 ** 31;
 
-export interface HttpPortOptions {
+export interface PartnerEndpointOptions {
   /** Name of the route, for the log. */
   readonly name: string;
   readonly url: URL;
@@ -45,7 +45,7 @@ interface PartnerEndpointDependencies {
 }
 
 interface Request {
-  readonly lane: PartnerConnection;
+  readonly connection: PartnerConnection;
   /** Empty for a probe. */
   readonly waiting: readonly Waiting[];
   readonly firstId: number;
@@ -67,7 +67,7 @@ function headersOf(
 }
 
 export class PartnerEndpoint {
-  readonly #options: HttpPortOptions;
+  readonly #options: PartnerEndpointOptions;
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
   readonly #counter: RouteCounter;
@@ -77,7 +77,7 @@ export class PartnerEndpoint {
   readonly #queue = new OutboundQueue();
   readonly #idle: PartnerConnection[] = [];
   /** All connections, idle or busy. */
-  #lanes = 0;
+  #connectionCount = 0;
   /** Running requests, oldest first. */
   readonly #underWay = new Set<Request>();
   #nextId = 1;
@@ -86,7 +86,10 @@ export class PartnerEndpoint {
   #sweep: Timer | undefined;
   #closing: { readonly closed: Promise<void>; readonly finish: () => void } | undefined;
 
-  constructor(options: HttpPortOptions, { clock, log, counter }: PartnerEndpointDependencies) {
+  constructor(
+    options: PartnerEndpointOptions,
+    { clock, log, counter }: PartnerEndpointDependencies,
+  ) {
     const { url, headers, dialect } = options;
     this.#options = options;
     this.#clock = clock;
@@ -139,7 +142,7 @@ export class PartnerEndpoint {
       for (const lane of this.#idle.splice(0)) lane.close();
       for (const request of this.#underWay) {
         if (request.waiting.length > 0) continue;
-        request.lane.cut();
+        request.connection.cut();
         this.#over(request);
       }
       this.#finishWhenIdle();
@@ -180,11 +183,11 @@ export class PartnerEndpoint {
     let path = "";
     let next = this.#queue.first;
     while (next && taken.length < callsMax) {
-      const isLate = next.outbound.deadlineNs < nowNs;
+      const isExpired = next.outbound.deadlineNs < nowNs;
       const own = callsMax > 1 ? dialect.pathOf(next.outbound) : "";
-      if (!isLate && taken.length > 0 && own !== path) break;
+      if (!isExpired && taken.length > 0 && own !== path) break;
       this.#queue.shift();
-      if (isLate) {
+      if (isExpired) {
         this.#counter.drop(next.outbound, "deadline_passed");
       } else {
         path = own;
@@ -214,10 +217,10 @@ export class PartnerEndpoint {
     body: Uint8Array | null,
     { waiting, firstId }: Pick<Request, "waiting" | "firstId">,
   ): void {
-    const lane = this.#takeLane();
+    const lane = this.#takeConnection();
     if (!lane) return;
     const startedNs = this.#clock.monotonicNs();
-    const request: Request = { lane, waiting, firstId, startedNs, isSent: false };
+    const request: Request = { connection: lane, waiting, firstId, startedNs, isSent: false };
     this.#underWay.add(request);
     this.#timeout ??= this.#clock.after(this.#options.timeoutMs, () => this.#cutLate());
     lane.send(
@@ -236,16 +239,16 @@ export class PartnerEndpoint {
 
   /** Number of connections that can send a request. */
   get #free(): number {
-    return this.#idle.length + this.#options.connections - this.#lanes;
+    return this.#idle.length + this.#options.connections - this.#connectionCount;
   }
 
   /** The most recently used open connection; a new one if none is open. */
-  #takeLane(): PartnerConnection | undefined {
+  #takeConnection(): PartnerConnection | undefined {
     const at = this.#idle.findLastIndex((lane) => lane.isConnected);
     if (at >= 0) return this.#idle.splice(at, 1)[0];
     const unused = this.#idle.pop();
-    if (unused || this.#lanes >= this.#options.connections) return unused;
-    this.#lanes++;
+    if (unused || this.#connectionCount >= this.#options.connections) return unused;
+    this.#connectionCount++;
     return new PartnerConnection(this.#options.url.origin, this.#options.timeoutMs);
   }
 
@@ -280,7 +283,7 @@ export class PartnerEndpoint {
     this.#afterwards();
   }
 
-  #failed(request: Request, { reason, text, isUnreachable }: LaneFailure): void {
+  #failed(request: Request, { reason, text, isUnreachable }: RequestFailure): void {
     this.#over(request);
     this.#endFailed(request, reason, this.#describe(`${reason}: ${text}`), isUnreachable);
     this.#afterwards();
@@ -293,14 +296,14 @@ export class PartnerEndpoint {
       this.#counter.end(outbound, { kind: "failed", reason });
   }
 
-  #cutLate(isSecondLook = false): void {
+  #cutLate(isRecheck = false): void {
     this.#timeout = undefined;
     const { timeoutMs } = this.#options;
     const lateNs = this.#clock.monotonicNs() - BigInt(timeoutMs) * 1_000_000n;
     const [oldest] = this.#underWay;
-    if (!isSecondLook && oldest && lateNs - oldest.startedNs > stallNs) {
+    if (!isRecheck && oldest && lateNs - oldest.startedNs > stallNs) {
       // This process was blocked: the response may be in the socket buffer, unread.
-      this.#timeout = this.#clock.after(secondLookMs, () => this.#cutLate(true));
+      this.#timeout = this.#clock.after(recheckMs, () => this.#cutLate(true));
       return;
     }
     for (const request of this.#underWay) {
@@ -309,7 +312,7 @@ export class PartnerEndpoint {
         this.#timeout = this.#clock.after(restMs, () => this.#cutLate());
         break;
       }
-      const isUnreachable = !request.lane.cut();
+      const isUnreachable = !request.connection.cut();
       this.#over(request);
       const reason = isUnreachable ? "connect_timeout" : "timeout";
       const failure = this.#describe(`${reason}: no response within ${timeoutMs} ms`);
@@ -320,8 +323,8 @@ export class PartnerEndpoint {
 
   #over(request: Request): void {
     this.#underWay.delete(request);
-    if (this.#closing) request.lane.close();
-    else this.#idle.push(request.lane);
+    if (this.#closing) request.connection.close();
+    else this.#idle.push(request.connection);
     if (this.#underWay.size > 0) return;
     this.#timeout?.cancel();
     this.#timeout = undefined;

@@ -71,7 +71,7 @@ const transactionBytesMax = 4096;
  */
 const copyMsMax = 4000;
 /** Interval of leader selection: a third of the shortest planned slot. */
-const aimMs = 70;
+const selectionMs = 70;
 const anyAddress = { ipv4: "0.0.0.0", ipv6: "::" };
 const nsPerMs = 1e6;
 
@@ -79,7 +79,7 @@ function keyOf({ host, port }: TpuAddress): string {
   return formatEndpoint({ bytes: parseAddress(host), port });
 }
 
-function givenAddresses(config: RouteConfig): ReadonlyMap<string, TpuAddress> {
+function configuredAddresses(config: RouteConfig): ReadonlyMap<string, TpuAddress> {
   return new Map(
     Object.entries(config.quicAddresses ?? {}).map(([identity, text]) => {
       const { bytes, port } = parseEndpoint(text);
@@ -95,9 +95,9 @@ export class TpuRoute implements Route {
   readonly #counter: RouteCounter;
   readonly #identity: TpuIdentity;
   readonly #thread: TpuThread;
-  readonly #given: ReadonlyMap<string, TpuAddress>;
-  readonly #aimTimer: Timer;
-  #aimText = "";
+  readonly #configuredAddresses: ReadonlyMap<string, TpuAddress>;
+  readonly #selectionTimer: Timer;
+  #selectionText = "";
   /** Identities by the addresses of the last selection. */
   #identities: ReadonlyMap<string, string> = new Map();
   readonly #copies = new Map<number, Entry>();
@@ -121,7 +121,7 @@ export class TpuRoute implements Route {
       leaders: null,
     };
     this.#counter = new RouteCounter(clock, log);
-    this.#given = givenAddresses(config);
+    this.#configuredAddresses = configuredAddresses(config);
     this.#identity = new TpuIdentity({
       path: config.identityFile,
       readSeed,
@@ -142,11 +142,11 @@ export class TpuRoute implements Route {
       credentials: this.#identity.credentials,
       clock,
       log,
-      tell: (event) => this.#handleEvent(event),
+      report: (event) => this.#handleEvent(event),
       start,
     });
-    this.#aimTimer = clock.every(aimMs, () => this.#aim());
-    this.#aim();
+    this.#selectionTimer = clock.every(selectionMs, () => this.#selectLeaders());
+    this.#selectLeaders();
   }
 
   /** Whether the route can currently send to a leader. */
@@ -161,15 +161,15 @@ export class TpuRoute implements Route {
       ? this.#addressesFor(outbound.leader, outbound.revertProtection)
       : [];
     const [transaction] = outbound.transactions;
-    if (addresses.length === 0 || !transaction || !this.#hasRoom) {
+    if (addresses.length === 0 || !transaction || !this.#hasQueueSpace) {
       this.#counter.turnAway();
       return false;
     }
     const { clock } = this.#dependencies;
     this.#counter.queue();
     const offeredNs = clock.monotonicNs();
-    const givenMs = Number(outbound.deadlineNs - clock.nowNs()) / nsPerMs;
-    const restMs = Math.min(givenMs, this.#dependencies.copyMsMax ?? copyMsMax);
+    const remainingMs = Number(outbound.deadlineNs - clock.nowNs()) / nsPerMs;
+    const restMs = Math.min(remainingMs, this.#dependencies.copyMsMax ?? copyMsMax);
     const open = addresses.length;
     const entry: Entry = {
       outbound,
@@ -212,12 +212,12 @@ export class TpuRoute implements Route {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#aimTimer.cancel();
+    this.#selectionTimer.cancel();
     this.#identity.close();
     await this.#thread.close();
   }
 
-  get #hasRoom(): boolean {
+  get #hasQueueSpace(): boolean {
     return this.#counter.queued < this.#config.queueMax;
   }
 
@@ -250,7 +250,8 @@ export class TpuRoute implements Route {
   }
 
   #addressOf(identity: string, isProtected: boolean): TpuAddress[] {
-    const address = this.#given.get(identity) ?? this.#dependencies.addresses.addressOf(identity);
+    const address =
+      this.#configuredAddresses.get(identity) ?? this.#dependencies.addresses.addressOf(identity);
     if (!address) return [];
     const { quicPorts } = this.#config;
     if (!quicPorts) return [address];
@@ -258,15 +259,15 @@ export class TpuRoute implements Route {
   }
 
   /** Selects the upcoming leaders to connect with. */
-  #aim(): void {
+  #selectLeaders(): void {
     const { kind, connectAheadSlots, quicPorts } = this.#config;
     const { leaders, partners } = this.#dependencies;
     const upcoming = upcomingOf(leaders, connectAheadSlots);
     const isPartner = kind === "alt-partner";
-    const aimed = isPartner ? upcoming.filter((identity) => partners().has(identity)) : upcoming;
+    const selected = isPartner ? upcoming.filter((identity) => partners().has(identity)) : upcoming;
     const identities = new Map<string, string>();
     const addresses: TpuAddress[] = [];
-    for (const identity of aimed) {
+    for (const identity of selected) {
       const own = [
         ...this.#addressOf(identity, false),
         ...(quicPorts ? this.#addressOf(identity, true) : []),
@@ -277,10 +278,10 @@ export class TpuRoute implements Route {
       }
     }
     const text = [...identities.keys()].join();
-    if (text === this.#aimText) return;
-    this.#aimText = text;
+    if (text === this.#selectionText) return;
+    this.#selectionText = text;
     this.#identities = new Map([...[...this.#identities].slice(-256), ...identities]);
-    this.#thread.aim(addresses);
+    this.#thread.selectLeaders(addresses);
   }
 
   #handleEvent(event: TpuEvent): void {

@@ -23,7 +23,7 @@ type Pair = readonly [SubmitRequest, SubmitRequest];
 /** Throws ShredwayError "pair_invalid" unless the two have one account and one nonce value. */
 export function checkPair(pair: Pair): void {
   const [first, second] = pair.map(({ transactions }) => transactions[0]);
-  const isMade = pair.every(
+  const isPair = pair.every(
     ({ method, isBundle, transactions, accountId }) =>
       method === "sendIdeal" &&
       !isBundle &&
@@ -36,7 +36,7 @@ export function checkPair(pair: Pair): void {
     Buffer.compare(first.nonce.account, second.nonce.account) === 0 &&
     Buffer.compare(first.nonce.authority, second.nonce.authority) === 0 &&
     Buffer.compare(first.lifetime, second.lifetime) === 0;
-  if (isMade && isOfOneNonce && first.signature !== second.signature) return;
+  if (isPair && isOfOneNonce && first.signature !== second.signature) return;
   throw new ShredwayError(
     "pair_invalid",
     "invalid pair: expected two different transactions of one account with the same durable nonce, authority and value",

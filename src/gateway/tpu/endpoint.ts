@@ -25,7 +25,7 @@ interface EndpointDependencies {
   readonly settings: TpuSettings;
   readonly credentials: QuicheCredentials;
   /** Receives the events of transactions. Must not throw. */
-  readonly tell: (event: TpuEvent) => void;
+  readonly report: (event: TpuEvent) => void;
   /** Called when the state of a leader changed. Must not throw. */
   readonly changed: () => void;
 }
@@ -34,12 +34,12 @@ const scidBytes = 8;
 const leadersMax = 256;
 /** Connections of unselected leaders are closed after being unused for so long. */
 const lingerNs = 5_000_000_000n;
-const tidyMs = 1000;
+const cleanupMs = 1000;
 const longHeaderBit = 0x80;
 /** Offset of the id in a long header: after flags, version and length of the destination id. */
 const longIdAt = 6;
 /** Leaders send only acknowledgements and open no streams. */
-const nothingBytes = 0;
+const noBytes = 0;
 
 function keyOf({ host, port }: TpuAddress): string {
   return `${host} ${port}`;
@@ -55,8 +55,8 @@ function configOf(
     applicationProtocol: settings.applicationProtocol,
     idleTimeoutMs,
     packetBytesMax,
-    connectionBytesMax: nothingBytes,
-    streamBytesMax: nothingBytes,
+    connectionBytesMax: noBytes,
+    streamBytesMax: noBytes,
     streamsMax: 0,
   });
 }
@@ -69,7 +69,7 @@ export class TpuEndpoint {
   readonly #leaders = new Map<string, Leader>();
   /** Connections by our id as latin1 text. */
   readonly #connections = new Map<string, TpuConnection>();
-  #tidy: Timer | undefined;
+  #cleanupTimer: Timer | undefined;
 
   /** Rejects if no socket can be opened or the key is invalid. */
   static async open(dependencies: EndpointDependencies): Promise<TpuEndpoint> {
@@ -77,7 +77,7 @@ export class TpuEndpoint {
     endpoint.#sockets = TpuSockets.open(dependencies.settings.bind, (packet) =>
       endpoint.#receive(packet),
     );
-    endpoint.#tidy = dependencies.clock.every(tidyMs, () => endpoint.#hangUpOnUnused());
+    endpoint.#cleanupTimer = dependencies.clock.every(cleanupMs, () => endpoint.#closeUnused());
     return endpoint;
   }
 
@@ -88,19 +88,19 @@ export class TpuEndpoint {
   }
 
   /** Selects the leaders to connect with, nearest first; at most `connectionsMax` count. */
-  aim(addresses: readonly TpuAddress[]): void {
+  selectLeaders(addresses: readonly TpuAddress[]): void {
     const wanted = addresses.slice(0, this.#dependencies.settings.connectionsMax);
     const keys = new Set(wanted.map(keyOf));
-    for (const [key, leader] of this.#leaders) if (!keys.has(key)) leader.want(null);
-    for (const [rank, address] of wanted.entries()) this.#leaderAt(address)?.want(rank);
+    for (const [key, leader] of this.#leaders) if (!keys.has(key)) leader.select(null);
+    for (const [rank, address] of wanted.entries()) this.#leaderAt(address)?.select(rank);
   }
 
   send({ id, address, bytes, restMs }: TpuSendRequest): void {
-    const { clock, tell } = this.#dependencies;
+    const { clock, report } = this.#dependencies;
     const nowNs = clock.monotonicNs();
     const leader = this.#leaderAt(address);
     if (!leader) {
-      tell({ kind: "dropped", id, atNs: nowNs, reason: "too_many_leaders" });
+      report({ kind: "dropped", id, atNs: nowNs, reason: "too_many_leaders" });
       return;
     }
     leader.send({ id, bytes, deadlineNs: nowNs + BigInt(Math.max(0, Math.ceil(restMs * 1e6))) });
@@ -123,7 +123,7 @@ export class TpuEndpoint {
   }
 
   close(): void {
-    this.#tidy?.cancel();
+    this.#cleanupTimer?.cancel();
     for (const leader of this.#leaders.values()) leader.close("route_closed");
     this.#sockets?.close();
     this.#sockets = null;
@@ -141,22 +141,22 @@ export class TpuEndpoint {
     const key = keyOf(address);
     const known = this.#leaders.get(key);
     if (known) return known;
-    if (this.#leaders.size >= leadersMax && !this.#forgetOne()) return null;
-    const { clock, settings, tell, changed } = this.#dependencies;
+    if (this.#leaders.size >= leadersMax && !this.#removeForgettable()) return null;
+    const { clock, settings, report, changed } = this.#dependencies;
     const leader = new Leader(address, {
       clock,
       random: this.#random,
       queueMax: settings.queueMax,
       connect: (to, listener) => this.#connect(to, listener),
-      makeRoom: (forWhom) => this.#makeRoom(forWhom),
-      tell,
+      allowConnection: (requester) => this.#allowConnection(requester),
+      report,
       changed,
     });
     this.#leaders.set(key, leader);
     return leader;
   }
 
-  #forgetOne(): boolean {
+  #removeForgettable(): boolean {
     for (const [key, leader] of this.#leaders) {
       if (leader.isForgettable) return this.#leaders.delete(key);
     }
@@ -198,7 +198,7 @@ export class TpuEndpoint {
    * transactions, otherwise that of the farthest preconnected leader. Returns false if all others
    * are busy.
    */
-  #makeRoom(forWhom: Leader): boolean {
+  #allowConnection(forWhom: Leader): boolean {
     if (this.#connections.size < this.#dependencies.settings.connectionsMax) return true;
     let oldest: Leader | undefined;
     let farthest: Leader | undefined;
@@ -208,14 +208,14 @@ export class TpuEndpoint {
         if (!oldest || leader.usedNs < oldest.usedNs) oldest = leader;
       } else if (!farthest || leader.rank > (farthest.rank ?? 0)) farthest = leader;
     }
-    (oldest ?? (forWhom.hasWaiting ? farthest : undefined))?.hangUp();
+    (oldest ?? (forWhom.hasWaiting ? farthest : undefined))?.disconnect();
     return this.#connections.size < this.#dependencies.settings.connectionsMax;
   }
 
-  #hangUpOnUnused(): void {
+  #closeUnused(): void {
     const lateNs = this.#dependencies.clock.monotonicNs() - lingerNs;
     for (const leader of this.#leaders.values()) {
-      if (leader.isIdle && leader.usedNs < lateNs) leader.hangUp();
+      if (leader.isIdle && leader.usedNs < lateNs) leader.disconnect();
     }
   }
 }

@@ -24,7 +24,7 @@ interface IdentityDependencies {
   readonly changed: (credentials: QuicheCredentials) => void;
 }
 
-const lookMs = 2000;
+const checkMs = 2000;
 
 export class TpuIdentity {
   readonly #dependencies: IdentityDependencies;
@@ -42,7 +42,7 @@ export class TpuIdentity {
     }
     this.#fingerprint = this.#fingerprintOf(path);
     this.#credentials = this.#read(path);
-    this.#timer = clock.every(lookMs, () => this.#look(path));
+    this.#timer = clock.every(checkMs, () => this.#check(path));
   }
 
   get credentials(): QuicheCredentials {
@@ -53,7 +53,7 @@ export class TpuIdentity {
     this.#timer?.cancel();
   }
 
-  #look(path: string): void {
+  #check(path: string): void {
     const fingerprint = this.#fingerprintOf(path);
     if (fingerprint === this.#fingerprint) return;
     this.#fingerprint = fingerprint;

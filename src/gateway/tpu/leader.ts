@@ -18,8 +18,8 @@ interface LeaderDependencies {
   /** Throws if no socket for this address exists. The connection is not started yet. */
   connect(address: TpuAddress, listener: ConnectionListener): TpuConnection;
   /** Ensures that one more connection is allowed; may close another one. */
-  makeRoom(leader: Leader): boolean;
-  tell(event: TpuEvent): void;
+  allowConnection(leader: Leader): boolean;
+  report(event: TpuEvent): void;
   /** Called when `state` changed. */
   changed(leader: Leader): void;
 }
@@ -124,7 +124,7 @@ export class Leader {
   }
 
   /** Selects the leader (0: nearest) or, with null, deselects it. */
-  want(rank: number | null): void {
+  select(rank: number | null): void {
     if (rank !== null || this.#rank !== null) this.#usedNs = this.#nowNs();
     this.#rank = rank;
     if (rank !== null) this.#connect();
@@ -177,14 +177,14 @@ export class Leader {
   }
 
   /** Closes the connection only; for leaders without queued transactions. */
-  hangUp(): void {
+  disconnect(): void {
     this.#connection?.close("not_needed");
   }
 
   #connect(): void {
     if (this.#connection || this.#pause || this.#isClosed) return;
     if (this.#rank === null && this.#queue.length === 0) return;
-    if (!this.#dependencies.makeRoom(this)) {
+    if (!this.#dependencies.allowConnection(this)) {
       for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, "no_connection_left");
       return;
     }
@@ -194,21 +194,21 @@ export class Leader {
       usable: () => this.#usable(connection),
       sent: ({ id }) => {
         this.#counts.sent++;
-        this.#dependencies.tell({ kind: "sent", id, atNs: this.#nowNs() });
+        this.#dependencies.report({ kind: "sent", id, atNs: this.#nowNs() });
       },
       acknowledged: ({ id }, tookNs) => {
         this.#counts.acknowledged++;
         this.#noteRoundTrip(Number(tookNs) / 1e6);
-        this.#dependencies.tell({ kind: "acknowledged", id, atNs: this.#nowNs() });
+        this.#dependencies.report({ kind: "acknowledged", id, atNs: this.#nowNs() });
       },
       stopped: ({ id }) => {
         this.#counts.reset++;
         const reason = "stream_stopped";
-        this.#dependencies.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
+        this.#dependencies.report({ kind: "dropped", id, atNs: this.#nowNs(), reason });
       },
       failed: ({ id }, reason) => {
         this.#counts.reset++;
-        this.#dependencies.tell({ kind: "failed", id, atNs: this.#nowNs(), reason });
+        this.#dependencies.report({ kind: "failed", id, atNs: this.#nowNs(), reason });
       },
       unsent: (outgoing) => this.#takeBack(outgoing),
       closed: (name) => this.#closed(connection, name),
@@ -296,7 +296,7 @@ export class Leader {
       const pauseMs = this.#backOff.pauseMsAfter(name, connectedMs);
       this.#pauseEndsNs = this.#nowNs() + BigInt(Math.ceil(pauseMs * 1e6));
       this.#pause = this.#dependencies.clock.after(pauseMs, () => this.#resume());
-      this.#dropHopeless();
+      this.#dropExpiring();
     }
     this.#dependencies.changed(this);
   }
@@ -309,7 +309,7 @@ export class Leader {
   }
 
   /** Drops transactions whose deadline is before the end of the pause. */
-  #dropHopeless(): void {
+  #dropExpiring(): void {
     const waiting = this.#queue.splice(0);
     for (const outgoing of waiting) {
       if (outgoing.deadlineNs > this.#pauseEndsNs) this.#queue.push(outgoing);
@@ -335,7 +335,7 @@ export class Leader {
 
   #drop({ id }: Outgoing, reason: string): void {
     this.#counts.dropped++;
-    this.#dependencies.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
+    this.#dependencies.report({ kind: "dropped", id, atNs: this.#nowNs(), reason });
   }
 
   #count(name: string): void {

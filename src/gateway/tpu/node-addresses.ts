@@ -34,7 +34,7 @@ const refreshMs = 180_000;
  * Delay after a failure, and minimum interval of refreshes for missing leaders; it doubles while
  * they stay missing.
  */
-const soonMs = 5000;
+const retryMsMin = 5000;
 /** Lower ports belong to system services. */
 const portMin = 1024;
 /** Upper bound; mainnet has about 5,000 nodes. */
@@ -56,11 +56,11 @@ export class NodeAddresses {
   #addresses: ReadonlyMap<string, TpuAddress> = new Map();
   /** Nodes of the last response without an allowed address. */
   #withoutAddress: ReadonlySet<string> = new Set();
-  #isAsking = false;
-  #hasAnswer = false;
+  #isRefreshing = false;
+  #hasResponse = false;
   /** Current minimum interval of refreshes for missing leaders. */
-  #soonMs = soonMs;
-  #askedNs: bigint | null = null;
+  #retryMs = retryMsMin;
+  #refreshedNs: bigint | null = null;
   #timer: Timer | undefined;
   #isClosed = false;
   #lastFailure = "";
@@ -81,8 +81,8 @@ export class NodeAddresses {
   /** null: unknown, or the node has no allowed address. The first call starts the refreshes. */
   addressOf(identity: string): TpuAddress | null {
     const known = this.#addresses.get(identity);
-    if (!known && !this.#withoutAddress.has(identity)) this.#askSoon(identity);
-    else if (!this.#timer && !this.#isAsking) this.#askAfter(refreshMs);
+    if (!known && !this.#withoutAddress.has(identity)) this.#refreshSoon(identity);
+    else if (!this.#timer && !this.#isRefreshing) this.#refreshAfter(refreshMs);
     return known ?? null;
   }
 
@@ -92,38 +92,41 @@ export class NodeAddresses {
     this.#timer = undefined;
   }
 
-  #askSoon(identity: string): void {
-    if (this.#isAsking || this.#isClosed || !this.#dependencies.nodes) return;
+  #refreshSoon(identity: string): void {
+    if (this.#isRefreshing || this.#isClosed || !this.#dependencies.nodes) return;
     const nowNs = this.#dependencies.clock.monotonicNs();
-    if (this.#askedNs !== null && nowNs - this.#askedNs < BigInt(this.#soonMs) * 1_000_000n) {
+    if (
+      this.#refreshedNs !== null &&
+      nowNs - this.#refreshedNs < BigInt(this.#retryMs) * 1_000_000n
+    ) {
       return;
     }
-    void this.#askFor(identity);
+    void this.#refreshFor(identity);
   }
 
   /** Refreshes for a missing leader; the interval doubles while it stays missing. */
-  async #askFor(identity: string): Promise<void> {
-    const isFirst = !this.#hasAnswer;
-    await this.#ask();
+  async #refreshFor(identity: string): Promise<void> {
+    const isFirst = !this.#hasResponse;
+    await this.#refresh();
     if (isFirst) return;
-    const isNamed = this.#addresses.has(identity) || this.#withoutAddress.has(identity);
-    this.#soonMs = isNamed ? soonMs : Math.min(refreshMs, this.#soonMs * 2);
+    const isListed = this.#addresses.has(identity) || this.#withoutAddress.has(identity);
+    this.#retryMs = isListed ? retryMsMin : Math.min(refreshMs, this.#retryMs * 2);
   }
 
-  #askAfter(ms: number): void {
+  #refreshAfter(ms: number): void {
     this.#timer?.cancel();
     if (this.#isClosed) return;
     this.#timer = this.#dependencies.clock.after(ms, () => {
       this.#timer = undefined;
-      void this.#ask();
+      void this.#refresh();
     });
   }
 
-  async #ask(): Promise<void> {
+  async #refresh(): Promise<void> {
     const { nodes, clock, allowPrivate } = this.#dependencies;
-    if (!nodes || this.#isAsking) return;
-    this.#isAsking = true;
-    this.#askedNs = clock.monotonicNs();
+    if (!nodes || this.#isRefreshing) return;
+    this.#isRefreshing = true;
+    this.#refreshedNs = clock.monotonicNs();
     try {
       const answer = await nodes.clusterNodes();
       const addresses = new Map<string, TpuAddress>();
@@ -135,7 +138,7 @@ export class NodeAddresses {
       }
       this.#addresses = addresses;
       this.#withoutAddress = withoutAddress;
-      this.#hasAnswer = true;
+      this.#hasResponse = true;
       this.#lastFailure = "";
     } catch (error) {
       this.#lastFailure = messageOf(error);
@@ -143,8 +146,8 @@ export class NodeAddresses {
         `tpu: leader addresses could not be refreshed: ${this.#lastFailure}`,
       );
     } finally {
-      this.#isAsking = false;
+      this.#isRefreshing = false;
     }
-    this.#askAfter(this.#hasAnswer && this.#lastFailure === "" ? refreshMs : soonMs);
+    this.#refreshAfter(this.#hasResponse && this.#lastFailure === "" ? refreshMs : retryMsMin);
   }
 }

@@ -30,7 +30,7 @@ export interface TpuThreadOptions {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
   /** Receives the events of every request; see TpuEvent. */
-  readonly tell: (event: TpuEvent) => void;
+  readonly report: (event: TpuEvent) => void;
   /** Starts the thread; tests replace it to end the thread. */
   readonly start?: ((options: ThreadOptions) => Worker) | undefined;
 }
@@ -60,7 +60,7 @@ export function startTpuWorker(options: ThreadOptions): Worker {
 }
 
 /** Terminates the thread without waiting, because native code may never return. */
-function leave(worker: Worker): void {
+function abandon(worker: Worker): void {
   void worker.terminate();
   worker.unref();
 }
@@ -69,10 +69,10 @@ export class TpuThread {
   readonly #options: TpuThreadOptions;
   #credentials: QuicheCredentials;
   #worker: Worker | null = null;
-  #aim: readonly TpuAddress[] = [];
+  #selected: readonly TpuAddress[] = [];
   #waiting: TpuSendRequest[] = [];
   /** Requests that the thread has, and whether they were sent. */
-  readonly #known = new Map<number, { isSent: boolean }>();
+  readonly #requests = new Map<number, { isSent: boolean }>();
   #leaders: readonly LeaderState[] = [];
   #failures = 0;
   #restart: Timer | undefined;
@@ -106,17 +106,17 @@ export class TpuThread {
   }
 
   /** Selects the leaders to connect with, nearest first. Starts the thread if needed. */
-  aim(addresses: readonly TpuAddress[]): void {
+  selectLeaders(addresses: readonly TpuAddress[]): void {
     if (this.#isClosed) return;
-    this.#aim = addresses;
+    this.#selected = addresses;
     if (this.#worker) this.#post({ kind: "aim", addresses });
     else if (addresses.length > 0) this.#start();
   }
 
   send(request: TpuSendRequest): void {
-    this.#known.set(request.id, { isSent: false });
+    this.#requests.set(request.id, { isSent: false });
     if (this.#isClosed) {
-      this.#tellEnd("dropped", request.id, "route_closed");
+      this.#reportEnd("dropped", request.id, "route_closed");
       return;
     }
     this.#waiting.push(request);
@@ -151,7 +151,7 @@ export class TpuThread {
       // A thread that does not respond is terminated, or abandoned.
       const { clock } = this.#options;
       const timers = [
-        clock.after(closeMsMax, () => leave(worker)),
+        clock.after(closeMsMax, () => abandon(worker)),
         clock.after(2 * closeMsMax, () => this.#whenEnded?.()),
       ];
       await ended;
@@ -168,7 +168,7 @@ export class TpuThread {
     if (requests.length === 0) return;
     if (!this.#worker && !this.#restart) this.#start();
     if (!this.#worker) {
-      for (const { id } of requests) this.#tellEnd("dropped", id, "thread_down");
+      for (const { id } of requests) this.#reportEnd("dropped", id, "thread_down");
       return;
     }
     let length = 0;
@@ -211,11 +211,11 @@ export class TpuThread {
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#ended(cause || `exit code ${code}`);
     });
-    this.#post({ kind: "aim", addresses: this.#aim });
+    this.#post({ kind: "aim", addresses: this.#selected });
   }
 
   #handle(answer: ThreadAnswer): void {
-    if (answer.kind === "events") for (const event of answer.events) this.#tell(event);
+    if (answer.kind === "events") for (const event of answer.events) this.#report(event);
     else if (answer.kind === "leaders") this.#leaders = answer.leaders;
     else if (answer.kind === "trouble") this.#note(answer.message);
     else if (answer.kind === "pong") this.#unanswered = 0;
@@ -232,7 +232,7 @@ export class TpuThread {
         this.#post({ kind: "ping" });
         return;
       }
-      leave(worker);
+      abandon(worker);
       this.#ended("stuck");
     });
   }
@@ -244,23 +244,23 @@ export class TpuThread {
     this.#openedNs = null;
   }
 
-  #tell(event: TpuEvent): void {
-    const known = this.#known.get(event.id);
+  #report(event: TpuEvent): void {
+    const known = this.#requests.get(event.id);
     if (!known) return;
     if (event.kind === "sent") known.isSent = true;
-    else this.#known.delete(event.id);
-    this.#options.tell(event);
+    else this.#requests.delete(event.id);
+    this.#options.report(event);
   }
 
-  #tellEnd(kind: "dropped" | "failed", id: number, reason: string): void {
-    if (!this.#known.delete(id)) return;
-    this.#options.tell({ kind, id, reason, atNs: this.#options.clock.monotonicNs() });
+  #reportEnd(kind: "dropped" | "failed", id: number, reason: string): void {
+    if (!this.#requests.delete(id)) return;
+    this.#options.report({ kind, id, reason, atNs: this.#options.clock.monotonicNs() });
   }
 
   #endAll(reason: string): void {
     this.#waiting = [];
-    for (const [id, { isSent }] of this.#known) {
-      this.#tellEnd(isSent ? "failed" : "dropped", id, reason);
+    for (const [id, { isSent }] of this.#requests) {
+      this.#reportEnd(isSent ? "failed" : "dropped", id, reason);
     }
   }
 
@@ -283,7 +283,7 @@ export class TpuThread {
     this.#failures++;
     this.#restart = clock.after(pauseMs, () => {
       this.#restart = undefined;
-      if (this.#aim.length > 0) this.#start();
+      if (this.#selected.length > 0) this.#start();
     });
     this.#endAll("thread_lost");
   }

@@ -40,7 +40,7 @@ class TpuWorker {
       clock: systemClock,
       settings,
       credentials,
-      tell: (event) => this.#report(event),
+      report: (event) => this.#report(event),
       changed: () => this.#scheduleLeaderReport(),
     });
     this.#answer({ kind: "opened" });
@@ -60,7 +60,7 @@ class TpuWorker {
         at += length;
       }
       this.#scheduleLeaderReport();
-    } else if (request.kind === "aim") endpoint.aim(request.addresses);
+    } else if (request.kind === "aim") endpoint.selectLeaders(request.addresses);
     else if (request.kind === "identify") endpoint.identify(request.credentials);
     else if (request.kind === "ping") this.#answer({ kind: "pong" });
     else {

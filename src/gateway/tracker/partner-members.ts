@@ -11,7 +11,7 @@ import { messageOf } from "../../core/errors.ts";
 import { FailureStreak } from "../../core/failure-streak.ts";
 import type { Logger } from "../../core/log.ts";
 
-const tryAgainMs = 15_000;
+const retryMs = 15_000;
 const msPerMinute = 60_000;
 const logEvery = 20;
 
@@ -77,10 +77,10 @@ export class PartnerMembers {
     this.close();
     this.#failures.end();
     const { url } = this.#config.tracker;
-    if (url !== undefined) void this.#look(url, this.#run);
+    if (url !== undefined) void this.#fetch(url, this.#run);
   }
 
-  async #look(url: string, run: object): Promise<void> {
+  async #fetch(url: string, run: object): Promise<void> {
     const { fetchMembers, clock, log } = this.#dependencies;
     try {
       const listed = await fetchMembers(url);
@@ -95,8 +95,8 @@ export class PartnerMembers {
       this.#failed(messageOf(error));
     }
     const { refreshMinutes } = this.#config.tracker;
-    const delayMs = this.#failures.isFailing ? tryAgainMs : refreshMinutes * msPerMinute;
-    this.#timer = clock.after(delayMs, () => void this.#look(url, run));
+    const delayMs = this.#failures.isFailing ? retryMs : refreshMinutes * msPerMinute;
+    this.#timer = clock.after(delayMs, () => void this.#fetch(url, run));
   }
 
   #failed(text: string): void {

@@ -23,8 +23,8 @@ const wishes = {
   allowedRanges: [],
 };
 
-describe("a new key", () => {
-  it("is told by its text, and keeps only the hash of it", () => {
+describe("newApiKey", () => {
+  it("returns the text and stores only its hash", () => {
     const random = fc.uint8Array({ minLength: keyRandomBytes, maxLength: keyRandomBytes });
     fc.assert(
       fc.property(random, (bytes) => {
@@ -39,7 +39,7 @@ describe("a new key", () => {
     );
   });
 
-  it("takes over nothing of another key but what people decided", () => {
+  it("copies only the requested settings", () => {
     const old = newApiKey(wishes, new Uint8Array(38).fill(1), 1n).key;
     const expired = { ...old, expiresNs: 5n, revokedNs: 6n };
     const { key } = newApiKey(expired, new Uint8Array(38).fill(2), 9n);
@@ -53,7 +53,7 @@ describe("a new key", () => {
     expect(key.hash).not.toEqual(old.hash);
   });
 
-  it("needs all its random bytes", () => {
+  it("requires all random bytes", () => {
     expect(() => newApiKey(wishes, new Uint8Array(32), 1n)).toThrow("expected 38");
   });
 
@@ -66,7 +66,7 @@ describe("a new key", () => {
   });
 });
 
-describe("the state of a key", () => {
+describe("keyState", () => {
   it.each([
     [null, null, "in force"],
     [11n, null, "in force"],
@@ -78,8 +78,8 @@ describe("the state of a key", () => {
   });
 });
 
-describe("what people ask for", () => {
-  it("is taken when it is in range", () => {
+describe("the checks of settings", () => {
+  it("accept values in range", () => {
     expect(checkAccountName("Traders & Co. ü")).toBe("Traders & Co. ü");
     expect(checkLabel("")).toBe("");
     expect(parseScopes("batch, submit,batch")).toEqual(["submit", "batch"]);

@@ -5,7 +5,7 @@ import { callerOf, RateLimits } from "../../../src/gateway/accounts/rate-limits.
 
 const secondNs = 1_000_000_000n;
 
-/** The same bucket in whole integers of any size, one for each caller, never forgotten. */
+/** A slow reference model: exact integers, one bucket per caller, never dropped. */
 class SlowModel {
   readonly #buckets = new Map<string, { level: bigint; atNs: bigint }>();
 
@@ -33,7 +33,7 @@ describe("a token bucket", () => {
   const gap = fc.oneof(fc.bigInt(0n, 5n), fc.bigInt(0n, 3n * secondNs), fc.bigInt(0n, 2n ** 62n));
   const count = fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 1_000_000 }));
 
-  it("answers as the slow model does, to the nanosecond", () => {
+  it("equals the slow model to the nanosecond", () => {
     const calls = fc.array(fc.tuple(fc.constantFrom("a", "b"), gap), { maxLength: 60 });
     fc.assert(
       fc.property(count, count, calls, (requestsPerSecond, burst, given) => {
@@ -50,7 +50,7 @@ describe("a token bucket", () => {
     );
   });
 
-  it("lets a steady caller of exactly the rate through, and tells another when to come back", () => {
+  it("allows a caller at exactly the rate, and returns the retry time to a faster one", () => {
     const limits = new RateLimits(10);
     const limit = { requestsPerSecond: 10, burst: 1 };
     for (let i = 0n; i < 50n; i++) {
@@ -67,14 +67,14 @@ describe("a token bucket", () => {
     expect(limits.take("a", limit, last + secondNs / 10n).allowed).toBe(true);
   });
 
-  it("takes a lowered limit over at once", () => {
+  it("applies a lowered limit immediately", () => {
     const limits = new RateLimits(10);
     limits.take("a", { requestsPerSecond: 1, burst: 100 }, 0n);
     const lowered = limits.take("a", { requestsPerSecond: 1, burst: 2 }, 0n);
     expect(lowered).toMatchObject({ allowed: true, remaining: 1 });
   });
 
-  it("refuses limits that are none", () => {
+  it("rejects invalid limits", () => {
     const limits = new RateLimits(10);
     for (const value of [0, -1, 1.5, Number.NaN, 1e9]) {
       expect(() => limits.take("a", { requestsPerSecond: value, burst: 1 }, 0n)).toThrow("limit:");
@@ -85,7 +85,7 @@ describe("a token bucket", () => {
 });
 
 describe("the table", () => {
-  it("is bounded, and forgets who was silent longest", () => {
+  it("is bounded and drops the least recently active caller", () => {
     const limits = new RateLimits(3);
     const limit = { requestsPerSecond: 1, burst: 1 };
     const ask = (caller: string) => limits.take(caller, limit, 0n).allowed;
@@ -100,7 +100,7 @@ describe("the table", () => {
 });
 
 describe("callers", () => {
-  it("are whole IPv4 addresses and /64 networks of IPv6", () => {
+  it("are IPv4 addresses and IPv6 /64 networks", () => {
     const of = (text: string) => callerOf(parseAddress(text));
     expect(of("192.0.2.1")).toBe(of("::ffff:192.0.2.1"));
     expect(of("192.0.2.1")).not.toBe(of("192.0.2.2"));

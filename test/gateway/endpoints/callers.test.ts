@@ -45,7 +45,7 @@ describe("keys", () => {
     expect(run.submitted).toMatchObject([{ accountId: "a_1" }]);
   });
 
-  it("is not taken from elsewhere, and an empty one is none", async () => {
+  it("are ignored in other places and if empty", async () => {
     const run = await GatewayRun.open();
     const nowhere: [string, Record<string, string>][] = [
       ["/relay", {}],
@@ -61,7 +61,7 @@ describe("keys", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("gives one answer for every key that does not hold", async () => {
+  it("get the same response for every invalid key", async () => {
     const run = await GatewayRun.open();
     run.keys.set("far", apiKey("far", { allowedRanges: ["nowhere"] }));
     for (const key of ["unknown", "GOOD", "far", "x".repeat(300), "__proto__", "a%00b"]) {
@@ -79,13 +79,13 @@ describe("keys", () => {
     expect(run.taken).toEqual([]);
   });
 
-  it("passes from its ranges only", async () => {
+  it("are accepted only from their ranges", async () => {
     const run = await GatewayRun.open();
     run.keys.set("near", apiKey("near", { allowedRanges: [loopbackHex] }));
     expect((await run.post(send, "/relay?api-key=near")).status).toBe(200);
   });
 
-  it("is wanted nowhere but for health, where a wrong one is refused all the same", async () => {
+  it("are optional for getHealth, where an invalid key is still rejected", async () => {
     const run = await GatewayRun.open();
     for (const path of ["/relay", "/", "/relayb?method=getHealth", "/relay2?method=getHealth"]) {
       const body = path.includes("method") ? "" : health;
@@ -114,7 +114,7 @@ describe("the caller's address", () => {
     return (await run.post(send, "/relay?api-key=far", headers)).status;
   }
 
-  it("comes from X-Forwarded-For of trusted proxies, walked from the right", async () => {
+  it("is read from the X-Forwarded-For header of trusted proxies, from the right", async () => {
     expect(await statusWith("10.0.0.1", far)).toBe(200);
     expect(await statusWith("10.0.0.1:4711", far)).toBe(200);
     expect(await statusWith("9.9.9.9, 10.0.0.1", far)).toBe(200);
@@ -132,8 +132,8 @@ describe("the caller's address", () => {
   });
 });
 
-describe("guessing", () => {
-  it("ends after 30 wrong keys in a minute, also for a right guess, but not for keys in use", async () => {
+describe("failed authentication", () => {
+  it("blocks an address after 30 invalid keys in a minute, except for keys in use", async () => {
     const run = await GatewayRun.open();
     expect((await run.post(send, "/relay?api-key=submitter")).status).toBe(200);
     for (let i = 0; i < 30; i++) {
@@ -152,7 +152,7 @@ describe("guessing", () => {
     expect((await run.post(send, "/relay?api-key=good")).status).toBe(200);
   });
 
-  it("is counted by address, of IPv6 by /64", async () => {
+  it("is counted by address or IPv6 /64", async () => {
     const run = await GatewayRun.open({ trustedProxies: loopback });
     const from = async (address: string, key: string) =>
       (await run.post(send, `/relay?api-key=${key}`, { "x-forwarded-for": address })).status;
@@ -163,7 +163,7 @@ describe("guessing", () => {
   });
 });
 
-describe("limits", () => {
+describe("rate limits", () => {
   const verdict = (remaining: number) => ({
     allowed: remaining >= 0,
     limit: 100,
@@ -172,7 +172,7 @@ describe("limits", () => {
     resetSeconds: 3,
   });
 
-  it("tells them with every answer to a call that counts", async () => {
+  it("are returned with every counted call", async () => {
     const run = await GatewayRun.open();
     run.verdict = () => verdict(7);
     const { headers } = await run.post(send);
@@ -183,7 +183,7 @@ describe("limits", () => {
     expect((await run.post(health)).headers.get("x-ratelimit-limit")).toBeNull();
   });
 
-  it("answers 429 beyond them", async () => {
+  it("return 429 when exceeded", async () => {
     const run = await GatewayRun.open();
     run.verdict = () => verdict(-1);
     for (const answer of [
@@ -202,7 +202,7 @@ describe("limits", () => {
     expect(await run.post(health)).toMatchObject({ status: 200 });
   });
 
-  it("counts every call of an array, what is none, and no health calls", async () => {
+  it("count every call of an array, including invalid ones, but no health calls", async () => {
     const run = await GatewayRun.open();
     const left = [1, 0, -1, -1];
     run.verdict = () => verdict(left.shift() ?? -1);
@@ -222,7 +222,7 @@ describe("limits", () => {
     expect(run.submitted).toHaveLength(1);
   });
 
-  it("takes 25 calls in an array and no more", async () => {
+  it("allow at most 25 calls in an array", async () => {
     const run = await GatewayRun.open();
     const of = (count: number) => `[${Array.from({ length: count }, () => health).join(",")}]`;
     expect((await run.post(of(25))).body).toHaveLength(25);
@@ -231,7 +231,7 @@ describe("limits", () => {
   });
 });
 
-describe("the size of a body", () => {
+describe("the body limit", () => {
   function padded(method: string, bytes: number): string {
     const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] });
     return text + " ".repeat(bytes - text.length);
@@ -260,7 +260,7 @@ describe("the size of a body", () => {
     });
   });
 
-  it("of an array may be the sum of its calls", async () => {
+  it("of an array is the sum of its calls", async () => {
     const run = await GatewayRun.open();
     const four = (bytes: number) =>
       `[${Array.from({ length: 4 }, () => padded("sendTransaction", bytes)).join(",")}]`;
@@ -274,7 +274,7 @@ describe("the size of a body", () => {
     expect((await run.post(padded("sendBatch", 16 * 1024), "/relay")).status).toBe(401);
   });
 
-  it("holds without an announced length, too", async () => {
+  it("also applies without an announced length", async () => {
     const run = await GatewayRun.open();
     const client = await RawClient.open(run.server);
     await client.write(
@@ -285,7 +285,7 @@ describe("the size of a body", () => {
     expect(await client.closed()).toMatch(/^HTTP\/1\.1 413 [\s\S]*"jsonrpc":"2.0"/);
   });
 
-  it("of 2 MB is refused as JSON-RPC before it is read", async () => {
+  it("rejects 2 MB as JSON-RPC before the body is read", async () => {
     const run = await GatewayRun.open();
     const client = await RawClient.open(run.server);
     await client.write(
@@ -295,7 +295,7 @@ describe("the size of a body", () => {
   });
 });
 
-it("logs, quotes and keeps no key", async () => {
+it("never logs, quotes or stores a key", async () => {
   const run = await GatewayRun.open();
   const answers = [
     await run.post(send, "/relay?api-key=topsecret"),

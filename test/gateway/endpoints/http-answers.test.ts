@@ -1,4 +1,4 @@
-// Every path of HTTP answers as the one table of paths describes it: status, type of the body, and the body.
+// Every HTTP path responds as the table of paths describes: status, content type and body.
 
 import { base58 } from "@scure/base";
 import { afterEach, describe, expect, it } from "vitest";
@@ -67,7 +67,7 @@ async function open(isKnown = true): Promise<GatewayRun> {
 
 const seen = new Set<string>();
 
-/** Throws when no operation describes such an answer. */
+/** Throws if no operation describes the response. */
 function checkDescribed(place: string, status: number, type: string, text: string): void {
   const operation = operations.find((each) => `${each.method} ${each.path}` === place);
   const answer = operation?.answers[status];
@@ -113,7 +113,7 @@ const send = (extra: object = {}): string =>
   });
 const jsonPlaces = operations.filter(({ id }) => id.startsWith("call"));
 
-describe("the paths of HTTP", () => {
+describe("the HTTP paths", () => {
   it.each(jsonPlaces.map(({ path }) => path))("answers calls at %s as described", async (path) => {
     const run = await open();
     const place = `post ${path}`;
@@ -126,7 +126,7 @@ describe("the paths of HTTP", () => {
     expect(await ask(run, place, { query: key, body: send() })).toBe(429);
   });
 
-  it("answers the others as described", async () => {
+  it("return the described responses", async () => {
     const run = await open();
     const wire = tipping();
     await ask(run, "post /relayb", { query: key, body: wire });
@@ -160,7 +160,7 @@ describe("the paths of HTTP", () => {
     for (const { method, path } of rest) expect(seen).toContain(`${method} ${path}`);
   });
 
-  it("finds what is not described", () => {
+  it("are checked: an undescribed response fails", () => {
     const json = "application/json";
     expect(() => checkDescribed("get /gethealth", 201, json, "")).toThrow(/described status/);
     const text = '{"accepted":[],"planted":1}';
@@ -169,7 +169,7 @@ describe("the paths of HTTP", () => {
 });
 
 describe("the WebSockets", () => {
-  /** The next message, by its schema. */
+  /** Reads the next message and checks it against its schema. */
   async function heard(socket: WebSocket, path: string): Promise<unknown> {
     const message = await new Promise<unknown>((resolve, reject) => {
       socket.once("message", (data: Buffer) => resolve(JSON.parse(data.toString())));

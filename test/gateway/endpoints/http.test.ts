@@ -15,7 +15,7 @@ const send = JSON.stringify({
 });
 
 describe("paths", () => {
-  it("answers GET /gethealth without a key", async () => {
+  it("GET /gethealth needs no key", async () => {
     const run = await GatewayRun.open();
     const response = await fetch(run.url("/gethealth"));
     expect(response.status).toBe(200);
@@ -24,7 +24,7 @@ describe("paths", () => {
     expect([head.status, head.headers.get("content-length")]).toEqual([200, "2"]);
   });
 
-  it("answers every other path with 404 and every other method with 405, as JSON-RPC", async () => {
+  it("returns 404 for other paths and 405 for other methods, as JSON-RPC", async () => {
     const run = await GatewayRun.open();
     for (const path of ["/nowhere", "/relay/", "//", "/RELAY", "/api/v1/", "/__proto__"]) {
       expect(await run.post(send, `${path}?api-key=good`)).toMatchObject({
@@ -48,7 +48,7 @@ describe("paths", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("answers a browser's pre-flight with the headers that clients use", async () => {
+  it("allows the headers of clients in a CORS preflight", async () => {
     const run = await GatewayRun.open();
     const plain = await fetch(run.url("/relay"), { method: "OPTIONS" });
     expect(plain.status).toBe(204);
@@ -70,7 +70,7 @@ describe("paths", () => {
     expect(asked.headers.get("access-control-allow-headers")).toBe("x-own, content-type");
   });
 
-  it("takes every content type, and none", async () => {
+  it("accepts any Content-Type and a missing one", async () => {
     const run = await GatewayRun.open();
     for (const type of ["application/json; charset=utf-8", "text/plain", "x", ""]) {
       const answer = await run.post(send, undefined, { "content-type": type });
@@ -79,7 +79,7 @@ describe("paths", () => {
     }
   });
 
-  it("passes read methods on, for keys with the scope", async () => {
+  it("forwards read methods for keys with the scope", async () => {
     const run = await GatewayRun.open();
     expect((await run.call("getSlot", [{ commitment: "processed" }])).body).toEqual({
       jsonrpc: "2.0",
@@ -97,7 +97,7 @@ describe("paths", () => {
     expect(fault.text).not.toContain("secret");
   });
 
-  it("knows no other methods, and says which come later", async () => {
+  it("rejects unknown methods and lists the known ones", async () => {
     const run = await GatewayRun.open();
     for (const name of [
       "getNothing",
@@ -116,7 +116,7 @@ describe("paths", () => {
 });
 
 describe("regions", () => {
-  it("lists this region's tip addresses, each time beginning with another", async () => {
+  it("getTipAccounts rotates this region's tip addresses", async () => {
     const run = await GatewayRun.open();
     const firsts = new Set<unknown>();
     for (let i = 0; i < 4; i++) {
@@ -146,7 +146,7 @@ describe("regions", () => {
     });
   });
 
-  it("lists the regions", async () => {
+  it("getRegions lists the regions", async () => {
     const run = await GatewayRun.open();
     expect(await run.call("getRegions")).toMatchObject({
       body: {
@@ -239,7 +239,7 @@ describe("raw paths", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("have the limits of their methods", async () => {
+  it("apply the limits of their methods", async () => {
     const run = await GatewayRun.open();
     const post = async (method: string, bytes: number) =>
       (await run.post(new Uint8Array(bytes), `/relayb?api-key=good&method=${method}`)).status;
@@ -249,13 +249,13 @@ describe("raw paths", () => {
     expect(await post("sendBatch", 49_153)).toBe(200);
   });
 
-  it("need a key", async () => {
+  it("require a key", async () => {
     const run = await GatewayRun.open();
     expect((await run.post(tipping(), "/relayb")).status).toBe(401);
     expect((await run.post(base64(tipping()), "/relay2?api-key=bad")).status).toBe(401);
   });
 
-  it("cut a body into its frames, whatever they hold", () => {
+  it("split a body into frames, whatever these contain", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 25 }), (list) => {
         expect(readFrames(frames(list), 25).map((each) => [...each])).toEqual(
@@ -267,7 +267,7 @@ describe("raw paths", () => {
 });
 
 describe("ids", () => {
-  it("come back as they came, and as null when there was none", async () => {
+  it("are returned unchanged, or null if absent", async () => {
     const run = await GatewayRun.open();
     for (const id of [
       "0",
@@ -303,7 +303,7 @@ describe("ids", () => {
   });
 });
 
-/** Whatever was asked: JSON-RPC, with a known code, and nothing beside it. */
+/** Expects a JSON-RPC response with a known code and no other field. */
 function expectAnswer(text: string): void {
   const body: unknown = JSON.parse(text);
   for (const each of Array.isArray(body) ? body : [body]) {
@@ -319,7 +319,7 @@ function expectAnswer(text: string): void {
 }
 
 describe("hostile callers", () => {
-  it("get a well-formed answer to every body", { timeout: 120_000 }, async () => {
+  it("get a well-formed response to every body", { timeout: 120_000 }, async () => {
     const run = await GatewayRun.open();
     const transaction = base64(tipping());
     const value = fc.oneof(
@@ -377,7 +377,7 @@ describe("hostile callers", () => {
     expect(answer.text.length).toBeLessThan(1000);
   });
 
-  it("cannot hold up others by dripping, and one head may be too large", async () => {
+  it("cannot delay others by slow requests; one may get 431", async () => {
     const run = await GatewayRun.open();
     const drip = await RawClient.open(run.server);
     await drip.write(
@@ -391,8 +391,8 @@ describe("hostile callers", () => {
   });
 });
 
-describe("a caller who goes away", () => {
-  it("does not undo what he submitted, and everybody else is answered once", async () => {
+describe("a caller that disconnects", () => {
+  it("does not cancel its submission or affect other callers", async () => {
     const run = await GatewayRun.open();
     const hold = deferred<void>();
     run.submit = () => hold.promise;
@@ -413,7 +413,7 @@ describe("a caller who goes away", () => {
     expect(gone.received).toBe("");
   });
 
-  it("is told 503 with Retry-After while the server drains", async () => {
+  it("gets 503 with Retry-After while the server drains", async () => {
     const run = await GatewayRun.open();
     const hold = deferred<void>();
     run.submit = () => hold.promise;

@@ -1,4 +1,4 @@
-// POST /shred-pay and getRegistrations over real HTTP, with the real registrar behind them.
+// POST /shred-pay and getRegistrations over real HTTP with the real registrar.
 
 import { afterEach, describe, expect, it } from "vitest";
 import type { Registrar } from "../../../src/shreds/registrations/registration-types.ts";
@@ -48,7 +48,7 @@ async function openRun(registrar?: Registrar): Promise<GatewayRun> {
   return run;
 }
 
-/** As callers write them. */
+/** Entries in the format of callers. */
 function body(...wires: Uint8Array[]): string {
   return JSON.stringify(wires.map((wire) => ({ ...entry(wire), slot: Number(presentSlot) })));
 }
@@ -56,7 +56,7 @@ function body(...wires: Uint8Array[]): string {
 const forged = (wire: Uint8Array): Uint8Array => Uint8Array.from(wire).fill(9, 5, 8);
 
 describe("POST /shred-pay", () => {
-  it("answers the signatures that were taken, and nothing else", async () => {
+  it("returns only the accepted signatures", async () => {
     const run = await openRun();
     const wires = [tip(5n, 1n), forged(tip(5n, 2n)), tip(5n, 3n), tip(5n, 1n)];
     const answer = await run.post(body(...wires), path, { "content-type": "application/json" });
@@ -69,7 +69,7 @@ describe("POST /shred-pay", () => {
     expect(run.taken.length).toBe(1);
   });
 
-  it("tells why the others were not, when it is asked", async () => {
+  it("returns the rejected entries with their reasons if requested", async () => {
     const run = await openRun();
     await run.post(body(tip(5n, 9n)), "/shred-pay?api-key=second");
     const given = [
@@ -112,7 +112,7 @@ describe("POST /shred-pay", () => {
     });
   });
 
-  it("takes slots as digits, too, and up to 2^64 - 1", async () => {
+  it("accepts slots as digits, up to 2^64 - 1", async () => {
     const seen: unknown[] = [];
     const run = await openRun({
       ofAccount: () => Promise.resolve([]),
@@ -148,7 +148,7 @@ describe("POST /shred-pay", () => {
     expect(answer.text).toMatch(/^{"error":{"reason":"\w+","message":".*expected .*"}}$/);
   });
 
-  it("reads 256 kB and not a byte more", async () => {
+  it("accepts bodies of up to 256 kB", async () => {
     const run = await openRun();
     const given = body(tip());
     const answer = await run.post(given.padEnd(most), path);
@@ -156,7 +156,7 @@ describe("POST /shred-pay", () => {
     expect(await run.post(given.padEnd(most + 1), path)).toMatchObject({ status: 413 });
   });
 
-  it("asks for a key with the scope shreds, and says so in its own form", async () => {
+  it('requires a key with the scope "shreds" and refuses in its own format', async () => {
     const run = await openRun(unused);
     const given = body(tip());
     for (const key of ["", "api-key=unknown"]) {
@@ -182,7 +182,7 @@ describe("POST /shred-pay", () => {
     expect(limited.headers.get("retry-after")).toBe("3");
   });
 
-  it("is off where no tips are registered, and knows its switches and methods", async () => {
+  it("is disabled without tip registration, and validates its parameters and methods", async () => {
     const off = await GatewayRun.open();
     expect(await off.post(body(tip()), path)).toMatchObject({
       status: 404,
@@ -201,7 +201,7 @@ describe("POST /shred-pay", () => {
     expect(asked.headers.get("access-control-allow-methods")).toBe("POST, OPTIONS");
   });
 
-  it("hides a fault of its own behind a reference, and refuses more than it has room for", async () => {
+  it("reports internal errors by reference, and refuses requests above its limit", async () => {
     const waiting: (() => void)[] = [];
     let isFaulty = false;
     const run = await openRun({
@@ -225,14 +225,14 @@ describe("POST /shred-pay", () => {
   });
 });
 
-/** Nothing comes so far. */
+/** The request is refused before this. */
 const unused: Registrar = {
   register: () => Promise.reject(new Error("expected no call")),
   ofAccount: () => Promise.reject(new Error("expected no call")),
 };
 
 describe("getRegistrations", () => {
-  it("shows the account's own, page by page", async () => {
+  it("returns the account's registrations page by page", async () => {
     const { registrar, store, book } = await openHarness(files);
     const run = await openRun(registrar);
     for (const amount of [1n, 2n, 3n]) {

@@ -1,4 +1,4 @@
-// The tracker over HTTP: exact bodies, no key, what is refused and how.
+// The tracker over HTTP: exact bodies without a key, and refusals.
 
 import { describe, expect, it } from "vitest";
 import { PartnerTracker } from "../../../src/gateway/tracker/partner-tracker.ts";
@@ -11,7 +11,7 @@ const [one, two, three] = [wallet(1), wallet(2), wallet(3)];
 const name = addressOf(one);
 const u64Max = 2n ** 64n - 1n;
 
-/** `one` leads slots 104 to 107, `two` 108 to 111, nobody else. */
+/** `one` leads slots 104 to 107, `two` leads 108 to 111; no other member leads. */
 function trackerAt(slot: bigint | null): PartnerTracker {
   const tracker = new PartnerTracker(() => slot);
   tracker.replaceSchedule(
@@ -32,7 +32,7 @@ async function ask(tracker: Tracker, path: string, init: RequestInit = {}) {
 }
 
 describe("the tracker", () => {
-  it("lists the validators of the present epoch, without a key", async () => {
+  it("lists the validators of the current epoch without a key", async () => {
     const { status, headers, text } = await ask(trackerAt(100n), "/api/alt_validators");
     expect([status, text]).toEqual([200, JSON.stringify([one, two].map(addressOf).toSorted())]);
     expect(headers.get("content-type")).toBe("application/json");
@@ -40,7 +40,7 @@ describe("the tracker", () => {
     expect(headers.get("access-control-allow-origin")).toBe("*");
   });
 
-  it("lists nobody where nobody is a member", async () => {
+  it("returns an empty list without members", async () => {
     const tracker = new PartnerTracker(() => null);
     expect(await ask(tracker, "/api/alt_validators")).toMatchObject({ status: 200, text: "[]" });
   });
@@ -110,7 +110,7 @@ describe("the tracker", () => {
     });
   });
 
-  it("takes GET and HEAD, from pages of others, too", async () => {
+  it("supports GET and HEAD, including cross-origin requests", async () => {
     for (const path of [
       "/api/alt_validators",
       "/api/next_alt_validator",
@@ -132,7 +132,7 @@ describe("the tracker", () => {
     }
   });
 
-  it("is among the paths that the answer to another one lists", async () => {
+  it("is in the list of paths in a 404 response", async () => {
     const { status, text } = await ask(trackerAt(100n), "/api/alt_validator");
     expect(status).toBe(404);
     for (const path of ["/api/alt_validators", "/api/next_alt_validator/{slot}"]) {

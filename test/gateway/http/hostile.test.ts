@@ -1,4 +1,4 @@
-// Bytes that no client sends on purpose: whatever comes, the server answers the next caller.
+// Malformed requests: the server must still answer the next caller.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -24,7 +24,7 @@ async function opened(): Promise<HttpServer> {
   });
 }
 
-/** Sends, half-closes, waits until the server closed; what it answered. */
+/** Sends, half-closes, waits until the server closes, and returns its response. */
 async function exchange(server: HttpServer, bytes: string | Uint8Array): Promise<string> {
   const client = await RawClient.open(server);
   await client.write(bytes);
@@ -78,7 +78,7 @@ describe("hostile bytes", () => {
     expect(server.connections).toBeLessThanOrEqual(1);
   });
 
-  it("survives requests made of the wrong lines", async () => {
+  it("survives requests of invalid lines", async () => {
     const server = await opened();
     const sent = fc.array(line, { minLength: 1, maxLength: 12 });
     await fc.assert(
@@ -90,7 +90,7 @@ describe("hostile bytes", () => {
     expect((await fetch(urlOf(server))).status).toBe(200);
   });
 
-  it("refuses heads that are too large, in one header or in many", async () => {
+  it("refuses heads that are too large in one or many headers", async () => {
     const server = await opened();
     const head = "GET / HTTP/1.1\r\nHost: a\r\n";
     const random = new SeededRandom(1);
@@ -98,7 +98,7 @@ describe("hostile bytes", () => {
     for (const bomb of [`X: ${"a".repeat(100_000)}\r\n`, many]) {
       expect(await exchange(server, `${head}${bomb}\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
     }
-    // Without an end it must not be collected for ever.
+    // A head without an end must not be buffered without limit.
     const client = await RawClient.open(server);
     await client.write(`${head}X: ${"a".repeat(100_000)}`);
     expect(await client.closed()).toMatch(/^HTTP\/1\.1 431 /);
@@ -114,7 +114,7 @@ describe("hostile bytes", () => {
     expect(await exchange(server, "GET / HTTP/1.1\r\n\r\n")).not.toMatch(/ 200 /);
   });
 
-  it("keeps no answers for a caller that asks and asks and never reads", async () => {
+  it("does not accumulate responses for a caller that never reads", async () => {
     const large = "x".repeat(100_000);
     let answered = 0;
     const server = await serve({
@@ -129,7 +129,7 @@ describe("hostile bytes", () => {
     for (let i = 0; i < 20 && !client.isClosed; i++) await client.write(burst);
     client.socket.resume();
     await client.closed();
-    // 40,000 answers of 100 kB were asked for; only what the kernel takes is made.
+    // 40,000 responses of 100 kB were requested; only what the kernel accepts is created.
     expect(answered).toBeLessThan(2_000);
     expect((await fetch(urlOf(server))).status).toBe(200);
   });

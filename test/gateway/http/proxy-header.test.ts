@@ -1,5 +1,5 @@
-// A PROXY protocol header: skipped, whoever sends it. The library takes one before any request, so
-// somebody behind a proxy could replace the proxy's word by his own; no address is taken from it.
+// A PROXY protocol header is skipped for every sender. The library accepts it before any request,
+// so a caller behind a proxy could replace the proxy's address; no address is read from it.
 
 import { describe, expect, it } from "vitest";
 import type { TipSnapshot } from "../../../src/tips/tip-types.ts";
@@ -39,7 +39,7 @@ describe("a PROXY protocol header", () => {
     expect(client.received).toContain("from 127.0.0.1.");
   });
 
-  it("does not between two requests, where nobody but the caller can have put it", async () => {
+  it("is also skipped between two requests, where only the caller can have sent it", async () => {
     const server = await serve({
       handle: ({ path, remoteAddress }) => ({ status: 200, body: `${path} ${remoteAddress}.` }),
     });
@@ -52,7 +52,7 @@ describe("a PROXY protocol header", () => {
     expect(client.received).toContain("/2 127.0.0.1.");
   });
 
-  it("of version 1 is no HTTP", async () => {
+  it("of version 1 is rejected as invalid HTTP", async () => {
     const server = await serve({ handle: () => ({ status: 200 }) });
     const client = await RawClient.open(server);
     const line = "PROXY TCP4 203.0.113.7 192.0.2.2 4660 80\r\n";
@@ -86,7 +86,7 @@ describe("a PROXY protocol header", () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(2);
   });
 
-  it("of a listed proxy leaves X-Forwarded-For as it is", async () => {
+  it("of a trusted proxy does not change X-Forwarded-For", async () => {
     const tipFloor = { snapshot, onRefresh: () => () => undefined };
     const { server } = await GatewayRun.open({ trustedProxies: loopback }, { tipFloor });
     for (let i = 0; i < 12; i++) {

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { ConcurrencyLimit } from "../../../src/gateway/methods/concurrency-limit.ts";
 import { deferred } from "../http/clients.ts";
 
-describe("Room", () => {
-  it("refuses what is too much without beginning it, and gives room back whatever the end", async () => {
+describe("ConcurrencyLimit", () => {
+  it("refuses excess work without starting it, and releases its slot on success and failure", async () => {
     const room = new ConcurrencyLimit(2);
     const [first, second] = [deferred<number>(), deferred<number>()];
     const one = room.with(() => first.promise);

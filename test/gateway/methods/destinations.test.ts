@@ -1,4 +1,4 @@
-// The methods of tiers and destinations over real HTTP, with the real destinations behind them.
+// The methods of tiers and destinations over real HTTP with real destinations.
 
 import { describe, expect, it } from "vitest";
 import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
@@ -9,7 +9,7 @@ import { type Answer, apiKey, GatewayRun, scoped } from "../../support/gateway/g
 
 const sol = 1_000_000_000n;
 
-/** Tiers as a test says that they are. */
+/** A stub for tiers whose state the test sets. */
 class StandInTiers implements Tiers {
   present: TierView = { tier: null, sumLamports: 0n, graceSinceMs: null, graceEndsMs: null };
   asked: unknown[] = [];
@@ -93,7 +93,7 @@ async function added(run: GatewayRun): Promise<string> {
 }
 
 describe("destinations", () => {
-  it("are added, challenged, proved, listed and removed", async () => {
+  it("can be added, challenged, verified, listed and removed", async () => {
     const { run, desk } = await open();
     expect(resultOf(await run.call("getDestinations"))).toEqual([]);
     const id = await added(run);
@@ -120,7 +120,7 @@ describe("destinations", () => {
     expect(run.taken.length).toBe(8); // each call is counted
   });
 
-  it("are refused with their reasons", async () => {
+  it("are refused with reasons", async () => {
     const { run, desk } = await open();
     const id = await added(run);
     const cases: [string, unknown[], number, string][] = [
@@ -161,7 +161,7 @@ describe("destinations", () => {
     expect(desk.active()).toEqual([]);
   });
 
-  it("of another account are unknown, even with the right token", async () => {
+  it("of another account are unknown, even with the correct token", async () => {
     const { run, desk } = await open();
     const id = await added(run);
     const path = "/relay?api-key=other";
@@ -177,7 +177,7 @@ describe("destinations", () => {
     expect(desk.active()).toEqual([]);
   });
 
-  it("are challenged so often and no oftener", async () => {
+  it("have a limit of challenges", async () => {
     const { run, desk } = await open();
     const id = await added(run);
     for (let i = 0; i < 5; i++) {
@@ -195,7 +195,7 @@ describe("destinations", () => {
 });
 
 describe("getTier", () => {
-  it("tells the tier, what is missing, and the grace clock", async () => {
+  it("returns the tier, the missing lamports and the grace period", async () => {
     const { run, tiers } = await open();
     await added(run);
     const fields = { windowHours: 24, destinations: 1 };
@@ -242,7 +242,7 @@ describe("getTierHistory", () => {
     ...fields,
   });
 
-  it("tells the events with times and words", async () => {
+  it("returns the events with times and texts", async () => {
     const { run, tiers } = await open();
     tiers.events = [
       event({ number: 4n, kind: "downgraded", from: "tier-1", to: null, sumLamports: 0n }),
@@ -306,8 +306,8 @@ const names = [
   "proveDestination",
 ];
 
-describe("every one of these methods", () => {
-  it.each(names)("%s needs the scope, and a service that sells shreds", async (name) => {
+describe("each of these methods", () => {
+  it.each(names)("%s requires the scope and a service that sells shreds", async (name) => {
     const { run } = await open();
     const without = await run.call(name, [], "/relay?api-key=submitter");
     expect(without.body).toMatchObject(refused(-32600, "scope_missing"));

@@ -1,4 +1,4 @@
-// getNonce over HTTP: whose account it tells of, and what it never says.
+// getNonce over HTTP: which account it returns, and what it never reveals.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ const info: NonceInfo = {
   nonceAuthority: addressOf(wallet(72)),
 };
 
-/** Answers with more than is to be told. */
+/** Returns more fields than callers may see. */
 class Book implements Nonces {
   readonly owners: NonceOwner[] = [];
   readonly accounts: string[] = [];
@@ -56,7 +56,7 @@ const textRefusal =
   "(32 bytes in base58), got something else";
 
 describe("getNonce", () => {
-  it("tells of the key's own account: three fields and no more", async () => {
+  it("returns exactly three fields of the key's own account", async () => {
     const { run, book } = await open();
     const answer = await run.call("getNonce", ["good"]);
     expect(answer.body).toEqual({ jsonrpc: "2.0", id: 1, result: info });
@@ -66,7 +66,7 @@ describe("getNonce", () => {
     expect(book.accounts).toEqual([]);
   });
 
-  it("tells of any account by its public key", async () => {
+  it("returns any account by its public key", async () => {
     const { run, book } = await open();
     const answer = await run.call("getNonce", [info.nonceAccount]);
     expect(answer.body).toMatchObject({ result: info });
@@ -74,14 +74,14 @@ describe("getNonce", () => {
     expect(book.owners).toEqual([]);
   });
 
-  it("takes a key that belongs to the same account for another key", async () => {
+  it("treats another key of the same account as another key", async () => {
     const { run, book } = await open();
     const answer = await run.call("getNonce", ["submitter"]);
     expect(answer.body).toMatchObject({ error: { message: textRefusal } });
     expect(book.owners).toEqual([]);
   });
 
-  it("gives the same answer to another's key and to a text that is none, and echoes neither", async () => {
+  it("returns the same error for another account's key and an invalid text, and quotes neither", async () => {
     const { run, book } = await open();
     run.keys.set("sw_rotated", apiKey("sw_rotated", { id: "k_good2" }));
     const texts = ["sw_theirs", "sw_nobodys", "sw_rotated", "", "x".repeat(300), "1".repeat(45)];
@@ -96,7 +96,7 @@ describe("getNonce", () => {
     expect([...book.owners, ...book.accounts]).toEqual([]);
   });
 
-  it("echoes nothing of other shapes either, and takes no other text for an account", async () => {
+  it("quotes no other values and rejects other texts", async () => {
     const { run, book } = await open();
     const value = fc.oneof(
       fc.jsonValue(),
@@ -116,7 +116,7 @@ describe("getNonce", () => {
     expect([...book.owners, ...book.accounts]).toEqual([]);
   });
 
-  it("says when to ask again", async () => {
+  it("returns the retry time", async () => {
     const { run, book } = await open();
     book.refusal = new ShredwayError("nonce_pending", "being made", {
       details: { retryAfterSeconds: 2 },
@@ -145,7 +145,7 @@ describe("getNonce", () => {
     expect(body).toMatchObject({
       error: {
         code,
-        // What nodes say is for the operator's log alone.
+        // Only the operator's log may contain errors of nodes.
         message: reason === "rpc_failed" ? expect.any(String) : `${reason}: this and that`,
         data: { reason, ...(isFunding && { balanceLamports: 7, neededLamports: 8 }) },
       },
@@ -153,7 +153,7 @@ describe("getNonce", () => {
     expect(headers.get("retry-after")).toBeNull();
   });
 
-  it("needs a node, a key, and the scope submit", async () => {
+  it('requires a node, a key and the scope "submit"', async () => {
     const { run } = await open();
     for (const [path, reason] of [
       ["/relay?api-key=reader", "scope_missing"],

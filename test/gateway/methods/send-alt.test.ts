@@ -1,4 +1,4 @@
-// sendAlt over HTTP: what is asked for, what is refused before anything is submitted, what comes back.
+// sendAlt over HTTP: its submissions, refusals and results.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -8,14 +8,14 @@ import { base64, forged, tipping } from "../../support/transactions/tipping.ts";
 
 const inspector = inspectorFor([tipAddress]);
 
-/** Of a transaction that pays the minimum, exactly. */
+/** Fee facts of a transaction that pays exactly the minimum. */
 const paid: Partial<TransactionFacts> = {
   computeUnitPrice: 10_000_000n,
   priorityFeeLamports: 2_000_000n,
 };
 const v1 = { version: 1, computeUnitPrice: 0n, computeUnitLimit: 200_000 } as const;
 
-/** A gateway that believes `fee` of every transaction. */
+/** A gateway whose inspector returns `fee` for every transaction. */
 function open(fee = paid): Promise<GatewayRun> {
   return GatewayRun.open(
     {},
@@ -66,7 +66,7 @@ describe("sendAlt", () => {
     },
   );
 
-  it("takes the protection of the URL, and no restriction to other routes", async () => {
+  it("applies the protection of the URL and rejects swqosOnly", async () => {
     const run = await open();
     const path = "/relay?api-key=good";
     await run.call("sendAlt", [base64(tipping()), {}], `${path}&mev-protect=true`);
@@ -126,13 +126,13 @@ describe("sendAlt", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("takes v1 that pays the minimum", async () => {
+  it("accepts v1 with the minimum fee", async () => {
     const run = await open({ ...v1, priorityFeeLamports: 2_000_000n });
     await run.call("sendAlt", [base64(tipping()), {}]);
     expect(run.submitted).toHaveLength(1);
   });
 
-  it("refuses a tip below the minimum and signatures that do not hold", async () => {
+  it("rejects a tip below the minimum and invalid signatures", async () => {
     const run = await open();
     expect(await run.call("sendAlt", [base64(tipping({ tip: 5n })), {}])).toMatchObject(
       refused("tip_too_low", /tip 5 lamports/),
@@ -143,7 +143,7 @@ describe("sendAlt", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("says that it came in a non-partner slot", async () => {
+  it("reports a non-partner slot", async () => {
     const run = await open();
     const message =
       "slot 5 (leader X): received in a non-partner slot without fallback and is dropped";
@@ -153,7 +153,7 @@ describe("sendAlt", () => {
     );
   });
 
-  it("needs a key that may submit", async () => {
+  it('requires a key with the scope "submit"', async () => {
     const run = await open();
     run.keys.set(...scoped("reader", "read"));
     const answer = await run.call("sendAlt", [base64(tipping()), {}], "/relay?api-key=reader");

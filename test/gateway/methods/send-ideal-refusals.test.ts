@@ -1,4 +1,4 @@
-// What sendIdeal refuses: nothing of it is submitted, and nobody's key signs for it.
+// Refusals of sendIdeal: nothing is submitted and no key signs.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -116,7 +116,7 @@ describe("sendIdeal", () => {
     }
   });
 
-  it("refuses one transaction twice", async () => {
+  it("rejects two equal transactions", async () => {
     const { run } = await openPairs();
     const answer = await run.call("sendIdeal", paramsOf([first, first]));
     const message = new RegExp(`^pair_invalid: .*\\[1\\]: .*, got ${signatureOf(first)}`);
@@ -124,7 +124,7 @@ describe("sendIdeal", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it.each([[null], [own]])("refuses a value that has passed, owner %j", async (owner) => {
+  it.each([[null], [own]])("rejects a spent nonce value, owner %j", async (owner) => {
     const { run, desk } = await openPairs(owner);
     desk.info = { ...desk.info, nonce: otherLifetime };
     const answer = await run.call("sendIdeal", paramsOf([first, second]));
@@ -134,7 +134,7 @@ describe("sendIdeal", () => {
     expect([run.submitted.length, desk.coSigned]).toEqual([0, 0]);
   });
 
-  it("refuses an authority that is not the nonce's", async () => {
+  it("rejects an authority other than the nonce's", async () => {
     const { run, desk } = await openPairs();
     desk.info = { ...desk.info, nonceAuthority: cosigner.address };
     const answer = await run.call("sendIdeal", paramsOf([first, second]));
@@ -143,7 +143,7 @@ describe("sendIdeal", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("passes on what else is wrong with the account, and what the pipeline refuses", async () => {
+  it("forwards other errors of the account and of the pipeline", async () => {
     const { run, desk } = await openPairs();
     desk.failure = new ShredwayError("nonce_invalid", "expected a nonce account, got none");
     expect(await run.call("sendIdeal", paramsOf([first, second]))).toMatchObject(
@@ -157,7 +157,7 @@ describe("sendIdeal", () => {
     );
   });
 
-  it("verifies every signature of both before anything is submitted", async () => {
+  it("verifies all signatures of both before submitting", async () => {
     const { run } = await openPairs();
     for (const [index, pair] of [
       [forged(first), second],
@@ -176,7 +176,7 @@ describe("sendIdeal", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("counts as two calls, and looks nothing up beyond the limit", async () => {
+  it("counts as two calls, and queries nothing beyond the limit", async () => {
     const { run, desk } = await openPairs(own);
     await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(run.taken).toHaveLength(2);
@@ -188,7 +188,7 @@ describe("sendIdeal", () => {
     expect([run.submitted.length, desk.asked.length, desk.coSigned]).toEqual([2, asked, 2]);
   });
 
-  it("asks for the scope of submissions", async () => {
+  it('requires the scope "submit"', async () => {
     const { run } = await openPairs();
     const path = "/relay?api-key=reader";
     expect(await run.call("sendIdeal", paramsOf([first, second]), path)).toMatchObject(
@@ -197,7 +197,7 @@ describe("sendIdeal", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("submits both or nothing, whatever comes", async () => {
+  it("submits both or nothing for any input", async () => {
     const { run, desk } = await openPairs();
     const choices = fc.record({
       first: fc.oneof(

@@ -1,5 +1,5 @@
-// sendIdeal over real HTTP: which pairs are handed on, of the caller's own nonce and of the one that the
-// service keeps for him, and what is handed on of them.
+// sendIdeal over real HTTP: which pairs are submitted, and in which form, for the caller's own
+// nonce and for a managed one.
 
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
@@ -35,7 +35,7 @@ import {
 } from "../../support/transactions/nonce-transactions.ts";
 import { forged } from "../../support/transactions/tipping.ts";
 
-describe("a nonce of the caller's own", () => {
+describe("the caller's own nonce", () => {
   it.each<[string, One]>([
     ["legacy", { version: "legacy" }],
     ["v0", {}],
@@ -71,7 +71,7 @@ describe("a nonce of the caller's own", () => {
     expect(desk.coSigned).toBe(0);
   });
 
-  it("may have another authority and another account than anybody's here", async () => {
+  it("may have any authority and account", async () => {
     const { run, desk } = await openPairs(own);
     const accounts = [writing(otherNonce), { address: sysvar }, signing(cosigner)];
     desk.info = { ...desk.info, nonceAuthority: cosigner.address };
@@ -81,7 +81,7 @@ describe("a nonce of the caller's own", () => {
     expect(run.submitted).toHaveLength(2);
   });
 
-  it("comes in base58, too, and without a configuration", async () => {
+  it("works with base58 and without options", async () => {
     const { run } = await openPairs();
     const pair = pairOf();
     for (const config of [{ encoding: "base58" }, null]) {
@@ -90,7 +90,7 @@ describe("a nonce of the caller's own", () => {
     }
   });
 
-  it("is refused when no node tells its value: by a recent blockhash both could land", async () => {
+  it("is refused without a node, because both could land with a recent blockhash", async () => {
     const { run, desk } = await openPairs();
     desk.failure = rpcFailed();
     const pair = paramsOf(pairOf());
@@ -122,7 +122,7 @@ describe("a nonce of the caller's own", () => {
   });
 });
 
-describe("a nonce that the service keeps for the caller", () => {
+describe("a managed nonce", () => {
   it.each<[string, One]>([
     ["legacy", { version: "legacy" }],
     ["v0", {}],
@@ -159,13 +159,13 @@ describe("a nonce that the service keeps for the caller", () => {
     expect(run.submitted).toHaveLength(2);
   });
 
-  it("serves all keys of the account", async () => {
+  it("works for all keys of the account", async () => {
     const { run } = await openPairs({ ...own, keyId: "k_other" });
     const answer = await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(answer.body).toHaveProperty("result");
   });
 
-  it("is refused to everybody else, who is not told whose it is", async () => {
+  it("is refused to other accounts without revealing its owner", async () => {
     const { run, desk } = await openPairs({ accountId: "a_secret", keyId: "k_secret" });
     for (const missing of [[], [authority]]) {
       const answer = await run.call("sendIdeal", paramsOf(pairOf({ missing })));
@@ -215,7 +215,7 @@ describe("a nonce that the service keeps for the caller", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("does not take a wrong signature of the payer, or its own, for a right one", async () => {
+  it("is refused with an invalid signature of the payer or of the authority", async () => {
     const { run, desk } = await openPairs(own);
     const [first, second] = pairOf(inCoSigning);
     const wrong = refusal(-32003, /^signature_invalid: params\[0\]\[1\]/, "signature_invalid");
@@ -226,7 +226,7 @@ describe("a nonce that the service keeps for the caller", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("needs the node", async () => {
+  it("requires the node", async () => {
     const { run, desk } = await openPairs(own);
     desk.failure = rpcFailed();
     for (const missing of [[], [authority]]) {

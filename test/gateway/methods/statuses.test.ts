@@ -85,7 +85,7 @@ describe("getTransactionStatus", () => {
     ],
   };
 
-  it("tells the timeline of one signature or of several", async () => {
+  it("returns the timelines of one or several signatures", async () => {
     const run = await GatewayRun.open();
     run.statuses.set(`a_1 ${signature}`, status());
     expect((await run.call("getTransactionStatus", [signature])).body).toEqual({
@@ -101,7 +101,7 @@ describe("getTransactionStatus", () => {
     expect((await run.call("getTransactionStatus", [other])).body).toMatchObject({ result: null });
   });
 
-  it("tells the caller's own account only", async () => {
+  it("returns only submissions of the caller's account", async () => {
     const run = await GatewayRun.open();
     run.statuses.set(`a_2 ${signature}`, status());
     expect((await run.call("getTransactionStatus", [signature])).body).toMatchObject({
@@ -109,7 +109,7 @@ describe("getTransactionStatus", () => {
     });
   });
 
-  it("takes 256 signatures and nothing that is none", async () => {
+  it("accepts up to 256 valid signatures", async () => {
     const run = await GatewayRun.open();
     const many = (count: number) => [Array.from({ length: count }, () => signature)];
     const all = await run.call("getTransactionStatus", many(256));
@@ -185,7 +185,7 @@ describe("bundle statuses", () => {
       const told = { bundle_id: id, slot: 5, confirmation_status: commitment };
       expect(Object(body).result.value).toMatchObject([told, told]);
       expect(asked).toEqual([[signature, other]]);
-      // A bundle that may still be gone has not landed.
+      // A bundle in a block that may be abandoned has not landed.
       const inflight = await run.call("getInflightBundleStatuses", [[id]]);
       const [word, slot] = state === "open" ? ["Pending", null] : ["Landed", 5];
       expect(inflight.body).toMatchObject({
@@ -195,7 +195,7 @@ describe("bundle statuses", () => {
     },
   );
 
-  it("are told of at most 5 ids", async () => {
+  it("are returned for at most 5 ids", async () => {
     const run = await GatewayRun.open();
     for (const params of [[Array.from({ length: 6 }, () => id)], [["x"]], [id], []]) {
       expect((await run.call("getBundleStatuses", params)).body).toMatchObject({
@@ -267,7 +267,7 @@ describe("the status feed", () => {
     await opened(run, 0);
   });
 
-  it("closes a flood, and takes no new feed of its key for 10 s", async () => {
+  it("closes a flood and refuses new feeds of its key for 10 s", async () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     await opened(run, 1);
@@ -281,13 +281,13 @@ describe("the status feed", () => {
     await opened(run, 1);
   });
 
-  it("counts each handshake as a call of its key", async () => {
+  it("counts each handshake as a call of the key", async () => {
     const run = await GatewayRun.open();
     await FeedClient.open(run);
     expect(run.taken.map(({ id }) => id)).toEqual(["k_good"]);
   });
 
-  it("pushes what was asked for, once something was", async () => {
+  it("applies a signature filter", async () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     expect(await client.ask({ signatures: [other] })).toEqual({ filter: { signatures: 1 } });
@@ -302,7 +302,7 @@ describe("the status feed", () => {
     expect(client.messages.at(-1)).toEqual({ signature, event: told });
   });
 
-  it("refuses other messages and goes on", async () => {
+  it("rejects other messages and stays open", async () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     for (const message of [
@@ -318,7 +318,7 @@ describe("the status feed", () => {
     expect(client.closeCode).toBeNull();
   });
 
-  it("needs a key with a scope, and holds so many for one", async () => {
+  it("requires a key with a scope and limits the feeds per key", async () => {
     const run = await GatewayRun.open();
     expect((await FeedClient.open(run, "/status")).refusal).toBe(401);
     expect((await FeedClient.open(run, "/status?api-key=bad")).refusal).toBe(401);
@@ -332,7 +332,7 @@ describe("the status feed", () => {
     expect((await FeedClient.open(run)).isOpen).toBe(true);
   });
 
-  it("closes when its key does not hold any more", async () => {
+  it("closes when its key becomes invalid", async () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     await opened(run, 1);

@@ -78,13 +78,13 @@ describe("sendTransaction", () => {
     [{ max_retries: 3 }, 3],
     [{ maxRetries: 5 }, 5],
     [{}, null],
-  ])("reads %j as that many resends", async (config, resendsMax) => {
+  ])("reads %j as the number of resends", async (config, resendsMax) => {
     const run = await GatewayRun.open();
     await run.call("sendTransaction", [base64(tipping()), { ...skip, ...config }]);
     expect(run.submitted[0]?.options.resendsMax).toBe(resendsMax);
   });
 
-  it("takes protection and the choice of routes from the third parameter and the URL", async () => {
+  it("applies the options of the third parameter and the URL", async () => {
     const run = await GatewayRun.open();
     const text = base64(tipping());
     await run.call("sendTransaction", [text, skip, { mevProtect: true }]);
@@ -128,7 +128,7 @@ describe("sendTransaction", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("ignores options that it does not know, and null", async () => {
+  it("ignores unknown options and null", async () => {
     const run = await GatewayRun.open();
     const config = { ...skip, other: { a: 1 }, preflightCommitment: null, minContextSlot: null };
     expect(
@@ -136,7 +136,7 @@ describe("sendTransaction", () => {
     ).toHaveProperty("result");
   });
 
-  it("refuses what is no transaction, pays no tip or is not signed, in this order", async () => {
+  it("rejects invalid transactions, missing tips and invalid signatures, in this order", async () => {
     const run = await GatewayRun.open();
     const send = (wire: Uint8Array) => run.call("sendTransaction", [base64(wire), skip]);
     expect(await send(Uint8Array.of(1, 2, 3))).toMatchObject(
@@ -158,13 +158,13 @@ describe("sendTransaction", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("needs no tip when the minimum is 0", async () => {
+  it("requires no tip if the minimum is 0", async () => {
     const run = await GatewayRun.open({ minimumTipLamports: 0n });
     await run.call("sendTransaction", [base64(tipping({ tip: 0n })), skip]);
     expect(run.submitted).toHaveLength(1);
   });
 
-  it("answers 429 when there is no room for another verification", async () => {
+  it("returns 429 if the verification queue is full", async () => {
     const run = await GatewayRun.open();
     run.verifierIsFull = true;
     const answer = await run.call("sendTransaction", [base64(tipping()), skip]);
@@ -176,7 +176,7 @@ describe("sendTransaction", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("honours minContextSlot where the present slot is known", async () => {
+  it("applies minContextSlot if the current slot is known", async () => {
     const run = await GatewayRun.open();
     const send = (config: object) =>
       run.call("sendTransaction", [base64(tipping()), { ...skip, ...config }]);
@@ -191,7 +191,7 @@ describe("sendTransaction", () => {
     expect((await send({ min_context_slot: null })).body).toHaveProperty("result");
   });
 
-  it("simulates unless it is told not to", async () => {
+  it("simulates unless skipPreflight is set", async () => {
     const run = await GatewayRun.open();
     const value = {
       err: { InstructionError: [0, { Custom: 1 }] },
@@ -229,12 +229,12 @@ describe("sendTransaction", () => {
     expect((await run.call("sendTransaction", [text])).body).toHaveProperty("result");
   });
 
-  it("needs no node for a preflight that nobody can make", async () => {
+  it("skips the preflight without a node", async () => {
     const run = await GatewayRun.open({}, { preflight: null });
     expect((await run.call("sendTransaction", [base64(tipping())])).body).toHaveProperty("result");
   });
 
-  it("answers what the pipeline refuses, and its faults without their text", async () => {
+  it("returns errors of the pipeline, and internal errors without their text", async () => {
     const run = await GatewayRun.open();
     const send = () => run.call("sendTransaction", [base64(tipping()), skip]);
     run.submit = () => Promise.reject(new ShredwayError("no_route", "no route is up"));
@@ -249,7 +249,7 @@ describe("sendTransaction", () => {
     expect(answer.text).not.toContain("secret");
   });
 
-  it("sends it as a bundle of its own for bundleOnly, below /api/v1 only", async () => {
+  it("sends a bundle for bundleOnly, only below /api/v1", async () => {
     const run = await GatewayRun.open();
     const params = [base64(tipping()), skip];
     const answer = await run.call(
@@ -273,7 +273,7 @@ describe("sendBundle", () => {
   );
   const wireTexts = wires.map(base64);
 
-  it("submits 1 to 4 as one, with their order and options", async () => {
+  it("submits 1 to 4 transactions as one bundle, with order and options", async () => {
     const run = await GatewayRun.open();
     const four = wireTexts.slice(0, 4);
     const config = { encoding: "base64", mevProtect: true, revertProtection: true };
@@ -297,7 +297,7 @@ describe("sendBundle", () => {
     });
   });
 
-  it("answers the id of the bundle below /api/v1", async () => {
+  it("returns the bundle id below /api/v1", async () => {
     const run = await GatewayRun.open();
     const answer = await run.call("sendBundle", [[wireTexts[1]]], "/api/v1/bundles?uuid=good");
     expect(answer.body).toMatchObject({ result: expect.stringMatching(/^[0-9a-f]{64}$/) });
@@ -320,7 +320,7 @@ describe("sendBundle", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("submits nothing when one signature does not hold", async () => {
+  it("submits nothing if one signature is invalid", async () => {
     const run = await GatewayRun.open();
     const bundle = [wireTexts[1], base64(forged(wires[2] ?? new Uint8Array(0)))];
     expect(await run.call("sendBundle", [bundle])).toMatchObject(
@@ -329,7 +329,7 @@ describe("sendBundle", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("takes a front key at its front only", async () => {
+  it("accepts a don't-front marker only in the first transaction", async () => {
     const run = await GatewayRun.open();
     const front = base64(tipping({ mention: frontWallet.publicKey }));
     expect((await run.call("sendBundle", [[front, wireTexts[0]]])).body).toHaveProperty("result");
@@ -348,7 +348,7 @@ describe("sendBatch", () => {
     return { status: 200, body: { error: { code, message, data } } };
   }
 
-  it("submits up to 25, each with its own fate, base58 and base64 mixed", async () => {
+  it("submits up to 25 independent transactions, base58 and base64 mixed", async () => {
     const run = await GatewayRun.open();
     const mixed = wires.map((wire, i) => (i % 2 === 0 ? base64(wire) : base58.encode(wire)));
     const answer = await run.call("sendBatch", [mixed, { mevProtect: true }]);
@@ -364,7 +364,7 @@ describe("sendBatch", () => {
     }
   });
 
-  it("refuses with the specification's texts, word for word", async () => {
+  it("rejects with the exact texts of the specification", async () => {
     const run = await GatewayRun.open();
     const reason = "batch_refused";
     expect(await run.call("sendBatch", [[...wireTexts, "x"]])).toMatchObject(
@@ -393,7 +393,7 @@ describe("sendBatch", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("says what was sent and what was not when the pipeline fails in the middle", async () => {
+  it("reports what was sent and what was not after a failure of the pipeline", async () => {
     const run = await GatewayRun.open();
     run.submit = () =>
       run.submitted.length === 2
@@ -409,7 +409,7 @@ describe("sendBatch", () => {
     );
   });
 
-  it("needs a key with its scope", async () => {
+  it("requires a key with its scope", async () => {
     const run = await GatewayRun.open();
     const params = [[wireTexts[0]]];
     expect(await run.call("sendBatch", params, "/relay?api-key=submitter")).toMatchObject(

@@ -1,4 +1,4 @@
-// Managed accounts when processes are killed, nodes are away or lie, and money lacks.
+// Managed accounts with killed processes, unavailable or lying nodes, and missing funds.
 
 import { describe, expect, it } from "vitest";
 import { KeyPair } from "../../../src/core/key-pair.ts";
@@ -21,7 +21,7 @@ const two = ownerOf("two");
 describe("a process that is killed", () => {
   interface Scenario {
     readonly name: string;
-    /** Something happened to the chain before. */
+    /** The chain already has an earlier state. */
     readonly before: (stage: Stage, name: string) => Promise<Uint8Array | null>;
   }
 
@@ -89,8 +89,8 @@ describe("a process that is killed", () => {
   );
 });
 
-describe("what the node or the funding key lacks", () => {
-  it("is said with address, balance and what is needed", async () => {
+describe("a failure of the node or the funding key", () => {
+  it("is reported with address, balance and needed amount", async () => {
     const stage = await Stage.open();
     const poor = new KeyPair(new Uint8Array(32).fill(0xf1));
     const keys = keysOf("poor", poor);
@@ -105,7 +105,7 @@ describe("what the node or the funding key lacks", () => {
     await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(0n));
     stage.run.chain.airdrop(poor.address, needed - 1n);
     await stage.pass(1000);
-    // Told again for two seconds, without a question.
+    // Repeated for two seconds without a new query.
     node.down.add("accounts");
     await expect(book.managed(one)).rejects.toMatchObject(refusal(0n));
     node.down.clear();
@@ -118,7 +118,7 @@ describe("what the node or the funding key lacks", () => {
     expect(stage.lamports(poor.address)).toBe(left);
   });
 
-  it("is no failure of the account when the node is away for a moment", async () => {
+  it("is retried if the node is briefly unavailable", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("away"));
     node.down.add("sendTransaction").add("signatureStatuses");
@@ -147,7 +147,7 @@ describe("what the node or the funding key lacks", () => {
     },
   );
 
-  it("is a store that fails at the end: nothing is made again", async () => {
+  it("in the final store write does not repeat the creation", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
     const { book, node, store } = await stage.start(disk, keysOf("end"));
@@ -164,7 +164,7 @@ describe("what the node or the funding key lacks", () => {
 });
 
 describe("a node that lies", () => {
-  it("about the rent does not empty the funding key", async () => {
+  it("about the rent cannot drain the funding key", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("rent"));
     node.minimumSaid = () => 500_000_000_000n;
@@ -175,7 +175,7 @@ describe("a node that lies", () => {
     expect(node.sent.size).toBe(0);
   });
 
-  it("about the account, in whatever way, has nothing signed but creations and advances", async () => {
+  it("about the account gets only creations and advances signed", async () => {
     const stage = await Stage.open();
     const keys = keysOf("content");
     const { address } = keys.account(0);
@@ -200,7 +200,7 @@ describe("a node that lies", () => {
     await stage.managed(book, one);
   });
 
-  it("about outcomes that are not confirmed yet is not believed", async () => {
+  it("about unconfirmed outcomes is not trusted", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("fork"));
     let isFork = true;
@@ -214,7 +214,7 @@ describe("a node that lies", () => {
     expect(node.sent.size).toBe(1);
   });
 
-  it("and never shows what was made, is given up, and costs little", async () => {
+  it("that never shows the account is given up after few fees", async () => {
     const stage = await Stage.open();
     const keys = keysOf("blind");
     const { address } = keys.account(0);
@@ -232,7 +232,7 @@ describe("a node that lies", () => {
     expect(stage.lamports(address)).toBe(stage.rent);
   });
 
-  it("and forgets every outcome, is given up: nobody gets what may be signed for", async () => {
+  it("that forgets every outcome is given up, and no nonce is returned", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("forgets"));
     node.statusSaid = () => null;

@@ -1,4 +1,5 @@
-// Whatever happens to processes, nodes and databases: no two keys share an account, and no key has two.
+// Property: under any faults of processes, nodes and databases, no two keys share an account and no
+// key has two.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -32,7 +33,7 @@ const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
   fc.record({ kind: fc.constant("disk"), process: eitherProcess }),
 );
 
-/** Two processes on one disk; what they were told. */
+/** Two processes on one disk, and the results that they returned. */
 class World {
   readonly told = new Map<number, Set<string>>();
   readonly disk = new Disk();
@@ -76,8 +77,8 @@ function toggle(set: Set<string>, name: string): void {
   if (!set.delete(name)) set.add(name);
 }
 
-describe("managed nonces, whatever happens", () => {
-  it("belong to one key each, for ever", async () => {
+describe("managed nonces under random faults", () => {
+  it("permanently belong to one key each", async () => {
     const stage = await Stage.open();
     let runs = 0;
     await fc.assert(
@@ -87,7 +88,7 @@ describe("managed nonces, whatever happens", () => {
         await world.start(0);
         await world.start(1);
         for (const each of deeds) await world.do(each);
-        // Healed, everybody asks once more.
+        // After all faults end, every key asks once more.
         await world.do({ kind: "kill", process: 0 });
         await world.do({ kind: "kill", process: 1 });
         const { book } = await stage.start(world.disk, keysOf(name));
@@ -101,7 +102,7 @@ describe("managed nonces, whatever happens", () => {
           expect([...(world.told.get(key) ?? [info.nonceAccount])]).toEqual([info.nonceAccount]);
         }
         expect(new Set(finals).size).toBe(4);
-        // Indexes without a gap: nothing was made for nobody.
+        // Indexes have no gap, so every account has an owner.
         const made = Array.from({ length: 8 }, (_, i) => keysOf(name).account(i).address);
         expect(made.map((each) => stage.nonce(each) !== null)).toEqual(made.map((_, i) => i < 4));
         for (const each of finals) expect(stage.lamports(each)).toBe(stage.rent);

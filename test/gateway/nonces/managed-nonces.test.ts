@@ -1,4 +1,4 @@
-// Managed accounts on the sandbox chain: made once, found again, never shared.
+// Managed accounts on the sandbox chain: created once, found again, never shared.
 
 import { describe, expect, it } from "vitest";
 import { managedNonceLimits } from "../../../src/gateway/nonces/managed-nonces.ts";
@@ -18,7 +18,7 @@ const one = ownerOf("one");
 const two = ownerOf("two");
 
 describe("managed nonces", () => {
-  it("are made at the first call, and are the same ever after", async () => {
+  it("are created at the first call and never change", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
     const keys = keysOf("first");
@@ -43,7 +43,7 @@ describe("managed nonces", () => {
     expect([sent, node.sent.size, later.node.sent.size]).toEqual([1, 1, 0]);
   });
 
-  it("are one for each key, and each has an authority of its own", async () => {
+  it("are one per key, each with its own authority", async () => {
     const stage = await Stage.open();
     const { book } = await stage.start(new Disk(), keysOf("each"));
     const infos = await stage.until(Promise.all([book.managed(one), book.managed(two)]));
@@ -55,7 +55,7 @@ describe("managed nonces", () => {
     expect(book.ownerOf(first.nonceAuthority)).toBeNull();
   });
 
-  it("are made once, however many calls wait", async () => {
+  it("are created once for any number of waiting calls", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("many"));
     const calls = Array.from({ length: 30 }, () => book.managed(one));
@@ -64,7 +64,7 @@ describe("managed nonces", () => {
     expect(node.sent.size).toBe(1);
   });
 
-  it("of two processes on one store: one account, and both know whose it is", async () => {
+  it("have one account and owner for two processes on one store", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
     const keys = keysOf("processes");
@@ -82,7 +82,7 @@ describe("managed nonces", () => {
     expect(stage.nonce(keys.account(2).address)).toBeNull();
   });
 
-  it("let a call wait 8 s and no longer; the work goes on", async () => {
+  it("let a call wait at most 8 s while the creation continues", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("slow"));
     node.losesAll = true;
@@ -101,7 +101,7 @@ describe("managed nonces", () => {
     expect(node.sent.size).toBe(1);
   });
 
-  it("are tried with another blockhash when the first is dead, and not before", async () => {
+  it("use another blockhash only after the first expired", async () => {
     const stage = await Stage.open();
     const { book, node, steps } = await stage.start(new Disk(), keysOf("lost"));
     node.losesAll = true;
@@ -119,7 +119,7 @@ describe("managed nonces", () => {
     expect(stage.lamports(nonceAccount)).toBe(stage.rent);
   });
 
-  it("cannot be hindered by lamports that a stranger sends to the address first", async () => {
+  it("cannot be blocked by lamports that others send to the address", async () => {
     const stage = await Stage.open();
     const keys = keysOf("early");
     stage.run.chain.airdrop(keys.account(0).address, 900_000n);
@@ -130,7 +130,7 @@ describe("managed nonces", () => {
     expect(stage.nonce(nonceAccount)?.authority).toBe(keys.authority(0).address);
   });
 
-  it("are made so many at once, and nobody is forgotten", async () => {
+  it("are created with limited concurrency, and every caller is served", async () => {
     const managed = { ...managedNonceLimits, makingsMax: 2 };
     const stage = await Stage.open({ managed, waitMs: 60_000 });
     const disk = new Disk();
@@ -145,14 +145,14 @@ describe("managed nonces", () => {
     expect(book.snapshot()).toEqual({ managed: 5, making: 0, inUse: 5 });
   });
 
-  it("are off without keys", async () => {
+  it("are disabled without keys", async () => {
     const stage = await Stage.open();
     const { book } = await stage.start(new Disk(), null);
     await expect(book.managed(one)).rejects.toMatchObject({ reason: "nonce_unavailable" });
     expect(book.ownerOf(keysOf("first").account(0).address)).toBeNull();
   });
 
-  it("leave no timer behind when the service closes, and tell who waits", async () => {
+  it("leave no timer and reject waiting calls when the service closes", async () => {
     const stage = await Stage.open();
     const { book, node } = await stage.start(new Disk(), keysOf("closing"));
     node.losesAll = true;
@@ -165,14 +165,14 @@ describe("managed nonces", () => {
 });
 
 describe("accounts that are on the chain already", () => {
-  /** An account with a signed transaction of its former owner that could land. */
+  /** An account with a signed transaction of a former owner that could still land. */
   async function lost(stage: Stage, name: string): Promise<{ info: NonceInfo; wire: Uint8Array }> {
     const { book } = await stage.start(new Disk(), keysOf(name));
     const info = await stage.managed(book, one);
     return { info, wire: await book.coSign(info.nonceAccount, unsignedTransfer(info)) };
   }
 
-  it("are found again after the database was lost, and advanced before anybody has them", async () => {
+  it("are found after the loss of the database, and advanced before use", async () => {
     const stage = await Stage.open();
     const { info, wire } = await lost(stage, "lost");
     const before = stage.lamports(funding.address);
@@ -195,7 +195,7 @@ describe("accounts that are on the chain already", () => {
     expect(stage.run.chain.status(landed)?.err).toBeNull();
   });
 
-  it("belong to nobody before they are advanced", async () => {
+  it("have no owner before they are advanced", async () => {
     const stage = await Stage.open();
     const { info } = await lost(stage, "nobody");
     const { book, node } = await stage.start(new Disk(), keysOf("nobody"));
@@ -209,7 +209,7 @@ describe("accounts that are on the chain already", () => {
     });
   });
 
-  it("are not handed out with the value before, by a node that is behind", async () => {
+  it("are not returned with the old value of a lagging node", async () => {
     const stage = await Stage.open();
     const { info } = await lost(stage, "behind");
     const { book, node } = await stage.start(new Disk(), keysOf("behind"));
@@ -225,7 +225,7 @@ describe("accounts that are on the chain already", () => {
     expect(node.sent.size).toBe(1);
   });
 
-  it("are made again when another chain has lost them", async () => {
+  it("are created again if another chain does not have them", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
     const keys = keysOf("other chain");
@@ -238,7 +238,7 @@ describe("accounts that are on the chain already", () => {
     expect(node.sent.size).toBe(1);
   });
 
-  it("are not made again because a node is behind", async () => {
+  it("are not created again because a node lags", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
     const first = await stage.start(disk, keysOf("lags"));
@@ -252,7 +252,7 @@ describe("accounts that are on the chain already", () => {
     expect(node.sent.size).toBe(0);
   });
 
-  it("that another key file began cost nothing", async () => {
+  it("that another key file started cost nothing", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
     const { address } = keysOf("begun file").account(0);
@@ -262,7 +262,7 @@ describe("accounts that are on the chain already", () => {
     expect(node.sent.size).toBe(0);
   });
 
-  it("that another key file made are told as such", async () => {
+  it("that another key file created are reported as such", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
     const { address } = keysOf("old file").account(0);
@@ -282,7 +282,7 @@ describe("accounts that are on the chain already", () => {
 });
 
 describe("the order of keys", () => {
-  it("is that of their derivation: never a used index again", async () => {
+  it("follows the derivation and never reuses an index", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
     const keys = keysOf("order");

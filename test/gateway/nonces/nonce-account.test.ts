@@ -22,7 +22,7 @@ function data(change: (data: Buffer) => void = () => {}, length = 80): Buffer {
 }
 
 describe("nonce accounts", () => {
-  it("are read as web3.js reads them", () => {
+  it("are parsed like web3.js parses them", () => {
     expect(nonceAccountBytes).toBe(NONCE_ACCOUNT_LENGTH);
     expect(systemProgram).toBe(SystemProgram.programId.toBase58());
     const bytes = fc.uint8Array({ minLength: 72, maxLength: 72 });
@@ -72,7 +72,7 @@ describe("nonce accounts", () => {
     expect(look).toThrow(expect.objectContaining({ reason: "nonce_invalid" }));
   });
 
-  it("of any bytes: one or none, and never anything else", () => {
+  it("are parsed or rejected for any bytes, without other errors", () => {
     const content = fc.record({
       owner: fc.oneof(fc.constant(systemProgram), fc.string()),
       data: fc.oneof(

@@ -1,4 +1,4 @@
-// What the book tells, and what it has signed: nothing before every check has passed.
+// NonceService: its results, and what it signs after all checks have passed.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -28,7 +28,7 @@ const one = ownerOf("one");
 const unsigned = (info: NonceInfo, nonce = info.nonce): Uint8Array =>
   unsignedTransfer(info, { nonce });
 
-/** What a key was asked to sign. */
+/** Messages that a key signed. */
 class Watched implements Signer {
   readonly publicKey: Uint8Array;
   readonly address: string;
@@ -53,11 +53,11 @@ interface Harness {
   readonly book: NonceService;
   readonly node: ChainNode;
   readonly info: NonceInfo;
-  /** What authorities signed from now on. */
+  /** Messages that authorities signed from now on. */
   readonly signed: Uint8Array[];
-  /** Told at each look of the check. */
+  /** Called at each check. */
   readonly looks: { wire: Uint8Array; account: Uint8Array; authority: Uint8Array }[];
-  /** The check fails with it. */
+  /** Error of the check. */
   refusal: ShredwayError | null;
 }
 
@@ -98,7 +98,7 @@ async function open(name: string): Promise<Harness> {
 }
 
 describe("co-signing", () => {
-  it("asks the node for nothing that was just told", async () => {
+  it("does not query the node for a recent value", async () => {
     const { book, info, node } = await open("lately");
     await book.of(info.nonceAccount);
     node.down.add("accounts");
@@ -109,7 +109,7 @@ describe("co-signing", () => {
     });
   });
 
-  it("puts the authority's signature in its place, and the transaction lands", async () => {
+  it("inserts the authority's signature, and the transaction lands", async () => {
     const { stage, book, info, signed, looks } = await open("lands");
     const wire = unsigned(info);
     const before = Uint8Array.from(wire);
@@ -130,7 +130,7 @@ describe("co-signing", () => {
     expect(stage.run.chain.status(signature)?.err).toBeNull();
   });
 
-  it("signs the bytes that were looked at, whatever becomes of the caller's", async () => {
+  it("signs the checked bytes, even if the caller changes its own", async () => {
     const { stage, book, info, node } = await open("bytes");
     await stage.pass(120_000); // memory has forgotten: the node is asked between look and signature
     const wire = unsigned(info);
@@ -146,7 +146,7 @@ describe("co-signing", () => {
     verifySignatures(parseTransaction(copy));
   });
 
-  it("touches no key when the check refuses", async () => {
+  it("uses no key if the check refuses", async () => {
     const desk = await open("refused");
     const { book, info, signed } = desk;
     desk.refusal = new ShredwayError("co_signing_refused", "something else");
@@ -158,7 +158,7 @@ describe("co-signing", () => {
     expect(signed).toEqual([]);
   });
 
-  it("is for the present value alone, and the node is asked before another one is refused", async () => {
+  it("accepts only the present value, and queries the node before it refuses another", async () => {
     const { stage, book, info, node, signed } = await open("stale");
     const landed = stage.run.chain.send(await book.coSign(info.nonceAccount, unsigned(info)));
     await stage.pass(1500);
@@ -175,7 +175,7 @@ describe("co-signing", () => {
     verifySignatures(parseTransaction(fromMemory));
   });
 
-  it("takes a value that is newer than memory", async () => {
+  it("accepts a value newer than the cache", async () => {
     const { stage, book, info, node } = await open("newer");
     const landed = stage.run.chain.send(await book.coSign(info.nonceAccount, unsigned(info)));
     const said = node.accountsSaid;
@@ -189,7 +189,7 @@ describe("co-signing", () => {
     verifySignatures(parseTransaction(await book.coSign(info.nonceAccount, unsigned(info, value))));
   });
 
-  it("is for managed accounts alone, with the authority that is ours", async () => {
+  it("accepts only managed accounts with the service's authority", async () => {
     const { book, info, node, signed, stage } = await open("ours");
     await expect(
       book.coSign(info.nonceAuthority, unsigned({ ...info, nonceAccount: info.nonceAuthority })),
@@ -206,8 +206,8 @@ describe("co-signing", () => {
   });
 });
 
-describe("the book", () => {
-  it("tells of any account on the chain, and of none that is none", async () => {
+describe("NonceService", () => {
+  it("returns any nonce account on the chain and rejects others", async () => {
     const { stage, book, info } = await open("any");
     const other = await stage.start(new Disk(), null);
     expect(await other.book.of(info.nonceAccount)).toEqual(info);
@@ -219,7 +219,7 @@ describe("the book", () => {
     expect(book.snapshot()).toEqual({ managed: 1, making: 0, inUse: 1 });
   });
 
-  it("knows a new value soon after it was told of an advance", async () => {
+  it("returns the new value soon after a reported advance", async () => {
     const { stage, book, info } = await open("soon");
     await stage.pass(3500);
     const wire = await book.coSign(info.nonceAccount, unsigned(info));

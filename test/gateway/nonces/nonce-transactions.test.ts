@@ -1,4 +1,4 @@
-// The two transactions against web3.js, which takes them apart and checks their signatures.
+// The two transactions compared with web3.js, which parses them and verifies their signatures.
 
 import { base58 } from "@scure/base";
 import { Keypair, PublicKey, SystemInstruction, SystemProgram, Transaction } from "@solana/web3.js";
@@ -14,7 +14,7 @@ const blockhash = Keypair.generate().publicKey.toBase58();
 const key = ({ publicKey }: KeyPair): PublicKey => new PublicKey(publicKey);
 
 describe("transactions of nonce accounts", () => {
-  it("make one: money, room, and its authority", () => {
+  it("create an account with lamports, size and authority", () => {
     const { wire, signature } = createNonce({
       payer,
       account,
@@ -54,7 +54,7 @@ describe("transactions of nonce accounts", () => {
     expect(transaction.instructions.length).toBe(3);
   });
 
-  it("advance one: the same bytes that web3.js makes", () => {
+  it("advance an account with the same bytes as web3.js", () => {
     const { wire } = advanceNonce({ payer, account: account.publicKey, authority, blockhash });
     parseTransaction(wire);
     const transaction = Transaction.from(wire);
@@ -72,7 +72,7 @@ describe("transactions of nonce accounts", () => {
     expect([requiredSignatures, readonlySigned]).toEqual([2, 1]);
   });
 
-  it("are none of a blockhash that is none", () => {
+  it("reject an invalid blockhash", () => {
     const parts = { payer, account: account.publicKey, authority };
     expect(() => advanceNonce({ ...parts, blockhash: "abc" })).toThrow("public key");
   });

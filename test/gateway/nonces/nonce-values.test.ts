@@ -1,4 +1,4 @@
-// Values in use: from memory while they are fresh, never older than what was seen, in few questions.
+// NonceValues: cached while fresh, never older than observed, with few queries.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -34,10 +34,10 @@ const textOf = (value: number): string => pubkeyOf(new Uint8Array(32).fill(value
 
 class Run {
   readonly clock = new ManualClock();
-  /** What the node would say; addresses without a word have no account. */
+  /** Accounts of the node; other addresses have no account. */
   readonly words = new Map<string, NonceAccountView>();
   readonly asked: (readonly string[])[] = [];
-  /** Answers are held back until `answer` is called. */
+  /** Responses wait until `answer` is called. */
   holds = false;
   isDown = false;
   readonly held: (() => void)[] = [];
@@ -65,7 +65,7 @@ class Run {
 }
 
 describe("values of nonces", () => {
-  it("come from memory while they are fresh, and are asked about as long as they are in use", async () => {
+  it("are cached while fresh and polled while in use", async () => {
     const run = new Run();
     run.words.set(key(1), nonce(1));
     expect(await run.values.get(key(1))).toEqual({ authority, value: textOf(1) });
@@ -88,7 +88,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBe(asked + 1);
   });
 
-  it("are asked for when memory is not fresh, once for all who wait", async () => {
+  it("are queried once for all waiting callers when the cache is stale", async () => {
     const run = new Run({ pollMs: 10_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -102,7 +102,7 @@ describe("values of nonces", () => {
     expect(new Set(await calls)).toEqual(new Set([textOf(2)]));
   });
 
-  it("of many accounts are asked for in one question of each hundred", async () => {
+  it("of many accounts are queried in groups of a hundred", async () => {
     const run = new Run();
     const all = Array.from({ length: 250 }, (_, i) => key(i));
     for (const each of all) run.words.set(each, nonce(1));
@@ -116,7 +116,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBe(6);
   });
 
-  it("are bounded: the one that was unused longest makes room", async () => {
+  it("are bounded: the least recently used one is dropped", async () => {
     const run = new Run({ accountsMax: 3 });
     for (const i of [1, 2, 3, 4]) run.words.set(key(i), nonce(i));
     for (const i of [1, 2, 3, 1, 4]) await run.value(key(i));
@@ -128,7 +128,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBe(5);
   });
 
-  it("are not kept of accounts that are no nonces", async () => {
+  it("are not cached for accounts that are not nonces", async () => {
     const run = new Run();
     await expect(run.value()).rejects.toMatchObject({ reason: "nonce_invalid" });
     run.words.set(key(1), { ...nonce(1), owner: authority });
@@ -139,7 +139,7 @@ describe("values of nonces", () => {
     await expect(run.value()).rejects.toMatchObject({ reason: "rpc_failed" });
   });
 
-  it("are asked for one at a time by the round, and on and on, of a slow node", async () => {
+  it("are polled one query at a time from a slow node", async () => {
     const run = new Run();
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -152,7 +152,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBeGreaterThan(5);
   });
 
-  it("outlive a node that is away for a while", async () => {
+  it("survive an unavailable node", async () => {
     const run = new Run();
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -167,9 +167,9 @@ describe("values of nonces", () => {
   });
 });
 
-describe("questions", () => {
-  it("of many accounts are so many at once, and no more", async () => {
-    const run = new Run({ questionsMax: 2 });
+describe("queries", () => {
+  it("have limited concurrency", async () => {
+    const run = new Run({ queriesMax: 2 });
     for (const account of [1, 2, 3]) run.words.set(key(account), nonce(account));
     run.holds = true;
     const asked = [1, 2, 2].map((account) => run.values.get(key(account)));
@@ -181,9 +181,9 @@ describe("questions", () => {
   });
 });
 
-describe("values that are spent", () => {
-  it("are asked for at once, in short steps, until they changed", async () => {
-    const run = new Run({ pollMs: 5_000, hurryMs: 150 });
+describe("spent values", () => {
+  it("are polled quickly until they change", async () => {
+    const run = new Run({ pollMs: 5_000, fastPollMs: 150 });
     run.words.set(key(1), nonce(1));
     await run.value();
     run.values.advanced(key(1), textOf(1));
@@ -199,7 +199,7 @@ describe("values that are spent", () => {
     expect(run.asked.length).toBeLessThanOrEqual(7);
   });
 
-  it("are not answered from memory", async () => {
+  it("are not returned from the cache", async () => {
     const run = new Run({ pollMs: 5_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -214,8 +214,8 @@ describe("values that are spent", () => {
     expect(await run.value()).toBe(textOf(2));
   });
 
-  it("are hurried about for a while only, when they were not spent after all", async () => {
-    const run = new Run({ pollMs: 5_000, hurryMs: 100, spentMs: 1_000 });
+  it("are polled quickly for a limited time if they were not spent", async () => {
+    const run = new Run({ pollMs: 5_000, fastPollMs: 100, fastPollMsMax: 1_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
     run.values.advanced(key(1), textOf(1));
@@ -226,8 +226,8 @@ describe("values that are spent", () => {
     expect(run.asked.length - asked).toBeLessThanOrEqual(1);
   });
 
-  it("told twice, by sight and by outcome, are hurried about once", async () => {
-    const run = new Run({ pollMs: 5_000, hurryMs: 100 });
+  it("reported twice, by observation and outcome, start fast polling once", async () => {
+    const run = new Run({ pollMs: 5_000, fastPollMs: 100 });
     run.words.set(key(1), nonce(1));
     await run.value();
     run.values.advanced(key(1), textOf(1));
@@ -240,8 +240,8 @@ describe("values that are spent", () => {
     expect(run.asked.length - asked).toBeLessThanOrEqual(2);
   });
 
-  it("are asked for again as soon as the next one is spent, too", async () => {
-    const run = new Run({ pollMs: 5_000, hurryMs: 100 });
+  it("start fast polling again when the next one is spent", async () => {
+    const run = new Run({ pollMs: 5_000, fastPollMs: 100 });
     run.words.set(key(1), nonce(1));
     await run.value();
     for (const value of [1, 2, 3]) {
@@ -251,14 +251,14 @@ describe("values that are spent", () => {
     }
   });
 
-  it("of accounts that nobody uses are nobody's business", async () => {
+  it("of unused accounts are not polled", async () => {
     const run = new Run();
     run.values.advanced(key(1), textOf(1));
     await run.clock.advance(1_000);
     expect(run.asked).toEqual([]);
   });
 
-  it("do not come back by a node that is behind, until it has had time to catch up", async () => {
+  it("are not accepted again from a lagging node until it had time to catch up", async () => {
     const run = new Run({ lagMs: 5_000, usedMs: 100_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -275,7 +275,7 @@ describe("values that are spent", () => {
     expect(await run.value()).toBe(textOf(1)); // so it is true
   });
 
-  it("asked for by force are those of a question that begins now", async () => {
+  it("requested with getNow come from a new query", async () => {
     const run = new Run({ pollMs: 5_000 });
     run.words.set(key(1), nonce(1));
     run.holds = true;

@@ -1,5 +1,6 @@
-// getNonce with everything real but the check: HTTP, keys, SQLite, key files, RPC, the sandbox chain, and
-// web3.js 1.x as the client. Restarted, robbed of its database, and asked with keys that are none any more.
+// getNonce with real HTTP, keys, SQLite, key files, RPC and sandbox chain (only the co-signing
+// check is a stub), and web3.js 1.x as the client. The service is restarted, loses its database,
+// and is called with revoked keys.
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -10,7 +11,7 @@ import { createLogger } from "../../../src/core/log.ts";
 import { isObject } from "../../../src/core/values.ts";
 import { keyRandomBytes, newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
-import { bookLimitsFor, NonceService } from "../../../src/gateway/nonces/nonce-service.ts";
+import { NonceService, nonceServiceLimitsFor } from "../../../src/gateway/nonces/nonce-service.ts";
 import type { NonceInfo } from "../../../src/gateway/nonces/types.ts";
 import { makeKeyFile, openNonceKeys } from "../../../src/platform/solana/key-file.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
@@ -26,7 +27,7 @@ import { client, honestCheck, unsignedTransfer } from "./stage.ts";
 
 const log = createLogger({ level: "silent" });
 
-/** What outlives every process. */
+/** State that survives the processes. */
 interface Site {
   readonly cluster: Cluster;
   readonly connection: Connection;
@@ -49,7 +50,7 @@ async function openSite(): Promise<Site> {
   return { cluster, connection, fundingFile, authorityFile };
 }
 
-/** The service on a data folder, until it is closed. */
+/** The service on a data folder. */
 class Service {
   readonly store: Store;
   readonly book: NonceService;
@@ -69,7 +70,7 @@ class Service {
         check: honestCheck,
         encode: encodeBase58,
       },
-      bookLimitsFor(100),
+      nonceServiceLimitsFor(100),
     );
     const ring = new KeyRing();
     ring.replace(await store.keys.keys());
@@ -105,7 +106,7 @@ class Service {
     this.#ring.replace(await this.store.keys.keys());
   }
 
-  /** As a client that asks again when it is told to. */
+  /** Calls like a client that retries when requested. */
   async getNonce(key: string, text = key): Promise<NonceInfo> {
     for (;;) {
       const { body } = await this.#run.call("getNonce", [text], `/relay?api-key=${key}`);
@@ -137,7 +138,7 @@ function nonceOn({ connection }: Site, { nonceAccount }: NonceInfo) {
 }
 
 describe("getNonce over HTTP", () => {
-  it("makes an account that web3.js knows, whose transactions land, and which survives a restart", async () => {
+  it("creates an account that web3.js accepts, whose transactions land, and which survives a restart", async () => {
     const site = await openSite();
     const directory = temporaryFolder();
     const before = await Service.open(site, directory);
@@ -173,7 +174,7 @@ describe("getNonce over HTTP", () => {
     expect(next).toEqual({ ...info, nonce: (await nonceOn(site, info))?.nonce });
   });
 
-  it("keeps the account of a key that was revoked or rotated for that key", async () => {
+  it("does not reassign the account of a revoked or rotated key", async () => {
     const site = await openSite();
     const service = await Service.open(site, temporaryFolder());
     const old = await service.newKey("one");
@@ -187,7 +188,7 @@ describe("getNonce over HTTP", () => {
     expect(service.book.ownerOf(info.nonceAccount)?.keyId).toBe(old.id);
   });
 
-  it("finds the same account after the database was deleted, advanced once for its new key", async () => {
+  it("finds the same account after the loss of the database and advances it for its new key", async () => {
     const site = await openSite();
     const before = await Service.open(site, temporaryFolder());
     const info = await before.getNonce((await before.newKey("former")).text);
@@ -207,7 +208,7 @@ describe("getNonce over HTTP", () => {
     expect(await site.connection.getBalance(publicKey, "processed")).toBe(balance);
   });
 
-  it("says what a node that is away means, and works when it is back", async () => {
+  it("reports an unavailable node and recovers when it is back", async () => {
     const site = await openSite();
     const service = await Service.open(site, temporaryFolder());
     const key = await service.newKey("one");

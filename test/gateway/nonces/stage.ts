@@ -1,5 +1,5 @@
-// Managed nonces on the sandbox chain, time by hand: a node and a store that can fail, lie and outlive
-// the process that asks them.
+// Test stage for managed nonces: the sandbox chain with manual time, and a node and a store that
+// can fail, lie and outlive processes.
 
 import { base58 } from "@scure/base";
 import {
@@ -15,9 +15,9 @@ import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
 import type { CoSigningCheck } from "../../../src/gateway/nonces/co-signing.ts";
 import { findNonceAccount, type NonceAccount } from "../../../src/gateway/nonces/nonce-account.ts";
 import {
-  bookLimitsFor,
-  type NonceBookLimits,
   NonceService,
+  type NonceServiceLimits,
+  nonceServiceLimitsFor,
 } from "../../../src/gateway/nonces/nonce-service.ts";
 import type {
   ManagedNonce,
@@ -42,7 +42,7 @@ import {
   wallet,
 } from "../../support/transactions/chain.ts";
 
-/** Whose transactions are co-signed. */
+/** The client whose transactions are co-signed. */
 export const client = wallet(60);
 export const funding = new KeyPair(new Uint8Array(32).fill(0xf0));
 export const encode = (bytes: Uint8Array): string => base58.encode(bytes);
@@ -53,12 +53,14 @@ export function ownerOf(name: string): NonceOwner {
   return { keyId: `k_${name}`, accountId: `a_${name}` };
 }
 
-/** Of a secret that is another one for each name. */
+/** Keys of a secret that depends on the name. */
 export function keysOf(name: string, payer = funding): NonceKeys {
   return nonceKeysOf(payer, sha256(`nonce test ${name}`));
 }
 
-/** Where it may sign, by the sandbox's parser: enough for transactions that are meant well. */
+/**
+ * Finds the signature's place with the sandbox's parser; sufficient for well-formed transactions.
+ */
 export const honestCheck: CoSigningCheck = {
   place: (wire, _account, authority) => {
     const { keys, signatures, message, blockhash } = parseTransaction(wire);
@@ -77,12 +79,12 @@ export const honestCheck: CoSigningCheck = {
   },
 };
 
-/** What a process asks; once it was killed, it is told nothing any more. */
+/** Calls of a process; after it was killed, they never return. */
 export class Steps {
-  /** Names of all calls so far. */
+  /** Names of all calls. */
   readonly log: string[] = [];
   isDead = false;
-  /** Killed at the call of this number, before or after it did its work. */
+  /** Kills the process at the call with this number, before or after its effect. */
   kill: { readonly at: number; readonly when: "before" | "after" } | null = null;
 
   async step<T>(name: string, work: () => T | Promise<T>): Promise<T> {
@@ -98,7 +100,7 @@ export class Steps {
   }
 }
 
-/** What is on the disk, and who is told of changes. */
+/** The disk, and the listeners to its changes. */
 export class Disk {
   readonly rows: ManagedNonce[] = [];
   readonly listeners = new Map<object, () => void>();
@@ -127,7 +129,7 @@ export class Disk {
 export class DiskStore implements ManagedNonceStore {
   readonly #disk: Disk;
   readonly #steps: Steps;
-  /** Every call fails. */
+  /** All calls fail. */
   isDown = false;
 
   constructor(disk: Disk, steps: Steps) {
@@ -173,17 +175,17 @@ export class DiskStore implements ManagedNonceStore {
 
 type NodeStatus = NonNullable<Awaited<ReturnType<NonceNode["signatureStatuses"]>>[number]>;
 
-/** The chain as a node tells it, as long as a test has no other word for it. */
+/** The chain through a node; tests can override responses. */
 export class ChainNode implements NonceNode {
   readonly #run: ChainRun;
   readonly #steps: Steps;
-  /** Signatures of what was sent, each once. */
+  /** Signatures of sent transactions, each once. */
   readonly sent = new Set<string>();
-  /** Every call of these names fails. */
+  /** Calls with these names fail. */
   readonly down = new Set<string>();
-  /** Sent, and never seen by any leader. */
+  /** Sent transactions are lost before any leader. */
   losesAll = false;
-  /** Says what is true, or something else. */
+  /** Returns the truth or an override. */
   accountsSaid: (truth: NonceAccountView | null, address: string) => NonceAccountView | null = (
     said,
   ) => said;
@@ -244,7 +246,7 @@ export class ChainNode implements NonceNode {
   }
 }
 
-/** One process of the service. */
+/** A process of the service. */
 export interface Process {
   readonly book: NonceService;
   readonly node: ChainNode;
@@ -255,14 +257,14 @@ export interface Process {
 export class Stage {
   readonly clock = new ManualClock();
   readonly run: ChainRun;
-  readonly limits: NonceBookLimits;
+  readonly limits: NonceServiceLimits;
 
-  private constructor(run: ChainRun, limits: NonceBookLimits) {
+  private constructor(run: ChainRun, limits: NonceServiceLimits) {
     this.run = run;
     this.limits = limits;
   }
 
-  static async open(limits: Partial<NonceBookLimits> = {}): Promise<Stage> {
+  static async open(limits: Partial<NonceServiceLimits> = {}): Promise<Stage> {
     const run = await ChainRun.open({
       intervalsPerSlot: 1,
       funded: new Map([
@@ -270,12 +272,12 @@ export class Stage {
         [addressOf(client), sol],
       ]),
     });
-    const stage = new Stage(run, { ...bookLimitsFor(400), ...limits });
+    const stage = new Stage(run, { ...nonceServiceLimitsFor(400), ...limits });
     await stage.pass(1200);
     return stage;
   }
 
-  /** A process that begins now. */
+  /** Starts a process. */
   async start(disk: Disk, keys: NonceKeys | null, steps = new Steps()): Promise<Process> {
     const node = new ChainNode(this.run, steps);
     const store = new DiskStore(disk, steps);
@@ -291,7 +293,7 @@ export class Stage {
       },
       this.limits,
     );
-    // One that was killed waits for ever: its jobs never end.
+    // The jobs of a killed process never end.
     closing({ close: () => (steps.isDead ? undefined : book.close()) });
     return { book, node, store, steps };
   }
@@ -304,7 +306,7 @@ export class Stage {
     }
   }
 
-  /** Lets time pass until `work` has settled. */
+  /** Advances time until `work` has settled. */
   async until<T>(work: Promise<T>, msMax = 600_000): Promise<T> {
     const state = { isSettled: false };
     const settled = (): void => {
@@ -317,7 +319,7 @@ export class Stage {
     return work;
   }
 
-  /** As a client that asks again as long as it is told to. */
+  /** Calls like a client that retries as long as requested. */
   async managed(book: NonceService, owner: NonceOwner): Promise<NonceInfo> {
     for (let tries = 0; tries < 100; tries++) {
       try {
@@ -329,7 +331,7 @@ export class Stage {
     throw new Error("expected an account after 100 calls");
   }
 
-  /** As it is on the chain now; null: none. */
+  /** The account on the chain; null: it does not exist. */
   nonce(address: string): NonceAccount | null {
     return findNonceAccount(this.run.chain.account(address, "processed"));
   }
@@ -365,7 +367,7 @@ export function unsignedTransfer(
   return Uint8Array.from(transaction.serialize({ requireAllSignatures: false }));
 }
 
-/** Everything that waits for nothing outside has run. */
+/** Lets all pending microtasks and immediates run. */
 export function turnOver(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

@@ -36,7 +36,7 @@ onEachDatabase((databases) => {
     return Promise.all(drivers.map(open));
   }
 
-  it("have one account for a key that asks both at the same moment", async () => {
+  it("have one account for a key that calls both at the same time", async () => {
     const stage = await Stage.open();
     const nodes = await twoNodes(stage, "both nodes");
     const owners = [ownerOf("one"), ownerOf("two"), ownerOf("three")];
@@ -53,7 +53,7 @@ onEachDatabase((databases) => {
     }
   });
 
-  it("know what the other one made, and that its value was spent there", async () => {
+  it("know the other node's account and that its value was spent there", async () => {
     const stage = await Stage.open();
     const [left, right] = await twoNodes(stage, "spent there");
     if (!left || !right) throw new Error("expected two nodes");
@@ -62,7 +62,7 @@ onEachDatabase((databases) => {
     await untilAsked(async () => right.book.ownerOf(info.nonceAccount) !== null);
     expect(right.node.sent.size).toBe(0);
     expect(await stage.until(right.book.of(info.nonceAccount))).toEqual(info);
-    // The same key may ask either of them for the signature.
+    // The same key can get the signature from either node.
     const before = stage.lamports(bob.publicKey.toBase58());
     const wire = await stage.until(right.book.coSign(info.nonceAccount, unsignedTransfer(info)));
     await left.node.sendTransaction(wire);

@@ -37,9 +37,9 @@ describeQuic("a connection that is lost", () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
-    endpoint.aim([leader.address]);
+    endpoint.selectLeaders([leader.address]);
     await until(() => expect(endpoint.leaders()[0]?.phase).toBe("connected"));
-    endpoint.aim([]);
+    endpoint.selectLeaders([]);
     endpoint.send({ id: 1, address: leader.address, bytes: bytesOf(4096), restMs: 3000 });
     await until(() => expect(endpoint.leaders()[0]).toMatchObject({ queued: 0, inFlight: 1 }));
     await until(() => expect(leader.connections).toBe(1));
@@ -67,7 +67,7 @@ describeQuic("a stream that was opened and could not be used", () => {
   it("is the next transaction's", async () => {
     const leader = await server({ streamsMax: 1, streamBytesMax: 500 });
     const { endpoint, events } = await open();
-    endpoint.aim([leader.address]);
+    endpoint.selectLeaders([leader.address]);
     await until(() => expect(leader.connections).toBe(1));
     await until(() => expect(endpoint.leaders()[0]?.phase).toBe("connected"));
     endpoint.send({ id: 1, address: leader.address, bytes: bytesOf(1000), restMs: 100 });
@@ -97,7 +97,7 @@ describeQuic("a kernel that refuses packets", () => {
   it("is heard", async () => {
     const { endpoint } = await open();
     // No socket may send there unless it asked to.
-    endpoint.aim([{ host: "255.255.255.255", port: 8009 }]);
+    endpoint.selectLeaders([{ host: "255.255.255.255", port: 8009 }]);
     await until(() => expect(endpoint.failures.packets).toBeGreaterThan(0));
     expect(endpoint.failures.last).toMatch(/^send E[A-Z]+/);
   });

@@ -48,7 +48,7 @@ export class Sender {
       clock,
       settings: { ...settings, ...overrides },
       credentials,
-      tell: (event) => events.push(event),
+      report: (event) => events.push(event),
       changed: () => undefined,
     });
     closing.push(endpoint);

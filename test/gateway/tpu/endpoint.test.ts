@@ -59,10 +59,10 @@ describeQuic("a leader that takes everything", () => {
   it("is connected with before there is anything to send, and left alone when it is far", async () => {
     const [near, far] = [await server(), await server()];
     const sender = await Sender.open();
-    sender.endpoint.aim([near.address, far.address]);
+    sender.endpoint.selectLeaders([near.address, far.address]);
     await until(() => expect(near.connections + far.connections).toBe(2));
     expect(near.transactions).toEqual([]);
-    sender.endpoint.aim([near.address]);
+    sender.endpoint.selectLeaders([near.address]);
     await until(() => expect(far.closes).toEqual([0]));
     expect(near.connections).toBe(1);
     expect(sender.leader(far)).toMatchObject({ phase: "idle", lastClose: "not_needed" });
@@ -71,7 +71,7 @@ describeQuic("a leader that takes everything", () => {
   it("stays connected while nothing is sent", async () => {
     const leader = await server();
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(leader.connections).toBe(1));
     const before = leader.packets;
     // The end of the handshake is less than that.
@@ -101,7 +101,7 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
     closing.push(path);
     // Less than the connection itself outlives: else its end is what is told.
     const sender = await Sender.open({ timeoutMs: 2500 });
-    sender.endpoint.aim([path.address]);
+    sender.endpoint.selectLeaders([path.address]);
     await until(() => expect(leader.connections).toBe(1));
     await until(() => expect(sender.leader(path.address).phase).toBe("connected"));
     path.quality.loss = 1;
@@ -131,7 +131,7 @@ describeQuic("a leader that limits streams", () => {
     const leader = await server({ streamsMax: 2 });
     leader.isStuck = true;
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     for (let id = 0; id < 2; id++) sender.send(id, leader.address, transaction(id));
     await until(() => expect(sender.of("sent")).toEqual([0, 1]));
     sender.send(2, leader.address, transaction(2));
@@ -181,7 +181,7 @@ describeQuic("a connection that is lost", () => {
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
     const sender = await Sender.open();
-    sender.endpoint.aim([path.address]);
+    sender.endpoint.selectLeaders([path.address]);
     await until(() => expect(leader.connections).toBe(1));
     sender.send(1, path.address, transaction(1, 4096));
     await until(() => expect(sender.leader(path.address)).toMatchObject({ inFlight: 1, sent: 0 }));
@@ -209,7 +209,7 @@ describeQuic("a leader that refuses", () => {
     const leader = await server();
     leader.refusal = refusal;
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(sender.leader(leader).closes[name]).toBeGreaterThan(0));
     expect(sender.leader(leader).lastClose).toBe(name);
   });
@@ -220,7 +220,7 @@ describeQuic("a leader that refuses", () => {
     // The pause lasts until somebody moves this clock on.
     const clock = new ManualClock();
     const sender = await Sender.open({}, newCredentials(), clock);
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     while (sender.leader(leader).phase !== "backing_off") {
       await clock.advance(5); // quiche's timers, should a packet be lost
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -238,7 +238,7 @@ describeQuic("a leader that refuses", () => {
     const leader = await server();
     leader.refusal = { code: 4, isApp: true };
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(sender.leader(leader).closes["too_many"]).toBeGreaterThan(0));
     leader.refusal = null;
     sender.send(1, leader.address, transaction(1));
@@ -248,7 +248,7 @@ describeQuic("a leader that refuses", () => {
   it("because it speaks another protocol is counted as TLS says it", async () => {
     const leader = await server({ protocol: "h3" });
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() =>
       expect(Object.keys(sender.leader(leader).closes)).toEqual(["tls_no_application_protocol"]),
     );
@@ -260,7 +260,7 @@ describeQuic("a leader that is not there", () => {
     const [silent, other] = [await server(), await server()];
     silent.isSilent = true;
     const sender = await Sender.open({ timeoutMs: 5000 });
-    sender.endpoint.aim([silent.address]);
+    sender.endpoint.selectLeaders([silent.address]);
     for (let id = 0; id < 5; id++) sender.send(id, silent.address, transaction(id), 300);
     for (let id = 10; id < 15; id++) sender.send(id, other.address, transaction(id));
     await until(() => expect(sender.of("acknowledged")).toEqual([10, 11, 12, 13, 14]));
@@ -277,7 +277,7 @@ describeQuic("a leader that is not there", () => {
     sender.send(1, leader.address, transaction(1));
     await until(() => expect(sender.of("acknowledged")).toEqual([1]));
     leader.isSilent = true;
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(sender.leader(leader).closes["silent"]).toBe(1));
     leader.isSilent = false;
     sender.send(2, leader.address, transaction(2));
@@ -289,7 +289,7 @@ describeQuic("a leader that is not there", () => {
     const leader = await server();
     leader.isSilent = true;
     const sender = await Sender.open({ timeoutMs: 2000 });
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(sender.leader(leader).closes["handshake_timeout"]).toBeGreaterThan(0));
     leader.isSilent = false;
     await until(() => expect(leader.connections).toBe(1));
@@ -304,7 +304,7 @@ describeQuic("bounds", () => {
       sender.send(id, address, transaction(id));
       await until(() => expect(sender.of("acknowledged")).toContain(id));
     }
-    sender.endpoint.aim(servers.slice(2).map(({ address }) => address));
+    sender.endpoint.selectLeaders(servers.slice(2).map(({ address }) => address));
     await until(() => expect(servers.map(({ connections }) => connections)).toEqual([0, 0, 1, 1]));
     const open = sender.endpoint.leaders().filter(({ phase }) => phase === "connected");
     expect(open.length).toBe(2);
@@ -313,7 +313,7 @@ describeQuic("bounds", () => {
   it("gives a connection made in advance to what has to be sent now, the farthest first", async () => {
     const [near, far, now] = [await server(), await server(), await server()];
     const sender = await Sender.open({ connectionsMax: 2 });
-    sender.endpoint.aim([near.address, far.address, now.address]);
+    sender.endpoint.selectLeaders([near.address, far.address, now.address]);
     await until(() => expect(near.connections + far.connections).toBe(2));
     expect(now.initials).toBe(0);
     sender.send(1, now.address, transaction(1));
@@ -360,7 +360,7 @@ describeQuic("another identity", () => {
   it("makes new connections, and what is under way on the old one is awaited", async () => {
     const leader = await server();
     const sender = await Sender.open({}, credentialsOf(Buffer.alloc(32, 1)));
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(leader.connections).toBe(1));
     leader.isStuck = true;
     for (let id = 0; id < 5; id++) sender.send(id, leader.address, transaction(id));
@@ -382,7 +382,7 @@ describeQuic("the end", () => {
     const [leader, stuck] = [await server(), await server({ streamsMax: 1 })];
     stuck.isStuck = true;
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address, stuck.address]);
+    sender.endpoint.selectLeaders([leader.address, stuck.address]);
     await until(() => expect(leader.connections + stuck.connections).toBe(2));
     for (let id = 0; id < 3; id++) sender.send(id, stuck.address, transaction(id));
     expect(sender.leader(stuck)).toMatchObject({ queued: 2 });

@@ -41,7 +41,7 @@ function thread(
     settings,
     credentials: newCredentials(),
     clock,
-    tell: (event) => events.push(event),
+    report: (event) => events.push(event),
     start: (options) => {
       const worker = start(options);
       workers.push(worker);
@@ -69,9 +69,9 @@ const parcel = (id: number, address = nowhere, restMs = 60_000) => ({
 describeQuic("a thread", () => {
   it("is started by the first aim or parcel, and ends when it is closed", async () => {
     const { thread: one, workers } = thread();
-    one.aim([]);
+    one.selectLeaders([]);
     expect(workers.length).toBe(0);
-    one.aim([nowhere]);
+    one.selectLeaders([nowhere]);
     expect(workers.length).toBe(1);
     let exitCode: number | undefined;
     workers[0]?.on("exit", (code) => {
@@ -105,7 +105,7 @@ describeQuic("a thread", () => {
     const [leader, stuck] = [await server(), await server()];
     stuck.isSilent = true;
     const { thread: one, events, workers } = thread();
-    one.aim([leader.address]);
+    one.selectLeaders([leader.address]);
     one.send(parcel(1, leader.address));
     one.send(parcel(2, stuck.address));
     await until(() => expect(events.map(({ kind }) => kind)).toEqual(["sent", "acknowledged"]));
@@ -122,7 +122,7 @@ describeQuic("a thread", () => {
   it("takes another identity", async () => {
     const leader = await server();
     const { thread: one } = thread();
-    one.aim([leader.address]);
+    one.selectLeaders([leader.address]);
     await until(() => expect(leader.connections).toBe(1));
     one.identify(newCredentials());
     await until(() => expect(new Set(leader.identities).size).toBe(2));
@@ -161,7 +161,7 @@ describe("a thread that is stuck", () => {
       workers.push(worker);
       return worker;
     }, clock);
-    one.aim([nowhere]);
+    one.selectLeaders([nowhere]);
     one.send(parcel(1));
     await heard(workers[0]);
     await clock.advance(5999);
@@ -179,7 +179,7 @@ describe("a thread that is stuck", () => {
   it("holds up nobody's end", async () => {
     const clock = new ManualClock();
     const { thread: one, events, workers } = thread(stubborn, clock);
-    one.aim([nowhere]);
+    one.selectLeaders([nowhere]);
     one.send(parcel(1));
     await heard(workers[0]);
     const closed = one.close();
@@ -220,7 +220,7 @@ describe("a thread that cannot be had", () => {
     const clock = new ManualClock();
     const code = `require("node:worker_threads").parentPort.postMessage({ kind: "opened" });`;
     const { thread: one, workers } = thread(() => new Worker(code, { eval: true }), clock);
-    one.aim([nowhere]);
+    one.selectLeaders([nowhere]);
     for (const pauseMs of [100, 200, 400]) {
       await until(() => expect(one.isUp).toBe(false));
       const { length } = workers;
@@ -238,7 +238,7 @@ describe("a thread that cannot be had", () => {
       events,
       workers,
     } = thread(() => new Worker("throw new Error('planted')", { eval: true, stderr: true }), clock);
-    one.aim([nowhere]);
+    one.selectLeaders([nowhere]);
     one.send(parcel(1));
     await until(() => expect(one.isUp).toBe(false));
     expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "thread_lost" }]);
@@ -261,10 +261,10 @@ describe("a thread that cannot be had", () => {
       settings,
       credentials: { keyPem: "none", certificatePem: "none" },
       clock: systemClock,
-      tell: () => undefined,
+      report: () => undefined,
     });
     closing.push(() => made.close());
-    made.aim([nowhere]);
+    made.selectLeaders([nowhere]);
     await until(() => expect(made.isUp).toBe(false));
     expect(made.lastFailure).toMatch(
       /expected the thread of the connections to run, got its end: /,

@@ -1,4 +1,4 @@
-// docs/api.md is what the declarations say, and its commands run.
+// docs/api.md equals the generated text, and its example commands run.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";

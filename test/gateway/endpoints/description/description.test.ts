@@ -1,4 +1,4 @@
-// What the gateway says of itself: served over HTTP, held to the code and to the rules of both formats.
+// The OpenRPC and OpenAPI documents: served over HTTP, equal to the code, valid in their formats.
 
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
@@ -60,7 +60,7 @@ describe("GET /openrpc.json and /openapi.json", () => {
     },
   );
 
-  it("answers rpc.discover with the same document, without a key", async () => {
+  it("rpc.discover returns the same document without a key", async () => {
     const run = await GatewayRun.open();
     const { text } = await get(run, "/openrpc.json");
     const answer = await run.call("rpc.discover", [], "/relay");
@@ -70,7 +70,7 @@ describe("GET /openrpc.json and /openapi.json", () => {
 });
 
 describe("the OpenRPC document", () => {
-  it("is one by the public validator", async () => {
+  it("is valid according to the public validator", async () => {
     const document = read(openRpcDocument(facts));
     expect(openRpcVerdict(document)).toBe(true);
     expect(openRpcVerdict(read(openRpcDocument({ ...facts, regions: [] })))).toBe(true);
@@ -79,7 +79,7 @@ describe("the OpenRPC document", () => {
     expect(openRpcVerdict({ ...document, info: {} })).not.toBe(true);
   });
 
-  it("describes every method, its parameters and its errors", () => {
+  it("describes every method with its parameters and errors", () => {
     const { methods: described, components, servers } = read(openRpcDocument(facts));
     expect(servers).toEqual([{ name: "here", url: "https://here.example" }]);
     expect(described).toHaveLength(Object.keys(methods).length);
@@ -110,7 +110,7 @@ describe("the OpenAPI document", () => {
   const verdictOf = async (document: Record<string, unknown>) =>
     validator.validate(JSON.parse(JSON.stringify(document)));
 
-  it("is one by the public validator", async () => {
+  it("is valid according to the public validator", async () => {
     const document = read(openApiDocument(facts));
     expect(await verdictOf(document)).toMatchObject({ valid: true });
     expect(
@@ -118,7 +118,7 @@ describe("the OpenAPI document", () => {
     ).toMatchObject({ valid: false });
   });
 
-  it("describes the paths that the gateway answers, and no others", async () => {
+  it("describes exactly the paths that the gateway serves", async () => {
     const run = await GatewayRun.open({}, { tipFloor: emptyFloor });
     const { text } = await get(run, "/nothing");
     const named = /expected one of ([^"]*)/.exec(text)?.[1]?.split(", ") ?? [];

@@ -1,4 +1,4 @@
-// docs/gateway.md names the methods and reasons that the gateway has, and no others.
+// docs/gateway.md lists exactly the methods and reasons of the gateway.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -19,7 +19,7 @@ function rowsOf(heading: string): Map<string, string[]> {
   return new Map(rows.map(([, name = "", cells = ""]) => [name, cells.split(" | ")]));
 }
 
-/** Words that the gateway's own files throw. */
+/** Reasons that the gateway's files throw. */
 function thrownReasons(): Set<string> {
   const folders = ["accounts", "endpoints", "methods", "schema"].map(
     (name) => `src/gateway/${name}`,
@@ -44,7 +44,7 @@ describe("docs/gateway.md", () => {
     for (const name of Object.keys(methods)) expect(text).toContain(`\n| ${name} | `);
   });
 
-  it("lists every read method that is passed on", () => {
+  it("lists every forwarded read method", () => {
     const passage = /^Passed on to the node[^;]*/m.exec(text)?.[0] ?? "";
     const named = [...passage.matchAll(/`(get\w+|is\w+|simulate\w+)`/g)].map(([, name]) => name);
     expect(named).toEqual([...readMethodNames]);
