@@ -1,4 +1,4 @@
-// What each kind of partner is sent, and what its answers mean.
+// The dialect of each partner kind: requests and the interpretation of responses.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -58,7 +58,7 @@ const sendTransaction = {
 };
 
 describe("swqos", () => {
-  it("is sendTransaction at the address as it is", async () => {
+  it("sends sendTransaction to the configured URL", async () => {
     const route = open({ kind: "swqos", url: `${partner.url}/rpc/?key=a%2Fb` });
     expect((await end(route)).kind).toBe("acknowledged");
     expect(lastRequest()).toEqual({
@@ -90,7 +90,7 @@ describe("swqos", () => {
     return ends;
   }
 
-  it("finds the answers of an array by their ids, in any order", async () => {
+  it("matches responses of an array by id, in any order", async () => {
     const ends = await answers(([first, second, third]) => [
       { id: third, error: { code: -32003, message: "signature" } },
       { id: first, result: madeUpFacts(1).signature },
@@ -106,7 +106,7 @@ describe("swqos", () => {
     ]);
   });
 
-  it("holds calls without an answer for failed, and answers to nobody for nothing", async () => {
+  it("counts calls without a response as failed, and ignores unknown ids", async () => {
     const ends = await answers(([first]) => [
       { id: first, result: "x" },
       { id: first, error: { code: -32003 } },
@@ -122,7 +122,7 @@ describe("swqos", () => {
     ]);
   });
 
-  it("takes one error for an array as said of all, and never as final", async () => {
+  it("applies a single error to all calls of an array, never as final", async () => {
     const ends = await answers(() => ({ id: null, error: { code: -32602, message: "no arrays" } }));
     expect(ends.map((one) => ("isFinal" in one ? [one.reason, one.isFinal] : null))).toEqual([
       ["params_invalid", false],
@@ -131,7 +131,7 @@ describe("swqos", () => {
     ]);
   });
 
-  it("takes one result for an array as an answer to nobody", async () => {
+  it("does not apply a single result to an array", async () => {
     const ends = await answers(([first]) => ({ id: first, result: "x" }));
     expect(new Set(ends.map(({ kind }) => kind))).toEqual(new Set(["failed"]));
   });
@@ -181,7 +181,7 @@ describe("swqos", () => {
 });
 
 describe("block-builder", () => {
-  it("takes bundles and transactions at their own paths", async () => {
+  it("sends bundles and transactions to their own paths", async () => {
     const route = open({ kind: "block-builder", url: `${partner.url}/region/?uuid=x` });
     expect((await end(route, { mode: "bundle" }, [facts, other])).kind).toBe("acknowledged");
     const wires = [wireText, Buffer.from(other.wire).toString("base64")];
@@ -213,7 +213,7 @@ describe("block-builder", () => {
     },
   );
 
-  it("may be for bundles or for transactions only", () => {
+  it("can be limited to bundles or transactions", () => {
     const url = partner.url;
     const bundles = open({ kind: "block-builder", url, transactions: false });
     expect(bundles.capabilities.modes).toEqual(["bundle"]);
@@ -263,7 +263,7 @@ describe("scheduler", () => {
 describe("alt-partner", () => {
   const [first, second] = ["So11111111111111111111111111111111111111112", "1".repeat(32)];
 
-  it("reaches each leader at its own port and nobody else", async () => {
+  it("sends to each leader's own address only", async () => {
     const elsewhere = await Partner.open();
     const route = open({
       kind: "alt-partner",
@@ -281,14 +281,14 @@ describe("alt-partner", () => {
       expect(route.offer(new TestOutbound([facts], { leader }))).toBe(false);
     }
     expect(route.snapshot()).toMatchObject({ offered: 5n, turnedAway: 2n, acknowledged: 3n });
-    // The bound is that of the route, not of each port.
+    // The limit applies to the whole route, not to each endpoint.
     const leaders = [first, second, first];
     const taken = leaders.map((leader) => route.offer(new TestOutbound([facts], { leader })));
     expect(taken).toEqual([true, true, false]);
     await elsewhere.close();
   });
 
-  it("is up while one of its ports is", async () => {
+  it("is up while one of its endpoints is up", async () => {
     const elsewhere = await Partner.open();
     const { url } = elsewhere;
     await elsewhere.close();
@@ -300,7 +300,7 @@ describe("alt-partner", () => {
     expect((await end(route, { leader: first })).kind).toBe("acknowledged");
   });
 
-  it("puts calls of one lane only into an array", async () => {
+  it("batches only calls with the same path", async () => {
     const route = open({
       kind: "alt-partner",
       url: partner.url,
@@ -321,7 +321,7 @@ describe("alt-partner", () => {
     ]);
   });
 
-  it("with one address takes everybody's", async () => {
+  it("accepts every leader with a single address", async () => {
     const route = open({ kind: "alt-partner", url: partner.url });
     expect(route.capabilities.leaders).toBeNull();
     expect((await end(route, { leader: null })).kind).toBe("acknowledged");
@@ -330,7 +330,7 @@ describe("alt-partner", () => {
 });
 
 describe("opening", () => {
-  it("refuses headers that cannot be sent, without their values", () => {
+  it("rejects invalid headers without quoting their values", () => {
     for (const headers of [{ "x-key": "secret\r\nx: y" }, { "Content-Length": "5" }]) {
       let message = "";
       try {

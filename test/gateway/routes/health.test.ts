@@ -1,4 +1,4 @@
-// Down and up again: by failures, by refused connections, by the partner's own wish.
+// Route health: failures, refused connections, and pauses that the partner requests.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -56,7 +56,7 @@ async function send(route: Route): Promise<string> {
   return "reason" in end ? end.reason : end.kind;
 }
 
-/** Lets the sockets work until something is so. */
+/** Runs the event loop until a condition holds. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((turn) => setImmediate(turn));
 }
@@ -66,7 +66,7 @@ const unavailable: Behaviour = (_request, response) => {
 };
 
 describe("a refused connection", () => {
-  it("makes the route down; it comes up by itself when the partner is there", async () => {
+  it("takes the route down until the partner accepts connections", async () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}/key-in-the-path` });
@@ -90,11 +90,11 @@ describe("a refused connection", () => {
     expect(log).not.toContain("key-in-the-path");
   });
 
-  it("is asked for less and less often, at most every 15 s", async () => {
+  it("is probed at growing intervals of up to 15 s", async () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 5; count++) await send(route);
-    // Each probe has a status of its own: so it shows when its answer is there.
+    // Each probe has a different status, which shows when its response has arrived.
     let probes = 0;
     partner.behaviour = (_request, response) => void response.writeHead(510 + ++probes).end();
     for (const delayMs of [1000, 2000, 4000, 8000, 15_000, 15_000]) {
@@ -108,7 +108,7 @@ describe("a refused connection", () => {
     expect(route.snapshot()).toMatchObject({ offered: 5n, sent: 5n, refused: 5n });
   });
 
-  it("drops what waits, so that it can go elsewhere", async () => {
+  it("drops queued transactions, so that other routes can send them", async () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}`, connections: 1 });
@@ -126,7 +126,7 @@ describe("a refused connection", () => {
 });
 
 describe("failures in a row", () => {
-  it("five make it down; one good answer begins anew", async () => {
+  it("take the route down after five; one success resets the count", async () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 4; count++) expect(await send(route)).toBe("partner_error");
@@ -140,7 +140,7 @@ describe("failures in a row", () => {
     expect(route.snapshot().lastFailure).toContain("HTTP status 503");
   });
 
-  it("stays down while probes are answered with 5xx, then proves itself with one parcel", async () => {
+  it("keep it down while probes get 5xx; then one transaction proves it", async () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 5; count++) await send(route);
@@ -148,7 +148,8 @@ describe("failures in a row", () => {
     await clock.advance(1000);
     await until(() => route.snapshot().lastFailure.includes("status 502"));
     expect(route.isUp).toBe(false);
-    // Answers questions, but takes nothing: one parcel finds out, and the pause grows on.
+    // The partner answers probes but accepts nothing: one transaction detects it, and the interval
+    // grows.
     const waiting: (() => void)[] = [];
     partner.behaviour = ({ method }, response) => {
       if (method === "GET") response.writeHead(404).end();
@@ -173,7 +174,7 @@ describe("failures in a row", () => {
     expect(await Promise.all([send(route), send(route)])).toEqual(["acknowledged", "acknowledged"]);
   });
 
-  it("are not what a partner says of a transaction", async () => {
+  it("do not include errors about a transaction", async () => {
     const route = open();
     partner.behaviour = (_request, response) => {
       response.end('{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no"}}');
@@ -191,7 +192,7 @@ describe("429", () => {
     };
   };
 
-  it("with Retry-After pauses it, whatever waits stays", async () => {
+  it("with Retry-After pauses the route and keeps its queue", async () => {
     const route = open({ connections: 1 });
     partner.behaviour = limits("3");
     const refused = new TestOutbound([madeUpFacts(++number)]);
@@ -214,7 +215,7 @@ describe("429", () => {
     expect(await send(route)).toBe("acknowledged");
   });
 
-  it("may name a date; an hour is cut to a minute", async () => {
+  it("accepts a date; an hour is reduced to a minute", async () => {
     const route = open();
     const inTwoSeconds = Number(clock.nowNs() / 1_000_000n) + 2000;
     partner.behaviour = limits(new Date(inTwoSeconds).toUTCString());
@@ -230,7 +231,7 @@ describe("429", () => {
     expect(route.isUp).toBe(true);
   });
 
-  it("without it, or with nonsense, pauses nothing", async () => {
+  it("without Retry-After or with an invalid one does not pause", async () => {
     const route = open();
     for (const retryAfter of [null, "0", "soon", "-5", "Thu, 01 Jan 1970 00:00:00 GMT"]) {
       partner.behaviour = limits(retryAfter);

@@ -1,4 +1,4 @@
-// The engine of the routes against a real server: what is sent, told, counted and turned away.
+// HttpRoute against a real server: what is sent, reported, counted and refused.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -44,7 +44,7 @@ function addsUp(route: Route): void {
   ).toBe(counts.offered);
 }
 
-/** Answers that the test gives when it wants. */
+/** Responses that the test sends on demand. */
 function held(): (() => void)[] {
   const answers: (() => void)[] = [];
   partner.behaviour = ({ body }, response) => {
@@ -53,7 +53,7 @@ function held(): (() => void)[] {
   return answers;
 }
 
-describe("a parcel", () => {
+describe("a transaction", () => {
   it("is sent, then acknowledged", async () => {
     const route = open();
     const one = parcel();
@@ -81,7 +81,7 @@ describe("a parcel", () => {
     });
   });
 
-  it("is told as sent before the answer comes", async () => {
+  it("is reported as sent before the response", async () => {
     const answers = held();
     const route = open();
     const one = parcel();
@@ -95,7 +95,7 @@ describe("a parcel", () => {
     expect(one.kinds).toBe("sent acknowledged");
   });
 
-  it("reuses connections and makes no more than it may", async () => {
+  it("reuses connections within the limit", async () => {
     const route = open({ connections: 2 });
     for (let round = 0; round < 5; round++) {
       const parcels = Array.from({ length: 6 }, () => parcel());
@@ -157,7 +157,7 @@ describe("a parcel", () => {
     expect(partner.posts.length).toBe(2);
   });
 
-  it("never leaves when it was too late already", async () => {
+  it("is never sent after its deadline", async () => {
     const route = open();
     const late = parcel({ deadlineNs: clock.nowNs() - 1n });
     expect(route.offer(late)).toBe(true);
@@ -165,7 +165,7 @@ describe("a parcel", () => {
     expect(partner.requests).toEqual([]);
   });
 
-  it("fails when no answer comes in time, alone", async () => {
+  it("fails alone without a response in time", async () => {
     const answers = held();
     const route = open({ timeoutMs: 500 });
     const slow = parcel();
@@ -189,7 +189,7 @@ describe("a parcel", () => {
     addsUp(route);
   });
 
-  it("is not taken in a mode that the route does not have", () => {
+  it("is refused in a mode that the route does not support", () => {
     const route = open();
     expect(route.offer(parcel({ mode: "bundle" }))).toBe(false);
     expect(route.offer(new TestOutbound([]))).toBe(false);
@@ -197,7 +197,7 @@ describe("a parcel", () => {
     expect(route.snapshot()).toMatchObject({ offered: 3n, turnedAway: 3n });
   });
 
-  it("may throw from its report without harm", async () => {
+  it("can throw from its report without effect", async () => {
     const route = open();
     const broken = parcel();
     broken.onReport = () => {
@@ -213,7 +213,7 @@ describe("a parcel", () => {
 });
 
 describe("arrays of calls", () => {
-  it("hold what waits, and leave alone what need not wait", async () => {
+  it("contain only transactions that have to wait", async () => {
     const answers = held();
     const route = open({ connections: 1, callsPerRequest: 4 });
     const first = parcel();
@@ -236,7 +236,7 @@ describe("arrays of calls", () => {
     expect(route.snapshot()).toMatchObject({ sent: 7n, acknowledged: 7n });
   });
 
-  it("are shared out among the free connections", async () => {
+  it("are distributed over the free connections", async () => {
     held();
     const route = open({ connections: 4, callsPerRequest: 16 });
     for (let count = 0; count < 8; count++) route.offer(parcel());
@@ -250,7 +250,7 @@ describe("arrays of calls", () => {
 });
 
 describe("closing", () => {
-  it("drops what waits and lets what is under way end", async () => {
+  it("drops queued transactions and completes running requests", async () => {
     const answers = held();
     const route = open({ connections: 1 });
     const underWay = parcel();
@@ -270,7 +270,7 @@ describe("closing", () => {
     await route.close();
   });
 
-  it("cuts what does not end in time", async () => {
+  it("cuts requests that do not end in time", async () => {
     held();
     const route = open({ timeoutMs: 700 });
     const underWay = parcel();
@@ -290,7 +290,7 @@ describe("closing", () => {
 });
 
 describe("a listener", () => {
-  it("may close the route or offer again from its report", async () => {
+  it("can close the route or offer again from its report", async () => {
     const route = open({ callsPerRequest: 4, connections: 1 });
     const kept = parcel();
     const late = parcel({ deadlineNs: clock.nowNs() - 1n });

@@ -1,4 +1,5 @@
-// Whatever partners do, every parcel that was taken ends exactly once, and the books add up.
+// Property: for any behaviour of partners, every accepted transaction ends exactly once and the
+// counters add up.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -84,7 +85,7 @@ const shape = fc.record({
 });
 
 describe("a route", () => {
-  it("ends every parcel that it took exactly once", async () => {
+  it("ends every accepted transaction exactly once", async () => {
     await fc.assert(
       fc.asyncProperty(
         shape,

@@ -1,4 +1,4 @@
-// Reload: what stays, what goes, in which order.
+// Reload of routes: which routes stay open, which close, and in which order.
 
 import { describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -21,8 +21,8 @@ function openTable(): RouteTable {
 
 const names = (table: RouteTable): string[] => table.snapshots().map(({ name }) => name);
 
-describe("a table of routes", () => {
-  it("keeps what did not change, opens what is new, closes what is gone", async () => {
+describe("RouteTable", () => {
+  it("keeps unchanged routes, opens new ones and closes removed ones", async () => {
     const table = openTable();
     await table.replace([config("a", { headers: { x: "1", y: "2" } }), config("b"), config("c")]);
     const [a, b, c] = table.routes();
@@ -42,7 +42,7 @@ describe("a table of routes", () => {
     expect(kept?.isUp).toBe(false);
   });
 
-  it("has the new routes in force before the old ones are closed", async () => {
+  it("puts new routes in force before it closes old ones", async () => {
     const partner = await Partner.open();
     const answers: (() => void)[] = [];
     partner.behaviour = (_request, response) => {
@@ -76,7 +76,7 @@ describe("a table of routes", () => {
     await partner.close();
   });
 
-  it("changes nothing when a route cannot be opened", async () => {
+  it("changes nothing if a route cannot be opened", async () => {
     const table = openTable();
     await table.replace([config("a")]);
     const [a] = table.routes();

@@ -1,4 +1,4 @@
-// The direct route: who gets a transaction and where, what is reported of it, and with which identity.
+// The TPU route: target leaders and addresses, reports, and identity.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -85,7 +85,7 @@ function booksAddUp(route: TpuRoute): void {
 }
 
 describeQuic("a route to leaders", () => {
-  it("takes single transactions of up to 4,096 bytes", () => {
+  it("accepts single transactions of up to 4,096 bytes", () => {
     const route = open(new Cluster(), { name: "direct", mevSafe: true, minimumTipLamports: 5 });
     expect(route.capabilities).toEqual({
       name: "direct",
@@ -101,7 +101,7 @@ describeQuic("a route to leaders", () => {
     expect(route.snapshot()).toMatchObject({ offered: 2n, turnedAway: 2n });
   });
 
-  it("sends to the present leader, and reports what became of it", async () => {
+  it("sends to the current leader and reports the result", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     const route = open(cluster);
@@ -122,7 +122,7 @@ describeQuic("a route to leaders", () => {
     );
   });
 
-  it("sends to the next leaders as well when the window ends, and reports it once", async () => {
+  it("also sends to the next leaders at the end of a window, and reports once", async () => {
     const cluster = new Cluster();
     const [a, b, c] = [await cluster.lead("a"), await cluster.lead("b"), await cluster.lead("c")];
     cluster.now = 2n;
@@ -136,7 +136,7 @@ describeQuic("a route to leaders", () => {
     booksAddUp(route);
   });
 
-  it("sends by one leader what another one does not take", async () => {
+  it("sends to one leader what another refuses", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     a.refusal = { code: 2, isApp: true };
@@ -150,7 +150,7 @@ describeQuic("a route to leaders", () => {
     booksAddUp(route);
   });
 
-  it("tells what nobody took, with the leader's word for it", async () => {
+  it("reports a transaction that every leader refused, with the leader's reason", async () => {
     const cluster = new Cluster();
     const a = await cluster.lead("a");
     a.refusal = { code: 2, isApp: true };
@@ -161,7 +161,7 @@ describeQuic("a route to leaders", () => {
     for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
     await Promise.all(parcels.map(({ ended }) => ended));
     for (const { events, kinds } of parcels) {
-      // Between two pauses a connection stands for a moment.
+      // Between two pauses a connection exists briefly.
       expect(["dropped", "sent failed"]).toContain(kinds);
       const end = events.at(-1);
       expect(end && "reason" in end ? end.reason : "").toMatch(/disallowed|deadline_passed/);
@@ -170,7 +170,7 @@ describeQuic("a route to leaders", () => {
     booksAddUp(route);
   });
 
-  it("is connected before the leader's slots, and follows him to another address", async () => {
+  it("connects before the leader's slots and follows a changed address", async () => {
     const cluster = new Cluster();
     await cluster.lead("a");
     const b = await cluster.lead("b");
@@ -185,7 +185,7 @@ describeQuic("a route to leaders", () => {
     await until(() => expect(c.connections).toBe(1));
   });
 
-  it("is down while nobody knows who leads, or where, and says why", async () => {
+  it("is down while no leader or address is known, and says why", async () => {
     const cluster = new Cluster();
     const route = open(cluster);
     expect(route.isUp).toBe(false);
@@ -200,7 +200,7 @@ describeQuic("a route to leaders", () => {
     expect(route.snapshot().lastFailure).toBe("");
   });
 
-  it("takes the plan's leader when it does not know the slot itself", async () => {
+  it("uses the plan's leader if the slot is unknown", async () => {
     const cluster = new Cluster();
     const c = await cluster.lead("c");
     cluster.now = null;
@@ -211,7 +211,7 @@ describeQuic("a route to leaders", () => {
     expect(c.transactions.length).toBe(1);
   });
 
-  it("knows addresses that the configuration gives", async () => {
+  it("uses configured addresses", async () => {
     const cluster = new Cluster();
     const a = await cluster.lead("a");
     cluster.addresses.set("a", { host: "192.0.2.1", port: 1 });
@@ -221,7 +221,7 @@ describeQuic("a route to leaders", () => {
     expect((await parcel.ended).kind).toBe("acknowledged");
   });
 
-  it("takes no more than its queue holds", async () => {
+  it("accepts no more than its queue size", async () => {
     const cluster = new Cluster();
     const a = await cluster.lead("a");
     a.isSilent = true;
@@ -236,7 +236,7 @@ describeQuic("a route to leaders", () => {
     expect(route.isUp).toBe(false);
   });
 
-  it("keeps nothing long for a leader that is dead, lest the others find no room", async () => {
+  it("drops copies for a dead leader soon, so that others have space", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     a.isSilent = true;
@@ -254,7 +254,7 @@ describeQuic("a route to leaders", () => {
 });
 
 describeQuic("the identity", () => {
-  it("is that of the file, also of the next one, and of the last good one", async () => {
+  it("is read from the file, follows its changes, and otherwise stays valid", async () => {
     const path = join(temporaryFolder(), "identity.json");
     const write = (fill: number) =>
       writeFileSync(path, JSON.stringify(Array.from({ length: 64 }, () => fill)));
@@ -273,13 +273,13 @@ describeQuic("the identity", () => {
     await until(() => expect(new Set(a.identities).size).toBe(3));
   });
 
-  it("that cannot be read refuses the route", () => {
+  it("that is unreadable prevents the route", () => {
     expect(() => open(new Cluster(), { identityFile: "/nowhere/identity.json" })).toThrow(/ENOENT/);
   });
 });
 
 describeQuic("a route to alternative partners", () => {
-  it("sends to the plan's leader alone, by the lane that the transaction needs", async () => {
+  it("sends only to the plan's leader, on the port for the transaction's protection", async () => {
     const cluster = new Cluster();
     const [plain, safe] = [await cluster.lead("x"), await cluster.lead("y")];
     cluster.addresses.set("b", { host: "127.0.0.1", port: 1 });
@@ -301,7 +301,7 @@ describeQuic("a route to alternative partners", () => {
     expect(route.offer(new TestOutbound([facts], { leader: "unknown" }))).toBe(false);
   });
 
-  it("keeps away from leaders who are no partners", async () => {
+  it("does not connect with leaders that are not partners", async () => {
     const cluster = new Cluster();
     const b = await cluster.lead("b");
     cluster.addresses.set("a", { host: "127.0.0.2", port: 1 });
@@ -337,7 +337,7 @@ describe("openRoute", () => {
     expect(error.message).toMatch(/route partner: expected QUIC .*npm install --include=optional/);
   });
 
-  it("leaves routes over QUIC to what is handed in", () => {
+  it("uses openTpu for routes over QUIC", () => {
     const names: string[] = [];
     const openTpu = (config: RouteConfig) => {
       names.push(config.name);

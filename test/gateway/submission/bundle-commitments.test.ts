@@ -1,4 +1,4 @@
-// What records and the node say of a bundle, put together; on the sandbox chain it is in chain.test.ts.
+// Bundle commitments from records and the node; chain.test.ts tests them on the sandbox chain.
 
 import { describe, expect, it } from "vitest";
 import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-commitments.ts";
@@ -72,7 +72,7 @@ const confirmed = { slot: 5n, commitment: "confirmed" };
 const processed = { slot: 5n, commitment: "processed" };
 
 describe("with a node, a bundle", () => {
-  it("that landed is confirmed, and finalized when the node says so of all of it", async () => {
+  it("that landed is confirmed, and finalized when the node reports that for every transaction", async () => {
     const both = [landed("a"), landed("b")];
     expect(await told({}, ...both)).toEqual(confirmed);
     const half = { a: said("finalized"), b: said("confirmed") };
@@ -87,21 +87,21 @@ describe("with a node, a bundle", () => {
     expect(await told({ history }, landed("a", "confirmed", 31_000))).toEqual(finalized);
   });
 
-  it("never falls behind its record", async () => {
+  it("never has a lower commitment than its record", async () => {
     expect(await told({ cached: { a: said("processed") } }, landed("a"))).toEqual(confirmed);
     expect(await told({}, landed("a", "finalized"))).toEqual(finalized);
     const behind = { a: said("confirmed") };
     expect(await told({ cached: behind }, landed("a", "finalized"))).toEqual(finalized);
   });
 
-  it("is not finalized by the word on another slot, or on a failure", async () => {
+  it("is not finalized by a status of another slot or of a failure", async () => {
     const elsewhere = { a: said("finalized", { slot: 6n }) };
     expect(await told({ cached: elsewhere }, landed("a"))).toEqual(confirmed);
     const failed = { a: said("finalized", { err: "AccountInUse" }) };
     expect(await told({ cached: failed }, landed("a"))).toEqual(confirmed);
   });
 
-  it("that was seen is processed by the node's word alone", async () => {
+  it("that was observed is processed only when the node reports it", async () => {
     const both = [open("a", 4n), open("b", 4n)];
     expect(await told({}, ...both)).toBeNull();
     expect(await told({ cached: { a: said("processed") } }, ...both)).toBeNull();
@@ -110,11 +110,11 @@ describe("with a node, a bundle", () => {
     const failed = { a: said("processed"), b: said("processed", { err: "AccountInUse" }) };
     expect(await told({ cached: failed }, ...both)).toBeNull();
     expect(await told({ cached: whole }, open("a", 4n), open("b", null))).toBeNull();
-    // One of them has ended a moment before the other.
+    // One transaction ended earlier than the other.
     expect(await told({ cached: whole }, landed("a"), open("b", 5n))).toEqual(processed);
   });
 
-  it("of which something ended otherwise has none", async () => {
+  it("with a transaction that did not land has no commitment", async () => {
     const whole = { a: said("finalized"), b: said("finalized") };
     for (const state of ["landed_failed", "expired", "superseded", "rejected"] as const) {
       const other = { ...landed("b"), state };
@@ -125,7 +125,7 @@ describe("with a node, a bundle", () => {
 });
 
 describe("without a node, a bundle", () => {
-  it("that was seen in shreds is processed, and an earlier word of a node holds", async () => {
+  it("that was observed in shreds is processed, and an earlier report of a node remains", async () => {
     expect(await told(null, landed("a", "seen_in_shreds"))).toEqual(processed);
     expect(await told(null, landed("a"), landed("b", "seen_in_shreds"))).toEqual(processed);
     expect(await told(null, landed("a"))).toEqual(confirmed);
@@ -133,7 +133,7 @@ describe("without a node, a bundle", () => {
     expect(await told(null, open("a", null))).toBeNull();
   });
 
-  it("that was seen in shreds is finalized by a node that came later", async () => {
+  it("that was observed in shreds is finalized by a node that is configured later", async () => {
     const cached = { a: said("finalized") };
     expect(await told({ cached }, landed("a", "seen_in_shreds"))).toEqual(finalized);
   });

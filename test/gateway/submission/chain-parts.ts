@@ -1,4 +1,5 @@
-// What a pipeline sees of a sandbox chain: facts of its transactions, sights of its blocks, its node's answers.
+// Connects a pipeline with a sandbox chain: facts of transactions, observations of blocks, results
+// of the node.
 
 import { VersionedTransaction } from "@solana/web3.js";
 import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../../src/core/primitives.ts";
@@ -42,7 +43,7 @@ export function sightsOf({ chain }: ChainRun, clock: ManualClock): LandingObserv
   };
 }
 
-/** At "confirmed"; null: it is no nonce account. */
+/** Nonce value at "confirmed"; null: not a nonce account. */
 export function nonceValueOf({ chain }: ChainRun, account: string): string | null {
   const data = chain.account(account, "confirmed")?.data;
   return data?.length === 80 ? pubkeyOf(data.slice(40, 72)) : null;

@@ -1,4 +1,4 @@
-// The pipeline on the sandbox chain: every end that the real virtual machine can give.
+// The pipeline on the sandbox chain: every end that the real virtual machine can produce.
 
 import { type Keypair, SystemProgram } from "@solana/web3.js";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -38,7 +38,7 @@ import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
 const nonceAccount = wallet(50);
 const accountId = "ann";
 
-/** Nothing is there again after a restart. */
+/** A store that keeps nothing over a restart. */
 const noTipStore: LandedTipStore = {
   write: async () => {},
   since: async () => [],
@@ -47,7 +47,7 @@ const noTipStore: LandedTipStore = {
   lastSnapshot: async () => null,
 };
 
-/** Gives what it takes to the leader's queue, unless it is told to lose it. */
+/** Forwards accepted transactions to the leader's queue, unless it is set to lose them. */
 class ChainRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly isUp = true;
@@ -134,7 +134,7 @@ class Stage {
     });
   }
 
-  /** The next process on the same disk. */
+  /** Restarts the process on the same disk. */
   async restart(): Promise<void> {
     this.pipeline.close();
     await this.clock.advance(1_000);
@@ -220,7 +220,7 @@ describe("on the sandbox chain", () => {
     ]);
   });
 
-  it("a transfer of more than there is lands as failed, with the chain's words", async () => {
+  it("a transfer above the balance lands as failed, with the chain's error", async () => {
     const wire = stage.run.transfer(carol, bob, 10n ** 15n);
     const [signature] = await stage.submit(factsOf(wire));
     await stage.clock.advance(6_000);
@@ -244,7 +244,7 @@ describe("on the sandbox chain", () => {
     expect(bundle?.transactions.map(({ signature }) => signature)).toEqual(signatures);
   });
 
-  it("what a fork throws away is sent again and lands", async () => {
+  it("a transaction in an abandoned fork is sent again and lands", async () => {
     const { clock, run, route } = stage;
     const facts = factsOf(run.transfer(alice, bob, 8n));
     await stage.submit(facts);
@@ -262,7 +262,7 @@ describe("on the sandbox chain", () => {
     expect(status?.slot).toBe(run.chain.status(facts.signature)?.slot);
   });
 
-  it("what never arrives expires, when its blockhash does and not before", async () => {
+  it("a lost transaction expires exactly when its blockhash does", async () => {
     const { clock, run, route } = stage;
     const facts = factsOf(run.transfer(alice, bob, 9n));
     route.lost.add(facts.signature);
@@ -278,7 +278,7 @@ describe("on the sandbox chain", () => {
     expect(route.attempts.get(facts.signature)).toBeGreaterThan(20);
   });
 
-  it("of two with one nonce value one lands and supersedes the other", async () => {
+  it("of two with one nonce value, one lands and supersedes the other", async () => {
     await stage.createNonce();
     const pair = [stage.withNonce(bob), stage.withNonce(carol)];
     for (const facts of pair) await stage.submit(facts);
@@ -293,12 +293,12 @@ describe("on the sandbox chain", () => {
 });
 
 describe("tips on the sandbox chain", () => {
-  /** Seen in a block; the node has not said yet how it ended. */
+  /** Observed in a block; the node has not reported its result yet. */
   async function seen({ clock, run }: Stage, { signature }: TransactionFacts): Promise<void> {
     while (!run.chain.status(signature)) await clock.advance(50);
   }
 
-  it("those that landed are in the snapshot, failed ones and those of a fork are not", async () => {
+  it("of landed transactions are in the snapshot, of failed or forked ones not", async () => {
     const quarterNs = 1_767_226_500_000_000_000n;
     const stage = await Stage.open(new ManualClock(quarterNs - 40_000_000_000n));
     const { clock, run, tips } = stage;
@@ -355,7 +355,7 @@ describe("a bundle on the sandbox chain", () => {
     bundleId = bundleIdOf(signatures);
   });
 
-  /** As a process that has just begun tells it: with nothing in memory. */
+  /** The status from a new process, with nothing in memory. */
   async function told(): Promise<BundleCommitment | null | undefined> {
     const log = { warn: (text: string) => expect.fail(text) };
     const reader = new StatusReader({ clock: systemClock, node, log });
@@ -366,7 +366,7 @@ describe("a bundle on the sandbox chain", () => {
 
   const truth = () => stage.run.chain.status(signatures[1] ?? "");
 
-  it("is processed, then confirmed, then finalized, and stays so over a restart", async () => {
+  it("is processed, confirmed, then finalized, also after a restart", async () => {
     const seen: unknown[] = [];
     for (const commitment of ["processed", "confirmed", "finalized"]) {
       while (truth()?.confirmationStatus !== commitment) await stage.clock.advance(50);
@@ -389,7 +389,7 @@ describe("a bundle on the sandbox chain", () => {
     expect(await told()).toEqual({ slot, commitment: "finalized" });
   });
 
-  it("is nowhere when the fork that held it is gone", async () => {
+  it("has no status after its fork was abandoned", async () => {
     const { clock, run } = stage;
     while (!truth()) await clock.advance(50);
     expect(await told()).toMatchObject({ commitment: "processed" });

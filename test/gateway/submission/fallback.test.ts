@@ -1,4 +1,4 @@
-// sendAlt with fallback: who has it when the partners do not take it, and when?
+// sendAlt with fallback: which routes send after partners refused, and when.
 
 import { expect, it } from "vitest";
 import type { RouteEvent, SubmitRequest } from "../../../src/gateway/submission/types.ts";
@@ -24,7 +24,7 @@ function refuse(harness: Harness, which: number, isFinal = false): void {
 }
 
 it.each([true, false])(
-  "the other routes, at once when the last partner refused: %s",
+  "uses the other routes immediately when the last partner refused: %s",
   async (is) => {
     const harness = new Harness({}, { routes });
     await sent(harness, { enableFallback: true });
@@ -41,7 +41,7 @@ it.each([true, false])(
   },
 );
 
-it("the other routes, at once also when the partner refuses in the moment of the offer", async () => {
+it("uses the other routes immediately when the partner refuses during the offer", async () => {
   const harness = new Harness({}, { routes: [routes[0], routes[2]] });
   harness.answer = (outbound) => {
     if (harness.routesUsed.length > 1) return;
@@ -56,7 +56,7 @@ it("the other routes, at once also when the partner refuses in the moment of the
   expect(harness.routesUsed).toEqual(["alt", "swqos-1"]);
 });
 
-it("nobody else at once, without fallback or without leave to send again", async () => {
+it("uses no other route immediately without fallback or resends", async () => {
   const harness = new Harness({}, { routes });
   await sent(harness, { enableFallback: false });
   await sent(harness, { enableFallback: true, resendsMax: 0 });
@@ -65,7 +65,7 @@ it("nobody else at once, without fallback or without leave to send again", async
   expect(harness.routesUsed).toEqual(["alt", "alt-2", "alt", "alt-2"]);
 });
 
-it("nobody when it is sent once more in another slot, and the caller is told so", async () => {
+it("uses no route when it is submitted again in another slot, and reports that", async () => {
   const harness = new Harness({}, { routes });
   const request = {
     ...harness.request(harness.facts(), { enableFallback: false }),

@@ -1,4 +1,4 @@
-// A pipeline with its routes, a store and a node, all at hand: every answer is what a test says.
+// Test harness: a pipeline with routes, a store and a node that the test controls.
 
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -43,15 +43,15 @@ export class Harness implements LandingObservations, Outcomes {
   readonly asked: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
   isBlockhashGone = false;
-  /** When the node first said so. */
+  /** When the node first reported it. */
   goneToldNs: bigint | null = null;
   nonce: string | null = null;
   takes = true;
-  /** Signatures for which no queue has room. */
+  /** Signatures that every queue refuses. */
   readonly full = new Set<string>();
-  /** What a route says while it is being offered something. */
+  /** Events that a route reports during an offer. */
   answer: (outbound: OutboundTransaction) => void = () => {};
-  /** Names of the routes that took something, in order. */
+  /** Names of the routes that accepted something, in order. */
   readonly routesUsed: string[] = [];
   isWatchFull = false;
   isNodeFailing = false;
@@ -169,7 +169,7 @@ export class Harness implements LandingObservations, Outcomes {
     };
   }
 
-  /** Two of one nonce value; the node says that it is the present one. */
+  /** A pair with one nonce value, which the node reports as present. */
   pair(like: TransactionFacts | null = null): readonly [TransactionFacts, TransactionFacts] {
     const first = this.facts(true);
     const made = {
@@ -181,7 +181,7 @@ export class Harness implements LandingObservations, Outcomes {
     return [makeFacts(this.random, made), makeFacts(this.random, made)];
   }
 
-  /** Submits, lets 100 ms pass, and tells how it went. */
+  /** Submits, advances time by 100 ms, and returns the outcome. */
   submit(...request: Parameters<Harness["request"]>): Promise<string> {
     return this.#told(this.pipeline.submit(this.request(...request)));
   }
@@ -209,7 +209,7 @@ export class Harness implements LandingObservations, Outcomes {
     return told;
   }
 
-  /** The next process on the same disk. */
+  /** Restarts the process on the same disk. */
   async next(...facts: TransactionFacts[]): Promise<Harness> {
     this.pipeline.stop();
     const harness = new Harness({}, { seed: 4 });

@@ -1,4 +1,4 @@
-// What was acknowledged is sent, whatever becomes of its routes, its first write or its neighbours.
+// Accepted transactions are sent despite closing routes, failed writes and other accounts.
 
 import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -13,7 +13,7 @@ import { madeUpFacts } from "../../support/transactions/facts.ts";
 import { Harness } from "./harness.ts";
 import { makeFacts } from "./model.ts";
 
-it("by another route, or the same in its new form, when a route closes over its queue", async () => {
+it("is sent by another route, or by the reconfigured one, when a route closes", async () => {
   const partner = await Partner.open();
   closing({ close: () => partner.close() });
   const answers: (() => void)[] = [];
@@ -60,7 +60,7 @@ it("by another route, or the same in its new form, when a route closes over its 
   await until(() => partner.requests.length === 5, "each of them, once");
 });
 
-it("also when the first of two equal calls could not be kept", async () => {
+it("is sent even if the first of two equal calls could not be stored", async () => {
   const harness = new Harness();
   harness.leaders = { slot: 4n, current: "A", next: "bad" };
   const request = harness.request(harness.facts(), { mevProtect: true });
@@ -81,7 +81,7 @@ it("also when the first of two equal calls could not be kept", async () => {
   expect(harness.outbound.length).toBeGreaterThan(0);
 });
 
-it("of one account, though another one fills its own share for a day", async () => {
+it("is sent although another account fills its own quota for a day", async () => {
   const harness = new Harness({ openMax: 500, openPerAccountMax: 400 });
   const lifetime = new Uint8Array(32).fill(7);
   harness.nonce = pubkeyOf(lifetime);
@@ -100,7 +100,7 @@ it("of one account, though another one fills its own share for a day", async () 
   expect(late).toEqual([]); // watched on, but sent no more
 });
 
-it("once, when it was released from protection just before a kill", async () => {
+it("is sent once if it was released from protection just before a kill", async () => {
   const harness = new Harness();
   harness.leaders = { slot: 4n, current: "A", next: "bad" };
   await harness.submit(harness.facts(), { mevProtect: true, resendsMax: 0 });
@@ -111,7 +111,7 @@ it("once, when it was released from protection just before a kill", async () => 
   expect(kept.map(({ kind }) => kind)).toContain("queued");
 });
 
-it("again after all routes refused it, for they may be others by then", async () => {
+it("is sent again after all routes refused it, because routes may change", async () => {
   const harness = new Harness();
   const facts = harness.facts();
   await harness.submit(facts);
@@ -122,7 +122,7 @@ it("again after all routes refused it, for they may be others by then", async ()
   expect(await harness.state(facts)).toBe("open null");
 });
 
-it("never as rejected because its routes closed", async () => {
+it("is never rejected because its routes closed", async () => {
   const harness = new Harness();
   const facts = harness.facts();
   await harness.submit(facts);
@@ -137,7 +137,7 @@ it("never as rejected because its routes closed", async () => {
   expect(record?.events.map(({ kind }) => kind)).toEqual(["received", "queued", "dropped"]);
 });
 
-it("is not acknowledged before it is kept, also when it has landed and comes once more", async () => {
+it("is not accepted before it is stored, even if it landed and is submitted again", async () => {
   const harness = new Harness();
   const facts = harness.facts();
   await harness.submit(facts);
@@ -150,7 +150,7 @@ it("is not acknowledged before it is kept, also when it has landed and comes onc
   expect(harness.store.records.get(`ben ${facts.signature}`)?.state).toBe("landed");
 });
 
-it("is not sent at all while nothing can be kept, and is again when it can", async () => {
+it("is not sent while the store fails, and is sent after it recovers", async () => {
   const harness = new Harness();
   harness.store.failShare = 1;
   expect(await harness.submit(harness.facts())).toMatch(/^store_failed: .*may have been sent/);

@@ -1,4 +1,4 @@
-// The model's routes and store: what stands around a pipeline under test.
+// Routes and store of the model around a pipeline under test.
 
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type {
@@ -50,14 +50,14 @@ export class ModelRoute implements Route {
   readonly #clock: ManualClock;
   readonly #random: SeededRandom;
   readonly #chain: ModelChain;
-  /** Told of every offer, also of those turned away. */
+  /** Called for every offer, including refused ones. */
   onOffer: (outbound: OutboundTransaction) => void = () => {};
-  /** Told of every transaction that leaves. */
+  /** Called for every sent transaction. */
   onLeave: (outbound: OutboundTransaction) => void = () => {};
   isUp = true;
-  /** Every parcel goes through. */
+  /** Every transaction is delivered. */
   isGood = false;
-  /** This share is refused for good. */
+  /** Share of final refusals. */
   refuseShare = 0.04;
 
   constructor(
@@ -118,7 +118,7 @@ export class ModelRoute implements Route {
   }
 }
 
-/** What is on the disk, and what goes wrong on the way there. */
+/** The disk and the faults of writing to it. */
 export class ModelStore {
   readonly records = new Map<string, SubmissionRecord>();
   readonly violations: string[] = [];
@@ -132,7 +132,7 @@ export class ModelStore {
     this.#random = random;
   }
 
-  /** The store of one process: when it is dead, what it has not committed is lost. */
+  /** The store of one process; uncommitted writes are lost when it dies. */
   of(isAlive: () => boolean): SubmissionStore {
     const writing = new Set<string>();
     const keyOf = ({ accountId, signature }: SubmissionRecord) => `${accountId} ${signature}`;

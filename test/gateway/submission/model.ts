@@ -1,7 +1,9 @@
-// A world for the pipeline in which everything can go wrong, and of which the truth is known.
+// A simulated environment of the pipeline in which everything can fail and whose true state is
+// known.
 //
-// A chain with skipped slots and forks, nodes that lag and fail, routes that drop, refuse, delay and
-// go down, a store that is slow, fails and survives the process. All chance is seeded.
+// It has a chain with skipped slots and forks, nodes that lag and fail, routes that drop, refuse,
+// delay and go down, and a store that is slow, fails and survives the process. All randomness is
+// seeded.
 
 import { pubkeyOf } from "../../../src/core/primitives.ts";
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
@@ -23,7 +25,7 @@ interface Block {
   readonly slot: bigint;
   readonly hash: string;
   readonly landed: ReadonlyMap<string, { readonly err: unknown }>;
-  /** After this block: account -> value. */
+  /** Nonce values by account after this block. */
   readonly nonces: ReadonlyMap<string, string>;
 }
 
@@ -40,14 +42,14 @@ export function textOf(bytes: Uint8Array): string {
 export class ModelChain implements LandingObservations {
   readonly #clock: ManualClock;
   readonly #random: SeededRandom;
-  /** Signatures of transactions that fail when they are executed. */
+  /** Signatures of transactions whose execution fails. */
   readonly failing = new Set<string>();
   readonly blocks: Block[] = [];
   readonly leaders = ["A", "B", "C", "denied", "E", "F"];
   isLossy = true;
   #arrivals: Arrival[] = [];
   #slot = 0n;
-  /** Blocks that no fork takes back. */
+  /** Blocks that no fork can abandon. */
   #confirmed = 0;
   readonly #watchers = new Map<string, Set<(slot: bigint) => void>>();
   watched = 0;
@@ -62,13 +64,13 @@ export class ModelChain implements LandingObservations {
   get leaderContext(): LeaderContext {
     const window = Number(this.#slot / 4n);
     const at = (n: number) => this.leaders[n % this.leaders.length] ?? null;
-    // Now and then the schedule is not known.
+    // Sometimes the schedule is unknown.
     if (window % 11 === 7) return { slot: this.#slot, current: null, next: null };
     return { slot: this.#slot, current: at(window), next: at(window + 1) };
   }
 
   get latestBlockhash(): Uint8Array {
-    // Some callers are slow: little of its life is left.
+    // Some callers are slow, so little of the lifetime remains.
     const oldest = this.#random.happens(0.3) ? blockhashBlocks : 3;
     const tip = this.blocks.at(-1 - this.#random.below(Math.min(oldest, this.blocks.length)));
     return Buffer.from(tip?.hash ?? "", "hex");
@@ -107,7 +109,7 @@ export class ModelChain implements LandingObservations {
     };
   }
 
-  /** A node so many blocks behind. */
+  /** A node that lags by so many blocks. */
   node(blocksBehindMax: number, failShare: () => number): Outcomes {
     const answer = async <T>(make: (blocks: readonly Block[]) => T): Promise<T> => {
       await this.#clock.sleep(5 + this.#random.below(300));
@@ -210,7 +212,7 @@ export class ModelChain implements LandingObservations {
   }
 }
 
-/** Base58 -> hex, of all signatures that were ever made here. */
+/** Hex by base58 of all signatures created here. */
 const nameBySignature = new Map<string, string>();
 const digits = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
@@ -220,7 +222,7 @@ export interface MadeTransaction {
   readonly tipLamports?: bigint;
 }
 
-/** Facts of a transaction that nobody signed; `wire` holds the number that finds them again. */
+/** Facts of an unsigned transaction; `wire` contains its number. */
 export function makeFacts(random: SeededRandom, made: MadeTransaction): TransactionFacts {
   const signatureBytes = random.fillBytes(new Uint8Array(64));
   const signature = Array.from(signatureBytes, (byte) => digits[byte % 58]).join("");

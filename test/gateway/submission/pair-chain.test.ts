@@ -1,8 +1,8 @@
-// Pairs on the real virtual machine: whatever routes, leaders and forks do, one of two lands, or none.
+// Pairs on the real virtual machine: at most one of two lands, for any behaviour of routes, leaders
+// and forks.
 //
-// Pairs are submitted over routes that lose, delay, double or refuse them; slots are skipped, blocks
-// abandoned, and some transactions fail when they are executed. A seed that fails is in the name of its
-// test; SHREDWAY_PAIR_SEEDS asks for more of them.
+// Routes lose, delay, duplicate or refuse transactions; slots are skipped, blocks abandoned, and
+// some transactions fail. The test name contains the seed; SHREDWAY_PAIR_SEEDS adds seeds.
 
 import { describe, expect, it } from "vitest";
 import { carol, dave } from "../../support/transactions/chain.ts";
@@ -59,8 +59,8 @@ const seeds = Array.from(
   (_, i) => i + 1,
 );
 
-describe("of every pair", () => {
-  it.each(seeds)("one lands or none does, and both are told the truth: seed %i", async (seed) => {
+describe("every pair", () => {
+  it.each(seeds)("lands at most once, and both statuses are true: seed %i", async (seed) => {
     const world = await runOf(seed);
     expect(world.pairs.length).toBe(6);
     for (const pair of world.pairs) {
@@ -74,7 +74,7 @@ describe("of every pair", () => {
   });
 });
 
-describe("on a quiet chain", () => {
+describe("a pair on an idle chain", () => {
   async function quiet(): Promise<PairWorld> {
     const world = await PairWorld.open(77, 1);
     world.isCalm = true;
@@ -103,7 +103,7 @@ describe("on a quiet chain", () => {
     for (const { wire } of pair.facts) world.run.chain.send(wire);
     expect(await world.submit(pair)).toBe(true);
     while (!world.run.chain.status(first.signature)) await world.clock.advance(50);
-    // The other one reached the same leader, in the same slot, and was turned away.
+    // The other one reached the same leader in the same slot and was refused.
     expect(world.run.dropped.get(second.signature)).toBe("BlockhashNotFound");
     expect(await world.settled()).toBe(true);
     expect(await world.check(pair)).toBe(state);
@@ -113,7 +113,7 @@ describe("on a quiet chain", () => {
     expect(executed).not.toContain(second.signature);
   });
 
-  it("both are superseded when somebody else advances the nonce in between", async () => {
+  it("is superseded when another transaction advances the nonce", async () => {
     const world = await quiet();
     const pair = pairOf(world, [5n, 6n], "none");
     expect(await world.submit(pair)).toBe(true);
@@ -123,7 +123,7 @@ describe("on a quiet chain", () => {
     expect(world.spent).toEqual([]); // by none of the pipeline's
   });
 
-  it("both expire when nothing arrives", async () => {
+  it("expires if nothing arrives", async () => {
     const world = await quiet();
     const pair = pairOf(world, [5n, 6n], "none");
     expect(await world.submit(pair)).toBe(true);
@@ -131,7 +131,7 @@ describe("on a quiet chain", () => {
     expect([await world.check(pair), world.violations]).toEqual(["expired", []]);
   });
 
-  it("what a fork throws away may be the other one's chance", async () => {
+  it("lets the other one land after an abandoned fork", async () => {
     const world = await quiet();
     const { clock, run } = world;
     const pair = pairOf(world, [5n, 6n]);

@@ -1,7 +1,7 @@
-// A pipeline before the sandbox chain, with pairs whose transactions meet with everything that can happen.
+// Simulated environment for pairs: a pipeline in front of the sandbox chain.
 //
-// Made by pair-chain.test.ts. Routes lose, delay, double and refuse transactions, or let only one of two
-// through. In the end the chain is asked what is true; `violations` tells what does not agree with it.
+// Used by pair-chain.test.ts. Routes lose, delay, duplicate or refuse transactions, or deliver only
+// one of two. At the end `violations` compares the statuses with the chain.
 
 import { type Keypair, SystemProgram } from "@solana/web3.js";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -35,14 +35,17 @@ const limits = { resendMs: 1_000, resendForMs: 25_000, ageMaxMs: 40_000, settleM
 type Way = "deliver" | "twice" | "late" | "drop" | "refuse" | "full";
 const routesUsed: readonly Way[] = ["deliver", "twice", "late", "drop", "refuse", "full"];
 
-/** Whom a route lets through; "none" to the end, the others until everything gets well. */
+/**
+ * The transactions that a route delivers; "none" applies to the end, the others until all faults
+ * end.
+ */
 export type Bias = "any" | "first" | "second" | "none";
 
 export interface Pair {
   readonly facts: readonly [TransactionFacts, TransactionFacts];
   readonly nonceAccount: string;
   readonly bias: Bias;
-  /** Somebody else advances the nonce meanwhile. */
+  /** Another transaction advances the nonce in the meantime. */
   readonly hasStranger: boolean;
 }
 
@@ -91,7 +94,7 @@ class PairRoute implements Route {
       if (mode === "bundle") chain.sendBundle(transactions.map(({ wire }) => wire));
       else for (const { wire } of transactions) chain.send(wire);
     } catch {
-      // A bundle whose transaction waits already: as good as delivered.
+      // A bundle whose transaction is queued already counts as delivered.
     }
   }
 }
@@ -103,7 +106,7 @@ export class PairWorld {
   readonly pipeline: Pipeline;
   readonly pairs: Pair[] = [];
   readonly violations: string[] = [];
-  /** Times that an end was told. */
+  /** Number of reported ends. */
   readonly ends = new Map<string, number>();
   readonly spent: string[] = [];
   readonly #nonces = new Map<string, Keypair>();
@@ -186,7 +189,10 @@ export class PairWorld {
     return SystemProgram.nonceAdvance({ noncePubkey, authorizedPubkey: alice.publicKey });
   }
 
-  /** Of the present value; the payers are two, so that the two need no common writable account but it. */
+  /**
+   * A pair with the present value; two payers, so that the nonce is the only shared writable
+   * account.
+   */
   facts(nonceAccount: string, payer: Keypair, lamports: bigint): TransactionFacts {
     const instructions = [this.#advance(nonceAccount), transferOf(payer, bob, lamports)];
     const value = nonceValueOf(this.run, nonceAccount) ?? "";
@@ -196,7 +202,7 @@ export class PairWorld {
     return factsOf(wire, { account, authority: alice.publicKey.toBytes() });
   }
 
-  /** Another transaction of the owner, by a recent blockhash. */
+  /** Another transaction of the owner with a recent blockhash. */
   advanceOtherwise(nonceAccount: string): void {
     this.run.chain.send(this.run.legacy([this.#advance(nonceAccount)], [alice]));
   }
@@ -241,7 +247,7 @@ export class PairWorld {
     return status ?? null;
   }
 
-  /** Until everything has ended; false: something has not. */
+  /** Runs until everything has ended; false: something has not. */
   async settled(): Promise<boolean> {
     for (let i = 0; i < 200 && this.pipeline.snapshot().open > 0; i++) {
       await this.clock.advance(500);
@@ -249,7 +255,7 @@ export class PairWorld {
     return this.pipeline.snapshot().open === 0;
   }
 
-  /** What became of the pair by the chain's word; `violations` tells where its statuses say otherwise. */
+  /** Result of the pair on the chain; `violations` lists differences to its statuses. */
   async check(pair: Pair): Promise<"landed" | "landed_failed" | "advanced" | "expired"> {
     const { chain } = this.run;
     const { nonceAccount, facts } = pair;

@@ -1,4 +1,4 @@
-// One pair of a nonce value at a time: until when, against whom, and what makes way.
+// One pair per nonce value at a time: duration, conflicts and exceptions.
 
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -7,7 +7,7 @@ import { makeFacts } from "./model.ts";
 import { landed, sentOf } from "./pair-steps.ts";
 
 describe("a nonce value", () => {
-  it("is one pair's until its end, also after a restart; only its own account hears whose", async () => {
+  it("is reserved by one pair until its end, also after a restart; only its account learns which", async () => {
     let harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -27,7 +27,7 @@ describe("a nonce value", () => {
       const strange = await harness.submitPair(other, {}, "ben");
       expect([a, b].some((name) => strange.includes(name ?? ""))).toBe(false);
       expect(strange).toMatch(/^nonce_in_use: .*\(of another account\)$/);
-      // Until its end: what was sent again meanwhile is the pair's own.
+      // Until its end; resends belong to the pair.
       expect(sentOf(harness, pair).slice(sent)).not.toContain("?");
     }
     await landed(harness, pair);
@@ -38,7 +38,7 @@ describe("a nonce value", () => {
     );
   });
 
-  it("may have another pair when the first is not sent any more; both are superseded", async () => {
+  it("can have another pair when the first is no longer sent; both are superseded", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -76,7 +76,7 @@ describe("a nonce value", () => {
     },
   );
 
-  it("of another nonce, with another authority or after the pair was taken apart is free", async () => {
+  it("is free for another nonce or authority, or after the pair was separated", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);

@@ -1,4 +1,5 @@
-// Pairs of one durable nonce, one promise at a time: both are taken or none, one lands, one is superseded.
+// Guarantees for pairs of one durable nonce: both are accepted or none, one lands, one is
+// superseded.
 
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -6,7 +7,7 @@ import { Harness } from "./harness.ts";
 import { kindsOf, land, landed, sentOf } from "./pair-steps.ts";
 
 describe("a pair", () => {
-  it("is in the queues before the call returns, and kept by one write", async () => {
+  it("is queued before the call returns, and stored by one write", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     const submitted = harness.submitPair(pair);
@@ -16,7 +17,7 @@ describe("a pair", () => {
     for (const facts of pair) expect(await kindsOf(harness, facts)).toEqual(["received", "queued"]);
   });
 
-  it("is refused whole when one of them has no way, before anything is offered", async () => {
+  it("is refused completely if one has no route, before anything is offered", async () => {
     const harness = new Harness({}, { routes: [{ minimumTipLamports: 20_000n }] });
     const [first, second] = harness.pair();
     const poor = { ...second, tipLamports: 19_999n };
@@ -28,7 +29,7 @@ describe("a pair", () => {
     expect(await harness.state(first)).toBe("unknown");
   });
 
-  it.each([{ openMax: 1 }, { openPerAccountMax: 1 }])("needs room for both: %j", async (limits) => {
+  it.each([{ openMax: 1 }, { openPerAccountMax: 1 }])("requires capacity for both: %j", async (limits) => {
     const harness = new Harness(limits);
     expect(await harness.submitPair(harness.pair())).toMatch(
       /^overloaded: too many open transactions.* 0, and 2 more/,
@@ -36,7 +37,7 @@ describe("a pair", () => {
     expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([0, 0]);
   });
 
-  it("is remembered by nobody when no queue has room for either", async () => {
+  it("leaves no state if no queue accepts either", async () => {
     const harness = new Harness();
     harness.takes = false;
     const pair = harness.pair();
@@ -50,7 +51,7 @@ describe("a pair", () => {
   });
 
   it.each([0, 1])(
-    "is accepted when one is taken; the other leaves soon, once: %i",
+    "is accepted if one is; the other is sent soon, once: %i",
     async (which) => {
       const harness = new Harness();
       const pair = harness.pair();
@@ -70,7 +71,7 @@ describe("a pair", () => {
     },
   );
 
-  it("whose other half the account sends first is not sent once more for it", async () => {
+  it("is not sent again for a transaction that the account submitted first", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.full.add(pair[1].signature);
@@ -81,7 +82,7 @@ describe("a pair", () => {
     expect(sentOf(harness, pair)).toBe("AAB");
   });
 
-  it("whose other half was sent alone before and is taken later resends nothing", async () => {
+  it("causes no resend for a transaction that was sent alone before", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submit(pair[1], { resendsMax: 0 });
@@ -92,7 +93,7 @@ describe("a pair", () => {
     expect([sentOf(harness, pair), harness.pipeline.snapshot().resends]).toEqual(["BAB", 0n]);
   });
 
-  it("that waits for protection waits together", async () => {
+  it("is held for protection together", async () => {
     const harness = new Harness({ heldMax: 2 });
     harness.leaders = { slot: 4n, current: "A", next: "bad" };
     const pair = harness.pair();
@@ -107,7 +108,7 @@ describe("a pair", () => {
     expect([sentOf(harness, pair), harness.pipeline.snapshot().held]).toEqual(["AB", 0]);
   });
 
-  it("needs room for both among those that wait", async () => {
+  it("requires capacity for both among held submissions", async () => {
     const harness = new Harness({ heldMax: 1 });
     harness.leaders = { slot: 4n, current: "A", next: "bad" };
     expect(await harness.submitPair(harness.pair(), { mevProtect: true })).toMatch(
@@ -116,7 +117,7 @@ describe("a pair", () => {
     expect(harness.pipeline.snapshot()).toMatchObject({ held: 0, open: 0 });
   });
 
-  it("that cannot be kept is sent no more, and nothing is left of what was not sent", async () => {
+  it("that cannot be stored is no longer sent, and leaves no state", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.store.failShare = 1;
@@ -132,7 +133,7 @@ describe("a pair", () => {
     expect(sentOf(harness, pair)).toBe("AAB");
   });
 
-  it("is two of one account, one nonce and one value", async () => {
+  it("consists of two transactions of one account, nonce and value", async () => {
     const harness = new Harness();
     const [first, second] = harness.pair();
     const others = [
@@ -153,7 +154,7 @@ describe("a pair", () => {
 });
 
 describe("the same pair again", () => {
-  it("in either order is one lifecycle each, and another attempt unless it comes too soon", async () => {
+  it("in any order has one lifecycle each, and makes another attempt unless it comes too soon", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     const options = { resendsMax: 0 };
@@ -180,7 +181,7 @@ describe("the same pair again", () => {
     expect([harness.store.records.size, sentOf(harness, pair)]).toEqual([6, "ABAB"]);
   });
 
-  it("takes in one that was submitted alone", async () => {
+  it("includes one that was submitted alone", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submit(pair[1]);
@@ -195,7 +196,7 @@ describe("the same pair again", () => {
     expect(sentOf(harness, pair)).toBe("BABAB");
   });
 
-  it("while one is in a block is accepted; the other is not sent", async () => {
+  it("is accepted while one is in a block; the other is not sent", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -204,7 +205,7 @@ describe("the same pair again", () => {
     expect(sentOf(harness, pair)).toBe("ABA");
   });
 
-  it("is accepted, and not sent, when one of it landed; also by the next process", async () => {
+  it("is accepted but not sent after one landed, also in the next process", async () => {
     let harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -221,7 +222,7 @@ describe("the same pair again", () => {
     expect(harness.store.records.size).toBe(2);
   });
 
-  it("is kept before it is accepted, also when it could not be kept at first", async () => {
+  it("is stored before it is accepted, even after a failed write", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.store.failShare = 1;
@@ -234,7 +235,7 @@ describe("the same pair again", () => {
     expect(states.toSorted()).toEqual(["landed", "open"]);
   });
 
-  it("tells others, in the next process, who landed", async () => {
+  it("reports in the next process which one landed", async () => {
     const before = new Harness();
     const pair = before.pair();
     await before.submitPair(pair);
@@ -248,7 +249,7 @@ describe("the same pair again", () => {
     expect(status?.events.at(-1)).toMatchObject({ sibling: pair[0].signature });
   });
 
-  it("of which one landed, and the other is new, can land no more; also for the next process", async () => {
+  it("with one landed and one new transaction can no longer land, also in the next process", async () => {
     let harness = new Harness();
     const pair = harness.pair();
     await harness.submit(pair[0]);
@@ -264,7 +265,7 @@ describe("the same pair again", () => {
     expect([...harness.store.records.values()].map(({ state }) => state)).toEqual(["landed"]);
   });
 
-  it("of which both ended otherwise can land no more", async () => {
+  it("with two other ends can no longer land", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -281,7 +282,7 @@ describe("the same pair again", () => {
     expect(next.pipeline.snapshot().open).toBe(0);
   });
 
-  it("that has ended otherwise leaves its nonce to others", async () => {
+  it("with other ends releases its nonce", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -293,7 +294,7 @@ describe("the same pair again", () => {
 });
 
 describe("when one of a pair", () => {
-  it("is in a block the other is not sent; when the block is gone both are, at once", async () => {
+  it("is in a block, the other is not sent; if the block is abandoned, both are sent immediately", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -308,7 +309,7 @@ describe("when one of a pair", () => {
     expect(sentOf(harness, pair).slice(2).split("").toSorted()).toEqual(["A", "B"]);
   });
 
-  it("is in a block, one that nobody took yet waits, and leaves when the block is gone", async () => {
+  it("is in a block, an unaccepted one waits, and is sent if the block is abandoned", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.full.add(pair[1].signature);
@@ -346,7 +347,7 @@ describe("when one of a pair", () => {
     ]);
   });
 
-  it("lands, a node that is behind only delays the other's end", async () => {
+  it("lands, a lagging node only delays the other's end", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -364,7 +365,7 @@ describe("when one of a pair", () => {
     expect(await harness.state(pair[1])).toBe("superseded sibling_landed");
   });
 
-  it("lands by a blockhash that is still valid, the other is awaited", async () => {
+  it("lands with a valid blockhash, the other is awaited", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -382,7 +383,7 @@ describe("when one of a pair", () => {
     expect(await harness.state(pair[1])).toBe("landed confirmed");
   });
 
-  it("is seen, and there is no node, that is the end of both", async () => {
+  it("is observed without a node, both end", async () => {
     const harness = new Harness({}, { node: false });
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -394,8 +395,8 @@ describe("when one of a pair", () => {
   });
 });
 
-describe("who is told of spent nonces", () => {
-  it("hears once of each block and of the end, and nothing of other transactions", async () => {
+describe("the nonce listener", () => {
+  it("is called once for each block and for the end, and for no other transactions", async () => {
     const told: string[] = [];
     const advanced = (account: Uint8Array) => void told.push(pubkeyOf(account));
     const harness = new Harness({}, { nonces: { advanced } });

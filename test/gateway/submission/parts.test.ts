@@ -1,4 +1,4 @@
-// The parts that stand alone: a timeline with one end, a wheel of timers, a keeper of records.
+// Independent classes of the pipeline: Lifecycle, TimerWheel and SubmissionWriter.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -25,7 +25,7 @@ const landed: TimelineEvent = {
 const seen = (slot: bigint): TimelineEvent => ({ kind: "seen", atNs: slot, slot });
 
 describe("Lifecycle", () => {
-  it("has one end; what comes later is counted", () => {
+  it("has one end; later events are counted", () => {
     const lifecycle = new Lifecycle();
     expect(lifecycle.add(received)).toBe(true);
     expect([lifecycle.state, lifecycle.slot]).toEqual(["open", null]);
@@ -39,7 +39,7 @@ describe("Lifecycle", () => {
     expect(new Lifecycle(lifecycle.events).end).toEqual(landed);
   });
 
-  it("keeps the first and the last of many events", () => {
+  it("keeps the first and last of many events", () => {
     const lifecycle = new Lifecycle();
     for (let i = 0; i < 1000; i++) lifecycle.add(seen(BigInt(i)));
     lifecycle.add(landed);
@@ -51,7 +51,7 @@ describe("Lifecycle", () => {
 });
 
 describe("TimerWheel", () => {
-  it("gives everything once, in its turn, whatever is moved and removed", () => {
+  it("returns every entry once, in order, after any moves and removals", () => {
     const step = fc.record({
       item: fc.nat(9),
       delayMs: fc.integer({ min: -100, max: 60_000 }),
@@ -85,7 +85,7 @@ describe("TimerWheel", () => {
   });
 });
 
-describe("Keeper", () => {
+describe("SubmissionWriter", () => {
   const random = new SeededRandom(5);
   function viewOf(accountId = "ann"): AccountTransaction {
     const facts = makeFacts(random, { lifetime: new Uint8Array(32) });
@@ -102,7 +102,7 @@ describe("Keeper", () => {
     return view;
   }
 
-  /** A store whose writes end when the test says so. */
+  /** A store whose writes the test completes. */
   class SlowStore {
     readonly puts: { records: readonly SubmissionRecord[]; end(error?: Error): void }[] = [];
 
@@ -122,7 +122,7 @@ describe("Keeper", () => {
     for (let i = 0; i < 20; i++) await Promise.resolve();
   };
 
-  it("writes one state after the other, the end at once", async () => {
+  it("writes one state after another, and the end immediately", async () => {
     const store = new SlowStore();
     const keeper = new SubmissionWriter(store, () => {});
     const view = viewOf();
@@ -145,7 +145,7 @@ describe("Keeper", () => {
     expect(keeper.counts).toEqual({ dirty: 0, puts: 2n, failures: 0n });
   });
 
-  it("writes again what failed", async () => {
+  it("repeats failed writes", async () => {
     const store = new SlowStore();
     const failures: unknown[] = [];
     const keeper = new SubmissionWriter(store, (error) => failures.push(error));
@@ -165,7 +165,7 @@ describe("Keeper", () => {
     expect([view.isPersisted, keeper.counts.dirty]).toEqual([true, 0]);
   });
 
-  it("writes nothing that was forgotten, and nothing before a question is answered", async () => {
+  it("writes nothing that was removed, and nothing before a query is answered", async () => {
     const store = new SlowStore();
     const keeper = new SubmissionWriter(store, () => {});
     const view = viewOf();

@@ -1,11 +1,11 @@
-// The pipeline, one promise at a time: what callers, routes, the store and the node can rely on.
+// The pipeline's guarantees to callers, routes, the store and the node.
 
 import { describe, expect, it } from "vitest";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { Harness } from "./harness.ts";
 
 describe("submit", () => {
-  it("is in the routes' queues before it returns, and kept before it settles", async () => {
+  it("queues before it returns, and stores before it settles", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     const submitted = harness.pipeline.submit(harness.request(facts));
@@ -18,7 +18,7 @@ describe("submit", () => {
     ]);
   });
 
-  it("refuses when no queue has room, and keeps nothing", async () => {
+  it("is refused without state if no queue accepts", async () => {
     const harness = new Harness();
     harness.takes = false;
     const facts = harness.facts();
@@ -28,7 +28,7 @@ describe("submit", () => {
     expect([await harness.state(facts), harness.pipeline.snapshot().open]).toEqual(["unknown", 0]);
   });
 
-  it("refuses more than may be open", async () => {
+  it("is refused above the limit of open transactions", async () => {
     const harness = new Harness({ openMax: 2 });
     const first = harness.facts();
     expect(await harness.submit(first)).toBe("accepted");
@@ -40,7 +40,7 @@ describe("submit", () => {
     expect(harness.outbound.length).toBe(3);
   });
 
-  it("tells when it could not be kept, sends it no more, and takes it when it comes again", async () => {
+  it("fails if the store fails, stops sending, and accepts it when it is submitted again", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     harness.store.failShare = 1;
@@ -56,7 +56,7 @@ describe("submit", () => {
     expect(harness.store.records.size).toBe(1);
   });
 
-  it("of the same again is one lifecycle, and another attempt unless it comes too soon", async () => {
+  it("of the same transaction has one lifecycle, and makes another attempt unless it comes too soon", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     const request = harness.request(facts, { resendsMax: 0 });
@@ -91,7 +91,7 @@ describe("submit", () => {
     ]);
   });
 
-  it("of what can land no more is refused", async () => {
+  it("of a transaction that can no longer land is refused", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
@@ -105,7 +105,7 @@ describe("submit", () => {
 });
 
 describe("protection", () => {
-  it("holds while a denied leader is near, and lets go within 50 ms", async () => {
+  it("holds while a denied leader is near, and releases within 50 ms", async () => {
     const harness = new Harness();
     harness.leaders = { slot: 4n, current: "A", next: "bad" };
     const facts = harness.facts();
@@ -122,7 +122,7 @@ describe("protection", () => {
     expect(harness.outbound.length).toBe(1);
   });
 
-  it("holds no more than may be held", async () => {
+  it("holds no more than the limit", async () => {
     const harness = new Harness({ heldMax: 1 });
     harness.leaders = { slot: null, current: null, next: null };
     expect(await harness.submit(harness.facts(), { mevProtect: true })).toBe("accepted");
@@ -158,7 +158,7 @@ describe("resends", () => {
     );
   });
 
-  it("pause while it is in a block, and go on when the block is gone", async () => {
+  it("pause while it is in a block, and continue if the block is abandoned", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
@@ -169,7 +169,7 @@ describe("resends", () => {
     expect(harness.outbound.length).toBe(2); // absent for three seconds
   });
 
-  it("do not use a route that will always refuse; refused by all is the end", async () => {
+  it("skip a route after a final refusal; refusal by all is the end", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
@@ -182,7 +182,7 @@ describe("resends", () => {
     expect(harness.outbound.length).toBe(0);
   });
 
-  it("do not count as refused while one is under way", async () => {
+  it("do not count as refused while an attempt is running", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
@@ -197,7 +197,7 @@ describe("resends", () => {
 });
 
 describe("outcomes", () => {
-  it("by absence need two looks, each after a finding", async () => {
+  it("by absence need two queries, each after an expiry check", async () => {
     const harness = new Harness({ firstAskMs: 10_000 });
     const facts = harness.facts();
     await harness.submit(facts);
@@ -209,7 +209,7 @@ describe("outcomes", () => {
     expect(harness.pipeline.snapshot().observer.lifetimes).toBe(0);
   });
 
-  it("by absence need two looks also when the lifetime has been gone for long", async () => {
+  it("by absence need two queries even long after the expiry", async () => {
     const harness = new Harness({ firstAskMs: 5_000 });
     const facts = harness.facts();
     await harness.submit(facts);
@@ -224,7 +224,7 @@ describe("outcomes", () => {
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
   });
 
-  it("of very many are sent again in turns", async () => {
+  it("of very many are resent in turns", async () => {
     const harness = new Harness();
     for (let i = 0; i < 1_000; i++) void harness.pipeline.submit(harness.request(harness.facts()));
     await harness.clock.advance(2_000);
@@ -233,7 +233,7 @@ describe("outcomes", () => {
     expect(harness.outbound.length).toBe(2_000);
   });
 
-  it("by absence are taken back when the lifetime is not gone", async () => {
+  it("by absence are revoked if the lifetime has not expired", async () => {
     const harness = new Harness({ firstAskMs: 10_000 });
     const facts = harness.facts();
     await harness.submit(facts);
@@ -246,7 +246,7 @@ describe("outcomes", () => {
     expect(await harness.state(facts)).toBe("open null");
   });
 
-  it("of nonces: none, gone, and what landed instead", async () => {
+  it("of nonces: missing, spent, and what landed instead", async () => {
     const harness = new Harness();
     const lonely = harness.facts(true);
     await harness.submit(lonely);
@@ -260,7 +260,7 @@ describe("outcomes", () => {
     expect(await harness.state(facts)).toBe("superseded nonce_advanced");
   });
 
-  it("without a node: a sight is the end, and no sight is one after a time", async () => {
+  it("without a node: an observation is the end, and its absence is one after a time", async () => {
     const harness = new Harness({ unobservedMs: 5_000 }, { node: false });
     const [seen, unseen] = [harness.facts(), harness.facts()];
     await harness.submit(seen);
@@ -272,7 +272,7 @@ describe("outcomes", () => {
     expect([harness.landings.size, harness.asked.length]).toEqual([0, 0]);
   });
 
-  it("come without sights, too", async () => {
+  it("are determined without observations, too", async () => {
     const harness = new Harness();
     harness.isWatchFull = true;
     const facts = harness.facts();
@@ -283,7 +283,7 @@ describe("outcomes", () => {
     expect(harness.pipeline.snapshot().observer.watchesRefused).toBe(1n);
   });
 
-  it("are asked for in groups of 256", async () => {
+  it("are queried in groups of 256", async () => {
     const harness = new Harness();
     for (let i = 0; i < 300; i++) void harness.pipeline.submit(harness.request(harness.facts()));
     await harness.clock.advance(600);
@@ -291,8 +291,8 @@ describe("outcomes", () => {
   });
 });
 
-describe("what is told", () => {
-  it("goes to the account's listeners, also when one of them throws", async () => {
+describe("notifications and statuses", () => {
+  it("reach the account's listeners, even if one of them throws", async () => {
     const harness = new Harness();
     const heard: string[] = [];
     harness.pipeline.subscribe("ann", () => {
@@ -307,7 +307,7 @@ describe("what is told", () => {
     expect(heard).toEqual(["received", "queued"]);
   });
 
-  it("comes from the store when memory has forgotten, for a day", async () => {
+  it("are read from the store for a day after memory dropped them", async () => {
     const harness = new Harness({ endedMax: 1 });
     const all = [harness.facts(), harness.facts(), harness.facts()];
     for (const facts of all) {
@@ -325,7 +325,7 @@ describe("what is told", () => {
     expect([harness.store.records.size, harness.pipeline.snapshot().ended]).toEqual([0, 0]);
   });
 
-  it("is the end of a record that cannot be read after a restart", async () => {
+  it("include the end of a record that is unreadable after a restart", async () => {
     const before = new Harness();
     const facts = before.facts();
     await before.submit(facts);
@@ -341,7 +341,7 @@ describe("what is told", () => {
     [0, []],
     [1, [2]],
     [null, [2, 3, 4]],
-  ])("goes on after a restart: resendsMax %s, attempts %j", async (resendsMax, attempts) => {
+  ])("continues after a restart: resendsMax %s, attempts %j", async (resendsMax, attempts) => {
     const before = new Harness();
     const facts = before.facts();
     await before.submit(facts, { resendsMax });
@@ -355,7 +355,7 @@ describe("what is told", () => {
     expect(await harness.state(facts)).toBe("open null");
   });
 
-  it("ends with close; no timer stays", async () => {
+  it("ends with close and leaves no timer", async () => {
     const harness = new Harness();
     await harness.submit(harness.facts());
     harness.pipeline.close();

@@ -1,4 +1,4 @@
-// The plan and alternative partners: whose turn it is, what they are paid, and sendAlt.
+// The send plan and alternative partners: leaders, fees and sendAlt.
 
 import { describe, expect, it } from "vitest";
 import { couldTake, type PlanPolicy, plan } from "../../../src/gateway/submission/plan.ts";
@@ -127,7 +127,7 @@ describe("sendAlt", () => {
     );
   });
 
-  it("keeps the protection from reverts in the fallback", () => {
+  it("keeps revert protection in the fallback", () => {
     const options = { enableFallback: true, revertProtection: true };
     const facts = factsOf({ method: "sendAlt", tip: rich, options });
     expect(planned(facts)).toBe("builder*");

@@ -1,4 +1,4 @@
-// Submissions, routes, leaders and rules to plan with.
+// Submissions, routes, leaders and rules for tests of the plan.
 
 import type { UnitFeeFacts } from "../../../src/core/transactions/unit-fee.ts";
 import {
@@ -21,7 +21,7 @@ const noOptions: SubmitOptions = {
   resendsMax: null,
 };
 
-/** Of a transaction that pays partners enough, exactly. */
+/** Facts of a transaction that pays exactly the partners' minimum. */
 export const paid: UnitFeeFacts = {
   version: 0,
   computeUnitLimit: 200_000,
@@ -74,7 +74,7 @@ export const alt = routeOf({
   minimumTipLamports: 100_000n,
   leaders: new Set(["partner"]),
 });
-/** Reaches every leader who is a partner. */
+/** A route to every leader that is a partner. */
 export const altEverywhere = routeOf({
   name: "everywhere",
   kind: "alt-partner",
@@ -83,7 +83,7 @@ export const altEverywhere = routeOf({
 export const all = [swqos, scheduler, tpu, builder, alt];
 export const leaders: LeaderContext = { slot: 5n, current: "one", next: "two" };
 export const partnerNow: LeaderContext = { slot: 5n, current: "partner", next: "two" };
-/** Its window is the next one, but not the next slot. */
+/** A partner leads the next window, but not the next slot. */
 export const partnerSoon: LeaderContext = { slot: 6n, current: "one", next: "partner" };
 export const partnerNext: LeaderContext = { ...partnerSoon, slot: 7n };
 export const policy: PlanPolicy = {
@@ -96,7 +96,7 @@ export const withoutPartners: PlanPolicy = { ...policy, partners: new Set() };
 export const denying: PlanPolicy = { ...policy, denyLeaders: new Set(["bad"]) };
 export const rich = 100_000n;
 
-/** "name mode" of every leg, "hold reason" or "refuse reason". */
+/** "name mode" of every choice, "hold reason" or "refuse reason". */
 export function planned(
   facts: PlanFacts,
   some: { routes?: readonly PlanRoute[]; leaders?: LeaderContext; policy?: PlanPolicy } = {},

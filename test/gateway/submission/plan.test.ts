@@ -1,4 +1,4 @@
-// The plan: every option x kind of route x tip x leader, and what must hold for all of them.
+// The plan: every combination of options, route kinds, tips and leaders, and the invariants of all.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -173,7 +173,7 @@ describe("plan", () => {
     expect(planned(factsOf(facts), some)).toBe(expected);
   });
 
-  it("names the leader that a leg is for", () => {
+  it("contains the leader of each choice", () => {
     const made = plan(factsOf({ tip: rich }), all, partnerNext, policy);
     const choices = made.kind === "send" ? made.choices : [];
     const leaderOf = (name: string) =>
@@ -181,7 +181,7 @@ describe("plan", () => {
     expect([leaderOf("tpu"), leaderOf("alt")]).toEqual(["one", "partner"]);
   });
 
-  it("says what was expected and what came", () => {
+  it("reports the expected and the received value", () => {
     const message = (facts: PlanFacts, routes: readonly PlanRoute[]) => {
       const made = plan(facts, routes, leaders, policy);
       return made.kind === "refuse" ? made.message : "";
@@ -257,7 +257,7 @@ const anyLeaders = fc.record({
 const anyPolicy = fc.constantFrom(policy, denying, withoutPartners);
 
 describe("every plan", () => {
-  it("breaks no option, and names a reason when it refuses", () => {
+  it("fulfils every option, and gives a reason when it refuses", () => {
     fc.assert(
       fc.property(
         fc.array(anyRoute, { maxLength: 6 }),

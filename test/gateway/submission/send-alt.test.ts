@@ -1,4 +1,4 @@
-// sendAlt from the pipeline to the partner's port and back: real routes over HTTP, a real chain, the tracker.
+// sendAlt from the pipeline to the partner and back: real HTTP routes, a real chain, the tracker.
 
 import { ComputeBudgetProgram } from "@solana/web3.js";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -48,7 +48,7 @@ let run: ChainRun;
 let partners: SandboxPartners;
 let tracker: PartnerTracker;
 let pipeline: Pipeline;
-/** Of the policy; the sandbox's partner takes nothing below 10. */
+/** Minimum fee of the policy; the sandbox's partner accepts nothing below 10. */
 let unitLamports: bigint;
 
 beforeEach(async () => {
@@ -96,7 +96,7 @@ beforeEach(async () => {
   closing(pipeline);
 });
 
-/** Lets time pass until the present slot and those beside it are partners' (or none of them is). */
+/** Advances time until the current slot and its neighbours belong to partners (or none does). */
 async function until(isPartners: boolean): Promise<void> {
   const isAsWanted = (slot: bigint) => {
     const leader = run.chain.leaderOf(slot);
@@ -147,7 +147,7 @@ async function statusOf({ signature }: TransactionFacts): Promise<TransactionSta
   return status ?? null;
 }
 
-/** "route kind" of what its routes said, in order. */
+/** "route kind" of the route events, in order. */
 async function told(facts: TransactionFacts): Promise<string[]> {
   const status = await statusOf(facts);
   return (status?.events ?? []).flatMap((event) =>
@@ -157,12 +157,12 @@ async function told(facts: TransactionFacts): Promise<string[]> {
   );
 }
 
-/** Waits for real sockets while the chain stands still. */
+/** Waits for real sockets while the chain's time is frozen. */
 async function answered(facts: TransactionFacts, count = 1): Promise<void> {
   while ((await told(facts)).length < count) await new Promise((turn) => setImmediate(turn));
 }
 
-/** The partners are in this process: what they have not answered after so many turns waits for the clock. */
+/** The partners run in this process: requests unanswered after so many turns wait for the clock. */
 async function settled(facts: TransactionFacts): Promise<void> {
   for (let turn = 0; turn < 2000; turn++) {
     const events = (await statusOf(facts))?.events ?? [];
@@ -172,7 +172,7 @@ async function settled(facts: TransactionFacts): Promise<void> {
   }
 }
 
-/** Time goes on in small steps, and stands still while answers are under way. */
+/** Advances time in small steps, and not while responses are pending. */
 async function ended(facts: TransactionFacts): Promise<string | undefined> {
   for (let turn = 0; turn < 4000; turn++) {
     const status = await statusOf(facts);
@@ -184,7 +184,7 @@ async function ended(facts: TransactionFacts): Promise<string | undefined> {
 }
 
 describe("sendAlt", () => {
-  it("goes to the partner who leads, and lands", async () => {
+  it("is sent to the leading partner and lands", async () => {
     await until(true);
     const facts = paying();
     await submit(facts);
@@ -193,7 +193,7 @@ describe("sendAlt", () => {
     expect(await told(facts)).toEqual(["alt-partner acknowledged"]);
   });
 
-  it("is dropped in another slot, with an error that tells the next partner's", async () => {
+  it("is dropped in another slot, with the next partner slot in the error", async () => {
     await until(false);
     const facts = paying();
     const slot = run.chain.currentSlot;
@@ -209,7 +209,7 @@ describe("sendAlt", () => {
     expect(run.chain.status(facts.signature)).toBeNull();
   });
 
-  it("goes by other routes in another slot with fallback, and lands", async () => {
+  it("uses other routes in another slot with fallback, and lands", async () => {
     await until(false);
     const facts = paying();
     await submit(facts, { enableFallback: true });
@@ -218,7 +218,7 @@ describe("sendAlt", () => {
     expect(await told(facts)).toEqual(["swqos acknowledged"]);
   });
 
-  it("goes by other routes after the partner refused it, with fallback", async () => {
+  it("uses other routes after the partner refused it, with fallback", async () => {
     unitLamports = 1n;
     await until(true);
     const facts = paying(5_000_000n);
@@ -241,7 +241,7 @@ describe("sendAlt", () => {
     expect(run.chain.status(facts.signature)).toBeNull();
   });
 
-  it("is sent nowhere else when its slot passed, and expires", async () => {
+  it("is sent nowhere else after its slot, and expires", async () => {
     await until(true);
     for (const endpoint of partners.altPartners.values()) endpoint.faults.answer = "garbage";
     const facts = paying();

@@ -1,5 +1,5 @@
-// The running state machine, driven by chance: it does what the table of transitions says, and nothing
-// that the table does not have reaches timelines, listeners, observers or tips.
+// The running state machine with random events: it follows the table of transitions, and only
+// events of the table reach timelines, listeners, observers and tips.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -28,7 +28,7 @@ import { makeFacts } from "./model.ts";
 import { ModelStore } from "./model-parts.ts";
 
 const accounts = ["ann", "bob"] as const;
-/** Those that the machine is given from outside once accounts have entered. */
+/** Events from outside that the machine gets after accounts have joined. */
 const drivenKinds = eventKinds.filter(
   (kind) => !["accepted", "resumed", "call_refused"].includes(kind),
 );
@@ -36,7 +36,7 @@ const drivenKinds = eventKinds.filter(
 class MachineHarness {
   readonly clock = new ManualClock();
   readonly memory = new SubmissionIndex(100);
-  /** "account signature kind" of every event that a listener got. */
+  /** "account signature kind" of every event for a listener. */
   readonly told: string[] = [];
   readonly observed = new Set<string>();
   readonly tips = new Map<string, "seen" | "landed">();
@@ -94,7 +94,7 @@ class MachineHarness {
       defaultLimits,
     );
     const facts = [0, 1, 2].map(() => makeFacts(random, { lifetime: new Uint8Array(32) }));
-    // Both accounts submit the same ones, the first as a bundle.
+    // Both accounts submit the same transactions, the first as a bundle.
     const bundle = this.#submission("ann", facts);
     const views = facts.map((one) => this.machine.enter(bundle, one));
     const alone = facts.map((one) => this.machine.enter(this.#submission("bob", [one]), one));
@@ -152,7 +152,7 @@ class MachineHarness {
     }
   }
 
-  /** What does not agree: the index, the observers, the ends, the tips and the submissions. */
+  /** Inconsistencies of the index, the observers, the ends, the tips and the submissions. */
   contradictions(): string[] {
     const found: string[] = [];
     const open = this.transactions.filter(({ state }) => phaseOf(state) !== "ended");
@@ -167,7 +167,7 @@ class MachineHarness {
       if (isEnded && state !== "landed" && this.tips.has(signature)) found.push(`tip of ${state}`);
     }
     for (const { tracked, submission } of this.views) {
-      // An end that the store found was known before anything was sent.
+      // An end from the store was known before anything was sent.
       const isTold = tracked.end?.reason === "test";
       if (isTold && !submission.sending.isOver) found.push(`${tracked.state}, not stopped`);
     }
@@ -176,7 +176,7 @@ class MachineHarness {
 }
 
 describe("SubmissionStateMachine", () => {
-  it("does for every sequence of events what the table says, and tells one end", () => {
+  it("follows the table for every sequence of events and reports one end", () => {
     const step = fc.record({
       kind: fc.constantFrom(...drivenKinds),
       which: fc.nat(2),

@@ -12,7 +12,7 @@ interface Asked {
   readonly searchHistory: boolean;
 }
 
-/** A reader and its node: `cached` and `history` are what the node knows. */
+/** A reader and its node; `cached` and `history` are the node's data. */
 class Harness {
   readonly clock = new ManualClock();
   readonly asked: Asked[] = [];
@@ -40,7 +40,7 @@ class Harness {
     });
   }
 
-  /** What one call is told; it took `tookMs`. */
+  /** The result of one call and its duration `tookMs`. */
   async read(...signatures: string[]): Promise<(string | undefined)[]> {
     return this.#told(signatures, false);
   }
@@ -68,7 +68,7 @@ class Harness {
 
   tookMs = 0;
 
-  /** Everything that the node was asked for, in order. */
+  /** All queries of the node, in order. */
   get signatures(): string[] {
     return this.asked.flatMap(({ signatures }) => signatures);
   }
@@ -79,7 +79,7 @@ function outcome(commitment: Commitment): SignatureOutcome {
 }
 
 describe("a status reader", () => {
-  it("tells what the node says, and which signatures it does not know", async () => {
+  it("returns the node's statuses and the unknown signatures", async () => {
     const harness = new Harness();
     harness.cached.set("a", outcome("processed"));
     expect(await harness.read("a", "b")).toEqual(["processed", "unknown"]);
@@ -88,7 +88,7 @@ describe("a status reader", () => {
     expect(harness.asked.length).toBe(1);
   });
 
-  it("asks again for what may change, after a while, and never for what is finalized", async () => {
+  it("repeats queries for statuses that can change, and never for finalized ones", async () => {
     const harness = new Harness();
     harness.cached.set("a", outcome("confirmed")).set("b", outcome("finalized"));
     expect(await harness.read("a", "b")).toEqual(["confirmed", "finalized"]);
@@ -105,7 +105,7 @@ describe("a status reader", () => {
     expect(harness.asked.length).toBe(2);
   });
 
-  it("asks once for what many calls want, in rounds of 256, one at a time, ten in a second", async () => {
+  it("shares queries of many calls, in rounds of 256, one at a time, ten per second", async () => {
     const harness = new Harness();
     harness.answerMs = 30;
     let underWay = 0;
@@ -129,7 +129,7 @@ describe("a status reader", () => {
     expect(harness.asked.map(({ signatures }) => signatures.length)).toEqual([256, 256, 88]);
   });
 
-  it("lets no more than 1,024 signatures wait", async () => {
+  it("limits waiting signatures to 1,024", async () => {
     const harness = new Harness();
     const many = Array.from({ length: 2_000 }, (_, i) => `s${i}`);
     const told = await harness.read(...many);
@@ -138,7 +138,7 @@ describe("a status reader", () => {
     expect(harness.signatures.length).toBe(1_024);
   });
 
-  it("asks the history for what is old, and not again at once for what it does not know", async () => {
+  it("queries the history for old signatures, and unknown ones not again immediately", async () => {
     const harness = new Harness();
     harness.history.set("a", outcome("finalized"));
     expect(await harness.read("a")).toEqual(["unknown"]);
@@ -153,7 +153,7 @@ describe("a status reader", () => {
     expect(harness.asked.length).toBe(3);
   });
 
-  it("leaves out what a failing node does not tell, asks nothing for a second, and warns", async () => {
+  it("omits statuses while the node fails, pauses for a second, and warns", async () => {
     const harness = new Harness();
     harness.failure = new Error("away");
     expect(await harness.read("a")).toEqual([undefined]);
@@ -166,7 +166,7 @@ describe("a status reader", () => {
     expect(await harness.read("a")).toEqual(["confirmed"]);
   });
 
-  it("lets no call wait behind a slow node, and takes its answer when it comes", async () => {
+  it("does not block calls on a slow node, and uses its late response", async () => {
     const harness = new Harness();
     harness.answerMs = 6_000;
     harness.cached.set("a", outcome("finalized"));
@@ -179,7 +179,7 @@ describe("a status reader", () => {
     expect(harness.asked.length).toBe(1);
   });
 
-  it("forgets a processed one that the node does not know any more", async () => {
+  it("drops a processed status that the node no longer reports", async () => {
     const harness = new Harness();
     harness.cached.set("a", outcome("processed"));
     expect(await harness.read("a")).toEqual(["processed"]);

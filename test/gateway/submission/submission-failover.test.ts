@@ -1,4 +1,4 @@
-// When is looked for submissions of nodes that are gone, and what happens when that fails.
+// Failover of submissions of dead nodes: schedule and failures.
 
 import { expect, it } from "vitest";
 import { SubmissionFailover } from "../../../src/gateway/submission/submission-failover.ts";
@@ -69,7 +69,7 @@ class Stage {
   }
 }
 
-it("looks every ten seconds, takes what is of nodes whose lock is free twice, and lets go of the lock", async () => {
+it("checks every ten seconds, adopts from nodes whose lock is free twice, and releases the lock", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1"), recordOf("s2")]).set("there", [recordOf("s3")]);
   stage.alive.add("node there");
@@ -77,7 +77,7 @@ it("looks every ten seconds, takes what is of nodes whose lock is free twice, an
   await stage.clock.advance(9 * second);
   expect(stage.steps).toEqual([]);
   await stage.clock.advance(2 * second);
-  // After a restart of the database everybody's lock is free for a moment.
+  // After a database restart, all locks are free for a short time.
   expect(stage.steps).toEqual(["openNodes", "lock node gone", "lock node there"]);
   expect(stage.held.size).toBe(0);
   await stage.clock.advance(10 * second);
@@ -95,7 +95,7 @@ it("looks every ten seconds, takes what is of nodes whose lock is free twice, an
   expect(stage.taken).toEqual(["s1", "s2", "s3"]);
 });
 
-it("asks for the lock of those that had no name, too: one may have been moved here", async () => {
+it("also checks the lock of records without a node name, which may have been moved", async () => {
   const stage = new Stage();
   stage.open.set("", [recordOf("s1")]);
   stage.alive.add("node ");
@@ -107,7 +107,7 @@ it("asks for the lock of those that had no name, too: one may have been moved he
   expect(stage.taken).toEqual(["s1"]);
 });
 
-it("forgets what was free when it was not at the next look", async () => {
+it("resets a node whose lock is held at the next check", async () => {
   const stage = new Stage();
   stage.open.set("back", [recordOf("s1")]);
   stage.watch.start();
@@ -119,7 +119,7 @@ it("forgets what was free when it was not at the next look", async () => {
   expect(stage.taken).toEqual([]);
 });
 
-it("says once that the database is away, does not ask twice, and goes on when it is back", async () => {
+it("logs a database failure once, does not query concurrently, and recovers", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1")]);
   stage.isAway = true;
@@ -134,7 +134,7 @@ it("says once that the database is away, does not ask twice, and goes on when it
   expect(stage.taken).toEqual(["s1"]);
 });
 
-it("looks at its own again when it does not know what it took", async () => {
+it("rechecks its own records after an adoption with unknown result", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1")]);
   stage.failsToTake = true;
@@ -148,7 +148,7 @@ it("looks at its own again when it does not know what it took", async () => {
   expect(stage.steps.filter((step) => step === "open").length).toBe(1);
 });
 
-it("takes nothing once it is closed, and waits for what is under way", async () => {
+it("adopts nothing after close, and waits for a running adoption", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1")]).set("gone, too", [recordOf("s2")]);
   stage.queryMs = 100;

@@ -1,4 +1,4 @@
-// What the pipeline tells of tips: once for each transaction, whoever submitted it, over restarts.
+// Tip reports of the pipeline: once per transaction, for any number of accounts and restarts.
 
 import { beforeEach, describe, expect, it } from "vitest";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
@@ -44,7 +44,7 @@ describe("tips", () => {
     return facts;
   }
 
-  it("are told once for everybody: seen, then landed", async () => {
+  it("are reported once for all accounts: observed, then landed", async () => {
     const facts = await submitted(["ann", "bob", "eve"]);
     const seenNs = harness.clock.nowNs();
     harness.see(facts, 5n);
@@ -58,21 +58,21 @@ describe("tips", () => {
     expect(told.calls).toHaveLength(2);
   });
 
-  it("are told as landed without a sight, too", async () => {
+  it("are reported as landed without an observation", async () => {
     const facts = await submitted();
     harness.answers.set(facts.signature, landed);
     await harness.clock.advance(5000);
     expect(told.calls).toEqual([`landed ${facts.signature} 20000`]);
   });
 
-  it("are told as landed by the first sight where there is no node", async () => {
+  it("are reported as landed by the first observation without a node", async () => {
     open({ node: false });
     const facts = await submitted();
     harness.see(facts, 5n);
     expect(told.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "landed"]);
   });
 
-  it("are gone when it landed and failed", async () => {
+  it("are removed if it landed as failed", async () => {
     const facts = await submitted();
     harness.see(facts, 5n);
     harness.answers.set(facts.signature, failed);
@@ -80,7 +80,7 @@ describe("tips", () => {
     expect(told.calls).toEqual([`seen ${facts.signature} 20000`, `gone ${facts.signature}`]);
   });
 
-  it("are not told of what failed unseen", async () => {
+  it("are not reported for failures without an observation", async () => {
     const facts = await submitted();
     harness.answers.set(facts.signature, failed);
     await harness.clock.advance(5000);
@@ -88,7 +88,7 @@ describe("tips", () => {
     expect(told.calls).toEqual([]);
   });
 
-  it("are gone with their block, and come back with the next", async () => {
+  it("are removed with an abandoned block, and reported again with the next", async () => {
     const facts = await submitted();
     harness.see(facts, 5n);
     await harness.clock.advance(8000);
@@ -99,7 +99,7 @@ describe("tips", () => {
     expect(kinds).toEqual(["seen", "gone", "seen", "landed"]);
   });
 
-  it("are gone once when it expires after its block was gone", async () => {
+  it("are removed once if it expires after its block was abandoned", async () => {
     const facts = await submitted();
     harness.see(facts, 5n);
     harness.isBlockhashGone = true;
@@ -109,7 +109,7 @@ describe("tips", () => {
     expect(kinds).toEqual(["seen", "gone"]);
   });
 
-  it("of no lamports are none", async () => {
+  it("of 0 lamports are not reported", async () => {
     const facts = { ...harness.facts(), tipLamports: 0n };
     await harness.submit(facts);
     harness.see(facts, 5n);
@@ -142,7 +142,7 @@ describe("tips", () => {
     expect(told.calls.map((call) => call.split(" ")[0])).toEqual([kind]);
   });
 
-  it("of what this service neither sent nor kept are gone", async () => {
+  it("of unknown transactions are removed", async () => {
     const facts = harness.facts();
     harness.leaders = { slot: 4n, current: "bad", next: "bad" };
     harness.store.failShare = 1;

@@ -1,5 +1,5 @@
-// The table of transitions: what holds for every sequence of events, that the documentation shows the
-// same table, and that the running state machine does what the table says.
+// The table of transitions: invariants for every sequence of events, and the same table in the
+// documentation.
 
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
@@ -22,7 +22,7 @@ import { endStates } from "../../../src/gateway/submission/types.ts";
 
 const phases = ["new", "open", "in_block", "ended"] as const;
 
-/** All that an account which joins after the end may cause. */
+/** Events of an account that joins after the end. */
 const afterEnd: readonly Effect[] = ["record", "persist", "notify", "repeat_end", "count_late"];
 
 interface Run {
@@ -46,7 +46,7 @@ const sequences = fc.array(fc.constantFrom(...eventKinds), { maxLength: 40 });
 const isOver = (state: TransactionState) => phaseOf(state) === "ended";
 
 describe("transitions", () => {
-  it("enter one end at most, and it is absorbing", () => {
+  it("reach at most one end, which is absorbing", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states } = run(kinds);
       const first = states.findIndex(isOver);
@@ -57,7 +57,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("lead to the end that the last answer says from wherever a transaction is awaited", () => {
+  it("lead from every awaiting state to the end that the last status gives", () => {
     const property = fc.property(sequences, fc.constantFrom(...endStates), (kinds, end) => {
       const before = run(["accepted", ...kinds]).states.at(-1) ?? "new";
       const { to } = transition(before, eventOfEnd[end]);
@@ -68,7 +68,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("begin and finish everything once: observing, counting, closing, telling the end", () => {
+  it("start and finish everything once: observing, counting, closing, reporting the end", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states, done } = run(kinds);
       const count = (...names: readonly Effect[]) =>
@@ -87,7 +87,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("tell a tip as landed for landed ones only, and take back every other", () => {
+  it("report a landed tip only for landed transactions, and remove all others", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states, done } = run(kinds);
       let isTold = false;
@@ -103,7 +103,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("stop what is offered before an end is told, and tell it after it is in the timeline", () => {
+  it("stop offers before an end is reported, and report it after it is in the timeline", () => {
     for (const kind of Object.values(eventOfEnd)) {
       for (const state of ["open", "in_block"] as const) {
         const all = transition(state, kind).effects;
@@ -116,7 +116,7 @@ describe("transitions", () => {
     }
   });
 
-  it("name every state and effect that exists, and no other", () => {
+  it("contain every state and effect, and no other", () => {
     const cells = eventKinds.flatMap((kind) =>
       phases.flatMap((phase) => transitions[kind][phase] ?? []),
     );

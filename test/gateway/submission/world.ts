@@ -1,7 +1,7 @@
-// A pipeline in a world where everything goes wrong, and where every promise that is broken is noticed.
+// Simulated environment of the pipeline that detects every broken guarantee.
 //
-// Made by simulation.test.ts, which submits and restarts by chance. The world knows what was asked,
-// what was told and what is true; `violations` are sentences about what does not agree.
+// Used by simulation.test.ts, which submits and restarts at random. It records requests, reports
+// and the true state; `violations` describes inconsistencies.
 
 import type { Clock } from "../../../src/core/clock.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -47,7 +47,7 @@ interface Asked {
   isAcknowledged: boolean;
 }
 
-/** Those of one call. */
+/** Transactions of one call. */
 type AskedPair = readonly [Asked, Asked];
 
 function nonceKeyOf({ nonce, lifetime }: TransactionFacts): string | null {
@@ -60,7 +60,7 @@ export function factsOf({ request }: Asked): TransactionFacts {
   return facts;
 }
 
-/** A clock of a process that can be killed: nothing of it happens afterwards. */
+/** The clock of a killable process: after the kill its timers do not fire. */
 function killable(clock: Clock, isAlive: () => boolean): Clock {
   const alive = (action: () => void) => () => {
     if (isAlive()) action();
@@ -91,14 +91,14 @@ export class World {
   readonly violations: string[] = [];
   readonly made: TransactionFacts[] = [];
   readonly byWire = new Map<string, TransactionFacts>();
-  /** Ends that this process was told of, or that are on the disk: "account signature". */
+  /** Ends that this process reported or stored: "account signature". */
   #ended = new Map<string, string>();
-  /** By route and signature: the attempt that left it last. */
+  /** The last sent attempt by route and signature. */
   readonly #left = new Map<string, { readonly attempt: number; readonly atNs: bigint }>();
   #life = 0;
   #isSubmitting = false;
   readonly #offeredLate = new Set<string>();
-  /** Nonce values with which something landed, as this process told. */
+  /** Nonce values that this process reported as spent. */
   #spent = new Set<string>();
   nodeFailShare = 0.15;
   pipeline: Pipeline;
@@ -182,7 +182,8 @@ export class World {
     for (const account of accounts) {
       pipeline.subscribe(account, (signature, { kind }) => {
         const key = `${account} ${signature}`;
-        // What routes refused may begin anew, and what nobody was told to be kept.
+        // Refused transactions may start again, as well as those whose acceptance was never
+        // reported.
         const isNew = this.#ended.get(key) === "rejected" || !this.store.records.has(key);
         if (kind === "received" && isNew) this.#ended.delete(key);
         if (!/landed|expired|superseded|rejected/.test(kind)) return;
@@ -235,7 +236,7 @@ export class World {
   }
 
   pairLike(made: { lifetime: Uint8Array; nonceAccount: Uint8Array }): TransactionFacts[] {
-    // Of the two one pays a higher tip.
+    // One of the two pays a higher tip.
     const [tipLamports] = this.random.happens(0.5) ? [200_000n] : [20_000n];
     return [this.facts(made), this.facts({ ...made, tipLamports })];
   }
@@ -301,7 +302,7 @@ export class World {
     );
   }
 
-  /** Something of it is under way and sent again and again, as one of a pair by the account's last word. */
+  /** A part of it is still being sent as a pair, according to the account's last call. */
   #isOpen(pair: AskedPair): boolean {
     return pair.some((asked) => {
       const { signature } = factsOf(asked);
@@ -312,7 +313,7 @@ export class World {
       );
       const isPair = last?.request.method === "sendIdeal" && last.isAcknowledged;
       const sentForNs = BigInt(defaultLimits.resendForMs) * 1_000_000n;
-      // A repetition changes nothing: the first call says since when.
+      // A repetition changes nothing: the first call determines the start.
       const first = this.asked.find(
         ({ request, isAcknowledged }) =>
           isAcknowledged &&
@@ -363,7 +364,7 @@ export class World {
     }
   }
 
-  /** What never left may be offered again; what left, only by the caller's leave. */
+  /** Unsent transactions may be offered again; sent ones only if the caller allows resends. */
   #checkResend(
     route: RouteCapabilities,
     outbound: OutboundTransaction,
@@ -375,7 +376,7 @@ export class World {
       const key = `${route.name} ${first.signature}`;
       const before = this.#left.get(key);
       this.#left.set(key, { attempt: outbound.attempt, atNs: this.clock.nowNs() });
-      // An attempt that a kill took out of the timeline is made once more.
+      // An attempt that a kill removed from the timeline is repeated.
       const isThat = (event: TimelineEvent): boolean =>
         before !== undefined &&
         event.kind === "queued" &&
@@ -392,12 +393,12 @@ export class World {
     const [first] = outbound.transactions;
     if (!first) return void this.violations.push("an empty transaction");
     const owners = this.#ownersOf(outbound);
-    // Ended for everybody who asked: nobody sends it any more.
+    // It ended for all accounts: it must not be sent any more.
     const isOver = owners.every(({ request }) => {
       const end = this.#ended.get(`${request.accountId} ${first.signature}`);
       return end !== undefined && !(end === "rejected" && this.#isSubmitting);
     });
-    // After a restart a call is offered before the store can say that it ended.
+    // After a restart, a call is offered before the store can report its end.
     const isExcused = this.#isSubmitting && this.#life > 1;
     if (isOver && isExcused) {
       for (const { signature } of outbound.transactions) this.#offeredLate.add(signature);
@@ -417,7 +418,7 @@ export class World {
     }
   }
 
-  /** Everything gets well; what is open may end. */
+  /** All faults end; open transactions may end. */
   calm(): void {
     this.nodeFailShare = 0;
     this.store.failShare = 0;
@@ -425,7 +426,7 @@ export class World {
     for (const route of this.routes) route.isUp = true;
   }
 
-  /** The owners use their nonces otherwise. */
+  /** The owners spend their nonces with other transactions. */
   advanceNonces(): void {
     for (const { nonce } of this.made) {
       if (!nonce) continue;
@@ -441,7 +442,10 @@ export class World {
     }
   }
 
-  /** Of each nonce value at most one landed; whoever is named for it by another is that one. */
+  /**
+   * At most one transaction per nonce value landed; others may only report that one as their
+   * successor.
+   */
   checkPairs(): void {
     for (const facts of this.made) {
       const key = nonceKeyOf(facts);
@@ -466,7 +470,7 @@ export class World {
     const truth = this.chain.outcomeOf(facts.signature);
     const landed = truth?.err === null ? "landed" : "landed_failed";
     const said = `${record?.state} (${record?.reason})`;
-    // Rejected for this account, then landed by what another one asked for, or it after a restart.
+    // Rejected for this account, then landed for another account or after a restart.
     const isByOther = accounts.some((account) => {
       const other = this.store.records.get(`${account} ${facts.signature}`);
       return other !== undefined && other.state !== "rejected";

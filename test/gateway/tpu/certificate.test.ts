@@ -1,4 +1,4 @@
-// Certificates: what node:crypto, which reads them strictly, makes of them.
+// Certificates parsed by node:crypto, which is strict.
 
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import fc from "fast-check";
@@ -26,7 +26,7 @@ describe("credentialsOf", () => {
     );
   });
 
-  it("is the key that node:crypto knows by the same seed, and the same certificate each time", () => {
+  it("has the key that node:crypto derives from the seed, and is deterministic", () => {
     const { privateKey, publicKey } = generateKeyPairSync("ed25519");
     const { d } = privateKey.export({ format: "jwk" });
     const seed = Buffer.from(d ?? "", "base64url");
@@ -37,13 +37,13 @@ describe("credentialsOf", () => {
     expect(credentialsOf(seed).certificatePem).toBe(certificatePem);
   });
 
-  it("is good now and at any time", () => {
+  it("is valid at any time", () => {
     const { validFrom, validTo } = new X509Certificate(newCredentials().certificatePem);
     expect(Date.parse(validFrom)).toBe(0);
     expect(new Date(validTo).getUTCFullYear()).toBe(9999);
   });
 
-  it("refuses a seed of another length", () => {
+  it("rejects a seed of another length", () => {
     expect(() => credentialsOf(new Uint8Array(31))).toThrow(/expected 32 bytes, got 31/);
     expect(() => credentialsOf(new Uint8Array(64))).toThrow(/expected 32 bytes, got 64/);
   });

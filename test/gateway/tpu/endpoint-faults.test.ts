@@ -1,5 +1,5 @@
-// The endpoint when something goes wrong: connections lost at a bad moment, a kernel that refuses, a
-// process that stood still. Whatever happens, each transaction gets its end.
+// Faults of the endpoint: lost connections, kernel errors, a blocked process. Each transaction
+// still gets its end.
 
 import { expect, it } from "vitest";
 import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
@@ -18,7 +18,7 @@ function standStill(ms: number): void {
 const bytesOf = (length: number) => Buffer.alloc(length, length % 251);
 
 describeQuic("a connection that is lost", () => {
-  it("after a new identity gives back what did not leave, and another one takes it", async () => {
+  it("after an identity change returns unsent transactions, and another connection sends them", async () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
@@ -33,7 +33,7 @@ describeQuic("a connection that is lost", () => {
     expect(endpoint.leaders()[0]?.connections).toBe(2);
   });
 
-  it("after a new identity gives back what nobody takes any more, which is told", async () => {
+  it("after an identity change reports unsent transactions that no connection accepts", async () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
@@ -50,7 +50,7 @@ describeQuic("a connection that is lost", () => {
     expect(events[0]).toMatchObject({ reason: "deadline_passed" });
   });
 
-  it("when all is closed leaves nothing behind that waits", async () => {
+  it("on close leaves nothing queued", async () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
@@ -64,7 +64,7 @@ describeQuic("a connection that is lost", () => {
 });
 
 describeQuic("a stream that was opened and could not be used", () => {
-  it("is the next transaction's", async () => {
+  it("is used by the next transaction", async () => {
     const leader = await server({ streamsMax: 1, streamBytesMax: 500 });
     const { endpoint, events } = await open();
     endpoint.selectLeaders([leader.address]);
@@ -78,12 +78,12 @@ describeQuic("a stream that was opened and could not be used", () => {
 });
 
 describeQuic("a process that stood still", () => {
-  it("reads what came meanwhile before it gives anything up", async () => {
+  it("reads received packets before it gives anything up", async () => {
     const leader = await server();
     const { endpoint, events } = await open(2000);
     const push = leader.transactions.push.bind(leader.transactions);
     leader.transactions.push = (...transactions) => {
-      // The leader's answer lies in the socket by then.
+      // The leader's response is in the socket buffer by then.
       process.nextTick(standStill, 2500);
       return push(...transactions);
     };
@@ -94,9 +94,9 @@ describeQuic("a process that stood still", () => {
 });
 
 describeQuic("a kernel that refuses packets", () => {
-  it("is heard", async () => {
+  it("is reported", async () => {
     const { endpoint } = await open();
-    // No socket may send there unless it asked to.
+    // Broadcast addresses are refused by default.
     endpoint.selectLeaders([{ host: "255.255.255.255", port: 8009 }]);
     await until(() => expect(endpoint.failures.packets).toBeGreaterThan(0));
     expect(endpoint.failures.last).toMatch(/^send E[A-Z]+/);

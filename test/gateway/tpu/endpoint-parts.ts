@@ -1,4 +1,4 @@
-// The endpoint of connections under test, the leaders that it meets, and their end with the test.
+// Opens endpoints and leaders for tests and closes them afterwards.
 
 import { afterEach, vi } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
@@ -21,7 +21,7 @@ const settings: TpuSettings = {
   applicationProtocol: tpuProtocol,
   connectionsMax: 8,
   queueMax: 1000,
-  // Machines that are busy with something else are no failure of a handshake.
+  // Long, so that a busy machine does not cause handshake time-outs.
   timeoutMs: 30_000,
   bind: { ipv4: "127.0.0.1", ipv6: "::1" },
   seed: 7,

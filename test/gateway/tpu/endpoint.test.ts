@@ -1,4 +1,4 @@
-// The endpoint of connections against leaders on the same machine, and paths that lose packets.
+// The endpoint with leaders on the same machine, and with paths that lose packets.
 
 import { createSocket } from "node:dgram";
 import { expect, it } from "vitest";
@@ -13,7 +13,7 @@ function transaction(seed: number, length = 300): Buffer {
 }
 
 describeQuic("a leader that takes everything", () => {
-  it("gets every transaction whole, and its acknowledgements are told after the sending", async () => {
+  it("gets every transaction completely, and acknowledgements are reported after sending", async () => {
     const leader = await server();
     const sender = await Sender.open();
     const sizes = [1, 200, 1231, 1232, 1233, 1500, 4096];
@@ -34,7 +34,7 @@ describeQuic("a leader that takes everything", () => {
     expect(state.roundTripMs).toBeGreaterThan(0);
   });
 
-  it("sees the identity's key, and takes a stateless retry", async () => {
+  it("sees the identity's key, and can require a stateless retry", async () => {
     const leader = await server({ retries: true });
     const seed = Buffer.alloc(32, 9);
     const sender = await Sender.open({}, credentialsOf(seed));
@@ -46,7 +46,7 @@ describeQuic("a leader that takes everything", () => {
     ]);
   });
 
-  it("may have an address of IPv6", async (context) => {
+  it("can have an IPv6 address", async (context) => {
     const leader = await server({ host: "::1" }).catch(() => null);
     if (!leader) return context.skip("this machine has no IPv6");
     const sender = await Sender.open();
@@ -56,7 +56,7 @@ describeQuic("a leader that takes everything", () => {
     expect(sender.endpoint.leaders()[0]?.address).toBe(`[::1]:${leader.port}`);
   });
 
-  it("is connected with before there is anything to send, and left alone when it is far", async () => {
+  it("is preconnected when near, and not when far", async () => {
     const [near, far] = [await server(), await server()];
     const sender = await Sender.open();
     sender.endpoint.selectLeaders([near.address, far.address]);
@@ -82,7 +82,7 @@ describeQuic("a leader that takes everything", () => {
 });
 
 describeQuic("a path that loses a tenth of the packets both ways", () => {
-  it("delivers transactions of 4,096 bytes whole", async () => {
+  it("delivers transactions of 4,096 bytes completely", async () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0.1 }, 42);
     closing.push(path);
@@ -95,11 +95,11 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
     expect(sorted(leader.transactions)).toEqual(sorted(all));
   });
 
-  it("never tells that something arrived that did not", async () => {
+  it("never reports an arrival that did not happen", async () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
-    // Less than the connection itself outlives: else its end is what is told.
+    // Shorter than the connection's lifetime, otherwise its end is reported.
     const sender = await Sender.open({ timeoutMs: 2500 });
     sender.endpoint.selectLeaders([path.address]);
     await until(() => expect(leader.connections).toBe(1));
@@ -115,7 +115,7 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
 });
 
 describeQuic("a leader that limits streams", () => {
-  it("gets no more than it allows, and the rest when it allows more", async () => {
+  it("gets no more streams than it allows, and the rest later", async () => {
     const leader = await server({ streamsMax: 4 });
     leader.isStuck = true;
     const sender = await Sender.open();
@@ -127,7 +127,7 @@ describeQuic("a leader that limits streams", () => {
     expect(leader.closes).toEqual([]);
   });
 
-  it("costs what waits too long, at its deadline", async () => {
+  it("drops waiting transactions at their deadline", async () => {
     const leader = await server({ streamsMax: 2 });
     leader.isStuck = true;
     const sender = await Sender.open();
@@ -151,7 +151,7 @@ describeQuic("a leader that limits streams", () => {
     await until(() => expect(sender.of("acknowledged")).toContain(100));
   });
 
-  it("may tell to stop a stream that is on its way", async () => {
+  it("can stop a stream in flight", async () => {
     const leader = await server({ streamBytesMax: 1232 });
     leader.stopsStreams = true;
     const sender = await Sender.open();
@@ -175,7 +175,7 @@ describeQuic("a leader that limits streams", () => {
 });
 
 describeQuic("a connection that is lost", () => {
-  it("fails what was sent; what had not left as a whole goes by the next one", async () => {
+  it("fails sent transactions; unsent ones use the next connection", async () => {
     const leader = await server({ streamBytesMax: 1232 });
     leader.isStuck = true;
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
@@ -205,7 +205,7 @@ describeQuic("a leader that refuses", () => {
     [{ code: 0, isApp: true }, "closed"],
   ] as const;
 
-  it.each(refusals)("by %j is counted by name and left alone", async (refusal, name) => {
+  it.each(refusals)("by %j is counted by name and not retried early", async (refusal, name) => {
     const leader = await server();
     leader.refusal = refusal;
     const sender = await Sender.open();
@@ -214,10 +214,10 @@ describeQuic("a leader that refuses", () => {
     expect(sender.leader(leader).lastClose).toBe(name);
   });
 
-  it("is not asked again for everything that is offered meanwhile", async () => {
+  it("is not retried for each offered transaction", async () => {
     const leader = await server();
     leader.refusal = { code: 2, isApp: true };
-    // The pause lasts until somebody moves this clock on.
+    // The pause lasts until the test advances this clock.
     const clock = new ManualClock();
     const sender = await Sender.open({}, newCredentials(), clock);
     sender.endpoint.selectLeaders([leader.address]);
@@ -234,7 +234,7 @@ describeQuic("a leader that refuses", () => {
     expect(sender.leader(leader)).toMatchObject({ phase: "backing_off", queued: 1, connections });
   });
 
-  it("is tried again after the pause, and what could wait arrives", async () => {
+  it("is retried after the pause, and waiting transactions arrive", async () => {
     const leader = await server();
     leader.refusal = { code: 4, isApp: true };
     const sender = await Sender.open();
@@ -245,7 +245,7 @@ describeQuic("a leader that refuses", () => {
     await until(() => expect(sender.of("acknowledged")).toEqual([1]));
   });
 
-  it("because it speaks another protocol is counted as TLS says it", async () => {
+  it("because of another protocol is counted by its TLS alert", async () => {
     const leader = await server({ protocol: "h3" });
     const sender = await Sender.open();
     sender.endpoint.selectLeaders([leader.address]);
@@ -256,7 +256,7 @@ describeQuic("a leader that refuses", () => {
 });
 
 describeQuic("a leader that is not there", () => {
-  it("delays nobody else, and is told by name", async () => {
+  it("delays no other leader and is reported by name", async () => {
     const [silent, other] = [await server(), await server()];
     silent.isSilent = true;
     const sender = await Sender.open({ timeoutMs: 5000 });
@@ -271,7 +271,7 @@ describeQuic("a leader that is not there", () => {
     expect(sender.leader(silent).handshakeMs).toBeNull();
   });
 
-  it("any more is given up, and gets what comes when it is there again", async () => {
+  it("any more is given up, and gets transactions when it responds again", async () => {
     const leader = await server();
     const sender = await Sender.open({ timeoutMs: 5000 });
     sender.send(1, leader.address, transaction(1));
@@ -285,7 +285,7 @@ describeQuic("a leader that is not there", () => {
     expect(sender.leader(leader).closes["idle_timeout"]).toBeUndefined();
   });
 
-  it("may come back", async () => {
+  it("can return", async () => {
     const leader = await server();
     leader.isSilent = true;
     const sender = await Sender.open({ timeoutMs: 2000 });
@@ -297,7 +297,7 @@ describeQuic("a leader that is not there", () => {
 });
 
 describeQuic("bounds", () => {
-  it("keeps no more connections than allowed, and gives up those that nobody needs", async () => {
+  it("stays within the connection limit and closes unneeded connections", async () => {
     const servers = await Promise.all(Array.from({ length: 4 }, () => server()));
     const sender = await Sender.open({ connectionsMax: 2 });
     for (const [id, { address }] of servers.entries()) {
@@ -310,7 +310,7 @@ describeQuic("bounds", () => {
     expect(open.length).toBe(2);
   });
 
-  it("gives a connection made in advance to what has to be sent now, the farthest first", async () => {
+  it("replaces the farthest preconnection by one that is needed now", async () => {
     const [near, far, now] = [await server(), await server(), await server()];
     const sender = await Sender.open({ connectionsMax: 2 });
     sender.endpoint.selectLeaders([near.address, far.address, now.address]);
@@ -321,7 +321,7 @@ describeQuic("bounds", () => {
     await until(() => expect([near.connections, far.connections]).toEqual([1, 0]));
   });
 
-  it("drops what is for one more leader while all connections are busy", async () => {
+  it("drops transactions for a further leader while all connections are busy", async () => {
     const servers = [await server(), await server()];
     const sender = await Sender.open({ connectionsMax: 2 });
     for (const [id, leader] of servers.entries()) {
@@ -333,7 +333,7 @@ describeQuic("bounds", () => {
     expect(sender.events).toMatchObject([{ id: 2, kind: "dropped", reason: "no_connection_left" }]);
   });
 
-  it("survives whatever strangers send to its socket", async () => {
+  it("survives arbitrary packets", async () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
@@ -357,7 +357,7 @@ describeQuic("bounds", () => {
 });
 
 describeQuic("another identity", () => {
-  it("makes new connections, and what is under way on the old one is awaited", async () => {
+  it("opens new connections and completes transactions on old ones", async () => {
     const leader = await server();
     const sender = await Sender.open({}, credentialsOf(Buffer.alloc(32, 1)));
     sender.endpoint.selectLeaders([leader.address]);
@@ -378,7 +378,7 @@ describeQuic("another identity", () => {
 });
 
 describeQuic("the end", () => {
-  it("is told to the leaders; what waits is dropped, what is under way failed", async () => {
+  it("is announced to leaders; drops queued transactions and fails those in flight", async () => {
     const [leader, stuck] = [await server(), await server({ streamsMax: 1 })];
     stuck.isStuck = true;
     const sender = await Sender.open();

@@ -1,4 +1,4 @@
-// The rules of the direct route: who is aimed at, how long a leader is left alone, what ends are called.
+// Rules of the TPU route: target leaders, back-off and close names.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -7,7 +7,7 @@ import { BackOff } from "../../../src/gateway/tpu/back-off.ts";
 import { closeName, isRefusal } from "../../../src/gateway/tpu/close-names.ts";
 import { targetsOf, upcomingOf } from "../../../src/gateway/tpu/leader-selection.ts";
 
-/** Windows of four slots, one letter each, from slot 0; "-": nobody is known. */
+/** Windows of four slots, one letter each, from slot 0; "-": unknown leader. */
 function leadersOf(windows: string, slot: bigint | null) {
   return {
     slot: () => slot,
@@ -19,7 +19,7 @@ function leadersOf(windows: string, slot: bigint | null) {
 }
 
 describe("targetsOf", () => {
-  it("is the present leader, and in the second half of a window those after it", () => {
+  it("returns the current leader, and in the second half of a window the next ones", () => {
     const at = (slot: bigint, fanout: number) => targetsOf(leadersOf("abcd", slot), fanout);
     expect(at(0n, 2)).toEqual(["a"]);
     expect(at(1n, 2)).toEqual(["a"]);
@@ -29,7 +29,7 @@ describe("targetsOf", () => {
     expect(at(3n, 1)).toEqual(["a"]);
   });
 
-  it("names a leader of several windows once, and nobody where nobody is known", () => {
+  it("returns a leader of several windows once, and none if unknown", () => {
     expect(targetsOf(leadersOf("aab", 3n), 2)).toEqual(["a"]);
     expect(targetsOf(leadersOf("aab", 3n), 3)).toEqual(["a", "b"]);
     expect(targetsOf(leadersOf("-b", 1n), 2)).toEqual([]);
@@ -39,7 +39,7 @@ describe("targetsOf", () => {
 });
 
 describe("upcomingOf", () => {
-  it("is everybody within so many slots, the nearest first", () => {
+  it("returns all leaders within the slots, nearest first", () => {
     expect(upcomingOf(leadersOf("abac", 2n), 0)).toEqual(["a"]);
     expect(upcomingOf(leadersOf("abac", 2n), 2)).toEqual(["a", "b"]);
     expect(upcomingOf(leadersOf("abac", 2n), 9)).toEqual(["a", "b"]);
@@ -49,7 +49,7 @@ describe("upcomingOf", () => {
 });
 
 describe("BackOff", () => {
-  it("doubles up to half a minute, with at most half of it cut off by chance", () => {
+  it("doubles up to 30 s, with jitter of at most half", () => {
     fc.assert(
       fc.property(
         fc.nat(),
@@ -67,7 +67,7 @@ describe("BackOff", () => {
     );
   });
 
-  it("begins anew after a connection that stood", () => {
+  it("restarts after an established connection", () => {
     const backOff = new BackOff(new SeededRandom(1));
     for (let i = 0; i < 8; i++) backOff.pauseMsAfter("handshake_timeout", null);
     expect(backOff.pauseMsAfter("handshake_timeout", null)).toBeGreaterThan(10_000);
@@ -89,7 +89,7 @@ describe("BackOff", () => {
 });
 
 describe("closeName", () => {
-  it("knows the codes of validators, of the transport and of TLS", () => {
+  it("maps the codes of validators, QUIC and TLS", () => {
     const app = (errorCode: number) => closeName({ isApp: true, errorCode });
     const transport = (errorCode: number) => closeName({ isApp: false, errorCode });
     expect([0, 1, 2, 3, 4, 5].map(app)).toEqual([
@@ -107,7 +107,7 @@ describe("closeName", () => {
     expect(app(99)).toBe("application_99");
   });
 
-  it("tells refusals from accidents", () => {
+  it("distinguishes refusals from accidents", () => {
     const refusals = ["disallowed", "too_many", "dropped", "tls_decode_error", "application_99"];
     expect(refusals.filter((name) => !isRefusal(name))).toEqual([]);
     const accidents = ["closed", "idle_timeout", "lost", "handshake_timeout", "internal_error"];

@@ -1,4 +1,4 @@
-// The thread of the direct route: started when it is needed, fed in lots, lost and started again.
+// The thread of the TPU route: start on demand, batches, loss and restart.
 
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -67,7 +67,7 @@ const parcel = (id: number, address = nowhere, restMs = 60_000) => ({
 });
 
 describeQuic("a thread", () => {
-  it("is started by the first aim or parcel, and ends when it is closed", async () => {
+  it("starts with the first selection or transaction, and ends on close", async () => {
     const { thread: one, workers } = thread();
     one.selectLeaders([]);
     expect(workers.length).toBe(0);
@@ -83,7 +83,7 @@ describeQuic("a thread", () => {
     expect(workers.length).toBe(1);
   });
 
-  it("sends what it gets, whole and in lots, and tells of each what became of it", async () => {
+  it("sends all transactions in batches and reports each result", async () => {
     const leader = await server();
     const { thread: one, events } = thread();
     for (let id = 0; id < 50; id++) one.send(parcel(id, leader.address));
@@ -101,7 +101,7 @@ describeQuic("a thread", () => {
     expect(one.leaders[0]).toMatchObject({ phase: "connected", connections: 1 });
   });
 
-  it("that is lost is started again, and what it had is told", async () => {
+  it("is restarted after a loss, and its transactions are reported", async () => {
     const [leader, stuck] = [await server(), await server()];
     stuck.isSilent = true;
     const { thread: one, events, workers } = thread();
@@ -113,13 +113,13 @@ describeQuic("a thread", () => {
     await until(() => expect(events.length).toBe(3));
     expect(events[2]).toMatchObject({ id: 2, kind: "dropped", reason: "thread_lost" });
     await until(() => expect(workers.length).toBe(2));
-    // It knows its aim again.
+    // It gets the selected leaders again.
     await until(() => expect(one.leaders[0]?.phase).toBe("connected"));
     one.send(parcel(3, leader.address));
     await until(() => expect(events.at(-1)).toMatchObject({ id: 3, kind: "acknowledged" }));
   });
 
-  it("takes another identity", async () => {
+  it("accepts another identity", async () => {
     const leader = await server();
     const { thread: one } = thread();
     one.selectLeaders([leader.address]);
@@ -129,7 +129,7 @@ describeQuic("a thread", () => {
   });
 });
 
-/** A thread that nobody can end, as one that is stuck in native code. */
+/** A thread that cannot be terminated, like one stuck in native code. */
 class Stubborn extends Worker {
   asked = 0;
 
@@ -147,13 +147,13 @@ function stubborn(): Stubborn {
   return new Stubborn(code, { eval: true });
 }
 
-/** Its first word was heard. */
+/** Its first message was received. */
 async function heard(worker: Worker | undefined): Promise<void> {
   await new Promise((resolve) => worker?.once("message", resolve));
 }
 
 describe("a thread that is stuck", () => {
-  it("counts as ended after five pings, and another one is started", async () => {
+  it("counts as ended after five pings, and is replaced", async () => {
     const clock = new ManualClock();
     const workers: Stubborn[] = [];
     const { thread: one, events } = thread(() => {
@@ -176,7 +176,7 @@ describe("a thread that is stuck", () => {
     await closed;
   });
 
-  it("holds up nobody's end", async () => {
+  it("does not delay closing", async () => {
     const clock = new ManualClock();
     const { thread: one, events, workers } = thread(stubborn, clock);
     one.selectLeaders([nowhere]);
@@ -191,7 +191,7 @@ describe("a thread that is stuck", () => {
 });
 
 describe("a thread that was never needed", () => {
-  it("is not started by the end, and what waits is told once", async () => {
+  it("is not started by close, and queued transactions are reported once", async () => {
     const { thread: one, events, workers } = thread();
     one.send(parcel(1));
     await one.close();
@@ -205,8 +205,8 @@ describe("a thread that was never needed", () => {
   });
 });
 
-describe("a thread that cannot be had", () => {
-  it("is told once for each transaction when it cannot even be started", async () => {
+describe("a thread that cannot start", () => {
+  it("is reported once per transaction", async () => {
     const { thread: one, events } = thread(() => {
       throw new Error("planted");
     }, new ManualClock());
@@ -216,7 +216,7 @@ describe("a thread that cannot be had", () => {
     expect(events.map(({ id }) => id)).toEqual([1, 2]);
   });
 
-  it("for long is tried less and less often, also when it opens its sockets each time", async () => {
+  it("is retried at growing intervals, even if it opens its sockets each time", async () => {
     const clock = new ManualClock();
     const code = `require("node:worker_threads").parentPort.postMessage({ kind: "opened" });`;
     const { thread: one, workers } = thread(() => new Worker(code, { eval: true }), clock);
@@ -231,7 +231,7 @@ describe("a thread that cannot be had", () => {
     }
   });
 
-  it("costs what is offered, and is tried again less and less often", async () => {
+  it("drops offered transactions, and is retried at growing intervals", async () => {
     const clock = new ManualClock();
     const {
       thread: one,
@@ -256,7 +256,7 @@ describe("a thread that cannot be had", () => {
     }
   });
 
-  it("because its key is none says so", async () => {
+  it("because of an invalid key reports that", async () => {
     const made = new TpuThread({
       settings,
       credentials: { keyPem: "none", certificatePem: "none" },

@@ -1,4 +1,4 @@
-// Who is a member: lists put together, asked again, kept over failures, changed by reloads.
+// Member lists: merged, refreshed, kept over failures, changed by reloads.
 
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../../src/core/configuration/configuration.ts";
@@ -23,7 +23,7 @@ function configOf(tracker: Record<string, unknown>, more = "") {
   return parseConfig(`${relay}\ntracker: ${JSON.stringify(tracker)}\n${more}`, "a.yaml");
 }
 
-/** URLs do not answer until they are told what. */
+/** URLs respond only after the test sets a response. */
 function open(tracker: Record<string, unknown>, more = "") {
   const clock = new ManualClock();
   const lines: string[] = [];
@@ -49,7 +49,7 @@ function open(tracker: Record<string, unknown>, more = "") {
   const fail = (url: string, text = "no answer") => {
     answers[url] = () => Promise.reject(new Error(text));
   };
-  /** Answers when what is returned is called. */
+  /** Responds when the returned function is called. */
   const hang = (url: string) => {
     let settle: (members: ReadonlySet<string>) => void = () => undefined;
     const promise = new Promise<ReadonlySet<string>>((resolve) => (settle = resolve));
@@ -64,11 +64,11 @@ const url = "http://list.example/one";
 const minutes = (count: number) => count * 60_000;
 
 describe("PartnerMembers", () => {
-  it("takes the configured members, less denied ones", () => {
+  it("uses the configured members without denied ones", () => {
     expect(open({ members: [a, b], denied: [b, d] }).published).toEqual([[a]]);
   });
 
-  it("takes the leaders of the partner's routes when no members are configured", () => {
+  it("uses the leaders of the partner's routes if no members are configured", () => {
     const { published, asked } = open({ denied: [c] }, routes);
     expect(published).toEqual([[a, b]]);
     expect(asked).toEqual([]);
@@ -76,7 +76,7 @@ describe("PartnerMembers", () => {
     expect(open({ members: [] }, routes).published).toEqual([[]]);
   });
 
-  it("adds what the URL lists, asked again and again, and publishes changes only", async () => {
+  it("adds the members of the URL, refreshed periodically, and publishes only changes", async () => {
     const { clock, published, asked, tell } = open({
       members: [a],
       denied: [c],
@@ -99,7 +99,7 @@ describe("PartnerMembers", () => {
     expect(published.at(-1)).toEqual([a]);
   });
 
-  it("keeps the last good list while there is none, and says so without flooding the log", async () => {
+  it("keeps the last good list during failures without flooding the log", async () => {
     const { clock, published, asked, tell, fail, warnings, lines } = open({ url });
     await clock.advance(0);
     expect(lines.join()).toContain("only configured ones count until then: no answer");
@@ -123,7 +123,7 @@ describe("PartnerMembers", () => {
     expect(published.at(-1)).toEqual([b]);
   });
 
-  it("follows a reload: members, denied ones, minutes and another URL", async () => {
+  it("applies a reload: members, denied ones, interval and URL", async () => {
     const { clock, published, asked, watch, tell } = open({ members: [a], url });
     const other = "http://list.example/two";
     tell(url, b);
@@ -146,7 +146,7 @@ describe("PartnerMembers", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("does not listen to a URL that is not asked any more", async () => {
+  it("ignores responses of a former URL", async () => {
     const { clock, published, watch, tell, hang } = open({ url });
     const answer = hang(url);
     await clock.advance(15_000);

@@ -1,4 +1,5 @@
-// Who leads next: windows, edges of epochs and holes by hand, everything else against a slow model.
+// The next leader: explicit cases of windows, epoch boundaries and gaps, everything else against a
+// slow model.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -13,7 +14,7 @@ const names = keys.map((key) => String(pubkeyOf(key)));
 const [a = "", b = "", c = ""] = names;
 const letters = ["a", "b", "c", "d", "e", "f"];
 
-/** One letter for each slot: "a" leads, "." is left out. */
+/** One letter per slot: "a" leads, "." is missing. */
 function slotsOf(turns: string): ReadonlyMap<string, readonly number[]> {
   const slots = new Map<string, number[]>();
   for (const [i, letter] of turns.split("").entries()) {
@@ -23,7 +24,7 @@ function slotsOf(turns: string): ReadonlyMap<string, readonly number[]> {
   return slots;
 }
 
-/** Epochs one behind the other. */
+/** Consecutive epochs. */
 function scheduleOf(firstSlot: bigint, ...epochs: string[]): LeaderSchedule {
   let first = firstSlot;
   const spans = epochs.map((turns) => {
@@ -69,13 +70,13 @@ describe("the next member", () => {
     expect(found(trackerOf(schedule, members).tracker.next(slot))).toEqual(expected);
   });
 
-  it("passes over holes, and does not join windows over one", () => {
+  it("skips gaps and does not join windows across them", () => {
     const { tracker } = trackerOf(scheduleOf(100n, "aa..aa.b"), [a]);
     const slots = Array.from({ length: 8 }, (_, i) => tracker.next(100n + BigInt(i))?.leaderSlot);
     expect(slots).toEqual([100n, 101n, 104n, 104n, 104n, 105n, undefined, undefined]);
   });
 
-  it("is looked for from the present slot on when none is asked for", () => {
+  it("is searched from the current slot by default", () => {
     const { tracker, now } = trackerOf(scheduleOf(100n, "aaaabbbb"), [b], 101n);
     expect(tracker.next(null)).toEqual({ pubkey: b, leaderSlot: 104n, contextSlot: 101n });
     now.slot = 106n;
@@ -83,14 +84,14 @@ describe("the next member", () => {
     expect(tracker.next(100n)).toEqual({ pubkey: b, leaderSlot: 104n, contextSlot: 106n });
   });
 
-  it("is not known without a present slot, but for a slot that is asked for", () => {
+  it("is unknown without a current slot, except for a given slot", () => {
     const { tracker, now } = trackerOf(scheduleOf(100n, "aaaabbbb"), [b]);
     now.slot = null;
     expect(tracker.next(null)).toBeNull();
     expect(tracker.next(100n)).toEqual({ pubkey: b, leaderSlot: 104n, contextSlot: 0n });
   });
 
-  it("is not known without a schedule", () => {
+  it("is unknown without a schedule", () => {
     const { tracker } = trackerOf(undefined, [b]);
     expect(tracker.next(100n)).toBeNull();
     tracker.replaceSchedule(scheduleOf(100n, "aaaabbbb"));
@@ -111,7 +112,7 @@ describe("the next member", () => {
 });
 
 describe("members", () => {
-  it("are those that lead in the epoch of the present slot, sorted", () => {
+  it("are those that lead in the current epoch, sorted", () => {
     const all = names.slice(0, 4);
     const { tracker, now } = trackerOf(scheduleOf(64n, "bbbbaaaa", "aaaacccc"), all);
     const of = (slot: bigint | null) => {
@@ -123,19 +124,19 @@ describe("members", () => {
     expect(of(72n)).toEqual([a, c].toSorted());
     expect(of(79n)).toEqual([a, c].toSorted());
     expect(of(72n)).toBe(of(75n)); // made once
-    // Whose epoch nobody knows: all of them.
+    // The epoch is unknown: all members.
     for (const slot of [63n, 80n, null]) expect(of(slot)).toEqual(all.toSorted());
     expect([...tracker.memberSet()].toSorted()).toEqual(all.toSorted());
   });
 
-  it("are in both epochs when a window lies over the edge", () => {
+  it("are in both epochs if a window crosses the boundary", () => {
     const { tracker, now } = trackerOf(scheduleOf(64n, "bbbbbbaa", "aacccccc"), [a], 64n);
     expect(tracker.members()).toEqual([a]);
     now.slot = 79n;
     expect(tracker.members()).toEqual([a]);
   });
 
-  it("are one epoch's in a schedule of a file", () => {
+  it("are those of one epoch in a schedule from a file", () => {
     const leaders = names.slice(0, 3).map((_, i) => ({
       key: keys[i] ?? new Uint8Array(32),
       slots: [4 * i, 4 * i + 1],
@@ -154,7 +155,7 @@ describe("members", () => {
   });
 });
 
-/** Epochs of windows of four, the last cut off by the epoch's end; some slots left out. */
+/** Epochs of windows of four slots, the last cut off by the epoch's end; some slots are missing. */
 const anyEpoch = fc
   .record({
     length: fc.integer({ min: 1, max: 40 }),
@@ -166,7 +167,7 @@ const anyEpoch = fc
   );
 
 describe("against a slow model", () => {
-  it("finds the same leaders, at every slot", () => {
+  it("finds the same leaders at every slot", () => {
     fc.assert(
       fc.property(
         fc.array(anyEpoch, { minLength: 1, maxLength: 4 }),

@@ -1,5 +1,5 @@
-// The co-signing check against an attacker with two client libraries, and against a reading of the
-// rules by names instead of bytes. Whoever gets a place gets a signature of a key that is not his.
+// The co-signing check against attacks with two client libraries, and against a second
+// implementation of its rules. A wrongly accepted transaction would get another owner's signature.
 
 import { getCompiledTransactionMessageDecoder, getTransactionDecoder } from "@solana/kit";
 import { VersionedTransaction } from "@solana/web3.js";
@@ -47,7 +47,7 @@ function placeOf(wire: Uint8Array, account = nonceAccount, signer = authority): 
   return check.place(wire, account.publicKey, signer.publicKey);
 }
 
-/** The name of the refusal; "accepted": there is a place. */
+/** The name of the refusal, or "accepted". */
 function answerOf(wire: Uint8Array, account = nonceAccount, signer = authority): string {
   try {
     placeOf(wire, account, signer);
@@ -60,7 +60,7 @@ function answerOf(wire: Uint8Array, account = nonceAccount, signer = authority):
   }
 }
 
-// ---- the rules by names ---------------------------------------------------------------------
+// ---- second implementation of the rules -----------------------------------------------------
 
 const zeros = Buffer.alloc(64);
 
@@ -74,7 +74,7 @@ function tablesOf(wire: Uint8Array): string[] {
   return message.addressTableLookups.map(({ accountKey }) => accountKey.toBase58());
 }
 
-/** What is wrong with it; nothing: the authority may sign. */
+/** Broken rules; empty: the authority may sign. */
 function breaches(decoded: Decoded, tables: readonly string[]): string[] {
   const { keys, instructions, requiredSignatures, readonlySigned, readonlyUnsigned } = decoded;
   const nameOf = (place: number) => keys[place] ?? `loaded ${place}`;
@@ -105,7 +105,7 @@ function breaches(decoded: Decoded, tables: readonly string[]): string[] {
   return rules.filter(([, holds]) => !holds).map(([name]) => name);
 }
 
-/** The place is where the libraries have the signature, the message what they would sign. */
+/** The place must be the libraries' signature, and the message the one that they sign. */
 function expectRightPlace(wire: Uint8Array, place: CoSigningPlace): void {
   const message = Buffer.from(wire.subarray(place.messageBegin, place.messageEnd));
   expect(message.equals(VersionedTransaction.deserialize(wire).message.serialize())).toBe(true);
@@ -230,7 +230,7 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
 ];
 
 describe("place", () => {
-  it.each(everyWay)("is given for an advance with other instructions: %o", (choices) => {
+  it.each(everyWay)("accepts an advance with other instructions: %o", (choices) => {
     for (const words of [
       [advance()],
       [advance(), rest, mention(signing(cosigner), writing(carol))],
@@ -242,13 +242,13 @@ describe("place", () => {
     }
   });
 
-  it.each(attacks)("is refused for %s", (_, words, choices, refusal) => {
+  it.each(attacks)("refuses %s", (_, words, choices, refusal) => {
     for (const way of everyWay) {
       expect(answerOf(built(words, { ...way, ...choices }))).toBe(refusal);
     }
   });
 
-  it("is refused for keys that only a lookup table names", () => {
+  it("refuses keys that only a lookup table contains", () => {
     for (const library of ["web3.js", "kit"] as const) {
       const answer = (words: readonly Words[], ...table: string[]) =>
         answerOf(built(words, { library, table }));
@@ -259,7 +259,7 @@ describe("place", () => {
     }
   });
 
-  it("is refused in version 1, whatever it holds", () => {
+  it("refuses version 1 with any content", () => {
     for (const missing of [[authority], []]) {
       const wire = built([advance(), rest], { library: "kit", version: 1, missing });
       expect(wire[0]).toBe(0x81);
@@ -267,14 +267,14 @@ describe("place", () => {
     }
   });
 
-  it("is refused for the keys of somebody else", () => {
+  it("refuses the keys of another owner", () => {
     const wire = built([advance(), rest, mention(signing(cosigner))]);
     expect(answerOf(wire, otherNonce)).toBe("other_nonce_account");
     expect(answerOf(wire, nonceAccount, cosigner)).toBe("other_authority");
     expect(answerOf(wire, nonceAccount, payer)).toBe("other_authority");
   });
 
-  it("is refused for what no validator takes", () => {
+  it("refuses invalid transactions", () => {
     const wire = built([advance(), rest]);
     expect(answerOf(Uint8Array.of(...wire, 0))).toBe("transaction_invalid: trailing_bytes");
     expect(answerOf(wire.subarray(0, -1))).toBe("transaction_invalid: cut_short");
@@ -289,14 +289,14 @@ describe("place", () => {
     expect(answerOf(twice)).toBe("transaction_invalid: key_repeated");
   });
 
-  it("says what was expected and what came", () => {
+  it("reports the expected and the received value", () => {
     const wire = built([advance(), rest, withdraw()]);
     expect(() => placeOf(wire)).toThrow(
       /^co-signing: expected the authority in the advance alone, got it in instruction 2, too \(offset \d+\)$/,
     );
   });
 
-  it("looks at views of larger memory, and refuses keys of another length", () => {
+  it("accepts views of larger buffers, and rejects keys of another length", () => {
     const wire = built([advance(), rest]);
     const memory = new Uint8Array(wire.length + 20).fill(255);
     memory.set(wire, 7);
@@ -316,9 +316,9 @@ describe("place", () => {
   });
 });
 
-// ---- everything at random -------------------------------------------------------------------
+// ---- random transactions --------------------------------------------------------------------
 
-describe("at random", () => {
+describe("random transactions", () => {
   it.each<[Library, number]>([
     ["web3.js", 1],
     ["web3.js", 2],
@@ -345,7 +345,7 @@ describe("at random", () => {
     for (const name of answers.keys()) expect(coSigningRefusalNames).toContain(name);
   });
 
-  it("no single byte changes a place into one that breaks a rule", () => {
+  it("no changed byte makes an accepted transaction break a rule", () => {
     const random = new SeededRandom(6);
     let places = 0;
     for (const choices of everyWay) {

@@ -1,4 +1,4 @@
-// Ranges of keys by the beginning of their texts: against the texts themselves.
+// Key ranges of address prefixes, compared with the addresses themselves.
 
 import { base58 } from "@scure/base";
 import fc from "fast-check";
@@ -32,13 +32,13 @@ function neighbour(key: Uint8Array, step: bigint): Uint8Array {
   return Buffer.from(hex, "hex");
 }
 
-/** Keys of any number of zero bytes in front. */
+/** Keys with any number of leading zero bytes. */
 const someKey = fc
   .tuple(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.integer({ min: 0, max: 32 }))
   .map(([key, zeros]) => (zeros > 6 && zeros < 26 ? key : key.fill(0, 0, zeros % 33)));
 
-describe("front key ranges", () => {
-  it("hold exactly the keys whose text begins so", () => {
+describe("don't-front key ranges", () => {
+  it("contain exactly the keys with the prefix", () => {
     fc.assert(
       fc.property(someKey, fc.integer({ min: 1, max: 44 }), (key, length) => {
         const prefix = base58.encode(key).slice(0, length);
@@ -55,7 +55,7 @@ describe("front key ranges", () => {
     );
   });
 
-  it("agree with the text of any key for any prefix", () => {
+  it("agree with the address of any key for any prefix", () => {
     const somePrefix = fc.string({
       minLength: 1,
       maxLength: 3,
@@ -69,7 +69,7 @@ describe("front key ranges", () => {
     );
   });
 
-  it("are few, and none for texts that no key has", () => {
+  it("are few, and empty for impossible prefixes", () => {
     expect(rangesOf("Abc").length).toBe(2); // 43 and 44 digits
     expect(rangesOf("dontbund1e").length).toBe(1); // 44 digits begin with "J" at most
     expect(rangesOf("1".repeat(32)).length).toBe(1);

@@ -1,4 +1,4 @@
-// The product's client and a leader by another hand, on two networks with a bad cable between them.
+// The product's client and an independent leader on two networks with a faulty link.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -40,11 +40,11 @@ describe.skipIf(problem !== "" || !quiche)(
       return { namespace, leader, client };
     };
 
-    it("comes through a link that loses packets: nothing is lost, nothing comes twice", async () => {
+    it("delivers everything exactly once over a link with packet loss", async () => {
       const { namespace, leader, client } = await opened();
       namespace.impair();
       const wires: Buffer[] = [];
-      // A machine that is slow enough loses nothing by congestion.
+      // A slow machine loses nothing by congestion.
       for (let round = 0; round < roundsMax && namespace.drops === 0; round++) {
         const more = Array.from({ length: 400 }, (_, i) => randomBytes(i % 4 === 0 ? 4096 : 700));
         for (const wire of more) client.send(leader.address, wire);
@@ -58,7 +58,7 @@ describe.skipIf(problem !== "" || !quiche)(
       );
     });
 
-    it("goes on when the link was down for a moment", async () => {
+    it("continues after a short link failure", async () => {
       const { namespace, leader, client } = await opened();
       client.send(leader.address, randomBytes(700));
       await client.acknowledged();
@@ -71,7 +71,7 @@ describe.skipIf(problem !== "" || !quiche)(
       await until(() => sent() > 4, "some on their way");
       expect(leader.transactions.length).toBe(1);
       namespace.connect(true);
-      // A leader that is silent for some seconds is given up: then the connection is a new one.
+      // A leader that is silent for some seconds is given up; the connection is then a new one.
       await client.delivered(leader.address, parcels);
       const hex = wires.map((wire) => wire.toString("hex"));
       const isThere = (): boolean => hex.every((wire) => leader.transactions.includes(wire));
