@@ -180,7 +180,7 @@ describe("a stream of statuses", () => {
     for (const first of firsts) {
       await expect(first).rejects.toMatchObject({
         reason: "unauthorized",
-        message: expect.stringContaining("closed the stream: the key does not hold any more"),
+        message: expect.stringContaining("closed the stream: the API key is no longer valid"),
       });
     }
     gateway.keys.set(...scoped("good", "submit"));

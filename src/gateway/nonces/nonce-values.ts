@@ -120,7 +120,7 @@ export class NonceValues {
     return entry.account;
   }
 
-  /** The cached value if it is at most `latelyMs` old and not spent. */
+  /** The cached value if it is at most `recentMs` old and not spent. */
   recent(address: string): NonceAccount | undefined {
     const entry = this.#entries.get(address);
     const isRecent = entry && this.#nowMs() - entry.asked.ms <= this.#limits.recentMs;

@@ -66,14 +66,14 @@ describe("keys", () => {
     run.keys.set("far", apiKey("far", { allowedRanges: ["nowhere"] }));
     for (const key of ["unknown", "GOOD", "far", "x".repeat(300), "__proto__", "a%00b"]) {
       expect(await run.post(send, `/relay?api-key=${key}`)).toMatchObject(
-        refused("one that is not valid here"),
+        refused("an invalid one"),
       );
     }
     expect(await run.post(send, "/relay?api-key=good", { api_key: "other" })).toMatchObject(
-      refused("several that differ"),
+      refused("several different keys"),
     );
     expect(await run.post(send, "/relay?api-key=good&api-key=submitter")).toMatchObject(
-      refused("several that differ"),
+      refused("several different keys"),
     );
     expect(run.submitted).toEqual([]);
     expect(run.taken).toEqual([]);

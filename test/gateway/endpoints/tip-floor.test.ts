@@ -237,7 +237,7 @@ describe("the limit of /tip_floor", () => {
     expect(body).toEqual({
       error: {
         reason: "rate_limited",
-        message: "expected at most 10 questions in a second from an address, got one more",
+        message: "rate limit exceeded: 10 requests per second from an address; retry in 1 s",
       },
     });
     expect((await ask(stage, "/tip_floor", { method: "HEAD" })).status).toBe(429);
@@ -305,7 +305,7 @@ describe("/tip_stream", () => {
       body: {
         error: {
           reason: "rate_limited",
-          message: "expected at most 2 streams at once from an address, got one more",
+          message: "too many streams from this address: at most 2; close one or retry in 1 s",
         },
       },
     });

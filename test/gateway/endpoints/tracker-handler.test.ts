@@ -78,7 +78,7 @@ describe("the tracker", () => {
     expect(JSON.parse(text)).toEqual({
       error: {
         reason: "leader_unknown",
-        message: expect.stringMatching(/^expected an alternative-partner leader .+ none is known$/),
+        message: expect.stringMatching(/^no alternative partner is known to lead at or after .+$/),
       },
     });
     expect(headers.get("cache-control")).toBe("no-store");

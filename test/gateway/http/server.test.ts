@@ -249,7 +249,7 @@ describe("handlers that fail", () => {
       expect(text).not.toContain("secret");
       const { error } = JSON.parse(text);
       expect(error.reason).toBe("internal");
-      const reference = /reference number ([0-9a-f]{12})$/.exec(error.message)?.[1];
+      const reference = /give reference ([0-9a-f]{12}) to the operator/.exec(error.message)?.[1];
       const line = lines.at(-1);
       expect(line).toMatchObject({ reference, where: `${method} ${path}` });
       expect(String(line?.["error"])).toMatch(/secret inside|expected|null/);

@@ -65,7 +65,7 @@ describe("sendIdeal", () => {
   });
   const plain = transfer(paying(payer), writing(bob));
 
-  const noAdvance = "expected the advance of a durable nonce as the first instruction";
+  const noAdvance = "expected an AdvanceNonceAccount instruction first";
   const noPrice = "expected a compute-unit price (in version 1: a priority fee) above 0, got 0";
   const lowTip = "lamports, minimum 10000 lamports, addresses: ";
 

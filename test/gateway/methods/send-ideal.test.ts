@@ -172,7 +172,7 @@ describe("a managed nonce", () => {
       expect(answer).toMatchObject(
         refusal(
           -32602,
-          /^pair_invalid: params\[0\]\[0\]: expected a nonce account of your own/,
+          /^pair_invalid: params\[0\]\[0\]: expected your own nonce account/,
           "pair_invalid",
         ),
       );

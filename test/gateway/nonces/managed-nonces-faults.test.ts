@@ -99,7 +99,7 @@ describe("a failure of the node or the funding key", () => {
     const needed = stage.rent + signaturesLamports + left;
     const refusal = (balance: bigint) => ({
       reason: "nonce_failed",
-      message: `funding key ${poor.address}: expected at least ${needed} lamports, got ${balance}`,
+      message: `funding key ${poor.address}: expected at least ${needed} lamports, got ${balance}; transfer SOL to it`,
       details: { address: poor.address, balanceLamports: balance, neededLamports: needed },
     });
     await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(0n));
@@ -238,7 +238,7 @@ describe("a node that lies", () => {
     node.statusSaid = () => null;
     await expect(stage.managed(book, one)).rejects.toMatchObject({
       reason: "nonce_failed",
-      message: expect.stringContaining("never landed"),
+      message: expect.stringContaining("no landing before its blockhash expired"),
     });
     const sent = node.sent.size;
     expect(sent).toBe(3);

@@ -131,7 +131,7 @@ describe("managed nonces", () => {
   });
 
   it("are created with limited concurrency, and every caller is served", async () => {
-    const managed = { ...managedNonceLimits, makingsMax: 2 };
+    const managed = { ...managedNonceLimits, creationsMax: 2 };
     const stage = await Stage.open({ managed, waitMs: 60_000 });
     const disk = new Disk();
     const { book } = await stage.start(disk, keysOf("crowd"));

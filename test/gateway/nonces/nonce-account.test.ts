@@ -44,7 +44,7 @@ describe("nonce accounts", () => {
   });
 
   it.each<[string, { owner: string; data: Buffer } | null, string]>([
-    ["no account", null, "got no account at all"],
+    ["no account", null, "got no account"],
     ["another owner", { owner: address, data: data() }, `expected owner ${systemProgram}, got`],
     [
       "no data",

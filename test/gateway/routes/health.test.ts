@@ -206,7 +206,7 @@ describe("429", () => {
     });
     expect(await send(route)).toBe("turned away");
     expect(route.snapshot()).toMatchObject({ health: "down", queued: 1 });
-    expect(route.snapshot().lastFailure).toContain("asked to wait 3 s");
+    expect(route.snapshot().lastFailure).toContain("requested a pause of 3 s");
     partner.behaviour = accepts;
     await clock.advance(2999);
     expect(partner.requests.length).toBe(1);

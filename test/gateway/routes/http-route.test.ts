@@ -182,7 +182,7 @@ describe("a transaction", () => {
     expect(slow.events[1]).toMatchObject({ kind: "failed", reason: "timeout" });
     expect(route.isUp).toBe(true);
     expect(route.snapshot().lastFailure).toBe(
-      `127.0.0.1:${partner.port}: timeout: expected an answer within 500 ms, got none`,
+      `127.0.0.1:${partner.port}: timeout: no response within 500 ms`,
     );
     answers[1]?.();
     expect((await quick.ended).kind).toBe("acknowledged");

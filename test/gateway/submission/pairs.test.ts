@@ -29,13 +29,16 @@ describe("a pair", () => {
     expect(await harness.state(first)).toBe("unknown");
   });
 
-  it.each([{ openMax: 1 }, { openPerAccountMax: 1 }])("requires capacity for both: %j", async (limits) => {
-    const harness = new Harness(limits);
-    expect(await harness.submitPair(harness.pair())).toMatch(
-      /^overloaded: too many open transactions.* 0, and 2 more/,
-    );
-    expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([0, 0]);
-  });
+  it.each([{ openMax: 1 }, { openPerAccountMax: 1 }])(
+    "requires capacity for both: %j",
+    async (limits) => {
+      const harness = new Harness(limits);
+      expect(await harness.submitPair(harness.pair())).toMatch(
+        /^overloaded: too many open transactions.* 0, and 2 more/,
+      );
+      expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([0, 0]);
+    },
+  );
 
   it("leaves no state if no queue accepts either", async () => {
     const harness = new Harness();
@@ -50,26 +53,23 @@ describe("a pair", () => {
     expect(harness.store.records.size).toBe(0);
   });
 
-  it.each([0, 1])(
-    "is accepted if one is; the other is sent soon, once: %i",
-    async (which) => {
-      const harness = new Harness();
-      const pair = harness.pair();
-      const other = pair[which === 0 ? 0 : 1];
-      harness.full.add(other.signature);
-      expect(await harness.submitPair(pair, { resendsMax: 0 })).toBe("accepted");
-      await harness.clock.advance(500);
-      expect([sentOf(harness, pair), await kindsOf(harness, other)]).toEqual([
-        "BA"[which],
-        ["received"],
-      ]);
-      harness.full.clear();
-      await harness.clock.advance(300);
-      expect(await kindsOf(harness, other)).toEqual(["received", "queued"]);
-      await harness.clock.advance(10_000);
-      expect([harness.outbound.length, harness.pipeline.snapshot().resends]).toEqual([2, 0n]);
-    },
-  );
+  it.each([0, 1])("is accepted if one is; the other is sent soon, once: %i", async (which) => {
+    const harness = new Harness();
+    const pair = harness.pair();
+    const other = pair[which === 0 ? 0 : 1];
+    harness.full.add(other.signature);
+    expect(await harness.submitPair(pair, { resendsMax: 0 })).toBe("accepted");
+    await harness.clock.advance(500);
+    expect([sentOf(harness, pair), await kindsOf(harness, other)]).toEqual([
+      "BA"[which],
+      ["received"],
+    ]);
+    harness.full.clear();
+    await harness.clock.advance(300);
+    expect(await kindsOf(harness, other)).toEqual(["received", "queued"]);
+    await harness.clock.advance(10_000);
+    expect([harness.outbound.length, harness.pipeline.snapshot().resends]).toEqual([2, 0n]);
+  });
 
   it("is not sent again for a transaction that the account submitted first", async () => {
     const harness = new Harness();

@@ -257,8 +257,8 @@ describe("inspect", () => {
     const make = (tipAddresses: Uint8Array[], frontKeyPrefixes: string[]) => () =>
       new TransactionInspector({ tipAddresses, frontKeyPrefixes });
     expect(make([new Uint8Array(31)], [])).toThrow("32 bytes, got 31");
-    expect(make([], ["jit0"])).toThrow('base58, got "0"');
-    expect(make([], [""])).toThrow("expected a character");
+    expect(make([], ["jit0"])).toThrow('base58 characters, got "0"');
+    expect(make([], [""])).toThrow("expected at least one base58 character");
     const many = Array.from({ length: 4097 }, () => new Uint8Array(32));
     expect(make(many, [])).toThrow(expect.objectContaining({ reason: "value_invalid" }));
   });
