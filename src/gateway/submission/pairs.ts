@@ -1,4 +1,4 @@
-// Pairs: two transactions with the same durable nonce value, of which only one can land.
+// Pairs: two transactions with the same durable nonce value, and only one of them can land.
 //
 // Called by pipeline.ts and dispatch.ts: checks of a new pair before it is planned, the result of a pair
 // that is submitted again, and whether one must not be sent because the other one is in a block. Each of

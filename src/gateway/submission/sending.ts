@@ -118,7 +118,7 @@ export class Sending {
   lastTaken = 0;
   lastRefused = 0;
   lastDropped = 0;
-  /** Consecutive attempts of which nothing was sent. */
+  /** Consecutive attempts without a sent transaction. */
   lostInARow = 0;
 
   get isOver(): boolean {

@@ -58,7 +58,7 @@ export interface LeaderState {
   /** "192.0.2.1:8009" */
   readonly address: string;
   readonly phase: LeaderPhase;
-  /** Of the present or last connection; null: none was established yet. */
+  /** Duration of the present or last connection's handshake; null: none completed yet. */
   readonly handshakeMs: number | null;
   /** Smoothed time from the last byte of a transaction to its acknowledgement; null: none yet. */
   readonly roundTripMs: number | null;

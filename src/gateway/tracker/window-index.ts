@@ -14,7 +14,7 @@ interface MemberSlot {
 /** Marks leaders that are not members. */
 const noMember = -1;
 
-/** Index of the first value above `limit`; the length if there is none. `values` ascends. */
+/** Index of the first value above `limit`, or the length if all are lower. `values` ascends. */
 function placeAbove(values: Uint32Array, limit: number): number {
   let low = 0;
   let high = values.length;

@@ -106,7 +106,7 @@ describe("the checks of settings", () => {
     [() => checkRanges(["10.0.0.1/8"]), "the first address of the range, 10.0.0.0/8"],
     [() => checkRanges(["example.com"]), "allowed ranges: expected an IP address"],
     [() => checkRanges(Array.from({ length: 65 }, (_, i) => `10.0.0.${i}`)), "at most 64"],
-  ])("%s is refused", (check, message) => {
+  ])("%s is rejected", (check, message) => {
     expect(check).toThrow(message);
     expect(check).toThrow(expect.objectContaining({ reason: "value_invalid" }));
   });

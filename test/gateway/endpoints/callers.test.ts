@@ -39,7 +39,7 @@ describe("keys", () => {
     ["/relay", { "x-jito-auth": "good" }],
     ["/api/v1/transactions?uuid=good", {}],
     ["/relay?api-key=good&api-key=good", { api_key: "good", authorization: "Bearer good" }],
-  ])("is found in %s %j", async (path, headers) => {
+  ])("are read from %s %j", async (path, headers) => {
     const run = await GatewayRun.open();
     expect(await run.post(send, path, headers)).toMatchObject({ status: 200, body: { id: "a" } });
     expect(run.submitted).toMatchObject([{ accountId: "a_1" }]);
@@ -76,7 +76,7 @@ describe("keys", () => {
       refused("several different keys"),
     );
     expect(run.submitted).toEqual([]);
-    expect(run.taken).toEqual([]);
+    expect(run.countedKeys).toEqual([]);
   });
 
   it("are accepted only from their ranges", async () => {
@@ -218,7 +218,7 @@ describe("rate limits", () => {
       ],
     });
     expect(answer.headers.get("retry-after")).toBe("2");
-    expect(run.taken).toHaveLength(4);
+    expect(run.countedKeys).toHaveLength(4);
     expect(run.submitted).toHaveLength(1);
   });
 

@@ -114,17 +114,20 @@ const send = (extra: object = {}): string =>
 const jsonPlaces = operations.filter(({ id }) => id.startsWith("call"));
 
 describe("the HTTP paths", () => {
-  it.each(jsonPlaces.map(({ path }) => path))("answers calls at %s as described", async (path) => {
-    const run = await open();
-    const place = `post ${path}`;
-    const bodies = [send(), send({ id: null, params: [] }), `[${send()},{}]`, "{", "5", "[]"];
-    for (const body of bodies) expect(await ask(run, place, { query: key, body })).toBe(200);
-    expect(await ask(run, place, { body: send() })).toBe(401);
-    expect(await ask(run, place, { query: "?api-key=wrong", body: send() })).toBe(401);
-    expect(await ask(run, place, { query: key, body: "x".repeat(300_000) })).toBe(413);
-    run.verifierIsFull = true;
-    expect(await ask(run, place, { query: key, body: send() })).toBe(429);
-  });
+  it.each(jsonPlaces.map(({ path }) => path))(
+    "return described responses to calls at %s",
+    async (path) => {
+      const run = await open();
+      const place = `post ${path}`;
+      const bodies = [send(), send({ id: null, params: [] }), `[${send()},{}]`, "{", "5", "[]"];
+      for (const body of bodies) expect(await ask(run, place, { query: key, body })).toBe(200);
+      expect(await ask(run, place, { body: send() })).toBe(401);
+      expect(await ask(run, place, { query: "?api-key=wrong", body: send() })).toBe(401);
+      expect(await ask(run, place, { query: key, body: "x".repeat(300_000) })).toBe(413);
+      run.verifierIsFull = true;
+      expect(await ask(run, place, { query: key, body: send() })).toBe(429);
+    },
+  );
 
   it("return the described responses", async () => {
     const run = await open();
@@ -218,7 +221,7 @@ describe("the WebSockets", () => {
     ];
     for (const event of events) {
       const message = heard(socket, "/status");
-      run.tell("a_1", signature, event);
+      run.notify("a_1", signature, event);
       expect(await message).toMatchObject({ signature, event: { kind: event.kind } });
     }
     for (const filter of ['{"signatures":null}', `{"signatures":["${signature}"]}`, "{}"]) {

@@ -230,7 +230,7 @@ describe("raw paths", () => {
     ["/relayb?api-key=good&mev-protect=1", tipping(), "value_invalid"],
     ["/relayb?api-key=good&method=getSlot", tipping(), "method_unknown"],
     ["/relay2?api-key=good&method=constructor", "", "method_unknown"],
-  ])("refuse at %s what is wrong", async (path, body, reason) => {
+  ])("reject invalid input at %s", async (path, body, reason) => {
     const run = await GatewayRun.open();
     expect(await run.post(body, path)).toMatchObject({
       status: 200,
@@ -370,7 +370,7 @@ describe("hostile callers", () => {
     [Uint8Array.of(0xff, 0xfe, 0x7b), -32700],
     [`{"jsonrpc":"2.0","id":1,"method":"${"x".repeat(10_000)}"}`, -32601],
     ['{"__proto__":{"method":"getHealth"},"jsonrpc":"2.0"}', -32600],
-  ])("get their code for a bomb %#", async (body, code) => {
+  ])("get an error code for oversized JSON %#", async (body, code) => {
     const run = await GatewayRun.open();
     const answer = await run.post(body);
     expect(answer).toMatchObject({ status: 200, body: { error: { code } } });
@@ -398,19 +398,19 @@ describe("a caller that disconnects", () => {
     run.submit = () => hold.promise;
     const head = (body: string) =>
       `POST /relay?api-key=good HTTP/1.1\r\nHost: a\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-    const gone = await RawClient.open(run.server);
+    const disconnected = await RawClient.open(run.server);
     const stays = await RawClient.open(run.server);
-    await gone.write(head(send));
+    await disconnected.write(head(send));
     await stays.write(head(send));
     await until(() => run.submitted.length === 2);
-    gone.close();
+    disconnected.close();
     await until(() => run.server.connections === 1);
     hold.resolve();
     await stays.readUntil(/"id":1\}/);
     await stays.write(head('{"jsonrpc":"2.0","id":2,"method":"getHealth"}'));
     await stays.readUntil(/"id":2\}/);
     expect(stays.statuses).toEqual([200, 200]);
-    expect(gone.received).toBe("");
+    expect(disconnected.received).toBe("");
   });
 
   it("gets 503 with Retry-After while the server drains", async () => {

@@ -66,7 +66,7 @@ describe("POST /shred-pay", () => {
     expect(answer.headers.get("content-type")).toBe("application/json");
     expect(answer.headers.get("access-control-allow-origin")).toBe("*");
     expect(answer.headers.get("x-ratelimit-limit")).toBe("50");
-    expect(run.taken.length).toBe(1);
+    expect(run.countedKeys.length).toBe(1);
   });
 
   it("returns the rejected entries with their reasons if requested", async () => {
@@ -138,8 +138,8 @@ describe("POST /shred-pay", () => {
     ["a text", '"x"', 400, "request_invalid"],
     ["no entry", "[]", 400, "request_invalid"],
     ["26 entries", JSON.stringify(Array(26).fill(null)), 400, "request_invalid"],
-    ["a nesting bomb", "[".repeat(200_000), 400, "json_invalid"],
-    ["a number bomb", `[${"9".repeat(200_000)}]`, 400, "json_invalid"],
+    ["excessive nesting", "[".repeat(200_000), 400, "json_invalid"],
+    ["an excessive number", `[${"9".repeat(200_000)}]`, 400, "json_invalid"],
     ["many values", `[${"[],".repeat(60_000)}[]]`, 400, "json_invalid"],
   ])("refuses %s", async (_, text, status, reason) => {
     const run = await openRun(unused);
@@ -169,7 +169,7 @@ describe("POST /shred-pay", () => {
       status: 403,
       body: { error: { reason: "scope_missing" } },
     });
-    expect(run.taken.length).toBe(1);
+    expect(run.countedKeys.length).toBe(1);
     run.verdict = () => ({
       allowed: false,
       limit: 1,

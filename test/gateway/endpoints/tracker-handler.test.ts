@@ -51,7 +51,7 @@ describe("the tracker", () => {
     ["/api/next_alt_validator/0", `{"pubkey":"${name}","leader_slot":104,"context_slot":101}`],
     ["/api/next_alt_validator/106", `{"pubkey":"${name}","leader_slot":106,"context_slot":101}`],
     ["/api/next_alt_validator/000106", `{"pubkey":"${name}","leader_slot":106,"context_slot":101}`],
-  ])("answers %s with these three fields", async (path, expected) => {
+  ])("answers %s with three fields", async (path, expected) => {
     expect(await ask(trackerAt(101n), path)).toMatchObject({ status: 200, text: expected });
   });
 
@@ -68,9 +68,9 @@ describe("the tracker", () => {
   });
 
   it.each([
-    ["nobody leads any more", trackerAt(100n), "/api/next_alt_validator/112"],
-    ["nobody leads any more, far ahead", trackerAt(100n), `/api/next_alt_validator/${u64Max}`],
-    ["the present slot is not known", trackerAt(null), "/api/next_alt_validator"],
+    ["no partner leads later", trackerAt(100n), "/api/next_alt_validator/112"],
+    ["no partner leads later, far ahead", trackerAt(100n), `/api/next_alt_validator/${u64Max}`],
+    ["the current slot is unknown", trackerAt(null), "/api/next_alt_validator"],
     ["the schedule has ended", trackerAt(500n), "/api/next_alt_validator"],
   ])("answers 404 when %s", async (_, tracker, path) => {
     const { status, headers, text } = await ask(tracker, path);

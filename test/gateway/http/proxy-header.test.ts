@@ -73,7 +73,7 @@ describe("a PROXY protocol header", () => {
   it.each([
     ["an unlisted peer", []],
     ["a listed proxy", loopback],
-  ])("of %s gets nobody round a limit by address", async (_, trustedProxies) => {
+  ])("of %s cannot bypass a limit by address", async (_, trustedProxies) => {
     const tipFloor = { snapshot, onRefresh: () => () => undefined };
     const { server } = await GatewayRun.open({ trustedProxies }, { tipFloor });
     const statuses: number[] = [];

@@ -239,23 +239,26 @@ describe("handlers that fail", () => {
     "/length": () => ({ status: 200, headers: { "Content-Length": "1" } }),
   };
 
-  it.each(Object.keys(failures))("answers 500 with a number that the log has: %s", async (path) => {
-    const { log, lines } = logged();
-    const server = await serve({ handle: failures[path] ?? (() => ok) }, log);
-    for (const method of ["GET", "POST"]) {
-      const answer = await fetch(urlOf(server, path), { method });
-      expect(answer.status).toBe(500);
-      const text = await answer.text();
-      expect(text).not.toContain("secret");
-      const { error } = JSON.parse(text);
-      expect(error.reason).toBe("internal");
-      const reference = /give reference ([0-9a-f]{12}) to the operator/.exec(error.message)?.[1];
-      const line = lines.at(-1);
-      expect(line).toMatchObject({ reference, where: `${method} ${path}` });
-      expect(String(line?.["error"])).toMatch(/secret inside|expected|null/);
-    }
-    expect(lines.length).toBe(2);
-  });
+  it.each(Object.keys(failures))(
+    "answers 500 with a reference that the log contains: %s",
+    async (path) => {
+      const { log, lines } = logged();
+      const server = await serve({ handle: failures[path] ?? (() => ok) }, log);
+      for (const method of ["GET", "POST"]) {
+        const answer = await fetch(urlOf(server, path), { method });
+        expect(answer.status).toBe(500);
+        const text = await answer.text();
+        expect(text).not.toContain("secret");
+        const { error } = JSON.parse(text);
+        expect(error.reason).toBe("internal");
+        const reference = /give reference ([0-9a-f]{12}) to the operator/.exec(error.message)?.[1];
+        const line = lines.at(-1);
+        expect(line).toMatchObject({ reference, where: `${method} ${path}` });
+        expect(String(line?.["error"])).toMatch(/secret inside|expected|null/);
+      }
+      expect(lines.length).toBe(2);
+    },
+  );
 
   it("answers 500 if the body limit throws", async () => {
     const server = await serve({
@@ -368,14 +371,14 @@ describe("listening", () => {
     const bodyBytesMax = () => 0;
     const free = `127.0.0.1:${await freePort()}`;
     // A fixed port number: the library shares ports by default, except those that the kernel chose.
-    const taken = `127.0.0.1:${await freePort()}`;
-    const first = await serve({ listen: [taken], handle });
+    const usedAddress = `127.0.0.1:${await freePort()}`;
+    const first = await serve({ listen: [usedAddress], handle });
     const refusal = await refusalOf(
-      HttpServer.open({ listen: [free, taken], handle, bodyBytesMax }),
+      HttpServer.open({ listen: [free, usedAddress], handle, bodyBytesMax }),
     );
     expect(refusal.reason).toBe("http_open");
-    expect(refusal.message).toBe(`cannot listen on ${taken}: address already in use`);
-    expect(refusal.details).toEqual({ address: taken });
+    expect(refusal.message).toBe(`cannot listen on ${usedAddress}: address already in use`);
+    expect(refusal.details).toEqual({ address: usedAddress });
     closing(await HttpServer.open({ listen: [free], handle, bodyBytesMax }));
     expect((await fetch(urlOf(first))).status).toBe(200);
   });

@@ -272,14 +272,14 @@ describe("message limits", () => {
   });
 
   it("share event-loop turns: bursts of many sockets stay in order", async () => {
-    const told: string[] = [];
+    const messages: string[] = [];
     let turn = 0;
     const perTurn = new Map<number, number>();
     const route: WebSocketRoute = {
       ...echo,
       message: (_, text) => {
         perTurn.set(turn, (perTurn.get(turn) ?? 0) + 1);
-        told.push(text);
+        messages.push(text);
       },
     };
     const server = await serve({ handle, webSockets: { "*": route } });
@@ -293,11 +293,11 @@ describe("message limits", () => {
     for (const [i, socket] of sockets.entries()) {
       for (let j = 0; j < 50; j++) socket.send(`${i} ${j}`);
     }
-    await until(() => told.length === 400);
+    await until(() => messages.length === 400);
     isCounting = false;
     expect(Math.max(...perTurn.values())).toBeLessThanOrEqual(32); // 16 of a turn's polls, 16 of its timers
     for (const i of sockets.keys()) {
-      const own = told.filter((text) => text.startsWith(`${i} `));
+      const own = messages.filter((text) => text.startsWith(`${i} `));
       expect(own).toEqual(Array.from({ length: 50 }, (_, j) => `${i} ${j}`));
     }
   });
@@ -336,7 +336,7 @@ describe("routes that fail", () => {
     ["open", { open: fail }],
     ["message", { message: fail }],
     ["message, later", { message: failLater }],
-  ])("costs the peer, not the process: %s", async (_, broken) => {
+  ])("close the peer and not the process: %s", async (_, broken) => {
     const { log, lines } = logged();
     let closedCalls = 0;
     const closed = () => {
@@ -392,10 +392,10 @@ describe("limits of the server", () => {
 
   it("close WebSockets with 1001 on drain, and without a frame on close", async () => {
     const draining = await serveSockets({ "*": echo });
-    const told = await connected(draining);
-    const telling = closeOf(told);
+    const socket = await connected(draining);
+    const drained = closeOf(socket);
     await draining.drain(1_000, new ManualClock());
-    expect((await telling).code).toBe(1001);
+    expect((await drained).code).toBe(1001);
     const closed: WebSocketPeer[] = [];
     const cutting = await serveSockets({
       "*": { ...echo, closed: (peer) => void closed.push(peer) },

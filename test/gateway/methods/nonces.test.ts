@@ -14,7 +14,7 @@ const info: NonceInfo = {
 };
 
 /** Returns more fields than callers may see. */
-class Book implements Nonces {
+class StubNonces implements Nonces {
   readonly owners: NonceOwner[] = [];
   readonly accounts: string[] = [];
   refusal: ShredwayError | null = null;
@@ -43,12 +43,12 @@ class Book implements Nonces {
   }
 }
 
-async function open(): Promise<{ run: GatewayRun; book: Book }> {
-  const book = new Book();
-  const run = await GatewayRun.open({}, { nonces: book });
+async function open(): Promise<{ run: GatewayRun; stub: StubNonces }> {
+  const stub = new StubNonces();
+  const run = await GatewayRun.open({}, { nonces: stub });
   const theirs = apiKey("sw_theirs", { accountId: "a_2" });
   run.keys.set("sw_theirs", theirs);
-  return { run, book };
+  return { run, stub };
 }
 
 const textRefusal =
@@ -57,32 +57,32 @@ const textRefusal =
 
 describe("getNonce", () => {
   it("returns exactly three fields of the key's own account", async () => {
-    const { run, book } = await open();
+    const { run, stub } = await open();
     const answer = await run.call("getNonce", ["good"]);
     expect(answer.body).toEqual({ jsonrpc: "2.0", id: 1, result: info });
-    expect(book.owners).toEqual([{ accountId: "a_1", keyId: "k_good" }]);
+    expect(stub.owners).toEqual([{ accountId: "a_1", keyId: "k_good" }]);
     await run.call("getNonce", ["sw_theirs"], "/relay?api-key=sw_theirs");
-    expect(book.owners[1]).toEqual({ accountId: "a_2", keyId: "k_sw_theirs" });
-    expect(book.accounts).toEqual([]);
+    expect(stub.owners[1]).toEqual({ accountId: "a_2", keyId: "k_sw_theirs" });
+    expect(stub.accounts).toEqual([]);
   });
 
   it("returns any account by its public key", async () => {
-    const { run, book } = await open();
+    const { run, stub } = await open();
     const answer = await run.call("getNonce", [info.nonceAccount]);
     expect(answer.body).toMatchObject({ result: info });
-    expect(book.accounts).toEqual([info.nonceAccount]);
-    expect(book.owners).toEqual([]);
+    expect(stub.accounts).toEqual([info.nonceAccount]);
+    expect(stub.owners).toEqual([]);
   });
 
   it("treats another key of the same account as another key", async () => {
-    const { run, book } = await open();
+    const { run, stub } = await open();
     const answer = await run.call("getNonce", ["submitter"]);
     expect(answer.body).toMatchObject({ error: { message: textRefusal } });
-    expect(book.owners).toEqual([]);
+    expect(stub.owners).toEqual([]);
   });
 
   it("returns the same error for another account's key and an invalid text, and quotes neither", async () => {
-    const { run, book } = await open();
+    const { run, stub } = await open();
     run.keys.set("sw_rotated", apiKey("sw_rotated", { id: "k_good2" }));
     const texts = ["sw_theirs", "sw_nobodys", "sw_rotated", "", "x".repeat(300), "1".repeat(45)];
     const answers = [];
@@ -93,11 +93,11 @@ describe("getNonce", () => {
       id: 1,
       error: { code: -32602, message: textRefusal, data: { reason: "value_invalid" } },
     });
-    expect([...book.owners, ...book.accounts]).toEqual([]);
+    expect([...stub.owners, ...stub.accounts]).toEqual([]);
   });
 
   it("quotes no other values and rejects other texts", async () => {
-    const { run, book } = await open();
+    const { run, stub } = await open();
     const value = fc.oneof(
       fc.jsonValue(),
       fc.constantFrom(["sw_theirs"], { key: "sw_theirs" }, null, 7),
@@ -113,12 +113,12 @@ describe("getNonce", () => {
       { numRuns: 60 },
     );
     expect((await run.call("getNonce")).body).toMatchObject({ error: { message: textRefusal } });
-    expect([...book.owners, ...book.accounts]).toEqual([]);
+    expect([...stub.owners, ...stub.accounts]).toEqual([]);
   });
 
   it("returns the retry time", async () => {
-    const { run, book } = await open();
-    book.refusal = new ShredwayError("nonce_pending", "being made", {
+    const { run, stub } = await open();
+    stub.refusal = new ShredwayError("nonce_pending", "being made", {
       details: { retryAfterSeconds: 2 },
     });
     const { status, headers, body } = await run.call("getNonce", ["good"]);
@@ -134,11 +134,11 @@ describe("getNonce", () => {
     ["nonce_invalid", -32602],
     ["rpc_failed", -32603],
     ["store_failed", -32603],
-  ] as const)("passes on %s", async (reason, code) => {
-    const { run, book } = await open();
+  ] as const)("forwards %s", async (reason, code) => {
+    const { run, stub } = await open();
     const details = { address: "funding", balanceLamports: 7n, neededLamports: 8n };
     const isFunding = reason === "nonce_failed";
-    book.refusal = isFunding
+    stub.refusal = isFunding
       ? new ShredwayError(reason, "this and that", { details })
       : new ShredwayError(reason, "this and that");
     const { body, headers } = await run.call("getNonce", ["good"]);

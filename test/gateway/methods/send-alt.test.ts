@@ -43,7 +43,7 @@ describe("sendAlt", () => {
     [{ enableFallback: true, revertProtection: false }, { enableFallback: true }],
     [{ enableFallback: null, encoding: "base64", skipPreflight: 7 }, {}],
   ])(
-    "with %j submits one transaction and answers its signature in an array",
+    "with %j submits one transaction and returns its signature in an array",
     async (given, options) => {
       const run = await open();
       const wire = tipping();
@@ -113,7 +113,7 @@ describe("sendAlt", () => {
       { ...v1, computeUnitLimit: 0, priorityFeeLamports: 1_999_999n },
       "unknown: the transaction sets no compute unit limit; minimum 10 lamports per compute unit",
     ],
-  ])("refuses too low a fee, fallback or not: %s", async (_, fee, expected) => {
+  ])("rejects too low a fee, with and without fallback: %s", async (_, fee, expected) => {
     const run = await open(fee);
     for (const enableFallback of [false, true]) {
       expect(await run.call("sendAlt", [base64(tipping()), { enableFallback }])).toMatchObject(

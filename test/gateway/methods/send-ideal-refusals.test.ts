@@ -51,10 +51,10 @@ describe("sendIdeal", () => {
     [[texts, { mevProtect: 1 }], /^value_invalid: params\[1\]\.mevProtect: /],
     [[[texts[0], "AAAA"]], /^transaction_invalid: params\[0\]\[1\]: /],
   ])("refuses the parameters %j", async (params, message) => {
-    const { run, desk } = await openPairs(own);
+    const { run, nonces } = await openPairs(own);
     const reason = message.source.slice(1).split(":")[0] ?? "";
     expect(await run.call("sendIdeal", params)).toMatchObject(refusal(-32602, message, reason));
-    expect([run.submitted.length, desk.asked.length]).toEqual([0, 0]);
+    expect([run.submitted.length, nonces.asked.length]).toEqual([0, 0]);
   });
 
   const elsewhere = advance({
@@ -103,7 +103,7 @@ describe("sendIdeal", () => {
     ["a low tip", { tip: 9_999n }, {}, `tip_too_low: params[0][0]: tip 9999 ${lowTip}`],
   ])("refuses %s", async (_, left, right, beginning) => {
     for (const missing of [[], [authority]]) {
-      const { run, desk } = await openPairs(own);
+      const { run, nonces } = await openPairs(own);
       const pair = [
         one({ price: 3n, missing, ...left }),
         one({ tip: 1_000_000n, missing, ...right }),
@@ -112,7 +112,7 @@ describe("sendIdeal", () => {
       const [reason = ""] = beginning.split(":");
       const message = new RegExp(`^${beginning.replaceAll(/[[\]()]/g, String.raw`\$&`)}`);
       expect(answer).toMatchObject(refusal(-32602, message, reason));
-      expect([run.submitted.length, desk.asked.length, desk.coSigned]).toEqual([0, 0, 0]);
+      expect([run.submitted.length, nonces.asked.length, nonces.coSigned]).toEqual([0, 0, 0]);
     }
   });
 
@@ -125,18 +125,18 @@ describe("sendIdeal", () => {
   });
 
   it.each([[null], [own]])("rejects a spent nonce value, owner %j", async (owner) => {
-    const { run, desk } = await openPairs(owner);
-    desk.info = { ...desk.info, nonce: otherLifetime };
+    const { run, nonces } = await openPairs(owner);
+    nonces.info = { ...nonces.info, nonce: otherLifetime };
     const answer = await run.call("sendIdeal", paramsOf([first, second]));
     const message = new RegExp(`^nonce_stale: .*expected .*${otherLifetime}, got ${lifetime}`);
     const details = { expected: otherLifetime, got: lifetime };
     expect(answer).toMatchObject(refusal(-32602, message, "nonce_stale", details));
-    expect([run.submitted.length, desk.coSigned]).toEqual([0, 0]);
+    expect([run.submitted.length, nonces.coSigned]).toEqual([0, 0]);
   });
 
   it("rejects an authority other than the nonce's", async () => {
-    const { run, desk } = await openPairs();
-    desk.info = { ...desk.info, nonceAuthority: cosigner.address };
+    const { run, nonces } = await openPairs();
+    nonces.info = { ...nonces.info, nonceAuthority: cosigner.address };
     const answer = await run.call("sendIdeal", paramsOf([first, second]));
     const message = new RegExp(`^pair_invalid: .*${cosigner.address}, got ${authority.address}`);
     expect(answer).toMatchObject(refusal(-32602, message, "pair_invalid"));
@@ -144,13 +144,13 @@ describe("sendIdeal", () => {
   });
 
   it("forwards other errors of the account and of the pipeline", async () => {
-    const { run, desk } = await openPairs();
-    desk.failure = new ShredwayError("nonce_invalid", "expected a nonce account, got none");
+    const { run, nonces } = await openPairs();
+    nonces.failure = new ShredwayError("nonce_invalid", "expected a nonce account, got none");
     expect(await run.call("sendIdeal", paramsOf([first, second]))).toMatchObject(
       refusal(-32602, /^nonce_invalid: /, "nonce_invalid"),
     );
     expect(run.submitted).toEqual([]);
-    desk.failure = undefined;
+    nonces.failure = undefined;
     run.submit = () => Promise.reject(new ShredwayError("no_route", "none at all"));
     expect(await run.call("sendIdeal", paramsOf([first, second]))).toMatchObject(
       refusal(-32603, /^no_route: none at all$/, "no_route"),
@@ -177,15 +177,15 @@ describe("sendIdeal", () => {
   });
 
   it("counts as two calls, and queries nothing beyond the limit", async () => {
-    const { run, desk } = await openPairs(own);
+    const { run, nonces } = await openPairs(own);
     await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
-    expect(run.taken).toHaveLength(2);
-    const asked = desk.asked.length;
+    expect(run.countedKeys).toHaveLength(2);
+    const asked = nonces.asked.length;
     const verdict = run.verdict();
-    run.verdict = () => ({ ...verdict, allowed: run.taken.length < 4 });
+    run.verdict = () => ({ ...verdict, allowed: run.countedKeys.length < 4 });
     const answer = await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(answer).toMatchObject({ body: { error: { data: { reason: "rate_limited" } } } });
-    expect([run.submitted.length, desk.asked.length, desk.coSigned]).toEqual([2, asked, 2]);
+    expect([run.submitted.length, nonces.asked.length, nonces.coSigned]).toEqual([2, asked, 2]);
   });
 
   it('requires the scope "submit"', async () => {
@@ -198,7 +198,7 @@ describe("sendIdeal", () => {
   });
 
   it("submits both or nothing for any input", async () => {
-    const { run, desk } = await openPairs();
+    const { run, nonces } = await openPairs();
     const choices = fc.record({
       first: fc.oneof(
         { weight: 8, arbitrary: fc.constant(advance()) },
@@ -222,7 +222,7 @@ describe("sendIdeal", () => {
     let accepted = 0;
     await fc.assert(
       fc.asyncProperty(choices, choices, fc.boolean(), async (left, right, isManaged) => {
-        desk.owner = isManaged ? own : null;
+        nonces.owner = isManaged ? own : null;
         run.submitted.length = 0;
         const pair = [one(left), one(right)];
         const { body } = await run.call("sendIdeal", paramsOf(pair));

@@ -166,7 +166,7 @@ describe("bundle statuses", () => {
   });
 
   it.each(["processed", "confirmed", "finalized"] as const)(
-    "say %s as the node does",
+    "return %s like the node",
     async (commitment) => {
       const asked: string[][] = [];
       const node = {
@@ -182,8 +182,8 @@ describe("bundle statuses", () => {
       const transactions = [status({ state, reason }), status({ state, reason, signature: other })];
       run.bundles.set(`a_1 ${id}`, { bundleId: id, transactions });
       const { body } = await run.call("getBundleStatuses", [[id, id]]);
-      const told = { bundle_id: id, slot: 5, confirmation_status: commitment };
-      expect(Object(body).result.value).toMatchObject([told, told]);
+      const expectedEvent = { bundle_id: id, slot: 5, confirmation_status: commitment };
+      expect(Object(body).result.value).toMatchObject([expectedEvent, expectedEvent]);
       expect(asked).toEqual([[signature, other]]);
       // A bundle in a block that may be abandoned has not landed.
       const inflight = await run.call("getInflightBundleStatuses", [[id]]);
@@ -251,7 +251,7 @@ class FeedClient {
 
 describe("the status feed", () => {
   const event = { kind: "seen", atNs: receivedNs, slot: 5n } as const;
-  const told = { kind: "seen", at: "2026-01-01T00:00:00.123Z", slot: 5 };
+  const expectedEvent = { kind: "seen", at: "2026-01-01T00:00:00.123Z", slot: 5 };
   const opened = (run: GatewayRun, count: number) =>
     until(() => (run.listeners.get("a_1")?.size ?? 0) === count);
 
@@ -259,10 +259,10 @@ describe("the status feed", () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     await opened(run, 1);
-    run.tell("a_2", other, event);
-    run.tell("a_1", signature, event);
+    run.notify("a_2", other, event);
+    run.notify("a_1", signature, event);
     await until(() => client.messages.length > 0);
-    expect(client.messages).toEqual([{ signature, event: told }]);
+    expect(client.messages).toEqual([{ signature, event: expectedEvent }]);
     client.close();
     await opened(run, 0);
   });
@@ -284,22 +284,22 @@ describe("the status feed", () => {
   it("counts each handshake as a call of the key", async () => {
     const run = await GatewayRun.open();
     await FeedClient.open(run);
-    expect(run.taken.map(({ id }) => id)).toEqual(["k_good"]);
+    expect(run.countedKeys.map(({ id }) => id)).toEqual(["k_good"]);
   });
 
   it("applies a signature filter", async () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     expect(await client.ask({ signatures: [other] })).toEqual({ filter: { signatures: 1 } });
-    run.tell("a_1", signature, event);
-    run.tell("a_1", other, event);
+    run.notify("a_1", signature, event);
+    run.notify("a_1", other, event);
     await until(() => client.messages.length > 1);
-    expect(client.messages.at(-1)).toEqual({ signature: other, event: told });
+    expect(client.messages.at(-1)).toEqual({ signature: other, event: expectedEvent });
     expect(client.messages).toHaveLength(2);
     expect(await client.ask({ signatures: null })).toEqual({ filter: { signatures: null } });
-    run.tell("a_1", signature, event);
+    run.notify("a_1", signature, event);
     await until(() => client.messages.length === 4);
-    expect(client.messages.at(-1)).toEqual({ signature, event: told });
+    expect(client.messages.at(-1)).toEqual({ signature, event: expectedEvent });
   });
 
   it("rejects other messages and stays open", async () => {
@@ -338,7 +338,7 @@ describe("the status feed", () => {
     await opened(run, 1);
     run.keys.delete("good");
     await run.clock.advance(1000);
-    run.tell("a_1", signature, event);
+    run.notify("a_1", signature, event);
     await until(() => client.closeCode !== null);
     expect(client.closeCode).toBe(1008);
     expect(client.messages).toEqual([]);

@@ -44,7 +44,7 @@ describe("sendTransaction", () => {
         blockhash: new Uint8Array(32).fill(7),
       }),
     ],
-  ])("submits a %s transaction in base64, base58 or what it looks like", async (_, wire) => {
+  ])("submits a %s transaction in base64, base58 or a detected encoding", async (_, wire) => {
     const run = await GatewayRun.open();
     const signature = signatureOf(wire);
     for (const [text, encoding] of [

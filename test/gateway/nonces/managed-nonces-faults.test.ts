@@ -13,7 +13,7 @@ import {
   Steps,
   signaturesLamports,
   unsignedTransfer,
-} from "./stage.ts";
+} from "./nonce-stage.ts";
 
 const one = ownerOf("one");
 const two = ownerOf("two");
@@ -30,16 +30,16 @@ describe("a process that is killed", () => {
     {
       name: "adopting an account",
       before: async (stage, name) => {
-        const { book } = await stage.start(new Disk(), keysOf(name));
-        const info = await stage.managed(book, one);
-        return book.coSign(info.nonceAccount, unsignedTransfer(info, { lamports: 3_000_000n }));
+        const { service } = await stage.start(new Disk(), keysOf(name));
+        const info = await stage.managed(service, one);
+        return service.coSign(info.nonceAccount, unsignedTransfer(info, { lamports: 3_000_000n }));
       },
     },
   ];
 
   async function finish(stage: Stage, disk: Disk, name: string): Promise<NonceInfo> {
-    const { book } = await stage.start(disk, keysOf(name));
-    return stage.managed(book, two);
+    const { service } = await stage.start(disk, keysOf(name));
+    return stage.managed(service, two);
   }
 
   it.each(scenarios)(
@@ -57,7 +57,7 @@ describe("a process that is killed", () => {
           const loading = steps.log.length;
           steps.kill = { at: loading + at, when };
           const paid = stage.lamports(funding.address);
-          const call = process.book.managed(two).catch(() => undefined);
+          const call = process.service.managed(two).catch(() => undefined);
           while (!steps.isDead && !disk.rows.some(({ state }) => state === "ready")) {
             await stage.pass(100);
           }
@@ -94,7 +94,7 @@ describe("a failure of the node or the funding key", () => {
     const stage = await Stage.open();
     const poor = new KeyPair(new Uint8Array(32).fill(0xf1));
     const keys = keysOf("poor", poor);
-    const { book, node } = await stage.start(new Disk(), keys);
+    const { service, node } = await stage.start(new Disk(), keys);
     const left = stage.run.chain.minimumBalanceForRentExemption(0);
     const needed = stage.rent + signaturesLamports + left;
     const refusal = (balance: bigint) => ({
@@ -102,27 +102,27 @@ describe("a failure of the node or the funding key", () => {
       message: `funding key ${poor.address}: expected at least ${needed} lamports, got ${balance}; transfer SOL to it`,
       details: { address: poor.address, balanceLamports: balance, neededLamports: needed },
     });
-    await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(0n));
+    await expect(stage.until(service.managed(one))).rejects.toMatchObject(refusal(0n));
     stage.run.chain.airdrop(poor.address, needed - 1n);
     await stage.pass(1000);
     // Repeated for two seconds without a new query.
     node.down.add("accounts");
-    await expect(book.managed(one)).rejects.toMatchObject(refusal(0n));
+    await expect(service.managed(one)).rejects.toMatchObject(refusal(0n));
     node.down.clear();
     await stage.pass(1500);
-    await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(needed - 1n));
+    await expect(stage.until(service.managed(one))).rejects.toMatchObject(refusal(needed - 1n));
     expect(node.sent.size).toBe(0);
     stage.run.chain.airdrop(poor.address, 1n);
     await stage.pass(2500);
-    await stage.managed(book, one);
+    await stage.managed(service, one);
     expect(stage.lamports(poor.address)).toBe(left);
   });
 
   it("is retried if the node is briefly unavailable", async () => {
     const stage = await Stage.open();
-    const { book, node } = await stage.start(new Disk(), keysOf("away"));
+    const { service, node } = await stage.start(new Disk(), keysOf("away"));
     node.down.add("sendTransaction").add("signatureStatuses");
-    const call = book.managed(one);
+    const call = service.managed(one);
     await stage.pass(1200);
     node.down.clear();
     await stage.until(call);
@@ -130,19 +130,21 @@ describe("a failure of the node or the funding key", () => {
   });
 
   it.each(["accounts", "minimumBalance", "latestBlockhash"])(
-    "is told when %s fails for long",
+    "is reported when %s keeps failing",
     async (name) => {
       const stage = await Stage.open();
-      const { book, node, store } = await stage.start(new Disk(), keysOf(name));
+      const { service, node, store } = await stage.start(new Disk(), keysOf(name));
       node.down.add(name);
-      await expect(stage.until(book.managed(one))).rejects.toMatchObject({ reason: "rpc_failed" });
+      await expect(stage.until(service.managed(one))).rejects.toMatchObject({
+        reason: "rpc_failed",
+      });
       node.down.clear();
       store.isDown = true;
-      await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+      await expect(stage.until(service.managed(one))).rejects.toMatchObject({
         reason: "store_failed",
       });
       store.isDown = false;
-      await stage.managed(book, one);
+      await stage.managed(service, one);
       expect(node.sent.size).toBe(1);
     },
   );
@@ -150,15 +152,15 @@ describe("a failure of the node or the funding key", () => {
   it("in the final store write does not repeat the creation", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
-    const { book, node, store } = await stage.start(disk, keysOf("end"));
-    const call = book.managed(one).catch((error: unknown) => error);
+    const { service, node, store } = await stage.start(disk, keysOf("end"));
+    const call = service.managed(one).catch((error: unknown) => error);
     await stage.pass(300);
     expect(disk.rows.length).toBe(1);
     store.isDown = true;
     expect(await stage.until(call)).toMatchObject({ reason: "store_failed" });
-    expect(book.ownerOf(keysOf("end").account(0).address)).toBeNull();
+    expect(service.ownerOf(keysOf("end").account(0).address)).toBeNull();
     store.isDown = false;
-    await stage.managed(book, one);
+    await stage.managed(service, one);
     expect(node.sent.size).toBe(1);
   });
 });
@@ -166,9 +168,9 @@ describe("a failure of the node or the funding key", () => {
 describe("a node that lies", () => {
   it("about the rent cannot drain the funding key", async () => {
     const stage = await Stage.open();
-    const { book, node } = await stage.start(new Disk(), keysOf("rent"));
-    node.minimumSaid = () => 500_000_000_000n;
-    await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+    const { service, node } = await stage.start(new Disk(), keysOf("rent"));
+    node.minimumOverride = () => 500_000_000_000n;
+    await expect(stage.until(service.managed(one))).rejects.toMatchObject({
       reason: "rpc_failed",
       message: expect.stringContaining("10000000"),
     });
@@ -179,7 +181,7 @@ describe("a node that lies", () => {
     const stage = await Stage.open();
     const keys = keysOf("content");
     const { address } = keys.account(0);
-    const { book, node } = await stage.start(new Disk(), keys);
+    const { service, node } = await stage.start(new Disk(), keys);
     const foreign = Buffer.alloc(80, 1);
     foreign.writeUInt32LE(1, 0);
     foreign.writeUInt32LE(1, 4);
@@ -188,29 +190,30 @@ describe("a node that lies", () => {
       [funding.address, Buffer.alloc(0), "0 bytes"],
       ["11111111111111111111111111111111", Buffer.alloc(80), "80 bytes"],
     ] as const) {
-      node.accountsSaid = (said, each) => (each === address ? { owner, data, lamports: 1n } : said);
-      await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+      node.accountsOverride = (truth, each) =>
+        each === address ? { owner, data, lamports: 1n } : truth;
+      await expect(stage.until(service.managed(one))).rejects.toMatchObject({
         reason: "nonce_failed",
         message: expect.stringContaining(got),
       });
-      await stage.pass(2500); // so long it is told again
+      await stage.pass(2500); // the error is repeated for so long
     }
     expect(node.sent.size).toBe(0);
-    node.accountsSaid = (said) => said;
-    await stage.managed(book, one);
+    node.accountsOverride = (truth) => truth;
+    await stage.managed(service, one);
   });
 
   it("about unconfirmed outcomes is not trusted", async () => {
     const stage = await Stage.open();
-    const { book, node } = await stage.start(new Disk(), keysOf("fork"));
+    const { service, node } = await stage.start(new Disk(), keysOf("fork"));
     let isFork = true;
-    node.statusSaid = (said) =>
-      isFork ? { err: { InstructionError: [0, "x"] }, commitment: "processed" } : said;
-    node.accountsSaid = (said, each) => (isFork && each !== funding.address ? null : said);
-    book.managed(one).catch(() => undefined);
+    node.statusOverride = (truth) =>
+      isFork ? { err: { InstructionError: [0, "x"] }, commitment: "processed" } : truth;
+    node.accountsOverride = (truth, each) => (isFork && each !== funding.address ? null : truth);
+    service.managed(one).catch(() => undefined);
     await stage.pass(5000);
     isFork = false;
-    await stage.managed(book, one);
+    await stage.managed(service, one);
     expect(node.sent.size).toBe(1);
   });
 
@@ -218,34 +221,36 @@ describe("a node that lies", () => {
     const stage = await Stage.open();
     const keys = keysOf("blind");
     const { address } = keys.account(0);
-    const { book, node } = await stage.start(new Disk(), keys);
-    node.accountsSaid = (said, each) => (each === address ? null : said);
+    const { service, node } = await stage.start(new Disk(), keys);
+    node.accountsOverride = (truth, each) => (each === address ? null : truth);
     const before = stage.lamports(funding.address);
-    await expect(stage.managed(book, one)).rejects.toMatchObject({ reason: "nonce_failed" });
+    await expect(stage.managed(service, one)).rejects.toMatchObject({ reason: "nonce_failed" });
     expect(before - stage.lamports(funding.address)).toBe(stage.rent + signaturesLamports);
-    await expect(stage.managed(book, one)).rejects.toMatchObject({ reason: "nonce_failed" });
+    await expect(stage.managed(service, one)).rejects.toMatchObject({ reason: "nonce_failed" });
     const spent = before - stage.lamports(funding.address) - stage.rent;
     expect(spent).toBeLessThanOrEqual(5n * signaturesLamports);
-    node.accountsSaid = (said) => said;
+    node.accountsOverride = (truth) => truth;
     await stage.pass(30_000);
-    expect((await stage.managed(book, one)).nonceAccount).toBe(address);
+    expect((await stage.managed(service, one)).nonceAccount).toBe(address);
     expect(stage.lamports(address)).toBe(stage.rent);
   });
 
   it("that forgets every outcome is given up, and no nonce is returned", async () => {
     const stage = await Stage.open();
-    const { book, node } = await stage.start(new Disk(), keysOf("forgets"));
-    node.statusSaid = () => null;
-    await expect(stage.managed(book, one)).rejects.toMatchObject({
+    const { service, node } = await stage.start(new Disk(), keysOf("forgets"));
+    node.statusOverride = () => null;
+    await expect(stage.managed(service, one)).rejects.toMatchObject({
       reason: "nonce_failed",
       message: expect.stringContaining("no landing before its blockhash expired"),
     });
     const sent = node.sent.size;
     expect(sent).toBe(3);
-    await expect(stage.until(book.managed(one))).rejects.toMatchObject({ reason: "nonce_failed" });
+    await expect(stage.until(service.managed(one))).rejects.toMatchObject({
+      reason: "nonce_failed",
+    });
     expect(node.sent.size).toBe(sent); // rests
-    node.statusSaid = (said) => said;
+    node.statusOverride = (truth) => truth;
     await stage.pass(30_000);
-    await stage.managed(book, one);
+    await stage.managed(service, one);
   });
 });

@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Disk, keysOf, ownerOf, type Process, Stage, Steps } from "./stage.ts";
+import { Disk, keysOf, ownerOf, type Process, Stage, Steps } from "./nonce-stage.ts";
 
 type Deed =
   | { readonly kind: "call"; readonly process: number; readonly key: number }
@@ -35,7 +35,7 @@ const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
 
 /** Two processes on one disk, and the results that they returned. */
 class World {
-  readonly told = new Map<number, Set<string>>();
+  readonly results = new Map<number, Set<string>>();
   readonly disk = new Disk();
   readonly #stage: Stage;
   readonly #name: string;
@@ -65,11 +65,11 @@ class World {
     }
   }
 
-  #call({ book }: Process, key: number): void {
+  #call({ service }: Process, key: number): void {
     const heard = ({ nonceAccount }: { nonceAccount: string }): void => {
-      this.told.set(key, (this.told.get(key) ?? new Set()).add(nonceAccount));
+      this.results.set(key, (this.results.get(key) ?? new Set()).add(nonceAccount));
     };
-    book.managed(ownerOf(`p${key}`)).then(heard, () => undefined);
+    service.managed(ownerOf(`p${key}`)).then(heard, () => undefined);
   }
 }
 
@@ -91,15 +91,15 @@ describe("managed nonces under random faults", () => {
         // After all faults end, every key asks once more.
         await world.do({ kind: "kill", process: 0 });
         await world.do({ kind: "kill", process: 1 });
-        const { book } = await stage.start(world.disk, keysOf(name));
+        const { service } = await stage.start(world.disk, keysOf(name));
         const finals: string[] = [];
         for (const key of [0, 1, 2, 3]) {
           const owner = ownerOf(`p${key}`);
-          const info = await stage.managed(book, owner);
+          const info = await stage.managed(service, owner);
           finals.push(info.nonceAccount);
-          expect(book.ownerOf(info.nonceAccount)).toEqual(owner);
+          expect(service.ownerOf(info.nonceAccount)).toEqual(owner);
           expect(info.nonce).toBe(stage.nonce(info.nonceAccount)?.value);
-          expect([...(world.told.get(key) ?? [info.nonceAccount])]).toEqual([info.nonceAccount]);
+          expect([...(world.results.get(key) ?? [info.nonceAccount])]).toEqual([info.nonceAccount]);
         }
         expect(new Set(finals).size).toBe(4);
         // Indexes have no gap, so every account has an owner.

@@ -63,7 +63,7 @@ describe("nonce accounts", () => {
       { owner: systemProgram, data: data((all) => all.writeUInt32LE(0, 4)) },
       "expected state 1 (initialised), got 0",
     ],
-  ])("are none with %s, and it is said why", (_, content, message) => {
+  ])("are rejected with %s, with the reason", (_, content, message) => {
     expect(findNonceAccount(content)).toBeNull();
     const look = () => readNonceAccount(address, content);
     expect(look).toThrow(message);

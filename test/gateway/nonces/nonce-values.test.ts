@@ -46,10 +46,10 @@ class Run {
   constructor(changes: Partial<NonceValueLimits> = {}) {
     const accounts = async (addresses: readonly string[]) => {
       this.asked.push(addresses);
-      const said = addresses.map((each) => this.words.get(each) ?? null);
+      const truth = addresses.map((each) => this.words.get(each) ?? null);
       if (this.holds) await new Promise<void>((resolve) => this.held.push(resolve));
       if (this.isDown) throw new ShredwayError("rpc_failed", "away");
-      return said;
+      return truth;
     };
     this.values = closing(
       new NonceValues(

@@ -23,7 +23,7 @@ import { GatewayRun } from "../../support/gateway/gateway.ts";
 import { stockConnection } from "../../support/quic/stock-connection.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { addressOf, bob } from "../../support/transactions/chain.ts";
-import { client, honestCheck, unsignedTransfer } from "./stage.ts";
+import { client, honestCheck, unsignedTransfer } from "./nonce-stage.ts";
 
 const log = createLogger({ level: "silent" });
 
@@ -53,14 +53,14 @@ async function openSite(): Promise<Site> {
 /** The service on a data folder. */
 class Service {
   readonly store: Store;
-  readonly book: NonceService;
+  readonly service: NonceService;
   readonly #run: GatewayRun;
   readonly #ring: KeyRing;
   #isClosed = false;
 
   static async open(site: Site, directory: string): Promise<Service> {
     const store = await Store.open({ directory, clock: systemClock, log, isService: true });
-    const book = await NonceService.open(
+    const service = await NonceService.open(
       {
         clock: systemClock,
         log,
@@ -74,13 +74,13 @@ class Service {
     );
     const ring = new KeyRing();
     ring.replace(await store.keys.keys());
-    const run = await GatewayRun.open({}, { clock: systemClock, keys: ring, nonces: book });
-    return closing(new Service(store, book, ring, run));
+    const run = await GatewayRun.open({}, { clock: systemClock, keys: ring, nonces: service });
+    return closing(new Service(store, service, ring, run));
   }
 
-  private constructor(store: Store, book: NonceService, ring: KeyRing, run: GatewayRun) {
+  private constructor(store: Store, service: NonceService, ring: KeyRing, run: GatewayRun) {
     this.store = store;
-    this.book = book;
+    this.service = service;
     this.#ring = ring;
     this.#run = run;
   }
@@ -128,7 +128,7 @@ class Service {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#run.server.close();
-    await this.book.close();
+    await this.service.close();
     await this.store.close();
   }
 }
@@ -157,7 +157,7 @@ describe("getNonce over HTTP", () => {
     expect(await after.getNonce(mine.text)).toEqual(info);
     expect(await after.getNonce(theirs.text, other.nonceAccount)).toEqual(other);
     expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // nothing is secret
-    const wire = await after.book.coSign(info.nonceAccount, unsignedTransfer(info));
+    const wire = await after.service.coSign(info.nonceAccount, unsignedTransfer(info));
     const signature = await site.connection.sendRawTransaction(wire, { skipPreflight: true });
     const { value } = await site.connection.confirmTransaction(
       {
@@ -185,14 +185,14 @@ describe("getNonce over HTTP", () => {
     const fresh = await service.newKey("one"); // the same account of the service
     await expect(service.getNonce(fresh.text, old.text)).rejects.toThrow("value_invalid");
     expect((await service.getNonce(fresh.text)).nonceAccount).not.toBe(info.nonceAccount);
-    expect(service.book.ownerOf(info.nonceAccount)?.keyId).toBe(old.id);
+    expect(service.service.ownerOf(info.nonceAccount)?.keyId).toBe(old.id);
   });
 
   it("finds the same account after the loss of the database and advances it for its new key", async () => {
     const site = await openSite();
     const before = await Service.open(site, temporaryFolder());
     const info = await before.getNonce((await before.newKey("former")).text);
-    const wire = await before.book.coSign(info.nonceAccount, unsignedTransfer(info));
+    const wire = await before.service.coSign(info.nonceAccount, unsignedTransfer(info));
     await before.close();
 
     const after = await Service.open(site, temporaryFolder());

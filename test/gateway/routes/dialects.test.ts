@@ -36,9 +36,9 @@ async function end(
   options: ConstructorParameters<typeof TestOutbound>[1] = {},
   transactions = [facts],
 ): Promise<RouteEvent> {
-  const parcel = new TestOutbound(transactions, options);
-  expect(route.offer(parcel)).toBe(true);
-  return parcel.ended;
+  const outbound = new TestOutbound(transactions, options);
+  expect(route.offer(outbound)).toBe(true);
+  return outbound.ended;
 }
 
 function lastRequest(): { url: string; type: string | undefined; json: unknown } {
@@ -83,9 +83,9 @@ describe("swqos", () => {
       const calls: { id: number }[] = JSON.parse(body.toString());
       response.end(JSON.stringify(write(calls.map(({ id }) => id))));
     };
-    const parcels = [1, 2, 3].map((number) => new TestOutbound([madeUpFacts(number)]));
-    for (const parcel of parcels) route.offer(parcel);
-    const ends = await Promise.all(parcels.map(({ ended }) => ended));
+    const outbounds = [1, 2, 3].map((number) => new TestOutbound([madeUpFacts(number)]));
+    for (const outbound of outbounds) route.offer(outbound);
+    const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(partner.posts.length).toBe(1);
     return ends;
   }
@@ -173,7 +173,7 @@ describe("swqos", () => {
     { code: -32002, message: "x", data: { err: "AlreadyProcessed" } },
     { code: -32602, message: "Transaction already processed" },
     "already_received",
-  ])("is content with %j", async (error) => {
+  ])("accepts %j", async (error) => {
     const route = open({ kind: "swqos", url: partner.url });
     partner.behaviour = (_request, response) => void response.end(JSON.stringify({ id: 1, error }));
     expect((await end(route)).kind).toBe("acknowledged");
@@ -203,7 +203,7 @@ describe("block-builder", () => {
   });
 
   it.each(["", "/", "/api/v1", "/api/v1/", "/api/v1/bundles", "/api/v1/transactions"])(
-    "is found at %j",
+    "is reached at %j",
     async (path) => {
       const route = open({ kind: "block-builder", url: `${partner.url}${path}` });
       await end(route, { mode: "bundle" });
@@ -229,7 +229,7 @@ describe("scheduler", () => {
     ["json-rpc", "application/json"],
     ["base64", "text/plain"],
     ["bytes", "application/octet-stream"],
-  ] as const)("takes %s", async (format, type) => {
+  ] as const)("sends %s", async (format, type) => {
     const route = open({ kind: "scheduler", url: `${partner.url}/in`, format, callsPerRequest: 4 });
     partner.behaviour = (_request, response) => void response.end('{"id":1,"result":"x"}');
     expect((await end(route)).kind).toBe("acknowledged");
@@ -283,8 +283,8 @@ describe("alt-partner", () => {
     expect(route.snapshot()).toMatchObject({ offered: 5n, turnedAway: 2n, acknowledged: 3n });
     // The limit applies to the whole route, not to each endpoint.
     const leaders = [first, second, first];
-    const taken = leaders.map((leader) => route.offer(new TestOutbound([facts], { leader })));
-    expect(taken).toEqual([true, true, false]);
+    const accepted = leaders.map((leader) => route.offer(new TestOutbound([facts], { leader })));
+    expect(accepted).toEqual([true, true, false]);
     await elsewhere.close();
   });
 
@@ -307,13 +307,13 @@ describe("alt-partner", () => {
       callsPerRequest: 8,
       connections: 1,
     });
-    const lanes = [true, true, false, false, false, true];
-    const parcels = lanes.map(
+    const protections = [true, true, false, false, false, true];
+    const outbounds = protections.map(
       (revertProtection) => new TestOutbound([facts], { revertProtection }),
     );
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
-    await Promise.all(parcels.map(({ ended }) => ended));
-    expect(parcels.map(({ kinds }) => kinds)).toEqual(lanes.map(() => "sent acknowledged"));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
+    await Promise.all(outbounds.map(({ ended }) => ended));
+    expect(outbounds.map(({ kinds }) => kinds)).toEqual(protections.map(() => "sent acknowledged"));
     expect(partner.posts.map(({ url }) => url)).toEqual([
       "/?revert-protection=true",
       "/",

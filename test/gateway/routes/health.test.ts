@@ -50,9 +50,9 @@ function open(config: Partial<RouteConfig> = {}): Route {
 
 let number = 0;
 async function send(route: Route): Promise<string> {
-  const parcel = new TestOutbound([madeUpFacts(++number)]);
-  if (!route.offer(parcel)) return "turned away";
-  const end = await parcel.ended;
+  const outbound = new TestOutbound([madeUpFacts(++number)]);
+  if (!route.offer(outbound)) return "turned away";
+  const end = await outbound.ended;
   return "reason" in end ? end.reason : end.kind;
 }
 
@@ -112,9 +112,9 @@ describe("a refused connection", () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}`, connections: 1 });
-    const parcels = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
-    const ends = await Promise.all(parcels.map(({ ended }) => ended));
+    const outbounds = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
+    const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(ends).toMatchObject([
       { kind: "failed", reason: "connection_refused" },
       { kind: "dropped", reason: "route_down" },
@@ -157,12 +157,12 @@ describe("failures in a row", () => {
     };
     await clock.advance(2000);
     await until(() => route.isUp);
-    const parcels = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
+    const outbounds = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
     await until(() => waiting.length > 0);
     expect(route.snapshot()).toMatchObject({ inFlight: 1, queued: 2 });
     waiting[0]?.();
-    const ends = await Promise.all(parcels.map(({ ended }) => ended));
+    const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(ends.map(({ kind }) => kind)).toEqual(["refused", "dropped", "dropped"]);
     expect(route.isUp).toBe(false);
     partner.behaviour = accepts;

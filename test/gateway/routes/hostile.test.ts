@@ -38,9 +38,9 @@ afterEach(async () => {
 
 let number = 0;
 function offer(): TestOutbound {
-  const parcel = new TestOutbound([madeUpFacts(++number)]);
-  expect(route.offer(parcel)).toBe(true);
-  return parcel;
+  const outbound = new TestOutbound([madeUpFacts(++number)]);
+  expect(route.offer(outbound)).toBe(true);
+  return outbound;
 }
 
 function portOf(server: Server): number {
@@ -174,17 +174,17 @@ describe("bytes", () => {
     });
     await route.close();
     route = openTo(url, { timeoutMs: 400 });
-    const parcel = offer();
-    await parcel.sent;
+    const outbound = offer();
+    await outbound.sent;
     await until(() => socket !== undefined);
     for (let line = 0; line < 3; line++) {
       socket?.write(`x-${line}: y\r\n`);
       await clock.advance(100);
       await new Promise((turn) => setImmediate(turn));
     }
-    expect(parcel.kinds).toBe("sent");
+    expect(outbound.kinds).toBe("sent");
     await clock.advance(100);
-    expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "timeout" });
+    expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "timeout" });
   });
 
   it("that were not requested do not answer the next request", async () => {
@@ -237,11 +237,11 @@ describe("a connection", () => {
     const url = (await raw(() => undefined)).replace("http:", "https:");
     await route.close();
     route = openTo(url, { timeoutMs: 60_000 });
-    const parcel = offer();
+    const outbound = offer();
     await until(() => sockets.size === 1);
     await clock.advance(60_000);
-    expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "connect_timeout" });
-    expect(parcel.kinds).toBe("failed");
+    expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "connect_timeout" });
+    expect(outbound.kinds).toBe("failed");
     expect(route.isUp).toBe(false);
     // No socket remains.
     await until(() => Array.from(sockets).every(({ destroyed }) => destroyed));
@@ -266,9 +266,9 @@ describe("a connection", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     await route.close();
     route = openTo(`https://127.0.0.1:${portOf(server)}`);
-    const parcel = offer();
-    expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "tls_refused" });
-    expect(parcel.kinds).toBe("failed");
+    const outbound = offer();
+    expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "tls_refused" });
+    expect(outbound.kinds).toBe("failed");
     expect(route.snapshot().lastFailure).toContain("DEPTH_ZERO_SELF_SIGNED_CERT");
   });
 });

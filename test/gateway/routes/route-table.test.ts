@@ -32,14 +32,15 @@ describe("RouteTable", () => {
       config("a", { headers: { y: "2", x: "1" } }),
     ]);
     expect(names(table)).toEqual(["d", "c", "a"]);
-    const [, changed, kept] = table.routes();
-    expect(kept).toBe(a);
+    const [, changed, unchanged] = table.routes();
+    expect(unchanged).toBe(a);
     expect(changed).not.toBe(c);
-    for (const gone of [b, c]) expect(gone?.offer(new TestOutbound([madeUpFacts(1)]))).toBe(false);
-    expect(kept?.isUp).toBe(true);
+    for (const removed of [b, c])
+      expect(removed?.offer(new TestOutbound([madeUpFacts(1)]))).toBe(false);
+    expect(unchanged?.isUp).toBe(true);
     await table.close();
     expect(table.routes()).toEqual([]);
-    expect(kept?.isUp).toBe(false);
+    expect(unchanged?.isUp).toBe(false);
   });
 
   it("puts new routes in force before it closes old ones", async () => {

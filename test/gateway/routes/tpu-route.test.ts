@@ -76,7 +76,7 @@ function open(
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
-function booksAddUp(route: TpuRoute): void {
+function countersAddUp(route: TpuRoute): void {
   const { offered, turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } =
     route.snapshot();
   expect(turnedAway + acknowledged + refused + failed + dropped).toBe(
@@ -105,18 +105,18 @@ describeQuic("a route to leaders", () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     const route = open(cluster);
-    const parcel = new TestOutbound([facts]);
-    expect(route.offer(parcel)).toBe(true);
-    expect(parcel.events).toEqual([]);
-    await parcel.ended;
-    expect(parcel.kinds).toBe("sent acknowledged");
-    const [sent] = parcel.events;
+    const outbound = new TestOutbound([facts]);
+    expect(route.offer(outbound)).toBe(true);
+    expect(outbound.events).toEqual([]);
+    await outbound.ended;
+    expect(outbound.kinds).toBe("sent acknowledged");
+    const [sent] = outbound.events;
     expect(sent).toMatchObject({ kind: "sent", bytes: facts.wire.length });
     expect(a.transactions).toEqual([Buffer.from(facts.wire)]);
     expect(b.transactions).toEqual([]);
     expect(route.snapshot()).toMatchObject({ health: "up", sent: 1n, acknowledged: 1n, queued: 0 });
     expect(route.snapshot().sendP50Us).not.toBeNull();
-    booksAddUp(route);
+    countersAddUp(route);
     await until(() =>
       expect(route.leaders().find(({ identity }) => identity === "a")?.sent).toBe(1),
     );
@@ -127,13 +127,13 @@ describeQuic("a route to leaders", () => {
     const [a, b, c] = [await cluster.lead("a"), await cluster.lead("b"), await cluster.lead("c")];
     cluster.now = 2n;
     const route = open(cluster, { fanout: 2 });
-    const parcel = new TestOutbound([facts]);
-    expect(route.offer(parcel)).toBe(true);
+    const outbound = new TestOutbound([facts]);
+    expect(route.offer(outbound)).toBe(true);
     await until(() => expect([a, b].map((leader) => leader.transactions.length)).toEqual([1, 1]));
-    await parcel.ended;
-    expect(parcel.kinds).toBe("sent acknowledged");
+    await outbound.ended;
+    expect(outbound.kinds).toBe("sent acknowledged");
     expect(c.transactions).toEqual([]);
-    booksAddUp(route);
+    countersAddUp(route);
   });
 
   it("sends to one leader what another refuses", async () => {
@@ -142,12 +142,12 @@ describeQuic("a route to leaders", () => {
     a.refusal = { code: 2, isApp: true };
     cluster.now = 3n;
     const route = open(cluster);
-    const parcels = Array.from({ length: 5 }, () => new TestOutbound([facts]));
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
-    await Promise.all(parcels.map(({ ended }) => ended));
-    expect(parcels.map(({ kinds }) => kinds)).toEqual(parcels.map(() => "sent acknowledged"));
+    const outbounds = Array.from({ length: 5 }, () => new TestOutbound([facts]));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
+    await Promise.all(outbounds.map(({ ended }) => ended));
+    expect(outbounds.map(({ kinds }) => kinds)).toEqual(outbounds.map(() => "sent acknowledged"));
     expect(b.transactions.length).toBe(5);
-    booksAddUp(route);
+    countersAddUp(route);
   });
 
   it("reports a transaction that every leader refused, with the leader's reason", async () => {
@@ -157,17 +157,17 @@ describeQuic("a route to leaders", () => {
     const route = open(cluster, { connectAheadSlots: 0 });
     await until(() => expect(route.leaders()[0]?.closes["disallowed"]).toBeGreaterThan(0));
     const deadlineNs = systemClock.nowNs() + 1_000_000n;
-    const parcels = Array.from({ length: 5 }, () => new TestOutbound([facts], { deadlineNs }));
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
-    await Promise.all(parcels.map(({ ended }) => ended));
-    for (const { events, kinds } of parcels) {
+    const outbounds = Array.from({ length: 5 }, () => new TestOutbound([facts], { deadlineNs }));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
+    await Promise.all(outbounds.map(({ ended }) => ended));
+    for (const { events, kinds } of outbounds) {
       // Between two pauses a connection exists briefly.
       expect(["dropped", "sent failed"]).toContain(kinds);
       const end = events.at(-1);
       expect(end && "reason" in end ? end.reason : "").toMatch(/disallowed|deadline_passed/);
     }
     expect(route.snapshot()).toMatchObject({ acknowledged: 0n, queued: 0, inFlight: 0 });
-    booksAddUp(route);
+    countersAddUp(route);
   });
 
   it("connects before the leader's slots and follows a changed address", async () => {
@@ -205,9 +205,9 @@ describeQuic("a route to leaders", () => {
     const c = await cluster.lead("c");
     cluster.now = null;
     const route = open(cluster);
-    const parcel = new TestOutbound([facts], { leader: "c" });
-    expect(route.offer(parcel)).toBe(true);
-    expect((await parcel.ended).kind).toBe("acknowledged");
+    const outbound = new TestOutbound([facts], { leader: "c" });
+    expect(route.offer(outbound)).toBe(true);
+    expect((await outbound.ended).kind).toBe("acknowledged");
     expect(c.transactions.length).toBe(1);
   });
 
@@ -216,9 +216,9 @@ describeQuic("a route to leaders", () => {
     const a = await cluster.lead("a");
     cluster.addresses.set("a", { host: "192.0.2.1", port: 1 });
     const route = open(cluster, { quicAddresses: { a: `127.0.0.1:${a.port}` } });
-    const parcel = new TestOutbound([facts]);
-    expect(route.offer(parcel)).toBe(true);
-    expect((await parcel.ended).kind).toBe("acknowledged");
+    const outbound = new TestOutbound([facts]);
+    expect(route.offer(outbound)).toBe(true);
+    expect((await outbound.ended).kind).toBe("acknowledged");
   });
 
   it("accepts no more than its queue size", async () => {
@@ -226,12 +226,12 @@ describeQuic("a route to leaders", () => {
     const a = await cluster.lead("a");
     a.isSilent = true;
     const route = open(cluster, { queueMax: 10 });
-    const parcels = Array.from({ length: 20 }, () => new TestOutbound([facts]));
-    const taken = parcels.filter((parcel) => route.offer(parcel));
-    expect(taken.length).toBe(10);
+    const outbounds = Array.from({ length: 20 }, () => new TestOutbound([facts]));
+    const accepted = outbounds.filter((outbound) => route.offer(outbound));
+    expect(accepted.length).toBe(10);
     await route.close();
-    expect(taken.map(({ kinds }) => kinds)).toEqual(taken.map(() => "dropped"));
-    booksAddUp(route);
+    expect(accepted.map(({ kinds }) => kinds)).toEqual(accepted.map(() => "dropped"));
+    countersAddUp(route);
     expect(route.offer(new TestOutbound([facts]))).toBe(false);
     expect(route.isUp).toBe(false);
   });
@@ -242,14 +242,14 @@ describeQuic("a route to leaders", () => {
     a.isSilent = true;
     const route = open(cluster, { queueMax: 2 }, { copyMsMax: 50 });
     const dead = [new TestOutbound([facts]), new TestOutbound([facts])];
-    for (const parcel of dead) expect(route.offer(parcel)).toBe(true);
+    for (const outbound of dead) expect(route.offer(outbound)).toBe(true);
     cluster.now = 4n;
     expect(route.offer(new TestOutbound([facts]))).toBe(false);
     await Promise.all(dead.map(({ ended }) => ended));
     expect(dead.map(({ kinds }) => kinds)).toEqual(["dropped", "dropped"]);
     await until(() => expect(b.connections).toBe(1));
     expect(route.offer(new TestOutbound([facts]))).toBe(true);
-    booksAddUp(route);
+    countersAddUp(route);
   });
 });
 
@@ -266,9 +266,9 @@ describeQuic("the identity", () => {
     write(2);
     await until(() => expect(new Set(a.identities).size).toBe(2));
     writeFileSync(path, "[");
-    const parcel = new TestOutbound([facts]);
-    expect(route.offer(parcel)).toBe(true);
-    expect((await parcel.ended).kind).toBe("acknowledged");
+    const outbound = new TestOutbound([facts]);
+    expect(route.offer(outbound)).toBe(true);
+    expect((await outbound.ended).kind).toBe("acknowledged");
     write(3);
     await until(() => expect(new Set(a.identities).size).toBe(3));
   });
@@ -292,9 +292,9 @@ describeQuic("a route to alternative partners", () => {
     expect(route.capabilities).toMatchObject({ kind: "alt-partner", leaders: null });
     await until(() => expect([plain.connections, safe.connections]).toEqual([1, 1]));
     for (const revertProtection of [false, true]) {
-      const parcel = new TestOutbound([facts], { leader: "b", revertProtection });
-      expect(route.offer(parcel)).toBe(true);
-      expect((await parcel.ended).kind).toBe("acknowledged");
+      const outbound = new TestOutbound([facts], { leader: "b", revertProtection });
+      expect(route.offer(outbound)).toBe(true);
+      expect((await outbound.ended).kind).toBe("acknowledged");
     }
     expect([plain.transactions.length, safe.transactions.length]).toEqual([1, 1]);
     expect(route.offer(new TestOutbound([facts]))).toBe(false);
@@ -329,7 +329,7 @@ describe("openRoute", () => {
   it.each([
     { kind: "tpu" as const },
     { kind: "alt-partner" as const, quicPorts: { plain: 1, protected: 2 } },
-  ])("refuses $kind over QUIC where there is none, and says how to get it", (config) => {
+  ])("refuses $kind without QUIC, with installation instructions", (config) => {
     const error = refusal(() =>
       openRoute(routeConfig(config), { clock: systemClock, openTpu: null }),
     );

@@ -32,7 +32,7 @@ function open(signature: string, slot: bigint | null): TransactionStatus {
   return { ...landed(signature), state: "open", slot, reason: null, events: [] };
 }
 
-function said(
+function status(
   commitment: Commitment,
   { slot = 5n, err = null }: { slot?: bigint; err?: unknown } = {},
 ): SignatureOutcome {
@@ -45,7 +45,7 @@ interface Node {
 }
 
 /** null: without a node. */
-async function told(
+async function commitmentOf(
   node: Node | null,
   ...transactions: TransactionStatus[]
 ): Promise<BundleCommitment | null> {
@@ -74,67 +74,69 @@ const processed = { slot: 5n, commitment: "processed" };
 describe("with a node, a bundle", () => {
   it("that landed is confirmed, and finalized when the node reports that for every transaction", async () => {
     const both = [landed("a"), landed("b")];
-    expect(await told({}, ...both)).toEqual(confirmed);
-    const half = { a: said("finalized"), b: said("confirmed") };
-    expect(await told({ cached: half }, ...both)).toEqual(confirmed);
-    const whole = { a: said("finalized"), b: said("finalized") };
-    expect(await told({ cached: whole }, ...both)).toEqual(finalized);
+    expect(await commitmentOf({}, ...both)).toEqual(confirmed);
+    const half = { a: status("finalized"), b: status("confirmed") };
+    expect(await commitmentOf({ cached: half }, ...both)).toEqual(confirmed);
+    const whole = { a: status("finalized"), b: status("finalized") };
+    expect(await commitmentOf({ cached: whole }, ...both)).toEqual(finalized);
   });
 
   it("that landed long ago is found in the node's history", async () => {
-    const history = { a: said("finalized") };
-    expect(await told({ history }, landed("a"))).toEqual(confirmed);
-    expect(await told({ history }, landed("a", "confirmed", 31_000))).toEqual(finalized);
+    const history = { a: status("finalized") };
+    expect(await commitmentOf({ history }, landed("a"))).toEqual(confirmed);
+    expect(await commitmentOf({ history }, landed("a", "confirmed", 31_000))).toEqual(finalized);
   });
 
   it("never has a lower commitment than its record", async () => {
-    expect(await told({ cached: { a: said("processed") } }, landed("a"))).toEqual(confirmed);
-    expect(await told({}, landed("a", "finalized"))).toEqual(finalized);
-    const behind = { a: said("confirmed") };
-    expect(await told({ cached: behind }, landed("a", "finalized"))).toEqual(finalized);
+    expect(await commitmentOf({ cached: { a: status("processed") } }, landed("a"))).toEqual(
+      confirmed,
+    );
+    expect(await commitmentOf({}, landed("a", "finalized"))).toEqual(finalized);
+    const behind = { a: status("confirmed") };
+    expect(await commitmentOf({ cached: behind }, landed("a", "finalized"))).toEqual(finalized);
   });
 
   it("is not finalized by a status of another slot or of a failure", async () => {
-    const elsewhere = { a: said("finalized", { slot: 6n }) };
-    expect(await told({ cached: elsewhere }, landed("a"))).toEqual(confirmed);
-    const failed = { a: said("finalized", { err: "AccountInUse" }) };
-    expect(await told({ cached: failed }, landed("a"))).toEqual(confirmed);
+    const elsewhere = { a: status("finalized", { slot: 6n }) };
+    expect(await commitmentOf({ cached: elsewhere }, landed("a"))).toEqual(confirmed);
+    const failed = { a: status("finalized", { err: "AccountInUse" }) };
+    expect(await commitmentOf({ cached: failed }, landed("a"))).toEqual(confirmed);
   });
 
   it("that was observed is processed only when the node reports it", async () => {
     const both = [open("a", 4n), open("b", 4n)];
-    expect(await told({}, ...both)).toBeNull();
-    expect(await told({ cached: { a: said("processed") } }, ...both)).toBeNull();
-    const whole = { a: said("processed"), b: said("processed") };
-    expect(await told({ cached: whole }, ...both)).toEqual(processed);
-    const failed = { a: said("processed"), b: said("processed", { err: "AccountInUse" }) };
-    expect(await told({ cached: failed }, ...both)).toBeNull();
-    expect(await told({ cached: whole }, open("a", 4n), open("b", null))).toBeNull();
+    expect(await commitmentOf({}, ...both)).toBeNull();
+    expect(await commitmentOf({ cached: { a: status("processed") } }, ...both)).toBeNull();
+    const whole = { a: status("processed"), b: status("processed") };
+    expect(await commitmentOf({ cached: whole }, ...both)).toEqual(processed);
+    const failed = { a: status("processed"), b: status("processed", { err: "AccountInUse" }) };
+    expect(await commitmentOf({ cached: failed }, ...both)).toBeNull();
+    expect(await commitmentOf({ cached: whole }, open("a", 4n), open("b", null))).toBeNull();
     // One transaction ended earlier than the other.
-    expect(await told({ cached: whole }, landed("a"), open("b", 5n))).toEqual(processed);
+    expect(await commitmentOf({ cached: whole }, landed("a"), open("b", 5n))).toEqual(processed);
   });
 
   it("with a transaction that did not land has no commitment", async () => {
-    const whole = { a: said("finalized"), b: said("finalized") };
+    const whole = { a: status("finalized"), b: status("finalized") };
     for (const state of ["landed_failed", "expired", "superseded", "rejected"] as const) {
       const other = { ...landed("b"), state };
-      expect(await told({ cached: whole }, landed("a"), other)).toBeNull();
+      expect(await commitmentOf({ cached: whole }, landed("a"), other)).toBeNull();
     }
-    expect(await told({ cached: whole })).toBeNull();
+    expect(await commitmentOf({ cached: whole })).toBeNull();
   });
 });
 
 describe("without a node, a bundle", () => {
   it("that was observed in shreds is processed, and an earlier report of a node remains", async () => {
-    expect(await told(null, landed("a", "seen_in_shreds"))).toEqual(processed);
-    expect(await told(null, landed("a"), landed("b", "seen_in_shreds"))).toEqual(processed);
-    expect(await told(null, landed("a"))).toEqual(confirmed);
-    expect(await told(null, landed("a", "finalized"))).toEqual(finalized);
-    expect(await told(null, open("a", null))).toBeNull();
+    expect(await commitmentOf(null, landed("a", "seen_in_shreds"))).toEqual(processed);
+    expect(await commitmentOf(null, landed("a"), landed("b", "seen_in_shreds"))).toEqual(processed);
+    expect(await commitmentOf(null, landed("a"))).toEqual(confirmed);
+    expect(await commitmentOf(null, landed("a", "finalized"))).toEqual(finalized);
+    expect(await commitmentOf(null, open("a", null))).toBeNull();
   });
 
   it("that was observed in shreds is finalized by a node that is configured later", async () => {
-    const cached = { a: said("finalized") };
-    expect(await told({ cached }, landed("a", "seen_in_shreds"))).toEqual(finalized);
+    const cached = { a: status("finalized") };
+    expect(await commitmentOf({ cached }, landed("a", "seen_in_shreds"))).toEqual(finalized);
   });
 });

@@ -32,8 +32,8 @@ import {
   transferOf,
   wallet,
 } from "../../support/transactions/chain.ts";
-import { factsOf, outcomesOf, sightsOf } from "./chain-parts.ts";
-import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+import { factsOf, landingsOf, outcomesOf } from "./chain-adapters.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-routes-and-store.ts";
 
 const nonceAccount = wallet(50);
 const accountId = "ann";
@@ -125,7 +125,7 @@ class Stage {
         partnerUnitLamports: 10n,
       }),
       store: this.#store.of(() => true),
-      landings: sightsOf(run, this.clock),
+      landings: landingsOf(run, this.clock),
       outcomes: outcomesOf(run),
       leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
       slotNs: () => run.slotNs,
@@ -356,7 +356,7 @@ describe("a bundle on the sandbox chain", () => {
   });
 
   /** The status from a new process, with nothing in memory. */
-  async function told(): Promise<BundleCommitment | null | undefined> {
+  async function commitmentOf(): Promise<BundleCommitment | null | undefined> {
     const log = { warn: (text: string) => expect.fail(text) };
     const reader = new StatusReader({ clock: systemClock, node, log });
     const commitments = new NodeBundleCommitments({ clock: stage.clock, reader });
@@ -370,9 +370,9 @@ describe("a bundle on the sandbox chain", () => {
     const seen: unknown[] = [];
     for (const commitment of ["processed", "confirmed", "finalized"]) {
       while (truth()?.confirmationStatus !== commitment) await stage.clock.advance(50);
-      seen.push(await told());
+      seen.push(await commitmentOf());
       await stage.clock.advance(1_000);
-      expect(await told()).toEqual(seen.at(-1));
+      expect(await commitmentOf()).toEqual(seen.at(-1));
     }
     const slot = truth()?.slot;
     expect(seen).toEqual([
@@ -383,22 +383,22 @@ describe("a bundle on the sandbox chain", () => {
     expect(await stage.status(signatures[0])).toMatchObject({ reason: "confirmed", slot });
     await stage.restart();
     expect(stage.pipeline.snapshot().ended).toBe(0);
-    expect(await told()).toEqual({ slot, commitment: "finalized" });
+    expect(await commitmentOf()).toEqual({ slot, commitment: "finalized" });
     await stage.clock.advance(301 * 400);
     expect(await node.signatureStatuses(signatures)).toEqual([null, null]);
-    expect(await told()).toEqual({ slot, commitment: "finalized" });
+    expect(await commitmentOf()).toEqual({ slot, commitment: "finalized" });
   });
 
   it("has no status after its fork was abandoned", async () => {
     const { clock, run } = stage;
     while (!truth()) await clock.advance(50);
-    expect(await told()).toMatchObject({ commitment: "processed" });
+    expect(await commitmentOf()).toMatchObject({ commitment: "processed" });
     run.chain.faults.forkNext(3);
     run.chain.faults.refuses = (signature) => signatures.includes(signature);
     while (truth()) await clock.advance(50);
-    expect(await told()).toBeNull();
+    expect(await commitmentOf()).toBeNull();
     run.chain.faults.refuses = null;
     while (truth()?.confirmationStatus !== "finalized") await clock.advance(1_000);
-    expect(await told()).toEqual({ slot: truth()?.slot, commitment: "finalized" });
+    expect(await commitmentOf()).toEqual({ slot: truth()?.slot, commitment: "finalized" });
   });
 });

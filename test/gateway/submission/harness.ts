@@ -21,7 +21,7 @@ import type {
 } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { makeFacts } from "./model.ts";
-import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-routes-and-store.ts";
 
 const noOptions: SubmitOptions = {
   swqosOnly: false,
@@ -42,9 +42,9 @@ export class Harness implements LandingObservations, Outcomes {
   readonly answers = new Map<string, SignatureOutcome>();
   readonly asked: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
-  isBlockhashGone = false;
+  isBlockhashExpired = false;
   /** When the node first reported it. */
-  goneToldNs: bigint | null = null;
+  expiryReportedNs: bigint | null = null;
   nonce: string | null = null;
   takes = true;
   /** Signatures that every queue refuses. */
@@ -138,8 +138,8 @@ export class Harness implements LandingObservations, Outcomes {
   }
 
   async isBlockhashValid(): Promise<boolean> {
-    if (this.isBlockhashGone) this.goneToldNs ??= this.clock.nowNs();
-    return !this.isBlockhashGone;
+    if (this.isBlockhashExpired) this.expiryReportedNs ??= this.clock.nowNs();
+    return !this.isBlockhashExpired;
   }
 
   async nonceValue(): Promise<string | null> {
@@ -177,13 +177,13 @@ export class Harness implements LandingObservations, Outcomes {
       nonceAccount: (like ?? first).nonce?.account ?? new Uint8Array(32),
     };
     this.nonce = pubkeyOf(made.lifetime);
-    this.isBlockhashGone = true;
+    this.isBlockhashExpired = true;
     return [makeFacts(this.random, made), makeFacts(this.random, made)];
   }
 
   /** Submits, advances time by 100 ms, and returns the outcome. */
   submit(...request: Parameters<Harness["request"]>): Promise<string> {
-    return this.#told(this.pipeline.submit(this.request(...request)));
+    return this.#outcome(this.pipeline.submit(this.request(...request)));
   }
 
   submitPair(
@@ -196,17 +196,17 @@ export class Harness implements LandingObservations, Outcomes {
       method: "sendIdeal" as const,
     }));
     if (!first || !second) throw new Error("expected two transactions");
-    return this.#told(this.pipeline.submitPair(first, second));
+    return this.#outcome(this.pipeline.submitPair(first, second));
   }
 
-  async #told(submitted: Promise<void>): Promise<string> {
-    const told = submitted.then(
+  async #outcome(submitted: Promise<void>): Promise<string> {
+    const outcome = submitted.then(
       () => "accepted",
       (error: unknown) =>
         error instanceof ShredwayError ? `${error.reason}: ${error.message}` : String(error),
     );
     await this.clock.advance(100);
-    return told;
+    return outcome;
   }
 
   /** Restarts the process on the same disk. */
@@ -216,7 +216,7 @@ export class Harness implements LandingObservations, Outcomes {
     harness.readable.push(...facts);
     for (const [key, record] of this.store.records) harness.store.records.set(key, record);
     harness.nonce = this.nonce;
-    harness.isBlockhashGone = this.isBlockhashGone;
+    harness.isBlockhashExpired = this.isBlockhashExpired;
     await harness.pipeline.restore();
     return harness;
   }

@@ -107,8 +107,8 @@ it("is sent once if it was released from protection just before a kill", async (
   harness.leaders = { slot: 9n, current: "C", next: "D" };
   await harness.clock.advance(60);
   expect(harness.outbound.length).toBe(1);
-  const kept = [...harness.store.records.values()].flatMap(({ events }) => events);
-  expect(kept.map(({ kind }) => kind)).toContain("queued");
+  const written = [...harness.store.records.values()].flatMap(({ events }) => events);
+  expect(written.map(({ kind }) => kind)).toContain("queued");
 });
 
 it("is sent again after all routes refused it, because routes may change", async () => {

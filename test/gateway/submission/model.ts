@@ -178,7 +178,7 @@ export class ModelChain implements LandingObservations {
       }
     }
     this.#append(landed, nonces);
-    this.#tell(landed);
+    this.#report(landed);
   }
 
   #isExecuted(
@@ -200,7 +200,7 @@ export class ModelChain implements LandingObservations {
     this.blocks.push({ slot: this.#slot, hash, landed, nonces });
   }
 
-  #tell(landed: ReadonlyMap<string, unknown>): void {
+  #report(landed: ReadonlyMap<string, unknown>): void {
     const slot = this.#slot;
     for (const signature of landed.keys()) {
       if (this.#random.happens(0.2)) continue;

@@ -64,8 +64,8 @@ describe("every pair", () => {
     const world = await runOf(seed);
     expect(world.pairs.length).toBe(6);
     for (const pair of world.pairs) {
-      const told = await world.check(pair);
-      const isLanded = told.startsWith("landed");
+      const outcome = await world.check(pair);
+      const isLanded = outcome.startsWith("landed");
       if (pair.bias === "none") expect(isLanded).toBe(false);
       else if (!pair.hasStranger) expect(isLanded).toBe(true);
     }
@@ -96,22 +96,27 @@ describe("a pair on an idle chain", () => {
     ["both are good", [5n, 6n], "landed"],
     ["it fails", [tooMuch, 6n], "landed_failed"],
     ["the second would fail", [5n, tooMuch], "landed"],
-  ] as const)("the first of two at one leader at once lands: %s", async (_, amounts, state) => {
-    const world = await quiet();
-    const pair = pairOf(world, amounts);
-    const [first, second] = pair.facts;
-    for (const { wire } of pair.facts) world.run.chain.send(wire);
-    expect(await world.submit(pair)).toBe(true);
-    while (!world.run.chain.status(first.signature)) await world.clock.advance(50);
-    // The other one reached the same leader in the same slot and was refused.
-    expect(world.run.dropped.get(second.signature)).toBe("BlockhashNotFound");
-    expect(await world.settled()).toBe(true);
-    expect(await world.check(pair)).toBe(state);
-    expect([(await world.status(first))?.state, world.violations]).toEqual([state, []]);
-    const executed = world.run.eventsOf("executed").map(({ transaction }) => transaction.signature);
-    expect(executed).toContain(first.signature);
-    expect(executed).not.toContain(second.signature);
-  });
+  ] as const)(
+    "lands with its first transaction if both reach one leader: %s",
+    async (_, amounts, state) => {
+      const world = await quiet();
+      const pair = pairOf(world, amounts);
+      const [first, second] = pair.facts;
+      for (const { wire } of pair.facts) world.run.chain.send(wire);
+      expect(await world.submit(pair)).toBe(true);
+      while (!world.run.chain.status(first.signature)) await world.clock.advance(50);
+      // The other one reached the same leader in the same slot and was refused.
+      expect(world.run.dropped.get(second.signature)).toBe("BlockhashNotFound");
+      expect(await world.settled()).toBe(true);
+      expect(await world.check(pair)).toBe(state);
+      expect([(await world.status(first))?.state, world.violations]).toEqual([state, []]);
+      const executed = world.run
+        .eventsOf("executed")
+        .map(({ transaction }) => transaction.signature);
+      expect(executed).toContain(first.signature);
+      expect(executed).not.toContain(second.signature);
+    },
+  );
 
   it("is superseded when another transaction advances the nonce", async () => {
     const world = await quiet();

@@ -25,8 +25,8 @@ import {
   transferOf,
   wallet,
 } from "../../support/transactions/chain.ts";
-import { factsOf, nonceValueOf, outcomesOf, sightsOf } from "./chain-parts.ts";
-import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+import { factsOf, landingsOf, nonceValueOf, outcomesOf } from "./chain-adapters.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-routes-and-store.ts";
 
 const accountId = "ann";
 export const tooMuch = 10n ** 15n;
@@ -143,7 +143,7 @@ export class PairWorld {
           partnerUnitLamports: 0n,
         }),
         store: store.of(() => true),
-        landings: sightsOf(run, this.clock),
+        landings: landingsOf(run, this.clock),
         outcomes: outcomesOf(run),
         leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
         slotNs: () => run.slotNs,
@@ -267,15 +267,19 @@ export class PairWorld {
     for (const one of facts) {
       const expected = this.#expectedEnd(one, winner, isSpent);
       const ends = (await this.status(one))?.events.filter(isEnd) ?? [];
-      const said = ends.map(({ kind, sibling, slot }) => `${kind} ${sibling ?? slot}`).join(", ");
-      if (said !== expected) this.violations.push(`${one.signature}: ${expected}, not ${said}`);
-      const told = this.ends.get(one.signature);
-      if (told !== 1) this.violations.push(`${one.signature}: its end was told ${told} times`);
+      const reported = ends
+        .map(({ kind, sibling, slot }) => `${kind} ${sibling ?? slot}`)
+        .join(", ");
+      if (reported !== expected)
+        this.violations.push(`${one.signature}: ${expected}, not ${reported}`);
+      const reports = this.ends.get(one.signature);
+      if (reports !== 1)
+        this.violations.push(`${one.signature}: its end was reported ${reports} times`);
     }
     if (!winner) return isSpent ? "advanced" : "expired";
     if (!isSpent) this.violations.push(`${first.signature}: landed with its nonce unspent`);
     if (!this.spent.includes(nonceAccount)) {
-      this.violations.push(`${first.signature}: nobody was told of its nonce`);
+      this.violations.push(`${first.signature}: its spent nonce was not reported`);
     }
     return this.#stateOf(winner);
   }

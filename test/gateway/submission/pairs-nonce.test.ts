@@ -16,9 +16,9 @@ describe("a nonce value", () => {
     for (const restarts of [0, 1]) {
       if (restarts > 0) harness = await harness.next(...pair);
       const sent = harness.outbound.length;
-      const told = await harness.submitPair(other);
-      expect(told).toMatch(/^nonce_in_use: durable nonce \w+: another pair with this value/);
-      expect([told.includes(`${a} and ${b}`), told.includes("another account")]).toEqual([
+      const outcome = await harness.submitPair(other);
+      expect(outcome).toMatch(/^nonce_in_use: durable nonce \w+: another pair with this value/);
+      expect([outcome.includes(`${a} and ${b}`), outcome.includes("another account")]).toEqual([
         true,
         false,
       ]);
@@ -54,7 +54,7 @@ describe("a nonce value", () => {
   });
 
   it.each(["left over by full queues", "held for protection"])(
-    "is not sent any more after that, though it was %s",
+    "is not sent after that, although it was %s",
     async (how) => {
       const harness = new Harness();
       const pair = harness.pair();

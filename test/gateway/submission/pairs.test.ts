@@ -21,8 +21,8 @@ describe("a pair", () => {
     const harness = new Harness({}, { routes: [{ minimumTipLamports: 20_000n }] });
     const [first, second] = harness.pair();
     const poor = { ...second, tipLamports: 19_999n };
-    const told = await harness.submitPair([first, poor]);
-    expect(told).toMatch(
+    const advances = await harness.submitPair([first, poor]);
+    expect(advances).toMatch(
       new RegExp(`^tip_too_low: transaction ${poor.signature}: .*19999 lamports`),
     );
     expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([0, 0]);
@@ -339,7 +339,7 @@ describe("when one of a pair", () => {
     const [other] = await harness.pipeline.statuses("ann", [pair[0].signature]);
     expect(other?.events.at(-1)).toMatchObject({ sibling: pair[1].signature });
     const late = sentOf(harness, pair).slice(sent);
-    expect(late.replaceAll("B", "").length).toBeLessThanOrEqual(1); // before anybody could know
+    expect(late.replaceAll("B", "").length).toBeLessThanOrEqual(1); // before any process could know
     await harness.clock.advance(10_000);
     expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([
       sent + late.length,
@@ -370,12 +370,12 @@ describe("when one of a pair", () => {
     const pair = harness.pair();
     await harness.submitPair(pair);
     land(harness, pair[0]);
-    harness.isBlockhashGone = false;
+    harness.isBlockhashExpired = false;
     await harness.clock.advance(30_000);
     expect(await harness.state(pair[1])).toBe("open null");
-    harness.goneToldNs = null;
-    harness.isBlockhashGone = true;
-    while (harness.goneToldNs === null) await harness.clock.advance(25);
+    harness.expiryReportedNs = null;
+    harness.isBlockhashExpired = true;
+    while (harness.expiryReportedNs === null) await harness.clock.advance(25);
     await harness.clock.advance(4_500); // a node that is behind may yet tell of it
     expect(await harness.state(pair[1])).toBe("open null");
     land(harness, pair[1]);
@@ -397,8 +397,8 @@ describe("when one of a pair", () => {
 
 describe("the nonce listener", () => {
   it("is called once for each block and for the end, and for no other transactions", async () => {
-    const told: string[] = [];
-    const advanced = (account: Uint8Array) => void told.push(pubkeyOf(account));
+    const advances: string[] = [];
+    const advanced = (account: Uint8Array) => void advances.push(pubkeyOf(account));
     const harness = new Harness({}, { nonces: { advanced } });
     const pair = harness.pair();
     const name = pubkeyOf(pair[0].nonce?.account ?? new Uint8Array(32));
@@ -407,15 +407,15 @@ describe("the nonce listener", () => {
     land(harness, plain);
     await harness.submitPair(pair);
     await harness.submitPair(pair, {}, "ben");
-    expect(told).toEqual([]);
+    expect(advances).toEqual([]);
     harness.see(pair[0], 5n);
     harness.see(pair[0], 5n);
-    expect(told).toEqual([name]);
+    expect(advances).toEqual([name]);
     harness.see(pair[0], 6n);
-    expect(told).toEqual([name, name]);
+    expect(advances).toEqual([name, name]);
     land(harness, pair[0], { err: "Bad" });
     await harness.clock.advance(5_000);
-    expect(told).toEqual([name, name, name]);
+    expect(advances).toEqual([name, name, name]);
     expect(harness.pipeline.snapshot().open).toBe(0);
   });
 });

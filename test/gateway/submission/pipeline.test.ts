@@ -95,7 +95,7 @@ describe("submit", () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(60_000);
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
     expect(await harness.submit(facts)).toMatch(
@@ -137,7 +137,7 @@ describe("protection", () => {
     harness.leaders = { slot: 1n, current: "bad", next: "bad" };
     const facts = harness.facts();
     await harness.submit(facts, { mevProtect: true });
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(60_000);
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
     expect([harness.outbound.length, harness.pipeline.snapshot().held]).toEqual([0, 0]);
@@ -201,7 +201,7 @@ describe("outcomes", () => {
     const harness = new Harness({ firstAskMs: 10_000 });
     const facts = harness.facts();
     await harness.submit(facts);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(14_500);
     expect(await harness.state(facts)).toBe("open null"); // found gone once, looked at once
     await harness.clock.advance(2_000);
@@ -213,7 +213,7 @@ describe("outcomes", () => {
     const harness = new Harness({ firstAskMs: 5_000 });
     const facts = harness.facts();
     await harness.submit(facts);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     harness.isNodeFailing = true;
     await harness.clock.advance(30_000);
     harness.isNodeFailing = false;
@@ -237,11 +237,11 @@ describe("outcomes", () => {
     const harness = new Harness({ firstAskMs: 10_000 });
     const facts = harness.facts();
     await harness.submit(facts);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(12_000);
-    harness.isBlockhashGone = false;
+    harness.isBlockhashExpired = false;
     await harness.clock.advance(10_000);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(4_000);
     expect(await harness.state(facts)).toBe("open null");
   });
@@ -250,7 +250,7 @@ describe("outcomes", () => {
     const harness = new Harness();
     const lonely = harness.facts(true);
     await harness.submit(lonely);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(30_000);
     expect(await harness.state(lonely)).toBe("expired nonce_unknown");
     const facts = harness.facts(true);

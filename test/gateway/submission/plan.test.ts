@@ -16,7 +16,7 @@ import {
   denying,
   factsOf,
   leaders,
-  nobody,
+  noLeaders,
   paid,
   paidV1,
   partnerNext,
@@ -28,7 +28,7 @@ import {
   tpu,
   underpaid,
   withoutPartners,
-} from "./plan-parts.ts";
+} from "./plan-fixtures.ts";
 
 const bundle = { method: "sendBundle", isBundle: true } as const;
 
@@ -48,7 +48,7 @@ describe("plan", () => {
       { leaders: partnerNext },
       "swqos scheduler tpu builder",
     ],
-    ["leaders unknown", { tip: rich }, { leaders: nobody }, "swqos scheduler tpu builder"],
+    ["leaders unknown", { tip: rich }, { leaders: noLeaders }, "swqos scheduler tpu builder"],
     ["swqosOnly", { options: { swqosOnly: true } }, {}, "swqos"],
     [
       "swqosOnly without a partner",
@@ -84,7 +84,7 @@ describe("plan", () => {
     [
       "mevProtect, unknown, nobody denied",
       { options: { mevProtect: true } },
-      { leaders: nobody },
+      { leaders: noLeaders },
       "scheduler builder",
     ],
     [

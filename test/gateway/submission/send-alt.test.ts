@@ -27,7 +27,7 @@ import {
   walletLamports,
 } from "../../support/transactions/chain.ts";
 import { factsOf } from "../../support/transactions/facts.ts";
-import { outcomesOf } from "./chain-parts.ts";
+import { outcomesOf } from "./chain-adapters.ts";
 
 const accountId = "ann";
 const tipAccount = wallet(77);
@@ -148,7 +148,7 @@ async function statusOf({ signature }: TransactionFacts): Promise<TransactionSta
 }
 
 /** "route kind" of the route events, in order. */
-async function told(facts: TransactionFacts): Promise<string[]> {
+async function routeEvents(facts: TransactionFacts): Promise<string[]> {
   const status = await statusOf(facts);
   return (status?.events ?? []).flatMap((event) =>
     "route" in event && event.kind !== "queued" && event.kind !== "sent"
@@ -159,7 +159,7 @@ async function told(facts: TransactionFacts): Promise<string[]> {
 
 /** Waits for real sockets while the chain's time is frozen. */
 async function answered(facts: TransactionFacts, count = 1): Promise<void> {
-  while ((await told(facts)).length < count) await new Promise((turn) => setImmediate(turn));
+  while ((await routeEvents(facts)).length < count) await new Promise((turn) => setImmediate(turn));
 }
 
 /** The partners run in this process: requests unanswered after so many turns wait for the clock. */
@@ -167,7 +167,7 @@ async function settled(facts: TransactionFacts): Promise<void> {
   for (let turn = 0; turn < 2000; turn++) {
     const events = (await statusOf(facts))?.events ?? [];
     const queued = events.filter(({ kind }) => kind === "queued");
-    if ((await told(facts)).length >= queued.length) return;
+    if ((await routeEvents(facts)).length >= queued.length) return;
     await new Promise((next) => setImmediate(next));
   }
 }
@@ -190,7 +190,7 @@ describe("sendAlt", () => {
     await submit(facts);
     await answered(facts);
     expect(await ended(facts)).toBe("landed");
-    expect(await told(facts)).toEqual(["alt-partner acknowledged"]);
+    expect(await routeEvents(facts)).toEqual(["alt-partner acknowledged"]);
   });
 
   it("is dropped in another slot, with the next partner slot in the error", async () => {
@@ -215,7 +215,7 @@ describe("sendAlt", () => {
     await submit(facts, { enableFallback: true });
     await answered(facts);
     expect(await ended(facts)).toBe("landed");
-    expect(await told(facts)).toEqual(["swqos acknowledged"]);
+    expect(await routeEvents(facts)).toEqual(["swqos acknowledged"]);
   });
 
   it("uses other routes after the partner refused it, with fallback", async () => {
@@ -224,9 +224,9 @@ describe("sendAlt", () => {
     const facts = paying(5_000_000n);
     await submit(facts, { enableFallback: true });
     await answered(facts);
-    expect(await told(facts)).toEqual(["alt-partner refused"]);
+    expect(await routeEvents(facts)).toEqual(["alt-partner refused"]);
     expect(await ended(facts)).toBe("landed");
-    expect((await told(facts))[1]).toBe("swqos acknowledged");
+    expect((await routeEvents(facts))[1]).toBe("swqos acknowledged");
   });
 
   it("ends when the partner refused it, without fallback", async () => {
@@ -237,7 +237,7 @@ describe("sendAlt", () => {
     await answered(facts);
     expect((await statusOf(facts))?.state).toBe("rejected");
     await clock.advance(5000);
-    expect(await told(facts)).toEqual(["alt-partner refused"]);
+    expect(await routeEvents(facts)).toEqual(["alt-partner refused"]);
     expect(run.chain.status(facts.signature)).toBeNull();
   });
 
@@ -248,7 +248,7 @@ describe("sendAlt", () => {
     await submit(facts);
     await answered(facts);
     expect(await ended(facts)).toBe("expired");
-    const routes = new Set((await told(facts)).map((text) => text.split(" ")[0]));
+    const routes = new Set((await routeEvents(facts)).map((text) => text.split(" ")[0]));
     expect([...routes]).toEqual(["alt-partner"]);
     expect(partners.swqos.counts.requests).toBe(0);
   });

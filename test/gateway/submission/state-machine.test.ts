@@ -25,7 +25,7 @@ import {
 } from "../../../src/gateway/submission/transitions.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { makeFacts } from "./model.ts";
-import { ModelStore } from "./model-parts.ts";
+import { ModelStore } from "./model-routes-and-store.ts";
 
 const accounts = ["ann", "bob"] as const;
 /** Events from outside that the machine gets after accounts have joined. */
@@ -37,7 +37,7 @@ class MachineHarness {
   readonly clock = new ManualClock();
   readonly memory = new SubmissionIndex(100);
   /** "account signature kind" of every event for a listener. */
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   readonly observed = new Set<string>();
   readonly tips = new Map<string, "seen" | "landed">();
   readonly machine: SubmissionStateMachine;
@@ -53,7 +53,7 @@ class MachineHarness {
     const listeners = new Listeners(fail);
     for (const account of accounts) {
       listeners.add(account, (signature, { kind }) => {
-        this.told.push(`${account} ${signature} ${kind}`);
+        this.reported.push(`${account} ${signature} ${kind}`);
       });
     }
     this.machine = new SubmissionStateMachine(
@@ -168,8 +168,8 @@ class MachineHarness {
     }
     for (const { tracked, submission } of this.views) {
       // An end from the store was known before anything was sent.
-      const isTold = tracked.end?.reason === "test";
-      if (isTold && !submission.sending.isOver) found.push(`${tracked.state}, not stopped`);
+      const isReported = tracked.end?.reason === "test";
+      if (isReported && !submission.sending.isOver) found.push(`${tracked.state}, not stopped`);
     }
     return found;
   }
@@ -191,17 +191,17 @@ describe("SubmissionStateMachine", () => {
         const event = harness.eventOf(kind, tracked, view);
         const found = "end" in event ? event.end.kind : undefined;
         const expected = transition(tracked.state, kind, found);
-        const before = harness.told.length;
+        const before = harness.reported.length;
         harness.machine.handle(event);
         expect(tracked.state).toBe(expected.to);
         if (!expected.effects.includes("notify") && kind !== "route_reported") {
-          expect(harness.told.length).toBe(before);
+          expect(harness.reported.length).toBe(before);
         }
         expect(harness.contradictions()).toEqual([]);
       }
       for (const { tracked, accountId, lifecycle } of harness.views) {
         const prefix = `${accountId} ${tracked.signature} `;
-        const own = harness.told.filter((text) => text.startsWith(prefix));
+        const own = harness.reported.filter((text) => text.startsWith(prefix));
         const kinds = lifecycle.events.map(({ kind }) => `${prefix}${kind}`);
         expect(own).toEqual(kinds);
         expect(lifecycle.events.filter(isEnd).length).toBeLessThanOrEqual(1);

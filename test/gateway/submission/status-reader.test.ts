@@ -42,14 +42,14 @@ class Harness {
 
   /** The result of one call and its duration `tookMs`. */
   async read(...signatures: string[]): Promise<(string | undefined)[]> {
-    return this.#told(signatures, false);
+    return this.#results(signatures, false);
   }
 
   async readOld(...signatures: string[]): Promise<(string | undefined)[]> {
-    return this.#told(signatures, true);
+    return this.#results(signatures, true);
   }
 
-  async #told(signatures: readonly string[], isOld: boolean): Promise<(string | undefined)[]> {
+  async #results(signatures: readonly string[], isOld: boolean): Promise<(string | undefined)[]> {
     const startedNs = this.clock.monotonicNs();
     const questions = signatures.map((signature) => ({ signature, isOld }));
     let isAnswered = false;
@@ -61,8 +61,8 @@ class Harness {
     const answers = await reading;
     this.tookMs = Number((this.clock.monotonicNs() - startedNs) / 1_000_000n);
     return signatures.map((signature) => {
-      const told = answers.get(signature);
-      return told === null ? "unknown" : told?.commitment;
+      const results = answers.get(signature);
+      return results === null ? "unknown" : results?.commitment;
     });
   }
 
@@ -132,9 +132,9 @@ describe("a status reader", () => {
   it("limits waiting signatures to 1,024", async () => {
     const harness = new Harness();
     const many = Array.from({ length: 2_000 }, (_, i) => `s${i}`);
-    const told = await harness.read(...many);
-    expect(told.filter((one) => one === "unknown").length).toBe(1_024);
-    expect(told.filter((one) => one === undefined).length).toBe(976);
+    const results = await harness.read(...many);
+    expect(results.filter((one) => one === "unknown").length).toBe(1_024);
+    expect(results.filter((one) => one === undefined).length).toBe(976);
     expect(harness.signatures.length).toBe(1_024);
   });
 

@@ -5,7 +5,7 @@ import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type { LandedTips, SignatureOutcome } from "../../../src/gateway/submission/types.ts";
 import { Harness } from "./harness.ts";
 
-class Told implements LandedTips {
+class TipReports implements LandedTips {
   readonly calls: string[] = [];
   readonly times: bigint[] = [];
 
@@ -28,12 +28,12 @@ const landed: SignatureOutcome = { slot: 5n, err: null, commitment: "confirmed" 
 const failed: SignatureOutcome = { ...landed, err: { InstructionError: [0, { Custom: 1 }] } };
 
 describe("tips", () => {
-  let told: Told;
+  let reports: TipReports;
   let harness: Harness;
 
   function open(has: { node?: boolean } = {}): void {
-    told = new Told();
-    harness = new Harness({}, { ...has, tips: told });
+    reports = new TipReports();
+    harness = new Harness({}, { ...has, tips: reports });
   }
 
   beforeEach(() => open());
@@ -51,25 +51,25 @@ describe("tips", () => {
     harness.answers.set(facts.signature, landed);
     await harness.clock.advance(5000);
     const { signature } = facts;
-    expect(told.calls).toEqual([`seen ${signature} 20000`, `landed ${signature} 20000`]);
-    expect(told.times[0]).toBe(seenNs);
+    expect(reports.calls).toEqual([`seen ${signature} 20000`, `landed ${signature} 20000`]);
+    expect(reports.times[0]).toBe(seenNs);
     await harness.submit(facts, {}, "zoe");
     await harness.clock.advance(5000);
-    expect(told.calls).toHaveLength(2);
+    expect(reports.calls).toHaveLength(2);
   });
 
   it("are reported as landed without an observation", async () => {
     const facts = await submitted();
     harness.answers.set(facts.signature, landed);
     await harness.clock.advance(5000);
-    expect(told.calls).toEqual([`landed ${facts.signature} 20000`]);
+    expect(reports.calls).toEqual([`landed ${facts.signature} 20000`]);
   });
 
   it("are reported as landed by the first observation without a node", async () => {
     open({ node: false });
     const facts = await submitted();
     harness.see(facts, 5n);
-    expect(told.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "landed"]);
+    expect(reports.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "landed"]);
   });
 
   it("are removed if it landed as failed", async () => {
@@ -77,7 +77,7 @@ describe("tips", () => {
     harness.see(facts, 5n);
     harness.answers.set(facts.signature, failed);
     await harness.clock.advance(5000);
-    expect(told.calls).toEqual([`seen ${facts.signature} 20000`, `gone ${facts.signature}`]);
+    expect(reports.calls).toEqual([`seen ${facts.signature} 20000`, `gone ${facts.signature}`]);
   });
 
   it("are not reported for failures without an observation", async () => {
@@ -85,7 +85,7 @@ describe("tips", () => {
     harness.answers.set(facts.signature, failed);
     await harness.clock.advance(5000);
     expect(await harness.state(facts)).toContain("landed_failed");
-    expect(told.calls).toEqual([]);
+    expect(reports.calls).toEqual([]);
   });
 
   it("are removed with an abandoned block, and reported again with the next", async () => {
@@ -95,17 +95,17 @@ describe("tips", () => {
     harness.see(facts, 9n);
     harness.answers.set(facts.signature, { ...landed, slot: 9n });
     await harness.clock.advance(5000);
-    const kinds = told.calls.map((call) => call.split(" ")[0]);
+    const kinds = reports.calls.map((call) => call.split(" ")[0]);
     expect(kinds).toEqual(["seen", "gone", "seen", "landed"]);
   });
 
   it("are removed once if it expires after its block was abandoned", async () => {
     const facts = await submitted();
     harness.see(facts, 5n);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(120_000);
     expect(await harness.state(facts)).toContain("expired");
-    const kinds = told.calls.map((call) => call.split(" ")[0]);
+    const kinds = reports.calls.map((call) => call.split(" ")[0]);
     expect(kinds).toEqual(["seen", "gone"]);
   });
 
@@ -120,13 +120,13 @@ describe("tips", () => {
     harness.answers.set(other.signature, failed);
     await harness.clock.advance(5000);
     expect(await harness.state(facts)).toContain("landed");
-    expect(told.calls).toEqual([]);
+    expect(reports.calls).toEqual([]);
   });
 
   it.each([
     ["failed", failed, "gone"],
     ["landed", landed, "landed"],
-  ])("of what was open at a restart are told as well: %s", async (_, outcome, kind) => {
+  ])("of transactions open at a restart are reported: %s", async (_, outcome, kind) => {
     const facts = await submitted(["ann", "bob"]);
     harness.see(facts, 5n);
     await harness.clock.advance(2000);
@@ -139,7 +139,7 @@ describe("tips", () => {
     const restored = harness.pipeline.restore();
     await harness.clock.advance(5000);
     expect(await restored).toBe(2);
-    expect(told.calls.map((call) => call.split(" ")[0])).toEqual([kind]);
+    expect(reports.calls.map((call) => call.split(" ")[0])).toEqual([kind]);
   });
 
   it("of unknown transactions are removed", async () => {
@@ -149,6 +149,6 @@ describe("tips", () => {
     const submission = harness.submit(facts, { mevProtect: true });
     harness.see(facts, 5n); // somebody else sent it
     expect(await submission).toContain("store_failed");
-    expect(told.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "gone"]);
+    expect(reports.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "gone"]);
   });
 });

@@ -90,13 +90,13 @@ describe("transitions", () => {
   it("report a landed tip only for landed transactions, and remove all others", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states, done } = run(kinds);
-      let isTold = false;
+      let isReported = false;
       for (const { effect } of done) {
-        if (effect === "report_tip" || effect === "confirm_tip") isTold = true;
-        if (effect === "retract_tip") isTold = false;
+        if (effect === "report_tip" || effect === "confirm_tip") isReported = true;
+        if (effect === "retract_tip") isReported = false;
       }
       const last = states.at(-1) ?? "new";
-      if (isOver(last) && last !== "landed") expect(isTold).toBe(false);
+      if (isOver(last) && last !== "landed") expect(isReported).toBe(false);
       const isConfirmed = done.some(({ effect }) => effect === "confirm_tip");
       if (isConfirmed) expect(last).toBe("landed");
     });
@@ -143,10 +143,10 @@ describe("docs/transaction-status.md", () => {
       ...phases.map((phase) => transitions[kind][phase]?.to ?? ""),
     ]);
     expect(shown).toEqual(expected);
-    const told = rows.filter((columns) => columns[3] !== "").map((columns) => columns[1]);
-    const telling = eventKinds.filter((kind) =>
+    const reported = rows.filter((columns) => columns[3] !== "").map((columns) => columns[1]);
+    const reportingStates = eventKinds.filter((kind) =>
       Object.values(transitions[kind]).some(({ effects: all }) => all.includes("notify")),
     );
-    expect(told).toEqual(telling);
+    expect(reported).toEqual(reportingStates);
   });
 });

@@ -20,7 +20,7 @@ import type {
 } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { ModelChain, makeFacts, textOf } from "./model.ts";
-import { capabilitiesOf, ModelRoute, ModelStore } from "./model-parts.ts";
+import { capabilitiesOf, ModelRoute, ModelStore } from "./model-routes-and-store.ts";
 
 const resendMs = 1_000;
 const limits = {
@@ -42,19 +42,19 @@ const routesUsed: readonly Partial<RouteCapabilities>[] = [
 
 export const accounts = ["ann", "ben", "cat"];
 
-interface Asked {
+interface Call {
   readonly request: SubmitRequest;
   isAcknowledged: boolean;
 }
 
 /** Transactions of one call. */
-type AskedPair = readonly [Asked, Asked];
+type PairCall = readonly [Call, Call];
 
 function nonceKeyOf({ nonce, lifetime }: TransactionFacts): string | null {
   return nonce && lifetimeKeyOf({ nonce, lifetime });
 }
 
-export function factsOf({ request }: Asked): TransactionFacts {
+export function factsOf({ request }: Call): TransactionFacts {
   const [facts] = request.transactions;
   if (!facts) throw new Error("expected a transaction");
   return facts;
@@ -86,8 +86,8 @@ export class World {
   readonly chain: ModelChain;
   readonly store: ModelStore;
   readonly routes: ModelRoute[];
-  readonly asked: Asked[] = [];
-  readonly pairs: AskedPair[] = [];
+  readonly asked: Call[] = [];
+  readonly pairs: PairCall[] = [];
   readonly violations: string[] = [];
   readonly made: TransactionFacts[] = [];
   readonly byWire = new Map<string, TransactionFacts>();
@@ -137,7 +137,7 @@ export class World {
       },
       offer: (outbound: OutboundTransaction) =>
         route.offer({
-          ...parcelFields(outbound),
+          ...outboundFields(outbound),
           report: (event) => {
             if (isAlive()) outbound.report(event);
           },
@@ -267,7 +267,7 @@ export class World {
 
   submitPair(transactions: readonly TransactionFacts[], accountId: string): void {
     const options = { ...this.options(), swqosOnly: false };
-    const [first, second] = transactions.map((facts): Asked => {
+    const [first, second] = transactions.map((facts): Call => {
       const receivedNs = this.clock.nowNs();
       const method = "sendIdeal";
       const request = { accountId, method, isBundle: false, options, receivedNs } as const;
@@ -293,7 +293,7 @@ export class World {
   }
 
   /** Other pairs of the same nonce value. */
-  #rivalsOf(...pair: AskedPair): AskedPair[] {
+  #rivalsOf(...pair: PairCall): PairCall[] {
     const own = pair.map((asked) => factsOf(asked).signature);
     return this.pairs.filter(
       (other) =>
@@ -303,7 +303,7 @@ export class World {
   }
 
   /** A part of it is still being sent as a pair, according to the account's last call. */
-  #isOpen(pair: AskedPair): boolean {
+  #isOpen(pair: PairCall): boolean {
     return pair.some((asked) => {
       const { signature } = factsOf(asked);
       const { accountId } = asked.request;
@@ -325,7 +325,7 @@ export class World {
     });
   }
 
-  async #acknowledged(submitted: Promise<void>, asked: Asked): Promise<void> {
+  async #acknowledged(submitted: Promise<void>, asked: Call): Promise<void> {
     const { accountId, transactions } = asked.request;
     try {
       await submitted;
@@ -334,8 +334,8 @@ export class World {
     }
     asked.isAcknowledged = true;
     for (const { signature } of transactions) {
-      const isKept = this.store.records.has(`${accountId} ${signature}`);
-      if (!isKept) this.violations.push(`${signature}: acknowledged, not kept`);
+      const isStored = this.store.records.has(`${accountId} ${signature}`);
+      if (!isStored) this.violations.push(`${signature}: acknowledged, not kept`);
     }
   }
 
@@ -349,7 +349,7 @@ export class World {
     };
   }
 
-  #ownersOf({ transactions }: OutboundTransaction): Asked[] {
+  #ownersOf({ transactions }: OutboundTransaction): Call[] {
     return this.asked.filter(({ request }) =>
       request.transactions.some(({ signature }) => signature === transactions[0]?.signature),
     );
@@ -368,7 +368,7 @@ export class World {
   #checkResend(
     route: RouteCapabilities,
     outbound: OutboundTransaction,
-    owners: readonly Asked[],
+    owners: readonly Call[],
   ): void {
     const [first] = outbound.transactions;
     if (!first) return;
@@ -382,10 +382,10 @@ export class World {
         event.kind === "queued" &&
         event.attempt === before.attempt &&
         event.atNs <= before.atNs;
-      const isKept = [...this.store.records.values()].some(
+      const isStored = [...this.store.records.values()].some(
         ({ signature, events }) => signature === first.signature && events.some(isThat),
       );
-      if (isKept) this.violations.push(`${first.signature}: sent again by the service`);
+      if (isStored) this.violations.push(`${first.signature}: sent again by the service`);
     }
   }
 
@@ -469,7 +469,7 @@ export class World {
     const record = this.store.records.get(`${accountId} ${facts.signature}`);
     const truth = this.chain.outcomeOf(facts.signature);
     const landed = truth?.err === null ? "landed" : "landed_failed";
-    const said = `${record?.state} (${record?.reason})`;
+    const reported = `${record?.state} (${record?.reason})`;
     // Rejected for this account, then landed for another account or after a restart.
     const isByOther = accounts.some((account) => {
       const other = this.store.records.get(`${account} ${facts.signature}`);
@@ -479,18 +479,18 @@ export class World {
     if (record?.state === "rejected" && isExcused) return;
     if (truth) {
       if (record?.state !== landed)
-        this.violations.push(`${facts.signature}: ${landed}, not ${said}`);
+        this.violations.push(`${facts.signature}: ${landed}, not ${reported}`);
       else if (record.slot !== truth.slot) this.violations.push(`${facts.signature}: another slot`);
       return;
     }
     const expected = facts.nonce ? ["superseded", "rejected"] : ["expired", "rejected"];
     if (!record || !expected.includes(record.state)) {
-      this.violations.push(`${facts.signature}: ${expected.join(" or ")}, not ${said}`);
+      this.violations.push(`${facts.signature}: ${expected.join(" or ")}, not ${reported}`);
     }
   }
 }
 
-function parcelFields(outbound: OutboundTransaction): Omit<OutboundTransaction, "report"> {
+function outboundFields(outbound: OutboundTransaction): Omit<OutboundTransaction, "report"> {
   const { mode, transactions, revertProtection, attempt, leader, deadlineNs } = outbound;
   return { mode, transactions, revertProtection, attempt, leader, deadlineNs };
 }

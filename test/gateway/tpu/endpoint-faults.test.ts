@@ -4,7 +4,7 @@
 import { expect, it } from "vitest";
 import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { describeQuic } from "../../support/quic/quic-server.ts";
-import { Sender, server, until } from "./endpoint-parts.ts";
+import { Sender, server, until } from "./endpoint-fixtures.ts";
 
 async function open(timeoutMs = 30_000) {
   const { endpoint, events } = await Sender.open({ timeoutMs });
@@ -77,7 +77,7 @@ describeQuic("a stream that was opened and could not be used", () => {
   });
 });
 
-describeQuic("a process that stood still", () => {
+describeQuic("a process that was blocked", () => {
   it("reads received packets before it gives anything up", async () => {
     const leader = await server();
     const { endpoint, events } = await open(2000);

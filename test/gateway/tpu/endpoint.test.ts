@@ -6,7 +6,7 @@ import { credentialsOf, newCredentials } from "../../../src/gateway/tpu/certific
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { LossyLink } from "../../support/network/lossy-link.ts";
 import { describeQuic } from "../../support/quic/quic-server.ts";
-import { closing, Sender, server, until } from "./endpoint-parts.ts";
+import { closing, Sender, server, until } from "./endpoint-fixtures.ts";
 
 function transaction(seed: number, length = 300): Buffer {
   return Buffer.from(Array.from({ length }, (_, i) => (seed * 31 + i * 7) % 251));

@@ -18,7 +18,7 @@ const settings: TpuSettings = {
   bind: { ipv4: "127.0.0.1", ipv6: "::1" },
   seed: 1,
 };
-const nowhere = { host: "127.0.0.1", port: 9 };
+const unusedAddress = { host: "127.0.0.1", port: 9 };
 const closing: (() => unknown)[] = [];
 
 afterEach(async () => {
@@ -59,7 +59,7 @@ async function server(): Promise<QuicServer> {
 }
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
-const parcel = (id: number, address = nowhere, restMs = 60_000) => ({
+const sendRequest = (id: number, address = unusedAddress, restMs = 60_000) => ({
   id,
   address,
   bytes: Buffer.alloc(200 + id, id),
@@ -71,7 +71,7 @@ describeQuic("a thread", () => {
     const { thread: one, workers } = thread();
     one.selectLeaders([]);
     expect(workers.length).toBe(0);
-    one.selectLeaders([nowhere]);
+    one.selectLeaders([unusedAddress]);
     expect(workers.length).toBe(1);
     let exitCode: number | undefined;
     workers[0]?.on("exit", (code) => {
@@ -79,14 +79,14 @@ describeQuic("a thread", () => {
     });
     await one.close();
     expect(exitCode).toBe(0);
-    one.send(parcel(1));
+    one.send(sendRequest(1));
     expect(workers.length).toBe(1);
   });
 
   it("sends all transactions in batches and reports each result", async () => {
     const leader = await server();
     const { thread: one, events } = thread();
-    for (let id = 0; id < 50; id++) one.send(parcel(id, leader.address));
+    for (let id = 0; id < 50; id++) one.send(sendRequest(id, leader.address));
     await until(() => expect(events.length).toBe(100));
     const lengths = leader.transactions.map(({ length }) => length).toSorted((a, b) => a - b);
     expect(lengths).toEqual(Array.from({ length: 50 }, (_, id) => 200 + id));
@@ -106,8 +106,8 @@ describeQuic("a thread", () => {
     stuck.isSilent = true;
     const { thread: one, events, workers } = thread();
     one.selectLeaders([leader.address]);
-    one.send(parcel(1, leader.address));
-    one.send(parcel(2, stuck.address));
+    one.send(sendRequest(1, leader.address));
+    one.send(sendRequest(2, stuck.address));
     await until(() => expect(events.map(({ kind }) => kind)).toEqual(["sent", "acknowledged"]));
     await workers[0]?.terminate();
     await until(() => expect(events.length).toBe(3));
@@ -115,7 +115,7 @@ describeQuic("a thread", () => {
     await until(() => expect(workers.length).toBe(2));
     // It gets the selected leaders again.
     await until(() => expect(one.leaders[0]?.phase).toBe("connected"));
-    one.send(parcel(3, leader.address));
+    one.send(sendRequest(3, leader.address));
     await until(() => expect(events.at(-1)).toMatchObject({ id: 3, kind: "acknowledged" }));
   });
 
@@ -130,7 +130,7 @@ describeQuic("a thread", () => {
 });
 
 /** A thread that cannot be terminated, like one stuck in native code. */
-class Stubborn extends Worker {
+class UnstoppableWorker extends Worker {
   asked = 0;
 
   override terminate(): Promise<number> {
@@ -140,11 +140,11 @@ class Stubborn extends Worker {
   }
 }
 
-function stubborn(): Stubborn {
+function stubborn(): UnstoppableWorker {
   const code = `const { parentPort } = require("node:worker_threads");
     parentPort.on("message", () => {});
     parentPort.postMessage({ kind: "opened" });`;
-  return new Stubborn(code, { eval: true });
+  return new UnstoppableWorker(code, { eval: true });
 }
 
 /** Its first message was received. */
@@ -155,14 +155,14 @@ async function heard(worker: Worker | undefined): Promise<void> {
 describe("a thread that is stuck", () => {
   it("counts as ended after five pings, and is replaced", async () => {
     const clock = new ManualClock();
-    const workers: Stubborn[] = [];
+    const workers: UnstoppableWorker[] = [];
     const { thread: one, events } = thread(() => {
       const worker = stubborn();
       workers.push(worker);
       return worker;
     }, clock);
-    one.selectLeaders([nowhere]);
-    one.send(parcel(1));
+    one.selectLeaders([unusedAddress]);
+    one.send(sendRequest(1));
     await heard(workers[0]);
     await clock.advance(5999);
     expect(one.isUp && workers[0]?.asked === 0).toBe(true);
@@ -179,8 +179,8 @@ describe("a thread that is stuck", () => {
   it("does not delay closing", async () => {
     const clock = new ManualClock();
     const { thread: one, events, workers } = thread(stubborn, clock);
-    one.selectLeaders([nowhere]);
-    one.send(parcel(1));
+    one.selectLeaders([unusedAddress]);
+    one.send(sendRequest(1));
     await heard(workers[0]);
     const closed = one.close();
     await clock.advance(2000);
@@ -193,9 +193,9 @@ describe("a thread that is stuck", () => {
 describe("a thread that was never needed", () => {
   it("is not started by close, and queued transactions are reported once", async () => {
     const { thread: one, events, workers } = thread();
-    one.send(parcel(1));
+    one.send(sendRequest(1));
     await one.close();
-    one.send(parcel(2));
+    one.send(sendRequest(2));
     await Promise.resolve();
     expect(workers.length).toBe(0);
     expect(events.map(({ id, kind }) => [id, kind])).toEqual([
@@ -210,8 +210,8 @@ describe("a thread that cannot start", () => {
     const { thread: one, events } = thread(() => {
       throw new Error("planted");
     }, new ManualClock());
-    one.send(parcel(1));
-    one.send(parcel(2));
+    one.send(sendRequest(1));
+    one.send(sendRequest(2));
     await until(() => expect(events.length).toBe(2));
     expect(events.map(({ id }) => id)).toEqual([1, 2]);
   });
@@ -220,7 +220,7 @@ describe("a thread that cannot start", () => {
     const clock = new ManualClock();
     const code = `require("node:worker_threads").parentPort.postMessage({ kind: "opened" });`;
     const { thread: one, workers } = thread(() => new Worker(code, { eval: true }), clock);
-    one.selectLeaders([nowhere]);
+    one.selectLeaders([unusedAddress]);
     for (const pauseMs of [100, 200, 400]) {
       await until(() => expect(one.isUp).toBe(false));
       const { length } = workers;
@@ -238,12 +238,12 @@ describe("a thread that cannot start", () => {
       events,
       workers,
     } = thread(() => new Worker("throw new Error('planted')", { eval: true, stderr: true }), clock);
-    one.selectLeaders([nowhere]);
-    one.send(parcel(1));
+    one.selectLeaders([unusedAddress]);
+    one.send(sendRequest(1));
     await until(() => expect(one.isUp).toBe(false));
     expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "thread_lost" }]);
     expect(one.lastFailure).toContain("planted");
-    one.send(parcel(2));
+    one.send(sendRequest(2));
     await until(() => expect(events.length).toBe(2));
     expect(events[1]).toMatchObject({ id: 2, kind: "dropped", reason: "thread_down" });
     for (let failures = 2; failures < 5; failures++) {
@@ -264,7 +264,7 @@ describe("a thread that cannot start", () => {
       report: () => undefined,
     });
     closing.push(() => made.close());
-    made.selectLeaders([nowhere]);
+    made.selectLeaders([unusedAddress]);
     await until(() => expect(made.isUp).toBe(false));
     expect(made.lastFailure).toMatch(/the connection thread ended: /);
   });

@@ -43,7 +43,7 @@ function open(tracker: Record<string, unknown>, more = "") {
     configOf(tracker, more),
   );
   closing(watch);
-  const tell = (url: string, ...members: (string | undefined)[]) => {
+  const respond = (url: string, ...members: (string | undefined)[]) => {
     answers[url] = () => Promise.resolve(new Set(members.map(String)));
   };
   const fail = (url: string, text = "no answer") => {
@@ -57,7 +57,7 @@ function open(tracker: Record<string, unknown>, more = "") {
     return (...members: (string | undefined)[]) => settle(new Set(members.map(String)));
   };
   const warnings = () => lines.filter((line) => line.includes("no list of")).length;
-  return { clock, lines, asked, published, watch, tell, fail, hang, warnings };
+  return { clock, lines, asked, published, watch, respond, fail, hang, warnings };
 }
 
 const url = "http://list.example/one";
@@ -77,36 +77,36 @@ describe("PartnerMembers", () => {
   });
 
   it("adds the members of the URL, refreshed periodically, and publishes only changes", async () => {
-    const { clock, published, asked, tell } = open({
+    const { clock, published, asked, respond } = open({
       members: [a],
       denied: [c],
       url,
       refreshMinutes: 5,
     });
     expect([published, asked]).toEqual([[[a]], [url]]);
-    tell(url, a, b, c);
+    respond(url, a, b, c);
     await clock.advance(15_000); // the first one failed
     expect(published).toEqual([[a], [a, b]]);
     await clock.advance(minutes(5) - 1);
     expect(asked).toHaveLength(2);
     await clock.advance(1);
     expect(asked).toHaveLength(3);
-    tell(url, d);
+    respond(url, d);
     await clock.advance(minutes(5));
     expect(published).toEqual([[a], [a, b], [a, d]]);
-    tell(url);
+    respond(url);
     await clock.advance(minutes(5));
     expect(published.at(-1)).toEqual([a]);
   });
 
   it("keeps the last good list during failures without flooding the log", async () => {
-    const { clock, published, asked, tell, fail, warnings, lines } = open({ url });
+    const { clock, published, asked, respond, fail, warnings, lines } = open({ url });
     await clock.advance(0);
     expect(lines.join()).toContain("only configured members count: no answer");
-    tell(url, a);
+    respond(url, a);
     await clock.advance(15_000);
     expect(published.at(-1)).toEqual([a]);
-    expect(lines.join()).toContain("told again");
+    expect(lines.join()).toContain("available again");
     fail(url, "list of cats");
     await clock.advance(minutes(60));
     const before = asked.length;
@@ -118,16 +118,16 @@ describe("PartnerMembers", () => {
     fail(url, "list of dogs");
     await clock.advance(15_000);
     expect(warnings()).toBe(5);
-    tell(url, b);
+    respond(url, b);
     await clock.advance(15_000);
     expect(published.at(-1)).toEqual([b]);
   });
 
   it("applies a reload: members, denied ones, interval and URL", async () => {
-    const { clock, published, asked, watch, tell } = open({ members: [a], url });
+    const { clock, published, asked, watch, respond } = open({ members: [a], url });
     const other = "http://list.example/two";
-    tell(url, b);
-    tell(other, c);
+    respond(url, b);
+    respond(other, c);
     await clock.advance(15_000);
     watch.apply(configOf({ members: [a, d], denied: [a], url }));
     expect(published.at(-1)).toEqual([d, b]);
@@ -147,7 +147,7 @@ describe("PartnerMembers", () => {
   });
 
   it("ignores responses of a former URL", async () => {
-    const { clock, published, watch, tell, hang } = open({ url });
+    const { clock, published, watch, respond, hang } = open({ url });
     const answer = hang(url);
     await clock.advance(15_000);
     watch.apply(configOf({ members: [b] }));
@@ -155,7 +155,7 @@ describe("PartnerMembers", () => {
     await clock.advance(0);
     expect(published).toEqual([[], [b]]);
     watch.apply(configOf({ members: [b], url }));
-    tell(url, c);
+    respond(url, c);
     watch.close();
     await clock.advance(minutes(60));
     expect(published).toEqual([[], [b]]);

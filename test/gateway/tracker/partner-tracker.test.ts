@@ -63,7 +63,7 @@ describe("the next member", () => {
     ["behind the schedule", [a], 132n, null],
     ["far behind", [a], 2n ** 64n - 1n, null],
     ["before the schedule", [b], 0n, [b, 104n]],
-    ["nobody of the schedule", [names[5] ?? ""], 100n, null],
+    ["no member in the schedule", [names[5] ?? ""], 100n, null],
     ["no member", [], 100n, null],
   ])("%s", (_, members, slot, expected) => {
     const schedule = scheduleOf(100n, "aaaabbbbccccccccaa", "aabbbb..aaaa");

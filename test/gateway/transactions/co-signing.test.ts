@@ -144,9 +144,14 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
   ["the advance by another program", [advance({ program: memo })], {}, "not_an_advance"],
   ["cut data", [advance({ data: advanceData.subarray(0, 3) })], {}, "not_an_advance"],
   ["data beyond", [advance({ data: Uint8Array.of(...advanceData, 0) })], {}, "advance_data"],
-  ["an account less", [advance({ accounts: advanceAccounts.slice(0, 2) })], {}, "advance_accounts"],
   [
-    "an account more",
+    "a missing account",
+    [advance({ accounts: advanceAccounts.slice(0, 2) })],
+    {},
+    "advance_accounts",
+  ],
+  [
+    "an extra account",
     [advance({ accounts: [...advanceAccounts, writing(bob)] })],
     {},
     "advance_accounts",
@@ -162,7 +167,7 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
   ],
   ["another authority", [inAdvance(2, signing(cosigner))], {}, "other_authority"],
   [
-    "the authority as no signer",
+    "the authority not as a signer",
     [inAdvance(2, { address: authority.address })],
     {},
     "authority_not_signer",
@@ -197,13 +202,13 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
     "authority_used_elsewhere",
   ],
   [
-    "a program that is handed it",
+    "a program that gets it as an account",
     [advance(), mention(signing(authority))],
     {},
     "authority_used_elsewhere",
   ],
   [
-    "a program that is handed it last",
+    "a program that gets it as the last account",
     [advance(), rest, mention(writing(bob), signing(cosigner), { address: authority.address })],
     {},
     "authority_used_elsewhere",
@@ -222,7 +227,7 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
     "other_signature_missing",
   ],
   [
-    "a third one's missing, too",
+    "a third signature missing, too",
     [advance(), mention(signing(cosigner))],
     { missing: [authority, cosigner] },
     "other_signature_missing",
@@ -325,7 +330,7 @@ describe("random transactions", () => {
     ["web3.js", 3],
     ["kit", 4],
     ["kit", 5],
-  ])("a place is given when, and only when, all rules hold: %s, seed %d", (library, seed) => {
+  ])("accepts exactly when all rules hold: %s, seed %d", (library, seed) => {
     const maker = new AdvanceMaker(new SeededRandom(seed));
     const answers = new Map<string, number>();
     for (let i = 0; i < 600; i++) {

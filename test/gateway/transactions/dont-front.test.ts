@@ -37,7 +37,7 @@ const someKey = fc
   .tuple(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.integer({ min: 0, max: 32 }))
   .map(([key, zeros]) => (zeros > 6 && zeros < 26 ? key : key.fill(0, 0, zeros % 33)));
 
-describe("don't-front key ranges", () => {
+describe("ranges of don't-front markers", () => {
   it("contain exactly the keys with the prefix", () => {
     fc.assert(
       fc.property(someKey, fc.integer({ min: 1, max: 44 }), (key, length) => {

@@ -25,7 +25,7 @@ import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import { closing } from "../../support/closing.ts";
 import { hasTestdata, packetsOf, testdataFile } from "../../support/shreds/captures.ts";
 import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
-import { TransactionMaker } from "./transactions-made.ts";
+import { TransactionMaker } from "./random-transactions.ts";
 import { decodeByKit, decodeByWeb3, plainFacts, referenceFacts } from "./transactions-reference.ts";
 
 const tips = [21, 22, 23].map((seed) => Keypair.fromSeed(new Uint8Array(32).fill(seed)).publicKey);

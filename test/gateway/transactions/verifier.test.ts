@@ -96,7 +96,7 @@ describe("signature verifier", () => {
          const into = new Uint8Array(8);
          verifier.onResults(() => { verifier.drain(into); parentPort.postMessage("rung"); });
          for (let i = 0; i < 4096; i++) verifier.submit(i, workerData.wire);
-         parentPort.on("message", () => {}); // the bell alone keeps nothing alive`,
+         parentPort.on("message", () => {}); // the notifier alone does not keep the process alive`,
         { eval: true, workerData: { root: process.cwd(), wire: fine } },
       );
       expect(await once(worker, "message")).toEqual(["rung"]);

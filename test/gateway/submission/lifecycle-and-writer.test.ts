@@ -124,65 +124,65 @@ describe("SubmissionWriter", () => {
 
   it("writes one state after another, and the end immediately", async () => {
     const store = new SlowStore();
-    const keeper = new SubmissionWriter(store, () => {});
+    const writer = new SubmissionWriter(store, () => {});
     const view = viewOf();
-    const kept = keeper.persist([view]);
+    const written = writer.persist([view]);
     await settle();
     view.lifecycle.add(seen(5n));
-    keeper.changed(view);
-    keeper.flush();
+    writer.changed(view);
+    writer.flush();
     view.lifecycle.add(landed);
-    keeper.ended(view);
+    writer.ended(view);
     await settle();
     expect(store.puts.length).toBe(1); // the first is under way
     store.puts[0]?.end();
-    await kept;
+    await written;
     await settle();
     expect(store.puts.map(({ records }) => records[0]?.state)).toEqual(["open", "landed"]);
     expect(store.puts.map(({ records }) => records[0]?.wire === null)).toEqual([false, true]);
     store.puts[1]?.end();
     await settle();
-    expect(keeper.counts).toEqual({ dirty: 0, puts: 2n, failures: 0n });
+    expect(writer.counts).toEqual({ dirty: 0, puts: 2n, failures: 0n });
   });
 
   it("repeats failed writes", async () => {
     const store = new SlowStore();
     const failures: unknown[] = [];
-    const keeper = new SubmissionWriter(store, (error) => failures.push(error));
+    const writer = new SubmissionWriter(store, (error) => failures.push(error));
     const view = viewOf();
-    const kept = keeper.persist([view]);
+    const written = writer.persist([view]);
     await settle();
     store.puts[0]?.end(new Error("full"));
-    await expect(kept).rejects.toThrow("full");
-    expect([view.isPersisted, keeper.counts.dirty]).toEqual([false, 1]);
-    keeper.flush();
+    await expect(written).rejects.toThrow("full");
+    expect([view.isPersisted, writer.counts.dirty]).toEqual([false, 1]);
+    writer.flush();
     store.puts[1]?.end(new Error("still full"));
     await settle();
     expect(failures.length).toBe(1);
-    keeper.flush();
+    writer.flush();
     store.puts[2]?.end();
     await settle();
-    expect([view.isPersisted, keeper.counts.dirty]).toEqual([true, 0]);
+    expect([view.isPersisted, writer.counts.dirty]).toEqual([true, 0]);
   });
 
   it("writes nothing that was removed, and nothing before a query is answered", async () => {
     const store = new SlowStore();
-    const keeper = new SubmissionWriter(store, () => {});
+    const writer = new SubmissionWriter(store, () => {});
     const view = viewOf();
-    keeper.changed(view);
+    writer.changed(view);
     let answer = (): void => {};
     const question = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    const after = keeper.persistAfter([view], question);
-    keeper.flush();
+    const after = writer.persistAfter([view], question);
+    writer.flush();
     expect(store.puts).toEqual([]);
     answer();
     await after;
-    keeper.forget(view);
-    keeper.changed(view);
-    keeper.flush();
-    await keeper.persist([view]);
-    expect([store.puts.length, keeper.counts.dirty]).toEqual([0, 0]);
+    writer.forget(view);
+    writer.changed(view);
+    writer.flush();
+    await writer.persist([view]);
+    expect([store.puts.length, writer.counts.dirty]).toEqual([0, 0]);
   });
 });

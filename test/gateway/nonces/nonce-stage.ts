@@ -186,11 +186,11 @@ export class ChainNode implements NonceNode {
   /** Sent transactions are lost before any leader. */
   losesAll = false;
   /** Returns the truth or an override. */
-  accountsSaid: (truth: NonceAccountView | null, address: string) => NonceAccountView | null = (
-    said,
-  ) => said;
-  minimumSaid: (truth: bigint) => bigint = (said) => said;
-  statusSaid: (truth: NodeStatus | null) => NodeStatus | null = (said) => said;
+  accountsOverride: (truth: NonceAccountView | null, address: string) => NonceAccountView | null = (
+    truth,
+  ) => truth;
+  minimumOverride: (truth: bigint) => bigint = (truth) => truth;
+  statusOverride: (truth: NodeStatus | null) => NodeStatus | null = (truth) => truth;
 
   constructor(run: ChainRun, steps: Steps) {
     this.#run = run;
@@ -199,13 +199,15 @@ export class ChainNode implements NonceNode {
 
   accounts(addresses: readonly string[]): Promise<(NonceAccountView | null)[]> {
     return this.#step("accounts", () =>
-      addresses.map((each) => this.accountsSaid(this.#run.chain.account(each, "confirmed"), each)),
+      addresses.map((each) =>
+        this.accountsOverride(this.#run.chain.account(each, "confirmed"), each),
+      ),
     );
   }
 
   minimumBalance(bytes: number): Promise<bigint> {
     return this.#step("minimumBalance", () =>
-      this.minimumSaid(this.#run.chain.minimumBalanceForRentExemption(bytes)),
+      this.minimumOverride(this.#run.chain.minimumBalanceForRentExemption(bytes)),
     );
   }
 
@@ -233,7 +235,7 @@ export class ChainNode implements NonceNode {
       signatures.map((each) => {
         const status = this.#run.chain.status(each);
         const truth = status && { err: status.err, commitment: status.confirmationStatus };
-        return this.statusSaid(truth);
+        return this.statusOverride(truth);
       }),
     );
   }
@@ -248,7 +250,7 @@ export class ChainNode implements NonceNode {
 
 /** A process of the service. */
 export interface Process {
-  readonly book: NonceService;
+  readonly service: NonceService;
   readonly node: ChainNode;
   readonly store: DiskStore;
   readonly steps: Steps;
@@ -281,7 +283,7 @@ export class Stage {
   async start(disk: Disk, keys: NonceKeys | null, steps = new Steps()): Promise<Process> {
     const node = new ChainNode(this.run, steps);
     const store = new DiskStore(disk, steps);
-    const book = await NonceService.open(
+    const service = await NonceService.open(
       {
         clock: this.clock,
         log: createLogger({ level: "silent" }),
@@ -294,8 +296,8 @@ export class Stage {
       this.limits,
     );
     // The jobs of a killed process never end.
-    closing({ close: () => (steps.isDead ? undefined : book.close()) });
-    return { book, node, store, steps };
+    closing({ close: () => (steps.isDead ? undefined : service.close()) });
+    return { service, node, store, steps };
   }
 
   async pass(ms: number): Promise<void> {
@@ -320,10 +322,10 @@ export class Stage {
   }
 
   /** Calls like a client that retries as long as requested. */
-  async managed(book: NonceService, owner: NonceOwner): Promise<NonceInfo> {
+  async managed(service: NonceService, owner: NonceOwner): Promise<NonceInfo> {
     for (let tries = 0; tries < 100; tries++) {
       try {
-        return await this.until(book.managed(owner));
+        return await this.until(service.managed(owner));
       } catch (error) {
         if (!(error instanceof ShredwayError) || error.reason !== "nonce_pending") throw error;
       }

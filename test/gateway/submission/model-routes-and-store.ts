@@ -137,8 +137,8 @@ export class ModelStore {
     const writing = new Set<string>();
     const keyOf = ({ accountId, signature }: SubmissionRecord) => `${accountId} ${signature}`;
     const put = async (records: readonly SubmissionRecord[]) => {
-      const kept = structuredClone(records);
-      const keys = kept.map(keyOf);
+      const written = structuredClone(records);
+      const keys = written.map(keyOf);
       for (const key of keys) {
         if (writing.has(key)) this.violations.push(`${key}: two writes at once`);
         writing.add(key);
@@ -146,7 +146,7 @@ export class ModelStore {
       await this.#clock.sleep(this.#random.below(30));
       if (!isAlive()) return new Promise<void>(() => {});
       const isFailed = this.#random.happens(this.failShare);
-      if (!isFailed) for (const record of kept) this.#commit(keyOf(record), record);
+      if (!isFailed) for (const record of written) this.#commit(keyOf(record), record);
       await this.#clock.sleep(this.#random.below(5));
       for (const key of keys) writing.delete(key);
       if (isFailed) throw new Error("the disk is full");

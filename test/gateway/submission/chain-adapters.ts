@@ -31,7 +31,7 @@ export function factsOf(
   };
 }
 
-export function sightsOf({ chain }: ChainRun, clock: ManualClock): LandingObservations {
+export function landingsOf({ chain }: ChainRun, clock: ManualClock): LandingObservations {
   return {
     watch: (bytes, listener) => {
       const signature = encodeBase58(bytes);

@@ -12,7 +12,7 @@ import type {
   RouteCapabilities,
   SubmitOptions,
 } from "../../../src/gateway/submission/types.ts";
-import { capabilitiesOf } from "./model-parts.ts";
+import { capabilitiesOf } from "./model-routes-and-store.ts";
 
 const noOptions: SubmitOptions = {
   swqosOnly: false,
@@ -108,4 +108,4 @@ export function planned(
     .join(" ");
 }
 
-export const nobody: LeaderContext = { slot: null, current: null, next: null };
+export const noLeaders: LeaderContext = { slot: null, current: null, next: null };
