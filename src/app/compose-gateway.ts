@@ -104,12 +104,12 @@ class Tables {
     this.settings = settingsOf(config);
     this.inspector = new TransactionInspector({
       tipAddresses: tipAddressesOf(config),
-      frontKeyPrefixes: config.gateway.frontKeyPrefixes,
+      dontFrontPrefixes: config.gateway.frontKeyPrefixes,
     });
     this.shredTipAddresses = shredTipAddressesOf(config);
     this.shredInspector = new TransactionInspector({
       tipAddresses: bytesOf(this.shredTipAddresses),
-      frontKeyPrefixes: [],
+      dontFrontPrefixes: [],
     });
   }
 

@@ -1,6 +1,6 @@
 // Limits failed API-key checks by client address, so that keys cannot be guessed.
 //
-// Called by caller.ts. An address with too many failures is blocked until its window ends. Keys
+// Called by callers.ts. An address with too many failures is blocked until its window ends. Keys
 // that were used from that address before are still accepted, so that one client cannot lock out
 // others behind the same address. Callers pass the time; memory is bounded.
 

@@ -1,6 +1,6 @@
 // Builds the gateway's HTTP responses: headers, JSON-RPC errors, CORS.
 //
-// Called by gateway.ts and caller.ts. Every error has a JSON-RPC body, because a JSON-RPC client
+// Called by gateway.ts and callers.ts. Every error has a JSON-RPC body, because a JSON-RPC client
 // may use any path. Responses must not be cached: they depend on the key.
 
 import { errorTable, type Reason, retryAfterOf, ShredwayError } from "../../core/errors.ts";

@@ -35,12 +35,12 @@ import {
   textAnswer,
 } from "./answers.ts";
 import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
-import { Callers, unauthorized } from "./caller.ts";
+import { Callers, unauthorized } from "./callers.ts";
 import { Descriptions } from "./description/descriptions.ts";
 import { openApiPath, openRpcPath } from "./description/document-paths.ts";
 import { type EndpointGroup, isServed } from "./endpoint-groups.ts";
 import { Query } from "./query.ts";
-import { readRawMethod, runRaw } from "./raw.ts";
+import { readRawMethod, runRaw } from "./raw-endpoints.ts";
 import { RequestContext } from "./request-context.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";

@@ -10,11 +10,11 @@ import type { ApiKey } from "../accounts/types.ts";
 import type { HttpResponse } from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
 import type { Call, KeyedMethod, Method, MethodContext, UriOptions } from "../methods/method.ts";
+import { findMethod } from "../methods/method-table.ts";
 import { resemblesProtection } from "../methods/protection.ts";
-import { findMethod } from "../methods/table.ts";
 import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax } from "./body-limits.ts";
-import { scopeMissing, unauthorized } from "./caller.ts";
+import { scopeMissing, unauthorized } from "./callers.ts";
 import { type Query, uriFlag } from "./query.ts";
 
 export const uriParameters = {
@@ -137,7 +137,10 @@ export class RequestContext implements JsonRpcOptions {
     if (method) return this.run(name, method, params);
     const { reads } = this.#methodContext.dependencies;
     if (!reads.has(name)) {
-      throw new ShredwayError("method_unknown", `Method not found: ${quote(name)}`);
+      throw new ShredwayError(
+        "method_unknown",
+        `Method not found: ${quote(name)}; rpc.discover lists the methods`,
+      );
     }
     this.#checkScopes(name, ["read"]);
     return reads.call(name, params);

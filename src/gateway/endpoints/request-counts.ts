@@ -7,7 +7,7 @@
 import { DurationHistogram, type HistogramValue } from "../../core/duration-histogram.ts";
 import type { Reason } from "../../core/errors.ts";
 import type { HttpResponse } from "../http/types.ts";
-import { methods } from "../methods/table.ts";
+import { methods } from "../methods/method-table.ts";
 import { readMethodNames } from "./read-methods.ts";
 
 interface Group {

@@ -111,7 +111,7 @@ export class SubscriptionSession {
     if (this.#subscriptions.size + this.#asked >= subscriptionsMax) {
       throw new ShredwayError(
         "request_invalid",
-        `${method}: expected at most ${subscriptionsMax} subscriptions on a connection, got one more`,
+        `${method}: too many subscriptions on this connection: at most ${subscriptionsMax}; unsubscribe one first`,
       );
     }
     return this.#subscribe(message, method, params);

@@ -1,7 +1,7 @@
 // getDestinations, addDestination, removeDestination, challengeDestination, proveDestination: the
 // shred destinations of an account.
 //
-// Called through table.ts. A caller can access only destinations of its own account. Times are ISO
+// Called through method-table.ts. A caller can access only destinations of its own account. Times are ISO
 // 8601 in UTC.
 
 import type { Destination } from "../../client/responses.ts";

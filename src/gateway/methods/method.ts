@@ -1,6 +1,6 @@
 // Types and constructors of the gateway's methods.
 //
-// methods/* implements them, methods/table.ts collects them, request-context.ts calls them,
+// methods/* implements them, methods/method-table.ts collects them, request-context.ts calls them,
 // description/* documents them. The parameters are declared once: the same shapes parse and
 // document a call.
 

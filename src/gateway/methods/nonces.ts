@@ -1,7 +1,7 @@
 // getNonce: the present value of a durable nonce, either of the key's managed account or of any
 // account.
 //
-// Called through table.ts. The parameter may be an API key: it is compared with the caller's own
+// Called through method-table.ts. The parameter may be an API key: it is compared with the caller's own
 // key and never returned. Another key gets the same error as an invalid text.
 
 import type { NonceInfo } from "../../client/responses.ts";

@@ -1,6 +1,6 @@
 // Protective options of a submission: mevProtect, swqosOnly, revertProtection.
 //
-// Called by send-*.ts with the parameters of a call, and by raw.ts. A client that requests
+// Called by send-*.ts with the parameters of a call, and by raw-endpoints.ts. A client that requests
 // protection must get it or an error. Therefore every options object counts at any position, and an
 // unknown name that resembles a protective option is refused. If several places differ, the
 // protected choice applies.

@@ -1,7 +1,7 @@
 // getTipAccounts, getShredTipAccounts and getRegions: tip addresses, and the regions of the
 // service.
 //
-// Called through table.ts. The address lists rotate from call to call: callers that use the first
+// Called through method-table.ts. The address lists rotate from call to call: callers that use the first
 // address spread over all of them, so no address's write lock becomes a bottleneck.
 
 import type { Region } from "../../client/responses.ts";

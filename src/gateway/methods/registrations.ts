@@ -1,6 +1,6 @@
 // getRegistrations: the state of the tips that an account registered.
 //
-// Called through table.ts. A caller sees only tips of its own account.
+// Called through method-table.ts. A caller sees only tips of its own account.
 
 import type { Registration, WrittenInteger } from "../../client/responses.ts";
 import { ShredwayError } from "../../core/errors.ts";

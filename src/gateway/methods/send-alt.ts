@@ -1,6 +1,6 @@
 // sendAlt: sends one transaction for the slots of alternative-partner leaders.
 //
-// Called through table.ts. The send plan determines the slots and the fallback, because the leader
+// Called through method-table.ts. The send plan determines the slots and the fallback, because the leader
 // may change between this check and sending.
 
 import { ShredwayError } from "../../core/errors.ts";

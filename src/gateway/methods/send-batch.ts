@@ -1,6 +1,6 @@
 // sendBatch: sends up to 25 independent transactions; all are checked before the first is sent.
 //
-// Called through table.ts and by raw.ts. Its error messages are the specification's exact texts;
+// Called through method-table.ts and by raw-endpoints.ts. Its error messages are the specification's exact texts;
 // `error.data` has the details.
 
 import { messageOf, ShredwayError } from "../../core/errors.ts";

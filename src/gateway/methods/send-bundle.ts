@@ -1,6 +1,6 @@
 // sendBundle: sends 1 to 4 transactions that land together, in order, or not at all.
 //
-// Called through table.ts and by raw.ts.
+// Called through method-table.ts and by raw-endpoints.ts.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";

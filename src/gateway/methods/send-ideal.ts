@@ -1,6 +1,6 @@
 // sendIdeal: sends two transactions with the same durable nonce; only one of them can land.
 //
-// Called through table.ts. Both must advance the nonce in their first instruction and use its value
+// Called through method-table.ts. Both must advance the nonce in their first instruction and use its value
 // as lifetime; a pair that could land twice is refused. For a nonce that the service manages for
 // the caller's account, missing signatures of the authority are added. Co-signed bytes are sent to
 // routes only, never returned.

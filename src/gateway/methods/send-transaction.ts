@@ -1,6 +1,6 @@
 // sendTransaction: sends one transaction over every route that its options allow.
 //
-// Called through table.ts. Compatible with the method of a node, with additional protective options
+// Called through method-table.ts. Compatible with the method of a node, with additional protective options
 // in the third parameter and the URL.
 
 import type { Json } from "../../core/json-rpc/json-text.ts";

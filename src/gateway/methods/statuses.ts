@@ -1,6 +1,6 @@
 // getTransactionStatus, getBundleStatuses, getInflightBundleStatuses: the state of submissions.
 //
-// Called through table.ts. A caller sees only submissions of its own account.
+// Called through method-table.ts. A caller sees only submissions of its own account.
 
 import type { WrittenInteger } from "../../client/responses.ts";
 import {

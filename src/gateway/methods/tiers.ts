@@ -1,6 +1,6 @@
 // getTier and getTierHistory: an account's tier, and the events that changed it.
 //
-// Called through table.ts. A caller sees only its own account. Times are ISO 8601 in UTC, amounts
+// Called through method-table.ts. A caller sees only its own account. Times are ISO 8601 in UTC, amounts
 // integer lamports.
 
 import type { TierEvent, TierView, WrittenInteger } from "../../client/responses.ts";

@@ -1,6 +1,6 @@
 // Checks every transaction of a request before anything of the request is submitted.
 //
-// Called by methods/* and raw.ts. It decodes strictly, inspects the bytes, checks the tip and
+// Called by methods/* and raw-endpoints.ts. It decodes strictly, inspects the bytes, checks the tip and
 // verifies signatures off the event loop. It throws ShredwayError and never quotes a transaction.
 
 import { reworded, ShredwayError } from "../../core/errors.ts";

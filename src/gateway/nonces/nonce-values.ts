@@ -171,13 +171,13 @@ export class NonceValues {
   }
 
   #query(address: string): Promise<NonceAccount> {
-    let question = this.#queries.get(address);
-    if (!question) {
+    let query = this.#queries.get(address);
+    if (!query) {
       if (this.#queries.size >= this.#limits.queriesMax) return Promise.reject(overloaded());
-      question = this.getNow(address).finally(() => this.#queries.delete(address));
-      this.#queries.set(address, question);
+      query = this.getNow(address).finally(() => this.#queries.delete(address));
+      this.#queries.set(address, query);
     }
-    return question;
+    return query;
   }
 
   #use(entry: Entry): void {

@@ -4,10 +4,10 @@
 // `bundleOnly=true` a transaction lands only if it succeeds. The URL's path and query are kept.
 
 import type { OutboundTransaction } from "../submission/types.ts";
+import { base64Of } from "./base64-cache.ts";
 import type { Dialect } from "./dialect.ts";
 import { readJsonRpc } from "./json-rpc-answers.ts";
 import { writeSendTransaction } from "./send-transaction.ts";
-import { base64Of } from "./wire-text.ts";
 
 function writeBundle({ transactions }: OutboundTransaction, id: number): Uint8Array {
   const wires = transactions.map(({ wire }) => `"${base64Of(wire)}"`).join(",");

@@ -10,9 +10,9 @@ import { basicAuthorization, maskerOf } from "../../core/configuration/url-secre
 import type { Logger } from "../../core/log.ts";
 import type { OutboundTransaction } from "../submission/types.ts";
 import type { Dialect, HttpAnswer } from "./dialect.ts";
-import { Health } from "./health.ts";
 import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
 import { PartnerConnection, type RequestFailure } from "./partner-connection.ts";
+import { Health } from "./partner-health.ts";
 import type { RouteCounter } from "./route-counts.ts";
 
 /**

@@ -4,10 +4,10 @@
 
 import type { RouteConfig } from "../../core/configuration/configuration.ts";
 import { isObject } from "../../core/values.ts";
+import { base64Of } from "./base64-cache.ts";
 import type { Dialect, Reading } from "./dialect.ts";
 import { acknowledged, parseJson, readJsonRpc, readStatus } from "./json-rpc-answers.ts";
 import { sendTransactionDialect } from "./send-transaction.ts";
-import { base64Of } from "./wire-text.ts";
 
 const read: Dialect["read"] = (answer, batch, firstId): Reading => {
   const byStatus = readStatus(answer, batch);

@@ -4,9 +4,9 @@
 // preflight and retries: the submission pipeline decides about resends.
 
 import type { OutboundTransaction } from "../submission/types.ts";
+import { base64Of } from "./base64-cache.ts";
 import type { Dialect } from "./dialect.ts";
 import { readJsonRpc } from "./json-rpc-answers.ts";
-import { base64Of } from "./wire-text.ts";
 
 const options = '{"encoding":"base64","skipPreflight":true,"maxRetries":0}';
 

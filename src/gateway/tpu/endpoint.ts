@@ -16,8 +16,8 @@ import {
   type QuicheConfig,
   type QuicheCredentials,
 } from "./quiche.ts";
-import { TpuSockets } from "./sockets.ts";
 import type { LeaderState, TpuAddress, TpuEvent, TpuSendRequest, TpuSettings } from "./types.ts";
+import { TpuSockets } from "./udp-sockets.ts";
 
 interface EndpointDependencies {
   readonly quiche: Quiche;

@@ -57,7 +57,7 @@ function keyOf(value: bigint): Buffer {
  * Ranges of keys in the addon's format, 64 bytes each (first and last key). Throws ShredwayError
  * "value_invalid" for an empty prefix and for characters outside base58.
  */
-export function frontKeyRanges(prefixes: readonly string[]): Uint8Array {
+export function dontFrontRanges(prefixes: readonly string[]): Uint8Array {
   const ranges = prefixes.flatMap((prefix) => {
     if (prefix !== "") return rangesOf(prefix);
     throw new ShredwayError(

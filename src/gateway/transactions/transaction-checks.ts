@@ -13,7 +13,7 @@ import {
   type NativeTransactionInspector,
   native,
 } from "../../relay/data-plane/native.ts";
-import { frontKeyRanges } from "./dont-front.ts";
+import { dontFrontRanges } from "./dont-front.ts";
 
 // ---- inspection -----------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ interface InspectorOptions {
   /** Public keys of 32 bytes. */
   readonly tipAddresses: readonly Uint8Array[];
   /** Prefixes of base58 addresses. */
-  readonly frontKeyPrefixes: readonly string[];
+  readonly dontFrontPrefixes: readonly string[];
 }
 
 export class TransactionInspector {
@@ -56,7 +56,7 @@ export class TransactionInspector {
    * Throws ShredwayError "value_invalid" for a wrong length, too many addresses, or an invalid
    * prefix.
    */
-  constructor({ tipAddresses, frontKeyPrefixes }: InspectorOptions) {
+  constructor({ tipAddresses, dontFrontPrefixes }: InspectorOptions) {
     for (const { length } of tipAddresses) {
       if (length === keyBytes) continue;
       throw new ShredwayError(
@@ -64,7 +64,7 @@ export class TransactionInspector {
         `tip address: expected ${keyBytes} bytes, got ${length}`,
       );
     }
-    const ranges = frontKeyRanges(frontKeyPrefixes);
+    const ranges = dontFrontRanges(dontFrontPrefixes);
     this.#native = guarded(
       "value_invalid",
       () => new (native().TransactionInspector)(Buffer.concat(tipAddresses), ranges),

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { knownCodes } from "../../../src/core/json-rpc/codes.ts";
-import { readFrames } from "../../../src/gateway/endpoints/raw.ts";
-import { methods } from "../../../src/gateway/methods/table.ts";
+import { readFrames } from "../../../src/gateway/endpoints/raw-endpoints.ts";
+import { methods } from "../../../src/gateway/methods/method-table.ts";
 import { GatewayRun, otherTipAddress, tipAddress } from "../../support/gateway/gateway.ts";
 import { base64, forged, tipping, tippingV0 } from "../../support/transactions/tipping.ts";
 import { deferred, RawClient, until } from "../http/clients.ts";

@@ -3,7 +3,7 @@
 import { base58 } from "@scure/base";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { frontKeyRanges } from "../../../src/gateway/transactions/dont-front.ts";
+import { dontFrontRanges } from "../../../src/gateway/transactions/dont-front.ts";
 
 const digits = Array.from("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz");
 
@@ -13,7 +13,7 @@ interface Range {
 }
 
 function rangesOf(prefix: string): Range[] {
-  const bytes = Buffer.from(frontKeyRanges([prefix]));
+  const bytes = Buffer.from(dontFrontRanges([prefix]));
   return Array.from({ length: bytes.length / 64 }, (_, i) => ({
     first: bytes.subarray(i * 64, i * 64 + 32),
     last: bytes.subarray(i * 64 + 32, i * 64 + 64),
@@ -76,6 +76,6 @@ describe("ranges of don't-front markers", () => {
     expect(rangesOf("1".repeat(33))).toEqual([]);
     expect(rangesOf(`${"1".repeat(32)}2`)).toEqual([]);
     expect(rangesOf("z".repeat(44))).toEqual([]);
-    expect(frontKeyRanges([]).length).toBe(0);
+    expect(dontFrontRanges([]).length).toBe(0);
   });
 });

@@ -40,7 +40,7 @@ const known = {
 };
 const inspector = new TransactionInspector({
   tipAddresses: tips.map((key) => key.toBytes()),
-  frontKeyPrefixes: known.prefixes,
+  dontFrontPrefixes: known.prefixes,
 });
 
 function refusalOf(wire: Uint8Array): string {
@@ -255,7 +255,7 @@ describe("inspect", () => {
 
   it("rejects an invalid configuration", () => {
     const make = (tipAddresses: Uint8Array[], frontKeyPrefixes: string[]) => () =>
-      new TransactionInspector({ tipAddresses, frontKeyPrefixes });
+      new TransactionInspector({ tipAddresses, dontFrontPrefixes: frontKeyPrefixes });
     expect(make([new Uint8Array(31)], [])).toThrow("32 bytes, got 31");
     expect(make([], ["jit0"])).toThrow('base58 characters, got "0"');
     expect(make([], [""])).toThrow("expected at least one base58 character");

@@ -84,7 +84,7 @@ export class Book implements TierAccounting {
 
 export function shredInspector(): TransactionInspector {
   const tipAddresses = [shredWallet, otherShredWallet].map((pair) => pair.publicKey.toBytes());
-  return new TransactionInspector({ tipAddresses, frontKeyPrefixes: [] });
+  return new TransactionInspector({ tipAddresses, dontFrontPrefixes: [] });
 }
 
 export async function openStore(files: Files): Promise<SqlRegistrationStore> {

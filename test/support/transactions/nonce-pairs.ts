@@ -28,7 +28,7 @@ import { base64 } from "./tipping.ts";
 
 export const inspector = new TransactionInspector({
   tipAddresses: [tipWallet.publicKey.toBytes()],
-  frontKeyPrefixes: [],
+  dontFrontPrefixes: [],
 });
 const tipAccount = { address: tipAddress, writable: true };
 export const otherLifetime = encodeBase58(new Uint8Array(32).fill(8));

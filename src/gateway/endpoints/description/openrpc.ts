@@ -6,7 +6,7 @@
 import { errorTable, type Reason } from "../../../core/errors.ts";
 import type { Region } from "../../methods/dependencies.ts";
 import type { Method, MethodDocument } from "../../methods/method.ts";
-import { methods } from "../../methods/table.ts";
+import { methods } from "../../methods/method-table.ts";
 import { readMethodNames } from "../read-methods.ts";
 
 export interface DescriptionFacts {

@@ -38,7 +38,7 @@ import {
 import { samples } from "../../schema/samples.ts";
 import { pushedEventSchema } from "../../schema/status-schema.ts";
 import { batchBytesMax } from "../body-limits.ts";
-import { rawMethods, rawParameters } from "../raw.ts";
+import { rawMethods, rawParameters } from "../raw-endpoints.ts";
 import { uriParameters } from "../request-context.ts";
 import { entriesMax, shredPayParameters, shredPayPath } from "../shred-pay.ts";
 import { signaturesMax } from "../status-feed.ts";

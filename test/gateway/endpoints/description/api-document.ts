@@ -9,7 +9,7 @@ import { statusOf } from "../../../../src/gateway/endpoints/answers.ts";
 import { type Operation, operations } from "../../../../src/gateway/endpoints/description/paths.ts";
 import { readMethodNames } from "../../../../src/gateway/endpoints/read-methods.ts";
 import type { Method } from "../../../../src/gateway/methods/method.ts";
-import { methods } from "../../../../src/gateway/methods/table.ts";
+import { methods } from "../../../../src/gateway/methods/method-table.ts";
 import type { JsonSchema } from "../../../../src/gateway/schema/json-schema.ts";
 import { samples } from "../../../../src/gateway/schema/samples.ts";
 

@@ -8,7 +8,7 @@ import { isObject } from "../../../../src/core/values.ts";
 import { openApiDocument } from "../../../../src/gateway/endpoints/description/openapi.ts";
 import { openRpcDocument } from "../../../../src/gateway/endpoints/description/openrpc.ts";
 import { operations } from "../../../../src/gateway/endpoints/description/paths.ts";
-import { methods } from "../../../../src/gateway/methods/table.ts";
+import { methods } from "../../../../src/gateway/methods/method-table.ts";
 import { checkResult, schemaCheck } from "../../../support/gateway/described-answers.ts";
 import { GatewayRun } from "../../../support/gateway/gateway.ts";
 import { openRpcVerdict, parsedOpenRpc } from "../../../support/gateway/open-rpc-tools.ts";

@@ -18,7 +18,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { messageOf } from "../../../../src/core/errors.ts";
 import { isObject } from "../../../../src/core/values.ts";
-import { methods } from "../../../../src/gateway/methods/table.ts";
+import { methods } from "../../../../src/gateway/methods/method-table.ts";
 import { bundleIdOf } from "../../../../src/gateway/submission/tracked-transaction.ts";
 import { RpcClient } from "../../../../src/platform/solana/rpc-client.ts";
 import type { Sandbox } from "../../../../src/sandbox/sandbox.ts";
