@@ -56,7 +56,8 @@ function open(tracker: Record<string, unknown>, more = "") {
     answers[url] = () => promise;
     return (...members: (string | undefined)[]) => settle(new Set(members.map(String)));
   };
-  const warnings = () => lines.filter((line) => line.includes("member list is not available")).length;
+  const warnings = () =>
+    lines.filter((line) => line.includes("member list is not available")).length;
   return { clock, lines, asked, published, watch, respond, fail, hang, warnings };
 }
 
