@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { readMethodNames } from "../src/gateway/endpoints/read-methods.ts";
-import { methods } from "../src/gateway/methods/table.ts";
+import { methods } from "../src/gateway/methods/method-table.ts";
 import { commands } from "../src/tools/commands.ts";
 import type { Command } from "../src/tools/terminal/command.ts";
 

@@ -6,7 +6,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import type { Logger } from "../core/log.ts";
-import { bookLimitsFor, NonceService } from "../gateway/nonces/nonce-service.ts";
+import { NonceService, nonceServiceLimitsFor } from "../gateway/nonces/nonce-service.ts";
 import { PartnerMembers } from "../gateway/tracker/partner-members.ts";
 import { PartnerTracker } from "../gateway/tracker/partner-tracker.ts";
 import { NativeCoSigningCheck } from "../gateway/transactions/co-signing.ts";
@@ -74,6 +74,6 @@ export async function openNonces({
       check: new NativeCoSigningCheck(),
       encode: encodeBase58,
     },
-    bookLimitsFor(pollMs),
+    nonceServiceLimitsFor(pollMs),
   );
 }

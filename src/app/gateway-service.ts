@@ -12,7 +12,7 @@ import { KeyUpdates } from "../gateway/accounts/key-updates.ts";
 import type { KeyStore } from "../gateway/accounts/types.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import type { HttpServerGroup } from "../gateway/http/server-group.ts";
-import type { NonceBookSnapshot, NonceService } from "../gateway/nonces/nonce-service.ts";
+import type { NonceService, NonceServiceSnapshot } from "../gateway/nonces/nonce-service.ts";
 import type { RouteTable } from "../gateway/routes/route-table.ts";
 import { TpuRoute } from "../gateway/routes/tpu-route.ts";
 import type { Pipeline, PipelineSnapshot } from "../gateway/submission/pipeline.ts";
@@ -39,7 +39,7 @@ export interface GatewaySnapshot {
   /** Tips that landed in the last 15 minutes. */
   readonly landedTips: number;
   /** null: no node is configured. */
-  readonly nonces: NonceBookSnapshot | null;
+  readonly nonces: NonceServiceSnapshot | null;
 }
 
 /** Settings that a reload changes without a restart. */
@@ -70,7 +70,7 @@ interface GatewayServiceDependencies {
   /** null: no other node uses the database. */
   readonly orphans: SubmissionFailover | null;
   readonly live: LiveSettings;
-  readonly gateway: Pick<Gateway, "counts" | "room">;
+  readonly gateway: Pick<Gateway, "counts" | "submissionLimit">;
   /** null: the native verifier is not used. */
   readonly verifier: Pick<SignatureVerifier, "pending"> | null;
   readonly tracker: Tracker;
@@ -234,8 +234,8 @@ export class GatewayService {
         connectionsMax: this.#config.http?.connectionsMax ?? 0,
         webSockets: this.#server?.webSockets ?? [],
         webSocketsOverLimit: this.#server?.webSocketsOverLimit ?? [],
-        submissionsUnderWay: endpoints.room.underWay,
-        submissionsUnderWayMax: endpoints.room.most,
+        submissionsUnderWay: endpoints.submissionLimit.underWay,
+        submissionsUnderWayMax: endpoints.submissionLimit.max,
         checksPending: verifier?.pending ?? null,
         checksPendingMax: gateway.checkQueueMax,
         pipeline: pipeline.snapshot(),

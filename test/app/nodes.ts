@@ -25,7 +25,7 @@ import { SqlLandedTipStore } from "../../src/platform/store/tables/landed-tip-st
 import { SqlSubmissionStore } from "../../src/platform/store/tables/submission-store.ts";
 import { TipStatistics } from "../../src/tips/tip-statistics.ts";
 import { makeFacts } from "../gateway/submission/model.ts";
-import { capabilitiesOf, emptySnapshot } from "../gateway/submission/model-parts.ts";
+import { capabilitiesOf, emptySnapshot } from "../gateway/submission/model-routes-and-store.ts";
 import type { Databases } from "../platform/store/databases.ts";
 import { Exchange, type SharingDriver } from "../platform/store/exchange.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";

@@ -68,7 +68,7 @@ describe("a stream of statuses", () => {
     const happens = (event: TimelineEvent): void => {
       events.push(event);
       gateway.statuses.set(`a_1 ${signature}`, { ...openStatus(signature), events: [...events] });
-      gateway.tell("a_1", signature, event);
+      gateway.notify("a_1", signature, event);
     };
     const sent = (attempt: number): TimelineEvent => ({
       kind: "sent",
@@ -147,7 +147,7 @@ describe("a stream of statuses", () => {
     const first = updates.next();
     const listeners = (): number => gateway.listeners.get("a_1")?.size ?? 0;
     await until(() => listeners() === 1, "the stream");
-    gateway.tell("a_1", "s", { kind: "seen", atNs: 0n, slot: 2n ** 60n });
+    gateway.notify("a_1", "s", { kind: "seen", atNs: 0n, slot: 2n ** 60n });
     expect((await first).value).toEqual({
       signature: "s",
       event: { kind: "seen", at: "1970-01-01T00:00:00.000Z", slot: 2n ** 60n },
@@ -176,11 +176,11 @@ describe("a stream of statuses", () => {
     for (const first of firsts) first.catch(() => undefined);
     gateway.keys.delete("good");
     await gateway.clock.advance(1_000);
-    gateway.tell("a_1", "s", { kind: "seen", atNs: 0n, slot: 1n });
+    gateway.notify("a_1", "s", { kind: "seen", atNs: 0n, slot: 1n });
     for (const first of firsts) {
       await expect(first).rejects.toMatchObject({
         reason: "unauthorized",
-        message: expect.stringContaining("closed the stream: the key does not hold any more"),
+        message: expect.stringContaining("closed the stream: the API key is no longer valid"),
       });
     }
     gateway.keys.set(...scoped("good", "submit"));

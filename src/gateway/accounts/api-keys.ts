@@ -1,8 +1,8 @@
-// API keys: making one, recognising one, and the checks of what people ask of it.
+// API keys: creation, hashing, and validation of their settings.
 //
-// Called by the command `keys`, and by whoever else makes keys; key-ring.ts hashes what callers bring.
-// The text of a key exists in the return value of newApiKey only. No chance of its own: random bytes
-// are handed in.
+// The `keys` command, the portal and the sandbox create keys with it; key-ring.ts hashes the keys
+// of callers. The text of a key exists only in the return value of newApiKey. Callers pass the
+// random bytes.
 
 import { hash } from "node:crypto";
 import { formatAddressRange, parseAddressRange } from "../../core/addresses/addresses.ts";
@@ -10,7 +10,7 @@ import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { pubkeyOf } from "../../core/primitives.ts";
 import { type ApiKey, type Scope, scopes } from "./types.ts";
 
-/** Of a secret, and of an id behind it. */
+/** Random bytes of a key's secret text; `idBytes`: those of its public id. */
 const secretBytes = 32;
 const idBytes = 6;
 export const keyRandomBytes = secretBytes + idBytes;
@@ -23,11 +23,11 @@ const labelLengthMax = 100;
 const requestsPerSecondMax = 1_000_000;
 const burstMax = 1_000_000;
 const rangesMax = 64;
-/** sendBatch must be asked for, and so must the operator's view. */
+/** The scopes "batch" and "operate" are granted only on request. */
 export const defaultScopes: readonly Scope[] = ["submit", "read", "shreds"];
 
-/** What is decided about a key by people; already checked. */
-export type KeyWishes = Pick<
+/** Validated settings of a new key. */
+export type NewKeySettings = Pick<
   ApiKey,
   "accountId" | "accountName" | "label" | "scopes" | "requestsPerSecond" | "burst" | "allowedRanges"
 >;
@@ -42,18 +42,18 @@ function refuse(what: string, expected: string, got: unknown): ShredwayError {
 }
 
 /**
- * A new key and its text, which is not kept anywhere. `random`: 38 bytes that nobody can guess.
+ * Creates a key and its text; the text is not stored anywhere. `random`: 38 unpredictable bytes.
  * Throws ShredwayError "value_invalid" for another length.
  */
 export function newApiKey(
-  wishes: KeyWishes,
+  wishes: NewKeySettings,
   random: Uint8Array,
   nowNs: bigint,
 ): { text: string; key: ApiKey } {
   if (random.length !== keyRandomBytes) {
     throw refuse("random bytes", `${keyRandomBytes}`, random.length);
   }
-  // Base58 as public keys have it: 32 bytes, no letter that looks like another.
+  // Base58 contains no characters that look alike.
   const text = textPrefix + pubkeyOf(random.subarray(0, secretBytes));
   const key: ApiKey = {
     id: `k_${Buffer.from(random.subarray(secretBytes)).toString("hex")}`,
@@ -73,7 +73,7 @@ export function newApiKey(
   return { text, key };
 }
 
-/** in force: may be used now. */
+/** "in force": callers may use the key now. */
 type KeyState = "in force" | "expired" | "revoked";
 
 export function keyState(key: Pick<ApiKey, "expiresNs" | "revokedNs">, nowNs: bigint): KeyState {
@@ -81,7 +81,7 @@ export function keyState(key: Pick<ApiKey, "expiresNs" | "revokedNs">, nowNs: bi
   return key.expiresNs !== null && key.expiresNs <= nowNs ? "expired" : "in force";
 }
 
-/** Letters, digits and marks of one line, so that a list of names reads as it is. */
+/** Rejects control characters, line breaks and outer spaces, so that lists print correctly. */
 function isOneLine(text: string): boolean {
   return !/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text) && text.trim() === text;
 }
@@ -98,11 +98,12 @@ export function checkLabel(label: string): string {
   throw refuse("label", `at most ${labelLengthMax} characters on one line`, label);
 }
 
-/** "submit,read" as scopes, each once, in the order of `scopes`. Throws "value_invalid". */
+/** Parses "submit,read". Returns each scope once, in the order of `scopes`. Throws ShredwayError "value_invalid". */
 export function parseScopes(text: string): readonly Scope[] {
   const names = text.split(",").map((name) => name.trim());
   const unknown = names.find((name) => !scopes.some((scope) => scope === name));
-  if (unknown !== undefined) throw refuse("scopes", `some of ${scopes.join(",")}`, unknown);
+  if (unknown !== undefined)
+    throw refuse("scopes", `a comma-separated list of ${scopes.join(", ")}`, unknown);
   return scopes.filter((scope) => names.includes(scope));
 }
 
@@ -111,7 +112,7 @@ function checkCount(what: string, count: number | null, max: number): number | n
   throw refuse(what, `a whole number from 1 to ${max}`, count);
 }
 
-/** Both or neither may be null: the gateway's default. Throws ShredwayError "value_invalid". */
+/** null: the gateway's default applies. Throws ShredwayError "value_invalid". */
 export function checkLimits(
   requestsPerSecond: number | null,
   burst: number | null,
@@ -122,10 +123,10 @@ export function checkLimits(
   };
 }
 
-/** Addresses and ranges as they are written back. Throws ShredwayError "value_invalid". */
+/** Returns addresses and ranges in canonical text. Throws ShredwayError "value_invalid". */
 export function checkRanges(texts: readonly string[]): readonly string[] {
   if (texts.length > rangesMax) {
-    throw refuse("allowed ranges", `at most ${rangesMax}`, texts.length);
+    throw refuse("allowed ranges", `at most ${rangesMax} ranges`, texts.length);
   }
   const ranges = texts.map((text) => {
     try {

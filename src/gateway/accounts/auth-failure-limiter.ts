@@ -1,8 +1,8 @@
-// Wrong keys, counted by address: so that keys cannot be guessed.
+// Limits failed API-key checks by client address, so that keys cannot be guessed.
 //
-// Called by caller.ts. An address that showed too many wrong keys is refused for the rest of its
-// minute whatever it shows, except keys that it has used before: others behind the same address
-// must not be locked out by one who guesses. Rule: time is handed in, memory is bounded.
+// Called by callers.ts. An address with too many failures is blocked until its window ends. Keys
+// that were used from that address before are still accepted, so that one client cannot lock out
+// others behind the same address. Callers pass the time; memory is bounded.
 
 const windowNs = 60_000_000_000n;
 const failuresMax = 30;
@@ -21,12 +21,12 @@ function forgetOldest(map: Map<string, unknown>): void {
 
 export class AuthFailureLimiter {
   readonly #windows = new Map<string, Window>();
-  /** Keys (by id) and where they were used. */
+  /** Pairs of key id and address that authenticated before. */
   readonly #used = new Map<string, true>();
-  /** The same caller again is the common case. */
+  /** The previous pair; most calls repeat it. */
   #last = { keyId: "", address: "" };
 
-  /** Seconds until `group` may try again; 0: now. */
+  /** Seconds until `group` may try again; 0: it is not blocked. */
   blockedSeconds(group: string, nowNs: bigint): number {
     const window = this.#windows.get(group);
     if (!window || window.failures < failuresMax || window.endsNs <= nowNs) return 0;
@@ -39,7 +39,7 @@ export class AuthFailureLimiter {
       window.failures++;
       return;
     }
-    // In the order of their ends, for all are of one length.
+    // Windows have equal lengths, so the map is in the order of their ends.
     for (const [other, { endsNs }] of this.#windows) {
       if (endsNs > nowNs) break;
       this.#windows.delete(other);
@@ -48,7 +48,7 @@ export class AuthFailureLimiter {
     forgetOldest(this.#windows);
   }
 
-  /** Somebody is being counted: only then it is worth to look at addresses. */
+  /** False: no address has failed, so callers need not determine addresses. */
   get isWatching(): boolean {
     return this.#windows.size > 0;
   }

@@ -1,21 +1,21 @@
-// A new key for an account, kept: what the command `keys create` and the sandbox's start do.
+// Creates and stores an API key; used by the command `keys create` and by the sandbox.
 
-import { type KeyWishes, newApiKey } from "./api-keys.ts";
+import { type NewKeySettings, newApiKey } from "./api-keys.ts";
 import type { ApiKey, KeyStore } from "./types.ts";
 
 interface NewKey {
-  /** Exists here only: what is kept is its hash. */
+  /** Not stored; the store has only its hash. */
   readonly text: string;
   readonly key: ApiKey;
 }
 
 /**
- * Settles when the key is durable; its account is made when there is none of that name. `random`: 38
- * bytes that nobody can guess. Throws ShredwayError "value_invalid" or "store_failed".
+ * Settles when the key is durable. Creates the account if no account has that name. `random`: 38
+ * unpredictable bytes. Throws ShredwayError "value_invalid" or "store_failed".
  */
 export async function createKey(
   keys: KeyStore,
-  wishes: Omit<KeyWishes, "accountId">,
+  wishes: Omit<NewKeySettings, "accountId">,
   { random, nowNs }: { readonly random: Uint8Array; readonly nowNs: bigint },
 ): Promise<NewKey> {
   const { id } = await keys.ensureAccount(wishes.accountName, nowNs);

@@ -1,15 +1,15 @@
-// The keys in memory: whose key is this, and may it be used from there?
+// API keys in memory: finds the key of a caller and checks its address ranges.
 //
-// Asked by the gateway for every call and by the portal for every session; filled from the store at the start and after every change.
-// One SHA-256 and one look-up. Whether a key is unknown, expired or revoked, the answer is the same
-// and takes the same work: nobody learns from outside that a key ever was one.
+// The gateway queries it for every call, the portal for every session. KeyUpdates fills it from the
+// store. A look-up costs one SHA-256. Unknown, expired and revoked keys give the same result after
+// the same work, so a caller cannot find out that a key once existed.
 
 import { timingSafeEqual } from "node:crypto";
 import { type AddressRange, isInRange, parseAddressRange } from "../../core/addresses/addresses.ts";
 import { hashKeyText, keyState } from "./api-keys.ts";
 import type { ApiKey } from "./types.ts";
 
-/** Ours have at most 47 characters; longer ones would only cost time. */
+/** Valid keys have at most 47 characters; hashing longer texts would waste time. */
 const textLengthMax = 256;
 
 interface Entry {
@@ -17,14 +17,14 @@ interface Entry {
   readonly hash: Buffer;
 }
 
-/** Stands in for keys that are not there. Its hash is nobody's, and it is never told. */
-const nobodysHash = Buffer.alloc(32);
+/** Compared when no key is found, so that both cases take the same time. */
+const absentHash = Buffer.alloc(32);
 
-function rangesOf(key: ApiKey): readonly AddressRange[] | "nowhere" {
+function parsedRanges(key: ApiKey): readonly AddressRange[] | "nowhere" {
   try {
     return key.allowedRanges.map(parseAddressRange);
   } catch {
-    return "nowhere"; // written by another hand: a limit that cannot be read lets nobody in
+    return "nowhere"; // an unreadable range in the store must not allow access
   }
 }
 
@@ -33,24 +33,24 @@ export class KeyRing {
   #byId = new Map<string, ApiKey>();
   #ranges = new Map<string, readonly AddressRange[] | "nowhere">();
 
-  /** From now on these and no others. Two with one hash: the later one holds. */
+  /** Replaces all keys. If two keys have the same hash, the later one applies. */
   replace(keys: readonly ApiKey[]): void {
-    const usable = keys.filter(({ hash }) => hash.length === nobodysHash.length);
+    const usable = keys.filter(({ hash }) => hash.length === absentHash.length);
     const entries = usable.map((key): [string, Entry] => {
       const hash = Buffer.from(key.hash);
       return [hash.toString("latin1"), { key, hash }];
     });
     this.#entries = new Map(entries);
     this.#byId = new Map(usable.map((key) => [key.id, key]));
-    this.#ranges = new Map(keys.map((key) => [key.id, rangesOf(key)]));
+    this.#ranges = new Map(keys.map((key) => [key.id, parsedRanges(key)]));
   }
 
-  /** Revoked and expired ones, too. */
+  /** Includes revoked and expired keys. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** How many there are by state, and how many accounts have one in force. */
+  /** Numbers of keys by state, and of accounts with a key in force. */
   counts(nowNs: bigint): {
     readonly states: ReadonlyMap<string, number>;
     readonly accounts: number;
@@ -70,23 +70,23 @@ export class KeyRing {
     return { states, accounts: accounts.size };
   }
 
-  /** The key with that text when it may be used now; null for every other text. */
+  /** The key with that text; null if it is unknown, expired or revoked. */
   find(text: string, nowNs: bigint): ApiKey | null {
     if (text.length > textLengthMax) return null;
     const hash = hashKeyText(text);
     const entry = this.#entries.get(hash.toString("latin1"));
-    // The look-up is by a hash that callers cannot steer; the comparison holds even if they could.
-    const isSame = timingSafeEqual(hash, entry?.hash ?? nobodysHash);
+    // Callers cannot choose the hash; the constant-time comparison protects even if they could.
+    const isSame = timingSafeEqual(hash, entry?.hash ?? absentHash);
     return entry && isSame && keyState(entry.key, nowNs) === "in force" ? entry.key : null;
   }
 
-  /** The key with that id while it may be used; null for every other id. */
+  /** The key with that id; null if it is unknown, expired or revoked. */
   get(id: string, nowNs: bigint): ApiKey | null {
     const key = this.#byId.get(id);
     return key && keyState(key, nowNs) === "in force" ? key : null;
   }
 
-  /** Whether the key's ranges hold the address, 16 bytes. */
+  /** Whether the key may be used from `remoteAddress` (16 bytes). */
   allows({ id }: ApiKey, remoteAddress: Uint8Array): boolean {
     const ranges = this.#ranges.get(id);
     if (ranges === undefined || ranges === "nowhere") return false;

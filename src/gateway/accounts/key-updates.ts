@@ -1,7 +1,8 @@
-// Key watch: the keys in memory are those of the store, whoever changed them where.
+// Keeps the keys in memory equal to those of the store.
 //
-// Made by gateway-service.ts. A key that is revoked through any node stops here with the next reading,
-// which begins at once. While the database is away the keys of the last reading hold.
+// Created by gateway-service.ts. Another node may revoke a key; the change notification of the
+// store starts a new read immediately. While the database is unavailable, the last known keys
+// apply.
 
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -25,12 +26,18 @@ export class KeyUpdates {
     this.#refresher = new Refresher({
       clock,
       read: async () => keyRing.replace(await store.keys()),
-      failed: (error) => log.error(`the keys could not be read again: ${messageOf(error)}`),
+      failed: (error) =>
+        log.error(
+          `accounts: API keys could not be reloaded; the previous keys stay in force: ${messageOf(error)}`,
+        ),
     });
     this.#endWatch = store.onForeignChange(() => this.#refresher.told());
   }
 
-  /** Settles when every key that was kept before the call holds. Rejects as the store. */
+  /**
+   * Settles when every key that was stored before the call is in force. Rejects with the store's
+   * error.
+   */
   refresh(): Promise<void> {
     return this.#refresher.refresh();
   }

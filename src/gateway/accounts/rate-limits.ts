@@ -1,42 +1,45 @@
-// Rate limits: how many calls one caller may make, and when he may make the next.
+// Rate limits: one token bucket per caller.
 //
-// Asked by the gateway for keys and for addresses. Token buckets on a monotonic time that is handed
-// in, exact in whole nanoseconds. The table is bounded: of too many callers the one that was silent
-// longest is forgotten, and starts with a full bucket when he comes back.
+// The gateway queries it for keys and for addresses. Callers pass a monotonic time; levels are
+// exact in whole nanoseconds. The table is bounded: it drops the least recently active caller, who
+// starts again with a full bucket.
 
 import { familyOf } from "../../core/addresses/addresses.ts";
 import { ShredwayError } from "../../core/errors.ts";
 
 const secondNs = 1_000_000_000;
-/** In units of a call and a nanosecond a full bucket must stay an exact number. */
+/** A full bucket, in calls times 10^9, must be an exact number. */
 const rateBurstMax = 4_000_000;
 
 interface RateLimit {
   /** Whole calls per second, from 1. */
   readonly requestsPerSecond: number;
-  /** Calls that a rested caller may make at once, from 1. */
+  /** Burst size: calls of a full bucket, from 1. */
   readonly burst: number;
 }
 
 interface RateAnswer {
   readonly allowed: boolean;
-  /** Calls of a full bucket. */
+  /** Burst size. */
   readonly limit: number;
-  /** Whole calls left at this moment. */
+  /** Whole calls that are left now. */
   readonly remaining: number;
-  /** Whole seconds until the next call is taken; 0 when one is taken now. */
+  /** Whole seconds until the next call is allowed; 0: this call was allowed. */
   readonly retryAfterSeconds: number;
   /** Whole seconds until the bucket is full. */
   readonly resetSeconds: number;
 }
 
 interface Bucket {
-  /** Calls times 10^9. */
+  /** In calls times 10^9. */
   level: number;
   atNs: bigint;
 }
 
-/** The caller behind an address of 16 bytes: of IPv6 a whole /64 is one, for each has as many as he likes. */
+/**
+ * The rate-limit group of an address of 16 bytes. All addresses of an IPv6 /64 form one group,
+ * because one client usually owns all of them.
+ */
 export function callerOf(address: Uint8Array): string {
   const length = familyOf(address) === "ipv4" ? 16 : 8;
   return Buffer.from(address.buffer, address.byteOffset, length).toString("latin1");
@@ -48,7 +51,7 @@ function isCount(value: number): boolean {
 
 export class RateLimits {
   readonly #callersMax: number;
-  /** Least recently asked first. */
+  /** Least recently active first. */
   readonly #buckets = new Map<string, Bucket>();
 
   constructor(callersMax: number) {
@@ -60,26 +63,26 @@ export class RateLimits {
   }
 
   /**
-   * One call of `caller` at `nowNs` (monotonic). A refused call costs nothing. Throws ShredwayError
-   * "value_invalid" for limits that are none.
+   * Counts one call of `caller` at `nowNs` (monotonic). A refused call consumes no token. Throws
+   * ShredwayError "value_invalid" for an invalid rate or burst.
    */
   take(caller: string, { requestsPerSecond, burst }: RateLimit, nowNs: bigint): RateAnswer {
     if (!isCount(requestsPerSecond) || !isCount(burst)) {
       throw new ShredwayError(
         "value_invalid",
-        `limit: expected a rate and a burst from 1 to ${rateBurstMax}, got ${requestsPerSecond} and ${burst}`,
+        `rate limit: expected a rate and a burst from 1 to ${rateBurstMax}, got ${requestsPerSecond} and ${burst}`,
       );
     }
     const full = burst * secondNs;
     const bucket = this.#bucketOf(caller, full, nowNs);
     const elapsedNs = Number(nowNs - bucket.atNs);
     if (elapsedNs > 0) {
-      // Compared first: the product of a long time and a high rate would not be exact.
+      // Compare first: the product of a long time and a high rate would not be exact.
       const isFull = elapsedNs >= Math.ceil((full - bucket.level) / requestsPerSecond);
       bucket.level = isFull ? full : bucket.level + elapsedNs * requestsPerSecond;
       bucket.atNs = nowNs;
     }
-    bucket.level = Math.min(bucket.level, full); // the limit may have been lowered meanwhile
+    bucket.level = Math.min(bucket.level, full); // the limit may have been lowered since
     const allowed = bucket.level >= secondNs;
     if (allowed) bucket.level -= secondNs;
     const secondsUntil = (level: number): number =>

@@ -1,12 +1,12 @@
-// Accounts and API keys: what is known of a caller.
+// Types of accounts and API keys.
 //
-// Only types. Keys themselves exist at the moment of their making only: what is kept is a hash.
-// Wall times are nanoseconds since 1970.
+// The text of a key exists only when it is created; the store has its hash. Wall times are
+// nanoseconds since 1970.
 
 /**
  * submit: sendTransaction, sendBundle, sendIdeal, sendAlt and their statuses. batch: sendBatch.
- * read: read methods and subscriptions passed to the upstream node. shreds: registration of tips, tier,
- * destinations. operate: the portal's numbers of the whole service, for those who run it.
+ * read: read methods and subscriptions that the upstream node answers. shreds: registration of
+ * tips, tier, destinations. operate: the portal's figures of the whole service, for operators.
  */
 export const scopes = ["submit", "batch", "read", "shreds", "operate"] as const;
 export type Scope = (typeof scopes)[number];
@@ -19,39 +19,45 @@ export interface Account {
 }
 
 export interface ApiKey {
-  /** Short, public: "k_…". What people name it by. */
+  /** Short public name of the key: "k_…". */
   readonly id: string;
   readonly accountId: string;
   readonly accountName: string;
   /** SHA-256 of the key's text, 32 bytes. */
   readonly hash: Uint8Array;
-  /** First characters of the key's text, to recognise it by. */
+  /** First characters of the key's text, so that users recognise it. */
   readonly hint: string;
   readonly label: string;
   readonly scopes: readonly Scope[];
-  /** Of all calls of this key on this node; null: the gateway's default. */
+  /** Limit on all calls with this key on this node; null: the gateway's default. */
   readonly requestsPerSecond: number | null;
   readonly burst: number | null;
-  /** Addresses and CIDR ranges that may use it; empty: all. */
+  /** Addresses and CIDR ranges from which the key may be used; empty: all. */
   readonly allowedRanges: readonly string[];
   readonly createdNs: bigint;
-  /** Set by a rotation: the old key holds until then. */
+  /** Set by a rotation: end of the overlap in which the old key stays valid. */
   readonly expiresNs: bigint | null;
   readonly revokedNs: bigint | null;
 }
 
-/** Kept by the store. Changes are durable (also against a loss of power) when the promise settles. */
+/** The store implements it. Changes survive a power loss when the promise settles. */
 export interface KeyStore {
-  /** All of them, revoked and expired ones too, oldest first. */
+  /** All keys, including revoked and expired ones, oldest first. */
   keys(): Promise<ApiKey[]>;
   accounts(): Promise<Account[]>;
-  /** The account of that name, made when there is none. */
+  /** The account of that name; it is created if missing. */
   ensureAccount(name: string, nowNs: bigint): Promise<Account>;
   addKey(key: ApiKey): Promise<void>;
-  /** Both or neither. Throws ShredwayError "key_unknown". */
+  /**
+   * Sets the expiry of the old key and adds the new one in one transaction. Throws ShredwayError
+   * "key_unknown".
+   */
   replaceKey(oldId: string, expiresNs: bigint, key: ApiKey): Promise<void>;
-  /** Throws ShredwayError "key_unknown"; revoking a revoked one changes nothing. */
+  /** Throws ShredwayError "key_unknown". Revoking a revoked key changes nothing. */
   revokeKey(id: string, nowNs: bigint): Promise<void>;
-  /** Told after another process (or connection) changed keys, or may have. Returns how to end that. */
+  /**
+   * Calls `listener` after another process or connection may have changed keys. Returns a function
+   * that stops it.
+   */
   onForeignChange(listener: () => void): () => void;
 }

@@ -1,7 +1,7 @@
-// Answers of the gateway over HTTP: headers, errors as JSON-RPC, CORS.
+// Builds the gateway's HTTP responses: headers, JSON-RPC errors, CORS.
 //
-// Called by gateway.ts and caller.ts. Every error has a JSON-RPC body, for a JSON-RPC client may
-// stand behind any path. Nothing is cached by anybody: answers are for one key.
+// Called by gateway.ts and callers.ts. Every error has a JSON-RPC body, because a JSON-RPC client
+// may use any path. Responses must not be cached: they depend on the key.
 
 import { errorTable, type Reason, retryAfterOf, ShredwayError } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
@@ -9,28 +9,31 @@ import type { HttpHead, HttpResponse } from "../http/types.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
-/** On every answer. */
+/** Headers of every response. */
 export const baseHeaders = {
   "access-control-allow-origin": "*",
   "cache-control": "no-store",
   "referrer-policy": "no-referrer",
 } as const;
 export const jsonHeaders = { ...baseHeaders, "content-type": "application/json" } as const;
-/** When a browser asks (it says so by the header Origin). */
+/** Headers of responses to browsers (requests with an Origin header). */
 export const browserHeaders = {
   ...jsonHeaders,
   "access-control-expose-headers":
     "retry-after, x-bundle-id, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset",
 } as const;
 
-/** Those whose message is the specification's own, word for word. */
+/** Reasons whose message is the specification's text and gets no prefix. */
 const ownTexts: ReadonlySet<Reason> = new Set<Reason>(["batch_refused", "batch_failed"]);
 
 export function prefixOf(reason: Reason): string {
   return ownTexts.has(reason) ? "" : `${reason}: `;
 }
 
-/** Reasons that are told by the HTTP status, too; with all others a JSON-RPC answer is a 200. */
+/**
+ * Reasons that also set the HTTP status; a JSON-RPC response with any other reason has the status
+ * 200.
+ */
 const statusReasons: ReadonlySet<Reason> = new Set<Reason>([
   "unauthorized",
   "body_too_large",
@@ -39,7 +42,7 @@ const statusReasons: ReadonlySet<Reason> = new Set<Reason>([
   "http_closing",
 ]);
 
-/** Of the answer to a single call. */
+/** The HTTP status of the response to a single call. */
 export function statusOf(reason: Reason | null): number {
   if (reason === null || !statusReasons.has(reason)) return 200;
   return errorTable[reason].httpStatus ?? 200;
@@ -50,10 +53,10 @@ interface RefusalOptions {
   readonly details?: ShredwayError["details"];
 }
 
-/** How a refusal looks: as JSON-RPC, but for paths that are none. */
+/** Builds an error response: JSON-RPC, or plain JSON for paths that do not use JSON-RPC. */
 export type RefusalShape = (reason: Reason, message: string, more?: RefusalOptions) => HttpResponse;
 
-/** A refusal before any call was read, so without an id. */
+/** An error response before any call was parsed, so without an id. */
 export function refusalAnswer(
   reason: Reason,
   message: string,
@@ -72,14 +75,14 @@ export function refusalAnswer(
   };
 }
 
-/** Of paths where nobody calls a method: {"error": {"reason", "message"}}. */
+/** Error response of paths without JSON-RPC: {"error": {"reason", "message"}}. */
 export const plainRefusal: RefusalShape = (reason, message, { headers } = {}) => ({
   status: errorTable[reason].httpStatus ?? 500,
   headers: { ...browserHeaders, ...headers },
   body: writeJson({ error: { reason, message } }),
 });
 
-/** What the HTTP server itself refuses: bodies that are too large, calls while it closes. */
+/** Error responses of the HTTP server itself: body too large, server closing. */
 export function serverRefusal(_status: number, reason: Reason, message: string): HttpResponse {
   return refusalAnswer(reason, message, {
     headers: reason === "http_closing" ? { "retry-after": "1" } : {},
@@ -94,7 +97,7 @@ export function answerOf(error: ShredwayError): HttpResponse {
   });
 }
 
-/** The answer to a WebSocket handshake of a caller who is paused; undefined for 0 seconds. */
+/** Response to a WebSocket handshake of a paused key; undefined for 0 seconds. */
 export function pauseRefusal(seconds: number): HttpResponse | undefined {
   if (seconds === 0) return undefined;
   return refusalAnswer(
@@ -104,7 +107,9 @@ export function pauseRefusal(seconds: number): HttpResponse | undefined {
   );
 }
 
-/** The answer to a WebSocket handshake that `count` refuses with a ShredwayError; undefined: none. */
+/**
+ * Response to a WebSocket handshake for which `count` throws a ShredwayError; otherwise undefined.
+ */
 export function handshakeRefusal(count: () => void): HttpResponse | undefined {
   try {
     count();
@@ -119,19 +124,19 @@ export function textAnswer(body: string): HttpResponse {
   return { status: 200, headers: { ...baseHeaders, "content-type": "text/plain" }, body };
 }
 
-const askedHeaders =
+const defaultAllowedHeaders =
   "content-type, solana-client, api_key, api-key, authorization, x-jito-auth, accept-encoding";
 
-/** To the question of a browser whether it may ask. */
+/** Response to a CORS preflight request. */
 export function preflightAnswer(head: HttpHead, methods: string): HttpResponse {
-  const asked = head.header("access-control-request-headers") ?? "";
-  const isList = /^[\w\-, ]{1,1024}$/.test(asked);
+  const requested = head.header("access-control-request-headers") ?? "";
+  const isList = /^[\w\-, ]{1,1024}$/.test(requested);
   return {
     status: 204,
     headers: {
       ...baseHeaders,
       "access-control-allow-methods": methods,
-      "access-control-allow-headers": isList ? asked : askedHeaders,
+      "access-control-allow-headers": isList ? requested : defaultAllowedHeaders,
       "access-control-max-age": "86400",
       vary: "access-control-request-headers",
     },

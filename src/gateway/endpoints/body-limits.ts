@@ -1,37 +1,37 @@
-// How large a body may be, decided before it is parsed.
+// Body size limits, determined before a body is parsed.
 //
-// Called by gateway.ts, first with the head of a request alone, then with a look for the names of
-// methods in its text. The look may be fooled, but only towards limits that the key could have
-// anyway, and never beyond the largest.
+// gateway.ts applies them first to the request head, then to the body's text, in which it searches
+// for method names. A crafted text can only raise the limit to what the key may use anyway, never
+// beyond the largest limit.
 
 const singleBytesMax = 16 * 1024;
 const bundleBytesMax = 48 * 1024;
-/** Of every body. */
+/** Upper bound for every body. */
 export const batchBytesMax = 256 * 1024;
 
 const methodNames = /"method"\s*:\s*"([^"\\]{0,64})"/g;
 
-/** 256 signatures have 23 kB. */
+/** Methods with lists; 256 signatures take 23 kB. */
 const listMethods: ReadonlySet<string> = new Set([
   "sendBundle",
   "getTransactionStatus",
   "getSignatureStatuses",
 ]);
 
-/** Of a body with this method; `mayBatch`: the key has the scope. */
+/** Limit of a body with this method; `mayBatch`: the key has the scope "batch". */
 export function methodBytesMax(method: string, mayBatch: boolean): number {
   if (listMethods.has(method)) return bundleBytesMax;
   return method === "sendBatch" && mayBatch ? batchBytesMax : singleBytesMax;
 }
 
-/** Before anything of the body is known: only with a key it can be more than a single call. */
+/** Limit before the body is read; only requests with a key may exceed a single call. */
 export function headBytesMax(isKeyed: boolean): number {
   return isKeyed ? batchBytesMax : singleBytesMax;
 }
 
-/** Of this text; an array has the sum of its calls. */
+/** Limit for this text; an array has the sum of its calls' limits. */
 export function bodyBytesMax(text: string, mayBatch: boolean): number {
-  if (text.length <= singleBytesMax / 3) return singleBytesMax; // no character has more bytes
+  if (text.length <= singleBytesMax / 3) return singleBytesMax; // a UTF-16 unit takes at most 3 bytes
   const isArray = /^\s*\[/.test(text);
   let sum = 0;
   let largest = singleBytesMax;

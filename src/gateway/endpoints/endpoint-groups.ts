@@ -1,19 +1,19 @@
-// Faces: what a listener shows. Which part of the service does a path belong to?
+// Endpoint groups: assigns paths to the listeners that serve them.
 //
-// A configuration may put the faces of the one HTTP service on several listeners. A path of a face that a
-// listener does not serve is as unknown there as one that does not exist.
+// The configuration may assign the endpoint groups of the service to several listeners. A listener
+// treats paths of other groups as unknown.
 
 export const endpointGroups = ["gateway", "tips", "tracker", "portal"] as const;
 export type EndpointGroup = (typeof endpointGroups)[number];
 
-/** Every listener answers them: balancers and Prometheus ask each of them. */
+/** Every listener serves these paths, for load balancers and Prometheus. */
 const everywhere: ReadonlySet<string> = new Set([
   "/gethealth",
   "/health/live",
   "/health/ready",
   "/metrics",
 ]);
-const beginnings: readonly (readonly [string, EndpointGroup])[] = [
+const prefixes: readonly (readonly [string, EndpointGroup])[] = [
   ["/tip_floor", "tips"],
   ["/tip_stream", "tips"],
   ["/api/alt_validators", "tracker"],
@@ -21,17 +21,17 @@ const beginnings: readonly (readonly [string, EndpointGroup])[] = [
   ["/portal", "portal"],
 ];
 
-function beginsWith(path: string, beginning: string): boolean {
-  return path === beginning || path.startsWith(`${beginning}/`);
+function hasPrefix(path: string, prefix: string): boolean {
+  return path === prefix || path.startsWith(`${prefix}/`);
 }
 
-/** null: every one. What belongs to no other face is the gateway's. */
-function faceOf(path: string): EndpointGroup | null {
+/** null: all groups. Paths of no other group belong to the gateway. */
+function groupOf(path: string): EndpointGroup | null {
   if (everywhere.has(path)) return null;
-  return beginnings.find(([beginning]) => beginsWith(path, beginning))?.[1] ?? "gateway";
+  return prefixes.find(([prefix]) => hasPrefix(path, prefix))?.[1] ?? "gateway";
 }
 
 export function isServed(path: string, served: ReadonlySet<EndpointGroup>): boolean {
-  const face = faceOf(path);
-  return face === null || served.has(face);
+  const group = groupOf(path);
+  return group === null || served.has(group);
 }

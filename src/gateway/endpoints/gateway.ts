@@ -1,8 +1,8 @@
-// Gateway: the HTTP interface of the service. Which path is answered by what?
+// Gateway: routes HTTP requests of the service to their handlers.
 //
-// Made by the service, which opens an HttpServer with `serverOptions()`. Owns no socket, no file, no
-// thread: everything is handed in (parts.ts). Every request gets one answer; a caller who goes away
-// does not undo what he submitted.
+// The service creates it and opens an HttpServer with `serverOptions()`. It owns no sockets, files
+// or threads; GatewayDependencies contains everything it needs. Every request gets one response. A
+// submission continues after its caller disconnects.
 
 import { isUtf8 } from "node:buffer";
 import { type Reason, ShredwayError } from "../../core/errors.ts";
@@ -35,12 +35,12 @@ import {
   textAnswer,
 } from "./answers.ts";
 import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
-import { Callers, unauthorized } from "./caller.ts";
+import { Callers, unauthorized } from "./callers.ts";
 import { Descriptions } from "./description/descriptions.ts";
 import { openApiPath, openRpcPath } from "./description/document-paths.ts";
 import { type EndpointGroup, isServed } from "./endpoint-groups.ts";
 import { Query } from "./query.ts";
-import { readRawMethod, runRaw } from "./raw.ts";
+import { readRawMethod, runRaw } from "./raw-endpoints.ts";
 import { RequestContext } from "./request-context.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
@@ -59,11 +59,11 @@ export type { GatewayDependencies } from "../methods/dependencies.ts";
 
 type Handler = Path["handle"];
 
-const strangersBytesMax = 1024;
-/** About 50 ms of the event loop. */
+const keylessBytesMax = 1024;
+/** Their processing takes about 50 ms of the event loop. */
 const submissionsUnderWayMax = 512;
 const blockEnginePath = /^\/api\/v1\//;
-/** As block engines spell them; each takes every method. */
+/** Paths of block engines; each accepts every method. */
 const blockEnginePaths = [
   "transactions",
   "bundles",
@@ -74,7 +74,7 @@ const blockEnginePaths = [
 
 export class Gateway {
   readonly #dependencies: GatewayDependencies;
-  /** For the metrics. */
+  /** Counters for the metrics. */
   readonly counts: RequestCounts;
   readonly #methodContext: MethodContext;
   readonly #descriptions: Descriptions;
@@ -86,18 +86,18 @@ export class Gateway {
   #turns = 0;
   #reports = 0;
 
-  /** `settings` may change while it runs: each is read when it is needed. */
+  /** `settings` may change at run time: each value is read when it is used. */
   constructor(dependencies: GatewayDependencies, settings: GatewaySettings) {
     this.#dependencies = dependencies;
     const admission = new TransactionAdmission(dependencies, settings);
-    const room = new ConcurrencyLimit(submissionsUnderWayMax);
+    const submissionLimit = new ConcurrencyLimit(submissionsUnderWayMax);
     const descriptions = new Descriptions(packageVersion(), settings);
     this.#descriptions = descriptions;
     this.#methodContext = {
       dependencies,
       settings,
       admission,
-      room,
+      submissionLimit,
       nextTurn: () => this.#turns++,
       descriptions,
     };
@@ -120,8 +120,8 @@ export class Gateway {
   }
 
   /**
-   * For HttpServer, but for the addresses and the number of connections. `served`: what its listeners
-   * show; absent: everything.
+   * Options for HttpServer, except addresses and connection limit. `served`: endpoint groups of its
+   * listeners; absent: all.
    */
   serverOptions(
     served?: ReadonlySet<EndpointGroup>,
@@ -141,9 +141,9 @@ export class Gateway {
     };
   }
 
-  /** Calls under way that submit something. */
-  get room(): ConcurrencyLimit {
-    return this.#methodContext.room;
+  /** Limit of concurrent submitting calls. */
+  get submissionLimit(): ConcurrencyLimit {
+    return this.#methodContext.submissionLimit;
   }
 
   get webSockets(): Readonly<Record<string, WebSocketRoute>> {
@@ -157,7 +157,7 @@ export class Gateway {
     };
   }
 
-  /** Never throws and never rejects for anything that a caller sends. */
+  /** Never throws or rejects because of a caller's input. */
   handle(
     request: HttpRequest,
     served?: ReadonlySet<EndpointGroup>,
@@ -182,7 +182,7 @@ export class Gateway {
     served: ReadonlySet<EndpointGroup> | undefined,
   ): HttpResponse | Promise<HttpResponse> {
     if (path.methods.includes(request.method)) return path.handle(request);
-    const home = this.#homeOf(request);
+    const home = this.#homePageFor(request);
     if (home !== undefined && (!served || isServed(home, served)))
       return { status: 302, headers: { ...baseHeaders, location: home } };
     const allow = [...path.methods, "OPTIONS"].join(", ");
@@ -203,11 +203,11 @@ export class Gateway {
     return undefined;
   }
 
-  /** Where somebody is sent who looks at this address with a browser. */
-  #homeOf(request: HttpRequest): string | undefined {
+  /** The page to which a browser at "/" is redirected. */
+  #homePageFor(request: HttpRequest): string | undefined {
     const { path, method } = request;
-    const isLooking = path === "/" && (method === "GET" || method === "HEAD");
-    if (!isLooking || !(request.header("accept") ?? "").includes("text/html")) return undefined;
+    const isPageRequest = path === "/" && (method === "GET" || method === "HEAD");
+    if (!isPageRequest || !(request.header("accept") ?? "").includes("text/html")) return undefined;
     return this.#dependencies.pages.find((pages) => pages.home !== undefined)?.home;
   }
 
@@ -236,7 +236,7 @@ export class Gateway {
     ]);
   }
 
-  /** A key is looked for only where it makes a difference: most bodies are small. */
+  /** Checks the key only for bodies above the limit without a key; most bodies are small. */
   bodyBytesMax(head: HttpHead): number {
     const announced = Number(head.header("content-length") ?? Number.NaN);
     if (announced <= headBytesMax(false)) return headBytesMax(false);
@@ -273,13 +273,14 @@ export class Gateway {
   #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const context = this.#contextOf(request, new Query(request.query));
     if (!(context instanceof RequestContext)) return context;
-    // Strangers may ask for health, which is short; nothing longer of theirs is read.
-    if (!context.hasKey && request.body.length > strangersBytesMax) {
+    // Requests without a key may only call getHealth, which is short; longer bodies are not parsed.
+    if (!context.hasKey && request.body.length > keylessBytesMax) {
       return answerOf(unauthorized("none"));
     }
     const text = textOf(request.body);
-    // Under a flood even to read a call costs too much: refused unread, so with the id null.
-    if (this.#methodContext.room.isFull && text.includes('"send')) return noRoomAnswer;
+    // Under overload, parsing a call costs too much: it is refused unparsed, so with the id null.
+    if (this.#methodContext.submissionLimit.isFull && text.includes('"send'))
+      return overloadedAnswer;
     const bytesMax = context.bytesMaxOf(text);
     if (request.body.length > bytesMax) return tooLarge(bytesMax, request.body.length);
     return answerJsonRpc(text, context).then((answer) => context.response(answer));
@@ -319,20 +320,22 @@ export class Gateway {
       context,
       query,
       body: request.body,
-      room: this.#registrations,
+      concurrencyLimit: this.#registrations,
       textOf,
     });
   }
 
-  /** Who asks, for pages that people sign in to: wrong keys are counted together with all others. */
+  /**
+   * Authentication for pages with a login; their failed attempts count together with all others.
+   */
   get callers(): Callers {
     return this.#callers;
   }
 
-  /** A WebSocket handshake costs its key a call. */
+  /** A WebSocket handshake counts as one call of the key. */
   readonly #countHandshake = (key: ApiKey): void => this.contextOf(key).admit("handshake");
 
-  /** For pages: one call of somebody whose key is known already. */
+  /** The context of one call with a known key; used by pages and WebSockets. */
   contextOf(key: ApiKey): RequestContext {
     return new RequestContext(this.#methodContext, {
       key,
@@ -345,10 +348,10 @@ export class Gateway {
     });
   }
 
-  /** Writes a fault to the log; returns what a caller can quote to find it there. */
+  /** Logs a fault and returns a reference that the caller can quote. */
   readonly report = (thrown: unknown): string => this.#report(thrown);
 
-  /** Calls over a WebSocket are those of HTTP: the same methods, the same limits. */
+  /** Calls over a WebSocket have the same methods and limits as over HTTP. */
   #subscriptions(): WebSocketRoute {
     const { clock, sockets } = this.#dependencies;
     const { report } = this;
@@ -367,7 +370,7 @@ export class Gateway {
   #report(thrown: unknown): string {
     const reference = `gateway-${++this.#reports}`;
     const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-    this.#dependencies.log?.error({ reference, error }, "a method of the gateway failed");
+    this.#dependencies.log?.error({ reference, error }, "gateway: a method failed");
     return reference;
   }
 }
@@ -379,13 +382,13 @@ function tipPaths(handler: TipFloorHandler): [string, Path][] {
   ];
 }
 
-const noRoomAnswer = refusalAnswer(
+const overloadedAnswer = refusalAnswer(
   "overloaded",
-  "expected room for one more submission, got none; try again",
+  `too many submissions in progress: at most ${submissionsUnderWayMax}; retry in 1 s`,
   { headers: { "retry-after": "1" } },
 );
 
-/** What is no UTF-8 becomes a text that is no JSON, and is answered as such. */
+/** Decodes UTF-8; invalid UTF-8 becomes a text that is not JSON and is refused as such. */
 function textOf(body: Uint8Array): string {
   if (!isUtf8(body)) return "\ufffd";
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
@@ -397,7 +400,10 @@ function tooLarge(bytesMax: number, bytes: number): HttpResponse {
 }
 
 function upgradeAnswer(): HttpResponse {
-  const error = new ShredwayError("http_method", "expected a WebSocket (Upgrade: websocket)");
+  const error = new ShredwayError(
+    "http_method",
+    "expected a WebSocket handshake (header Upgrade: websocket)",
+  );
   const answer = refusalAnswer(error.reason, error.message);
   return { ...answer, status: 426, headers: { ...answer.headers, upgrade: "websocket" } };
 }

@@ -1,17 +1,17 @@
-// Handshake pauses: a caller whose WebSocket exceeded its message limit may not open another at once.
+// Handshake pauses: after exceeding a message limit, a caller may not open a WebSocket for a while.
 //
-// Kept by routes that know their callers (by key or by address). Without a pause, a client that
-// reconnects whenever it is cut would be served one burst after the other. Time is handed in.
+// Used by routes that identify callers by key or address. Without a pause, a client that reconnects
+// after each cut would get one burst after another. Callers pass the time.
 
 const pauseNs = 10_000_000_000n;
-/** The oldest pause is dropped when there are more. */
+/** Maximum number of pauses; the oldest is dropped. */
 const callersMax = 16_384;
 
 export class HandshakePauses {
-  /** When the pause of a caller ends; the oldest pause first. */
+  /** End of each caller's pause, oldest pause first. */
   readonly #endsNs = new Map<string, bigint>();
 
-  /** Begins a pause of `caller` at `nowNs` (monotonic), or renews it. */
+  /** Starts or renews the pause of `caller` at `nowNs` (monotonic). */
   begin(caller: string, nowNs: bigint): void {
     this.#endsNs.delete(caller);
     this.#endsNs.set(caller, nowNs + pauseNs);
@@ -19,7 +19,7 @@ export class HandshakePauses {
     if (this.#endsNs.size > callersMax && oldest !== undefined) this.#endsNs.delete(oldest);
   }
 
-  /** Whole seconds until `caller` may open a WebSocket; 0: now. */
+  /** Whole seconds until `caller` may open a WebSocket; 0: it may now. */
   secondsLeft(caller: string, nowNs: bigint): number {
     const endNs = this.#endsNs.get(caller);
     if (endNs === undefined) return 0;

@@ -1,13 +1,13 @@
-// The query of a URL: read once, percent signs decoded, and its parameters, which describe themselves.
+// Parses the query of a URL, and declares self-describing URI parameters.
 //
-// Called for every request, so it splits by hand: URLSearchParams takes five times as long. Never
-// part of a message: it may hold a key.
+// Called for every request. It splits by hand because URLSearchParams takes five times as long. A
+// query may contain a key, so messages never quote it.
 
 import type { ShredwayError } from "../../core/errors.ts";
 import type { JsonSchema } from "../schema/json-schema.ts";
 import { invalid } from "../schema/shapes.ts";
 
-/** More are not looked at. */
+/** Further fields are ignored. */
 const fieldsMax = 64;
 
 function decode(text: string): string {
@@ -15,7 +15,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));
   } catch {
-    return text; // a lone percent sign stands for itself
+    return text; // an invalid percent sequence stays as it is
   }
 }
 
@@ -53,7 +53,9 @@ export class Query {
 
 // ---- parameters of URLs ---------------------------------------------------------------------
 
-/** Reads itself from a query and says what it takes, as the shapes of parameters do. */
+/**
+ * A parameter that parses itself from a query and describes its values, like the shapes of params.
+ */
 export interface UriParameter<T> {
   readonly name: string;
   readonly description: string;
@@ -66,7 +68,7 @@ function refused(name: string, expected: string, value: string | undefined): Shr
   return invalid(`URI parameter ${name}`, expected, value);
 }
 
-/** Strict: true, false or absent. */
+/** Accepts only true, false or absence. */
 export function uriFlag(name: string, description: string): UriParameter<boolean> {
   return {
     name,
@@ -81,7 +83,7 @@ export function uriFlag(name: string, description: string): UriParameter<boolean
   };
 }
 
-/** undefined when it is absent. */
+/** Reads undefined if absent. */
 export function uriCount(
   name: string,
   max: bigint,
@@ -100,7 +102,7 @@ export function uriCount(
   };
 }
 
-/** The first choice when it is absent. */
+/** Reads the first choice if absent. */
 export function uriChoice<const T extends string>(
   name: string,
   choices: readonly [T, ...T[]],

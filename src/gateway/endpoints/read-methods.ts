@@ -1,9 +1,9 @@
-// Read methods: what a stock client asks besides submitting, passed on to the configured node.
+// Read methods: forwards an allow-list of methods to the configured node.
 //
-// Called by the gateway for every method that is not its own. An allow-list: what stock clients ask
-// while they build, send and confirm a transaction. What makes a node work hard (getProgramAccounts,
-// getBlock, getLeaderSchedule, getSignaturesForAddress, …) stays out, and so does all that changes
-// something. Answers are the node's own, errors too; nothing is kept from one call to the next.
+// The gateway calls it for every method that is not its own. The list contains what standard
+// clients call to build, send and confirm a transaction. It excludes expensive methods
+// (getProgramAccounts, getBlock, getLeaderSchedule, getSignaturesForAddress, …) and all that change
+// state. Results and errors are the node's own and are not cached.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
@@ -11,7 +11,7 @@ import type { NodeCalls } from "../../core/json-rpc/node.ts";
 import { PassedError } from "../../core/json-rpc/refusal.ts";
 import type { ReadMethods } from "../methods/dependencies.ts";
 
-/** Each needs the scope "read". */
+/** Each requires the scope "read". */
 export const readMethodNames = [
   // Building: blockhash, nonce, lookup tables, fees.
   "getLatestBlockhash",
@@ -31,7 +31,7 @@ export const readMethodNames = [
   "getBlockTime",
   "getSlot",
   "getEpochInfo",
-  // Finding out where one is.
+  // Cluster and leader information.
   "getEpochSchedule",
   "getGenesisHash",
   "getSlotLeader",
@@ -47,13 +47,14 @@ function isReadMethod(method: string): boolean {
 export function upstreamMissing(what: string): ShredwayError {
   return new ShredwayError(
     "upstream_missing",
-    `${what} is answered by a node and none is configured: set solana.rpc`,
+    `${what} needs an RPC node, but none is configured; set solana.rpc`,
   );
 }
 
 /**
- * The node's result. Throws ShredwayError: "method_unknown", "upstream_missing", "rpc_failed" or
- * "overloaded"; PassedError for an error of the node. `others`: what else exists, for the message.
+ * Returns the node's result. Throws ShredwayError "method_unknown", "upstream_missing",
+ * "rpc_failed" or "overloaded"; throws PassedError for an error of the node. `others`: further
+ * methods for the message.
  */
 export async function readMethod(
   node: NodeCalls | null,

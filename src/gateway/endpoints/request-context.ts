@@ -1,7 +1,7 @@
-// One HTTP request with its calls: who may call what, and how often.
+// Context of one HTTP request: authorization, rate limit and response headers of its calls.
 //
-// Made by gateway.ts for each request, handed to the framing of JSON-RPC. Counts every call of an
-// array against the limit of the key; remembers the last word of the limit for the headers.
+// gateway.ts creates one per request and passes it to the JSON-RPC framing. Every call of an array
+// counts against the key's limit; the last result of the limit sets the headers.
 
 import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
 import type { JsonRpcAnswer, JsonRpcOptions } from "../../core/json-rpc/handle.ts";
@@ -10,11 +10,11 @@ import type { ApiKey } from "../accounts/types.ts";
 import type { HttpResponse } from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
 import type { Call, KeyedMethod, Method, MethodContext, UriOptions } from "../methods/method.ts";
+import { findMethod } from "../methods/method-table.ts";
 import { resemblesProtection } from "../methods/protection.ts";
-import { findMethod } from "../methods/table.ts";
 import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax } from "./body-limits.ts";
-import { scopeMissing, unauthorized } from "./caller.ts";
+import { scopeMissing, unauthorized } from "./callers.ts";
 import { type Query, uriFlag } from "./query.ts";
 
 export const uriParameters = {
@@ -34,8 +34,8 @@ const protectiveParameters = [
 ] as const;
 
 /**
- * Throws ShredwayError "value_invalid" also for an unknown parameter that resembles a protective one:
- * a transaction must not leave without the protection that its sender believes in.
+ * Also throws ShredwayError "value_invalid" for an unknown parameter that resembles a protective
+ * one: a transaction must not be sent without the protection that its sender expects.
  */
 function readUriOptions(query: Query, isBlockEngine: boolean): UriOptions {
   const unknown = query.names.find(
@@ -57,25 +57,25 @@ function readUriOptions(query: Query, isBlockEngine: boolean): UriOptions {
   };
 }
 
-/** Calls of one array. */
+/** Maximum calls of one array. */
 export const callsMax = 25;
-/** Levels of nesting of a body. */
+/** Maximum nesting depth of a body. */
 export const depthMax = 8;
 
 interface CallerFacts {
-  /** null: none was shown. */
+  /** null: the request contains no key. */
   readonly key: ApiKey | null;
   readonly query: Query;
   readonly isBlockEngine: boolean;
-  /** The page that asks is told which headers it may read. */
+  /** True for browser requests: the response lists the headers that the page may read. */
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
   readonly report: (thrown: unknown) => string;
-  /** Hears of the end of each call. */
+  /** Called at the end of each call. */
   readonly ended: JsonRpcOptions["ended"];
 }
 
-/** Seconds as headers have them: whole, and never too short. */
+/** Whole seconds for headers, rounded up. */
 function wholeSeconds(seconds: number): string {
   return String(Math.max(1, Math.ceil(seconds)));
 }
@@ -106,7 +106,7 @@ export class RequestContext implements JsonRpcOptions {
     return this.#facts.key !== null;
   }
 
-  /** Throws "unauthorized" or "rate_limited". */
+  /** Counts a call against the limit. Throws ShredwayError "unauthorized" or "rate_limited". */
   admit(name: string): void {
     if (findMethod(name)?.scopes.length === 0) return;
     const { key } = this.#facts;
@@ -131,13 +131,16 @@ export class RequestContext implements JsonRpcOptions {
     );
   }
 
-  /** The result; throws or rejects with ShredwayError. */
+  /** Returns the result; throws or rejects with ShredwayError. */
   dispatch(name: string, params: readonly Json[]): unknown {
     const method = findMethod(name);
     if (method) return this.run(name, method, params);
     const { reads } = this.#methodContext.dependencies;
     if (!reads.has(name)) {
-      throw new ShredwayError("method_unknown", `Method not found: ${quote(name)}`);
+      throw new ShredwayError(
+        "method_unknown",
+        `Method not found: ${quote(name)}; rpc.discover lists the methods`,
+      );
     }
     this.#checkScopes(name, ["read"]);
     return reads.call(name, params);
@@ -147,15 +150,15 @@ export class RequestContext implements JsonRpcOptions {
     if (!("run" in method)) return method.answer(this.#methodContext);
     const call = this.callOf(name, method.scopes);
     if (!name.startsWith("send")) return method.run(call, params);
-    return this.#methodContext.room.with(() => method.run(call, params));
+    return this.#methodContext.submissionLimit.with(() => method.run(call, params));
   }
 
-  /** Throws "unauthorized" or "scope_missing". */
+  /** Throws ShredwayError "unauthorized" or "scope_missing". */
   callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
     const { isBlockEngine, receivedNs, query } = this.#facts;
     this.#uri ??= readUriOptions(query, isBlockEngine);
     const { dependencies, settings, admission } = this.#methodContext;
-    // Field by field: spreading the context takes several times as long.
+    // Written field by field: spreading the context takes several times as long.
     return {
       dependencies,
       settings,
@@ -165,21 +168,21 @@ export class RequestContext implements JsonRpcOptions {
       uri: this.#uri,
       isBlockEngine,
       receivedNs,
-      takeMore: (count) => {
+      countCalls: (count) => {
         const { key } = this.#facts;
         if (!key) return;
         for (let i = 0; i < count; i++) this.#take(key);
       },
-      tellRetryAfter: (seconds) => {
+      setRetryAfter: (seconds) => {
         this.#retryAfterSeconds = seconds;
       },
-      tellBundleId: (id) => {
+      setBundleId: (id) => {
         this.#bundleId = id;
       },
     };
   }
 
-  /** What a body of this method may have; the key decides whether there are batches for it. */
+  /** Size limit of this body; it depends on whether the key may send batches. */
   bytesMaxOf(text: string): number {
     return bodyBytesMax(text, this.#facts.key?.scopes.includes("batch") ?? false);
   }
@@ -209,7 +212,7 @@ export class RequestContext implements JsonRpcOptions {
     return headers;
   }
 
-  /** One literal: built field by field it takes five times as long. */
+  /** Written as one literal: adding fields one by one takes five times as long. */
   #usualHeaders(): Record<string, string> {
     const verdict = this.#verdict;
     if (!verdict) return { ...jsonHeaders };

@@ -1,13 +1,13 @@
-// Request counts: what was asked of the gateway, how it was answered, how long that took.
+// Counts requests and calls of the gateway by path, method, result and duration.
 //
-// Told by gateway.ts of every request and by request-context.ts of every call; read by the metrics. Names that
-// callers choose (paths, methods) are counted by the few that the gateway knows, so that nobody can make
-// the list grow.
+// gateway.ts reports every request, request-context.ts every call; the metrics read the counts.
+// Paths and methods that the gateway does not know share one entry, so callers cannot grow the
+// tables.
 
 import { DurationHistogram, type HistogramValue } from "../../core/duration-histogram.ts";
 import type { Reason } from "../../core/errors.ts";
 import type { HttpResponse } from "../http/types.ts";
-import { methods } from "../methods/table.ts";
+import { methods } from "../methods/method-table.ts";
 import { readMethodNames } from "./read-methods.ts";
 
 interface Group {
@@ -16,7 +16,7 @@ interface Group {
   readonly durations: DurationHistogram;
 }
 
-/** Of paths that are no key of the table. */
+/** Group of all other paths. */
 const unknownPath = "unknown";
 const otherMethod = "other";
 const groupByPath: Readonly<Record<string, string>> = {
@@ -33,7 +33,7 @@ const groupByPath: Readonly<Record<string, string>> = {
   "/openrpc.json": "description",
   "/openapi.json": "description",
 };
-const groupByBeginning: readonly (readonly [string, string])[] = [
+const groupByPrefix: readonly (readonly [string, string])[] = [
   ["/api/v1/", "block_engine"],
   ["/api/", "tracker"],
   ["/health/", "health"],
@@ -43,27 +43,27 @@ const knownMethods: ReadonlySet<string> = new Set([...Object.keys(methods), ...r
 
 function groupOf(path: string): string {
   if (Object.hasOwn(groupByPath, path)) return groupByPath[path] ?? unknownPath;
-  return groupByBeginning.find(([begin]) => path.startsWith(begin))?.[1] ?? unknownPath;
+  return groupByPrefix.find(([prefix]) => path.startsWith(prefix))?.[1] ?? unknownPath;
 }
 
 export class RequestCounts {
   readonly #nowNs: () => bigint;
   readonly #groups = new Map<string, Group>();
-  /** By method, then by reason. */
+  /** Counts by method and reason. */
   readonly #calls = new Map<string, Map<string, number>>();
   readonly #refusals = new Map<Reason, number>();
 
   /** `nowNs`: monotonic. */
   constructor(nowNs: () => bigint) {
     this.#nowNs = nowNs;
-    const names = new Set([...Object.values(groupByPath), ...groupByBeginning.map(([, to]) => to)]);
+    const names = new Set([...Object.values(groupByPath), ...groupByPrefix.map(([, to]) => to)]);
     for (const name of [...names, unknownPath]) {
       const durations = new DurationHistogram();
       this.#groups.set(name, { name, statuses: new Map(), durations });
     }
   }
 
-  /** Answers as `answer` does, and counts it then. `isKnown`: somebody answers the path. */
+  /** Calls `answer` and counts its response. `isKnown`: the gateway serves the path. */
   answered<Answer extends HttpResponse | Promise<HttpResponse>>(
     path: string,
     isKnown: boolean,
@@ -74,7 +74,7 @@ export class RequestCounts {
     const returned = answer();
     if (!group) return returned;
     if (returned instanceof Promise) {
-      // A fault is answered 500 by the server; whoever awaits `returned` hears of it.
+      // The server answers a rejection with 500; the caller that awaits `returned` handles it.
       returned.then(
         ({ status }) => this.#count(group, status, begunNs),
         () => this.#count(group, 500, begunNs),
@@ -85,7 +85,7 @@ export class RequestCounts {
     return returned;
   }
 
-  /** One call of JSON-RPC; `reason` null: it was answered. */
+  /** Counts one JSON-RPC call; `reason` null: it succeeded. */
   called(method: string, reason: Reason | null): void {
     const name = knownMethods.has(method) ? method : otherMethod;
     let reasons = this.#calls.get(name);
@@ -97,12 +97,12 @@ export class RequestCounts {
     reasons.set(key, (reasons.get(key) ?? 0) + 1);
   }
 
-  /** The server answered before anybody was asked. */
+  /** Counts a refusal by the HTTP server itself. */
   refused(reason: Reason): void {
     this.#refusals.set(reason, (this.#refusals.get(reason) ?? 0) + 1);
   }
 
-  // What the metrics read.
+  // ---- read by the metrics ----
 
   *requests(): Iterable<readonly [path: string, status: number, count: number]> {
     for (const { name, statuses } of this.#groups.values()) {

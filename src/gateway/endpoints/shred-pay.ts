@@ -1,8 +1,8 @@
-// POST /shred-pay: tips are registered for shreds.
+// POST /shred-pay: registers tips for shreds.
 //
-// Called by gateway.ts. Counts each request as one call of the key, reads the entries, hands them to the
-// registrar. Speaks no JSON-RPC: what is refused here is answered with an HTTP status and
-// {"error": {"reason", "message"}}, what was looked at with 200 and the signatures that were taken.
+// Called by gateway.ts. Counts each request as one call of the key, parses the entries and passes
+// them to the registrar. It does not use JSON-RPC: a refused request gets an HTTP status and
+// {"error": {"reason", "message"}}, any other request 200 and the accepted signatures.
 
 import type { RegistrationReceipt, RejectedRegistration } from "../../client/responses.ts";
 import { errorTable, quote, ShredwayError } from "../../core/errors.ts";
@@ -32,10 +32,13 @@ export const shredPayParameters = {
   verbose: uriFlag("verbose", "also returns the rejected entries"),
   dryRun: uriFlag("dry_run", "checks everything and stores nothing"),
 } as const;
-/** Their entries together fill no more than half of the verifier's room, which submissions share. */
+/**
+ * Concurrent requests; their entries use at most half of the verifier's queue, which submissions
+ * share.
+ */
 export const requestsUnderWayMax = 40;
 
-/** As an integer or its decimal digits: libraries write u64 as either. */
+/** Parses a slot as an integer or decimal digits: libraries write u64 as either. */
 function slotOf(json: Json | undefined): bigint | null {
   if (typeof json === "string") {
     return /^[0-9]{1,20}$/.test(json) && BigInt(json) <= u64Max ? BigInt(json) : null;
@@ -46,7 +49,7 @@ function slotOf(json: Json | undefined): bigint | null {
   return slot >= 0n && slot <= u64Max ? slot : null;
 }
 
-/** null: of another shape. Fields that it does not know are passed over. */
+/** null: not an entry. Unknown fields are ignored. */
 function entryOf(json: Json): RegistrationEntry | null {
   if (!isJsonObject(json)) return null;
   const { transaction } = json;
@@ -54,7 +57,7 @@ function entryOf(json: Json): RegistrationEntry | null {
   return typeof transaction === "string" && slot !== null ? { transaction, slot } : null;
 }
 
-/** Throws "json_invalid" or "request_invalid". */
+/** Throws ShredwayError "json_invalid" or "request_invalid". */
 function readEntries(text: string): (RegistrationEntry | null)[] {
   const json = readCallJson(text, depthMax);
   if (!isJsonArray(json)) {
@@ -82,13 +85,13 @@ interface ShredPayRequest {
   readonly context: RequestContext;
   readonly query: Query;
   readonly body: Uint8Array;
-  readonly room: ConcurrencyLimit;
-  /** What is no UTF-8 becomes a text that is no JSON. */
+  readonly concurrencyLimit: ConcurrencyLimit;
+  /** Decodes UTF-8; invalid UTF-8 becomes a text that is not JSON. */
   textOf(body: Uint8Array): string;
 }
 
 async function register(request: ShredPayRequest): Promise<string> {
-  const { context, query, body, room } = request;
+  const { context, query, body, concurrencyLimit } = request;
   context.admit(shredPayPath);
   const call = context.callOf(shredPayPath, ["shreds"]);
   const registrar = registrarOf(call);
@@ -98,14 +101,14 @@ async function register(request: ShredPayRequest): Promise<string> {
   }
   const isVerbose = shredPayParameters.verbose.read(query);
   const isDryRun = shredPayParameters.dryRun.read(query);
-  const results = await room.with(() => {
+  const results = await concurrencyLimit.with(() => {
     const entries = readEntries(request.textOf(body));
     return registrar.register(call.key.accountId, entries, isDryRun);
   });
   return resultJson(results, isVerbose);
 }
 
-/** Never throws, whatever came. */
+/** Never rejects, whatever the body contains. */
 export async function answerShredPay(request: ShredPayRequest): Promise<HttpResponse> {
   const { context } = request;
   try {

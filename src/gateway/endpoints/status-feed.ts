@@ -1,7 +1,7 @@
 // /status: a WebSocket that pushes every new event of an account's transactions.
 //
-// Handed to the HTTP server by gateway.ts. A peer may ask for certain signatures only. A peer that
-// reads too slowly is closed by the server; a key that does not hold any more closes its feeds.
+// gateway.ts passes it to the HTTP server. A client may filter by signatures. The server closes
+// clients that read too slowly; a revoked or expired key closes its feeds.
 
 import type { FilterSet, StatusUpdate, WrittenInteger } from "../../client/responses.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -20,7 +20,7 @@ import { HandshakePauses } from "./handshake-pauses.ts";
 export const feedsPerKeyMax = 8;
 export const signaturesMax = 256;
 const messageBytesMax = 32 * 1024;
-/** Each message replaces a filter. */
+/** Every message replaces the filter. */
 const messageLimits = {
   messagesPerSecond: 5,
   messagesBurst: 25,
@@ -28,7 +28,7 @@ const messageLimits = {
 } as const;
 const backpressureBytesMax = 1024 * 1024;
 const idleSeconds = 60;
-/** So often at most a key is looked at again. */
+/** Minimum interval between two checks of a key. */
 const recheckNs = 1_000_000_000n;
 
 interface StatusFeedDependencies {
@@ -37,7 +37,7 @@ interface StatusFeedDependencies {
   readonly authorise: Authorise;
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
   readonly countHandshake: (key: ApiKey) => void;
-  /** Throws ShredwayError "value_invalid" for what is no signature. */
+  /** Throws ShredwayError "value_invalid" for an invalid signature. */
   readonly checkSignature: (what: string, signature: string) => string;
   readonly report: (thrown: unknown) => string;
 }
@@ -45,7 +45,7 @@ interface StatusFeedDependencies {
 interface Feed {
   readonly key: ApiKey;
   readonly head: HttpHead;
-  /** null: all of the account. */
+  /** null: all signatures of the account. */
   signatures: ReadonlySet<string> | null;
   checkedNs: bigint;
   stop: () => void;
@@ -88,7 +88,7 @@ export class StatusFeed implements WebSocketRoute {
   open(peer: WebSocketPeer, head: HttpHead): void {
     const found = this.#dependencies.authorise(head);
     if (!("key" in found)) {
-      peer.close(1008, "the key does not hold any more");
+      peer.close(1008, "the API key is no longer valid");
       return;
     }
     const { key } = found;
@@ -129,13 +129,13 @@ export class StatusFeed implements WebSocketRoute {
     else this.#perKey.delete(feed.key.id);
   }
 
-  /** null: everything. */
+  /** null: no filter. */
   #readFilter(text: string): ReadonlySet<string> | null {
     const message = readJson(text, 3);
     if (!isJsonObject(message) || message["signatures"] === undefined) {
       throw new ShredwayError(
         "value_invalid",
-        'expected {"signatures": […]} or {"signatures": null}',
+        'filter: expected {"signatures": […]} or {"signatures": null}',
       );
     }
     const { signatures } = message;
@@ -149,16 +149,16 @@ export class StatusFeed implements WebSocketRoute {
   #push(peer: WebSocketPeer, signature: string, event: TimelineEvent): void {
     const feed = this.#feeds.get(peer);
     if (!feed || feed.signatures?.has(signature) === false) return;
-    if (!this.#holds(feed)) {
-      peer.close(1008, "the key does not hold any more");
+    if (!this.#isKeyValid(feed)) {
+      peer.close(1008, "the API key is no longer valid");
       return;
     }
     const update: StatusUpdate<WrittenInteger> = { signature, event: eventJson(event, null) };
     peer.send(writeJson(update));
   }
 
-  /** Revoked and expired keys hear nothing more than a second later. */
-  #holds(feed: Feed): boolean {
+  /** Revoked and expired keys get no events after a second. */
+  #isKeyValid(feed: Feed): boolean {
     const nowNs = this.#dependencies.clock.monotonicNs();
     if (nowNs - feed.checkedNs < recheckNs) return true;
     feed.checkedNs = nowNs;

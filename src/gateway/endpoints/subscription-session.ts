@@ -1,9 +1,9 @@
-// One client's WebSocket and the node's WebSocket that belongs to it.
+// Forwards the subscriptions of one client's WebSocket over a node connection of its own.
 //
-// Made by subscriptions.ts for every connection. Each client has a connection to the node of its own,
-// opened with its first subscription: numbers of subscriptions are the node's, nothing is shared, and
-// the end of either side is the end of the other. Answers go out before the notifications that came
-// after them, whatever else is under way; nothing is told twice and nothing is left out.
+// subscriptions.ts creates one per client connection. The first subscription opens the node
+// connection. Connections are not shared, because the node assigns the subscription numbers; if one
+// side closes, the other is closed too. A response is always sent before the notifications that the
+// node sent after it; none is lost or duplicated.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { answerJsonRpc, type JsonRpcOptions } from "../../core/json-rpc/handle.ts";
@@ -18,34 +18,34 @@ import { PassedError } from "../../core/json-rpc/refusal.ts";
 import type { WebSocketPeer } from "../http/types.ts";
 import { upstreamMissing } from "./read-methods.ts";
 
-/** The names before Subscribe, Unsubscribe and Notification. */
+/** Prefixes of Subscribe, Unsubscribe and Notification. */
 export const subscriptionKinds = ["account", "logs", "root", "signature", "slot"] as const;
 const methodShape = new RegExp(`^(${subscriptionKinds.join("|")})(Subscribe|Unsubscribe)$`);
 const notificationShape = new RegExp(`^(${subscriptionKinds.join("|")})Notification$`);
 
 export interface SessionLimits {
-  /** Live and asked for. */
+  /** Active and requested subscriptions. */
   readonly subscriptionsMax: number;
-  /** Messages of the client that are not answered yet. */
+  /** Unanswered messages of the client. */
   readonly underWayMax: number;
-  /** Notifications that wait for an answer to go out. */
+  /** Size of the notifications that wait until an earlier response is sent. */
   readonly heldBytesMax: number;
 }
 
 interface SessionOptions {
   readonly node: NodeSockets | null;
-  /** Everything but `dispatch`. */
+  /** All options except `dispatch`. */
   readonly jsonRpc: Omit<JsonRpcOptions, "dispatch">;
   /** Throws ShredwayError unless the caller may subscribe. */
   checkScope(method: string): void;
-  /** All other methods; throws ShredwayError. */
+  /** Runs all other methods; throws ShredwayError. */
   dispatch(method: string, params: readonly Json[]): unknown;
   readonly limits: SessionLimits;
 }
 
-/** A message of the client on its way. */
+/** A client message that is being processed. */
 interface Message {
-  /** It waits for the node, or the node's answer for being sent. */
+  /** It waits for the node, or its response is not sent yet. */
   asksNode: boolean;
 }
 
@@ -54,7 +54,7 @@ export class SubscriptionSession {
   readonly #options: SessionOptions;
   readonly #subscriptions = new Set<string>();
   readonly #underWay = new Set<Message>();
-  /** Answers of the node that have not gone out: what follows them waits. */
+  /** Messages whose node response is not sent yet; later notifications wait for them. */
   readonly #answered = new Set<Message>();
   #held: string[] = [];
   #heldBytes = 0;
@@ -71,7 +71,7 @@ export class SubscriptionSession {
   message(text: string): void {
     if (this.#underWay.size >= this.#options.limits.underWayMax) {
       const { underWayMax } = this.#options.limits;
-      this.#peer.close(1008, `expected at most ${underWayMax} messages under way`);
+      this.#peer.close(1008, `expected at most ${underWayMax} unanswered messages`);
       return;
     }
     void this.#handle(text);
@@ -84,7 +84,7 @@ export class SubscriptionSession {
     this.#node = null;
   }
 
-  /** Never rejects: answerJsonRpc does not. */
+  /** Never rejects, because answerJsonRpc never does. */
   async #handle(text: string): Promise<void> {
     const message: Message = { asksNode: false };
     this.#underWay.add(message);
@@ -111,7 +111,7 @@ export class SubscriptionSession {
     if (this.#subscriptions.size + this.#asked >= subscriptionsMax) {
       throw new ShredwayError(
         "request_invalid",
-        `${method}: expected at most ${subscriptionsMax} subscriptions on a connection, got one more`,
+        `${method}: too many subscriptions on this connection: at most ${subscriptionsMax}; unsubscribe one first`,
       );
     }
     return this.#subscribe(message, method, params);
@@ -128,11 +128,11 @@ export class SubscriptionSession {
   async #unsubscribe(message: Message, method: string, params: readonly Json[]): Promise<JsonText> {
     const [number] = params;
     const name = typeof number === "number" || typeof number === "bigint" ? String(number) : "";
-    // The node would say the same; asking it would open a connection for nothing.
+    // The node would refuse as well; a query could open a connection unnecessarily.
     if (!this.#subscriptions.has(name)) {
       throw new ShredwayError(
         "value_invalid",
-        `${method}: expected the number of a subscription of this connection, got ${quote(number)}`,
+        `${method}: expected the number of a subscription on this connection, got ${quote(number)}`,
       );
     }
     return this.#ask(message, method, params, (answer) => {
@@ -140,7 +140,9 @@ export class SubscriptionSession {
     });
   }
 
-  /** `settled` hears of an answer, also of a failure, before anything that the node says next. */
+  /**
+   * Calls `settled` with the response or failure before any later message of the node is handled.
+   */
   #ask(
     message: Message,
     method: string,
@@ -183,11 +185,14 @@ export class SubscriptionSession {
     this.#heldBytes += text.length;
     const { heldBytesMax } = this.#options.limits;
     if (this.#heldBytes > heldBytesMax) {
-      this.#peer.close(1013, `expected at most ${heldBytesMax} bytes behind an answer`);
+      this.#peer.close(
+        1013,
+        `expected at most ${heldBytesMax} bytes of notifications behind a response`,
+      );
     }
   }
 
-  /** What waited for answers, once all of them are out. */
+  /** Sends the waiting notifications once all responses are sent. */
   #release(): void {
     if (this.#answered.size > 0) return;
     const held = this.#held;
@@ -202,10 +207,10 @@ export class SubscriptionSession {
     this.#closeWhenLost();
   }
 
-  /** Not before everybody who asked was told. */
+  /** Waits until all messages that wait for the node are answered. */
   #closeWhenLost(): void {
     if (!this.#loss || this.#isClosed) return;
     for (const message of this.#underWay) if (message.asksNode) return;
-    this.#peer.close(1013, "the connection to the node was lost");
+    this.#peer.close(1013, "the connection to the node was lost; reconnect");
   }
 }

@@ -1,9 +1,9 @@
-// Subscriptions: the WebSocket that stock clients open beside HTTP.
+// Subscriptions: the WebSocket that standard clients open in addition to HTTP.
 //
-// Mounted by the gateway on its ports. Passes signature, slot, root, account and logs subscriptions on
-// to the node and nothing else; ordinary methods are answered by the gateway's own dispatcher when it
-// is handed in. Bounds what one key and one connection may cost. A client that loses the node is
-// closed with 1013 and finds out at once; it reconnects as it does with any node.
+// Mounted by the gateway on its ports. It forwards signature, slot, root, account and logs
+// subscriptions to the node; the gateway's dispatcher runs other methods. It limits the cost of one
+// key and one connection. If the node connection is lost, the client is closed with 1013 and can
+// reconnect immediately.
 
 import type { Clock } from "../../core/clock.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
@@ -54,15 +54,15 @@ export interface SubscriptionOptions {
   /** Counts a handshake against the key's limit. Throws ShredwayError "rate_limited". */
   readonly countHandshake: (key: ApiKey) => void;
   readonly report: ReportFault;
-  /** Ordinary methods over the WebSocket; absent: there are none. */
+  /** Runs other methods over the WebSocket; absent: they are refused. */
   readonly dispatch?: (caller: Caller, method: string, params: readonly Json[]) => unknown;
-  /** Asked before every call; throws ShredwayError "rate_limited". */
+  /** Called before every call; throws ShredwayError "rate_limited". */
   readonly admit?: (caller: Caller, method: string) => void;
   readonly limits?: Partial<SubscriptionLimits>;
   readonly messageLimits?: MessageLimits;
 }
 
-interface Row {
+interface Connection {
   readonly caller: Caller;
   readonly head: HttpHead;
   readonly session: SubscriptionSession;
@@ -72,8 +72,8 @@ class Sockets {
   readonly #options: SubscriptionOptions;
   readonly #limits: SubscriptionLimits;
   readonly #callers = new WeakMap<HttpHead, Caller>();
-  readonly #rows = new Map<WebSocketPeer, Row>();
-  /** By key. */
+  readonly #connections = new Map<WebSocketPeer, Connection>();
+  /** Open sockets by key. */
   readonly #counts = new Map<string, number>();
   readonly #pauses = new HandshakePauses();
 
@@ -107,9 +107,9 @@ class Sockets {
 
   open(peer: WebSocketPeer, head: HttpHead): void {
     const caller = this.#callers.get(head);
-    if (!caller) throw new ShredwayError("internal", "a WebSocket that was not accepted");
+    if (!caller) throw new ShredwayError("internal", "WebSocket opened without accept");
     this.#counts.set(caller.key.id, (this.#counts.get(caller.key.id) ?? 0) + 1);
-    this.#rows.set(peer, {
+    this.#connections.set(peer, {
       caller,
       head,
       session: this.#newSession(peer, caller),
@@ -117,32 +117,32 @@ class Sockets {
   }
 
   exceeded(peer: WebSocketPeer): void {
-    const row = this.#rows.get(peer);
-    if (row) this.#pauses.begin(row.caller.key.id, this.#options.clock.monotonicNs());
+    const connection = this.#connections.get(peer);
+    if (connection) this.#pauses.begin(connection.caller.key.id, this.#options.clock.monotonicNs());
   }
 
   message(peer: WebSocketPeer, text: string): void {
-    const row = this.#rows.get(peer);
-    if (!row) return;
-    if (this.#isStillAllowed(row)) row.session.message(text);
-    else peer.close(1008, "the API key does not hold any more");
+    const connection = this.#connections.get(peer);
+    if (!connection) return;
+    if (this.#isStillAllowed(connection)) connection.session.message(text);
+    else peer.close(1008, "the API key is no longer valid");
   }
 
-  /** A key may have been revoked, have expired, or have got other limits since. */
-  #isStillAllowed({ caller, head }: Row): boolean {
+  /** The key may have been revoked or have expired since. */
+  #isStillAllowed({ caller, head }: Connection): boolean {
     const answer = this.#options.authorise(head);
     return !("status" in answer) && answer.key.id === caller.key.id;
   }
 
   closed(peer: WebSocketPeer): void {
-    const row = this.#rows.get(peer);
-    if (!row) return;
-    this.#rows.delete(peer);
-    const { id } = row.caller.key;
+    const connection = this.#connections.get(peer);
+    if (!connection) return;
+    this.#connections.delete(peer);
+    const { id } = connection.caller.key;
     const left = (this.#counts.get(id) ?? 1) - 1;
     if (left > 0) this.#counts.set(id, left);
     else this.#counts.delete(id);
-    row.session.closed();
+    connection.session.closed();
   }
 
   #newSession(peer: WebSocketPeer, caller: Caller): SubscriptionSession {

@@ -1,9 +1,8 @@
-// /tip_floor and /tip_stream: what landed tips were lately, for everybody, without a key.
+// /tip_floor and /tip_stream: public percentiles of recent landed tips.
 //
-// Handed to the HTTP server by gateway.ts. Texts are made once per refresh and not per request. Both
-// are bounded by the caller's address: so many questions in a second, so many streams at once. A
-// stream pushes one snapshot, the element of the array that the path answers, at its beginning and
-// after every refresh; what the peer says is not read.
+// gateway.ts passes it to the HTTP server. The JSON is written once per refresh. Requests per
+// second and open streams are limited per client address. A stream pushes one snapshot, the array
+// element of /tip_floor, when it opens and after every refresh; it ignores messages.
 
 import type { TipFloorEntry, WrittenInteger } from "../../client/responses.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -16,20 +15,20 @@ import type { LimitVerdict } from "../methods/dependencies.ts";
 import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
 import { Query, uriChoice } from "./query.ts";
 
-export const questionsPerSecond = 10;
+export const requestsPerSecond = 10;
 export const streamsMax = 2;
-/** Nothing can be asked for, so a peer sends no more than pings, pongs and a greeting. */
+/** Clients send only pings, pongs and possibly a greeting. */
 const messageLimits = { messagesPerSecond: 2, messagesBurst: 20, bytesPerSecond: 4096 } as const;
-/** A larger message closes its peer. */
+/** A larger message closes the connection. */
 const messageBytesMax = 1024;
-/** Some forty snapshots that were not read: ten hours of them, beside what the kernel holds. */
+/** About forty unread snapshots (ten hours), in addition to the kernel's buffers. */
 const backpressureBytesMax = 16 * 1024;
 const idleSeconds = 60;
-/** Callers whose questions are counted; the longest silent is forgotten. */
+/** Client addresses with a rate limit; the least recently active is dropped. */
 const callersMax = 65_536;
-/** Streams that are served before others have their turn: about a millisecond. */
+/** Streams per event-loop turn: about a millisecond. */
 const streamsPerStep = 100;
-/** A snapshot lives for a quarter of an hour; nobody shall tell an old one for long. */
+/** Snapshots last 15 minutes; caches must not serve an old one for long. */
 const cacheControl = "public, max-age=5";
 
 const formats = ["lamports", "sol"] as const;
@@ -47,7 +46,7 @@ interface TipFloorDependencies {
   readonly addressOf: (head: HttpHead) => Uint8Array;
 }
 
-/** JSON, written once for everybody. */
+/** JSON that all responses share. */
 interface SnapshotText {
   readonly element: string;
   readonly array: string;
@@ -58,7 +57,7 @@ interface Stream {
   readonly format: Format;
 }
 
-/** Exact to 15 digits, as block engines write it. */
+/** Exact to 15 digits, like the values of block engines. */
 function solOf(lamports: bigint): number {
   return Number(lamports) / 1e9;
 }
@@ -113,7 +112,7 @@ export class TipFloorHandler implements WebSocketRoute {
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = idleSeconds;
   readonly #dependencies: TipFloorDependencies;
-  readonly #questions = new RateLimits(callersMax);
+  readonly #requests = new RateLimits(callersMax);
   readonly #handshakes = new RateLimits(callersMax);
   readonly #streams = new Map<WebSocketPeer, Stream>();
   readonly #perCaller = new Map<string, number>();
@@ -134,11 +133,11 @@ export class TipFloorHandler implements WebSocketRoute {
     return this.#streams.size;
   }
 
-  /** GET and HEAD /tip_floor. */
+  /** Responds to GET and HEAD /tip_floor. */
   answer(head: HttpHead): HttpResponse {
     const caller = callerOf(this.#dependencies.addressOf(head));
-    const verdict = this.#take(this.#questions, caller);
-    if (!verdict.allowed) return this.#tooMany("questions in a second", verdict);
+    const verdict = this.#take(this.#requests, caller);
+    if (!verdict.allowed) return this.#tooMany("requests per second", verdict);
     const format = formatOf(head);
     if (typeof format !== "string") return format;
     const isForBrowser = head.header("origin") !== undefined;
@@ -156,9 +155,9 @@ export class TipFloorHandler implements WebSocketRoute {
   accept(head: HttpHead): HttpResponse | undefined {
     const caller = callerOf(this.#dependencies.addressOf(head));
     const verdict = this.#take(this.#handshakes, caller);
-    if (!verdict.allowed) return this.#tooMany("handshakes in a second", verdict);
+    if (!verdict.allowed) return this.#tooMany("handshakes per second", verdict);
     if ((this.#perCaller.get(caller) ?? 0) >= streamsMax) {
-      const message = `expected at most ${streamsMax} streams at once from an address, got one more`;
+      const message = `too many streams from this address: at most ${streamsMax}; close one or retry in 1 s`;
       return plainRefusal("rate_limited", message, { headers: { "retry-after": "1" } });
     }
     const format = formatOf(head);
@@ -175,7 +174,7 @@ export class TipFloorHandler implements WebSocketRoute {
   }
 
   message(): void {
-    // Nothing can be asked for here.
+    // Messages of clients are ignored.
   }
 
   closed(peer: WebSocketPeer): void {
@@ -187,7 +186,7 @@ export class TipFloorHandler implements WebSocketRoute {
     else this.#perCaller.delete(stream.caller);
   }
 
-  /** Whoever closed meanwhile is passed over by the peer itself. */
+  /** A peer that closed in the meantime ignores the message. */
   #push(waiting: (readonly [WebSocketPeer, Stream])[]): void {
     for (const [peer, { format }] of waiting.splice(0, streamsPerStep)) {
       peer.send(this.#texts[format].element);
@@ -196,13 +195,13 @@ export class TipFloorHandler implements WebSocketRoute {
   }
 
   #take(limits: RateLimits, caller: string): LimitVerdict {
-    const limit = { requestsPerSecond: questionsPerSecond, burst: questionsPerSecond };
+    const limit = { requestsPerSecond, burst: requestsPerSecond };
     return limits.take(caller, limit, this.#dependencies.clock.monotonicNs());
   }
 
-  #tooMany(what: string, verdict: LimitVerdict): HttpResponse {
+  #tooMany(unit: string, verdict: LimitVerdict): HttpResponse {
     const seconds = String(verdict.retryAfterSeconds);
-    const message = `expected at most ${verdict.limit} ${what} from an address, got one more`;
+    const message = `rate limit exceeded: ${verdict.limit} ${unit} from an address; retry in ${seconds} s`;
     const headers = { "retry-after": seconds, ...limitHeaders(verdict) };
     return plainRefusal("rate_limited", message, { headers });
   }

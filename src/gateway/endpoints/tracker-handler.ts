@@ -1,8 +1,7 @@
-// /api/alt_validators and /api/next_alt_validator: who of the alternative partners leads, for everybody,
-// without a key.
+// /api/alt_validators and /api/next_alt_validator: the alternative partners that lead; public.
 //
-// Handed requests by gateway.ts. Not limited: an answer costs microseconds, from memory alone, like that
-// of /gethealth. Speaks no JSON-RPC.
+// Called by gateway.ts. Not rate-limited: like /gethealth, a response costs microseconds and comes
+// from memory. It does not use JSON-RPC.
 
 import type { NextAltValidator } from "../../client/responses.ts";
 import { quote } from "../../core/errors.ts";
@@ -15,14 +14,14 @@ import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
 export const validatorsPath = "/api/alt_validators";
 export const nextPath = "/api/next_alt_validator";
 const slotPrefix = `${nextPath}/`;
-/** As the list of paths names it. */
+/** The path as the list of paths shows it. */
 export const slotPath = `${slotPrefix}{slot}`;
 
 export function isSlotPath(path: string): boolean {
   return path.startsWith(slotPrefix);
 }
 
-/** Decimal digits, as for every slot that comes as text; nothing is decoded or trimmed. */
+/** Parses decimal digits; the text is neither decoded nor trimmed. */
 function readSlot(text: string): bigint | null {
   if (!/^[0-9]{1,20}$/.test(text)) return null;
   const slot = BigInt(text);
@@ -45,17 +44,17 @@ export class TrackerHandler {
     this.#tracker = tracker;
   }
 
-  /** GET and HEAD /api/alt_validators. */
+  /** Responds to GET and HEAD /api/alt_validators. */
   answerValidators(head: HttpHead): HttpResponse {
     return answerOf(head, this.#tracker.members());
   }
 
-  /** GET and HEAD /api/next_alt_validator. */
+  /** Responds to GET and HEAD /api/next_alt_validator. */
   answerNext(head: HttpHead): HttpResponse {
     return this.#answerNext(head, null);
   }
 
-  /** GET and HEAD /api/next_alt_validator/{slot}. */
+  /** Responds to GET and HEAD /api/next_alt_validator/{slot}. */
   answerAt(head: HttpHead): HttpResponse {
     const text = head.path.slice(slotPrefix.length);
     const slot = readSlot(text);
@@ -67,8 +66,8 @@ export class TrackerHandler {
   #answerNext(head: HttpHead, slot: bigint | null): HttpResponse {
     const next = this.#tracker.next(slot);
     if (!next) {
-      const from = slot === null ? "the present slot" : `slot ${slot}`;
-      const message = `expected an alternative-partner leader at or after ${from}, none is known`;
+      const from = slot === null ? "the current slot" : `slot ${slot}`;
+      const message = `no alternative partner is known to lead at or after ${from}`;
       return plainRefusal("leader_unknown", message);
     }
     const { pubkey, leaderSlot, contextSlot } = next;

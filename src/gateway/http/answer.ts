@@ -1,7 +1,7 @@
-// Answers: is what a handler returned fit to be sent, and what do the server's own answers say?
+// Checks the responses of handlers and writes the server's own error responses.
 //
-// Called by server.ts. A header value with a line break would let a caller write headers of his
-// own (response splitting), so whatever does not fit is a fault of the program and becomes a 500.
+// Called by server.ts. A header value with a line break would let a caller inject headers (response
+// splitting). An invalid response is therefore an internal error (500).
 
 import { randomBytes } from "node:crypto";
 import { STATUS_CODES } from "node:http";
@@ -11,14 +11,14 @@ import type { HttpResponse } from "./types.ts";
 /** RFC 9110, 5.6.2 and 5.5. */
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const headerValue = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** A second one of these would contradict the one that the server writes. */
+/** The server writes these headers itself; a second one would contradict it. */
 const serverHeaders = /^(content-length|transfer-encoding|connection|keep-alive|date)$/i;
 
 function unfit(message: string): ShredwayError {
-  return new ShredwayError("internal", `answer of a handler: ${message}`);
+  return new ShredwayError("internal", `response of a handler: ${message}`);
 }
 
-/** `returned` when it can be sent as it is; otherwise throws ShredwayError "internal". */
+/** Returns `returned` if it can be sent unchanged; otherwise throws ShredwayError "internal". */
 export function checkedAnswer(returned: HttpResponse): HttpResponse {
   const { status, headers, body } = returned;
   if (!Number.isInteger(status) || status < 200 || status > 599) {
@@ -26,14 +26,14 @@ export function checkedAnswer(returned: HttpResponse): HttpResponse {
   }
   for (const [name, value] of Object.entries(headers ?? {})) {
     if (!headerName.test(name) || serverHeaders.test(name)) {
-      throw unfit(`expected the name of a header, got ${quote(name)}`);
+      throw unfit(`expected a header name that handlers may set, got ${quote(name)}`);
     }
     if (typeof value !== "string" || !headerValue.test(value)) {
-      throw unfit(`expected a value of ${name} on one line, got ${quote(value)}`);
+      throw unfit(`expected a one-line value of ${name}, got ${quote(value)}`);
     }
   }
   if (body !== undefined && typeof body !== "string" && !(body instanceof Uint8Array)) {
-    throw unfit(`expected a text or bytes as body, got ${quote(body)}`);
+    throw unfit(`expected a string or bytes as the body, got ${quote(body)}`);
   }
   return returned;
 }
@@ -51,7 +51,7 @@ export function errorAnswer(status: number, reason: Reason, message: string) {
   } satisfies HttpResponse;
 }
 
-/** How the server's own refusals look. */
+/** Builds the server's own error responses. */
 export type Refusal = (status: number, reason: Reason, message: string) => HttpResponse;
 
 /** 413. */
@@ -64,12 +64,16 @@ export function closingAnswer(refusal: Refusal): HttpResponse {
   return refusal(503, "http_closing", "the server is closing; try another one");
 }
 
-/** 500: the caller gets the number and nothing else, the log both. */
+/** 500: the caller gets only the reference; the log has the reference and the error. */
 export function faultAnswer(reference: string): HttpResponse {
-  return errorAnswer(500, "internal", `a fault of the server, reference number ${reference}`);
+  return errorAnswer(
+    500,
+    "internal",
+    `internal error; give reference ${reference} to the operator, whose log has the details`,
+  );
 }
 
-/** Unique for all practical purposes, also over restarts. */
+/** Unique in practice, also across restarts. */
 export function newReference(): string {
   return randomBytes(6).toString("hex");
 }

@@ -1,8 +1,7 @@
-// Body buffer: collects the pieces of one body without ever holding much more than came.
+// Collects the chunks of one request body in bounded memory.
 //
-// Called by server.ts for every piece. One buffer that doubles, not a list of pieces: a body that
-// comes byte by byte would cost a hundred times its size as a list. Nothing is reserved for what a
-// caller only announces.
+// Called by server.ts for every chunk. The buffer doubles; a list of chunks would cost a hundred
+// times the body's size if it came byte by byte. An announced length reserves no memory.
 
 const firstBytes = 4096;
 
@@ -15,27 +14,27 @@ export class BodyBuffer {
     this.#bytesMax = bytesMax;
   }
 
-  /** Copies `piece`. False, without taking it, when the body would be larger than allowed. */
-  add(piece: ArrayBuffer): boolean {
-    const length = this.#length + piece.byteLength;
+  /** Copies `piece`. Returns false and copies nothing if the body would exceed the limit. */
+  add(chunk: ArrayBuffer): boolean {
+    const length = this.#length + chunk.byteLength;
     if (length > this.#bytesMax) return false;
     if (length > this.#bytes.length) {
-      const room = Math.max(length, Math.min(this.#bytesMax, this.#bytes.length * 2, 2 ** 31));
-      // A body in one piece, the usual case, gets exactly its size.
-      const grown = new Uint8Array(this.#length === 0 ? length : Math.max(room, firstBytes));
+      const capacity = Math.max(length, Math.min(this.#bytesMax, this.#bytes.length * 2, 2 ** 31));
+      // A body in one chunk, the usual case, gets a buffer of exactly its size.
+      const grown = new Uint8Array(this.#length === 0 ? length : Math.max(capacity, firstBytes));
       grown.set(this.#bytes.subarray(0, this.#length));
       this.#bytes = grown;
     }
-    this.#bytes.set(new Uint8Array(piece), this.#length);
+    this.#bytes.set(new Uint8Array(chunk), this.#length);
     this.#length = length;
     return true;
   }
 
-  /** What came so far; the caller owns it. */
+  /** Returns the bytes so far; the caller owns them. */
   take(): Uint8Array {
-    const taken = this.#bytes.subarray(0, this.#length);
+    const body = this.#bytes.subarray(0, this.#length);
     this.#bytes = new Uint8Array(0);
     this.#length = 0;
-    return taken;
+    return body;
   }
 }

@@ -1,7 +1,7 @@
-// Whose request is it: the TCP peer's, or that of somebody whom trusted proxies name?
+// Determines the client address: the TCP peer, or the client that trusted proxies report.
 //
-// Asked for limits by address and, before anything is shown that is not for everybody. Proxies add to the
-// right of X-Forwarded-For, so it is read from there, and only as far as each proxy is a trusted one.
+// Used for limits by address, and before content is shown that is not public. Proxies append to the
+// right of X-Forwarded-For, so it is read from there, and only as far as each proxy is trusted.
 
 import {
   type AddressRange,
@@ -11,34 +11,34 @@ import {
 } from "../../core/addresses/addresses.ts";
 import type { HttpHead } from "./types.ts";
 
-/** Of X-Forwarded-For, from the right. */
+/** Entries of X-Forwarded-For that are read, from the right. */
 const hopsMax = 16;
-/** Whoever sends one of them speaks for somebody else. */
+/** A request with one of these headers came through a proxy. */
 const forwardingHeaders = ["x-forwarded-for", "forwarded", "x-real-ip", "via"] as const;
 
 interface ClientAddress {
-  /** 16 bytes. The peer's where nothing better is known. */
+  /** 16 bytes. The peer's address if the client's is unknown. */
   readonly address: Uint8Array;
   /**
-   * False when somebody stands behind the peer and it is not known who: a proxy that is not trusted, or
-   * a trusted one that does not tell.
+   * False if the request came through a proxy that is not trusted, or that does not report the
+   * client.
    */
   readonly isCertain: boolean;
 }
 
-/** One hop; some proxies write the port, too. */
+/** Parses one entry; some proxies append the port. */
 function parseHop(text: string): Uint8Array | null {
   for (const parse of [parseAddress, (hop: string) => parseEndpoint(hop).bytes]) {
     try {
       return parse(text);
     } catch {
-      // The next form, or none.
+      // Try the next format.
     }
   }
   return null;
 }
 
-/** Whether the TCP peer is one of the proxies whose headers are believed. */
+/** Whether the TCP peer is a trusted proxy. */
 export function isFromProxy(
   { remoteAddress }: HttpHead,
   trustedProxies: readonly AddressRange[],

@@ -1,23 +1,23 @@
-// How much a WebSocket peer may send: messages and bytes per second, as two token buckets.
+// Limits messages and bytes per second of a WebSocket peer with two token buckets.
 //
-// Kept by web-socket-peers.ts for every socket of every path. Pure: time is handed in.
+// web-socket-peers.ts has one for every socket. Pure: callers pass the time.
 
 export interface MessageLimits {
   /** Messages, pings and pongs together. */
   readonly messagesPerSecond: number;
-  /** Messages that a peer may send at once after a pause. */
+  /** Burst size in messages. */
   readonly messagesBurst: number;
-  /** Payload of all frames. At least two messages of the largest size may come at once. */
+  /** Payload of all frames. The burst size is at least two messages of the largest size. */
   readonly bytesPerSecond: number;
 }
 
 /**
- * "taken": the message may be handled. "exceeded": it may not, and the peer is told why when it is
- * closed. "flood": the peer has sent as much again since, so it is cut without a further word.
+ * "taken": the message may be handled. "exceeded": the peer is closed with a reason. "flood": the
+ * peer has since sent as much again; its connection is cut.
  */
 type MessageVerdict = "taken" | "exceeded" | "flood";
 
-/** The part of a bucket that a frame costs besides its payload: its header and the call it causes. */
+/** Bytes that a frame costs in addition to its payload, for its header and the call. */
 const frameBytes = 64;
 
 export class MessageAllowance {
@@ -28,7 +28,7 @@ export class MessageAllowance {
   #countedNs: bigint;
   #hasExceeded = false;
 
-  /** `messageBytesMax`: of the largest message that the path takes. */
+  /** `messageBytesMax`: size limit of one message of the path. */
   constructor(limits: MessageLimits, messageBytesMax: number, nowNs: bigint) {
     const { messagesBurst, bytesPerSecond } = limits;
     this.#limits = limits;
@@ -38,7 +38,7 @@ export class MessageAllowance {
     this.#countedNs = nowNs;
   }
 
-  /** One frame with a payload of `bytes`, at `nowNs` (monotonic). */
+  /** Counts one frame with a payload of `bytes` at `nowNs` (monotonic). */
   take(bytes: number, nowNs: bigint): MessageVerdict {
     if (!this.#hasExceeded) this.#refill(nowNs);
     this.#messages -= 1;

@@ -1,6 +1,6 @@
-// HttpServerGroup: several HTTP servers of one service as one, each with its own listeners and handlers.
+// HttpServerGroup: several HTTP servers of one service, each with its own listeners and handlers.
 //
-// Opened, drained and closed by its user as if it were one server.
+// Its owner opens, drains and closes them together.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
@@ -14,7 +14,7 @@ export class HttpServerGroup {
     this.#servers = servers;
   }
 
-  /** Throws as HttpServer.open; nothing stays open then. */
+  /** Throws like HttpServer.open and then leaves no server open. */
   static async open(options: readonly HttpServerOptions[], log?: Logger): Promise<HttpServerGroup> {
     const servers: HttpServer[] = [];
     try {
@@ -26,7 +26,7 @@ export class HttpServerGroup {
     return new HttpServerGroup(servers);
   }
 
-  /** In the order of the servers and of `listen`, with the real ports. */
+  /** In the order of the servers and of `listen`, with the bound ports. */
   get addresses(): readonly string[] {
     return this.#servers.flatMap(({ addresses }) => addresses);
   }
@@ -36,22 +36,22 @@ export class HttpServerGroup {
     return this.#servers.reduce((total, { connections }) => total + connections, 0);
   }
 
-  /** Open ones, by path. */
+  /** Open WebSockets by path. */
   get webSockets(): ReadonlyMap<string, number> {
     return this.#summed(({ webSockets }) => webSockets);
   }
 
-  /** Closed because their peer sent too much, by path, since the start. */
+  /** WebSockets closed since the start because the peer sent too much, by path. */
   get webSocketsOverLimit(): ReadonlyMap<string, number> {
     return this.#summed(({ webSocketsOverLimit }) => webSocketsOverLimit);
   }
 
-  /** All at once; see HttpServer. */
+  /** Drains all servers concurrently; see HttpServer. */
   async drain(graceMs: number, clock: Clock): Promise<void> {
     await Promise.all(this.#servers.map((server) => server.drain(graceMs, clock)));
   }
 
-  /** At once. Idempotent. */
+  /** Closes immediately. Idempotent. */
   close(): void {
     for (const server of this.#servers) server.close();
   }

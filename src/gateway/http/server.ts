@@ -1,14 +1,15 @@
-// HTTP server: the one place that knows uWebSockets.js.
+// HTTP server: the only file that uses uWebSockets.js.
 //
-// Opened by main and the sandbox with handlers of plain requests and answers (types.ts). Answers
-// every request exactly once, whatever a handler does, and never lets an exception reach the web
-// server: one that does ends the process, and so does a second use of an answered response.
-// What uWebSockets.js decides itself: HTTP/1.0 is refused with 505, a head above 4 kB a line or
-// 20 kB with 431, contradicting lengths with 400, a request without Host by closing; a connection
-// that is silent for 10 s is closed. Requests that are pipelined behind one that is not answered
-// yet close the connection: answers that take time cannot be queued. A PROXY protocol header
-// (version 2) is skipped, whoever sends it and before whichever request: any caller behind a proxy
-// could send one more, and the library tells the last one only, so no address is taken from it.
+// The service and the sandbox open it with handlers of plain requests and responses (types.ts). It
+// answers every request exactly once, even if a handler throws: an exception inside uWebSockets.js,
+// or a second use of an answered response, would end the process.
+//
+// uWebSockets.js itself rejects HTTP/1.0 (505), a head above 4 kB per line or 20 kB in total (431),
+// and contradicting lengths (400). It closes a connection on a request without Host, and after 10 s
+// without traffic. It also closes a connection that pipelines requests behind an unanswered one.
+//
+// A PROXY protocol header (version 2) is skipped in every request. The library exposes only the
+// last one, which any caller behind a proxy could forge, so no address is read from it.
 
 import type {
   TemplatedApp,
@@ -43,26 +44,30 @@ import type { HttpHead, HttpRequest, HttpResponse, HttpServerOptions } from "./t
 import { type Socket, WebSocketPeers } from "./web-socket-peers.ts";
 
 /**
- * LIBUS_LISTEN_DEFAULT. The exclusive kind would refuse a port for a minute after a server with open
- * connections left it; this one would share a port in silence, so it is tried by other means before.
+ * LIBUS_LISTEN_DEFAULT. The exclusive option would refuse a port for a minute after a server with
+ * open connections released it. This option shares a port silently, so listenError tests the port
+ * before.
  */
 const sharedPort = 0;
 const connectionsMaxDefault = 10_000;
 /**
- * A body that is too large by up to this is read to its end and thrown away: a client that is
- * still sending when the connection closes may never see the answer.
+ * A body that exceeds the limit by at most this is read and discarded: a client that still sends
+ * when the connection closes may never see the response.
  */
 const discardBytesMax = 1024 * 1024;
-/** Beside messageBytesMax: what is inside gets a close frame with 1009, what is beyond is cut. */
+/**
+ * Tolerance above messageBytesMax: a message within it gets a close frame with 1009, a larger one
+ * is cut.
+ */
 const messageSlackBytes = 64 * 1024;
 
-/** One request from its first byte to the last of its answer. */
+/** One request, from its first byte to the last byte of its response. */
 interface PendingRequest {
   readonly response: UwsResponse;
   readonly head: HttpHead;
-  /** Answered in full, or the caller is gone: the response must not be touched any more. */
+  /** Answered completely, or aborted: the response must not be used any more. */
   over: boolean;
-  /** An answer was begun; a second one is impossible. */
+  /** A response was started; a second one is impossible. */
   answered: boolean;
 }
 
@@ -71,15 +76,17 @@ type WebServer = Pick<
   "App" | "us_listen_socket_close" | "us_socket_local_port"
 >;
 
-/** Its binaries are for certain versions of Node and processors; loaded here, so that a missing one is told plainly. */
+/**
+ * Imported here, so that a missing binary (they depend on Node and processor) gives a clear error.
+ */
 async function loadWebServer(): Promise<WebServer> {
   try {
     return await import("uWebSockets.js");
   } catch (cause) {
     throw new ShredwayError(
       "http_open",
-      `uWebSockets.js could not be loaded: it has no binary for Node ${process.versions.node} on ` +
-        `${process.platform}-${process.arch}; expected ${supportedNode()} on Linux with glibc`,
+      `http: uWebSockets.js has no binary for Node ${process.versions.node} on ` +
+        `${process.platform}-${process.arch}; expected Node ${supportedNode()} on Linux with glibc`,
       { cause },
     );
   }
@@ -113,7 +120,7 @@ export class HttpServer {
     this.#route();
   }
 
-  /** Throws ShredwayError "http_open" or "address_invalid"; nothing stays open then. */
+  /** Throws ShredwayError "http_open" or "address_invalid" and then leaves nothing open. */
   static async open(options: HttpServerOptions, log?: Logger): Promise<HttpServer> {
     const endpoints = options.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
     const server = new HttpServer(await loadWebServer(), options, log);
@@ -135,7 +142,7 @@ export class HttpServer {
     return server;
   }
 
-  /** In the order of `listen`, with the real ports: "127.0.0.1:8080", "[::1]:8080". */
+  /** In the order of `listen`, with the bound ports: "127.0.0.1:8080", "[::1]:8080". */
   get addresses(): readonly string[] {
     return this.#addresses;
   }
@@ -145,19 +152,19 @@ export class HttpServer {
     return this.#connections;
   }
 
-  /** Open ones, by path. */
+  /** Open WebSockets by path. */
   get webSockets(): ReadonlyMap<string, number> {
     return this.#webSockets;
   }
 
-  /** Closed because their peer sent too much, by path, since the start. */
+  /** WebSockets closed since the start because the peer sent too much, by path. */
   get webSocketsOverLimit(): ReadonlyMap<string, number> {
     return this.#peers.overLimit;
   }
 
   /**
-   * Takes no new connections, closes WebSockets with 1001, answers new requests on old connections
-   * with 503, and closes when the requests under way are answered or after `graceMs`.
+   * Stops listening, closes WebSockets with 1001 and answers new requests on open connections with
+   * 503. Closes when all requests are answered, or after `graceMs`.
    */
   async drain(graceMs: number, clock: Clock): Promise<void> {
     if (this.#state !== "open") return;
@@ -175,7 +182,7 @@ export class HttpServer {
     this.close();
   }
 
-  /** At once: every connection is cut, and what handlers answer later goes nowhere. Idempotent. */
+  /** Closes every connection immediately; later responses of handlers are discarded. Idempotent. */
   close(): void {
     if (this.#state === "closed") return;
     this.#state = "closed";
@@ -195,7 +202,7 @@ export class HttpServer {
         formatEndpoint({ ...endpoint, port: this.#web.us_socket_local_port(socket) }),
       );
     };
-    // The typings know no listen() with host, port and options; the library does.
+    // The library's type declarations lack listen() with host, port and options.
     const app: { listen(...parameters: unknown[]): unknown } = this.#app;
     app.listen(host, endpoint.port, sharedPort, done);
     return opened;
@@ -255,7 +262,7 @@ export class HttpServer {
     const bytesMax = this.#options.bodyBytesMax(pending.head);
     const announced = pending.head.header("content-length") ?? "0";
     if (!/^\d{1,15}$/.test(announced)) {
-      // Two lengths: a proxy before this server might have gone by the other one.
+      // Two lengths: a proxy in front of this server may have used the other one.
       this.#refuse(pending, this.#refusal(400, "request_invalid", "expected one Content-Length"));
       return;
     }
@@ -270,7 +277,7 @@ export class HttpServer {
     }
     const body = new BodyBuffer(bytesMax);
     pending.response.onData((piece, isLast) => {
-      // Pieces still come when the answer is given already.
+      // Chunks still arrive after the response.
       if (pending.answered || pending.over) return;
       try {
         if (!body.add(piece)) this.#refuse(pending, tooLargeAnswer(bytesMax, this.#refusal));
@@ -298,20 +305,23 @@ export class HttpServer {
     try {
       this.#answer(pending, faultAnswer(reference));
     } catch (second) {
-      // Nothing that came from outside is in that answer, so this is the web server's.
+      // The fault response contains no external data, so this error is uWebSockets.js's own.
       this.#fault("the answer to a fault", second);
     }
   }
 
-  /** Writes a fault to the log under a new number, which it returns. */
+  /** Logs a fault under a new reference and returns the reference. */
   #fault(where: string, thrown: unknown): string {
     const reference = newReference();
     const text = thrown instanceof Error ? (thrown.stack ?? thrown.message) : messageOf(thrown);
-    this.#log?.error({ reference, where: where.slice(0, 200), error: text }, "a handler failed");
+    this.#log?.error(
+      { reference, where: where.slice(0, 200), error: text },
+      "http: a handler failed",
+    );
     return reference;
   }
 
-  /** Answers and closes the connection: for callers whose further bytes nobody wants to read. */
+  /** Answers and closes the connection, without reading the rest of the request. */
   #refuse(pending: PendingRequest, refusal: HttpResponse): void {
     if (pending.answered || pending.over) return;
     pending.answered = true;
@@ -343,8 +353,8 @@ export class HttpServer {
   }
 
   /**
-   * By tryEnd and not end: what the kernel does not take stays with us, so the request counts as
-   * under way until its last byte, and a caller that does not read cannot pile up answers.
+   * Uses tryEnd instead of end: bytes that the kernel does not accept stay here. The request counts
+   * as under way until its last byte, and a caller that does not read cannot accumulate responses.
    */
   #send(pending: PendingRequest, body: string | Uint8Array, bytesCount: number): void {
     const { response } = pending;
@@ -376,7 +386,7 @@ export class HttpServer {
     this.#app.ws<Socket>(path === "*" ? "/*" : path, {
       maxPayloadLength: route.messageBytesMax + messageSlackBytes,
       maxBackpressure: route.backpressureBytesMax,
-      // The library ends the process on any other value.
+      // uWebSockets.js ends the process on any other value.
       idleTimeout: Math.min(Math.max(Math.round(route.idleSeconds), 8), 960),
       sendPingsAutomatically: true,
       compression: 0,
@@ -409,7 +419,7 @@ export class HttpServer {
       ping: (ws, message) => this.#peers.control(ws, message),
       pong: (ws, message) => this.#peers.control(ws, message),
       close: (ws) => {
-        // The filter hears of a socket that becomes a WebSocket, not of its end.
+        // The connection filter reports the start of a WebSocket, but not its end.
         this.#connections -= 1;
         this.#countWebSocket(path, -1);
         this.#peers.closed(ws);
@@ -423,7 +433,7 @@ export class HttpServer {
 }
 
 function headOf(response: UwsResponse, request: UwsRequest): HttpHead {
-  // The request is gone when the handler returns, so everything is copied here.
+  // uWebSockets.js invalidates the request when the handler returns, so everything is copied here.
   const headers = new Map<string, string>();
   request.forEach((name, value) => {
     const before = headers.get(name);
@@ -443,7 +453,7 @@ function addressOf(bytes: Uint8Array): string {
   return bytes.length === 4 ? bytes.join(".") : "";
 }
 
-/** Why the kernel refuses to listen there, in its words; null: it does not. */
+/** The kernel's reason for refusing to listen there; null: the port is free. */
 function listenError({ bytes, port }: Endpoint): Promise<string | null> {
   return new Promise((resolve) => {
     const probe = createServer();

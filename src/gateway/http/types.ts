@@ -1,6 +1,6 @@
-// HTTP and WebSocket as the handlers see them: plain requests in, plain answers out.
+// Requests, responses and WebSockets as handlers see them.
 //
-// Only types; server.ts is the one file that knows the web server behind it.
+// Only types; server.ts is the only file that knows the web server behind them.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Reason } from "../../core/errors.ts";
@@ -9,13 +9,16 @@ import type { MessageLimits } from "./message-allowance.ts";
 export interface HttpRequest {
   /** Upper case. */
   readonly method: string;
-  /** Without the query; as it came, neither decoded nor tidied. */
+  /** Without the query; neither decoded nor normalised. */
   readonly path: string;
-  /** Raw, without "?"; empty when there is none. */
+  /** Raw, without "?"; empty if there is no query. */
   readonly query: string;
-  /** Lower-case name; undefined when absent. Repeated headers are joined by ", ". */
+  /**
+   * `name` in lower case. Returns undefined if the header is absent; repeated headers are joined by
+   * ", ".
+   */
   header(name: string): string | undefined;
-  /** Of the TCP peer, IPv4 also when it came mapped. */
+  /** Address of the TCP peer; a mapped IPv4 address is written as IPv4. */
   readonly remoteAddress: string;
   /** Empty for GET, HEAD and OPTIONS. The handler may keep it. */
   readonly body: Uint8Array;
@@ -24,67 +27,75 @@ export interface HttpRequest {
 export interface HttpResponse {
   /** 200 to 599. */
   readonly status: number;
-  /** Without content-length, connection, date and keep-alive: those are the server's. */
+  /** Must not contain content-length, connection, date or keep-alive: the server writes those. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Not sent for HEAD, 204 and 304. Must not change until it was sent. */
+  /** Not sent for HEAD, 204 and 304. Must not change until it is sent. */
   readonly body?: string | Uint8Array;
 }
 
-/** Everything of a request but its body: what body limits and refusals are decided on. */
+/** A request without its body. Body limits and refusals are decided on it. */
 export type HttpHead = Omit<HttpRequest, "body">;
 
 export interface WebSocketPeer {
   readonly remoteAddress: string;
   /**
-   * False when the peer reads too slowly and was closed, or is closed already. May call `closed`
-   * before it returns.
+   * Returns false if the peer read too slowly and was closed, or is already closed. May call
+   * `closed` before it returns.
    */
   send(text: string): boolean;
-  /** Nothing when it is closed already. Calls `closed` before it returns. */
+  /** Does nothing if the peer is already closed. Calls `closed` before it returns. */
   close(code: number, reason: string): void;
 }
 
 /**
- * Callbacks that throw (or reject, when they are asynchronous) are logged and the peer is closed
- * with 1011. `closed` comes exactly once for every `open`.
+ * Callbacks that throw (or reject, if they are asynchronous) are logged, and the peer is closed
+ * with 1011. `closed` is called exactly once for every `open`.
  */
 export interface WebSocketRoute {
-  /** Answers instead of accepting when it returns a response. */
+  /** A returned response is sent instead of accepting the WebSocket. */
   accept?(head: HttpHead): HttpResponse | undefined;
-  /** A larger message closes the peer with 1009; one larger by 64 kB and more without a frame. */
+  /**
+   * A larger message closes the peer with 1009; one that is larger by 64 kB or more cuts the
+   * connection.
+   */
   readonly messageBytesMax: number;
   /**
-   * A peer that sends more is closed with 1008, and one that goes on meanwhile is cut without a frame:
-   * a frame would be read after everything that waits, and reading a flood is what has to end.
+   * A peer that exceeds them is closed with 1008. A peer that continues is cut without a close
+   * frame, because it would read that frame only after all queued data.
    */
   readonly messageLimits: MessageLimits;
-  /** A peer that has so much waiting is closed. */
+  /** A peer with so many unread bytes is closed. */
   readonly backpressureBytesMax: number;
-  /** 8 to 960. Without a sign of life (answers to pings are some) for so long, it is closed. */
+  /** 8 to 960. A peer that sends nothing for so long, not even pongs, is closed. */
   readonly idleSeconds: number;
   open(peer: WebSocketPeer, head: HttpHead): void;
   message(peer: WebSocketPeer, text: string): void;
-  /** The peer exceeded `messageLimits` and is about to be closed. Once, before `closed`. */
+  /** Called once when the peer exceeded `messageLimits`, before `closed`. */
   exceeded?(peer: WebSocketPeer): void;
   closed(peer: WebSocketPeer): void;
 }
 
 export interface HttpServerOptions {
-  /** "ip:port" each; port 0: the kernel chooses. */
+  /** "ip:port" each; port 0: the kernel chooses the port. */
   readonly listen: readonly string[];
-  /** Largest body of this request in bytes; more is answered 413 before it is read. */
+  /** Body limit of this request in bytes; a larger body is answered with 413 before it is read. */
   bodyBytesMax(head: HttpHead): number;
-  /** May throw or reject: answered 500 with a reference number that the log has, too. */
+  /**
+   * May throw or reject: the server then answers 500 with a reference that the log also contains.
+   */
   handle(request: HttpRequest): HttpResponse | Promise<HttpResponse>;
   /**
-   * How the server's own refusals look: 413 for bodies, 503 while it closes. Default: JSON with
+   * Builds the server's own refusals: 413 for bodies, 503 while it closes. Default: JSON with
    * `error.reason` and `error.message`.
    */
   refusal?(status: number, reason: Reason, message: string): HttpResponse;
-  /** By path; "*" for every path that has no own entry. */
+  /** Routes by path; "*" serves every path without an entry. */
   readonly webSockets?: Readonly<Record<string, WebSocketRoute>>;
-  /** Measures what WebSocket peers send. Default: the system's clock. */
+  /** Clock of the message limits. Default: the system's clock. */
   readonly clock?: Pick<Clock, "monotonicNs">;
-  /** Sockets at once, HTTP and WebSocket together; more are closed at once. Default 10,000. */
+  /**
+   * Limit on open sockets, HTTP and WebSocket together; further ones are closed immediately.
+   * Default 10,000.
+   */
   readonly connectionsMax?: number;
 }

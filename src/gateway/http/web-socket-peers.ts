@@ -1,25 +1,25 @@
-// WebSocket peers: what happens between a WebSocket of the web server and the route it belongs to.
+// WebSocket peers: connects the library's sockets with the route that handles their path.
 //
-// Called by server.ts for every event of a socket. Limits what every peer may send. Holds that `closed` comes once for every `open`,
-// that a route that throws costs its own peer only, and that a peer is safe to use when it is gone:
-// the library throws then.
+// Called by server.ts for every socket event. Limits the messages of every peer. Guarantees that
+// `closed` is called once for every `open`, that an exception of a route closes only its own peer,
+// and that a closed peer can be used safely (the library would throw).
 
 import type { Clock } from "../../core/clock.ts";
 import { MessageAllowance } from "./message-allowance.ts";
 import type { HttpHead, WebSocketPeer, WebSocketRoute } from "./types.ts";
 
-/** The part of a WebSocket of the library that is used here. */
+/** The part of the library's WebSocket that is used here. */
 interface RawSocket {
   getUserData(): Socket;
-  /** 2: dropped, for too much is waiting. */
+  /** Returns 2 if the message was dropped because too many bytes are queued. */
   send(text: string, isBinary: boolean): number;
   end(code: number, reason: string): void;
   close(): void;
 }
 
-/** What the web server keeps with a WebSocket. */
+/** User data of a WebSocket in the web server. */
 export interface Socket {
-  /** The path of the route: "*" for one that serves every other path. */
+  /** Path of the route; "*": it serves every path without an entry. */
   readonly path: string;
   readonly route: WebSocketRoute;
   readonly head: HttpHead;
@@ -32,10 +32,10 @@ interface Message {
   readonly text: string;
 }
 
-/** About a millisecond of the dearest ones. */
+/** The most expensive messages take about a millisecond together. */
 const messagesPerTurn = 16;
 const dropped = 2;
-/** A close frame has 125 bytes, two of them for the code. */
+/** A close frame has 125 bytes, including two for the code. */
 const reasonBytesMax = 123;
 
 class Peer implements WebSocketPeer {
@@ -53,7 +53,7 @@ class Peer implements WebSocketPeer {
     const { raw } = this;
     if (!raw) return false;
     if (raw.send(text, false) !== dropped) return true;
-    // Not end(): its close frame would wait behind everything the peer does not read.
+    // end() would queue its close frame behind everything that the peer does not read.
     raw.close();
     return false;
   }
@@ -65,7 +65,7 @@ class Peer implements WebSocketPeer {
     raw.end(isCode ? code : 1011, fitting(reason));
   }
 
-  /** Ends the TCP connection: nothing more of the peer is read, and it gets no close frame. */
+  /** Closes the TCP connection without a close frame; no further data of the peer is read. */
   cut(): void {
     this.raw?.close();
   }
@@ -79,13 +79,13 @@ export class WebSocketPeers {
   readonly #waiting: Message[] = [];
   #handledThisTurn = 0;
 
-  /** `onFault`: hears of everything that a route throws. */
+  /** `onFault` receives everything that a route throws. */
   constructor(clock: Pick<Clock, "monotonicNs">, onFault: (thrown: unknown) => void) {
     this.#clock = clock;
     this.#onFault = onFault;
   }
 
-  /** Sockets that were closed because their peer sent too much, by path, since the start. */
+  /** Sockets closed since the start because the peer sent too much, by path. */
   get overLimit(): ReadonlyMap<string, number> {
     return this.#overLimit;
   }
@@ -112,15 +112,14 @@ export class WebSocketPeers {
     } else if (message.byteLength > route.messageBytesMax) {
       peer.close(1009, `expected at most ${route.messageBytesMax} bytes`);
     } else {
-      // Copied by the decoding: the bytes are gone when this returns.
+      // Decoding copies the bytes; the library reuses them after this call.
       this.#handle({ route, peer, text: Buffer.from(message).toString("utf8") });
     }
   }
 
   /**
-   * Messages of all sockets share a bounded part of each turn of the event loop, so that many sockets
-   * that use their bursts at once do not keep HTTP requests waiting. Their order is kept; what waits is
-   * bounded by the message limits.
+   * Messages of all sockets share a bounded part of each event-loop turn, so that bursts on many
+   * sockets do not delay HTTP requests. Messages stay in order; the message limits bound the queue.
    */
   #handle(message: Message): void {
     if (this.#handledThisTurn === 0) setImmediate(() => this.#beginTurn());
@@ -143,7 +142,7 @@ export class WebSocketPeers {
     if (peer.raw) this.#guard(peer, () => route.message(peer, text));
   }
 
-  /** A ping or a pong; the library answers pings itself. */
+  /** Counts a ping or a pong; the library answers pings itself. */
   control(raw: RawSocket, message: ArrayBuffer): void {
     this.#admits(raw, message.byteLength);
   }
@@ -159,7 +158,7 @@ export class WebSocketPeers {
     for (const peer of this.#open) peer.close(code, reason);
   }
 
-  /** False: the frame is not handled, and its peer is closed or about to be. */
+  /** Returns false if the frame must not be handled; its peer is then closed, or about to be. */
   #admits(raw: RawSocket, bytes: number): boolean {
     const { path, route, peer } = raw.getUserData();
     const verdict = peer.allowance.take(bytes, this.#clock.monotonicNs());
@@ -168,7 +167,7 @@ export class WebSocketPeers {
       peer.isOverLimit = true;
       this.#guard(peer, () => route.exceeded?.(peer));
       this.#overLimit.set(path, (this.#overLimit.get(path) ?? 0) + 1);
-      // After the frames that came with this one: what they are decides how the socket ends.
+      // Close after the frames that came with this one: they may make it a flood.
       setImmediate(() => peer.close(1008, limitText(route)));
     }
     if (verdict === "flood") peer.cut();
@@ -178,7 +177,7 @@ export class WebSocketPeers {
   #guard(peer: Peer, call: () => unknown): void {
     const failed = (thrown: unknown): void => {
       this.#onFault(thrown);
-      peer.close(1011, "a fault of the server");
+      peer.close(1011, "internal error");
     };
     try {
       const returned = call();
@@ -197,7 +196,7 @@ function limitText({ messageLimits }: WebSocketRoute): string {
   );
 }
 
-/** `reason`, cut to what a close frame holds, never inside a character. */
+/** Cuts `reason` to the size of a close frame, without splitting a character. */
 function fitting(reason: string): string {
   let text = reason.slice(0, reasonBytesMax);
   while (Buffer.byteLength(text) > reasonBytesMax) text = text.slice(0, -1);

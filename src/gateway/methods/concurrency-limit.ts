@@ -1,37 +1,40 @@
-// Room: how many submissions may be under way at once.
+// Concurrency limit of submissions.
 //
-// Asked by request-context.ts before a submission is looked at. Each takes a tenth of a millisecond of the event
-// loop, so what is under way is what everybody else waits for: health, statuses, the routes' answers.
-// What finds no room is refused while that is still cheap.
+// request-context.ts uses it before it processes a submission. Each submission takes a tenth of a
+// millisecond of the event loop, which delays health checks, status queries and the routes'
+// responses. A submission above the limit is refused while that is still cheap.
 
 import { ShredwayError } from "../../core/errors.ts";
 
 export class ConcurrencyLimit {
-  readonly #most: number;
+  readonly #max: number;
   #underWay = 0;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(max: number) {
+    this.#max = max;
   }
 
   get isFull(): boolean {
-    return this.#underWay >= this.#most;
+    return this.#underWay >= this.#max;
   }
 
   get underWay(): number {
     return this.#underWay;
   }
 
-  get most(): number {
-    return this.#most;
+  get max(): number {
+    return this.#max;
   }
 
-  /** Settles as `work` does. Throws ShredwayError "overloaded" without calling it. */
+  /**
+   * Runs `work` and settles like it. Above the limit, rejects with ShredwayError "overloaded"
+   * without calling `work`.
+   */
   async with<T>(work: () => Promise<T> | T): Promise<T> {
     if (this.isFull) {
       throw new ShredwayError(
         "overloaded",
-        `expected at most ${this.#most} submissions under way at once, got one more; try again`,
+        `too many requests in progress: at most ${this.#max}; retry in 1 s`,
       );
     }
     this.#underWay++;

@@ -1,7 +1,7 @@
-// What the gateway is made of: everything that it asks and does not own.
+// Types of everything that the gateway uses and does not own.
 //
-// Only types. Handed in by the service, by tests as stand-ins; each is the smallest face of the
-// thing behind it.
+// The service passes the real objects, tests pass substitutes; each interface contains only what
+// the gateway calls.
 
 import type { AddressRange } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -19,45 +19,45 @@ import type { Nonces } from "../nonces/types.ts";
 import type { BundleCommitments, Submissions } from "../submission/types.ts";
 import type { Tracker } from "../tracker/types.ts";
 
-/** A path, and what answers it. */
+/** A path and its handler. */
 export interface Path {
-  /** As the header Allow lists them. */
+  /** HTTP methods for the header Allow. */
   readonly methods: readonly string[];
   readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
 }
 
-/** Paths that are answered on the gateway's listeners by somebody else: portal, metrics, descriptions. */
+/** Further paths on the gateway's listeners: portal, metrics, descriptions. */
 export interface Pages {
-  /** As lists of paths name them; nothing that is only for operators. */
+  /** Paths for the list of known paths, without operator-only ones. */
   readonly listed: readonly string[];
-  /** `head`: for paths that not everybody may know of. */
+  /** `head`: for paths that only some callers may see. */
   find(path: string, head: HttpHead): Path | undefined;
-  /** Where a browser is sent that asks for "/"; the first one holds. */
+  /** The page to which a browser at "/" is redirected; the first one applies. */
   readonly home?: string;
   readonly webSockets: Readonly<Record<string, WebSocketRoute>>;
 }
 
 export interface Keys {
-  /** null alike for unknown, revoked and expired ones. Wall time. */
+  /** Returns null for unknown, revoked and expired keys. `nowNs`: wall time. */
   find(text: string, nowNs: bigint): ApiKey | null;
-  /** 16 bytes. */
+  /** `address`: 16 bytes. */
   allows(key: ApiKey, address: Uint8Array): boolean;
 }
 
 export interface LimitVerdict {
   readonly allowed: boolean;
-  /** Calls of a full allowance. */
+  /** Burst size. */
   readonly limit: number;
   /** Whole calls left now. */
   readonly remaining: number;
-  /** Until one more call is allowed; 0 when one is. */
+  /** Seconds until the next call is allowed; 0: one is allowed now. */
   readonly retryAfterSeconds: number;
-  /** Until all calls of the burst are allowed again. */
+  /** Seconds until the whole burst is available again. */
   readonly resetSeconds: number;
 }
 
 interface RateLimits {
-  /** Monotonic time. Takes one call from the key's allowance. */
+  /** Counts one call of the key. `nowNs`: monotonic time. */
   take(key: ApiKey, nowNs: bigint): LimitVerdict;
 }
 
@@ -67,12 +67,15 @@ export interface TransactionInspector {
 }
 
 export interface SignatureVerifier {
-  /** Whether every signature holds; null: no room for one more. */
+  /** Whether every signature is valid; null: the queue is full. */
   verify(wire: Uint8Array): Promise<boolean> | null;
 }
 
 interface Base58 {
-  /** Nothing when the text is none. Cost grows with the square: callers bound the length. */
+  /**
+   * Returns null or undefined for an invalid text. The cost grows with the square of the length:
+   * callers must bound it.
+   */
   decode(text: string): Uint8Array | null | undefined;
   encode(bytes: Uint8Array): string;
 }
@@ -83,45 +86,45 @@ export interface SimulationOptions {
 }
 
 export interface Preflight {
-  /** `value` of the node's answer. Rejects with ShredwayError. */
+  /** Returns `value` of the node's response. Rejects with ShredwayError. */
   simulate(
     wire: Uint8Array,
     options: SimulationOptions,
   ): Promise<{ readonly err: unknown } & Readonly<Record<string, unknown>>>;
 }
 
-/** Methods that are passed on to a node. */
+/** Methods that are forwarded to a node. */
 export interface ReadMethods {
   has(method: string): boolean;
-  /** Rejects with ShredwayError, "upstream_missing" when there is no node. */
+  /** Rejects with ShredwayError; "upstream_missing" without a node. */
   call(method: string, params: readonly Json[]): Promise<unknown>;
 }
 
-/** Who asks, or the answer that refuses him. */
+/** Returns the caller's key, or the refusal. */
 export type Authorise = (head: HttpHead) => { readonly key: ApiKey } | HttpResponse;
 
 export interface Region {
   readonly name: string;
   readonly url: string | null;
-  /** Base58, its own or the service's. */
+  /** Base58; the region's own addresses or those of the service. */
   readonly tipAddresses: readonly string[];
   readonly shredTipAddresses: readonly string[];
 }
 
 export interface GatewaySettings {
-  /** At least one; the first is this machine's. */
+  /** At least one; the first is the region of this machine. */
   readonly regions: readonly [Region, ...Region[]];
   readonly minimumTipLamports: bigint;
-  /** Lamports per compute unit: least priority fee of what goes to alternative partners. */
+  /** Minimum priority fee of sendAlt in lamports per compute unit. */
   readonly partnerUnitLamports: bigint;
   readonly trustedProxies: readonly AddressRange[];
 }
 
-/** From a tip to the shreds it buys. */
+/** Everything that the sale of shreds needs. */
 export interface ShredSales {
   readonly registrar: Registrar;
   readonly tiers: Tiers;
-  /** Those in force. */
+  /** The rules in force. */
   readonly tierRules: () => TierRules;
   readonly destinations: Destinations;
 }
@@ -136,20 +139,20 @@ export interface GatewayDependencies {
   readonly base58: Base58;
   readonly submissions: Submissions;
   readonly bundleCommitments: BundleCommitments;
-  /** null: no node is configured, `skipPreflight: false` is taken as true. */
+  /** null: no node is configured; `skipPreflight: false` has no effect. */
   readonly preflight: Preflight | null;
   readonly reads: ReadMethods;
-  /** null: no node is configured, subscriptions are refused. */
+  /** null: no node is configured; subscriptions are refused. */
   readonly sockets: NodeSockets | null;
-  /** What registered tips buy; null: this service registers none. */
+  /** null: this service does not sell shreds. */
   readonly shreds: ShredSales | null;
-  /** null: this service tells none. */
+  /** null: this service does not publish tip statistics. */
   readonly tipFloor: TipFloor | null;
-  /** null: no node is configured, nobody can tell a nonce's value. */
+  /** null: no node is configured; nonce values are unknown. */
   readonly nonces: Nonces | null;
   readonly tracker: Tracker;
-  /** Asked in this order for paths that the gateway does not have. */
+  /** Searched in this order for paths that the gateway does not serve. */
   readonly pages: readonly Pages[];
-  /** The present slot; null: unknown. */
+  /** The current slot; null: unknown. */
   slot(): bigint | null;
 }

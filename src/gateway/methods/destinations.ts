@@ -1,7 +1,7 @@
-// getDestinations, addDestination, removeDestination, challengeDestination, proveDestination: where an
-// account has its shreds sent to.
+// getDestinations, addDestination, removeDestination, challengeDestination, proveDestination: the
+// shred destinations of an account.
 //
-// Called through table.ts. Only of the caller's own account: another one's are unknown. Times are ISO
+// Called through method-table.ts. A caller can access only destinations of its own account. Times are ISO
 // 8601 in UTC.
 
 import type { Destination } from "../../client/responses.ts";
@@ -29,12 +29,12 @@ import { optionsOf, requiredField, text } from "../schema/shapes.ts";
 import type { ShredSales } from "./dependencies.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 
-/** Throws "registration_off". */
+/** Throws ShredwayError "registration_off". */
 export function salesOf({ dependencies }: Pick<Call, "dependencies">): ShredSales {
   if (dependencies.shreds) return dependencies.shreds;
   throw new ShredwayError(
     "registration_off",
-    "this service does not sell shreds and does not register tips",
+    "this service does not sell shreds: tips.shredAddresses is not configured",
   );
 }
 
@@ -42,12 +42,12 @@ export function timeText(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** null: it did not happen. */
+/** null: the event has not occurred. */
 function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : timeText(ms);
 }
 
-/** As callers and the portal are told of it. */
+/** A destination as callers and the portal see it. */
 export function destinationFacts(
   destinations: Destinations,
   destination: AccountDestination,
@@ -67,13 +67,13 @@ export function destinationFacts(
   };
 }
 
-/** Of what says itself when to ask again: challenges have a limit of their own, nonces take their time. */
+/** Sets the Retry-After header if `work` rejects with a retry time, as challenges and nonces do. */
 export async function withRetryAfter<T>(call: Call, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
     const seconds = retryAfterOf(error);
-    if (seconds !== undefined) call.tellRetryAfter(seconds);
+    if (seconds !== undefined) call.setRetryAfter(seconds);
     throw error;
   }
 }

@@ -1,6 +1,6 @@
-// rpc.discover: the OpenRPC document, by the method that OpenRPC names for it.
+// rpc.discover: returns the OpenRPC document; OpenRPC defines the method name.
 //
-// Called through table.ts. The same text as GET /openrpc.json.
+// Called through method-table.ts. The text equals that of GET /openrpc.json.
 
 import { JsonText } from "../../core/json-rpc/json-text.ts";
 import { openMethod } from "./method.ts";

@@ -1,7 +1,8 @@
-// What a method of the gateway is, what it may ask, and what it says of itself.
+// Types and constructors of the gateway's methods.
 //
-// Implemented by methods/*, gathered by methods/table.ts, called by request-context.ts, described by
-// description/*. What a method takes is declared once: the same shapes read a call and describe it.
+// methods/* implements them, methods/method-table.ts collects them, request-context.ts calls them,
+// description/* documents them. The parameters are declared once: the same shapes parse and
+// document a call.
 
 import { type Reason, reasons } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
@@ -18,51 +19,54 @@ import type { ConcurrencyLimit } from "./concurrency-limit.ts";
 import type { GatewayDependencies, GatewaySettings } from "./dependencies.ts";
 import type { TransactionAdmission } from "./transaction-admission.ts";
 
-/** Switches that come with the URL. */
+/** Options in the URL. */
 export interface UriOptions {
   readonly mevProtect: boolean;
   readonly swqosOnly: boolean;
   readonly revertProtection: boolean;
-  /** Of block engines: a transaction as a bundle of its own. */
+  /** Option of block engines: send the transaction as its own bundle. */
   readonly bundleOnly: boolean;
 }
 
-/** Of the whole gateway. */
+/** Everything that all methods share. */
 export interface MethodContext {
   readonly dependencies: GatewayDependencies;
   readonly settings: GatewaySettings;
   readonly admission: TransactionAdmission;
-  readonly room: ConcurrencyLimit;
-  /** 0, 1, 2, …: for answers that begin elsewhere each time. */
+  readonly submissionLimit: ConcurrencyLimit;
+  /** Returns 0, 1, 2, …, to rotate lists from call to call. */
   readonly nextTurn: () => number;
   /** The OpenRPC document of this configuration. */
   readonly descriptions: { openRpc(): { readonly text: string } };
 }
 
-export interface Call extends Omit<MethodContext, "room" | "descriptions"> {
+export interface Call extends Omit<MethodContext, "submissionLimit" | "descriptions"> {
   readonly key: ApiKey;
   readonly uri: UriOptions;
-  /** Below /api/v1: answers as block engines give them. */
+  /** True below /api/v1: results have the format of block engines. */
   readonly isBlockEngine: boolean;
-  /** When the request came; wall time. */
+  /** Receive time of the request (wall time). */
   readonly receivedNs: bigint;
-  /** Counts so many further calls of the key: each transaction is one. Throws "rate_limited". */
-  takeMore(count: number): void;
-  /** Goes into the header retry-after: for a method with limits of its own. */
-  tellRetryAfter(seconds: number): void;
-  /** Goes into the header x-bundle-id. */
-  tellBundleId(id: string): void;
+  /**
+   * Counts further calls of the key, because each transaction counts as a call. Throws
+   * ShredwayError "rate_limited".
+   */
+  countCalls(count: number): void;
+  /** Sets the header retry-after, for methods with limits of their own. */
+  setRetryAfter(seconds: number): void;
+  /** Sets the header x-bundle-id. */
+  setBundleId(id: string): void;
 }
 
-/** As documents tell it. */
+/** Documentation of a method. */
 export interface MethodDocument {
-  /** One line. */
+  /** One sentence on one line. */
   readonly summary: string;
   readonly description?: string;
-  /** In the order of their positions. */
+  /** Parameters in positional order. */
   readonly params: readonly ParamDocument[];
   readonly result: MethodResult;
-  /** Every reason that a call may be refused with. */
+  /** All reasons with which a call can fail. */
   readonly errors: readonly Reason[];
   readonly example: MethodExample;
 }
@@ -72,20 +76,20 @@ interface MethodResult {
   readonly schema: JsonSchema;
 }
 
-/** A call and what it may be answered. */
+/** An example call and its result. */
 interface MethodExample {
   readonly params: readonly Sample[];
   readonly result: Sample;
 }
 
 export interface KeyedMethod extends MethodDocument {
-  /** One of them is enough. */
+  /** The key needs one of these scopes. */
   readonly scopes: readonly [Scope, ...Scope[]];
-  /** Reads the parameters, then works. Throws or rejects with ShredwayError. */
+  /** Parses the parameters and runs the method. Throws or rejects with ShredwayError. */
   readonly run: (call: Call, params: readonly Json[]) => unknown;
 }
 
-/** No key is needed, and no call is counted. */
+/** A method without a key; its calls are not counted. */
 export interface OpenMethod extends MethodDocument {
   readonly scopes: readonly [];
   readonly answer: (context: MethodContext) => unknown;
@@ -94,7 +98,7 @@ export interface OpenMethod extends MethodDocument {
 export type Method = KeyedMethod | OpenMethod;
 export type MethodTable = Readonly<Record<string, Method>>;
 
-/** Of every call, whatever its method is. */
+/** Errors that any method can return. */
 const callErrors = [
   "json_invalid",
   "request_invalid",
@@ -111,16 +115,18 @@ function withCallErrors(own: readonly Reason[]): readonly Reason[] {
   return reasons.filter((reason) => named.has(reason));
 }
 
-interface MethodChoice<P extends Params, R> extends Omit<MethodDocument, "params"> {
+interface MethodOptions<P extends Params, R> extends Omit<MethodDocument, "params"> {
   readonly scopes: KeyedMethod["scopes"];
   readonly params: P;
   readonly result: MethodResult & { readonly schema: SchemaOf<R> };
   readonly example: MethodExample & { readonly result: NoInfer<R> };
-  /** Parameters that are read before the others; default: none. */
+  /** Parameters that are parsed before the others; default: none. */
   readonly readingOrder?: readonly (keyof P & string)[];
-  /** Throws when this service does not have what the method asks; before any parameter is looked at. */
+  /**
+   * Throws if this service does not support the method; called before the parameters are parsed.
+   */
   readonly available?: (call: Call) => unknown;
-  /** `given`: every parameter as it came, those beyond the declared ones too. */
+  /** `given`: all parameters unparsed, including undeclared ones. */
   readonly run: (
     call: Call,
     args: ArgsOf<P>,
@@ -129,10 +135,10 @@ interface MethodChoice<P extends Params, R> extends Omit<MethodDocument, "params
 }
 
 /**
- * `errors`: those of its own; those of every call are added. What it returns and its example have the type
- * of the result's schema.
+ * Creates a method. `errors` lists its own errors; the errors of every call are added. Result and
+ * example must have the type of the result's schema.
  */
-export function method<const P extends Params, R>(choice: MethodChoice<P, R>): KeyedMethod {
+export function method<const P extends Params, R>(choice: MethodOptions<P, R>): KeyedMethod {
   const { params, readingOrder, available, run, errors, ...document } = choice;
   const read = paramReader(params, readingOrder);
   return {

@@ -1,7 +1,8 @@
-// getNonce: a durable nonce's present value, of the key's managed account or of any account.
+// getNonce: the present value of a durable nonce, either of the key's managed account or of any
+// account.
 //
-// Called through table.ts. The parameter may be a key: it is compared with the caller's own, and it
-// appears in no answer. Another caller's key and a text that is none get the same answer.
+// Called through method-table.ts. The parameter may be an API key: it is compared with the caller's own
+// key and never returned. Another key gets the same error as an invalid text.
 
 import type { NonceInfo } from "../../client/responses.ts";
 import { ShredwayError } from "../../core/errors.ts";
@@ -14,15 +15,15 @@ import { anything } from "../schema/shapes.ts";
 import { withRetryAfter } from "./destinations.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 
-/** 32 bytes in base58. */
+/** Maximum length of 32 bytes in base58. */
 const addressLengthMax = 44;
 
-/** The method `name` asks. Throws "upstream_missing". */
+/** `name`: the calling method, for the message. Throws ShredwayError "upstream_missing". */
 export function noncesOf({ dependencies }: Pick<Call, "dependencies">, name: string): Nonces {
   if (dependencies.nonces) return dependencies.nonces;
   throw new ShredwayError(
     "upstream_missing",
-    `${name}: expected a node that can be asked for a nonce's value, but solana.rpc is not configured`,
+    `${name} needs an RPC node, but none is configured; set solana.rpc`,
   );
 }
 

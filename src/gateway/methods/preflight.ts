@@ -1,8 +1,8 @@
-// Preflight: would the transaction succeed? The node simulates it before it is sent.
+// Preflight: simulates a transaction on the node before it is sent.
 //
-// Called by admission.ts for sendTransaction unless the caller skips it. Signatures were verified already, so the node
-// need not. Never says yes without an answer of the node: what cannot be simulated is refused, and
-// the caller may ask again with skipPreflight.
+// Called by transaction-admission.ts for sendTransaction unless the caller skips it. The node need
+// not verify signatures, because the service already did. A transaction that cannot be simulated is
+// refused; the caller may retry with skipPreflight.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, type JsonObject, readJson } from "../../core/json-rpc/json-text.ts";
@@ -16,19 +16,21 @@ type Simulation = JsonObject & { readonly err: unknown };
 
 const signatureBytes = 64;
 
-/** A copy that nobody can send: what is submitted goes to the routes alone, and when they may have it. */
+/**
+ * Removes the signatures, so that the node cannot send the transaction: only routes may receive it.
+ */
 function unsigned(wire: Uint8Array): Uint8Array {
   const copy = new Uint8Array(wire);
   const [first = 0, required = 0] = copy;
-  // v1: as many as its header requires, at the end; else so many behind their count.
+  // v1: the header has the number of signatures, which are at the end; else they follow their count.
   if (first >= 0x80) copy.fill(0, copy.length - required * signatureBytes);
   else copy.fill(0, 1, 1 + first * signatureBytes);
   return copy;
 }
 
 /**
- * `value` of the node's answer, every field as the node wrote it. Throws ShredwayError "rpc_failed"
- * or "overloaded"; PassedError for what the node refuses (-32016: behind minContextSlot).
+ * Returns `value` of the node's response unchanged. Throws ShredwayError "rpc_failed" or
+ * "overloaded"; throws PassedError for an error of the node (-32016: behind minContextSlot).
  */
 async function simulate(
   node: NodeCalls,

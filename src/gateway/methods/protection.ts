@@ -1,9 +1,9 @@
 // Protective options of a submission: mevProtect, swqosOnly, revertProtection.
 //
-// Called by send-*.ts with the parameters of a call, and by raw.ts. A client that asks for protection
-// in any place must get it or an error, so every options object of a call counts, whatever its
-// position, and a name that only resembles a protective one is refused. Where several places disagree,
-// the protected choice is taken.
+// Called by send-*.ts with the parameters of a call, and by raw-endpoints.ts. A client that requests
+// protection must get it or an error. Therefore every options object counts at any position, and an
+// unknown name that resembles a protective option is refused. If several places differ, the
+// protected choice applies.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, type Json } from "../../core/json-rpc/json-text.ts";
@@ -16,7 +16,7 @@ export interface Protection {
   readonly mevProtect: boolean;
   /** Only SWQoS partners. */
   readonly swqosOnly: boolean;
-  /** Dropped instead of landing as failed. */
+  /** Only routes that drop a failing transaction instead of landing it as failed. */
   readonly revertProtection: boolean;
 }
 
@@ -32,14 +32,14 @@ const descriptions: Readonly<Record<ProtectionName, string>> = {
 const names = ["mevProtect", "swqosOnly", "revertProtection"] as const satisfies ProtectionName[];
 const expectedNames = names.join(", ");
 
-/** For the options objects that documents describe. */
+/** Schemas of the protective options, for documents. */
 export const protectionSchema: Readonly<Record<ProtectionName, JsonSchema>> = {
   mevProtect: switchField(descriptions.mevProtect).schema,
   swqosOnly: switchField(descriptions.swqosOnly).schema,
   revertProtection: switchField(descriptions.revertProtection).schema,
 };
 
-/** Options that methods and nodes know, which protect from nothing: looked up before any comparison. */
+/** Known options without protective meaning; checked before any comparison of names. */
 const otherNames = new Set([
   "encoding",
   "skipPreflight",
@@ -56,12 +56,12 @@ function isProtectionName(name: string): name is ProtectionName {
 }
 
 const editsMax = 2;
-/** Longer names are compared by their beginning only. */
+/** Only the first characters of longer names are compared. */
 const comparedLengthMax = 64;
-/** Words that only options of this kind contain, over all services of the field. */
+/** Words that only protective options contain, across services. */
 const protectiveWords = /mev|swqos|revert|protect|sandwich|frontrun|privatetx|bundleonly/;
 
-/** Edits (insert, delete, replace) that make one of the other. */
+/** Number of edits (insert, delete, replace) between two texts. */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, i) => i);
   for (let i = 1; i <= one.length; i++) {
@@ -75,7 +75,7 @@ function editDistance(one: string, other: string): number {
   return row[other.length] ?? 0;
 }
 
-/** Whether a client that writes `name` may believe that it asks for protection. */
+/** Whether a client that writes `name` may expect protection from it. */
 export function resemblesProtection(name: string): boolean {
   const letters = name
     .slice(0, comparedLengthMax)
@@ -99,11 +99,11 @@ function readFlag(position: number, name: ProtectionName, json: Json | undefined
 }
 
 /**
- * What the options objects of `params` and the URL ask for. Throws ShredwayError "value_invalid" for a
- * value that is no boolean and for an unknown name that resembles a protective one.
+ * The protection that the options objects of `params` and the URL request. Throws ShredwayError
+ * "value_invalid" for an invalid value and for an unknown name that resembles a protective option.
  */
 export function readProtection(params: readonly Json[], uri: UriOptions): Protection {
-  const asked = {
+  const requested = {
     mevProtect: uri.mevProtect,
     swqosOnly: uri.swqosOnly,
     revertProtection: uri.revertProtection,
@@ -113,11 +113,11 @@ export function readProtection(params: readonly Json[], uri: UriOptions): Protec
     for (const [name, json] of Object.entries(given)) {
       if (otherNames.has(name)) continue;
       if (isProtectionName(name)) {
-        if (readFlag(position, name, json)) asked[name] = true;
+        if (readFlag(position, name, json)) requested[name] = true;
       } else if (resemblesProtection(name)) {
         throw unknownName(`params[${position}]`, name);
       }
     }
   }
-  return asked;
+  return requested;
 }

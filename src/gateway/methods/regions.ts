@@ -1,8 +1,8 @@
-// getTipAccounts, getShredTipAccounts and getRegions: where tips are paid to, and where the service is
-// reached.
+// getTipAccounts, getShredTipAccounts and getRegions: tip addresses, and the regions of the
+// service.
 //
-// Called through table.ts. Each answer begins with another address: callers who take the first one
-// spread over all of them, and no address's write lock becomes the bottleneck.
+// Called through method-table.ts. The address lists rotate from call to call: callers that use the first
+// address spread over all of them, so no address's write lock becomes a bottleneck.
 
 import type { Region } from "../../client/responses.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
@@ -22,13 +22,13 @@ const namedRegion = optionsOf("NamedRegion", {
   region: {
     schema: { type: "string", description: "name of the region" },
     isRequired: false,
-    // Given it must be a text: there is no null among names.
+    // Absent means the default; null is not a region name.
     readerOf: (what, name) => (given) =>
       Object.hasOwn(given, name) ? readText(`${what}.${name}`, given[name]) : null,
   } satisfies Field<string | null>,
 });
 
-/** null: this machine's. */
+/** null: the region of this machine. */
 const regionShape: Shape<string | null> = {
   schema: { anyOf: [{ type: "string" }, namedRegion.schema] },
   reader: (what) => {

@@ -1,6 +1,6 @@
-// getRegistrations: what became of the tips that an account registered.
+// getRegistrations: the state of the tips that an account registered.
 //
-// Called through table.ts. Only of the caller's own account.
+// Called through method-table.ts. A caller sees only tips of its own account.
 
 import type { Registration, WrittenInteger } from "../../client/responses.ts";
 import { ShredwayError } from "../../core/errors.ts";
@@ -30,9 +30,9 @@ import { type Call, type MethodTable, method } from "./method.ts";
 type Answer = Registration<WrittenInteger>;
 
 const limitMax = 1000;
-const limitUsual = 100;
+const limitDefault = 100;
 
-/** Throws "registration_off". */
+/** Throws ShredwayError "registration_off". */
 export function registrarOf({ dependencies }: Pick<Call, "dependencies">): Registrar {
   if (dependencies.shreds) return dependencies.shreds.registrar;
   throw new ShredwayError(
@@ -86,8 +86,8 @@ const params = {
       limit: field(positive(limitMax), {
         description:
           "page size; tips of the same millisecond stay on one page, so a page may be larger",
-        absent: limitUsual,
-        fallback: limitUsual,
+        absent: limitDefault,
+        fallback: limitDefault,
       }),
     }),
     "which entries to return",

@@ -1,7 +1,7 @@
-// sendAlt: one transaction, for the slots of alternative-partner leaders.
+// sendAlt: sends one transaction for the slots of alternative-partner leaders.
 //
-// Called through table.ts. Which slots those are, and what the fallback means, is the plan's business:
-// the leader may change between the check here and the sending.
+// Called through method-table.ts. The send plan determines the slots and the fallback, because the leader
+// may change between this check and sending.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
@@ -15,7 +15,7 @@ import { type Call, method } from "./method.ts";
 import { protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 
-/** With fallback, too: whoever asks for the partner's auction has to pay for it. */
+/** Also applies with fallback: the partner's auction requires the fee. */
 function checkUnitFee(transaction: TransactionFacts, unitLamports: bigint): void {
   if (paysPerUnit(transaction, unitLamports)) return;
   const { computeUnitPrice, computeUnitLimit, priorityFeeLamports } = transaction;
@@ -61,7 +61,7 @@ async function run(
   if (protection.swqosOnly) {
     throw new ShredwayError(
       "value_invalid",
-      "swqosOnly: expected false for sendAlt, which goes to alternative partners; got true",
+      "swqosOnly: expected false for sendAlt, which sends to alternative partners; got true",
     );
   }
   const transaction = admission.read("params[0]", args.transaction, encoding);

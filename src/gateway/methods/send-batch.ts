@@ -1,7 +1,7 @@
-// sendBatch: up to 25 transactions without a common fate, checked all before the first is sent.
+// sendBatch: sends up to 25 independent transactions; all are checked before the first is sent.
 //
-// Called through table.ts and by raw.ts. The messages of its refusals are the specification's own,
-// word for word; what went wrong in detail stands in `error.data`.
+// Called through method-table.ts and by raw-endpoints.ts. Its error messages are the specification's exact texts;
+// `error.data` has the details.
 
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
@@ -17,7 +17,7 @@ import { duplicateOf } from "./transaction-admission.ts";
 
 export const batchTransactionsMax = 25;
 
-/** Throws "batch_refused". */
+/** Throws ShredwayError "batch_refused". */
 export function checkBatchSize(size: number): void {
   if (size <= batchTransactionsMax) return;
   throw new ShredwayError(
@@ -27,7 +27,7 @@ export function checkBatchSize(size: number): void {
   );
 }
 
-/** The facts of one, or the refusal of all. */
+/** Returns the facts of one transaction, or throws the refusal of the whole batch. */
 export function sanitise(index: number, read: () => TransactionFacts): TransactionFacts {
   try {
     return read();
@@ -60,7 +60,7 @@ async function submitAll(
   const failed = results.flatMap((result, index) => {
     if (result.status === "fulfilled") return [];
     const { reason: thrown }: { reason: unknown } = result;
-    // What is no refusal is a fault of the program: its text is not for callers.
+    // Any other error is internal; its text is not for callers.
     if (!(thrown instanceof ShredwayError)) throw thrown;
     return [{ index, cause: thrown.reason, detail: messageOf(thrown) }];
   });
@@ -71,19 +71,19 @@ async function submitAll(
   });
 }
 
-/** The signatures in their order. */
+/** Returns the signatures in order. */
 export async function submitBatch(
   call: Call,
   transactions: readonly TransactionFacts[],
   protection: Protection,
 ): Promise<readonly string[]> {
-  const twice = duplicateOf(transactions);
-  if (twice !== undefined) {
+  const duplicate = duplicateOf(transactions);
+  if (duplicate !== undefined) {
     throw new ShredwayError("batch_refused", "contains duplicate signature", {
-      details: { signature: twice },
+      details: { signature: duplicate },
     });
   }
-  call.takeMore(transactions.length - 1);
+  call.countCalls(transactions.length - 1);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
   await submitAll(call, transactions, protection);
   return transactions.map(({ signature }) => signature);

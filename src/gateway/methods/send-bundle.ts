@@ -1,6 +1,6 @@
-// sendBundle: 1 to 4 transactions that land together, in order, or not at all.
+// sendBundle: sends 1 to 4 transactions that land together, in order, or not at all.
 //
-// Called through table.ts and by raw.ts.
+// Called through method-table.ts and by raw-endpoints.ts.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
@@ -18,24 +18,24 @@ import { duplicateOf } from "./transaction-admission.ts";
 export const bundleTransactionsMax = 4;
 
 function checkBundle(transactions: readonly TransactionFacts[]): void {
-  const twice = duplicateOf(transactions);
-  if (twice !== undefined) {
+  const duplicate = duplicateOf(transactions);
+  if (duplicate !== undefined) {
     throw new ShredwayError(
       "bundle_invalid",
-      `duplicate transaction ${twice}; expected different transactions`,
+      `duplicate transaction ${duplicate}; expected different transactions`,
     );
   }
   const behind = transactions.findIndex(({ hasFrontKey }, index) => hasFrontKey && index > 0);
   if (behind > 0) {
     throw new ShredwayError(
       "bundle_invalid",
-      `transaction with a "don't front" key at index ${behind}; expected it at index 0`,
+      `transaction with a "don't front" marker at index ${behind}; expected it at index 0`,
       { details: { index: behind } },
     );
   }
 }
 
-/** The signatures; below /api/v1 the id of the bundle. */
+/** Returns the signatures; below /api/v1 the bundle id. */
 export async function submitBundle(
   call: Call,
   transactions: readonly TransactionFacts[],
@@ -45,10 +45,10 @@ export async function submitBundle(
   if (protection.swqosOnly) {
     throw new ShredwayError(
       "value_invalid",
-      "swqosOnly: expected false for a bundle, which goes to block builders; got true",
+      "swqosOnly: expected false for a bundle, which is sent to block builders; got true",
     );
   }
-  call.takeMore(transactions.length - 1);
+  call.countCalls(transactions.length - 1);
   call.admission.checkTip("bundle", transactions);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
   await call.dependencies.submissions.submit({
@@ -60,7 +60,7 @@ export async function submitBundle(
     receivedNs: call.receivedNs,
   });
   const id = bundleIdOf(transactions.map(({ signature }) => signature));
-  call.tellBundleId(id);
+  call.setBundleId(id);
   return call.isBlockEngine ? id : transactions.map(({ signature }) => signature);
 }
 

@@ -1,9 +1,9 @@
-// sendIdeal: two transactions of one durable nonce, of which only one can land.
+// sendIdeal: sends two transactions with the same durable nonce; only one of them can land.
 //
-// Called through table.ts. Whoever's the nonce is, both must advance it first and live by its value:
-// two that could land both are refused here. Of a nonce that the service keeps for the caller's
-// account the authority's missing signatures are put in; nobody else's nonce is touched. Never gives
-// out what was co-signed: it leaves by routes alone.
+// Called through method-table.ts. Both must advance the nonce in their first instruction and use its value
+// as lifetime; a pair that could land twice is refused. For a nonce that the service manages for
+// the caller's account, missing signatures of the authority are added. Co-signed bytes are sent to
+// routes only, never returned.
 
 import { isShredwayError, reworded, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
@@ -24,8 +24,8 @@ const pairSize = 2;
 
 type Pair = readonly [TransactionFacts, TransactionFacts];
 
-/** The nonce of a transaction as it says itself, in base58. */
-interface NonceWords {
+/** The nonce that a transaction declares, in base58. */
+interface DeclaredNonce {
   readonly account: string;
   readonly authority: string;
   readonly value: string;
@@ -41,22 +41,22 @@ function refused(index: number, expected: string, got: string): ShredwayError {
   });
 }
 
-/** With `index` before the message and among the details. */
-function named(index: number, cause: ShredwayError): ShredwayError {
+/** Adds `index` to the message and the details. */
+function withIndex(index: number, cause: ShredwayError): ShredwayError {
   return reworded(cause, `${nameOf(index)}: ${cause.message}`, { index });
 }
 
-// ---- what the two say -----------------------------------------------------------------------
+// ---- declared nonces ------------------------------------------------------------------------
 
-function nonceWordsOf(
+function declaredNonceOf(
   { dependencies }: Call,
   transaction: TransactionFacts,
   index: number,
-): NonceWords {
+): DeclaredNonce {
   const { nonce, version, computeUnitPrice, priorityFeeLamports, lifetime } = transaction;
   if (!nonce) {
-    const expected = "the advance of a durable nonce as the first instruction";
-    throw refused(index, expected, "another one, or none");
+    const expected = "an AdvanceNonceAccount instruction first";
+    throw refused(index, expected, "another instruction or none");
   }
   if ((version === 1 ? priorityFeeLamports : computeUnitPrice) === 0n) {
     throw refused(index, "a compute-unit price (in version 1: a priority fee) above 0", "0");
@@ -69,38 +69,41 @@ function nonceWordsOf(
   };
 }
 
-/** The nonce of both. Throws "pair_invalid", "tip_missing" or "tip_too_low". */
-function checkPair(call: Call, pair: Pair): NonceWords {
-  const first = nonceWordsOf(call, pair[0], 0);
-  const second = nonceWordsOf(call, pair[1], 1);
-  for (const word of ["account", "authority", "value"] as const) {
-    if (first[word] === second[word]) continue;
-    throw refused(1, `the nonce ${word} of ${nameOf(0)}, ${first[word]}`, second[word]);
+/**
+ * Returns the common nonce. Throws ShredwayError "pair_invalid", "tip_missing" or "tip_too_low".
+ */
+function checkPair(call: Call, pair: Pair): DeclaredNonce {
+  const first = declaredNonceOf(call, pair[0], 0);
+  const second = declaredNonceOf(call, pair[1], 1);
+  for (const field of ["account", "authority", "value"] as const) {
+    if (first[field] === second[field]) continue;
+    throw refused(1, `the nonce ${field} of ${nameOf(0)}, ${first[field]}`, second[field]);
   }
-  const twice = duplicateOf(pair);
-  if (twice !== undefined) throw refused(1, `another signature than ${nameOf(0)} has`, twice);
+  const duplicate = duplicateOf(pair);
+  if (duplicate !== undefined)
+    throw refused(1, `a signature other than that of ${nameOf(0)}`, duplicate);
   for (const [index, each] of pair.entries()) call.admission.checkTip(nameOf(index), [each]);
   return first;
 }
 
-// ---- what the chain says --------------------------------------------------------------------
+// ---- nonce on the chain ----------------------------------------------------------------------
 
-/** Throws "nonce_stale" or "pair_invalid". */
-function checkPresent({ value, authority }: NonceWords, present: NonceInfo): void {
+/** Throws ShredwayError "nonce_stale" or "pair_invalid". */
+function checkPresent({ value, authority }: DeclaredNonce, present: NonceInfo): void {
   if (authority !== present.nonceAuthority) {
     throw refused(0, `the nonce's authority ${present.nonceAuthority}`, authority);
   }
   if (value === present.nonce) return;
   throw new ShredwayError(
     "nonce_stale",
-    `params[0]: expected the present nonce value ${present.nonce}, got ${value}`,
+    `params[0]: expected the present nonce value ${present.nonce}, got ${value}; sign again with it`,
     { details: { expected: present.nonce, got: value } },
   );
 }
 
-// ---- a nonce that the service keeps ---------------------------------------------------------
+// ---- managed nonces --------------------------------------------------------------------------
 
-/** The final bytes. What has all signatures already stays as it is. */
+/** Returns the final bytes; a completely signed transaction is unchanged. */
 async function coSigned(nonces: Nonces, account: string, wire: Uint8Array, index: number) {
   try {
     return await nonces.coSign(account, wire);
@@ -108,24 +111,28 @@ async function coSigned(nonces: Nonces, account: string, wire: Uint8Array, index
     if (!(thrown instanceof ShredwayError)) throw thrown;
     const isRefused = isShredwayError(thrown, "co_signing_refused");
     if (isRefused && thrown.details?.refusal === "nothing_missing") return wire;
-    throw named(index, thrown);
+    throw withIndex(index, thrown);
   }
 }
 
-/** The final bytes, all signatures verified, and the nonce's value the present one. */
-async function completed(call: Call, pair: Pair, nonce: NonceWords): Promise<Pair> {
+/** Returns the pair with all signatures verified and the present nonce value checked. */
+async function completed(call: Call, pair: Pair, nonce: DeclaredNonce): Promise<Pair> {
   const nonces = noncesOf(call, "sendIdeal");
   const { account } = nonce;
   const owner = nonces.ownerOf(account);
   if (owner === null) {
-    // First what costs the node nothing.
+    // Verify first, because it does not need the node.
     await call.admission.verify(pair, nameOf);
-    // By a recent blockhash instead of the value both could land.
+    // If the lifetime were a recent blockhash instead of the nonce value, both could land.
     checkPresent(nonce, await nonces.of(account));
     return pair;
   }
   if (owner.accountId !== call.key.accountId) {
-    throw refused(0, "a nonce account of your own, or the one kept for you", account);
+    throw refused(
+      0,
+      "your own nonce account, or the one that the service manages for you",
+      account,
+    );
   }
   checkPresent(nonce, await nonces.of(account));
   const complete = async ({ wire }: TransactionFacts, index: number) =>
@@ -169,7 +176,7 @@ async function run(
   const read = (text: string, index: number) => call.admission.read(nameOf(index), text, encoding);
   const transactions: Pair = [read(first, 0), read(second, 1)];
   const nonce = checkPair(call, transactions);
-  call.takeMore(pairSize - 1);
+  call.countCalls(pairSize - 1);
   const pair = await completed(call, transactions, nonce);
   const requestOf = (transaction: TransactionFacts): SubmitRequest => ({
     accountId: call.key.accountId,

@@ -1,7 +1,7 @@
-// sendTransaction: one transaction, to every route that its options allow.
+// sendTransaction: sends one transaction over every route that its options allow.
 //
-// Called through table.ts. Stands in for a node: its options, and the two of the third parameter
-// and the URL.
+// Called through method-table.ts. Compatible with the method of a node, with additional protective options
+// in the third parameter and the URL.
 
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import { u64Max } from "../../core/primitives.ts";
@@ -28,7 +28,7 @@ import { encodingField, submissionErrors, transactionText } from "./submission-p
 const u32Max = 0xffff_ffff;
 const commitments = ["processed", "confirmed", "finalized"] as const;
 
-/** Everything but decoding: also for transactions that came as bytes. */
+/** Submits a decoded transaction; also used for transactions from raw bodies. */
 export async function submitTransaction(
   call: Call,
   transaction: TransactionFacts,
@@ -44,7 +44,7 @@ export async function submitTransaction(
     options: isBundle ? { ...options, revertProtection: true } : options,
     receivedNs: call.receivedNs,
   });
-  if (isBundle) call.tellBundleId(bundleIdOf(transactions.map(({ signature }) => signature)));
+  if (isBundle) call.setBundleId(bundleIdOf(transactions.map(({ signature }) => signature)));
 }
 
 const params = {
@@ -84,7 +84,7 @@ const params = {
         readElsewhere: protectionSchema,
       },
     ),
-    "as a node takes them",
+    "the options of the node's method",
   ),
   protection: optional(
     optionsOf("Protection", {}, { readElsewhere: protectionSchema }),

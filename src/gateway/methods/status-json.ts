@@ -1,7 +1,7 @@
-// Timelines as callers see them.
+// Converts timelines to JSON for callers.
 //
 // Called by getTransactionStatus and the status feed. Times are ISO 8601 in UTC with milliseconds;
-// `offsetMs` says how long after the receipt, in finer steps. Slots are numbers.
+// `offsetMs` is the exact time since receipt. Slots are numbers.
 
 import type {
   StatusEvent,
@@ -14,7 +14,7 @@ function isoTime(ns: bigint): string {
   return new Date(Number(ns / 1_000_000n)).toISOString();
 }
 
-/** `receivedNs` null: not known here, and no offset is told. */
+/** `receivedNs` null: unknown, so `offsetMs` is omitted. */
 export function eventJson(
   event: TimelineEvent,
   receivedNs: bigint | null,

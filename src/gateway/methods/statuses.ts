@@ -1,6 +1,6 @@
-// getTransactionStatus, getBundleStatuses, getInflightBundleStatuses: what became of submissions.
+// getTransactionStatus, getBundleStatuses, getInflightBundleStatuses: the state of submissions.
 //
-// Called through table.ts. Only of the caller's own account: what another one submitted is unknown.
+// Called through method-table.ts. A caller sees only submissions of its own account.
 
 import type { WrittenInteger } from "../../client/responses.ts";
 import {
@@ -32,10 +32,10 @@ import { type Call, type MethodTable, method } from "./method.ts";
 import { statusJson } from "./status-json.ts";
 
 const statusesMax = 256;
-/** As block engines bound it. */
+/** The limit of block engines. */
 const bundleStatusesMax = 5;
 
-/** Throws "value_invalid" unless it is base58 of 64 bytes. */
+/** Throws ShredwayError "value_invalid" unless `given` is base58 of 64 bytes. */
 export function checkedSignature(
   call: Pick<Call, "dependencies">,
   what: string,
@@ -46,7 +46,7 @@ export function checkedSignature(
   throw invalid(what, "a signature: 64 bytes in base58", given);
 }
 
-/** A signature, or 1 to 256. */
+/** One signature, or an array of 1 to 256. */
 const oneOrMore: Shape<string | readonly string[]> = {
   schema: {
     anyOf: [signatureText, listOf(signatureText, { minItems: 1, maxItems: statusesMax })],
@@ -56,11 +56,11 @@ const oneOrMore: Shape<string | readonly string[]> = {
 };
 type StatusAnswer = ReturnType<typeof statusJson>;
 
-const askedParams = { signatures: required(oneOrMore, "a signature, or an array of 1 to 256") };
+const statusParams = { signatures: required(oneOrMore, "a signature, or an array of 1 to 256") };
 
 async function transactionStatus(
   call: Call,
-  { signatures: given }: ArgsOf<typeof askedParams>,
+  { signatures: given }: ArgsOf<typeof statusParams>,
 ): Promise<StatusAnswer | null | (StatusAnswer | null)[]> {
   const isOne = typeof given === "string";
   const signatures = isOne ? [given] : given;
@@ -130,13 +130,13 @@ function inflightJson(id: string, bundle: BundleStatus | null): InflightBundle {
 
 async function bundleValues<T>(
   call: Call,
-  { ids: asked }: ArgsOf<typeof bundleParams>,
+  { ids: bundleIds }: ArgsOf<typeof bundleParams>,
   jsonOf: (id: string, bundle: BundleStatus | null) => Promise<T | null>,
 ): Promise<BundleValues<T>> {
-  const bundles = await call.dependencies.submissions.bundles(call.key.accountId, asked);
+  const bundles = await call.dependencies.submissions.bundles(call.key.accountId, bundleIds);
   return {
     context: { slot: call.dependencies.slot() ?? 0n },
-    value: await Promise.all(asked.map((id, i) => jsonOf(id, bundles[i] ?? null))),
+    value: await Promise.all(bundleIds.map((id, i) => jsonOf(id, bundles[i] ?? null))),
   };
 }
 
@@ -212,7 +212,7 @@ export const statusMethods: MethodTable = {
     summary: "Returns the timelines of the account's submissions.",
     description:
       "null: the account has no such submission within the stored history. An array returns an array.",
-    params: askedParams,
+    params: statusParams,
     result: {
       name: "status",
       schema: anyOf<StatusAnswer | null | readonly (StatusAnswer | null)[]>([

@@ -1,13 +1,13 @@
-// What the submitting methods have in common: their transactions, their options, why they refuse.
+// Parameters and errors that all submitting methods share.
 //
-// Declared here once, used by send-*.ts.
+// Used by send-*.ts.
 
 import type { Reason } from "../../core/errors.ts";
 import { encodings } from "../../core/transactions/transaction-text.ts";
 import type { JsonSchema } from "../schema/json-schema.ts";
 import { field, oneOf } from "../schema/shapes.ts";
 
-/** Of 4,096 bytes in base64; of base58 no more than 1,683. */
+/** Length of 4,096 bytes in base64; a base58 text has at most 1,683 characters. */
 const textLengthMax = 5464;
 
 export const transactionText: JsonSchema = {
@@ -24,7 +24,7 @@ export const encodingField = field(oneOf(encodings), {
   absent: null,
 });
 
-/** Of reading, checking and queueing a transaction. */
+/** Errors of parsing, checking and queueing a transaction. */
 export const submissionErrors = [
   "transaction_invalid",
   "transaction_version",

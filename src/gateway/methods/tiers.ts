@@ -1,7 +1,7 @@
-// getTier and getTierHistory: what an account's registered tips buy at present, and how that came about.
+// getTier and getTierHistory: an account's tier, and the events that changed it.
 //
-// Called through table.ts. Only of the caller's own account. Times are ISO 8601 in UTC, amounts integer
-// lamports.
+// Called through method-table.ts. A caller sees only its own account. Times are ISO 8601 in UTC, amounts
+// integer lamports.
 
 import type { TierEvent, TierView, WrittenInteger } from "../../client/responses.ts";
 import { type TierEvent as KeptEvent, tierEventKinds } from "../../shreds/tiers/types.ts";
@@ -26,7 +26,7 @@ import { type Call, type MethodTable, method } from "./method.ts";
 
 const tierEventsMax = 100;
 
-/** As callers and the portal are told of it. */
+/** A tier as callers and the portal see it. */
 export function tierFacts(
   { tiers, tierRules }: ShredSales,
   accountId: string,
@@ -78,7 +78,7 @@ function eventJson(event: KeptEvent): TierEvent<WrittenInteger> {
   return { number: event.number, at, kind, from, to, sumLamports, text: textOf(event) };
 }
 
-/** Of databases. */
+/** Largest integer of the databases. */
 const numberMax = 2n ** 63n - 1n;
 
 const params = {

@@ -1,8 +1,7 @@
-// From a caller's bytes to transactions that may be submitted: every check, in one order.
+// Checks every transaction of a request before anything of the request is submitted.
 //
-// Called by methods/* and raw.ts. Decodes strictly, inspects, looks at the tip, has signatures
-// verified off the event loop. Everything of a request is checked before anything of it is
-// submitted. Throws ShredwayError; never quotes a transaction.
+// Called by methods/* and raw-endpoints.ts. It decodes strictly, inspects the bytes, checks the tip and
+// verifies signatures off the event loop. It throws ShredwayError and never quotes a transaction.
 
 import { reworded, ShredwayError } from "../../core/errors.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
@@ -10,7 +9,7 @@ import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Encoding, readTransactionText } from "../../core/transactions/transaction-text.ts";
 import type { GatewayDependencies, GatewaySettings, SimulationOptions } from "./dependencies.ts";
 
-/** The first signature that comes twice, or undefined. */
+/** The first duplicate signature, or undefined. */
 export function duplicateOf(transactions: readonly TransactionFacts[]): string | undefined {
   const seen = new Set<string>();
   for (const { signature } of transactions) {
@@ -34,7 +33,7 @@ export class TransactionAdmission {
     this.#settings = settings;
   }
 
-  /** Throws "value_invalid", "transaction_invalid" or "transaction_version". */
+  /** Throws ShredwayError "value_invalid", "transaction_invalid" or "transaction_version". */
   read(what: string, text: string, encoding: Encoding | null): TransactionFacts {
     return readTransactionText(what, text, encoding, {
       inspect: (wire) => this.inspect(what, wire),
@@ -42,7 +41,10 @@ export class TransactionAdmission {
     });
   }
 
-  /** Throws "transaction_invalid" or "transaction_version", with `what` before the message. */
+  /**
+   * Throws ShredwayError "transaction_invalid" or "transaction_version", with `what` before the
+   * message.
+   */
   inspect(what: string, wire: Uint8Array): TransactionFacts {
     try {
       return this.#dependencies.inspector.inspect(wire);
@@ -52,7 +54,10 @@ export class TransactionAdmission {
     }
   }
 
-  /** What the transactions pay together must reach the minimum. "tip_missing", "tip_too_low". */
+  /**
+   * Throws ShredwayError "tip_missing" or "tip_too_low" if the tips of all transactions together
+   * are below the minimum.
+   */
   checkTip(what: string, transactions: readonly TransactionFacts[]): void {
     const tip = transactions.reduce((sum, { tipLamports }) => sum + tipLamports, 0n);
     const minimum = this.#settings.minimumTipLamports;
@@ -64,7 +69,7 @@ export class TransactionAdmission {
     throw new ShredwayError("tip_too_low", message, options);
   }
 
-  /** "signature_invalid", or "overloaded" when the verifier has no room. */
+  /** Throws ShredwayError "signature_invalid", or "overloaded" if the verifier's queue is full. */
   async verify(
     transactions: readonly TransactionFacts[],
     nameOf: (index: number) => string,
@@ -74,9 +79,13 @@ export class TransactionAdmission {
       const check = this.#dependencies.verifier.verify(wire);
       if (!check) {
         await Promise.allSettled(checks);
-        throw new ShredwayError("overloaded", "too many transactions wait for verification", {
-          details: { retryAfterSeconds: 1 },
-        });
+        throw new ShredwayError(
+          "overloaded",
+          "too many transactions wait for signature verification; retry in 1 s",
+          {
+            details: { retryAfterSeconds: 1 },
+          },
+        );
       }
       checks.push(check);
     }
@@ -85,12 +94,12 @@ export class TransactionAdmission {
     if (wrong < 0) return;
     throw new ShredwayError(
       "signature_invalid",
-      `${nameOf(wrong)}: expected signatures that hold, got at least one that does not`,
+      `${nameOf(wrong)}: signature verification failed; sign the transaction again`,
       { details: { index: wrong } },
     );
   }
 
-  /** "context_slot_ahead" when the present slot is known and lower. */
+  /** Throws ShredwayError "context_slot_ahead" if the current slot is known and lower. */
   checkContext(minContextSlot: bigint | null): void {
     const slot = this.#dependencies.slot();
     if (minContextSlot === null || slot === null || slot >= minContextSlot) return;
@@ -101,7 +110,10 @@ export class TransactionAdmission {
     );
   }
 
-  /** "preflight_failed", or what the node's failure is called. Nothing without a node. */
+  /**
+   * Throws ShredwayError "preflight_failed", or the error of the node. Without a node it does
+   * nothing.
+   */
   async preflight(wire: Uint8Array, options: SimulationOptions): Promise<void> {
     const simulation = await this.#dependencies.preflight?.simulate(wire, options);
     if (!simulation || simulation.err === null || simulation.err === undefined) return;

@@ -1,19 +1,20 @@
-// Managed nonces: one account for each key, reserved, made on the chain, then the same one ever after.
+// Managed nonces: creates one nonce account per API key on the chain and returns it on every later
+// call.
 //
-// Called by nonce-service.ts. The row of the store comes first, and is durable before anything of the
-// account reaches the chain: a process that is killed at any step leaves a row that says which account is
-// whose, and the next call of its key goes on from there. However many calls wait, one making runs; and
-// so many at once, whoever asks.
+// Called by nonce-service.ts. The store's row is durable before any transaction for the account is
+// sent. After a crash at any step, the row says which key owns the account, and the next call of
+// that key continues. One creation runs per key however many calls wait; `creationsMax` limits
+// creations of all keys.
 
 import type { Clock } from "../../core/clock.ts";
 import { isShredwayError, messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { Refresher } from "../../core/refresher.ts";
 import {
-  type MakingLimits,
-  makingLimits,
   NonceAccountCreation,
   type NonceAccountCreationDependencies,
+  type NonceCreationLimits,
+  nonceCreationLimits,
 } from "./nonce-account-creation.ts";
 import type {
   ManagedNonce,
@@ -24,12 +25,12 @@ import type {
   NonceOwner,
 } from "./types.ts";
 
-export interface ManagedNonceLimits extends MakingLimits {
-  /** Makings that run at once; the others wait. */
-  readonly makingsMax: number;
+export interface ManagedNonceLimits extends NonceCreationLimits {
+  /** Creations that run concurrently; further ones wait. */
+  readonly creationsMax: number;
 }
 
-export const managedNonceLimits: ManagedNonceLimits = { ...makingLimits, makingsMax: 16 };
+export const managedNonceLimits: ManagedNonceLimits = { ...nonceCreationLimits, creationsMax: 16 };
 
 export interface ManagedNonceDependencies {
   readonly clock: Clock;
@@ -39,28 +40,28 @@ export interface ManagedNonceDependencies {
   readonly keys: NonceKeys;
   /** Base58. */
   readonly encode: (bytes: Uint8Array) => string;
-  /** Of an account on its way, and when it was asked (monotonic). */
-  readonly seen: (address: string, view: NonceAccountView | null, askedMs: number) => void;
+  /** Reports the state of an account during creation. `askedMs`: monotonic time of the query. */
+  readonly observed: (address: string, view: NonceAccountView | null, askedMs: number) => void;
 }
 
-/** So long a failure stands: whoever asks again and again costs nothing. */
-const failureRestMs = 2_000;
-/** Others may be as quick a few times, not for ever. */
-const reserveTriesMax = 64;
+/** Calls within this time after a failure get the same error without a new attempt. */
+const failureCacheMs = 2_000;
+/** Other processes may reserve the same index first; this limits the retries. */
+const reserveAttemptsMax = 64;
 
 export class ManagedNonces {
   readonly #dependencies: ManagedNonceDependencies;
   readonly #limits: ManagedNonceLimits;
-  /** Those that are ready. */
+  /** Ready nonces. */
   readonly #byKey = new Map<string, ManagedNonce>();
   readonly #byAddress = new Map<string, ManagedNonce>();
   readonly #jobs = new Map<string, Promise<ManagedNonce>>();
-  /** What a failed job leaves to the next one. By index. */
-  readonly #makings = new Map<number, NonceAccountCreation>();
+  /** State of failed creations by index; the next attempt resumes from it. */
+  readonly #creations = new Map<number, NonceAccountCreation>();
   readonly #closing = new AbortController();
   readonly #refresher: Refresher;
   readonly #endWatch: () => void;
-  /** By key: told again without asking, for a moment. */
+  /** Recent failures by key. */
   readonly #failures = new Map<string, { readonly error: Error; readonly untilMs: number }>();
   #hasWarned = false;
   #running = 0;
@@ -88,52 +89,55 @@ export class ManagedNonces {
       clock: dependencies.clock,
       read: () => this.#load(),
       failed: (error) => {
-        dependencies.log.warn(`managed nonces could not be read again: ${messageOf(error)}`);
+        dependencies.log.warn(`nonces: managed nonces could not be reloaded: ${messageOf(error)}`);
       },
     });
     this.#endWatch = dependencies.store.onForeignChange(() => this.#refresher.told());
   }
 
-  /** Ready ones. */
+  /** Number of ready nonces. */
   get size(): number {
     return this.#byKey.size;
   }
 
-  /** On their way, or waiting for others. */
-  get making(): number {
+  /** Number of creations that run or wait. */
+  get creating(): number {
     return this.#jobs.size;
   }
 
-  /** null: none of the service's, or not ready. */
+  /** null: the service does not manage it, or it is not ready. */
   find(address: string): ManagedNonce | null {
     return this.#byAddress.get(address) ?? null;
   }
 
   /**
-   * The account of that key, ready. Throws ShredwayError "nonce_failed", "store_failed", "rpc_failed", or
-   * "nonce_pending" when the service closes. May last minutes.
+   * The ready account of that key, created if missing. Throws ShredwayError "nonce_failed",
+   * "store_failed", "rpc_failed", or "nonce_pending" when the service closes. May take minutes.
    */
   async ready(owner: NonceOwner): Promise<ManagedNonce> {
     return this.#byKey.get(owner.keyId) ?? this.#job(owner);
   }
 
-  /** The chain seems to have lost it: another chain, e.g. of a sandbox. Throws as `ready`. */
-  again(owner: NonceOwner): Promise<ManagedNonce> {
+  /**
+   * Checks and repairs an account that the chain does not show, e.g. after a sandbox restart.
+   * Throws like `ready`.
+   */
+  recheck(owner: NonceOwner): Promise<ManagedNonce> {
     return this.#job(owner);
   }
 
-  /** Throws "nonce_failed" when the account is not derived from the present key file. */
+  /** Throws "nonce_failed" if the account is not derived from the present key file. */
   checkDerived({ index, address }: ManagedNonce): void {
     const derived = this.#dependencies.keys.account(index).address;
     if (derived === address) return;
     throw new ShredwayError(
       "nonce_failed",
       `nonce account ${address} (index ${index}): expected it to be derived from the authority key ` +
-        `file, which gives ${derived}; it was made with another file`,
+        `file, which gives ${derived}; restore the file that it was created with`,
     );
   }
 
-  /** Jobs under way fail with "nonce_pending". Settles when all have ended. Idempotent. */
+  /** Running jobs fail with "nonce_pending". Settles when all have ended. Idempotent. */
   async close(): Promise<void> {
     this.#endWatch();
     this.#refresher.close();
@@ -149,19 +153,19 @@ export class ManagedNonces {
   async #load(): Promise<void> {
     const others: string[] = [];
     for (const nonce of await this.#dependencies.store.all()) {
-      if (nonce.state === "ready") this.#remember(nonce);
+      if (nonce.state === "ready") this.#add(nonce);
       if (this.#dependencies.keys.account(nonce.index).address !== nonce.address)
         others.push(nonce.address);
     }
     if (others.length === 0 || this.#hasWarned) return;
     this.#hasWarned = true;
     this.#dependencies.log.warn(
-      `nonces.authorityKeyFile: expected the file that the accounts were made with, got another: ` +
-        `${others.length} nonce accounts cannot be used, ${others[0]} first`,
+      `nonces: nonces.authorityKeyFile: expected the file that the accounts were created with, got another: ` +
+        `${others.length} nonce accounts cannot be used, the first is ${others[0]}; restore the earlier file`,
     );
   }
 
-  #remember(nonce: ManagedNonce): void {
+  #add(nonce: ManagedNonce): void {
     this.#byKey.set(nonce.keyId, nonce);
     this.#byAddress.set(nonce.address, nonce);
   }
@@ -172,35 +176,38 @@ export class ManagedNonces {
     if (failure && this.#nowMs() < failure.untilMs) return Promise.reject(failure.error);
     let job = this.#jobs.get(keyId);
     if (!job) {
-      job = this.#make(owner).finally(() => this.#jobs.delete(keyId));
+      job = this.#create(owner).finally(() => this.#jobs.delete(keyId));
       this.#jobs.set(keyId, job);
-      // Callers may be gone by then.
+      // Without this handler, a rejection that no caller awaits would end the process.
       job.catch((error: unknown) => {
         if (isShredwayError(error, "nonce_failed")) {
-          this.#failures.set(keyId, { error, untilMs: this.#nowMs() + failureRestMs });
+          this.#failures.set(keyId, { error, untilMs: this.#nowMs() + failureCacheMs });
         }
         if (!this.#closing.signal.aborted) {
-          this.#dependencies.log.warn({ keyId }, `nonce account not made: ${messageOf(error)}`);
+          this.#dependencies.log.warn(
+            { keyId },
+            `nonces: nonce account not created: ${messageOf(error)}`,
+          );
         }
       });
     }
     return job;
   }
 
-  async #make(owner: NonceOwner): Promise<ManagedNonce> {
+  async #create(owner: NonceOwner): Promise<ManagedNonce> {
     await this.#enter();
     try {
       const nonce = await this.#reserve(owner);
       this.checkDerived(nonce);
-      const making = this.#makings.get(nonce.index) ?? this.#makingOf(nonce);
-      this.#makings.set(nonce.index, making);
-      await making.run(this.#closing.signal);
+      const creation = this.#creations.get(nonce.index) ?? this.#newCreation(nonce);
+      this.#creations.set(nonce.index, creation);
+      await creation.run(this.#closing.signal);
       await this.#dependencies.store.setReady(nonce.index);
-      this.#makings.delete(nonce.index);
+      this.#creations.delete(nonce.index);
       const ready = { ...nonce, state: "ready" as const };
-      this.#remember(ready);
+      this.#add(ready);
       const { keyId, address } = ready;
-      this.#dependencies.log.info({ keyId, address }, "nonce account ready");
+      this.#dependencies.log.info({ keyId, address }, "nonces: nonce account ready");
       return ready;
     } finally {
       this.#leave();
@@ -208,7 +215,7 @@ export class ManagedNonces {
   }
 
   async #enter(): Promise<void> {
-    while (this.#running >= this.#limits.makingsMax && !this.#closing.signal.aborted) {
+    while (this.#running >= this.#limits.creationsMax && !this.#closing.signal.aborted) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     }
     this.#running++;
@@ -219,10 +226,13 @@ export class ManagedNonces {
     this.#waiting.shift()?.();
   }
 
-  /** The row of the key, made when there is none. Another process may be at the same. */
+  /**
+   * Returns the store's row of the key, or reserves a new one. Another process may do the same
+   * concurrently.
+   */
   async #reserve({ keyId, accountId }: NonceOwner): Promise<ManagedNonce> {
     const { store, keys, clock } = this.#dependencies;
-    for (let tries = 0; tries < reserveTriesMax; tries++) {
+    for (let tries = 0; tries < reserveAttemptsMax; tries++) {
       const found = await store.find(keyId);
       if (found) return found;
       const index = (await store.all()).reduce((max, nonce) => Math.max(max, nonce.index), -1) + 1;
@@ -233,12 +243,12 @@ export class ManagedNonces {
     }
     throw new ShredwayError(
       "store_failed",
-      `the store: expected a free index for a nonce account in ${reserveTriesMax} tries, got none`,
+      `nonces: no free nonce account index after ${reserveAttemptsMax} attempts; other processes reserve indexes concurrently, try again`,
     );
   }
 
-  #makingOf({ index, keyId, address }: ManagedNonce): NonceAccountCreation {
-    const { clock, node, keys, store, encode, seen } = this.#dependencies;
+  #newCreation({ index, keyId, address }: ManagedNonce): NonceAccountCreation {
+    const { clock, node, keys, store, encode, observed } = this.#dependencies;
     const dependencies: NonceAccountCreationDependencies = {
       clock,
       node,
@@ -247,7 +257,7 @@ export class ManagedNonces {
       authority: keys.authority(index),
       encode,
       isReady: async () => (await store.find(keyId))?.state === "ready",
-      seen: (view, askedMs) => seen(address, view, askedMs),
+      observed: (view, askedMs) => observed(address, view, askedMs),
     };
     return new NonceAccountCreation(dependencies, this.#limits);
   }

@@ -1,10 +1,10 @@
-// One managed nonce account on its way to being usable: looked for on the chain, made or advanced there.
+// Creates one managed nonce account on the chain, or advances an existing one.
 //
-// Run by managed-nonces.ts for a row of the store. An account that is there already may be a former
-// owner's, whose database was lost: it is advanced by a transaction of our own that must land, so that
-// nothing that was ever signed for it can land afterwards. What was sent is followed until it landed or
-// surely never will; only then is another one made. What is remembered here is of no weight: a
-// process that starts anew finds on the chain what there is, and at the worst pays a fee again.
+// managed-nonces.ts runs it for a row of the store. If the account exists, the database may have
+// been lost and a former owner may hold signed transactions for it. It is therefore advanced once
+// by a transaction of the service, so that none of those can land. A sent transaction is followed
+// until it landed or has expired; only then is another one created. The state in memory is
+// optional: a restarted process reads the chain and pays at most one more fee.
 
 import type { Clock } from "../../core/clock.ts";
 import { isShredwayError, quote, ShredwayError } from "../../core/errors.ts";
@@ -18,36 +18,38 @@ import {
 } from "./nonce-transactions.ts";
 import type { NonceAccountView, NonceNode, Signer } from "./types.ts";
 
-export interface MakingLimits {
-  /** Between two looks. */
-  readonly lookMs: number;
-  /** The same bytes are sent again after so long. */
-  readonly sendAgainMs: number;
-  /** Blockhashes are not asked about before they are so old. */
-  readonly firstAskMs: number;
-  /** Between two answers that count as two; longer than a node may be behind. */
-  readonly settleMs: number;
-  /** Transactions that failed on the chain, or never came there, until it is given up. */
+export interface NonceCreationLimits {
+  /** Interval between two queries of the account. */
+  readonly pollMs: number;
+  /** Interval for resending the same bytes. */
+  readonly resendMs: number;
+  /** Age at which the validity of a blockhash is first queried. */
+  readonly firstExpiryCheckMs: number;
+  /**
+   * Minimum time between two answers that confirm each other; longer than a node may lag behind.
+   */
+  readonly confirmMs: number;
+  /** Creation is given up after so many transactions failed or expired. */
   readonly failuresMax: number;
-  /** Then nothing is sent for so long, whoever asks: each one costs its fee. */
+  /** After giving up, nothing is sent for so long: each attempt costs a fee. */
   readonly restMs: number;
-  /** Answers of the node in a row that failed. */
+  /** Consecutive failed RPC calls after which an attempt ends. */
   readonly errorsMax: number;
-  /** So long an account that was made may stay unseen. */
-  readonly unseenMs: number;
-  /** No nonce account costs more; nodes may say what they like. */
+  /** Maximum time between a confirmed transaction and its effect on the account. */
+  readonly visibilityMs: number;
+  /** Upper bound of the rent-exempt minimum, against a wrong answer of the node. */
   readonly minimumBalanceMax: bigint;
 }
 
-export const makingLimits: MakingLimits = {
-  lookMs: 400,
-  sendAgainMs: 2_000,
-  firstAskMs: 30_000,
-  settleMs: 5_000,
+export const nonceCreationLimits: NonceCreationLimits = {
+  pollMs: 400,
+  resendMs: 2_000,
+  firstExpiryCheckMs: 30_000,
+  confirmMs: 5_000,
   failuresMax: 3,
   restMs: 30_000,
   errorsMax: 5,
-  unseenMs: 30_000,
+  visibilityMs: 30_000,
   minimumBalanceMax: 10_000_000n,
 };
 
@@ -59,10 +61,10 @@ export interface NonceAccountCreationDependencies {
   readonly authority: Signer;
   /** Base58. */
   readonly encode: (bytes: Uint8Array) => string;
-  /** The store says that it is in use: by another process meanwhile, or since long. */
+  /** Whether the store lists the account as ready; another process may have finished it. */
   readonly isReady: () => Promise<boolean>;
-  /** What was seen of the account, and when it was asked. */
-  readonly seen: (view: NonceAccountView | null, askedMs: number) => void;
+  /** Reports the state of the account. `askedMs`: monotonic time of the query. */
+  readonly observed: (view: NonceAccountView | null, askedMs: number) => void;
 }
 
 interface Attempt {
@@ -70,76 +72,81 @@ interface Attempt {
   readonly wire: Uint8Array;
   readonly signature: string;
   readonly blockhash: string;
-  readonly bornMs: number;
+  readonly createdMs: number;
   sentMs: number | null;
-  /** When its blockhash was found gone, and found so again; null: not, or taken back. */
-  goneMs: number | null;
-  goneAgainMs: number | null;
+  /**
+   * Times of the first and second answer that the blockhash has expired; null: not yet, or revoked.
+   */
+  expiredMs: number | null;
+  expiryConfirmedMs: number | null;
 }
 
 export class NonceAccountCreation {
   readonly #dependencies: NonceAccountCreationDependencies;
-  readonly #limits: MakingLimits;
-  /** Nothing that anybody else signed for it can land. */
-  #isOurs = false;
+  readonly #limits: NonceCreationLimits;
+  /** A transaction of the service landed, so no earlier signed transaction can land. */
+  #isOwned = false;
   #attempt: Attempt | null = null;
-  /** When our own transaction landed that the account does not show yet. */
+  /** When our transaction landed; the account may not show it yet. */
   #landedMs: number | null = null;
   /** The value that our own advance spends. */
   #spentValue: string | null = null;
-  /** Since when it is missing although the store says that it is in use. */
+  /** Since when the node does not show the account although the store lists it as ready. */
   #missingMs: number | null = null;
   #failures = 0;
-  #givenUp: { readonly error: ShredwayError; readonly untilMs: number } | null = null;
+  #abandoned: { readonly error: ShredwayError; readonly untilMs: number } | null = null;
 
-  constructor(dependencies: NonceAccountCreationDependencies, limits: MakingLimits) {
+  constructor(dependencies: NonceAccountCreationDependencies, limits: NonceCreationLimits) {
     this.#dependencies = dependencies;
     this.#limits = limits;
   }
 
   /**
-   * Settles when the account can be used. May be called again after it failed: it goes on. Throws
-   * ShredwayError "nonce_failed", "rpc_failed", or "nonce_pending" when `signal` aborts.
+   * Settles when the account is usable. A call after a failure resumes. Throws ShredwayError
+   * "nonce_failed", "rpc_failed", or "nonce_pending" when `signal` aborts.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const { lookMs, errorsMax } = this.#limits;
-    if (this.#givenUp && this.#nowMs() < this.#givenUp.untilMs) throw this.#givenUp.error;
-    this.#givenUp = null;
+    const { pollMs, errorsMax } = this.#limits;
+    if (this.#abandoned && this.#nowMs() < this.#abandoned.untilMs) throw this.#abandoned.error;
+    this.#abandoned = null;
     let errors = 0;
     while (!signal.aborted) {
       try {
-        if (await this.#turn()) return;
+        if (await this.#step()) return;
         errors = 0;
       } catch (error) {
         const isNode = isShredwayError(error, "rpc_failed");
         if (!isNode || ++errors >= errorsMax) throw error;
       }
-      await this.#dependencies.clock.sleep(lookMs, signal);
+      await this.#dependencies.clock.sleep(pollMs, signal);
     }
     const { address } = this.#dependencies.account;
-    throw new ShredwayError("nonce_pending", `nonce account ${address}: the service is closing`);
+    throw new ShredwayError(
+      "nonce_pending",
+      `nonce account ${address}: not ready, the service is closing; call again after its restart`,
+    );
   }
 
-  /** One step; true: it can be used. */
-  async #turn(): Promise<boolean> {
+  /** Runs one step. Returns true when the account is usable. */
+  async #step(): Promise<boolean> {
     if (this.#attempt) await this.#follow(this.#attempt);
     if (this.#attempt) return false;
-    const { node, account, authority, funding, seen } = this.#dependencies;
+    const { node, account, authority, funding, observed } = this.#dependencies;
     const askedMs = this.#nowMs();
     const [view = null, payer = null] = await node.accounts([account.address, funding.address]);
     const nonce = findNonceAccount(view);
     if (nonce?.authority === authority.address) {
       this.#missingMs = null;
-      if (this.#isOurs && nonce.value === this.#spentValue) {
-        this.#checkUnseen("advanced");
+      if (this.#isOwned && nonce.value === this.#spentValue) {
+        this.#checkVisible("advanced");
         return false;
       }
-      if (!this.#isOurs && !(await this.#dependencies.isReady())) {
+      if (!this.#isOwned && !(await this.#dependencies.isReady())) {
         this.#spentValue = nonce.value;
         await this.#send("advance", 0n, payer);
         return false;
       }
-      seen(view, askedMs);
+      observed(view, askedMs);
       return true;
     }
     this.#checkEmpty(view);
@@ -151,46 +158,49 @@ export class NonceAccountCreation {
     return Number(this.#dependencies.clock.monotonicNs() / 1_000_000n);
   }
 
-  /** Throws "nonce_failed" for an account that cannot become ours any more. */
+  /** Throws "nonce_failed" if the address holds another kind of account, or another authority's. */
   #checkEmpty(view: NonceAccountView | null): void {
     if (!view || (view.owner === systemProgram && view.data.length === 0)) return;
     const { account, authority } = this.#dependencies;
-    const authorityThere = findNonceAccount(view)?.authority;
-    const there =
-      authorityThere === undefined
+    const foundAuthority = findNonceAccount(view)?.authority;
+    const found =
+      foundAuthority === undefined
         ? `${view.data.length} bytes of owner ${quote(view.owner)}`
-        : `one of authority ${authorityThere}`;
+        : `one of authority ${foundAuthority}`;
     throw new ShredwayError(
       "nonce_failed",
-      `nonce account ${account.address}: expected none yet, or one of authority ` +
-        `${authority.address}, got ${there}`,
+      `nonce account ${account.address}: expected no account, or one with authority ` +
+        `${authority.address}, got ${found}`,
     );
   }
 
-  /** A node that is behind may miss what is there. */
+  /** Prevents a second creation when the node lags behind and does not show the account yet. */
   async #mayCreate(): Promise<boolean> {
     if (this.#landedMs !== null) {
-      this.#checkUnseen("made");
+      this.#checkVisible("created");
       return false;
     }
     if (!(await this.#dependencies.isReady())) return true;
     const nowMs = this.#nowMs();
     this.#missingMs ??= nowMs;
-    return nowMs - this.#missingMs >= this.#limits.settleMs;
+    return nowMs - this.#missingMs >= this.#limits.confirmMs;
   }
 
-  /** Throws "nonce_failed" when the node should have seen it by now; then all begins anew. */
-  #checkUnseen(what: string): void {
-    const { unseenMs } = this.#limits;
+  /**
+   * Throws "nonce_failed" if the node does not show a confirmed change in time; the creation then
+   * restarts.
+   */
+  #checkVisible(change: string): void {
+    const { visibilityMs } = this.#limits;
     const nowMs = this.#nowMs();
-    if (nowMs - (this.#landedMs ?? nowMs) < unseenMs) return;
+    if (nowMs - (this.#landedMs ?? nowMs) < visibilityMs) return;
     this.#landedMs = null;
-    this.#isOurs = false;
+    this.#isOwned = false;
     const { address } = this.#dependencies.account;
     throw new ShredwayError(
       "nonce_failed",
-      `nonce account ${address}: expected the node to see it ${what} within ${unseenMs} ms, got it ` +
-        "as it was before",
+      `nonce account ${address}: expected the node to show it ${change} within ${visibilityMs} ms, got its ` +
+        "state before; check the RPC node",
     );
   }
 
@@ -210,24 +220,24 @@ export class NonceAccountCreation {
     );
   }
 
-  /** Throws "nonce_failed" unless the funding key can pay `lamports` and the fee. */
+  /** Throws "nonce_failed" unless the funding account can pay `lamports` and the fee. */
   async #checkFunding(lamports: bigint, payer: NonceAccountView | null): Promise<void> {
     const { address } = this.#dependencies.funding;
     if (payer && (payer.owner !== systemProgram || payer.data.length > 0)) {
       throw new ShredwayError(
         "nonce_failed",
-        `funding key ${address}: expected a plain account of ${systemProgram}, got ` +
-          `${payer.data.length} bytes of owner ${quote(payer.owner)}`,
+        `funding key ${address}: expected an account owned by ${systemProgram} without data, got ` +
+          `${payer.data.length} bytes owned by ${quote(payer.owner)}`,
       );
     }
-    // What is left must be nothing or the minimum of an account.
+    // The chain requires that the payer keeps the rent-exempt minimum.
     const left = await this.#minimumBalance(0);
     const needed = lamports + signaturesOfEach * lamportsPerSignature + left;
     const balance = payer?.lamports ?? 0n;
     if (balance >= needed) return;
     throw new ShredwayError(
       "nonce_failed",
-      `funding key ${address}: expected at least ${needed} lamports, got ${balance}`,
+      `funding key ${address}: expected at least ${needed} lamports, got ${balance}; transfer SOL to it`,
       { details: { address, balanceLamports: balance, neededLamports: needed } },
     );
   }
@@ -235,9 +245,9 @@ export class NonceAccountCreation {
   async #send(
     kind: Attempt["kind"],
     lamports: bigint,
-    payerThere: NonceAccountView | null,
+    payerAccount: NonceAccountView | null,
   ): Promise<void> {
-    await this.#checkFunding(lamports, payerThere);
+    await this.#checkFunding(lamports, payerAccount);
     const { node, funding: payer, account, authority } = this.#dependencies;
     const blockhash = await node.latestBlockhash();
     const { wire, signature }: SignedTransaction =
@@ -249,45 +259,45 @@ export class NonceAccountCreation {
       wire,
       signature: this.#dependencies.encode(signature),
       blockhash,
-      bornMs: this.#nowMs(),
+      createdMs: this.#nowMs(),
       sentMs: null,
-      goneMs: null,
-      goneAgainMs: null,
+      expiredMs: null,
+      expiryConfirmedMs: null,
     };
-    await this.#sendAgain(this.#attempt);
+    await this.#resend(this.#attempt);
   }
 
-  async #sendAgain(attempt: Attempt): Promise<void> {
+  async #resend(attempt: Attempt): Promise<void> {
     const nowMs = this.#nowMs();
-    if (attempt.sentMs !== null && nowMs - attempt.sentMs < this.#limits.sendAgainMs) return;
+    if (attempt.sentMs !== null && nowMs - attempt.sentMs < this.#limits.resendMs) return;
     attempt.sentMs = nowMs;
     await this.#dependencies.node.sendTransaction(attempt.wire);
   }
 
-  /** Ends the attempt when it landed or cannot land any more. */
+  /** Ends the attempt when it landed or can no longer land. */
   async #follow(attempt: Attempt): Promise<void> {
     const { node } = this.#dependencies;
-    // In this order: an absence counts when it was asked for after the blockhash was found gone.
-    const wasGone = attempt.goneAgainMs !== null;
+    // The order matters: an absent status counts only if it was queried after the blockhash expired.
+    const wasExpired = attempt.expiryConfirmedMs !== null;
     const [status] = await node.signatureStatuses([attempt.signature]);
     if (status) {
-      attempt.goneMs = attempt.goneAgainMs = null;
+      attempt.expiredMs = attempt.expiryConfirmedMs = null;
       if (status.commitment === "processed") return;
       this.#attempt = null;
       this.#landed(attempt, status.err);
-    } else if (wasGone) {
+    } else if (wasExpired) {
       this.#attempt = null;
-      this.#failed(attempt, "never landed");
+      this.#failed(attempt, "no landing before its blockhash expired");
     } else {
-      await this.#askBlockhash(attempt);
-      if (attempt.goneMs === null) await this.#sendAgain(attempt);
+      await this.#checkExpiry(attempt);
+      if (attempt.expiredMs === null) await this.#resend(attempt);
     }
   }
 
   #landed(attempt: Attempt, err: unknown): void {
     if (err !== null) this.#failed(attempt, quote(err));
     else {
-      this.#isOurs = true;
+      this.#isOwned = true;
       this.#landedMs = this.#nowMs();
     }
   }
@@ -299,16 +309,16 @@ export class NonceAccountCreation {
     const { address } = this.#dependencies.account;
     const message = `nonce account ${address}: expected its ${kind} to succeed, got ${got}`;
     const error = new ShredwayError("nonce_failed", message);
-    this.#givenUp = { error, untilMs: this.#nowMs() + restMs };
+    this.#abandoned = { error, untilMs: this.#nowMs() + restMs };
     throw error;
   }
 
-  async #askBlockhash(attempt: Attempt): Promise<void> {
-    const { firstAskMs, settleMs } = this.#limits;
-    if (this.#nowMs() - attempt.bornMs < firstAskMs) return;
+  async #checkExpiry(attempt: Attempt): Promise<void> {
+    const { firstExpiryCheckMs, confirmMs } = this.#limits;
+    if (this.#nowMs() - attempt.createdMs < firstExpiryCheckMs) return;
     const askedMs = this.#nowMs();
-    if (await this.#dependencies.node.isBlockhashValid(attempt.blockhash)) attempt.goneMs = null;
-    else if (attempt.goneMs === null) attempt.goneMs = this.#nowMs();
-    else if (askedMs - attempt.goneMs >= settleMs) attempt.goneAgainMs = this.#nowMs();
+    if (await this.#dependencies.node.isBlockhashValid(attempt.blockhash)) attempt.expiredMs = null;
+    else if (attempt.expiredMs === null) attempt.expiredMs = this.#nowMs();
+    else if (askedMs - attempt.expiredMs >= confirmMs) attempt.expiryConfirmedMs = this.#nowMs();
   }
 }

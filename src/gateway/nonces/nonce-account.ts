@@ -1,8 +1,8 @@
-// Nonce accounts as the chain keeps them: is this one, who may advance it, what is its value?
+// Parses nonce accounts: validity, authority and value.
 //
-// Pure. Called by the rules of this folder and by solana/rpc-client.ts, so that there is one reading of
-// the 80 bytes: u32 version (1), u32 state (1: initialised), 32 authority, 32 value, u64 lamports per
-// signature; little-endian. The bytes are a stranger's.
+// Pure. This folder and solana/rpc-client.ts use it as the only parser of the 80 bytes: u32 version
+// (1), u32 state (1: initialised), 32 authority, 32 value, u64 lamports per signature;
+// little-endian. The bytes are untrusted.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { pubkeyOf } from "../../core/primitives.ts";
@@ -24,7 +24,7 @@ export interface NonceAccount {
 
 type Content = Pick<NonceAccountView, "owner" | "data">;
 
-/** Why no transaction can use it as a durable nonce; null: one can. */
+/** The reason why it is not a usable durable nonce account; null: it is usable. */
 function faultOf({ owner, data }: Content): string | null {
   if (owner !== systemProgram) return `owner ${systemProgram}, got ${quote(owner)}`;
   if (data.length !== nonceAccountBytes) {
@@ -46,14 +46,14 @@ function read(data: Uint8Array): NonceAccount {
   };
 }
 
-/** null: it is no durable nonce that a transaction could use. */
+/** null: it is not a usable durable nonce account. */
 export function findNonceAccount(content: Content | null): NonceAccount | null {
   return content && faultOf(content) === null ? read(content.data) : null;
 }
 
-/** `content`: null when the chain has no such account. Throws ShredwayError "nonce_invalid". */
+/** `content`: null if the account does not exist. Throws ShredwayError "nonce_invalid". */
 export function readNonceAccount(address: string, content: Content | null): NonceAccount {
-  const fault = content ? faultOf(content) : "an initialised nonce account, got no account at all";
+  const fault = content ? faultOf(content) : "an initialised nonce account, got no account";
   if (content && fault === null) return read(content.data);
   throw new ShredwayError("nonce_invalid", `nonce account ${address}: expected ${fault}`);
 }

@@ -1,9 +1,8 @@
-// The nonce book: what the gateway is told about nonces, and the signatures of managed authorities.
+// The service's durable nonces: present values, managed accounts and co-signing.
 //
-// Made by the composition; asked by getNonce and sendIdeal, told of landed transactions by the submission
-// pipeline. Puts together the values in use, the managed accounts and the check of what may be
-// co-signed. A managed authority signs nothing that the check did not place, no other value than the
-// present one, and no other bytes than those that were looked at.
+// Created by the composition. getNonce and sendIdeal call it; the submission pipeline reports
+// landed transactions. A managed authority signs only the bytes that CoSigningCheck inspected, at
+// the place it found, and only with the present nonce value.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { isShredwayError, ShredwayError } from "../../core/errors.ts";
@@ -30,25 +29,25 @@ import type {
 interface NonceServiceDependencies {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
-  /** Answers, or gives up, in less time than a connection of HTTP lasts. */
+  /** Must answer or fail before an HTTP connection times out. */
   readonly node: NonceNode;
   readonly store: ManagedNonceStore;
-  /** null: no accounts are managed. */
+  /** null: managed nonces are disabled. */
   readonly keys: NonceKeys | null;
   readonly check: CoSigningCheck;
   /** Base58. */
   readonly encode: (bytes: Uint8Array) => string;
 }
 
-export interface NonceBookLimits {
+export interface NonceServiceLimits {
   readonly values: NonceValueLimits;
   readonly managed: ManagedNonceLimits;
-  /** A call waits no longer for its account: connections of HTTP end at 10 s. */
+  /** Maximum wait of a call for its account; HTTP connections time out after 10 s. */
   readonly waitMs: number;
   readonly retryAfterSeconds: number;
 }
 
-export function bookLimitsFor(pollMs: number): NonceBookLimits {
+export function nonceServiceLimitsFor(pollMs: number): NonceServiceLimits {
   return {
     values: valueLimitsFor(pollMs),
     managed: managedNonceLimits,
@@ -57,11 +56,11 @@ export function bookLimitsFor(pollMs: number): NonceBookLimits {
   };
 }
 
-export interface NonceBookSnapshot {
-  /** Managed accounts that are ready, and those on their way. */
+export interface NonceServiceSnapshot {
+  /** Managed accounts that are ready, and those that are being created. */
   readonly managed: number;
-  readonly creating: number;
-  /** Accounts whose values are kept in memory. */
+  readonly making: number;
+  /** Accounts with a cached value. */
   readonly inUse: number;
 }
 
@@ -71,29 +70,29 @@ function isInvalid(thrown: unknown): boolean {
 
 export class NonceService implements Nonces {
   readonly #dependencies: NonceServiceDependencies;
-  readonly #limits: NonceBookLimits;
+  readonly #limits: NonceServiceLimits;
   readonly #values: NonceValues;
   #managed: ManagedNonces | null = null;
 
   /** Throws ShredwayError "store_failed". */
   static async open(
     dependencies: NonceServiceDependencies,
-    limits: NonceBookLimits,
+    limits: NonceServiceLimits,
   ): Promise<NonceService> {
-    const book = new NonceService(dependencies, limits);
+    const service = new NonceService(dependencies, limits);
     const { keys } = dependencies;
     if (keys) {
-      const managedParts: ManagedNonceDependencies = {
+      const managedDependencies: ManagedNonceDependencies = {
         ...dependencies,
         keys,
-        seen: (address, view, askedMs) => book.#values.learn(address, view, askedMs),
+        observed: (address, view, askedMs) => service.#values.observe(address, view, askedMs),
       };
-      book.#managed = await ManagedNonces.open(managedParts, limits.managed);
+      service.#managed = await ManagedNonces.open(managedDependencies, limits.managed);
     }
-    return book;
+    return service;
   }
 
-  private constructor(dependencies: NonceServiceDependencies, limits: NonceBookLimits) {
+  private constructor(dependencies: NonceServiceDependencies, limits: NonceServiceLimits) {
     this.#dependencies = dependencies;
     this.#limits = limits;
     this.#values = new NonceValues(dependencies, limits.values);
@@ -104,7 +103,7 @@ export class NonceService implements Nonces {
     if (managed) return this.#inTime(this.#infoOf(managed, owner));
     throw new ShredwayError(
       "nonce_unavailable",
-      "expected nonces.fundingKeyFile to be configured, got none: no nonce accounts are managed here; " +
+      "managed nonces are disabled: nonces.fundingKeyFile is not configured; " +
         "pass the public key of your own nonce account",
     );
   }
@@ -120,7 +119,7 @@ export class NonceService implements Nonces {
   }
 
   async coSign(account: string, wire: Uint8Array): Promise<Uint8Array> {
-    const copy = Uint8Array.from(wire); // nobody else can change what is signed after the look
+    const copy = Uint8Array.from(wire); // the caller cannot change the bytes between check and signature
     const { managed, keys, nonce } = this.#managedAt(account);
     managed.checkDerived(nonce);
     const authority = keys.authority(nonce.index);
@@ -135,20 +134,23 @@ export class NonceService implements Nonces {
     return copy;
   }
 
-  /** NonceListener of submission/types.ts: a transaction that advances it was seen, or landed. */
+  /**
+   * NonceListener of submission/types.ts: called when a transaction that advances the nonce was
+   * observed.
+   */
   advanced(account: Uint8Array, value: Uint8Array): void {
     this.#values.advanced(pubkeyOf(account), pubkeyOf(value));
   }
 
-  snapshot(): NonceBookSnapshot {
+  snapshot(): NonceServiceSnapshot {
     return {
       managed: this.#managed?.size ?? 0,
-      creating: this.#managed?.making ?? 0,
+      making: this.#managed?.creating ?? 0,
       inUse: this.#values.size,
     };
   }
 
-  /** Settles when nothing asks the node or the store any more. Idempotent. */
+  /** Settles when no query of the node or the store is running. Idempotent. */
   async close(): Promise<void> {
     this.#values.close();
     await this.#managed?.close();
@@ -162,11 +164,11 @@ export class NonceService implements Nonces {
     } catch (error) {
       if (!isInvalid(error)) throw error;
     }
-    const { address } = await managed.again(owner);
+    const { address } = await managed.recheck(owner);
     return this.of(address);
   }
 
-  /** The work goes on when the call's time is over. */
+  /** Rejects after `waitMs`; `work` itself continues. */
   async #inTime<T>(work: Promise<T>): Promise<T> {
     const { waitMs, retryAfterSeconds } = this.#limits;
     let timer: Timer | undefined;
@@ -175,7 +177,7 @@ export class NonceService implements Nonces {
         reject(
           new ShredwayError(
             "nonce_pending",
-            `the nonce account is being made; ask again in ${retryAfterSeconds} s`,
+            `the nonce account is being created; retry in ${retryAfterSeconds} s`,
             { details: { retryAfterSeconds } },
           ),
         ),
@@ -195,13 +197,13 @@ export class NonceService implements Nonces {
     if (managed && keys && nonce) return { managed, keys, nonce };
     throw new ShredwayError(
       "co_signing_refused",
-      `nonce account ${account}: expected one that is managed here, got another`,
+      `nonce account ${account}: expected a nonce account that this service manages`,
     );
   }
 
   async #checkValue(account: string, authority: string, lifetime: string): Promise<void> {
-    let known = this.#values.lately(account);
-    // The caller may know a newer one than memory.
+    let known = this.#values.recent(account);
+    // The caller may know a newer value than the cache.
     if (known?.value !== lifetime) known = await this.#values.getNow(account);
     if (known.authority !== authority) {
       throw new ShredwayError(

@@ -1,22 +1,23 @@
-// The transactions that make and advance a managed nonce account: legacy, signed, as wire bytes.
+// Builds the transactions that create and advance a managed nonce account: legacy, signed, as wire
+// bytes.
 //
-// Pure. Called by nonce-account-creation.ts. Both live by a recent blockhash, and both are harmless when they come
-// twice: the second making finds the account in use, the second advance finds it advanced, and the
-// chain takes back all that such a transaction did but its fee.
+// Pure. Called by nonce-account-creation.ts. Both use a recent blockhash, and landing twice is
+// harmless: the second creation finds the account in use, the second advance finds the nonce
+// advanced, and the chain reverts everything but the fee.
 
 import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { nonceAccountBytes } from "./nonce-account.ts";
 import type { Signer } from "./types.ts";
 
 export const lamportsPerSignature = 5000n;
-/** Each of the two transactions has as many. */
+/** Signatures of each of the two transactions. */
 export const signaturesOfEach = 2n;
 
 const systemProgram = new Uint8Array(32);
 const recentBlockhashes = pubkeyBytes(parsePubkey("SysvarRecentB1ockHashes11111111111111111111"));
 const rent = pubkeyBytes(parsePubkey("SysvarRent111111111111111111111111111111111"));
 
-// System instructions by their number.
+// Numbers of the System program's instructions.
 const transfer = 2;
 const advance = 4;
 const initialise = 6;
@@ -32,7 +33,7 @@ interface Message {
   /** Signers in the order of their keys; the first one pays. */
   readonly signers: readonly Signer[];
   readonly readonlySigned: number;
-  /** Behind the signers, the System program last. */
+  /** Keys behind the signers; the System program is last. */
   readonly others: readonly Uint8Array[];
   readonly readonlyUnsigned: number;
   readonly blockhash: string;
@@ -57,7 +58,7 @@ function u64(value: bigint): Uint8Array {
   return bytes;
 }
 
-/** Every length here is below 128: one byte of compact-u16. */
+/** Signs a message. Every length is below 128: one byte of compact-u16. */
 function sign(message: Message): SignedTransaction {
   const { signers, others, instructions } = message;
   const keys = [...signers.map(({ publicKey }) => publicKey), ...others];
@@ -82,15 +83,15 @@ interface NonceCreation {
   readonly account: Signer;
   /** 32 bytes. */
   readonly authority: Uint8Array;
-  /** What the account lacks of the rent-exempt minimum. */
+  /** Difference between the account's balance and the rent-exempt minimum. */
   readonly lamports: bigint;
   readonly blockhash: string;
 }
 
 /**
- * Not by CreateAccount, which refuses an address that holds lamports: whoever saw the transaction under
- * way could send it one lamport and so stop it for ever. Throws ShredwayError "value_invalid" for a
- * blockhash that is none.
+ * Uses Transfer, Allocate and InitializeNonceAccount. CreateAccount fails if the address already
+ * holds lamports, so anyone could block it with a transfer of one lamport. Throws ShredwayError
+ * "value_invalid" for an invalid blockhash.
  */
 export function createNonce(creation: NonceCreation): SignedTransaction {
   const { payer, account, authority, lamports, blockhash } = creation;
@@ -117,7 +118,7 @@ interface NonceAdvance {
   readonly blockhash: string;
 }
 
-/** Throws ShredwayError "value_invalid" for a blockhash that is none. */
+/** Throws ShredwayError "value_invalid" for an invalid blockhash. */
 export function advanceNonce(parts: NonceAdvance): SignedTransaction {
   const { payer, account, authority, blockhash } = parts;
   return sign({

@@ -1,10 +1,9 @@
-// Present values of nonce accounts in use: kept in memory, so that who asks often need not wait.
+// Cache of the present values of nonce accounts in use.
 //
-// Called by nonce-service.ts. An account that somebody asked for is asked about again and again for a while,
-// many in one call; and at once, in short steps, after something advanced it. An answer is as old as its
-// question: a later question's answer is never replaced by an earlier one's. Nodes behind one address lag
-// behind each other, so a value that was seen to change does not come back for a while. Memory and
-// questions are bounded.
+// Called by nonce-service.ts. Each account in use is polled, up to 100 accounts per RPC call, and
+// faster after an advance. An answer is as old as its query: an answer to an earlier query never
+// replaces that to a later one. RPC nodes behind one address may lag behind each other, so a
+// replaced value is not accepted again within `lagMs`. Memory and concurrent queries are bounded.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -13,35 +12,35 @@ import { findNonceAccount, type NonceAccount, readNonceAccount } from "./nonce-a
 import type { NonceAccountView, NonceNode } from "./types.ts";
 
 export interface NonceValueLimits {
-  /** Between two questions about an account in use. */
+  /** Poll interval of an account in use. */
   readonly pollMs: number;
-  /** Instead, after it was advanced, until the value changed; at most `spentMs`. */
-  readonly hurryMs: number;
-  readonly spentMs: number;
-  /** So old may be what is answered from memory. */
+  /** Poll interval after an advance, until the value changes or `spentMs` passed. */
+  readonly fastPollMs: number;
+  readonly fastPollMsMax: number;
+  /** Maximum age of a cached value that `get` returns. */
   readonly freshMs: number;
-  /** In use: so long after it was asked for. */
+  /** An account stays in use for so long after its last query by a caller. */
   readonly usedMs: number;
-  /** So long an account or value that was there before is taken for a word of a node that is behind. */
+  /** An earlier value, or a missing account, is ignored for so long: the node may lag behind. */
   readonly lagMs: number;
-  /** So old may be what a transaction that is to be signed is compared with: a spent value harms nobody. */
-  readonly latelyMs: number;
-  /** Of callers, under way at once: a node that hangs must not hold everybody. */
-  readonly questionsMax: number;
-  /** Of those in use; the one that was unused longest makes room. */
+  /** Maximum age of a value for co-signing; co-signing with a spent value is harmless. */
+  readonly recentMs: number;
+  /** Concurrent queries for callers, so that a hanging node does not accumulate them. */
+  readonly queriesMax: number;
+  /** Accounts in use; a new one replaces the least recently used. */
   readonly accountsMax: number;
 }
 
 export function valueLimitsFor(pollMs: number): NonceValueLimits {
   return {
     pollMs,
-    hurryMs: Math.min(pollMs, 150),
-    spentMs: 30_000,
+    fastPollMs: Math.min(pollMs, 150),
+    fastPollMsMax: 30_000,
     freshMs: Math.min(2 * pollMs, 2_000),
     usedMs: 60_000,
     lagMs: 30_000,
-    latelyMs: 10_000,
-    questionsMax: 64,
+    recentMs: 10_000,
+    queriesMax: 64,
     accountsMax: 1_000,
   };
 }
@@ -52,8 +51,8 @@ interface NonceValueDependencies {
   readonly node: Pick<NonceNode, "accounts">;
 }
 
-/** When a question was asked; `order` tells those of one millisecond apart. */
-interface Asked {
+/** Time of a query; `order` distinguishes queries within one millisecond. */
+interface QueryTime {
   readonly ms: number;
   readonly order: number;
 }
@@ -61,39 +60,41 @@ interface Asked {
 interface Entry {
   readonly address: string;
   account: NonceAccount;
-  /** Of the question that `account` answers. */
-  asked: Asked;
+  /** The query whose answer `account` is. */
+  asked: QueryTime;
   usedMs: number;
   dueMs: number;
-  /** A question of the round is under way. */
-  isAsked: boolean;
-  /** The value before, and since when there is another; for those that lag. */
+  /** A poll of this account is running. */
+  isPolling: boolean;
+  /**
+   * The value before the last change, and the time of that change; used to ignore lagging nodes.
+   */
   previous: string | null;
   changedMs: number;
-  /** Since when the value is known to be spent; null: it is not. */
+  /** Since when the value is known to be spent; null: not known to be spent. */
   spentMs: number | null;
 }
 
-function crowded(): ShredwayError {
+function overloaded(): ShredwayError {
   return new ShredwayError(
     "overloaded",
-    "too many questions about nonces wait for the node; try again",
+    "too many nonce queries wait for the RPC node; retry in 1 s",
     { details: { retryAfterSeconds: 1 } },
   );
 }
 
-/** As getMultipleAccounts bounds it. */
-const accountsPerQuestion = 100;
+/** Limit of getMultipleAccounts. */
+const accountsPerQuery = 100;
 
 export class NonceValues {
   readonly #dependencies: NonceValueDependencies;
   readonly #limits: NonceValueLimits;
-  /** The longest unused first. */
+  /** Accounts in use, least recently used first. */
   readonly #entries = new Map<string, Entry>();
-  /** Of callers, which others may join. */
-  readonly #questions = new Map<string, Promise<NonceAccount>>();
+  /** Running queries for callers; later callers share them. */
+  readonly #queries = new Map<string, Promise<NonceAccount>>();
   #timer: { readonly atMs: number; readonly timer: Timer } | null = null;
-  #questionCount = 0;
+  #queryCount = 0;
   #isFailing = false;
   #isClosed = false;
 
@@ -107,37 +108,43 @@ export class NonceValues {
     return this.#entries.size;
   }
 
-  /** Throws ShredwayError "nonce_invalid", "rpc_failed", or "overloaded" when too many wait for the node. */
+  /**
+   * Throws ShredwayError "nonce_invalid", "rpc_failed", or "overloaded" if too many queries are
+   * running.
+   */
   async get(address: string): Promise<NonceAccount> {
     const entry = this.#entries.get(address);
     const isFresh = entry && this.#nowMs() - entry.asked.ms <= this.#limits.freshMs;
-    if (!isFresh || entry.spentMs !== null) return this.#ask(address);
+    if (!isFresh || entry.spentMs !== null) return this.#query(address);
     this.#use(entry);
     return entry.account;
   }
 
-  /** What memory has of the last seconds; undefined: nothing. */
-  lately(address: string): NonceAccount | undefined {
+  /** The cached value if it is at most `recentMs` old and not spent. */
+  recent(address: string): NonceAccount | undefined {
     const entry = this.#entries.get(address);
-    const isLate = entry && this.#nowMs() - entry.asked.ms <= this.#limits.latelyMs;
-    return isLate && entry.spentMs === null ? entry.account : undefined;
+    const isRecent = entry && this.#nowMs() - entry.asked.ms <= this.#limits.recentMs;
+    return isRecent && entry.spentMs === null ? entry.account : undefined;
   }
 
-  /** What the node says to a question that is asked now. Throws as `get`. */
+  /** Queries the node now. Throws like `get`. */
   async getNow(address: string): Promise<NonceAccount> {
-    const asked = this.#asked(this.#nowMs());
+    const asked = this.#newQueryTime(this.#nowMs());
     const [view = null] = await this.#dependencies.node.accounts([address]);
-    const account = this.#learn(address, view, asked);
+    const account = this.#observe(address, view, asked);
     return account ?? readNonceAccount(address, view);
   }
 
-  /** Somebody else asked at `askedMs`, monotonic. */
-  learn(address: string, view: NonceAccountView | null, askedMs: number): void {
+  /** Stores an answer that another component queried at `askedMs` (monotonic). */
+  observe(address: string, view: NonceAccountView | null, askedMs: number): void {
     const { order = 0 } = this.#entries.get(address)?.asked ?? {};
-    this.#learn(address, view, { ms: askedMs, order });
+    this.#observe(address, view, { ms: askedMs, order });
   }
 
-  /** This value of it was spent, most likely. Nothing happens unless it is in use, and not known already. */
+  /**
+   * Marks the value as probably spent. Does nothing if the account is not in use or has another
+   * value.
+   */
   advanced(address: string, value: string): void {
     const entry = this.#entries.get(address);
     if (!entry || entry.account.value !== value || this.#isClosed) return;
@@ -147,7 +154,7 @@ export class NonceValues {
     this.#schedule(nowMs);
   }
 
-  /** Questions under way go nowhere. Idempotent. */
+  /** Answers of running queries are discarded. Idempotent. */
   close(): void {
     this.#isClosed = true;
     this.#timer?.timer.cancel();
@@ -159,18 +166,18 @@ export class NonceValues {
     return Number(this.#dependencies.clock.monotonicNs() / 1_000_000n);
   }
 
-  #asked(ms: number): Asked {
-    return { ms, order: ++this.#questionCount };
+  #newQueryTime(ms: number): QueryTime {
+    return { ms, order: ++this.#queryCount };
   }
 
-  #ask(address: string): Promise<NonceAccount> {
-    let question = this.#questions.get(address);
-    if (!question) {
-      if (this.#questions.size >= this.#limits.questionsMax) return Promise.reject(crowded());
-      question = this.getNow(address).finally(() => this.#questions.delete(address));
-      this.#questions.set(address, question);
+  #query(address: string): Promise<NonceAccount> {
+    let query = this.#queries.get(address);
+    if (!query) {
+      if (this.#queries.size >= this.#limits.queriesMax) return Promise.reject(overloaded());
+      query = this.getNow(address).finally(() => this.#queries.delete(address));
+      this.#queries.set(address, query);
     }
-    return question;
+    return query;
   }
 
   #use(entry: Entry): void {
@@ -179,8 +186,8 @@ export class NonceValues {
     this.#entries.set(entry.address, entry);
   }
 
-  /** What is known now; null: the account is no nonce. */
-  #learn(address: string, view: NonceAccountView | null, asked: Asked): NonceAccount | null {
+  /** Returns the best known account; null: it is not a nonce account. */
+  #observe(address: string, view: NonceAccountView | null, asked: QueryTime): NonceAccount | null {
     const account = findNonceAccount(view);
     if (this.#isClosed) return account;
     const entry = this.#entries.get(address);
@@ -192,7 +199,7 @@ export class NonceValues {
     return this.#update(entry, account, asked);
   }
 
-  #update(entry: Entry, account: NonceAccount | null, asked: Asked): NonceAccount | null {
+  #update(entry: Entry, account: NonceAccount | null, asked: QueryTime): NonceAccount | null {
     if (asked.ms < entry.asked.ms || asked.order < entry.asked.order) return entry.account;
     const { lagMs } = this.#limits;
     if (account === null) {
@@ -212,7 +219,7 @@ export class NonceValues {
     return account;
   }
 
-  #add(address: string, account: NonceAccount, asked: Asked): void {
+  #add(address: string, account: NonceAccount, asked: QueryTime): void {
     const nowMs = this.#nowMs();
     const [oldest] = this.#entries.keys();
     if (this.#entries.size >= this.#limits.accountsMax && oldest !== undefined) {
@@ -224,16 +231,16 @@ export class NonceValues {
       asked,
       usedMs: nowMs,
       dueMs: this.#nextRound(nowMs),
-      isAsked: false,
+      isPolling: false,
       previous: null,
-      changedMs: nowMs - this.#limits.lagMs, // nothing is known of a change
+      changedMs: nowMs - this.#limits.lagMs, // no change is known
       spentMs: null,
     };
     this.#entries.set(address, entry);
     this.#schedule(entry.dueMs);
   }
 
-  /** The same moment for all of them, so that they share questions. */
+  /** All accounts are polled at the same times, so that they share RPC calls. */
   #nextRound(nowMs: number): number {
     const { pollMs } = this.#limits;
     return (Math.floor(nowMs / pollMs) + 1) * pollMs;
@@ -256,28 +263,28 @@ export class NonceValues {
         this.#entries.delete(entry.address);
       } else if (entry.dueMs > nowMs) {
         nextMs = Math.min(nextMs, entry.dueMs);
-      } else if (!entry.isAsked) {
+      } else if (!entry.isPolling) {
         due.push(entry);
-        this.#endHurry(entry, nowMs);
-        const hurriedMs = nowMs + this.#limits.hurryMs;
+        this.#endFastPolling(entry, nowMs);
+        const hurriedMs = nowMs + this.#limits.fastPollMs;
         entry.dueMs = entry.spentMs === null ? this.#nextRound(nowMs) : hurriedMs;
         nextMs = Math.min(nextMs, entry.dueMs);
       }
     }
-    for (let i = 0; i < due.length; i += accountsPerQuestion) {
-      void this.#askAll(due.slice(i, i + accountsPerQuestion), nowMs);
+    for (let i = 0; i < due.length; i += accountsPerQuery) {
+      void this.#poll(due.slice(i, i + accountsPerQuery), nowMs);
     }
     if (nextMs < Number.POSITIVE_INFINITY) this.#schedule(nextMs);
   }
 
-  #endHurry(entry: Entry, nowMs: number): void {
+  #endFastPolling(entry: Entry, nowMs: number): void {
     const { spentMs } = entry;
-    if (spentMs !== null && nowMs - spentMs > this.#limits.spentMs) entry.spentMs = null;
+    if (spentMs !== null && nowMs - spentMs > this.#limits.fastPollMsMax) entry.spentMs = null;
   }
 
-  async #askAll(group: readonly Entry[], nowMs: number): Promise<void> {
-    const asked = this.#asked(nowMs);
-    for (const entry of group) entry.isAsked = true;
+  async #poll(group: readonly Entry[], nowMs: number): Promise<void> {
+    const asked = this.#newQueryTime(nowMs);
+    for (const entry of group) entry.isPolling = true;
     try {
       const views = await this.#dependencies.node.accounts(group.map(({ address }) => address));
       this.#isFailing = false;
@@ -286,11 +293,12 @@ export class NonceValues {
         if (isHere) this.#update(entry, findNonceAccount(views[i] ?? null), asked);
       });
     } catch (error) {
-      if (!this.#isFailing) this.#dependencies.log.warn(`values of nonces: ${messageOf(error)}`);
+      if (!this.#isFailing)
+        this.#dependencies.log.warn(`nonces: values could not be polled: ${messageOf(error)}`);
       this.#isFailing = true;
     } finally {
       for (const entry of group) {
-        entry.isAsked = false;
+        entry.isPolling = false;
         this.#schedule(entry.dueMs);
       }
     }

@@ -1,9 +1,9 @@
-// Durable nonces: the present value of an account, and accounts that the service keeps for its keys.
+// Types of durable nonces: present values, managed accounts, and what they depend on.
 //
-// Only types. The gateway asks `Nonces`; the rules of this folder ask the node, the store and the keys
-// through the faces below. Addresses and values are base58, wall times milliseconds since 1970.
+// The gateway uses `Nonces`; this folder uses the node, the store and the keys through the
+// interfaces below. Addresses and values are base58, wall times milliseconds since 1970.
 
-/** What getNonce answers. */
+/** Result of getNonce. */
 export interface NonceInfo {
   /** Present value at "confirmed", used in place of a recent blockhash. */
   readonly nonce: string;
@@ -11,60 +11,73 @@ export interface NonceInfo {
   readonly nonceAuthority: string;
 }
 
-/** Whose account a managed nonce is. */
+/** Owner of a managed nonce. */
 export interface NonceOwner {
   readonly accountId: string;
   readonly keyId: string;
 }
 
-/** The service's nonces as the gateway sees them. */
+/** The service's nonces, as the gateway uses them. */
 export interface Nonces {
   /**
-   * The managed nonce of this key: made on the chain at the first call, the same one ever after. Throws
-   * ShredwayError "nonce_unavailable" (nonces.fundingKeyFile is not configured), "nonce_pending" (being
-   * made; with `retryAfterSeconds`), "nonce_failed" (what the node or the funding key lacks), "store_failed",
-   * "rpc_failed".
+   * The managed nonce of this key, created on the chain at the first call. Throws ShredwayError
+   * "nonce_unavailable" (nonces.fundingKeyFile is not configured), "nonce_pending" (being created;
+   * with `retryAfterSeconds`), "nonce_failed" (cause at the node or the funding key),
+   * "store_failed", or "rpc_failed".
    */
   managed(owner: NonceOwner): Promise<NonceInfo>;
-  /** Of any account on the chain. Throws "nonce_invalid" (none, another owner, not initialised) or "rpc_failed". */
+  /**
+   * The nonce of any account on the chain. Throws "nonce_invalid" (missing, another owner, not
+   * initialised) or "rpc_failed".
+   */
   of(account: string): Promise<NonceInfo>;
-  /** Who may have this nonce's authority sign; null: it is none of the service's. */
+  /** The owner that may use this nonce's authority; null: the service does not manage it. */
   ownerOf(account: string): NonceOwner | null;
   /**
-   * A copy of the transaction with the signature of the managed authority put in its place. The authority
-   * must be signer of the first instruction, the advance of exactly this account, and stand nowhere else;
-   * its signature must be the only missing one (zeros); the lifetime must be the present value; version
-   * legacy or 0. Throws "co_signing_refused", "nonce_stale", or as `of`. Signatures of others are not verified here.
+   * Returns a copy of the transaction with the signature of the managed authority. The authority
+   * must sign the first instruction, the advance of exactly this account, and be used nowhere else.
+   * Its signature must be the only missing one (zeros), the lifetime the present value, the version
+   * legacy or 0. Throws "co_signing_refused", "nonce_stale", or as `of`. Other signatures are not
+   * verified here.
    */
   coSign(account: string, wire: Uint8Array): Promise<Uint8Array>;
 }
 
-// ---- what is kept ----
+// ---- store ----
 
 export interface ManagedNonce {
-  /** 0, 1, 2, …: both keys of the account are derived from the master secret by it. Never used twice. */
+  /**
+   * 0, 1, 2, …: both keys of the account are derived from the master secret and this index. Never
+   * reused.
+   */
   readonly index: number;
   readonly keyId: string;
   readonly accountId: string;
-  /** Of the nonce account. */
+  /** Address of the nonce account. */
   readonly address: string;
-  /** making: reserved, perhaps not on the chain yet. */
+  /** making: reserved, possibly not on the chain yet. */
   readonly state: "making" | "ready";
   readonly createdMs: number;
 }
 
-/** Kept by the store. Promises settle when the change survives a loss of power. */
+/** The store implements it. Promises settle when the change survives a power loss. */
 export interface ManagedNonceStore {
   all(): Promise<ManagedNonce[]>;
   find(keyId: string): Promise<ManagedNonce | null>;
-  /** Reserves index and key together; false: one of them is taken (by another process, too). */
+  /**
+   * Reserves index and key together. Returns false if one of them is in use, possibly by another
+   * process.
+   */
   add(nonce: ManagedNonce): Promise<boolean>;
   setReady(index: number): Promise<void>;
-  /** Told after another process (or connection) changed nonces, or may have. Returns how to end that. */
+  /**
+   * Calls `listener` after another process or connection may have changed nonces. Returns a
+   * function that stops it.
+   */
   onForeignChange(listener: () => void): () => void;
 }
 
-// ---- what is asked of the node ----
+// ---- RPC node ----
 
 export interface NonceAccountView {
   readonly owner: string;
@@ -72,9 +85,9 @@ export interface NonceAccountView {
   readonly data: Uint8Array;
 }
 
-/** RpcClient is the real one. All may reject with "rpc_failed". */
+/** RpcClient implements it. All methods may reject with "rpc_failed". */
 export interface NonceNode {
-  /** At "confirmed"; at most 100 accounts, in their order; null: no such account. */
+  /** At "confirmed", in the given order, at most 100 accounts; null: the account does not exist. */
   accounts(addresses: readonly string[]): Promise<(NonceAccountView | null)[]>;
   minimumBalance(bytes: number): Promise<bigint>;
   /** At "confirmed". */
@@ -94,7 +107,7 @@ export interface NonceNode {
 
 /** An Ed25519 key pair that never leaves its object. */
 export interface Signer {
-  /** 32 bytes, and in base58. */
+  /** The public key as 32 bytes; `address` is its base58 text. */
   readonly publicKey: Uint8Array;
   readonly address: string;
   /** 64 bytes. */
@@ -102,10 +115,10 @@ export interface Signer {
 }
 
 export interface NonceKeys {
-  /** Pays for nonce accounts. */
+  /** Funds nonce accounts. */
   readonly funding: Signer;
-  /** Key pair of the nonce account with this index; needed once, when it is made. */
+  /** Key pair of the nonce account with this index; used only when the account is created. */
   account(index: number): Signer;
-  /** Its authority: another one for each index. */
+  /** Authority of that account; each index has its own. */
   authority(index: number): Signer;
 }

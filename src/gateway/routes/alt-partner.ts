@@ -1,5 +1,5 @@
-// The alternative partner: a port at each of its leaders, with a lane for transactions that must not
-// land as failed.
+// Dialect of the alternative partner: one address per leader, with a mode for transactions that
+// must not land as failed.
 
 import { withParameter } from "./block-engine.ts";
 import type { Dialect } from "./dialect.ts";

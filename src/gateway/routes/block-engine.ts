@@ -1,13 +1,13 @@
-// A block engine: bundles and single transactions, each at its own path.
+// Dialect of a block engine: bundles and single transactions, each at its own path.
 //
 // `{url}/api/v1/bundles` takes sendBundle, `{url}/api/v1/transactions` takes sendTransaction; with
-// `bundleOnly=true` it lands only when it succeeds. Path and query of the address stay.
+// `bundleOnly=true` a transaction lands only if it succeeds. The URL's path and query are kept.
 
 import type { OutboundTransaction } from "../submission/types.ts";
+import { base64Of } from "./base64-cache.ts";
 import type { Dialect } from "./dialect.ts";
 import { readJsonRpc } from "./json-rpc-answers.ts";
 import { writeSendTransaction } from "./send-transaction.ts";
-import { base64Of } from "./wire-text.ts";
 
 function writeBundle({ transactions }: OutboundTransaction, id: number): Uint8Array {
   const wires = transactions.map(({ wire }) => `"${base64Of(wire)}"`).join(",");
@@ -18,13 +18,13 @@ function writeBundle({ transactions }: OutboundTransaction, id: number): Uint8Ar
   );
 }
 
-/** `path` with `parameter` beside what the query of `url` holds already. */
+/** Appends `parameter` to `path` and the query of `url`. */
 export function withParameter(path: string, url: URL, parameter: string): string {
   return `${path}${url.search === "" ? "?" : `${url.search}&`}${parameter}`;
 }
 
 export function blockEngineDialect(url: URL): Dialect {
-  // Addresses are often given with the path that the partner's own examples have.
+  // Operators often configure the URL with the path from the partner's examples.
   const base = url.pathname
     .replace(/\/+$/, "")
     .replace(/\/api\/v1(\/(bundles|transactions))?$/, "");

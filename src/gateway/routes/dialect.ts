@@ -1,38 +1,38 @@
-// What differs between partners that are reached over HTTP.
+// Dialect: the differences between partners over HTTP.
 //
-// Only types. A dialect says how transactions become one request and what its answer means for each of
-// them; it knows no sockets, no clocks, no health. Implemented by the files of this folder that are
-// named after kinds of partners, driven by partner-endpoint.ts.
+// Only types. A dialect writes transactions as one request and reads a verdict for each from the
+// response; it does not handle sockets, time or health. One file of this folder implements each
+// partner kind; partner-endpoint.ts uses them.
 
 import type { OutboundTransaction } from "../submission/types.ts";
 
 export interface HttpAnswer {
   readonly status: number;
-  /** At most 64 kB; of hostile origin. */
+  /** At most 64 kB; untrusted. */
   readonly body: Buffer;
 }
 
-/** What became of one transaction. */
+/** Result of one transaction according to the partner's response. */
 export type Verdict =
   | { readonly kind: "acknowledged" }
   | { readonly kind: "refused"; readonly reason: string; readonly isFinal: boolean }
   | { readonly kind: "failed"; readonly reason: string };
 
 export interface Reading {
-  /** One for each transaction of the request, in their order. */
+  /** One for each transaction of the request, in order. */
   readonly verdicts: readonly Verdict[];
-  /** Set when the partner itself is at fault: five such answers in a row make the route down. */
+  /** Set if the partner itself failed: five such responses in a row take the route down. */
   readonly fault: string | null;
 }
 
 export interface Dialect {
-  /** Transactions that one request may hold; of those that have the same path. */
+  /** Maximum number of transactions in one request; all must have the same path. */
   readonly callsMax: number;
   readonly contentType: string;
   /** Path and query of the request that takes this transaction. */
   pathOf(outbound: OutboundTransaction): string;
-  /** `firstId`: the calls are numbered from it, in order. */
+  /** Writes the request body; call ids count up from `firstId`. */
   write(batch: readonly OutboundTransaction[], firstId: number): Uint8Array;
-  /** Never throws, whatever is in the answer. */
+  /** Reads a response. Never throws, whatever it contains. */
   read(answer: HttpAnswer, batch: readonly OutboundTransaction[], firstId: number): Reading;
 }

@@ -1,7 +1,7 @@
-// HttpRoute: a Route over one or more partner addresses.
+// HttpRoute: a Route over one or more partner endpoints.
 //
-// Opened by open-route.ts. One address for everybody, or one for each leader; the books, the bound of
-// the queue and the name are those of the whole.
+// Opened by open-route.ts, with one endpoint for all leaders or one per leader. Counters, queue
+// limit and name belong to the whole route.
 
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
@@ -11,7 +11,7 @@ import type {
   RouteCapabilities,
   RouteSnapshot,
 } from "../submission/types.ts";
-import { type HttpPortOptions, PartnerEndpoint } from "./partner-endpoint.ts";
+import { PartnerEndpoint, type PartnerEndpointOptions } from "./partner-endpoint.ts";
 import { RouteCounter } from "./route-counts.ts";
 
 interface HttpRouteDependencies {
@@ -19,45 +19,45 @@ interface HttpRouteDependencies {
   readonly log?: Logger | undefined;
 }
 
-/** By leader (base58), or the one that everybody is reached by. */
-export type PortPlan =
-  | { readonly all: HttpPortOptions }
-  | { readonly byLeader: ReadonlyMap<string, HttpPortOptions> };
+/** Endpoints by leader (base58), or one for all leaders. */
+export type EndpointPlan =
+  | { readonly all: PartnerEndpointOptions }
+  | { readonly byLeader: ReadonlyMap<string, PartnerEndpointOptions> };
 
 export class HttpRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly #counter: RouteCounter;
-  readonly #ports: readonly PartnerEndpoint[];
-  readonly #portOf: (outbound: OutboundTransaction) => PartnerEndpoint | undefined;
+  readonly #endpoints: readonly PartnerEndpoint[];
+  readonly #endpointOf: (outbound: OutboundTransaction) => PartnerEndpoint | undefined;
   #isClosed = false;
 
   constructor(
     capabilities: RouteCapabilities,
-    plan: PortPlan,
+    plan: EndpointPlan,
     { clock, log }: HttpRouteDependencies,
   ) {
     this.capabilities = capabilities;
     this.#counter = new RouteCounter(clock, log);
-    const open = (options: HttpPortOptions): PartnerEndpoint =>
+    const open = (options: PartnerEndpointOptions): PartnerEndpoint =>
       new PartnerEndpoint(options, { clock, log, counter: this.#counter });
     if ("all" in plan) {
       const port = open(plan.all);
-      this.#ports = [port];
-      this.#portOf = () => port;
+      this.#endpoints = [port];
+      this.#endpointOf = () => port;
     } else {
       const ports = new Map(Array.from(plan.byLeader, ([leader, one]) => [leader, open(one)]));
-      this.#ports = [...ports.values()];
-      this.#portOf = ({ leader }) => (leader === null ? undefined : ports.get(leader));
+      this.#endpoints = [...ports.values()];
+      this.#endpointOf = ({ leader }) => (leader === null ? undefined : ports.get(leader));
     }
   }
 
-  /** At least one of its ports is. */
+  /** True if at least one endpoint is up. */
   get isUp(): boolean {
-    return !this.#isClosed && this.#ports.some((port) => port.isUp);
+    return !this.#isClosed && this.#endpoints.some((port) => port.isUp);
   }
 
   offer(outbound: OutboundTransaction): boolean {
-    const port = this.#takes(outbound) ? this.#portOf(outbound) : undefined;
+    const port = this.#takes(outbound) ? this.#endpointOf(outbound) : undefined;
     if (port) return port.offer(outbound);
     this.#counter.turnAway();
     return false;
@@ -65,8 +65,8 @@ export class HttpRoute implements Route {
 
   snapshot(): RouteSnapshot {
     const counter = this.#counter;
-    const down = this.#ports.find((port) => !port.isUp) ?? this.#ports[0];
-    const failing = this.#ports.find((port) => port.lastFailure !== "");
+    const down = this.#endpoints.find((port) => !port.isUp) ?? this.#endpoints[0];
+    const failing = this.#endpoints.find((port) => port.lastFailure !== "");
     return {
       ...counter.counts(),
       name: this.capabilities.name,
@@ -82,10 +82,12 @@ export class HttpRoute implements Route {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all(this.#ports.map((port) => port.close()));
+    await Promise.all(this.#endpoints.map((port) => port.close()));
   }
 
-  /** A plan offers nothing else; what it would do to a partner is not worth finding out. */
+  /**
+   * Guards against transactions that the route does not support; the send plan never offers them.
+   */
   #takes({ mode, transactions }: OutboundTransaction): boolean {
     return (
       !this.#isClosed &&

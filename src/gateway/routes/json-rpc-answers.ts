@@ -1,8 +1,8 @@
-// What a partner's answer means: HTTP status and JSON-RPC, one verdict for each call.
+// Interprets a partner's response: HTTP status and JSON-RPC, one verdict per call.
 //
-// Called by the dialects. Answers are hostile text of at most 64 kB: every shape that is not
-// documented is a failure, never an exception. The reasons are stable words; what a partner writes
-// is only searched for the few texts that mean something else than its code says.
+// Called by the dialects. Responses are untrusted text of at most 64 kB: an undocumented shape is a
+// failure, never an exception. The reasons are stable identifiers. Partner texts are searched only
+// for a few phrases that contradict the response's code.
 
 import { isObject } from "../../core/values.ts";
 import type { OutboundTransaction } from "../submission/types.ts";
@@ -18,7 +18,7 @@ function failed(reason: string): Verdict {
   return { kind: "failed", reason };
 }
 
-/** The same for every transaction. */
+/** The same verdict for every transaction. */
 function all(
   batch: readonly OutboundTransaction[],
   verdict: Verdict,
@@ -27,11 +27,11 @@ function all(
   return { verdicts: batch.map(() => verdict), fault };
 }
 
-const alreadyThere = /already[ _]?(been[ _]?)?(processed|submitted|received|known|landed)/i;
+const alreadyProcessed = /already[ _]?(been[ _]?)?(processed|submitted|received|known|landed)/i;
 const blockhashUnknown = /blockhash[ _]?not[ _]?found/i;
 const rateLimited = /rate[ _-]?limit|too many requests/i;
 
-/** Codes that a node answers to these bytes for ever. */
+/** Error codes with which a node always rejects these bytes. */
 const finalCodes: ReadonlyMap<number, string> = new Map([
   [-32_602, "params_invalid"],
   [-32_003, "signature_invalid"],
@@ -52,7 +52,7 @@ const passingCodes: ReadonlyMap<number, string> = new Map([
   [429, "rate_limited"],
 ]);
 
-/** Of the error object of one call. */
+/** The verdict for the error object of one call. */
 function verdictOfError(error: unknown): Verdict {
   if (!isObject(error)) {
     return typeof error === "string"
@@ -62,7 +62,7 @@ function verdictOfError(error: unknown): Verdict {
   const { code, message, data } = error;
   const text = typeof message === "string" ? message : "";
   const failure = isObject(data) ? JSON.stringify(data["err"] ?? "") : "";
-  if (alreadyThere.test(text) || failure === '"AlreadyProcessed"') return acknowledged;
+  if (alreadyProcessed.test(text) || failure === '"AlreadyProcessed"') return acknowledged;
   if (blockhashUnknown.test(text) || failure === '"BlockhashNotFound"') {
     return refused("blockhash_not_found");
   }
@@ -75,7 +75,7 @@ function verdictOfError(error: unknown): Verdict {
 }
 
 function verdictOfText(text: string, reason: string, isFinal = false): Verdict {
-  if (alreadyThere.test(text)) return acknowledged;
+  if (alreadyProcessed.test(text)) return acknowledged;
   if (blockhashUnknown.test(text)) return refused("blockhash_not_found");
   return refused(reason, isFinal);
 }
@@ -88,12 +88,12 @@ export function parseJson(body: Buffer): unknown {
   }
 }
 
-/** A refusal of several calls at once says nothing final of any. */
+/** A refusal of several calls at once is not final for any of them. */
 function softened(verdict: Verdict, calls: number): Verdict {
   return verdict.kind === "refused" && calls > 1 ? { ...verdict, isFinal: false } : verdict;
 }
 
-/** What a status other than 2xx means; null: the body decides. */
+/** The reading of a status other than 2xx; null: the body decides. */
 export function readStatus(
   { status, body }: HttpAnswer,
   batch: readonly OutboundTransaction[],
@@ -120,7 +120,7 @@ export function readStatus(
 
 const signatureText = /^[1-9A-HJ-NP-Za-km-z]{80,90}$/;
 
-/** Of one answer object that has the right id. */
+/** The verdict for a response object with the matching id. */
 function verdictOfCall(answer: Record<string, unknown>, outbound: OutboundTransaction): Verdict {
   const { error, result } = answer;
   if (error !== undefined && error !== null) return verdictOfError(error);
@@ -149,11 +149,11 @@ function readArray(
   const isComplete = !verdicts.includes(undefined);
   return {
     verdicts: verdicts.map((verdict) => verdict ?? failed("answer_missing")),
-    fault: isComplete ? null : "expected an answer to every call, got fewer",
+    fault: isComplete ? null : "expected a response to every call, got fewer",
   };
 }
 
-/** Of an answer to calls that are numbered from `firstId`; an array when there were several. */
+/** Reads the response to calls with ids from `firstId`; an array for several calls. */
 export function readJsonRpc(
   answer: HttpAnswer,
   batch: readonly OutboundTransaction[],
@@ -165,10 +165,14 @@ export function readJsonRpc(
   if (Array.isArray(body)) return readArray(body, batch, firstId);
   const [only] = batch;
   if (!isObject(body)) {
-    return all(batch, failed("answer_invalid"), "expected JSON-RPC, got something else");
+    return all(
+      batch,
+      failed("answer_invalid"),
+      "expected a JSON-RPC object or array as the response",
+    );
   }
   const { id, error } = body;
-  // An error without an id is of the request as a whole.
+  // An error without an id applies to the whole request.
   if (
     error !== undefined &&
     error !== null &&
@@ -180,7 +184,7 @@ export function readJsonRpc(
     return all(
       batch,
       failed("answer_mismatched"),
-      `expected an answer with id ${firstId}, got another`,
+      `expected a response with id ${firstId}, got another id`,
     );
   }
   return all(batch, verdictOfCall(body, only), null);

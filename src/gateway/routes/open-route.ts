@@ -1,6 +1,6 @@
-// From a route's configuration to the open route.
+// Opens a route from its configuration.
 //
-// The one place that knows which kinds exist and what they speak; everybody else sees `Route`.
+// Only this file knows the kinds of routes and their protocols; all other code uses `Route`.
 
 import type { Clock } from "../../core/clock.ts";
 import type { RouteConfig } from "../../core/configuration/configuration.ts";
@@ -12,8 +12,8 @@ import { quicheHint } from "../tpu/quiche.ts";
 import { altPartnerDialect } from "./alt-partner.ts";
 import { blockEngineDialect } from "./block-engine.ts";
 import type { Dialect } from "./dialect.ts";
-import { HttpRoute, type PortPlan } from "./http-route.ts";
-import type { HttpPortOptions } from "./partner-endpoint.ts";
+import { type EndpointPlan, HttpRoute } from "./http-route.ts";
+import type { PartnerEndpointOptions } from "./partner-endpoint.ts";
 import { schedulerDialect } from "./scheduler.ts";
 import { swqosDialect } from "./swqos-rpc.ts";
 
@@ -23,11 +23,11 @@ const v1TransactionBytesMax = 4096;
 interface RouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
-  /** Of routes over QUIC (tpu-route.ts); null: there are none here. Throws as openRoute. */
+  /** Opens routes over QUIC (tpu-route.ts); null: not supported here. Throws like openRoute. */
   readonly openTpu?: ((config: RouteConfig) => Route) | null | undefined;
 }
 
-/** Null: it does not speak HTTP. */
+/** null: the kind does not use HTTP. */
 function dialectOf(config: RouteConfig, url: URL): Dialect | null {
   switch (config.kind) {
     case "swqos":
@@ -71,34 +71,34 @@ function isOverQuic({ kind, quicPorts }: RouteConfig): boolean {
 }
 
 /**
- * Connects when there is something to send; over QUIC, when a leader is near. Throws ShredwayError
- * "config_invalid".
+ * Opens a route. It connects when the first transaction is sent, or, over QUIC, before a leader's
+ * slots. Throws ShredwayError "config_invalid".
  */
 export function openRoute(config: RouteConfig, { clock, log, openTpu }: RouteDependencies): Route {
   if (isOverQuic(config)) {
     if (openTpu) return openTpu(config);
-    throw refused(config, `expected QUIC for it, got a service without; ${quicheHint}`);
+    throw refused(config, `QUIC is not available; ${quicheHint}`);
   }
   const problem = routeHeadersProblem(config.headers);
   if (problem !== null) throw refused(config, problem);
   const { name, headers, connections, queueMax, timeoutMs } = config;
-  const portTo = (text: string): HttpPortOptions => {
+  const endpointTo = (text: string): PartnerEndpointOptions => {
     const url = new URL(text);
     const dialect = dialectOf(config, url);
-    if (!dialect) throw refused(config, `expected a kind that speaks HTTP, got ${config.kind}`);
+    if (!dialect) throw refused(config, `expected a kind of route over HTTP, got ${config.kind}`);
     return { name, url, headers, dialect, connections, queueMax, timeoutMs };
   };
   const { url, leaders } = config;
   if (url === undefined && !leaders) {
-    throw refused(config, "expected url or leaders, got neither");
+    throw refused(config, "expected url or leaders, got neither; set one of them");
   }
-  const plan: PortPlan =
+  const plan: EndpointPlan =
     url === undefined
       ? {
           byLeader: new Map(
-            Object.entries(leaders ?? {}).map(([leader, port]) => [leader, portTo(port)]),
+            Object.entries(leaders ?? {}).map(([leader, port]) => [leader, endpointTo(port)]),
           ),
         }
-      : { all: portTo(url) };
+      : { all: endpointTo(url) };
   return new HttpRoute(capabilitiesOf(config), plan, { clock, log });
 }

@@ -1,6 +1,7 @@
-// What waits for a connection, first come, first served.
+// FIFO queue of transactions that wait for a connection.
 //
-// Used by partner-endpoint.ts, which bounds it. Taking from the front costs the same however much waits.
+// Used by partner-endpoint.ts, which limits its length. Removing the first element takes constant
+// time on average.
 
 import type { OutboundTransaction } from "../submission/types.ts";
 
@@ -10,7 +11,7 @@ export interface Waiting {
   readonly offeredNs: bigint;
 }
 
-/** Places at the front that may be empty before the rest is moved up. */
+/** Number of removed elements at the front before the array is compacted. */
 const emptyMax = 512;
 
 export class OutboundQueue {
@@ -38,7 +39,7 @@ export class OutboundQueue {
     this.#head = 0;
   }
 
-  /** Removes all that `isWanted` names, and returns them in order. */
+  /** Removes all elements that match `isWanted` and returns them in order. */
   remove(isWanted: (waiting: Waiting) => boolean): Waiting[] {
     const removed: Waiting[] = [];
     this.#items = this.#items.slice(this.#head).filter((waiting) => {

@@ -1,10 +1,12 @@
-// One kept-alive connection to a partner, one request under way on it.
+// One keep-alive connection to a partner with at most one request at a time.
 //
-// Used by partner-endpoint.ts. Makes the connection when the first request comes and again after it was
-// lost; follows no redirect, sends nothing twice, reads at most 64 kB of an answer. Time-outs are the
-// port's business: it calls `cut`. The moment of "sent" is when the kernel took the last byte of the
-// request: undici writes head and body in one go, and the socket's own buffer is empty then unless
-// the kernel's was full; in that case an empty write tells when it is.
+// Used by partner-endpoint.ts. It connects for the first request and after a loss. It follows no
+// redirects, never repeats a request, and reads at most 64 kB of a response. PartnerEndpoint
+// handles time-outs and calls `cut`.
+//
+// A request counts as sent when the kernel accepted its last byte. undici writes head and body
+// together, so the socket's own buffer is then empty unless the kernel's was full; in that case the
+// callback of an empty write reports it.
 
 import { Socket } from "node:net";
 import { buildConnector, Client, type Dispatcher } from "undici";
@@ -12,31 +14,31 @@ import { messageOf } from "../../core/errors.ts";
 import type { HttpAnswer } from "./dialect.ts";
 
 const answerBytesMax = 64 * 1024;
-/** Partners close idle connections after 5 to 60 s; undici sees that before it writes. */
+/** Partners close idle connections after 5 to 60 s; undici detects that before it writes. */
 const keepAliveMs = 55_000;
 
 interface HttpCall {
   readonly method: "POST" | "GET";
   readonly path: string;
-  /** Names and values in turn; not changed. */
+  /** Alternating names and values; not modified. */
   readonly headers: string[];
   readonly body: Uint8Array | null;
 }
 
-export interface LaneFailure {
-  /** Stable word. */
+export interface RequestFailure {
+  /** Stable identifier. */
   readonly reason: string;
-  /** May hold secrets. */
+  /** May contain secrets. */
   readonly text: string;
-  /** No connection could be made. */
+  /** The connection attempt failed. */
   readonly isUnreachable: boolean;
 }
 
-/** Hears of one request: `sent` at most once, then `answered` or `failed` exactly once. */
-interface LaneListener {
+/** Callbacks of one request: `sent` at most once, then `answered` or `failed` exactly once. */
+interface RequestListener {
   sent(): void;
   answered(answer: HttpAnswer, retryAfter: string | null): void;
-  failed(failure: LaneFailure): void;
+  failed(failure: RequestFailure): void;
 }
 
 function codeOf(error: unknown): string {
@@ -44,7 +46,7 @@ function codeOf(error: unknown): string {
   return typeof code === "string" ? code : "";
 }
 
-/** Of a connection that was never made. */
+/** The reason for a failed connection attempt. */
 function connectReason(code: string): string {
   if (code === "ECONNREFUSED") return "connection_refused";
   if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT") return "connect_timeout";
@@ -53,7 +55,7 @@ function connectReason(code: string): string {
   return "connect_failed";
 }
 
-/** Of a connection that stood. */
+/** The reason for a failure after the connection was established. */
 function answerReason({ name }: Error): string {
   const isOfAnswer = name === "HTTPParserError" || name === "HeadersOverflowError";
   return isOfAnswer ? "answer_invalid" : "connection_lost";
@@ -67,10 +69,10 @@ function headerOf(headers: readonly (Buffer | string)[] | null, name: string): s
   return null;
 }
 
-/** One request, as undici calls back. */
+/** One request; implements undici's handler callbacks. */
 class PartnerRequest implements Dispatcher.DispatchHandler {
-  readonly #lane: PartnerConnection;
-  readonly #listener: LaneListener;
+  readonly #connection: PartnerConnection;
+  readonly #listener: RequestListener;
   #abort: ((error?: Error) => void) | undefined;
   #isOver = false;
   #status = 0;
@@ -78,12 +80,12 @@ class PartnerRequest implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(lane: PartnerConnection, listener: LaneListener) {
-    this.#lane = lane;
+  constructor(connection: PartnerConnection, listener: RequestListener) {
+    this.#connection = connection;
     this.#listener = listener;
   }
 
-  /** Nothing is told afterwards. False: there is no connection yet that could be cut. */
+  /** Ends the request without further callbacks. Returns false if there is no connection yet. */
   cut(): boolean {
     this.#isOver = true;
     this.#abort?.(new Error("cut"));
@@ -95,7 +97,7 @@ class PartnerRequest implements Dispatcher.DispatchHandler {
   }
 
   onBodySent(): void {
-    const { socket } = this.#lane;
+    const { socket } = this.#connection;
     if (!socket || socket.writableLength === 0) this.#sent();
     else socket.write("", (error) => (error ? undefined : this.#sent()));
   }
@@ -113,7 +115,10 @@ class PartnerRequest implements Dispatcher.DispatchHandler {
       this.#chunks.push(chunk);
       return true;
     }
-    this.#fail("answer_too_large", `expected at most ${answerBytesMax} bytes, got more`);
+    this.#fail(
+      "answer_too_large",
+      `expected a response of at most ${answerBytesMax} bytes, got more`,
+    );
     this.#abort?.(new Error("too large"));
     return true;
   }
@@ -157,8 +162,8 @@ export class PartnerConnection {
     this.#client = this.#newClient();
   }
 
-  /** Only while nothing is under way. */
-  send(call: HttpCall, listener: LaneListener): void {
+  /** Sends a request; callers must wait until the previous one has ended. */
+  send(call: HttpCall, listener: RequestListener): void {
     this.#request = new PartnerRequest(this, listener);
     this.#client.dispatch(
       {
@@ -166,7 +171,7 @@ export class PartnerConnection {
         method: call.method,
         headers: call.headers,
         body: call.body,
-        // The port counts the time of the whole request.
+        // PartnerEndpoint limits the time of the whole request.
         headersTimeout: 0,
         bodyTimeout: 0,
       },
@@ -174,7 +179,7 @@ export class PartnerConnection {
     );
   }
 
-  /** Of the present connection, also while it is being made. */
+  /** Socket of the present connection, even while it is connecting. */
   get socket(): Socket | undefined {
     return this.#socket;
   }
@@ -184,8 +189,8 @@ export class PartnerConnection {
   }
 
   /**
-   * Ends what is under way without a word; the next request makes a new connection. False: there was
-   * no connection yet.
+   * Ends the running request without callbacks; the next request opens a new connection. Returns
+   * false if there was no connection yet.
    */
   cut(): boolean {
     if (this.#request?.cut() !== false) return true;
@@ -200,10 +205,10 @@ export class PartnerConnection {
   }
 
   #end(client: Client): void {
-    // Still connecting, it would keep the process alive.
+    // A connecting socket would keep the process alive.
     this.#socket?.destroy();
     this.#socket = undefined;
-    void client.destroy().catch(() => undefined); // nothing is under way that could be lost
+    void client.destroy().catch(() => undefined); // no request is running
   }
 
   #newClient(): Client {

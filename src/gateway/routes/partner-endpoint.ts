@@ -1,37 +1,39 @@
-// One partner address: a bounded queue, connections, time-outs, health.
+// One partner endpoint: a bounded queue, connections, time-outs, health.
 //
-// The engine of every route over HTTP; http-route.ts puts one or more together. What is offered
-// leaves as soon as a connection is free, alone or with what waits beside it. Nothing is sent twice:
-// the pipeline decides that. Time-outs are counted here from the moment a connection is taken until
-// the answer is complete, by one timer for all. `report` is never called inside `offer`.
+// http-route.ts combines one or more of them. A transaction leaves as soon as a connection is free,
+// alone or together with others that wait. Nothing is resent here; the submission pipeline decides
+// about resends. One timer enforces the time-outs, which run from the choice of a connection to the
+// complete response. `report` is never called inside `offer`.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import type { Logger } from "../../core/log.ts";
 import type { OutboundTransaction } from "../submission/types.ts";
 import type { Dialect, HttpAnswer } from "./dialect.ts";
-import { Health } from "./health.ts";
 import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
-import { type LaneFailure, PartnerConnection } from "./partner-connection.ts";
+import { PartnerConnection, type RequestFailure } from "./partner-connection.ts";
+import { Health } from "./partner-health.ts";
 import type { RouteCounter } from "./route-counts.ts";
 
-/** A timer that comes so late tells of this process, not of the other side. */
+/**
+ * A timer that fires this late means that this process was blocked, not that the partner is slow.
+ */
 const stallNs = 20_000_000n;
-const secondLookMs = 10;
-/** Between two looks for transactions in the queue that are of no use any more. */
+const recheckMs = 10;
+/** Interval for removing expired transactions from the queue. */
 const sweepMs = 250;
 const retryAfterMsMax = 60_000;
 const failureLengthMax = 240;
 const idMax = 2 ** 31;
 
-export interface HttpPortOptions {
-  /** Of the route, for the log. */
+export interface PartnerEndpointOptions {
+  /** Name of the route, for the log. */
   readonly name: string;
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly dialect: Dialect;
   readonly connections: number;
-  /** Of the whole route. */
+  /** Queue limit of the whole route. */
   readonly queueMax: number;
   readonly timeoutMs: number;
 }
@@ -43,15 +45,15 @@ interface PartnerEndpointDependencies {
 }
 
 interface Request {
-  readonly lane: PartnerConnection;
-  /** Empty: a probe. */
+  readonly connection: PartnerConnection;
+  /** Empty for a probe. */
   readonly waiting: readonly Waiting[];
   readonly firstId: number;
   readonly startedNs: bigint;
   isSent: boolean;
 }
 
-/** Names and values in turn; the configuration's own win. */
+/** Alternating names and values; configured headers take precedence. */
 function headersOf(
   url: URL,
   headers: Readonly<Record<string, string>>,
@@ -65,7 +67,7 @@ function headersOf(
 }
 
 export class PartnerEndpoint {
-  readonly #options: HttpPortOptions;
+  readonly #options: PartnerEndpointOptions;
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
   readonly #counter: RouteCounter;
@@ -74,9 +76,9 @@ export class PartnerEndpoint {
   readonly #headers: string[];
   readonly #queue = new OutboundQueue();
   readonly #idle: PartnerConnection[] = [];
-  /** Idle or not. */
-  #lanes = 0;
-  /** Oldest first. */
+  /** All connections, idle or busy. */
+  #connectionCount = 0;
+  /** Running requests, oldest first. */
   readonly #underWay = new Set<Request>();
   #nextId = 1;
   #isPumpDue = false;
@@ -84,7 +86,10 @@ export class PartnerEndpoint {
   #sweep: Timer | undefined;
   #closing: { readonly closed: Promise<void>; readonly finish: () => void } | undefined;
 
-  constructor(options: HttpPortOptions, { clock, log, counter }: PartnerEndpointDependencies) {
+  constructor(
+    options: PartnerEndpointOptions,
+    { clock, log, counter }: PartnerEndpointDependencies,
+  ) {
     const { url, headers, dialect } = options;
     this.#options = options;
     this.#clock = clock;
@@ -103,12 +108,15 @@ export class PartnerEndpoint {
     return this.#health.isUp;
   }
 
-  /** Masked; empty when there was none. */
+  /** Masked text; empty if there was no failure. */
   get lastFailure(): string {
     return this.#health.lastFailure;
   }
 
-  /** False: full, down or closed. The counter knows of it either way. */
+  /**
+   * Returns false if the endpoint is full, down or closed. The counter counts the transaction in
+   * any case.
+   */
   offer(outbound: OutboundTransaction): boolean {
     if (this.#closing || !this.isUp || this.#counter.queued >= this.#options.queueMax) {
       this.#counter.turnAway();
@@ -121,7 +129,7 @@ export class PartnerEndpoint {
     return true;
   }
 
-  /** Settles when requests under way ended or their time was over. Idempotent. */
+  /** Settles when all requests have ended or timed out. Idempotent. */
   close(): Promise<void> {
     if (!this.#closing) {
       let finish: () => void = () => undefined;
@@ -134,7 +142,7 @@ export class PartnerEndpoint {
       for (const lane of this.#idle.splice(0)) lane.close();
       for (const request of this.#underWay) {
         if (request.waiting.length > 0) continue;
-        request.lane.cut();
+        request.connection.cut();
         this.#over(request);
       }
       this.#finishWhenIdle();
@@ -142,7 +150,7 @@ export class PartnerEndpoint {
     return this.#closing.closed;
   }
 
-  /** After all that is offered in this turn: never inside `offer`. */
+  /** Runs the queue after this event-loop turn, never inside `offer`. */
   #pumpSoon(): void {
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
@@ -157,7 +165,7 @@ export class PartnerEndpoint {
       if (this.#health.isProving && this.#underWay.size > 0) return;
       const waiting = this.#take();
       if (waiting.length === 0) return;
-      // What was dropped on the way may have made its listener close the route.
+      // The report of a dropped transaction may have made its listener close the route.
       if (!this.#isClosed) {
         this.#start(waiting);
         continue;
@@ -166,7 +174,7 @@ export class PartnerEndpoint {
     }
   }
 
-  /** What the next request holds: its share of what waits, of one path. */
+  /** Removes the transactions of the next request: its share of the queue, all with one path. */
   #take(): Waiting[] {
     const { dialect } = this.#options;
     const callsMax = Math.min(dialect.callsMax, Math.ceil(this.#queue.length / this.#free));
@@ -175,11 +183,11 @@ export class PartnerEndpoint {
     let path = "";
     let next = this.#queue.first;
     while (next && taken.length < callsMax) {
-      const isLate = next.outbound.deadlineNs < nowNs;
+      const isExpired = next.outbound.deadlineNs < nowNs;
       const own = callsMax > 1 ? dialect.pathOf(next.outbound) : "";
-      if (!isLate && taken.length > 0 && own !== path) break;
+      if (!isExpired && taken.length > 0 && own !== path) break;
       this.#queue.shift();
-      if (isLate) {
+      if (isExpired) {
         this.#counter.drop(next.outbound, "deadline_passed");
       } else {
         path = own;
@@ -209,10 +217,10 @@ export class PartnerEndpoint {
     body: Uint8Array | null,
     { waiting, firstId }: Pick<Request, "waiting" | "firstId">,
   ): void {
-    const lane = this.#takeLane();
+    const lane = this.#takeConnection();
     if (!lane) return;
     const startedNs = this.#clock.monotonicNs();
-    const request: Request = { lane, waiting, firstId, startedNs, isSent: false };
+    const request: Request = { connection: lane, waiting, firstId, startedNs, isSent: false };
     this.#underWay.add(request);
     this.#timeout ??= this.#clock.after(this.#options.timeoutMs, () => this.#cutLate());
     lane.send(
@@ -229,18 +237,18 @@ export class PartnerEndpoint {
     return this.#closing !== undefined;
   }
 
-  /** Connections that could take a request. */
+  /** Number of connections that can send a request. */
   get #free(): number {
-    return this.#idle.length + this.#options.connections - this.#lanes;
+    return this.#idle.length + this.#options.connections - this.#connectionCount;
   }
 
-  /** The one that was used last, of those with a connection; a new one when none has one. */
-  #takeLane(): PartnerConnection | undefined {
+  /** The most recently used open connection; a new one if none is open. */
+  #takeConnection(): PartnerConnection | undefined {
     const at = this.#idle.findLastIndex((lane) => lane.isConnected);
     if (at >= 0) return this.#idle.splice(at, 1)[0];
     const unused = this.#idle.pop();
-    if (unused || this.#lanes >= this.#options.connections) return unused;
-    this.#lanes++;
+    if (unused || this.#connectionCount >= this.#options.connections) return unused;
+    this.#connectionCount++;
     return new PartnerConnection(this.#options.url.origin, this.#options.timeoutMs);
   }
 
@@ -253,14 +261,16 @@ export class PartnerEndpoint {
   #answered(request: Request, answer: HttpAnswer, retryAfter: string | null): void {
     this.#over(request);
     if (request.waiting.length === 0) {
-      // Whatever the partner thinks of an empty question: it is there.
-      this.#health.probed(answer.status >= 500 ? this.#say(`HTTP status ${answer.status}`) : null);
+      // Any response below 500 to a probe shows that the partner is reachable.
+      this.#health.probed(
+        answer.status >= 500 ? this.#describe(`HTTP status ${answer.status}`) : null,
+      );
     } else {
-      // The last write's callback may come after the answer.
+      // The callback of the last write may come after the response.
       this.#sent(request);
       const batch = request.waiting.map(({ outbound }) => outbound);
       const { verdicts, fault } = this.#options.dialect.read(answer, batch, request.firstId);
-      if (fault !== null) this.#health.failed(this.#say(fault), false);
+      if (fault !== null) this.#health.failed(this.#describe(fault), false);
       else this.#health.succeeded();
       if (retryAfter !== null) this.#pauseFor(retryAfter);
       for (const [place, outbound] of batch.entries()) {
@@ -273,9 +283,9 @@ export class PartnerEndpoint {
     this.#afterwards();
   }
 
-  #failed(request: Request, { reason, text, isUnreachable }: LaneFailure): void {
+  #failed(request: Request, { reason, text, isUnreachable }: RequestFailure): void {
     this.#over(request);
-    this.#endFailed(request, reason, this.#say(`${reason}: ${text}`), isUnreachable);
+    this.#endFailed(request, reason, this.#describe(`${reason}: ${text}`), isUnreachable);
     this.#afterwards();
   }
 
@@ -286,14 +296,14 @@ export class PartnerEndpoint {
       this.#counter.end(outbound, { kind: "failed", reason });
   }
 
-  #cutLate(isSecondLook = false): void {
+  #cutLate(isRecheck = false): void {
     this.#timeout = undefined;
     const { timeoutMs } = this.#options;
     const lateNs = this.#clock.monotonicNs() - BigInt(timeoutMs) * 1_000_000n;
     const [oldest] = this.#underWay;
-    if (!isSecondLook && oldest && lateNs - oldest.startedNs > stallNs) {
-      // This process was busy: the answer may be here and wait to be read.
-      this.#timeout = this.#clock.after(secondLookMs, () => this.#cutLate(true));
+    if (!isRecheck && oldest && lateNs - oldest.startedNs > stallNs) {
+      // This process was blocked: the response may be in the socket buffer, unread.
+      this.#timeout = this.#clock.after(recheckMs, () => this.#cutLate(true));
       return;
     }
     for (const request of this.#underWay) {
@@ -302,10 +312,10 @@ export class PartnerEndpoint {
         this.#timeout = this.#clock.after(restMs, () => this.#cutLate());
         break;
       }
-      const isUnreachable = !request.lane.cut();
+      const isUnreachable = !request.connection.cut();
       this.#over(request);
       const reason = isUnreachable ? "connect_timeout" : "timeout";
-      const failure = this.#say(`${reason}: expected an answer within ${timeoutMs} ms, got none`);
+      const failure = this.#describe(`${reason}: no response within ${timeoutMs} ms`);
       this.#endFailed(request, reason, failure, isUnreachable);
     }
     this.#afterwards();
@@ -313,8 +323,8 @@ export class PartnerEndpoint {
 
   #over(request: Request): void {
     this.#underWay.delete(request);
-    if (this.#closing) request.lane.close();
-    else this.#idle.push(request.lane);
+    if (this.#closing) request.connection.close();
+    else this.#idle.push(request.connection);
     if (this.#underWay.size > 0) return;
     this.#timeout?.cancel();
     this.#timeout = undefined;
@@ -329,19 +339,22 @@ export class PartnerEndpoint {
     if (this.#underWay.size === 0) this.#closing?.finish();
   }
 
-  /** RFC 9110: seconds, or a date. */
+  /** Retry-After per RFC 9110: seconds or a date. */
   #pauseFor(retryAfter: string): void {
     const seconds = /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : Number.NaN;
     const untilMs = Number.isNaN(seconds) ? Date.parse(retryAfter) : Number.NaN;
     const nowMs = Number(this.#clock.nowNs() / 1_000_000n);
     const ms = Math.min(retryAfterMsMax, Number.isNaN(seconds) ? untilMs - nowMs : seconds * 1000);
     if (!(ms > 0)) return;
-    this.#health.pauseFor(ms, this.#say(`rate_limited: asked to wait ${Math.ceil(ms / 1000)} s`));
+    this.#health.pauseFor(
+      ms,
+      this.#describe(`rate_limited: the partner requested a pause of ${Math.ceil(ms / 1000)} s`),
+    );
   }
 
   #probe(): void {
     if (this.#free === 0 || this.#closing) {
-      // Requests from before still hold every connection; they end within the time-out.
+      // Earlier requests still use every connection; they end within the time-out.
       this.#health.probed(this.#health.lastFailure);
       return;
     }
@@ -352,8 +365,8 @@ export class PartnerEndpoint {
   #healthChanged(isUp: boolean, failure: string): void {
     const { name, url } = this.#options;
     const fields = { route: name, host: url.host, failure };
-    if (isUp) this.#log?.info(fields, "a route is up again");
-    else this.#log?.warn(fields, "a route is down");
+    if (isUp) this.#log?.info(fields, "routes: a route is up again");
+    else this.#log?.warn(fields, "routes: a route is down");
     if (!isUp) this.#dropQueue("route_down");
   }
 
@@ -377,9 +390,9 @@ export class PartnerEndpoint {
     this.#sweep = undefined;
   }
 
-  #say(text: string): string {
-    const said = `${this.#options.url.host}: ${this.#mask(text)}`;
-    const line = said.replaceAll(/\s+/g, " ");
+  #describe(text: string): string {
+    const described = `${this.#options.url.host}: ${this.#mask(text)}`;
+    const line = described.replaceAll(/\s+/g, " ");
     return line.length > failureLengthMax ? `${line.slice(0, failureLengthMax)}...` : line;
   }
 }

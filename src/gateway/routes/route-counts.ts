@@ -1,8 +1,8 @@
-// The counts of one route: every transaction offered is in exactly one column, at any time.
+// Counters of one route; every offered transaction is in exactly one column at any time.
 //
-// Kept by a route and the ports it consists of. offered = turnedAway + acknowledged + refused +
-// failed + dropped + queued + inFlight holds whenever a report is made, so whoever hears one sees
-// books that add up. What a listener throws goes to the log and no further.
+// Used by a route and its endpoints. Whenever a report is made, offered = turnedAway + acknowledged
+// + refused + failed + dropped + queued + inFlight holds, so a listener always sees consistent
+// counters. Exceptions of listeners are logged.
 
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -48,7 +48,7 @@ export class RouteCounter {
   drop(outbound: OutboundTransaction, reason: string): void {
     this.#queued--;
     this.#ends.dropped++;
-    this.#tell(outbound, { kind: "dropped", atNs: this.#clock.nowNs(), reason });
+    this.#report(outbound, { kind: "dropped", atNs: this.#clock.nowNs(), reason });
   }
 
   leaveQueue(): void {
@@ -56,7 +56,7 @@ export class RouteCounter {
     this.#inFlight++;
   }
 
-  /** Both monotonic; `sentNs` where it is known better than by being told of it. */
+  /** Both times are monotonic; `sentNs`: the exact time, if it is earlier than this call. */
   send(outbound: OutboundTransaction, offeredNs: bigint, sentNs?: bigint): void {
     this.#sent++;
     const nowNs = this.#clock.monotonicNs();
@@ -64,13 +64,13 @@ export class RouteCounter {
     let bytes = 0;
     for (const { wire } of outbound.transactions) bytes += wire.length;
     const sinceNs = sentNs === undefined || sentNs > nowNs ? 0n : nowNs - sentNs;
-    this.#tell(outbound, { kind: "sent", atNs: this.#clock.nowNs() - sinceNs, bytes });
+    this.#report(outbound, { kind: "sent", atNs: this.#clock.nowNs() - sinceNs, bytes });
   }
 
   end(outbound: OutboundTransaction, verdict: Verdict): void {
     this.#inFlight--;
     this.#ends[verdict.kind]++;
-    this.#tell(outbound, { ...verdict, atNs: this.#clock.nowNs() });
+    this.#report(outbound, { ...verdict, atNs: this.#clock.nowNs() });
   }
 
   counts(): RouteCounts {
@@ -89,11 +89,11 @@ export class RouteCounter {
     return this.#sendTimes.percentile(p, this.#clock.monotonicNs());
   }
 
-  #tell(outbound: OutboundTransaction, event: RouteEvent): void {
+  #report(outbound: OutboundTransaction, event: RouteEvent): void {
     try {
       outbound.report(event);
     } catch (thrown) {
-      this.#log?.error({ error: messageOf(thrown) }, "a listener of a route failed");
+      this.#log?.error({ error: messageOf(thrown) }, "routes: a listener failed");
     }
   }
 }

@@ -1,13 +1,13 @@
-// The open routes by name, exchanged on reload without losing what is queued.
+// The open routes; a reload replaces them without losing queued transactions.
 //
-// Owned by the service; the pipeline reads `routes`. A route whose configuration did not change stays
-// as it is, with its queue, health and counters. The new ones are in force before the old ones close.
+// The service owns it; the submission pipeline reads `routes`. A route with unchanged configuration
+// stays open, with its queue, health and counters. New routes are in force before old ones close.
 
 import type { RouteConfig } from "../../core/configuration/configuration.ts";
 import type { Route, RouteSnapshot } from "../submission/types.ts";
 
 interface Entry {
-  /** The configuration as text, keys in order: equal texts, equal routes. */
+  /** The configuration as text with sorted keys; routes with equal texts are equal. */
   readonly text: string;
   readonly route: Route;
 }
@@ -29,7 +29,7 @@ export class RouteTable {
     this.#open = open;
   }
 
-  /** In the order of the configuration. A new array after each `replace`. */
+  /** Routes in configuration order. Each `replace` creates a new array. */
   routes(): readonly Route[] {
     return this.#routes;
   }
@@ -39,8 +39,8 @@ export class RouteTable {
   }
 
   /**
-   * In force before the first await; settles when the routes that are gone are closed. Rejects with
-   * what opening a route throws; nothing has changed then.
+   * The new routes are in force before the first await. Settles when the removed routes are closed.
+   * Rejects with the error of opening a route, and then changes nothing.
    */
   async replace(configs: readonly RouteConfig[]): Promise<void> {
     const known = new Map(this.#entries.map((entry) => [entry.text, entry]));
@@ -49,9 +49,9 @@ export class RouteTable {
     try {
       for (const config of configs) {
         const text = sortedText(config);
-        const kept = known.get(text);
-        if (kept) {
-          entries.push(kept);
+        const unchanged = known.get(text);
+        if (unchanged) {
+          entries.push(unchanged);
           continue;
         }
         const route = this.#open(config);
@@ -62,13 +62,13 @@ export class RouteTable {
       await Promise.all(opened.map((route) => route.close()));
       throw thrown;
     }
-    const gone = this.#entries.filter((entry) => !entries.includes(entry));
+    const removed = this.#entries.filter((entry) => !entries.includes(entry));
     this.#entries = entries;
     this.#routes = entries.map(({ route }) => route);
-    await Promise.all(gone.map(({ route }) => route.close()));
+    await Promise.all(removed.map(({ route }) => route.close()));
   }
 
-  /** Settles when requests under way ended or were cut. */
+  /** Settles when all requests have ended or were cut. */
   async close(): Promise<void> {
     await this.replace([]);
   }

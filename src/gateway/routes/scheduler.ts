@@ -1,13 +1,13 @@
-// A scheduler: any HTTP service that takes transactions, as JSON-RPC, base64 text or plain bytes.
+// Dialect of a scheduler: an HTTP service that accepts transactions as JSON-RPC, base64 or bytes.
 //
-// For the last two a status of 2xx is a yes, unless the body is JSON with an error.
+// For base64 and bytes, a status of 2xx means acknowledged, unless the body is JSON with an error.
 
 import type { RouteConfig } from "../../core/configuration/configuration.ts";
 import { isObject } from "../../core/values.ts";
+import { base64Of } from "./base64-cache.ts";
 import type { Dialect, Reading } from "./dialect.ts";
 import { acknowledged, parseJson, readJsonRpc, readStatus } from "./json-rpc-answers.ts";
 import { sendTransactionDialect } from "./send-transaction.ts";
-import { base64Of } from "./wire-text.ts";
 
 const read: Dialect["read"] = (answer, batch, firstId): Reading => {
   const byStatus = readStatus(answer, batch);
@@ -18,7 +18,7 @@ const read: Dialect["read"] = (answer, batch, firstId): Reading => {
   if (error === undefined || error === null) {
     return { verdicts: batch.map(() => acknowledged), fault: null };
   }
-  // There was no id to echo: whatever the body says in its place is not looked at.
+  // The request had no id, so an id in the response is ignored.
   const text = Buffer.from(JSON.stringify({ id: firstId, error }));
   return readJsonRpc({ status: answer.status, body: text }, batch, firstId);
 };

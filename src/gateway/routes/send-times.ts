@@ -1,13 +1,13 @@
-// How long transactions waited until they were sent: percentiles over the last minutes.
+// Percentiles of the time from offer to sending, over the last minutes.
 //
-// Kept by a route's counter. Bounded: three slices of a minute, each a log-linear histogram of
+// RouteCounter has one. Memory is bounded: three slices of a minute, each a log-linear histogram of
 // microseconds with steps of about 6 %, 1.7 kB each.
 
 const sliceNs = 60_000_000_000n;
-const slicesKept = 3;
+const sliceCount = 3;
 const precisionBits = 4;
 const linear = 1 << precisionBits;
-/** Above it (71 minutes) everything counts as the same. */
+/** Longer times (above 71 minutes) count as this value. */
 const microsecondsMax = 2 ** 32 - 1;
 const bucketCount = (32 - precisionBits + 1) * linear;
 
@@ -30,7 +30,7 @@ interface Slice {
 }
 
 export class SendTimes {
-  readonly #slices: readonly Slice[] = Array.from({ length: slicesKept }, () => ({
+  readonly #slices: readonly Slice[] = Array.from({ length: sliceCount }, () => ({
     number: -1n,
     counts: new Uint32Array(bucketCount),
   }));
@@ -38,7 +38,7 @@ export class SendTimes {
   /** `nowNs`: monotonic. */
   add(durationNs: bigint, nowNs: bigint): void {
     const number = nowNs / sliceNs;
-    const slice = this.#slices[Number(number % BigInt(slicesKept))];
+    const slice = this.#slices[Number(number % BigInt(sliceCount))];
     if (!slice) return;
     if (slice.number !== number) {
       slice.number = number;
@@ -54,7 +54,7 @@ export class SendTimes {
 
   /** Nearest rank, 0 < p <= 100, rounded up to the end of its bucket; null: nothing was sent. */
   percentile(p: number, nowNs: bigint): number | null {
-    const oldest = nowNs / sliceNs - BigInt(slicesKept - 1);
+    const oldest = nowNs / sliceNs - BigInt(sliceCount - 1);
     const recent = this.#slices.filter(({ number }) => number >= 0n && number >= oldest);
     const total = recent.reduce(
       (sum, { counts }) => counts.reduce((all, count) => all + count, sum),
@@ -62,10 +62,10 @@ export class SendTimes {
     );
     if (total === 0) return null;
     const rank = Math.max(1, Math.ceil((p / 100) * total));
-    let seen = 0;
+    let cumulative = 0;
     for (let bucket = 0; bucket < bucketCount; bucket++) {
-      for (const { counts } of recent) seen += counts[bucket] ?? 0;
-      if (seen >= rank) return ceilingOf(bucket);
+      for (const { counts } of recent) cumulative += counts[bucket] ?? 0;
+      if (cumulative >= rank) return ceilingOf(bucket);
     }
     return null;
   }

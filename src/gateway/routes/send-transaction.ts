@@ -1,12 +1,12 @@
-// sendTransaction as JSON-RPC: the dialect that most partners share.
+// sendTransaction as JSON-RPC: the dialect of most partners.
 //
-// Used by swqos-rpc.ts, block-engine.ts, scheduler.ts and alt-partner.ts. Without preflight and
-// without retries of the partner's own: the pipeline decides what is sent again.
+// Used by swqos-rpc.ts, block-engine.ts, scheduler.ts and alt-partner.ts. It disables the partner's
+// preflight and retries: the submission pipeline decides about resends.
 
 import type { OutboundTransaction } from "../submission/types.ts";
+import { base64Of } from "./base64-cache.ts";
 import type { Dialect } from "./dialect.ts";
 import { readJsonRpc } from "./json-rpc-answers.ts";
-import { base64Of } from "./wire-text.ts";
 
 const options = '{"encoding":"base64","skipPreflight":true,"maxRetries":0}';
 
@@ -16,7 +16,7 @@ function callText({ transactions }: OutboundTransaction, id: number): string {
   return `{"jsonrpc":"2.0","id":${id},"method":"sendTransaction","params":["${wire}",${options}]}`;
 }
 
-/** The calls of `batch` as the body of one request: an array when there are several. */
+/** Writes the calls of `batch` as one request body; several calls form an array. */
 export function writeSendTransaction(
   batch: readonly OutboundTransaction[],
   firstId: number,

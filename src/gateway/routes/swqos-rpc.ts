@@ -1,4 +1,4 @@
-// A SWQoS partner: sendTransaction of a staked node.
+// Dialect of a SWQoS partner: sendTransaction of a staked node.
 
 import type { Dialect } from "./dialect.ts";
 import { sendTransactionDialect } from "./send-transaction.ts";

@@ -1,9 +1,9 @@
-// TpuRoute: transactions to the leaders themselves, or to their alternative partners' ports, over QUIC.
+// TpuRoute: sends transactions over QUIC to leaders, or to the ports of alternative partners.
 //
-// Opened by open-route.ts through what `tpuOpener` makes. Says who gets a transaction and where that
-// is; how it gets there is the thread's business (src/gateway/tpu/). A transaction that goes to several leaders
-// is sent when the first copy is, acknowledged when the first one is, and failed when all are.
-// An acknowledgement means that the bytes arrived, not that the leader takes them.
+// Opened by open-route.ts through `tpuOpener`. It selects leaders and addresses; the thread
+// (src/gateway/tpu/) sends. A transaction to several leaders is sent or acknowledged when the first
+// copy is, and failed when all copies failed. An acknowledgement means that the bytes arrived, not
+// that the leader accepted them.
 
 import {
   formatAddress,
@@ -33,21 +33,21 @@ export interface TpuRouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
   readonly leaders: UpcomingLeaders;
-  /** Where a leader (base58) takes transactions; tpu/node-addresses.ts is the real one. */
+  /** QUIC address of a leader (base58); implemented by tpu/node-addresses.ts. */
   readonly addresses: { addressOf(identity: string): TpuAddress | null };
-  /** Alternative partners, in base58: who is connected with before his slots. */
+  /** Alternative partners (base58), with which a partner route connects before their slots. */
   readonly partners: () => ReadonlySet<string>;
   /** See TpuIdentity. */
   readonly readSeed: (path: string) => Uint8Array;
-  /** How long a copy may wait for its leader; for tests on slow machines. */
+  /** Maximum wait of a copy for its leader; for tests on slow machines. */
   readonly copyMsMax?: number | undefined;
-  /** See TpuThread; for tests. */
+  /** See TpuThread; only for tests. */
   readonly start?: TpuThreadOptions["start"];
 }
 
-/** A leader's state with its name. */
+/** A leader's state with its identity. */
 interface TpuLeader extends LeaderState {
-  /** Base58; null: nobody known is there any more. */
+  /** Base58; null: no known leader has this address any more. */
   readonly identity: string | null;
 }
 
@@ -56,22 +56,22 @@ interface Entry {
   readonly outbound: OutboundTransaction;
   /** Monotonic. */
   readonly offeredNs: bigint;
-  /** Copies that may still say something. */
+  /** Copies without a final event. */
   open: number;
   isSent: boolean;
   isEnded: boolean;
-  /** Of the first copy that was sent and failed. */
+  /** Reason of the first copy that was sent and failed. */
   failure: string | null;
 }
 
 const transactionBytesMax = 4096;
 /**
- * A copy is of use near its leader's window only, and whoever offers sends again: what waits longer for a
- * leader that does not answer would take the others' room. About the rest of a window and another one.
+ * Maximum wait of a copy: about the rest of a window and one more. Later it is useless, and copies
+ * for a leader that does not respond would fill the queue.
  */
 const copyMsMax = 4000;
-/** A third of the shortest slot that is planned. */
-const aimMs = 70;
+/** Interval of leader selection: a third of the shortest planned slot. */
+const selectionMs = 70;
 const anyAddress = { ipv4: "0.0.0.0", ipv6: "::" };
 const nsPerMs = 1e6;
 
@@ -79,7 +79,7 @@ function keyOf({ host, port }: TpuAddress): string {
   return formatEndpoint({ bytes: parseAddress(host), port });
 }
 
-function givenAddresses(config: RouteConfig): ReadonlyMap<string, TpuAddress> {
+function configuredAddresses(config: RouteConfig): ReadonlyMap<string, TpuAddress> {
   return new Map(
     Object.entries(config.quicAddresses ?? {}).map(([identity, text]) => {
       const { bytes, port } = parseEndpoint(text);
@@ -95,10 +95,10 @@ export class TpuRoute implements Route {
   readonly #counter: RouteCounter;
   readonly #identity: TpuIdentity;
   readonly #thread: TpuThread;
-  readonly #given: ReadonlyMap<string, TpuAddress>;
-  readonly #aimTimer: Timer;
-  #aimText = "";
-  /** By the addresses of the last aim. */
+  readonly #configuredAddresses: ReadonlyMap<string, TpuAddress>;
+  readonly #selectionTimer: Timer;
+  #selectionText = "";
+  /** Identities by the addresses of the last selection. */
   #identities: ReadonlyMap<string, string> = new Map();
   readonly #copies = new Map<number, Entry>();
   #nextCopy = 0;
@@ -121,7 +121,7 @@ export class TpuRoute implements Route {
       leaders: null,
     };
     this.#counter = new RouteCounter(clock, log);
-    this.#given = givenAddresses(config);
+    this.#configuredAddresses = configuredAddresses(config);
     this.#identity = new TpuIdentity({
       path: config.identityFile,
       readSeed,
@@ -133,7 +133,7 @@ export class TpuRoute implements Route {
       settings: {
         applicationProtocol: tpuProtocol,
         connectionsMax: connections,
-        // A leader that does not take what it gets leaves room for another one.
+        // One unresponsive leader must not fill the queue of the whole route.
         queueMax: Math.max(1, Math.ceil(queueMax / 2)),
         timeoutMs,
         bind: anyAddress,
@@ -142,14 +142,14 @@ export class TpuRoute implements Route {
       credentials: this.#identity.credentials,
       clock,
       log,
-      tell: (event) => this.#hear(event),
+      report: (event) => this.#handleEvent(event),
       start,
     });
-    this.#aimTimer = clock.every(aimMs, () => this.#aim());
-    this.#aim();
+    this.#selectionTimer = clock.every(selectionMs, () => this.#selectLeaders());
+    this.#selectLeaders();
   }
 
-  /** Whether there is somebody to send to just now. */
+  /** Whether the route can currently send to a leader. */
   get isUp(): boolean {
     if (this.#isClosed || !this.#thread.isUp) return false;
     if (this.#config.kind === "alt-partner") return true;
@@ -161,15 +161,15 @@ export class TpuRoute implements Route {
       ? this.#addressesFor(outbound.leader, outbound.revertProtection)
       : [];
     const [transaction] = outbound.transactions;
-    if (addresses.length === 0 || !transaction || !this.#hasRoom) {
+    if (addresses.length === 0 || !transaction || !this.#hasQueueSpace) {
       this.#counter.turnAway();
       return false;
     }
     const { clock } = this.#dependencies;
     this.#counter.queue();
     const offeredNs = clock.monotonicNs();
-    const givenMs = Number(outbound.deadlineNs - clock.nowNs()) / nsPerMs;
-    const restMs = Math.min(givenMs, this.#dependencies.copyMsMax ?? copyMsMax);
+    const remainingMs = Number(outbound.deadlineNs - clock.nowNs()) / nsPerMs;
+    const restMs = Math.min(remainingMs, this.#dependencies.copyMsMax ?? copyMsMax);
     const open = addresses.length;
     const entry: Entry = {
       outbound,
@@ -202,7 +202,7 @@ export class TpuRoute implements Route {
     };
   }
 
-  /** What is known of each leader; a moment old. */
+  /** State of each leader, a few milliseconds old. */
   leaders(): TpuLeader[] {
     return this.#thread.leaders.map((state) => ({
       ...state,
@@ -212,61 +212,62 @@ export class TpuRoute implements Route {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#aimTimer.cancel();
+    this.#selectionTimer.cancel();
     this.#identity.close();
     await this.#thread.close();
   }
 
-  get #hasRoom(): boolean {
+  get #hasQueueSpace(): boolean {
     return this.#counter.queued < this.#config.queueMax;
   }
 
-  /** A plan offers nothing else. */
+  /**
+   * Guards against transactions that the route does not support; the send plan never offers them.
+   */
   #takes({ mode, transactions }: OutboundTransaction): boolean {
     return (
       !this.#isClosed && this.#thread.isUp && mode === "transaction" && transactions.length === 1
     );
   }
 
-  /** `leader`: whom the plan aims at. */
+  /** `leader`: the leader that the send plan selected. */
   #addressesFor(leader: string | null, isProtected: boolean): TpuAddress[] {
     const { kind, fanout } = this.#config;
     const isPartner = kind === "alt-partner";
     const targets = isPartner ? [] : targetsOf(this.#dependencies.leaders, fanout);
     if (leader !== null && !targets.includes(leader)) {
-      // The plan's word is a moment older, but the slot may not be known here at all.
+      // The plan's leader is slightly older information; use it only if no leader is known here.
       if (targets.length === 0) targets.push(leader);
     }
     if (targets.length === 0) {
-      this.#lastFailure = "leaders: expected the present leader to be known, got no leader";
+      this.#lastFailure = "the current leader is unknown; check the leader schedule and solana.rpc";
       return [];
     }
     const addresses = targets.flatMap((identity) => this.#addressOf(identity, isProtected));
     this.#lastFailure =
-      addresses.length > 0
-        ? ""
-        : `leaders: expected an address for transactions over QUIC of ${targets.join(", ")}, got none`;
+      addresses.length > 0 ? "" : `no QUIC address is known for the leaders ${targets.join(", ")}`;
     return addresses;
   }
 
   #addressOf(identity: string, isProtected: boolean): TpuAddress[] {
-    const address = this.#given.get(identity) ?? this.#dependencies.addresses.addressOf(identity);
+    const address =
+      this.#configuredAddresses.get(identity) ?? this.#dependencies.addresses.addressOf(identity);
     if (!address) return [];
     const { quicPorts } = this.#config;
     if (!quicPorts) return [address];
     return [{ host: address.host, port: isProtected ? quicPorts.protected : quicPorts.plain }];
   }
 
-  /** Keeps connections with those who lead soon. */
-  #aim(): void {
+  /** Selects the upcoming leaders to connect with. */
+  #selectLeaders(): void {
     const { kind, connectAheadSlots, quicPorts } = this.#config;
     const { leaders, partners } = this.#dependencies;
     const upcoming = upcomingOf(leaders, connectAheadSlots);
     const isPartner = kind === "alt-partner";
-    const aimed = isPartner ? upcoming.filter((identity) => partners().has(identity)) : upcoming;
+    const selected = isPartner ? upcoming.filter((identity) => partners().has(identity)) : upcoming;
     const identities = new Map<string, string>();
     const addresses: TpuAddress[] = [];
-    for (const identity of aimed) {
+    for (const identity of selected) {
       const own = [
         ...this.#addressOf(identity, false),
         ...(quicPorts ? this.#addressOf(identity, true) : []),
@@ -277,13 +278,13 @@ export class TpuRoute implements Route {
       }
     }
     const text = [...identities.keys()].join();
-    if (text === this.#aimText) return;
-    this.#aimText = text;
+    if (text === this.#selectionText) return;
+    this.#selectionText = text;
     this.#identities = new Map([...[...this.#identities].slice(-256), ...identities]);
-    this.#thread.aim(addresses);
+    this.#thread.selectLeaders(addresses);
   }
 
-  #hear(event: TpuEvent): void {
+  #handleEvent(event: TpuEvent): void {
     const entry = this.#copies.get(event.id);
     if (!entry) return;
     const { outbound } = entry;
@@ -317,14 +318,17 @@ export class TpuRoute implements Route {
   }
 }
 
-/** For open-route.ts. The optional package is looked for when the first such route is opened. */
+/**
+ * Creates `openTpu` for open-route.ts. The optional package is loaded when the first such route
+ * opens.
+ */
 export function tpuOpener(dependencies: TpuRouteDependencies): (config: RouteConfig) => TpuRoute {
   return (config) => {
     const problem = quicheProblem();
     if (problem !== null) {
       throw new ShredwayError(
         "config_invalid",
-        `route ${config.name}: expected the optional package @matrixai/quic, got: ${problem}; ${quicheHint}`,
+        `route ${config.name}: the optional package @matrixai/quic could not be loaded: ${problem}; ${quicheHint}`,
       );
     }
     return new TpuRoute(config, dependencies);

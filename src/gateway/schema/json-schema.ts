@@ -1,16 +1,16 @@
-// JSON Schema of what goes in and out of the gateway, and the words that come up again and again in it.
+// JSON Schema types and common schemas of the gateway.
 //
-// Called by shapes.ts for parameters, by methods/* for results and by description/* for the documents.
-// Of the keywords only those that draft 7 (OpenRPC) and draft 2020-12 (OpenAPI 3.1) read alike. What is
-// answered is described closed: a field that is not described is a fault that a test finds. A schema of a
-// response carries the response's type of src/client/responses.ts, so that it has exactly its fields.
+// Used by shapes.ts for parameters, methods/* for results and description/* for documents. It uses
+// only keywords that draft 7 (OpenRPC) and draft 2020-12 (OpenAPI 3.1) interpret alike. Response
+// schemas are closed: tests report any field that is not described. A response schema has the
+// response's type of src/client/responses.ts, so both have the same fields.
 
 import type { WrittenInteger } from "../../client/responses.ts";
 import { u64Max } from "../../core/primitives.ts";
 
 type TypeName = "array" | "boolean" | "integer" | "null" | "number" | "object" | "string";
 
-/** What a schema may be the default or an example of. */
+/** A value of `default` or `examples`. */
 export type Sample = null | boolean | number | bigint | string | readonly Sample[] | SampleObject;
 interface SampleObject {
   readonly [name: string]: Sample;
@@ -42,18 +42,21 @@ export interface JsonSchema {
 
 declare const describedType: unique symbol;
 
-/** The schema of a `T`. Only the compiler sees `T`: a result and its schema cannot differ. */
+/** The schema of a `T`. The compiler uses `T` to keep a result and its schema equal. */
 export interface SchemaOf<T> extends JsonSchema {
   readonly [describedType]: T;
 }
 
-/** `schema` as the schema of a `T`, which nothing checks: for what the functions below cannot say. */
+/**
+ * Declares `schema` as the schema of a `T` without a check; for what the functions below cannot
+ * express.
+ */
 export function schemaOf<T>(schema: JsonSchema): SchemaOf<T> {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the type is the caller's word
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the caller guarantees the type
   return schema as SchemaOf<T>;
 }
 
-/** The same, or null. */
+/** The same schema, or null. */
 export function orNull<T>(schema: SchemaOf<T>): SchemaOf<T | null>;
 export function orNull(schema: JsonSchema): JsonSchema;
 export function orNull(schema: JsonSchema): JsonSchema {
@@ -70,12 +73,12 @@ export function anyOf<T>(schemas: readonly SchemaOf<T>[]): SchemaOf<T> {
   return schemaOf({ anyOf: schemas });
 }
 
-/** A schema for each field of `T`, those that may be absent too. */
+/** A schema for each field of `T`, including optional fields. */
 export type FieldSchemas<T> = {
   readonly [Name in keyof T]-?: SchemaOf<Exclude<T[Name], undefined>>;
 };
 
-/** With the fields of `T` and no others; all of them are there but for `optional`. */
+/** An object with exactly the fields of `T`; all are required except `optional`. */
 export function closed<T>(
   title: string,
   properties: FieldSchemas<T>,
@@ -84,7 +87,7 @@ export function closed<T>(
   return schemaOf(closedOver(title, properties, new Set<PropertyKey>(optional)));
 }
 
-/** As `closed`, for fields that are known when the program runs. */
+/** Like `closed`, for fields that are known only at run time. */
 export function closedOver(
   title: string,
   properties: Readonly<Record<string, JsonSchema>>,
@@ -106,12 +109,12 @@ export function enumOf<const T extends string>(values: readonly T[]): SchemaOf<T
   return schemaOf({ type: "string", enum: values });
 }
 
-/** The schema of one word that programs compare. */
+/** A constant string. */
 export function word<const T extends string>(value: T): SchemaOf<T> {
   return schemaOf({ type: "string", const: value });
 }
 
-/** A whole number that a JavaScript number holds, or, where a bound is a bigint, any u64. */
+/** A whole number that a JavaScript number can represent; with a bigint bound, any u64. */
 export function wholeNumber(minimum: number, maximum: number): SchemaOf<number>;
 export function wholeNumber(
   minimum: number | bigint,
@@ -124,7 +127,7 @@ export function wholeNumber(minimum: number | bigint, maximum: number | bigint):
 export const string = schemaOf<string>({ type: "string" });
 export const number = schemaOf<number>({ type: "number" });
 export const boolean = schemaOf<boolean>({ type: "boolean" });
-/** Any JSON. */
+/** Any JSON value. */
 export const anyJson = schemaOf<unknown>({});
 export const u64 = wholeNumber(0, u64Max);
 export const slot = described("a slot", u64);
@@ -148,7 +151,7 @@ export const bundleId = schemaOf<string>({
   pattern: bundleIdPattern,
   description: "SHA-256 in hex of the signatures joined by commas",
 });
-/** Milliseconds always: texts of times sort as the times do. */
+/** Always with milliseconds, so that times sort as text. */
 export const time = schemaOf<string>({
   type: "string",
   format: "date-time",

@@ -1,6 +1,6 @@
-// Parameters of a method: which value stands where, and in which order they are looked at.
+// Positional parameters of a method: declaration, documentation and parsing.
 //
-// Called by method.ts when a method is declared, and for every call of it.
+// method.ts uses it when a method is declared, and for every call.
 
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { JsonSchema } from "./json-schema.ts";
@@ -18,7 +18,7 @@ export type ArgsOf<P extends Params> = {
   readonly [Name in keyof P]: ValueOf<P[Name]["shape"]>;
 };
 
-/** As documents tell it. */
+/** Documentation of a parameter. */
 export interface ParamDocument {
   readonly name: string;
   readonly description: string;
@@ -44,8 +44,8 @@ export function paramDocuments(params: Params): ParamDocument[] {
 }
 
 /**
- * Reads `params`, which stand in the order of their positions; `readingOrder` names those that are read
- * first, because callers are told of the first fault and clients know which that is.
+ * Parses `params`, which are in positional order. `readingOrder` names those to parse first,
+ * because callers get the first error and clients rely on which it is.
  */
 export function paramReader<const P extends Params>(
   params: P,

@@ -1,7 +1,7 @@
-// Samples: the values of the examples in every description of the gateway.
+// Sample values for the examples in the gateway's documents.
 //
-// Read by methods/* and description/*. The transactions are real and signed, by keys that are nobody's
-// and with a blockhash that never was: they are of no use to anybody.
+// Used by methods/* and description/*. The transactions are validly signed, but with unused keys
+// and an invalid blockhash: they can never land.
 
 export const samples = {
   transaction:

@@ -1,8 +1,8 @@
-// Shapes of parameters: each reads a value, refuses what is none, and says of itself what it takes.
+// Shapes of parameters: each parses a value, refuses invalid ones and documents itself.
 //
-// Declared by methods/*, gathered by method.ts, read for every call and described once in description/*.
-// Null counts as absent. Unknown fields of options are ignored, as nodes do. Reading throws ShredwayError
-// "value_invalid" (or what a method's own shape says) and nothing else, whatever the caller sent.
+// Declared by methods/* and used for every call and in description/*. Null counts as absent.
+// Unknown option fields are ignored, as nodes do. Parsing throws only ShredwayError
+// "value_invalid", or the error of a method's own shape.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import {
@@ -19,9 +19,9 @@ export function invalid(what: string, expected: string, actual: unknown): Shredw
 
 export interface Shape<T> {
   readonly schema: JsonSchema;
-  /** Made once for each place where such a value stands; `what` names it in messages. */
+  /** Creates the parser for one position; `what` names the position in messages. */
   readonly reader: (what: string) => (json: Json | undefined) => T;
-  /** What is looked at in every parameter of a call before any of them is read. */
+  /** Check that runs for every parameter of a call before any is parsed. */
   readonly check?: (what: string, json: Json | undefined) => void;
 }
 
@@ -34,7 +34,7 @@ export function readText(what: string, json: Json | undefined): string {
   throw invalid(what, "a string", json);
 }
 
-/** 1 to `max` texts. */
+/** Parses an array of 1 to `max` strings. */
 export function readTexts(what: string, json: Json | undefined, max: number): string[] {
   if (!isJsonArray(json)) throw invalid(what, `an array of 1 to ${max} strings`, json);
   if (json.length === 0 || json.length > max) {
@@ -43,7 +43,7 @@ export function readTexts(what: string, json: Json | undefined, max: number): st
   return json.map((element, i) => readText(`${what}[${i}]`, element));
 }
 
-/** What the text has to be besides is the method's to check; `schema` says it. */
+/** A string; the method checks further conditions, which `schema` documents. */
 export function text(schema: JsonSchema = {}): Shape<string> {
   return {
     schema: { type: "string", ...schema },
@@ -58,7 +58,7 @@ export function texts(max: number, items: JsonSchema): Shape<string[]> {
   };
 }
 
-/** As it came: for a method that checks it itself. */
+/** An unparsed value, for methods that check it themselves. */
 export function anything(schema: JsonSchema): Shape<Json | undefined> {
   return { schema, reader: () => (json) => json };
 }
@@ -107,7 +107,7 @@ export function count(max: number): Shape<number> {
   };
 }
 
-/** A count that is not 0. */
+/** A count from 1. */
 export function positive(max: number): Shape<number> {
   const counted = count(max);
   return {
@@ -125,11 +125,11 @@ export function positive(max: number): Shape<number> {
 
 // ---- options --------------------------------------------------------------------------------
 
-/** One field of options; no name of Object.prototype, which a call's objects may have. */
+/** One field of an options object. Its name must not be a property of Object.prototype. */
 export interface Field<T> {
   readonly schema: JsonSchema;
   readonly isRequired: boolean;
-  /** A second name of the field, for when the first is not given. */
+  /** An alternative name, read if the field itself is absent. */
   readonly alias?: string;
   readerOf(what: string, name: string): (options: JsonObject) => T;
 }
@@ -140,9 +140,9 @@ function isAbsent(json: Json | undefined): json is null | undefined {
 
 interface FieldOptions<A> {
   readonly description: string;
-  /** What is read for it when it is absent. */
+  /** The value if the field is absent. */
   readonly absent: A;
-  /** What that means, where it can be written. */
+  /** The documented default value. */
   readonly fallback?: Sample;
   readonly alias?: string;
 }
@@ -170,7 +170,7 @@ export function field<T, const A>(shape: Shape<T>, options: FieldOptions<A>): Fi
   return { schema, isRequired: false, ...(alias !== undefined && { alias }), readerOf };
 }
 
-/** Given as null it is not absent: it means `ofNull`. */
+/** A field where null means `ofNull` instead of absence. */
 export function nullableField<T, const A, const N>(
   shape: Shape<T>,
   options: FieldOptions<A> & { readonly ofNull: N; readonly alias: string },
@@ -230,7 +230,7 @@ function optionsSchema(
 
 const noFields: JsonObject = Object.freeze(Object.create(null));
 
-/** A reader for each field. */
+/** A parser for each field. */
 type FieldReaders<F extends Fields> = {
   readonly [Name in keyof F]: ReturnType<F[Name]["readerOf"]>;
 };
@@ -238,7 +238,7 @@ type FieldReaders<F extends Fields> = {
 function readersOf<F extends Fields>(what: string, fields: F): FieldReaders<F> {
   const readers: Record<string, unknown> = {};
   for (const [name, each] of Object.entries(fields)) readers[name] = each.readerOf(what, name);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- there is one for each field of F
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every field of F has a reader
   return readers as FieldReaders<F>;
 }
 
@@ -248,20 +248,20 @@ function valuesByLoop<F extends Fields>(
 ): FieldValues<F> {
   const values: Record<string, unknown> = {};
   for (const [name, read] of Object.entries(readers)) values[name] = read(given);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every field of F was just read
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every field of F was read above
   return values as FieldValues<F>;
 }
 
 interface OptionsChoice<F extends Fields> {
-  /** They cannot be left out. */
+  /** The options object is required. */
   readonly isNeeded?: boolean;
-  /** Fields that belong to the options and that the method reads by other means. */
+  /** Fields that the method parses by other means; only documented here. */
   readonly readElsewhere?: Readonly<Record<string, JsonSchema>>;
-  /** The same field by field, for what is read all the time: a loop takes twice as long. */
+  /** The values written field by field, for frequent calls: a loop takes twice as long. */
   readonly values?: (read: FieldReaders<F>, given: JsonObject) => FieldValues<F>;
 }
 
-/** Fields are read in the order in which they stand in `fields`. */
+/** An options object. Fields are parsed in the order of `fields`. */
 export function optionsOf<const F extends Fields>(
   title: string,
   fields: F,
@@ -279,11 +279,11 @@ export function optionsOf<const F extends Fields>(
     check,
     reader: (what) => {
       const readers = readersOf(what, fields);
-      const usual = hasRequired ? null : Object.freeze(values(readers, noFields));
+      const defaults = hasRequired ? null : Object.freeze(values(readers, noFields));
       return (json) => {
         if (isJsonObject(json)) return values(readers, json);
         check(what, json);
-        return usual ?? values(readers, noFields);
+        return defaults ?? values(readers, noFields);
       };
     },
   };

@@ -1,6 +1,6 @@
-// Timelines as documents describe them; status-json.ts is what writes them.
+// Schemas of timelines; status-json.ts writes them.
 //
-// Called by methods/statuses.ts and description/*. One schema for each kind of event, and no other.
+// Used by methods/statuses.ts and description/*. Each kind of event has one schema.
 
 import type {
   StatusEvent,
@@ -30,7 +30,7 @@ import {
   word,
 } from "./json-schema.ts";
 
-/** A record, so that a method that is forgotten does not compile. */
+/** A record, so that a missing method does not compile. */
 const submitMethods: Readonly<Record<SubmitMethod, true>> = {
   sendTransaction: true,
   sendBundle: true,
@@ -40,13 +40,13 @@ const submitMethods: Readonly<Record<SubmitMethod, true>> = {
 };
 const submitMethod = enumOf(Object.keys(submitMethods));
 
-/** As addEvent of the pipeline keeps it: of more the first and the last. */
+/** The limit of addEvent in the submission pipeline, which then keeps the first and last events. */
 const eventsMax = 64;
 
 const route = described("name of the route in the configuration", string);
 const attempt = wholeNumber(1, Number.MAX_SAFE_INTEGER);
 const bytes = wholeNumber(0, Number.MAX_SAFE_INTEGER);
-/** JSON as the node wrote it. */
+/** JSON as the node returned it. */
 const nodeError = schemaOf<unknown>({
   description: "error of the transaction, as nodes return it; null: no error",
 });
@@ -54,7 +54,7 @@ const nodeError = schemaOf<unknown>({
 type Event = StatusEvent<WrittenInteger>;
 type EventFields = Partial<FieldSchemas<Event>> & Pick<FieldSchemas<Event>, "kind">;
 
-/** By the titles of their schemas. */
+/** Fields of each event by schema title. */
 const eventFields = {
   Received: { kind: word("received"), method: submitMethod },
   Held: { kind: word("held"), reason: string },
@@ -79,7 +79,7 @@ const eventFields = {
   },
 } as const satisfies Record<string, EventFields>;
 
-/** A sibling is told where there is one, and of a node's error what JSON can hold. */
+/** Present only if there is a sibling, or an error that JSON can represent. */
 const optionalFields: ReadonlySet<PropertyKey> = new Set<keyof Event>(["sibling", "err"]);
 
 function eventSchema(when: Pick<EventFields, "at" | "offsetMs">): SchemaOf<Event> {
@@ -104,7 +104,7 @@ export const statusSchema = closed<TransactionStatus<WrittenInteger>>("Transacti
   ),
 });
 
-/** What the WebSocket pushes. */
+/** Messages that the /status WebSocket pushes. */
 export const pushedEventSchema = closed<StatusUpdate<WrittenInteger>>("PushedEvent", {
   signature: signatureText,
   event: eventSchema({ at: time }),

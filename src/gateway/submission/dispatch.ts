@@ -1,6 +1,6 @@
 // Dispatch: offers submissions to routes, now, again, or when protection allows it.
 //
-// Called by pipeline.ts and state-machine.ts. Every attempt is planned anew, and routes have it in their
+// Called by pipeline.ts and state-machine.ts. Every attempt has a new plan, and routes have it in their
 // queues before anything else is done for it. sending.ts says what each event changes; the queues here
 // follow it. One timer serves all submissions: `turn` takes from the queues what is due. What happens goes
 // to state-machine.ts as events; that stops a submission whose end is known.

@@ -24,7 +24,7 @@ export function hasLanded(end: { readonly kind: string } | null | undefined): bo
 export class Lifecycle {
   readonly #events: TimelineEvent[];
   #end: EndEvent | null = null;
-  #seenSlot: bigint | null = null;
+  #observedSlot: bigint | null = null;
   #late = 0;
 
   /** `events`: those of a record. Events after an end are ignored. */
@@ -41,7 +41,7 @@ export class Lifecycle {
       return false;
     }
     if (isEnd(event)) this.#end = event;
-    if (event.kind === "seen") this.#seenSlot = event.slot;
+    if (event.kind === "seen") this.#observedSlot = event.slot;
     if (this.#events.length === eventsMax) this.#events.splice(firstEvents, 1);
     this.#events.push(event);
     return true;
@@ -57,7 +57,7 @@ export class Lifecycle {
 
   /** Slot in which it landed, or was last observed. */
   get slot(): bigint | null {
-    return this.#end?.slot ?? this.#seenSlot;
+    return this.#end?.slot ?? this.#observedSlot;
   }
 
   /** Events that came after the end. */

@@ -193,12 +193,12 @@ export class OutcomeObserver {
   #reportLanding(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
     tracked.observedMs = this.#nowMs;
     tracked.absentMs = null;
-    const { observedSlots: seenSlots } = tracked;
-    if (seenSlots.has(slot) || seenSlots.size >= observedSlotsMax) {
+    const { observedSlots } = tracked;
+    if (observedSlots.has(slot) || observedSlots.size >= observedSlotsMax) {
       this.#events.handle({ kind: "landing_repeated", tracked });
       return;
     }
-    seenSlots.add(slot);
+    observedSlots.add(slot);
     this.#events.handle({ kind: "landing_observed", tracked, slot, atNs });
   }
 
@@ -270,9 +270,9 @@ export class OutcomeObserver {
   }
 
   #absent(tracked: TrackedTransaction, askedMs: number): void {
-    const { facts, observedMs: seenMs } = tracked;
-    if (seenMs !== null) {
-      if (askedMs - seenMs < this.#limits.observationMs) return; // the node may lag behind the shreds
+    const { facts, observedMs } = tracked;
+    if (observedMs !== null) {
+      if (askedMs - observedMs < this.#limits.observationMs) return; // the node may lag behind the shreds
       tracked.observedMs = null;
       this.#blocksAbandoned++;
       this.#events.handle({ kind: "block_abandoned", tracked });

@@ -1,4 +1,4 @@
-// Pairs: two transactions with the same durable nonce value, of which only one can land.
+// Pairs: two transactions with the same durable nonce value, and only one of them can land.
 //
 // Called by pipeline.ts and dispatch.ts: checks of a new pair before it is planned, the result of a pair
 // that is submitted again, and whether one must not be sent because the other one is in a block. Each of
@@ -23,7 +23,7 @@ type Pair = readonly [SubmitRequest, SubmitRequest];
 /** Throws ShredwayError "pair_invalid" unless the two have one account and one nonce value. */
 export function checkPair(pair: Pair): void {
   const [first, second] = pair.map(({ transactions }) => transactions[0]);
-  const isMade = pair.every(
+  const isPair = pair.every(
     ({ method, isBundle, transactions, accountId }) =>
       method === "sendIdeal" &&
       !isBundle &&
@@ -36,7 +36,7 @@ export function checkPair(pair: Pair): void {
     Buffer.compare(first.nonce.account, second.nonce.account) === 0 &&
     Buffer.compare(first.nonce.authority, second.nonce.authority) === 0 &&
     Buffer.compare(first.lifetime, second.lifetime) === 0;
-  if (isMade && isOfOneNonce && first.signature !== second.signature) return;
+  if (isPair && isOfOneNonce && first.signature !== second.signature) return;
   throw new ShredwayError(
     "pair_invalid",
     "invalid pair: expected two different transactions of one account with the same durable nonce, authority and value",
@@ -44,8 +44,8 @@ export function checkPair(pair: Pair): void {
 }
 
 /**
- * The ended transactions of a pair of which one has landed and the other one is known. Null: none of them
- * has ended. Throws ShredwayError "no_route" if neither can land any more.
+ * The ended transactions of a pair if one has landed and the other is known. null: neither has
+ * ended. Throws ShredwayError "no_route" if neither can land any more.
  */
 export function fulfilledBefore(
   index: SubmissionIndex,

@@ -360,7 +360,7 @@ export class Pipeline implements Submissions {
       for (const submission of submissions) submission.waiters--;
       // Another call for the same submission may still wait, or may have been answered.
       const unwanted = submissions.filter(
-        ({ waiters, views }) => waiters === 0 && !views.some(({ isPersisted: isKept }) => isKept),
+        ({ waiters, views }) => waiters === 0 && !views.some(({ isPersisted }) => isPersisted),
       );
       for (const submission of unwanted) this.#machine.dispatch.stop(submission);
       if (cause instanceof ShredwayError && cause.reason === "no_route") throw cause;

@@ -40,7 +40,7 @@ export const sendingEventKinds = [
   "resend_failed",
   /** It, or the other one of its pair, is in a block. */
   "landing_awaited",
-  /** That block was abandoned, or the partner did not take it: other routes are due. */
+  /** The block was abandoned, or the partner refused the transaction: other routes are due. */
   "attempt_hastened",
   /** Every route dropped it before it left. */
   "attempt_lost",
@@ -94,13 +94,13 @@ export function isSendingOver(state: SendingState): boolean {
   return state === "stopped" || state === "refused";
 }
 
-/** What dispatch.ts knows of one submission. */
+/** State of dispatch.ts for one submission. */
 export class Sending {
   /** Changed by dispatch.ts alone, as the table has it. */
   state: SendingState = "idle";
   /**
-   * The attempt that the call asked for is still to be made: none was made, or nothing of the last one
-   * left. The next attempt is no resend.
+   * The first attempt is still due: none was made, or nothing of the last one was sent. The next
+   * attempt does not count as a resend.
    */
   isAttemptMissing = true;
   /** Times that at least one route took it, those of an earlier process included. */
@@ -114,11 +114,11 @@ export class Sending {
   /** Routes that took it, over all attempts, and how many of these refused or dropped it unsent. */
   taken = 0;
   lost = 0;
-  /** Of the last attempt: routes that took it, and how many of these refused it for good or dropped it. */
+  /** Routes that accepted the last attempt, and how many of these finally refused or dropped it. */
   lastTaken = 0;
   lastRefused = 0;
   lastDropped = 0;
-  /** Attempts in a row of which nothing left. */
+  /** Consecutive attempts without a sent transaction. */
   lostInARow = 0;
 
   get isOver(): boolean {

@@ -53,7 +53,7 @@ export interface StateMachineDependencies extends DispatchDependencies, Observer
   readonly nonces?: NonceListener;
 }
 
-/** What the effects change. */
+/** State that the effects change. */
 interface EffectTargets {
   readonly index: SubmissionIndex;
   readonly writer: SubmissionWriter;
@@ -326,7 +326,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
     }
   }
 
-  /** What the event adds to the timelines; null: nothing. */
+  /** The timeline event that this event adds; null: none. */
   #lineOf(
     tracked: TrackedTransaction,
     event: TransactionEvent,

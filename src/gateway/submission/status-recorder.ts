@@ -41,9 +41,9 @@ export class StatusRecorder {
     event: TimelineEvent,
   ): readonly AccountTransaction[] {
     return views.filter((view) => {
-      const isTaken = view.lifecycle.add(event);
-      if (!isTaken) this.#lateEvents++;
-      return isTaken;
+      const isRecorded = view.lifecycle.add(event);
+      if (!isRecorded) this.#lateEvents++;
+      return isRecorded;
     });
   }
 

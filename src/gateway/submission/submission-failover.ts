@@ -35,7 +35,7 @@ export class SubmissionFailover {
   #isUnsure = false;
   #isFailing = false;
   #isClosed = false;
-  /** Nodes whose locks were free at the last check. After a restart of the database all are, for a moment. */
+  /** Nodes whose locks were free at the last check. All are briefly free after a database restart. */
   #free = new Set<string>();
 
   constructor(dependencies: SubmissionFailoverDependencies) {

@@ -62,7 +62,7 @@ export class SubmissionWriter {
   async persistOnce(views: readonly AccountTransaction[]): Promise<void> {
     // A first write may be in progress; if it fails, `isPersisted` stays false.
     for (const { writing } of views) if (writing) await writing;
-    if (views.some(({ isPersisted: isKept }) => !isKept)) await this.persist(views);
+    if (views.some(({ isPersisted }) => !isPersisted)) await this.persist(views);
   }
 
   /** Waits for `question`; none of them is written before it settles. */
@@ -142,7 +142,7 @@ export class SubmissionWriter {
     }
     this.#puts++;
     const put = write(records).then(
-      (isKept) => this.#finish(views, isKept),
+      (isPersisted) => this.#finish(views, isPersisted),
       (error: unknown) => {
         this.#failures++;
         this.#isFailing = true;
@@ -155,12 +155,12 @@ export class SubmissionWriter {
     return put;
   }
 
-  #finish(views: readonly AccountTransaction[], isKept: boolean): void {
-    if (isKept) this.#isFailing = false;
+  #finish(views: readonly AccountTransaction[], isPersisted: boolean): void {
+    if (isPersisted) this.#isFailing = false;
     for (const view of views) {
       view.writing = null;
-      if (isKept) view.isPersisted = true;
-      if (!isKept) this.changed(view);
+      if (isPersisted) view.isPersisted = true;
+      if (!isPersisted) this.changed(view);
       else if (view.isDirty && view.lifecycle.end) this.ended(view);
     }
   }

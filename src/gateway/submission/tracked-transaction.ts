@@ -29,7 +29,7 @@ export class TrackedTransaction {
   readonly signature: string;
   /** Null after the end: only open transactions need their bytes. */
   facts: TransactionFacts | null;
-  /** By account id. */
+  /** Transactions by account id. */
   readonly views = new Map<string, AccountTransaction>();
   /** Changed only by state-machine.ts, according to transitions.ts. */
   state: TransactionState = "new";
@@ -102,8 +102,8 @@ export class Submission {
 }
 
 /** Whether it was observed in a block after `sinceMs`: then it need not be sent again. */
-export function isInBlock({ observedMs: seenMs }: TrackedTransaction, sinceMs: number): boolean {
-  return seenMs !== null && seenMs > sinceMs;
+export function isInBlock({ observedMs }: TrackedTransaction, sinceMs: number): boolean {
+  return observedMs !== null && observedMs > sinceMs;
 }
 
 /** Whether the account's latest call submitted it as one of a pair. */

@@ -39,7 +39,7 @@ export const eventKinds = [
   "landing_observed",
   /** As "landing_observed", in a slot that was reported before. */
   "landing_repeated",
-  /** The node answered that it is no longer in a block. */
+  /** The node reported that the transaction is no longer in a block. */
   "block_abandoned",
   /** The node confirmed it without an error; without a node: it was observed in shreds. */
   "landing_confirmed",

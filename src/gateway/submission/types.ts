@@ -59,7 +59,7 @@ export interface RouteCapabilities {
   readonly leaders: ReadonlySet<string> | null;
 }
 
-/** What one attempt sends through one route. */
+/** The transactions that one attempt sends over one route. */
 export interface OutboundTransaction {
   readonly mode: SendMode;
   readonly transactions: readonly TransactionFacts[];
@@ -211,7 +211,7 @@ export interface BundleCommitments {
   of(bundle: BundleStatus): Promise<BundleCommitment | null>;
 }
 
-/** What the gateway's methods call; implemented by pipeline.ts. */
+/** The interface of the gateway's methods to submissions; implemented by pipeline.ts. */
 export interface Submissions {
   /**
    * Settles when the request is persisted and in the queue of at least one route (or held for

@@ -1,9 +1,9 @@
-// How long to leave a leader alone whose connection failed. Pure: the caller has clock and chance.
+// Pause after a failed connection to a leader. Pure: the caller provides clock and randomness.
 //
-// Owned by leader.ts. Each failure in a row doubles the pause, up to half a minute, and chance cuts up
-// to half of it off, so that many senders that were thrown out together do not come back together. A
-// leader that said no gets a longer pause from the start: those that limit connections per minute
-// would refuse sooner the more often somebody asks.
+// Owned by leader.ts. Each failure in a row doubles the pause, up to 30 s. Random jitter removes up
+// to half of it, so that many senders that were disconnected together do not reconnect together. A
+// refusal starts with a longer pause, because leaders with a connection limit per minute would
+// refuse again sooner.
 
 import type { SeededRandom } from "../../core/seeded-random.ts";
 import { isRefusal } from "./close-names.ts";
@@ -11,8 +11,8 @@ import { isRefusal } from "./close-names.ts";
 const failureMs = 250;
 const refusalMs = 2000;
 const pauseMsMax = 30_000;
-/** A connection that stood so long did not fail because it was made. */
-const soundMs = 5000;
+/** After so long a connection counts as healthy, and its end does not increase the pause. */
+const healthyMs = 5000;
 
 export class BackOff {
   readonly #random: SeededRandom;
@@ -26,16 +26,19 @@ export class BackOff {
     return this.#failures;
   }
 
-  /** A connection ended in whatever way, after it stood for `stoodMs` (null: it never did). */
-  noteEnd(stoodMs: number | null): void {
-    if (stoodMs !== null && stoodMs >= soundMs) this.#failures = 0;
+  /**
+   * Records the end of a connection that was established for `connectedMs` (null: never
+   * established).
+   */
+  noteEnd(connectedMs: number | null): void {
+    if (connectedMs !== null && connectedMs >= healthyMs) this.#failures = 0;
   }
 
-  /** A connection failed so. Returns the pause. */
-  pauseMsAfter(name: string, stoodMs: number | null): number {
-    this.noteEnd(stoodMs);
-    const isSoundEnd = stoodMs !== null && !isRefusal(name) && this.#failures === 0;
-    const firstMs = isRefusal(name) ? refusalMs : isSoundEnd ? failureMs / 2 : failureMs;
+  /** Records a failed connection and returns the pause. `name`: see close-names.ts. */
+  pauseMsAfter(name: string, connectedMs: number | null): number {
+    this.noteEnd(connectedMs);
+    const isHealthyEnd = connectedMs !== null && !isRefusal(name) && this.#failures === 0;
+    const firstMs = isRefusal(name) ? refusalMs : isHealthyEnd ? failureMs / 2 : failureMs;
     const pauseMs = Math.min(pauseMsMax, firstMs * 2 ** Math.min(this.#failures, 16));
     this.#failures++;
     return pauseMs * (1 - this.#random.share() / 2);

@@ -1,9 +1,8 @@
-// Certificates as leaders know them: self-signed X.509 around an Ed25519 key, in PEM.
+// Self-signed X.509 certificates for Ed25519 keys, in PEM, as leaders expect them.
 //
-// Whoever takes transactions weighs the public key inside (the identity) and nothing else of the
-// certificate: the proof is TLS 1.3's CertificateVerify. Written as DER by hand (ITU-T X.690, RFC 5280,
-// RFC 8410), for node:crypto makes no certificates. Used by the routes to leaders and by the leaders
-// of a sandbox.
+// A leader uses only the public key (the identity) of the certificate; TLS 1.3's CertificateVerify
+// proves its ownership. The DER (ITU-T X.690, RFC 5280, RFC 8410) is written here because
+// node:crypto does not create certificates. Used by the TPU route and by the sandbox's leaders.
 
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 import { privateKeyOf } from "../../core/key-pair.ts";
@@ -45,7 +44,7 @@ function pemOf(label: string, bytes: Uint8Array): string {
 }
 
 function certificateOf(key: KeyObject): Buffer {
-  // SubjectPublicKeyInfo is everything that is needed of the public half.
+  // The JWK contains the raw public key for SubjectPublicKeyInfo.
   const { x } = key.export({ format: "jwk" });
   const publicKey = Buffer.from(x ?? "", "base64url");
   if (publicKey.length !== publicKeyBytes) {
@@ -56,7 +55,7 @@ function certificateOf(key: KeyObject): Buffer {
     tags.sequence,
     der(tags.set, der(tags.sequence, oids.commonName, der(tags.utf8, Buffer.from(commonName)))),
   );
-  // From 1970 to the end that RFC 5280 (4.1.2.5) has for certificates without one.
+  // From 1970 to the date that RFC 5280 (4.1.2.5) defines as no expiry.
   const validity = der(
     tags.sequence,
     der(utcTimeTag, Buffer.from("700101000000Z")),
@@ -82,12 +81,15 @@ function credentialsFor(key: KeyObject): QuicheCredentials {
   };
 }
 
-/** Of an identity: the first 32 bytes of its 64-byte key pair. Throws a TypeError. */
+/**
+ * Credentials of an identity. `seed`: the first 32 bytes of its 64-byte key pair. Throws a
+ * TypeError.
+ */
 export function credentialsOf(seed: Uint8Array): QuicheCredentials {
   return credentialsFor(privateKeyOf(seed));
 }
 
-/** Of a key of the moment. */
+/** Credentials of a new ephemeral key. */
 export function newCredentials(): QuicheCredentials {
   return credentialsFor(generateKeyPairSync("ed25519").privateKey);
 }

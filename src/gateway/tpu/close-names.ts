@@ -1,8 +1,8 @@
-// Names of the ways in which a connection ends: stable words for counters, logs and timelines. Pure.
+// Stable names of connection ends, for counters, logs and timelines. Pure.
 //
-// Application codes are those of the validators' streamer (gateway facts B, November 2026); transport
-// codes RFC 9000 20.1, TLS alerts (0x100 and above) RFC 8446 6. Codes come from strangers: what has no
-// name here is named by its number.
+// Application codes are those of the validators' streamer (November 2026), transport codes those of
+// RFC 9000 20.1, TLS alerts (from 0x100) those of RFC 8446 6. The remote side chooses the codes;
+// unknown codes are named by their number.
 
 interface CloseCode {
   readonly isApp: boolean;
@@ -69,7 +69,7 @@ export function closeName({ isApp, errorCode }: CloseCode): string {
   return transportNames[errorCode] ?? `transport_${errorCode}`;
 }
 
-/** Ends after which coming back at once would make it worse. */
+/** Ends after which an immediate reconnection would cause further refusals. */
 const refusals: ReadonlySet<string> = new Set([
   "dropped",
   "disallowed",

@@ -1,11 +1,13 @@
-// One QUIC connection to one leader: one stream for each transaction, closed at once.
+// One QUIC connection to one leader, with one stream per transaction, closed immediately.
 //
-// Made by leader.ts, on the thread of the sockets. Knows what became of every transaction it took:
-// quiche forgets a stream of ours when the other side has acknowledged its last byte, and not before,
-// so that `streamFinished` is the acknowledgement. (Of a stream that was told to stop after all of it had
-// been sent, quiche says no more than whether it arrived.) Each transaction leaves in packets of its own (what
-// fits one packet lies in one frame). Knows no queue: what it does not take now, its leader keeps.
-// Whatever comes in is hostile; nothing here throws at the caller.
+// leader.ts creates it on the thread of the sockets. It reports the result of every accepted
+// transaction. quiche forgets a stream only after the remote side acknowledged its last byte, so
+// `streamFinished` means acknowledged. For a stream that the remote side stopped after all of it
+// was sent, quiche reports only whether it arrived.
+//
+// Each transaction is sent in packets of its own; one that fits one packet is in one frame. There
+// is no queue here: the leader keeps what `send` refuses. All received data is untrusted, and
+// nothing here throws to the caller.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { closeName } from "./close-names.ts";
@@ -18,16 +20,16 @@ interface ConnectionOptions {
   readonly clock: Clock;
   readonly local: TpuAddress;
   readonly remote: TpuAddress;
-  /** Our id of it, in every packet that comes. */
+  /** Our connection id, contained in every received packet. */
   readonly scid: Uint8Array;
-  /** For the handshake, and for each acknowledgement. */
+  /** Time-out of the handshake and of each acknowledgement. */
   readonly timeoutMs: number;
-  /** Gives the bytes to the socket; they are not changed afterwards. */
+  /** Sends the bytes over the socket; they must not change afterwards. */
   readonly transmit: (packet: Uint8Array) => void;
   readonly listener: ConnectionListener;
 }
 
-/** A transaction on its way. */
+/** A transaction to send. */
 export interface Outgoing {
   readonly id: number;
   readonly bytes: Uint8Array;
@@ -35,52 +37,58 @@ export interface Outgoing {
   readonly deadlineNs: bigint;
 }
 
-/** What the connection says; never inside `send` except `sent`. */
+/** Events of the connection. Only `sent` can occur inside `send`. */
 export interface ConnectionListener {
   established(): void;
-  /** It may take something again. */
+  /** The connection may accept transactions again. */
   usable(): void;
   sent(outgoing: Outgoing): void;
   acknowledged(outgoing: Outgoing, tookNs: bigint): void;
-  /** The other side wants no more of it, which never left as a whole. */
+  /** The remote side stopped the stream before all of it was sent. */
   stopped(outgoing: Outgoing): void;
   failed(outgoing: Outgoing, reason: string): void;
-  /** Never left as a whole; of a closed connection, before `closed`. */
+  /** The transaction was not sent completely; for a closed connection, called before `closed`. */
   unsent(outgoing: Outgoing): void;
-  /** The last word. */
+  /** The last event. */
   closed(name: string): void;
 }
 
 interface Stream {
   readonly outgoing: Outgoing;
   readonly streamId: number;
-  /** Given to quiche so far. */
+  /** Bytes that quiche accepted. */
   accepted: number;
-  /** Bytes of packets that left since the first of it was given to quiche. */
+  /** Bytes of packets that were sent since quiche accepted the first byte. */
   emitted: number;
-  /** Monotonic; null: not sent as a whole. */
+  /** Monotonic; null: not sent completely. */
   sentNs: bigint | null;
 }
 
 const firstStreamId = 2;
 const streamIdStep = 4;
-/** Acknowledgements come in order but for what was lost: after so many that are not, wait. */
+/**
+ * Acknowledgements arrive in order except after packet loss: after so many unacknowledged streams,
+ * the scan stops.
+ */
 const lookAheadMax = 8;
-/** A transaction of the older formats leaves whole or not at all: in one frame of one packet. */
+/**
+ * A transaction of legacy or v0 format is sent completely or not at all, in one frame of one
+ * packet.
+ */
 const wholeBytesMax = 1232;
-/** Among streams of one urgency that are not incremental, quiche finishes the oldest first. */
+/** Among non-incremental streams of equal urgency, quiche finishes the oldest first. */
 const urgency = 127;
 const sweepMs = 50;
 /**
- * Timers run before sockets are read: after a standstill of this process the answers lie there unread. Long
- * enough for other timers to be through, so that what came is read before anybody is given up.
+ * After this process was blocked, timers run before sockets are read. This delay lets the received
+ * packets be processed before a time-out applies.
  */
-const secondLookMs = 20;
+const recheckMs = 20;
 const keepAliveMs = 1000;
 /**
- * So many in a row that nothing came back for: a leader that started anew knows nothing of the connection,
- * and the idle time-out is too long to wait for. Counted, not measured: a standstill of this process is
- * no silence of the other side.
+ * Unanswered keep-alives after which the connection is closed: a restarted leader does not know it,
+ * and the idle time-out is too long. They are counted, because a blocked process is not a silent
+ * leader.
  */
 const unansweredMax = 5;
 export const idleTimeoutMs = 10_000;
@@ -90,12 +98,12 @@ export class TpuConnection {
   readonly #options: ConnectionOptions;
   readonly #quiche: QuicheConnection;
   readonly #startedNs: bigint;
-  /** In the order of sending. */
+  /** Streams in sending order. */
   readonly #streams = new Map<number, Stream>();
-  /** Given to quiche in part, or not yet in packets; the first is the oldest. */
+  /** Streams that quiche accepted in part, or that are not in packets yet; oldest first. */
   #unfinished: Stream[] = [];
   #nextStreamId = firstStreamId;
-  /** Quiche has it open, so that the leader's permission for it is used up; nothing was sent on it. */
+  /** A stream that is open in quiche and counts against the leader's limit, but has no data yet. */
   #preparedStreamId: number | null = null;
   #timer: Timer | undefined;
   #timerDueNs = 0n;
@@ -103,22 +111,25 @@ export class TpuConnection {
   #sweepTimer: Timer | undefined;
   #keepAlive: Timer | undefined;
   #handshakeMs: number | null = null;
-  /** Since something came. */
+  /** Keep-alives since the last received packet. */
   #unanswered = 0;
   #isClosed = false;
 
-  /** Throws quiche's Error for an address that is none. */
+  /** Throws quiche's Error for an invalid address. */
   constructor(options: ConnectionOptions) {
     const { quiche, config, clock, local, remote, scid, timeoutMs } = options;
     this.#options = options;
     this.#startedNs = clock.monotonicNs();
     this.#quiche = quiche.Connection.connect(null, scid, local, remote, config);
     this.#handshakeTimer = clock.after(timeoutMs, () => {
-      this.#handshakeTimer = clock.after(secondLookMs, () => this.#end("handshake_timeout"));
+      this.#handshakeTimer = clock.after(recheckMs, () => this.#end("handshake_timeout"));
     });
   }
 
-  /** The first packet. Apart from the constructor, so that the listener knows the connection. */
+  /**
+   * Sends the first packet. Separate from the constructor, so that the listener knows the
+   * connection.
+   */
   start(): void {
     this.#flush();
   }
@@ -131,12 +142,12 @@ export class TpuConnection {
     return this.#handshakeMs;
   }
 
-  /** Taken, and neither acknowledged nor given up. */
+  /** Accepted transactions without a result. */
   get inFlight(): number {
     return this.#streams.size;
   }
 
-  /** False: no stream or no room for it now; `usable` tells when there may be. */
+  /** Returns false if no stream or buffer is available now; `usable` is called when one may be. */
   send(outgoing: Outgoing): boolean {
     if (!this.isEstablished || this.#unfinished.length > 0) return false;
     const streamId = this.#nextStreamId;
@@ -151,14 +162,16 @@ export class TpuConnection {
     return true;
   }
 
-  /** Setting its order opens a stream: asked for once, also when nothing could be sent on it as yet. */
+  /**
+   * Opens a stream by setting its priority, once per stream, even if no data can be sent on it yet.
+   */
   #prepare(streamId: number): boolean {
     if (this.#preparedStreamId === streamId) return true;
     if (this.#quiche.peerStreamsLeftUni() < 1) return false;
     try {
       this.#quiche.streamPriority(streamId, urgency, false);
     } catch {
-      return false; // the connection is lost; the next packet or timer shows it
+      return false; // the connection is lost; the next packet or timer detects it
     }
     this.#preparedStreamId = streamId;
     return true;
@@ -171,12 +184,12 @@ export class TpuConnection {
     try {
       this.#quiche.recv(packet, { from: remote, to: local });
     } catch {
-      // A packet that cannot be read. What is wrong with the connection itself shows below.
+      // The packet is invalid. Errors of the connection itself are handled below.
     }
     this.#afterwards();
   }
 
-  /** Says so to the other side; what is under way is reported as failed. */
+  /** Closes the connection; transactions in flight are reported as failed. */
   close(name = "closed_here"): void {
     this.#end(name);
   }
@@ -209,8 +222,8 @@ export class TpuConnection {
   }
 
   /**
-   * Gives quiche what it takes now. False: nothing, also where there is room for a little only: a
-   * window that is filled in small pieces is answered in small pieces for ever.
+   * Writes as much as quiche accepts now. Returns false if nothing was written, including when only
+   * a small part would fit: a window that is filled in small pieces is reopened in small pieces.
    */
   #write(stream: Stream): boolean {
     const { streamId, accepted } = stream;
@@ -220,11 +233,11 @@ export class TpuConnection {
       if (this.#quiche.streamCapacity(streamId) < Math.min(rest.length, wholeBytesMax)) {
         return false;
       }
-      const taken = this.#quiche.streamSend(streamId, rest, true);
-      stream.accepted += taken ?? 0;
-      return taken !== null;
+      const written = this.#quiche.streamSend(streamId, rest, true);
+      stream.accepted += written ?? 0;
+      return written !== null;
     } catch {
-      // Stopped by the other side, or the connection is lost: both are seen with the next packet.
+      // The remote side stopped it, or the connection is lost: the next packet shows which.
       return false;
     }
   }
@@ -235,7 +248,7 @@ export class TpuConnection {
     if (this.#write(first)) this.#flush();
   }
 
-  /** Everything that quiche has to say, as packets; then the timer for what it waits for. */
+  /** Sends all of quiche's pending packets and schedules its next timer. */
   #flush(): void {
     let emitted = 0;
     try {
@@ -247,15 +260,15 @@ export class TpuConnection {
         this.#options.transmit(packet.subarray(0, written[0]));
       }
     } catch {
-      // Only of a connection that is lost; whoever calls finds it closed.
+      // Happens only for a lost connection; callers then find it closed.
     }
     if (emitted > 0) this.#noteEmitted(emitted);
     this.#arm();
   }
 
   /**
-   * Quiche takes no more of a stream than its window lets out at once, but for the packets' heads: so
-   * what was taken as a whole has left when as many bytes did.
+   * quiche accepts no more of a stream than it can send immediately, except for packet headers. A
+   * stream that was accepted completely is therefore sent when as many bytes were sent.
    */
   #noteEmitted(bytes: number): void {
     if (this.#unfinished.length === 0) return;
@@ -287,7 +300,7 @@ export class TpuConnection {
       }
       this.#forget(stream);
       if (accepted < outgoing.bytes.length) {
-        // Finished before its end: the other side told to stop, and has all that it was given.
+        // Finished early: the remote side stopped the stream and acknowledged what was sent.
         listener.stopped(outgoing);
         continue;
       }
@@ -305,8 +318,8 @@ export class TpuConnection {
   }
 
   /**
-   * Looks at everything under way, and gives up what had waited too long for an acknowledgement when it
-   * was looked at before, at `asOfNs`.
+   * Checks all streams and gives up those whose acknowledgement was already late at the previous
+   * check, at `asOfNs`.
    */
   #sweep(asOfNs: bigint | null): void {
     this.#sweepTimer = undefined;
@@ -316,7 +329,7 @@ export class TpuConnection {
     const nowNs = clock.monotonicNs();
     const late = [...this.#streams.values()].filter((one) => this.#isLate(one, asOfNs ?? nowNs));
     if (late.length > 0 && asOfNs === null) {
-      this.#sweepTimer = clock.after(secondLookMs, () => this.#sweep(nowNs));
+      this.#sweepTimer = clock.after(recheckMs, () => this.#sweep(nowNs));
       return;
     }
     for (const stream of late) {
@@ -334,14 +347,14 @@ export class TpuConnection {
     return sentNs + BigInt(this.#options.timeoutMs) * nsPerMs <= nowNs;
   }
 
-  /** The other side need not wait for the rest of it, nor this one repeat it. */
+  /** Resets the stream, so that neither side waits for or repeats the rest. */
   #giveUp(stream: Stream): void {
     this.#forget(stream);
     const { quiche } = this.#options;
     try {
       this.#quiche.streamShutdown(stream.streamId, quiche.Shutdown.Write, 0);
     } catch {
-      // Known to be over already.
+      // The stream has already ended.
     }
   }
 
@@ -352,7 +365,7 @@ export class TpuConnection {
     const { clock } = this.#options;
     const dueNs = clock.monotonicNs() + BigInt(Math.ceil(restMs)) * nsPerMs;
     if (this.#timer) {
-      // One that is too early looks again; most are: every acknowledgement moves the end on.
+      // A timer that fires too early is rescheduled; every acknowledgement moves the due time.
       if (this.#timerDueNs <= dueNs) return;
       this.#timer.cancel();
     }
@@ -365,7 +378,7 @@ export class TpuConnection {
     });
   }
 
-  /** Of timers: nobody above them would catch anything. */
+  /** Runs a timer's action; no caller would catch its exceptions. */
   #guarded(action: () => void): void {
     try {
       action();
@@ -389,7 +402,7 @@ export class TpuConnection {
     try {
       this.#quiche.close(true, 0, new Uint8Array(0));
     } catch {
-      // Closed already.
+      // The connection is already closed.
     }
     this.#flush();
     this.#over(name);

@@ -1,8 +1,8 @@
-// The endpoint of all connections to leaders: sockets, connections by their ids, leaders by address.
+// QUIC endpoint of all connections to leaders: sockets, connections by id, leaders by address.
 //
-// Runs on a thread of its own (tpu-worker.ts), and in tests anywhere. Bounded: so many connections,
-// so many waiting transactions for each leader, so many leaders remembered. Packets find their
-// connection by the id that we chose for it; whatever carries none of them is dropped.
+// Runs on its own thread (tpu-worker.ts), and directly in tests. The numbers of connections, of
+// queued transactions per leader and of leaders are bounded. Received packets are assigned by our
+// connection id; others are dropped.
 
 import { randomBytes } from "node:crypto";
 import type { Clock, Timer } from "../../core/clock.ts";
@@ -16,30 +16,30 @@ import {
   type QuicheConfig,
   type QuicheCredentials,
 } from "./quiche.ts";
-import { TpuSockets } from "./sockets.ts";
 import type { LeaderState, TpuAddress, TpuEvent, TpuSendRequest, TpuSettings } from "./types.ts";
+import { TpuSockets } from "./udp-sockets.ts";
 
 interface EndpointDependencies {
   readonly quiche: Quiche;
   readonly clock: Clock;
   readonly settings: TpuSettings;
   readonly credentials: QuicheCredentials;
-  /** Must not throw. */
-  readonly tell: (event: TpuEvent) => void;
-  /** Some leader's state is another one. Must not throw. */
+  /** Receives the events of transactions. Must not throw. */
+  readonly report: (event: TpuEvent) => void;
+  /** Called when the state of a leader changed. Must not throw. */
   readonly changed: () => void;
 }
 
 const scidBytes = 8;
 const leadersMax = 256;
-/** A leader that is not wanted and was not used for so long is hung up on. */
+/** Connections of unselected leaders are closed after being unused for so long. */
 const lingerNs = 5_000_000_000n;
-const tidyMs = 1000;
+const cleanupMs = 1000;
 const longHeaderBit = 0x80;
-/** Long header: flags, version, length of the destination's id, id. */
+/** Offset of the id in a long header: after flags, version and length of the destination id. */
 const longIdAt = 6;
-/** Nothing comes back but acknowledgements: leaders open no streams. */
-const nothingBytes = 0;
+/** Leaders send only acknowledgements and open no streams. */
+const noBytes = 0;
 
 function keyOf({ host, port }: TpuAddress): string {
   return `${host} ${port}`;
@@ -55,8 +55,8 @@ function configOf(
     applicationProtocol: settings.applicationProtocol,
     idleTimeoutMs,
     packetBytesMax,
-    connectionBytesMax: nothingBytes,
-    streamBytesMax: nothingBytes,
+    connectionBytesMax: noBytes,
+    streamBytesMax: noBytes,
     streamsMax: 0,
   });
 }
@@ -67,17 +67,17 @@ export class TpuEndpoint {
   #config: QuicheConfig;
   #sockets: TpuSockets | null = null;
   readonly #leaders = new Map<string, Leader>();
-  /** By our id, as latin1. */
+  /** Connections by our id as latin1 text. */
   readonly #connections = new Map<string, TpuConnection>();
-  #tidy: Timer | undefined;
+  #cleanupTimer: Timer | undefined;
 
-  /** Rejects when there is no socket to be had, or the key is none. */
+  /** Rejects if no socket can be opened or the key is invalid. */
   static async open(dependencies: EndpointDependencies): Promise<TpuEndpoint> {
     const endpoint = new TpuEndpoint(dependencies);
     endpoint.#sockets = TpuSockets.open(dependencies.settings.bind, (packet) =>
       endpoint.#receive(packet),
     );
-    endpoint.#tidy = dependencies.clock.every(tidyMs, () => endpoint.#hangUpOnUnused());
+    endpoint.#cleanupTimer = dependencies.clock.every(cleanupMs, () => endpoint.#closeUnused());
     return endpoint;
   }
 
@@ -87,26 +87,26 @@ export class TpuEndpoint {
     this.#config = configOf(dependencies.quiche, dependencies.settings, dependencies.credentials);
   }
 
-  /** The nearest first; more than `connectionsMax` are not looked at. */
-  aim(addresses: readonly TpuAddress[]): void {
+  /** Selects the leaders to connect with, nearest first; at most `connectionsMax` count. */
+  selectLeaders(addresses: readonly TpuAddress[]): void {
     const wanted = addresses.slice(0, this.#dependencies.settings.connectionsMax);
     const keys = new Set(wanted.map(keyOf));
-    for (const [key, leader] of this.#leaders) if (!keys.has(key)) leader.want(null);
-    for (const [rank, address] of wanted.entries()) this.#leaderAt(address)?.want(rank);
+    for (const [key, leader] of this.#leaders) if (!keys.has(key)) leader.select(null);
+    for (const [rank, address] of wanted.entries()) this.#leaderAt(address)?.select(rank);
   }
 
   send({ id, address, bytes, restMs }: TpuSendRequest): void {
-    const { clock, tell } = this.#dependencies;
+    const { clock, report } = this.#dependencies;
     const nowNs = clock.monotonicNs();
     const leader = this.#leaderAt(address);
     if (!leader) {
-      tell({ kind: "dropped", id, atNs: nowNs, reason: "too_many_leaders" });
+      report({ kind: "dropped", id, atNs: nowNs, reason: "too_many_leaders" });
       return;
     }
     leader.send({ id, bytes, deadlineNs: nowNs + BigInt(Math.max(0, Math.ceil(restMs * 1e6))) });
   }
 
-  /** Another identity: new connections; the old ones end when nothing is under way on them. */
+  /** Changes the identity: new connections use it; old ones close when nothing is in flight. */
   identify(credentials: QuicheCredentials): void {
     const { quiche, settings } = this.#dependencies;
     this.#config = configOf(quiche, settings, credentials);
@@ -117,13 +117,13 @@ export class TpuEndpoint {
     return Array.from(this.#leaders.values(), ({ state }) => state);
   }
 
-  /** Why packets did not leave: how many, and what the kernel said last. */
+  /** Number of packets that could not be sent, and the kernel's last error. */
   get failures(): { readonly packets: number; readonly last: string } {
     return { packets: this.#sockets?.failed ?? 0, last: this.#sockets?.lastFailure ?? "" };
   }
 
   close(): void {
-    this.#tidy?.cancel();
+    this.#cleanupTimer?.cancel();
     for (const leader of this.#leaders.values()) leader.close("route_closed");
     this.#sockets?.close();
     this.#sockets = null;
@@ -141,22 +141,22 @@ export class TpuEndpoint {
     const key = keyOf(address);
     const known = this.#leaders.get(key);
     if (known) return known;
-    if (this.#leaders.size >= leadersMax && !this.#forgetOne()) return null;
-    const { clock, settings, tell, changed } = this.#dependencies;
+    if (this.#leaders.size >= leadersMax && !this.#removeForgettable()) return null;
+    const { clock, settings, report, changed } = this.#dependencies;
     const leader = new Leader(address, {
       clock,
       random: this.#random,
       queueMax: settings.queueMax,
       connect: (to, listener) => this.#connect(to, listener),
-      makeRoom: (forWhom) => this.#makeRoom(forWhom),
-      tell,
+      allowConnection: (requester) => this.#allowConnection(requester),
+      report,
       changed,
     });
     this.#leaders.set(key, leader);
     return leader;
   }
 
-  #forgetOne(): boolean {
+  #removeForgettable(): boolean {
     for (const [key, leader] of this.#leaders) {
       if (leader.isForgettable) return this.#leaders.delete(key);
     }
@@ -194,10 +194,11 @@ export class TpuEndpoint {
   }
 
   /**
-   * Hangs up on the leader that was not needed for the longest time; for something that waits also on
-   * the farthest of those that are connected with in advance. False: all others are busy.
+   * Closes the connection that was unused for the longest time; for a leader with queued
+   * transactions, otherwise that of the farthest preconnected leader. Returns false if all others
+   * are busy.
    */
-  #makeRoom(forWhom: Leader): boolean {
+  #allowConnection(forWhom: Leader): boolean {
     if (this.#connections.size < this.#dependencies.settings.connectionsMax) return true;
     let oldest: Leader | undefined;
     let farthest: Leader | undefined;
@@ -207,14 +208,14 @@ export class TpuEndpoint {
         if (!oldest || leader.usedNs < oldest.usedNs) oldest = leader;
       } else if (!farthest || leader.rank > (farthest.rank ?? 0)) farthest = leader;
     }
-    (oldest ?? (forWhom.hasWaiting ? farthest : undefined))?.hangUp();
+    (oldest ?? (forWhom.hasWaiting ? farthest : undefined))?.disconnect();
     return this.#connections.size < this.#dependencies.settings.connectionsMax;
   }
 
-  #hangUpOnUnused(): void {
+  #closeUnused(): void {
     const lateNs = this.#dependencies.clock.monotonicNs() - lingerNs;
     for (const leader of this.#leaders.values()) {
-      if (leader.isIdle && leader.usedNs < lateNs) leader.hangUp();
+      if (leader.isIdle && leader.usedNs < lateNs) leader.disconnect();
     }
   }
 }

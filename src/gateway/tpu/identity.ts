@@ -1,8 +1,8 @@
-// The identity that leaders see: of a file that may change, or of the moment.
+// The client identity for leaders: from a key file, or ephemeral.
 //
-// Owned by a route. Looks every two seconds whether the file is another one; a file that cannot be read
-// then is told once, and the last good identity stays. The key itself leaves this part only as the
-// credentials of TLS.
+// Owned by a route. It checks the file for changes every two seconds. An unreadable file is logged
+// once, and the last valid identity stays in use. The key leaves this class only as TLS
+// credentials.
 
 import { statSync } from "node:fs";
 import type { Clock, Timer } from "../../core/clock.ts";
@@ -12,24 +12,27 @@ import { credentialsOf, newCredentials } from "./certificate.ts";
 import type { QuicheCredentials } from "./quiche.ts";
 
 interface IdentityDependencies {
-  /** Undefined: a key pair of the moment. */
+  /** Undefined: an ephemeral key pair. */
   readonly path: string | undefined;
-  /** The seed, 32 bytes, which is cleared here; solana/key-file.ts is the real one. May throw. */
+  /**
+   * Returns the 32-byte seed, which is cleared after use. Implemented by solana/key-file.ts. May
+   * throw.
+   */
   readonly readSeed: (path: string) => Uint8Array;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
   readonly changed: (credentials: QuicheCredentials) => void;
 }
 
-const lookMs = 2000;
+const checkMs = 2000;
 
 export class TpuIdentity {
   readonly #dependencies: IdentityDependencies;
   #credentials: QuicheCredentials;
-  #mark = "";
+  #fingerprint = "";
   #timer: Timer | undefined;
 
-  /** Throws what `readSeed` throws. */
+  /** Throws the error of `readSeed`. */
   constructor(dependencies: IdentityDependencies) {
     this.#dependencies = dependencies;
     const { path, clock } = dependencies;
@@ -37,9 +40,9 @@ export class TpuIdentity {
       this.#credentials = newCredentials();
       return;
     }
-    this.#mark = this.#markOf(path);
+    this.#fingerprint = this.#fingerprintOf(path);
     this.#credentials = this.#read(path);
-    this.#timer = clock.every(lookMs, () => this.#look(path));
+    this.#timer = clock.every(checkMs, () => this.#check(path));
   }
 
   get credentials(): QuicheCredentials {
@@ -50,20 +53,22 @@ export class TpuIdentity {
     this.#timer?.cancel();
   }
 
-  #look(path: string): void {
-    const mark = this.#markOf(path);
-    if (mark === this.#mark) return;
-    this.#mark = mark;
+  #check(path: string): void {
+    const fingerprint = this.#fingerprintOf(path);
+    if (fingerprint === this.#fingerprint) return;
+    this.#fingerprint = fingerprint;
     const { log, changed } = this.#dependencies;
     try {
       const credentials = this.#read(path);
-      // The same key gives the same certificate, but for nothing: Ed25519 signs without chance.
+      // Ed25519 signatures are deterministic, so the same key gives the same certificate.
       if (credentials.certificatePem === this.#credentials.certificatePem) return;
       this.#credentials = credentials;
-      log?.info({ path }, "another identity is in force");
+      log?.info({ path }, "tpu: a new identity is in force");
       changed(credentials);
     } catch (error) {
-      log?.warn(`the identity stays as it was: ${messageOf(error)}`);
+      log?.warn(
+        `tpu: the identity file could not be read; the previous identity stays in force: ${messageOf(error)}`,
+      );
     }
   }
 
@@ -76,8 +81,8 @@ export class TpuIdentity {
     }
   }
 
-  /** Changes when the file is written or replaced; empty while there is none. */
-  #markOf(path: string): string {
+  /** Fingerprint of the file's metadata; empty if the file is missing. */
+  #fingerprintOf(path: string): string {
     try {
       const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
       return [ino, size, mtimeNs, ctimeNs].join();

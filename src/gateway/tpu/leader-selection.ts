@@ -1,21 +1,21 @@
-// Which leaders are connected with, and which of them get a transaction now. Pure.
+// Selects the leaders to connect with and the leaders that get a transaction. Pure.
 //
-// Asked by routes/tpu-route.ts for every transaction and every moment. A leader has windows of four
-// slots; what comes in the second half of one may arrive too late for it, so that the leaders of the
-// next windows get it as well.
+// routes/tpu-route.ts calls it for every transaction and periodically. A leader's window has four
+// slots. A transaction sent in the second half may arrive too late, so the leaders of the next
+// windows get it as well.
 
 import { windowSlots } from "../../core/solana-constants.ts";
 
 const lateInWindow = 2n;
 
 export interface UpcomingLeaders {
-  /** The present one; null: not known. */
+  /** The current slot; null: unknown. */
   slot(): bigint | null;
-  /** Who leads it, in base58; null: not known. */
+  /** The leader of a slot in base58; null: unknown. */
   leaderAt(slot: bigint): string | null;
 }
 
-/** Those who get a transaction now, the present leader first; empty: nobody is known. */
+/** Leaders that get a transaction now, the current one first; empty: none is known. */
 export function targetsOf(leaders: UpcomingLeaders, fanout: number): string[] {
   const slot = leaders.slot();
   if (slot === null) return [];
@@ -29,7 +29,7 @@ export function targetsOf(leaders: UpcomingLeaders, fanout: number): string[] {
   return [...targets];
 }
 
-/** The leaders of this slot and the `slots` after it, each once, the nearest first. */
+/** Leaders of this slot and the next `slots` slots, each once, nearest first. */
 export function upcomingOf(leaders: UpcomingLeaders, slots: number): string[] {
   const slot = leaders.slot();
   if (slot === null) return [];

@@ -1,8 +1,8 @@
-// One leader's address: its connection, what waits for it, and when to try again.
+// One leader address: its connection, queue and reconnection.
 //
-// Kept by endpoint.ts, one for each address. Never waits for another leader, and none waits for it.
-// What is offered leaves at once when the connection stands and the leader allows another stream; else
-// it waits here, bounded, until its own deadline.
+// endpoint.ts has one per address; leaders never wait for each other. A transaction is sent
+// immediately if the connection is established and the leader allows another stream. Otherwise it
+// waits in a bounded queue until its deadline.
 
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
@@ -15,19 +15,19 @@ interface LeaderDependencies {
   readonly clock: Clock;
   readonly random: SeededRandom;
   readonly queueMax: number;
-  /** Throws when there is no socket for this address. The connection is not started yet. */
+  /** Throws if no socket for this address exists. The connection is not started yet. */
   connect(address: TpuAddress, listener: ConnectionListener): TpuConnection;
-  /** Room for one more connection; may close another one to make it. */
-  makeRoom(leader: Leader): boolean;
-  tell(event: TpuEvent): void;
-  /** Something that `state` shows changed. */
+  /** Ensures that one more connection is allowed; may close another one. */
+  allowConnection(leader: Leader): boolean;
+  report(event: TpuEvent): void;
+  /** Called when `state` changed. */
   changed(leader: Leader): void;
 }
 
-/** Of what waits: looked at so often for transactions that are of no use any more. */
+/** Interval for dropping queued transactions whose deadline has passed. */
 const sweepMs = 50;
 const nsPerMs = 1_000_000n;
-/** Names of ends that a leader may have; a stranger chooses the numbers in some of them. */
+/** Distinct end names per leader; the remote side chooses the numbers in some of them. */
 const closeNamesMax = 32;
 const roundTripWeight = 1 / 8;
 
@@ -39,12 +39,12 @@ export class Leader {
   #queue: Outgoing[] = [];
   #connection: TpuConnection | null = null;
   #connectedNs: bigint | null = null;
-  /** Of an earlier identity: no new streams, closed when nothing is under way. */
+  /** Connections of an earlier identity: no new streams, closed when nothing is in flight. */
   readonly #draining = new Set<TpuConnection>();
   #pause: Timer | undefined;
   #pauseEndsNs = 0n;
   #sweep: Timer | undefined;
-  /** Among those to be connected with, from 0; null: none of them. */
+  /** Rank among the selected leaders, from 0; null: not selected. */
   #rank: number | null = null;
   /** Monotonic. */
   #usedNs: bigint;
@@ -69,17 +69,17 @@ export class Leader {
     return this.#pause ? "backing_off" : "idle";
   }
 
-  /** A socket's port is in use for it. */
+  /** Number of connections, including draining ones. */
   get connections(): number {
     return (this.#connection ? 1 : 0) + this.#draining.size;
   }
 
-  /** Nothing waits for it and nothing is under way. */
+  /** Nothing is queued or in flight. */
   get isQuiet(): boolean {
     return this.#queue.length === 0 && this.#inFlight === 0;
   }
 
-  /** Nobody would miss its connection. */
+  /** Its connection is not needed. */
   get isIdle(): boolean {
     return this.#rank === null && this.isQuiet;
   }
@@ -92,12 +92,12 @@ export class Leader {
     return this.#queue.length > 0;
   }
 
-  /** When something was sent to it last, or it was last wanted; monotonic. */
+  /** When it was last sent to or selected; monotonic. */
   get usedNs(): bigint {
     return this.#usedNs;
   }
 
-  /** Nothing is lost when it is forgotten. */
+  /** Its state can be discarded. */
   get isForgettable(): boolean {
     return this.isIdle && this.connections === 0 && !this.#pause;
   }
@@ -123,8 +123,8 @@ export class Leader {
     };
   }
 
-  /** To be connected with, the nearest from 0, or not any longer. */
-  want(rank: number | null): void {
+  /** Selects the leader (0: nearest) or, with null, deselects it. */
+  select(rank: number | null): void {
     if (rank !== null || this.#rank !== null) this.#usedNs = this.#nowNs();
     this.#rank = rank;
     if (rank !== null) this.#connect();
@@ -147,21 +147,21 @@ export class Leader {
     this.#connect();
   }
 
-  /** New connections from now on; what is under way is awaited. */
+  /** Replaces the connection; the old one closes when nothing is in flight. */
   renew(): void {
     const connection = this.#connection;
     if (!connection) {
       this.#resume();
       return;
     }
-    this.#backOff.noteEnd(this.#stoodMs);
+    this.#backOff.noteEnd(this.#connectedMs);
     this.#connection = null;
     this.#draining.add(connection);
     if (connection.inFlight === 0) connection.close("renewed");
     this.#connect();
   }
 
-  /** Says good-bye; what waits is dropped, what is under way failed. */
+  /** Closes all connections; queued transactions are dropped, those in flight failed. */
   close(reason: string): void {
     this.#isClosed = true;
     this.#rank = null;
@@ -172,19 +172,19 @@ export class Leader {
     for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, reason);
     for (const connection of this.#draining) connection.close(reason);
     this.#connection?.close(reason);
-    // What came back unsent from the last one.
+    // Transactions that the last connection returned unsent.
     for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, reason);
   }
 
-  /** Only the connection: nothing waits. */
-  hangUp(): void {
+  /** Closes the connection only; for leaders without queued transactions. */
+  disconnect(): void {
     this.#connection?.close("not_needed");
   }
 
   #connect(): void {
     if (this.#connection || this.#pause || this.#isClosed) return;
     if (this.#rank === null && this.#queue.length === 0) return;
-    if (!this.#dependencies.makeRoom(this)) {
+    if (!this.#dependencies.allowConnection(this)) {
       for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, "no_connection_left");
       return;
     }
@@ -194,21 +194,21 @@ export class Leader {
       usable: () => this.#usable(connection),
       sent: ({ id }) => {
         this.#counts.sent++;
-        this.#dependencies.tell({ kind: "sent", id, atNs: this.#nowNs() });
+        this.#dependencies.report({ kind: "sent", id, atNs: this.#nowNs() });
       },
       acknowledged: ({ id }, tookNs) => {
         this.#counts.acknowledged++;
         this.#noteRoundTrip(Number(tookNs) / 1e6);
-        this.#dependencies.tell({ kind: "acknowledged", id, atNs: this.#nowNs() });
+        this.#dependencies.report({ kind: "acknowledged", id, atNs: this.#nowNs() });
       },
       stopped: ({ id }) => {
         this.#counts.reset++;
         const reason = "stream_stopped";
-        this.#dependencies.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
+        this.#dependencies.report({ kind: "dropped", id, atNs: this.#nowNs(), reason });
       },
       failed: ({ id }, reason) => {
         this.#counts.reset++;
-        this.#dependencies.tell({ kind: "failed", id, atNs: this.#nowNs(), reason });
+        this.#dependencies.report({ kind: "failed", id, atNs: this.#nowNs(), reason });
       },
       unsent: (outgoing) => this.#takeBack(outgoing),
       closed: (name) => this.#closed(connection, name),
@@ -230,8 +230,8 @@ export class Leader {
     return this.#dependencies.clock.monotonicNs();
   }
 
-  /** How long the present connection stands; null: it does not. */
-  get #stoodMs(): number | null {
+  /** How long the present connection has been established; null: it is not. */
+  get #connectedMs(): number | null {
     const connectedNs = this.#connectedNs;
     return connectedNs === null ? null : Number((this.#nowNs() - connectedNs) / nsPerMs);
   }
@@ -254,16 +254,16 @@ export class Leader {
     const connection = this.#connection;
     if (!connection || this.#queue.length === 0) return;
     const nowNs = this.#nowNs();
-    let left = 0;
+    let processed = 0;
     for (const outgoing of this.#queue) {
       if (outgoing.deadlineNs <= nowNs) this.#drop(outgoing, "deadline_passed");
       else if (!connection.send(outgoing)) break;
-      left++;
+      processed++;
     }
-    if (left > 0) this.#queue.splice(0, left);
+    if (processed > 0) this.#queue.splice(0, processed);
   }
 
-  /** It never left as a whole: another connection may take it. */
+  /** Queues a transaction again that was not sent completely. */
   #takeBack(outgoing: Outgoing): void {
     if (outgoing.deadlineNs <= this.#nowNs()) this.#drop(outgoing, "deadline_passed");
     else if (this.#queue.length >= this.#dependencies.queueMax) this.#drop(outgoing, "queue_full");
@@ -277,26 +277,26 @@ export class Leader {
     if (this.#draining.delete(connection)) {
       this.#count(name);
       this.#dependencies.changed(this);
-      // What it gave back is the present connection's.
+      // The present connection sends the returned transactions.
       this.#connect();
       this.#pump();
       return;
     }
-    const stoodMs = this.#stoodMs;
+    const connectedMs = this.#connectedMs;
     this.#connection = null;
-    this.#ended(name, stoodMs);
+    this.#ended(name, connectedMs);
   }
 
-  #ended(name: string, stoodMs: number | null): void {
+  #ended(name: string, connectedMs: number | null): void {
     this.#count(name);
     this.#lastClose = name;
     const isOurs = name === "not_needed" || name === "route_closed";
-    if (isOurs) this.#backOff.noteEnd(stoodMs);
+    if (isOurs) this.#backOff.noteEnd(connectedMs);
     else {
-      const pauseMs = this.#backOff.pauseMsAfter(name, stoodMs);
+      const pauseMs = this.#backOff.pauseMsAfter(name, connectedMs);
       this.#pauseEndsNs = this.#nowNs() + BigInt(Math.ceil(pauseMs * 1e6));
       this.#pause = this.#dependencies.clock.after(pauseMs, () => this.#resume());
-      this.#dropHopeless();
+      this.#dropExpiring();
     }
     this.#dependencies.changed(this);
   }
@@ -308,8 +308,8 @@ export class Leader {
     this.#dependencies.changed(this);
   }
 
-  /** What the pause will outlive need not wait for its end. */
-  #dropHopeless(): void {
+  /** Drops transactions whose deadline is before the end of the pause. */
+  #dropExpiring(): void {
     const waiting = this.#queue.splice(0);
     for (const outgoing of waiting) {
       if (outgoing.deadlineNs > this.#pauseEndsNs) this.#queue.push(outgoing);
@@ -335,7 +335,7 @@ export class Leader {
 
   #drop({ id }: Outgoing, reason: string): void {
     this.#counts.dropped++;
-    this.#dependencies.tell({ kind: "dropped", id, atNs: this.#nowNs(), reason });
+    this.#dependencies.report({ kind: "dropped", id, atNs: this.#nowNs(), reason });
   }
 
   #count(name: string): void {

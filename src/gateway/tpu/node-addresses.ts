@@ -1,9 +1,9 @@
-// Where leaders take transactions over QUIC, as a node's getClusterNodes tells it.
+// QUIC addresses of leaders, from a node's getClusterNodes.
 //
-// One for all routes, opened by the composition. Asked again every few minutes, and soon when somebody
-// asks for a leader that the last answer did not name. What nodes say of themselves is a stranger's word: addresses
-// that are not public, and ports of the system's own services, are not taken, lest a leader points the route at this machine's neighbours. A
-// failed call leaves the last answer in force.
+// The composition opens one for all routes. It refreshes every few minutes, and sooner if a leader
+// is missing in the last response. Nodes publish their own addresses, so the data is untrusted:
+// private addresses and privileged ports are rejected, so that a leader cannot direct traffic at
+// hosts in this machine's network. A failed call leaves the last response in force.
 
 import { destinationRefusal } from "../../core/addresses/address-classes.ts";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
@@ -12,7 +12,7 @@ import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TpuAddress } from "./types.ts";
 
-/** solana/rpc-client.ts is the real one. */
+/** Implemented by solana/rpc-client.ts. */
 interface ClusterNodes {
   /** May reject. */
   clusterNodes(): Promise<
@@ -21,23 +21,26 @@ interface ClusterNodes {
 }
 
 interface NodeAddressesDependencies {
-  /** null: nobody can be asked. */
+  /** null: no node is configured. */
   readonly nodes: ClusterNodes | null;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
-  /** Takes private addresses, too: of a cluster in one's own network. */
+  /** Accepts private addresses, for a cluster in the operator's own network. */
   readonly allowPrivate: boolean;
 }
 
 const refreshMs = 180_000;
-/** After a failure, and at most so often for leaders that are not named; doubled while they are not. */
-const soonMs = 5000;
-/** Below are the ports of other services. */
+/**
+ * Delay after a failure, and minimum interval of refreshes for missing leaders; it doubles while
+ * they stay missing.
+ */
+const retryMsMin = 5000;
+/** Lower ports belong to system services. */
 const portMin = 1024;
-/** Mainnet has some five thousand nodes. */
+/** Upper bound; mainnet has about 5,000 nodes. */
 const nodesMax = 65_536;
 
-/** An address in text; null: none that is used. */
+/** Parses an address; null: invalid or not allowed. */
 export function tpuAddressOf(text: string, allowPrivate: boolean): TpuAddress | null {
   try {
     const { bytes, port } = parseEndpoint(text);
@@ -51,13 +54,13 @@ export function tpuAddressOf(text: string, allowPrivate: boolean): TpuAddress | 
 export class NodeAddresses {
   readonly #dependencies: NodeAddressesDependencies;
   #addresses: ReadonlyMap<string, TpuAddress> = new Map();
-  /** Named by the last answer, without an address that is used. */
+  /** Nodes of the last response without an allowed address. */
   #withoutAddress: ReadonlySet<string> = new Set();
-  #isAsking = false;
-  #hasAnswer = false;
-  /** The pause before somebody who is not named is asked for again. */
-  #soonMs = soonMs;
-  #askedNs: bigint | null = null;
+  #isRefreshing = false;
+  #hasResponse = false;
+  /** Current minimum interval of refreshes for missing leaders. */
+  #retryMs = retryMsMin;
+  #refreshedNs: bigint | null = null;
   #timer: Timer | undefined;
   #isClosed = false;
   #lastFailure = "";
@@ -66,7 +69,7 @@ export class NodeAddresses {
     this.#dependencies = dependencies;
   }
 
-  /** Known at present. */
+  /** Number of known addresses. */
   get size(): number {
     return this.#addresses.size;
   }
@@ -75,11 +78,11 @@ export class NodeAddresses {
     return this.#lastFailure;
   }
 
-  /** Null: not known as yet, or it has none. The first question to this starts asking the node. */
+  /** null: unknown, or the node has no allowed address. The first call starts the refreshes. */
   addressOf(identity: string): TpuAddress | null {
     const known = this.#addresses.get(identity);
-    if (!known && !this.#withoutAddress.has(identity)) this.#askSoon(identity);
-    else if (!this.#timer && !this.#isAsking) this.#askAfter(refreshMs);
+    if (!known && !this.#withoutAddress.has(identity)) this.#refreshSoon(identity);
+    else if (!this.#timer && !this.#isRefreshing) this.#refreshAfter(refreshMs);
     return known ?? null;
   }
 
@@ -89,38 +92,41 @@ export class NodeAddresses {
     this.#timer = undefined;
   }
 
-  #askSoon(identity: string): void {
-    if (this.#isAsking || this.#isClosed || !this.#dependencies.nodes) return;
+  #refreshSoon(identity: string): void {
+    if (this.#isRefreshing || this.#isClosed || !this.#dependencies.nodes) return;
     const nowNs = this.#dependencies.clock.monotonicNs();
-    if (this.#askedNs !== null && nowNs - this.#askedNs < BigInt(this.#soonMs) * 1_000_000n) {
+    if (
+      this.#refreshedNs !== null &&
+      nowNs - this.#refreshedNs < BigInt(this.#retryMs) * 1_000_000n
+    ) {
       return;
     }
-    void this.#askFor(identity);
+    void this.#refreshFor(identity);
   }
 
-  /** Who was not named twice is not likely to be named soon. */
-  async #askFor(identity: string): Promise<void> {
-    const isFirst = !this.#hasAnswer;
-    await this.#ask();
+  /** Refreshes for a missing leader; the interval doubles while it stays missing. */
+  async #refreshFor(identity: string): Promise<void> {
+    const isFirst = !this.#hasResponse;
+    await this.#refresh();
     if (isFirst) return;
-    const isNamed = this.#addresses.has(identity) || this.#withoutAddress.has(identity);
-    this.#soonMs = isNamed ? soonMs : Math.min(refreshMs, this.#soonMs * 2);
+    const isListed = this.#addresses.has(identity) || this.#withoutAddress.has(identity);
+    this.#retryMs = isListed ? retryMsMin : Math.min(refreshMs, this.#retryMs * 2);
   }
 
-  #askAfter(ms: number): void {
+  #refreshAfter(ms: number): void {
     this.#timer?.cancel();
     if (this.#isClosed) return;
     this.#timer = this.#dependencies.clock.after(ms, () => {
       this.#timer = undefined;
-      void this.#ask();
+      void this.#refresh();
     });
   }
 
-  async #ask(): Promise<void> {
+  async #refresh(): Promise<void> {
     const { nodes, clock, allowPrivate } = this.#dependencies;
-    if (!nodes || this.#isAsking) return;
-    this.#isAsking = true;
-    this.#askedNs = clock.monotonicNs();
+    if (!nodes || this.#isRefreshing) return;
+    this.#isRefreshing = true;
+    this.#refreshedNs = clock.monotonicNs();
     try {
       const answer = await nodes.clusterNodes();
       const addresses = new Map<string, TpuAddress>();
@@ -132,14 +138,16 @@ export class NodeAddresses {
       }
       this.#addresses = addresses;
       this.#withoutAddress = withoutAddress;
-      this.#hasAnswer = true;
+      this.#hasResponse = true;
       this.#lastFailure = "";
     } catch (error) {
       this.#lastFailure = messageOf(error);
-      this.#dependencies.log?.warn(`addresses of leaders: ${this.#lastFailure}`);
+      this.#dependencies.log?.warn(
+        `tpu: leader addresses could not be refreshed: ${this.#lastFailure}`,
+      );
     } finally {
-      this.#isAsking = false;
+      this.#isRefreshing = false;
     }
-    this.#askAfter(this.#hasAnswer && this.#lastFailure === "" ? refreshMs : soonMs);
+    this.#refreshAfter(this.#hasResponse && this.#lastFailure === "" ? refreshMs : retryMsMin);
   }
 }

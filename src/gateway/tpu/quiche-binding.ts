@@ -1,10 +1,10 @@
-// What this project uses of quiche's low-level binding, in types of its own: the package is optional, and
-// without it the product must compile.
+// Type declarations of the parts of quiche's low-level binding that this project uses.
 //
-// Only types, by the package's own declarations (version 1.2.12). Calls throw what quiche refuses;
-// null is "there is nothing (more) to do".
+// The package is optional, and the product must compile without it. The types follow the package's
+// own declarations (version 1.2.12). Calls throw quiche's errors; null means that there is nothing
+// (more) to do.
 
-/** Address and port as quiche takes them: the address as text, without brackets. */
+/** Address (as text, without brackets) and port in quiche's format. */
 export interface QuicheAddress {
   readonly host: string;
   readonly port: number;
@@ -16,13 +16,13 @@ interface QuicheError {
   readonly reason: Uint8Array;
 }
 
-/** One connection of either side. Stream ids of a client's unidirectional streams: 2, 6, 10, … */
+/** A connection of either side. Unidirectional stream ids of a client: 2, 6, 10, … */
 export interface QuicheConnection {
   recv(
     data: Uint8Array,
     info: { readonly from: QuicheAddress; readonly to: QuicheAddress },
   ): number;
-  /** Bytes written to `data`, and where they go. */
+  /** Returns the bytes written to `data`, and their destination. */
   send(
     data: Uint8Array,
   ): [number, { readonly from: QuicheAddress; readonly to: QuicheAddress }] | null;
@@ -34,7 +34,7 @@ export interface QuicheConnection {
   streamCapacity(streamId: number): number;
   readable(): Iterable<number>;
   peerStreamsLeftUni(): number;
-  /** Milliseconds; null: nothing to wait for. */
+  /** Milliseconds; null: no timer is needed. */
   timeout(): number | null;
   onTimeout(): void;
   sendAckEliciting(): void;
@@ -45,7 +45,7 @@ export interface QuicheConnection {
   isTimedOut(): boolean;
   peerError(): QuicheError | null;
   localError(): QuicheError | null;
-  /** DER, the other side's own first. */
+  /** DER certificates, the remote side's own first. */
   peerCertChain(): Uint8Array[] | null;
   applicationProto(): Uint8Array;
   sourceId(): Uint8Array;
@@ -71,7 +71,7 @@ export interface QuicheConfig {
 }
 
 export interface QuicheHeader {
-  /** One of Quiche.Type. */
+  /** A value of Quiche.Type. */
   readonly ty: number;
   readonly version: number;
   readonly dcid: Uint8Array;
@@ -117,7 +117,7 @@ export interface Quiche {
     readonly Short: number;
   };
   versionIsSupported(version: number): boolean;
-  /** Bytes written to `data`. */
+  /** Returns the bytes written to `data`. */
   negotiateVersion(scid: Uint8Array, dcid: Uint8Array, data: Uint8Array): number;
   retry(
     scid: Uint8Array,

@@ -1,10 +1,10 @@
-// QUIC: what this project uses of quiche, and whether it can be had.
+// Loads quiche and builds its configuration.
 //
-// The only file that knows @matrixai/quic, an optional dependency, loaded when somebody speaks QUIC:
-// its low-level binding (quiche 0.18 with BoringSSL), no sockets and no timers of its own. Serves both
-// sides: the routes to leaders (connection.ts) and the leaders of a sandbox. Calls throw what quiche
-// refuses, as an Error whose message is quiche's word for it ("StreamLimit", "InvalidPacket", …);
-// "there is nothing (more) to do" is null. A connection is used by the thread that made it.
+// The only file that imports @matrixai/quic, an optional dependency that is loaded on first use. It
+// uses the package's low-level binding (quiche 0.18 with BoringSSL), which has no sockets or
+// timers. Both sides use it: the TPU route (connection.ts) and the sandbox's leaders. Calls throw
+// an Error whose message is quiche's error name ("StreamLimit", "InvalidPacket", …); null means
+// that there is nothing (more) to do. Only the thread that created a connection may use it.
 
 import { createRequire } from "node:module";
 import { messageOf } from "../../core/errors.ts";
@@ -18,7 +18,7 @@ export type {
   QuicheHeader,
 } from "./quiche-binding.ts";
 
-/** Key and certificate in PEM, as certificate.ts makes them. */
+/** Key and certificate in PEM; certificate.ts creates them. */
 export interface QuicheCredentials {
   readonly keyPem: string;
   readonly certificatePem: string;
@@ -26,25 +26,25 @@ export interface QuicheCredentials {
 
 interface QuicheSettings {
   readonly credentials: QuicheCredentials;
-  /** Of a server: asks the other side for a certificate, and takes any. A client verifies nothing. */
+  /** Server only: requests a certificate and accepts any. A client verifies nothing. */
   readonly asksCertificate?: boolean;
   readonly applicationProtocol: string;
   readonly idleTimeoutMs: number;
-  /** UDP payload of a packet, both ways. */
+  /** UDP payload of a packet in both directions. */
   readonly packetBytesMax: number;
-  /** What the other side may send before it is read: of all streams, and of each. */
+  /** Bytes that the remote side may send before they are read: on all streams, and on each. */
   readonly connectionBytesMax: number;
   readonly streamBytesMax: number;
-  /** Unidirectional streams of the other side, open at once. */
+  /** Unidirectional streams that the remote side may have open. */
   readonly streamsMax: number;
 }
 
-/** What leaders take transactions by; facts of November 2026 (Agave, Firedancer). */
+/** ALPN protocol of leaders; facts of November 2026 (Agave, Firedancer). */
 export const tpuProtocol = "solana-tpu";
-/** IPv6's least MTU: what every path carries. */
+/** The minimum MTU of IPv6, which every path supports. */
 export const packetBytesMax = 1280;
 
-/** Leaders have Ed25519; what else may stand behind a partner's port is taken, too. */
+/** Leaders use Ed25519; the other algorithms are for partners' ports. */
 const signatureAlgorithms = [
   "ed25519",
   "ecdsa_secp256r1_sha256",
@@ -70,19 +70,22 @@ function load(): Loaded {
   }
 }
 
-/** Null: the package is missing, or is not for this machine; `quicheProblem` says which. */
+/** null: the package is missing or does not support this machine; see `quicheProblem`. */
 export function loadQuiche(): Quiche | null {
   loaded ??= load();
   return "quiche" in loaded ? loaded.quiche : null;
 }
 
-/** Why there is no quiche here, on one line; null: there is. */
+/** Why quiche is not available, on one line; null: it is available. */
 export function quicheProblem(): string | null {
   loaded ??= load();
   return "problem" in loaded ? loaded.problem : null;
 }
 
-/** TLS 1.3 alone, no resumption, no early data. Throws quiche's Error for a key that is none. */
+/**
+ * Configuration with TLS 1.3 only, without resumption and early data. Throws quiche's Error for an
+ * invalid key.
+ */
 export function buildQuicheConfig(quiche: Quiche, settings: QuicheSettings): QuicheConfig {
   const { keyPem, certificatePem } = settings.credentials;
   const asksCertificate = settings.asksCertificate ?? false;

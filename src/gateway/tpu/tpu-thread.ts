@@ -1,10 +1,9 @@
-// The thread of the direct route as the routes see it: started, fed, heard, and started again.
+// Controls the thread of the TPU route: starts, feeds, monitors and restarts it.
 //
-// Owned by routes/tpu-route.ts. What the same turn offers goes over in one message. Whatever ends the
-// thread ends only the transactions that it had: they are told as failed or dropped, and after a pause
-// that grows with each failure another one is started. A thread that does not answer any more counts as
-// ended: what is stuck in native code nobody can stop, and nobody waits for it. Never throws after the
-// constructor.
+// Owned by routes/tpu-route.ts. All requests of one event-loop turn are sent in one message. If the
+// thread ends, its transactions are reported as failed or dropped, and a new thread starts after a
+// pause that grows with each failure. A thread that stops responding counts as ended, because
+// native code cannot be interrupted. Nothing throws after the constructor.
 
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -30,20 +29,23 @@ export interface TpuThreadOptions {
   readonly credentials: QuicheCredentials;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
-  /** Of every request, as TpuEvent says. */
-  readonly tell: (event: TpuEvent) => void;
-  /** Starts the thread; tests hold it to end it. */
+  /** Receives the events of every request; see TpuEvent. */
+  readonly report: (event: TpuEvent) => void;
+  /** Starts the thread; tests replace it to end the thread. */
   readonly start?: ((options: ThreadOptions) => Worker) | undefined;
 }
 
 const restartMsMin = 100;
 const restartMsMax = 10_000;
-/** A thread that stood so long did not fail because it was started. */
-const soundNs = 30_000_000_000n;
+/** A thread that ran for so long resets the restart pause. */
+const healthyNs = 30_000_000_000n;
 const pingMs = 1000;
-/** Counted, not measured: a standstill of this thread is no silence of the other one. */
+/**
+ * Unanswered pings until the thread counts as ended. They are counted, because a block of this
+ * thread is not a failure of the other.
+ */
 const unansweredMax = 5;
-/** To end by itself, and again as long to be ended. */
+/** Time for the thread to end, and then the same for its termination. */
 const closeMsMax = 1000;
 
 export function startTpuWorker(options: ThreadOptions): Worker {
@@ -51,14 +53,14 @@ export function startTpuWorker(options: ThreadOptions): Worker {
   if (import.meta.url.endsWith(".js")) {
     return new Worker(new URL("./tpu-worker.js", import.meta.url), settings);
   }
-  // From source (tests, tsx): a thread has no loader of TypeScript of its own.
+  // From source (tests, tsx): a thread does not inherit the TypeScript loader.
   const loader = JSON.stringify(createRequire(import.meta.url).resolve("tsx/cjs"));
   const file = JSON.stringify(fileURLToPath(new URL("./tpu-worker.ts", import.meta.url)));
   return new Worker(`require(${loader}); require(${file});`, { ...settings, eval: true });
 }
 
-/** Ends it without waiting: where it is stuck in native code that never happens. */
-function leave(worker: Worker): void {
+/** Terminates the thread without waiting, because native code may never return. */
+function abandon(worker: Worker): void {
   void worker.terminate();
   worker.unref();
 }
@@ -67,17 +69,17 @@ export class TpuThread {
   readonly #options: TpuThreadOptions;
   #credentials: QuicheCredentials;
   #worker: Worker | null = null;
-  #aim: readonly TpuAddress[] = [];
+  #selected: readonly TpuAddress[] = [];
   #waiting: TpuSendRequest[] = [];
-  /** With the thread: sent or not. */
-  readonly #known = new Map<number, { isSent: boolean }>();
+  /** Requests that the thread has, and whether they were sent. */
+  readonly #requests = new Map<number, { isSent: boolean }>();
   #leaders: readonly LeaderState[] = [];
   #failures = 0;
   #restart: Timer | undefined;
-  /** Since its sockets are there; monotonic. */
+  /** When the thread opened its sockets; monotonic. */
   #openedNs: bigint | null = null;
   #pings: Timer | undefined;
-  /** Pings since its last answer. */
+  /** Pings since its last response. */
   #unanswered = 0;
   #lastFailure = "";
   #isClosed = false;
@@ -89,12 +91,12 @@ export class TpuThread {
     this.#credentials = options.credentials;
   }
 
-  /** A moment old; empty before the thread is there. */
+  /** State of the leaders, up to 100 ms old; empty before the thread runs. */
   get leaders(): readonly LeaderState[] {
     return this.#leaders;
   }
 
-  /** False while the thread is down for a moment. */
+  /** False while the thread waits for its restart. */
   get isUp(): boolean {
     return !this.#isClosed && !this.#restart;
   }
@@ -103,18 +105,18 @@ export class TpuThread {
     return this.#lastFailure;
   }
 
-  /** Whom to be connected with, the nearest first. Starts the thread if need be. */
-  aim(addresses: readonly TpuAddress[]): void {
+  /** Selects the leaders to connect with, nearest first. Starts the thread if needed. */
+  selectLeaders(addresses: readonly TpuAddress[]): void {
     if (this.#isClosed) return;
-    this.#aim = addresses;
+    this.#selected = addresses;
     if (this.#worker) this.#post({ kind: "aim", addresses });
     else if (addresses.length > 0) this.#start();
   }
 
   send(request: TpuSendRequest): void {
-    this.#known.set(request.id, { isSent: false });
+    this.#requests.set(request.id, { isSent: false });
     if (this.#isClosed) {
-      this.#tellEnd("dropped", request.id, "route_closed");
+      this.#reportEnd("dropped", request.id, "route_closed");
       return;
     }
     this.#waiting.push(request);
@@ -126,7 +128,10 @@ export class TpuThread {
     if (this.#worker) this.#post({ kind: "identify", credentials });
   }
 
-  /** What waits is dropped, what is under way failed. Settles when the thread has ended, or does not. */
+  /**
+   * Drops queued transactions and fails those in flight. Settles when the thread has ended or was
+   * abandoned.
+   */
   close(): Promise<void> {
     this.#isClosed = true;
     this.#closing ??= this.#close();
@@ -143,10 +148,10 @@ export class TpuThread {
         this.#whenEnded = resolve;
       });
       this.#post({ kind: "close" });
-      // A thread that does not answer any more is ended all the same, or left behind.
+      // A thread that does not respond is terminated, or abandoned.
       const { clock } = this.#options;
       const timers = [
-        clock.after(closeMsMax, () => leave(worker)),
+        clock.after(closeMsMax, () => abandon(worker)),
         clock.after(2 * closeMsMax, () => this.#whenEnded?.()),
       ];
       await ended;
@@ -163,7 +168,7 @@ export class TpuThread {
     if (requests.length === 0) return;
     if (!this.#worker && !this.#restart) this.#start();
     if (!this.#worker) {
-      for (const { id } of requests) this.#tellEnd("dropped", id, "thread_down");
+      for (const { id } of requests) this.#reportEnd("dropped", id, "thread_down");
       return;
     }
     let length = 0;
@@ -198,7 +203,7 @@ export class TpuThread {
     worker.on("message", (answer: ThreadAnswer) => {
       if (this.#worker !== worker) return;
       if (answer.kind === "refused") cause = answer.message;
-      this.#hear(answer);
+      this.#handle(answer);
     });
     worker.on("error", (error: unknown) => {
       cause = messageOf(error);
@@ -206,11 +211,11 @@ export class TpuThread {
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#ended(cause || `exit code ${code}`);
     });
-    this.#post({ kind: "aim", addresses: this.#aim });
+    this.#post({ kind: "aim", addresses: this.#selected });
   }
 
-  #hear(answer: ThreadAnswer): void {
-    if (answer.kind === "events") for (const event of answer.events) this.#tell(event);
+  #handle(answer: ThreadAnswer): void {
+    if (answer.kind === "events") for (const event of answer.events) this.#report(event);
     else if (answer.kind === "leaders") this.#leaders = answer.leaders;
     else if (answer.kind === "trouble") this.#note(answer.message);
     else if (answer.kind === "pong") this.#unanswered = 0;
@@ -227,7 +232,7 @@ export class TpuThread {
         this.#post({ kind: "ping" });
         return;
       }
-      leave(worker);
+      abandon(worker);
       this.#ended("stuck");
     });
   }
@@ -239,46 +244,46 @@ export class TpuThread {
     this.#openedNs = null;
   }
 
-  #tell(event: TpuEvent): void {
-    const known = this.#known.get(event.id);
+  #report(event: TpuEvent): void {
+    const known = this.#requests.get(event.id);
     if (!known) return;
     if (event.kind === "sent") known.isSent = true;
-    else this.#known.delete(event.id);
-    this.#options.tell(event);
+    else this.#requests.delete(event.id);
+    this.#options.report(event);
   }
 
-  #tellEnd(kind: "dropped" | "failed", id: number, reason: string): void {
-    if (!this.#known.delete(id)) return;
-    this.#options.tell({ kind, id, reason, atNs: this.#options.clock.monotonicNs() });
+  #reportEnd(kind: "dropped" | "failed", id: number, reason: string): void {
+    if (!this.#requests.delete(id)) return;
+    this.#options.report({ kind, id, reason, atNs: this.#options.clock.monotonicNs() });
   }
 
   #endAll(reason: string): void {
     this.#waiting = [];
-    for (const [id, { isSent }] of this.#known) {
-      this.#tellEnd(isSent ? "failed" : "dropped", id, reason);
+    for (const [id, { isSent }] of this.#requests) {
+      this.#reportEnd(isSent ? "failed" : "dropped", id, reason);
     }
   }
 
   #note(message: string): void {
     this.#lastFailure = message;
-    this.#options.log?.warn(`direct route: ${message}`);
+    this.#options.log?.warn(`tpu: ${message}`);
   }
 
   #ended(cause: string): void {
     this.#worker = null;
     this.#leaders = [];
     const { clock } = this.#options;
-    const isSound = this.#openedNs !== null && clock.monotonicNs() - this.#openedNs >= soundNs;
+    const isHealthy = this.#openedNs !== null && clock.monotonicNs() - this.#openedNs >= healthyNs;
     this.#stopWatching();
     this.#whenEnded?.();
     if (this.#isClosed) return;
-    if (isSound) this.#failures = 0;
-    this.#note(`expected the thread of the connections to run, got its end: ${cause}`);
+    if (isHealthy) this.#failures = 0;
+    this.#note(`the connection thread ended: ${cause}; it restarts automatically`);
     const pauseMs = Math.min(restartMsMax, restartMsMin * 2 ** Math.min(this.#failures, 10));
     this.#failures++;
     this.#restart = clock.after(pauseMs, () => {
       this.#restart = undefined;
-      if (this.#aim.length > 0) this.#start();
+      if (this.#selected.length > 0) this.#start();
     });
     this.#endAll("thread_lost");
   }

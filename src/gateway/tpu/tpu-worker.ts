@@ -1,9 +1,9 @@
-// The thread of the direct route: requests in, what became of the transactions out.
+// The thread of the TPU route: receives requests and reports the results of transactions.
 //
-// Started by tpu-thread.ts. Sockets, connections and their timers live here, so that encrypting and
-// acknowledging never stall the event loop of the gateway. Events are told in lots: they carry their
-// own times, and a message for each would cost more than sending. What cannot be opened is the answer
-// "refused", and the end of the thread.
+// Started by tpu-thread.ts. Sockets, connections and their timers run here, so that encryption and
+// acknowledgements never block the gateway's event loop. Events are reported in batches with their
+// own times, because a message per event would cost more than sending. If the endpoint cannot be
+// opened, the thread responds "refused" and ends.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock, type Timer } from "../../core/clock.ts";
@@ -12,18 +12,18 @@ import { TpuEndpoint } from "./endpoint.ts";
 import { loadQuiche, quicheProblem } from "./quiche.ts";
 import type { ThreadAnswer, ThreadOptions, ThreadRequest, TpuEvent } from "./types.ts";
 
-/** What is told together. */
-const lotMs = 1;
+/** Interval of batches of events. */
+const batchMs = 1;
 const leadersMs = 100;
 
-class Service {
+class TpuWorker {
   readonly #answer: (answer: ThreadAnswer) => void;
   readonly #end: () => void;
   #endpoint: TpuEndpoint | null = null;
-  /** Of requests that came before the sockets were there. */
+  /** Requests that came before the sockets were open. */
   readonly #early: ThreadRequest[] = [];
   #events: TpuEvent[] = [];
-  #lot: Timer | undefined;
+  #batch: Timer | undefined;
   #leaders: Timer | undefined;
   #failedPackets = 0;
 
@@ -34,20 +34,20 @@ class Service {
 
   async open({ settings, credentials }: ThreadOptions): Promise<void> {
     const quiche = loadQuiche();
-    if (!quiche) throw new Error(quicheProblem() ?? "no QUIC here");
+    if (!quiche) throw new Error(quicheProblem() ?? "QUIC is not available");
     this.#endpoint = await TpuEndpoint.open({
       quiche,
       clock: systemClock,
       settings,
       credentials,
-      tell: (event) => this.#tell(event),
-      changed: () => this.#tellLeadersSoon(),
+      report: (event) => this.#report(event),
+      changed: () => this.#scheduleLeaderReport(),
     });
     this.#answer({ kind: "opened" });
-    for (const request of this.#early.splice(0)) this.take(request);
+    for (const request of this.#early.splice(0)) this.handle(request);
   }
 
-  take(request: ThreadRequest): void {
+  handle(request: ThreadRequest): void {
     const endpoint = this.#endpoint;
     if (!endpoint) {
       this.#early.push(request);
@@ -59,38 +59,38 @@ class Service {
         endpoint.send({ ...head, bytes: request.bytes.subarray(at, at + length) });
         at += length;
       }
-      this.#tellLeadersSoon();
-    } else if (request.kind === "aim") endpoint.aim(request.addresses);
+      this.#scheduleLeaderReport();
+    } else if (request.kind === "aim") endpoint.selectLeaders(request.addresses);
     else if (request.kind === "identify") endpoint.identify(request.credentials);
     else if (request.kind === "ping") this.#answer({ kind: "pong" });
     else {
       endpoint.close();
-      this.#tellEvents();
-      this.#tellLeaders();
+      this.#reportEvents();
+      this.#reportLeaders();
       this.#answer({ kind: "closed" });
       this.#end();
     }
   }
 
-  #tell(event: TpuEvent): void {
+  #report(event: TpuEvent): void {
     this.#events.push(event);
-    this.#lot ??= systemClock.after(lotMs, () => this.#tellEvents());
-    this.#tellLeadersSoon();
+    this.#batch ??= systemClock.after(batchMs, () => this.#reportEvents());
+    this.#scheduleLeaderReport();
   }
 
-  #tellEvents(): void {
-    this.#lot?.cancel();
-    this.#lot = undefined;
+  #reportEvents(): void {
+    this.#batch?.cancel();
+    this.#batch = undefined;
     const events = this.#events;
     this.#events = [];
     if (events.length > 0) this.#answer({ kind: "events", events });
   }
 
-  #tellLeadersSoon(): void {
-    this.#leaders ??= systemClock.after(leadersMs, () => this.#tellLeaders());
+  #scheduleLeaderReport(): void {
+    this.#leaders ??= systemClock.after(leadersMs, () => this.#reportLeaders());
   }
 
-  #tellLeaders(): void {
+  #reportLeaders(): void {
     this.#leaders?.cancel();
     this.#leaders = undefined;
     const endpoint = this.#endpoint;
@@ -99,19 +99,19 @@ class Service {
     const { packets, last } = endpoint.failures;
     if (packets === this.#failedPackets) return;
     this.#failedPackets = packets;
-    this.#answer({ kind: "trouble", message: `${packets} packets did not leave: ${last}` });
+    this.#answer({ kind: "trouble", message: `${packets} packets could not be sent: ${last}` });
   }
 }
 
 function serve(options: ThreadOptions): void {
   const port = parentPort;
-  if (!port) throw new Error("expected to be started as a thread");
-  const service = new Service(
+  if (!port) throw new Error("tpu-worker must be started as a worker thread");
+  const worker = new TpuWorker(
     (answer) => port.postMessage(answer),
     () => port.close(),
   );
-  port.on("message", (request: ThreadRequest) => service.take(request));
-  service.open(options).catch((error: unknown) => {
+  port.on("message", (request: ThreadRequest) => worker.handle(request));
+  worker.open(options).catch((error: unknown) => {
     port.postMessage({ kind: "refused", message: messageOf(error) } satisfies ThreadAnswer);
     port.close();
   });

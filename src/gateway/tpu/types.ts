@@ -1,7 +1,8 @@
-// The words of the direct route: what goes to leaders over QUIC, and what is known of each of them.
+// Types of the TPU route: requests to leaders over QUIC, their events, and the state of each
+// leader.
 //
-// Only types, shared by the thread that owns sockets and connections (endpoint.ts) and by those who
-// feed it (tpu-thread.ts, routes/tpu-route.ts). Everything here can cross a thread's border.
+// Shared by the thread that owns sockets and connections (endpoint.ts) and its users
+// (tpu-thread.ts, routes/tpu-route.ts). All values can be sent between threads.
 
 import type { QuicheAddress, QuicheCredentials } from "./quiche.ts";
 
@@ -9,37 +10,40 @@ export type TpuAddress = QuicheAddress;
 
 export interface TpuSettings {
   readonly applicationProtocol: string;
-  /** Connections at once. */
+  /** Limit on open connections. */
   readonly connectionsMax: number;
-  /** Transactions that wait for one leader; further ones are dropped. */
+  /** Queue limit per leader; further transactions are dropped. */
   readonly queueMax: number;
-  /** For a handshake, and for an acknowledgement of what was sent. */
+  /** Time-out of a handshake and of an acknowledgement. */
   readonly timeoutMs: number;
-  /** Where the sockets are bound; the port is the kernel's choice. */
+  /** Addresses of the sockets; the kernel chooses the ports. */
   readonly bind: { readonly ipv4: string; readonly ipv6: string };
-  /** Of the jitter of back-off. */
+  /** Seed of the back-off jitter. */
   readonly seed: number;
 }
 
 /** One transaction to one leader. */
 export interface TpuSendRequest {
-  /** The caller's, from 0 to 2^53 - 1. */
+  /** The caller's id, from 0 to 2^53 - 1. */
   readonly id: number;
   readonly address: TpuAddress;
   readonly bytes: Uint8Array;
-  /** After so long it is of no use any more. */
+  /** Remaining time until the deadline. */
   readonly restMs: number;
 }
 
-/** What became of it. "sent" at most once and first; then at most one of the others. */
+/** Result of a request: "sent" at most once and first, then at most one of the others. */
 export type TpuEvent =
-  /** The last byte left by the socket. */
+  /** The last byte was sent. */
   | { readonly kind: "sent"; readonly id: number; readonly atNs: bigint }
-  /** Every byte has arrived at the leader's machine; whether the leader takes it, nobody says. */
+  /**
+   * The leader's machine received every byte; whether the leader accepts the transaction is
+   * unknown.
+   */
   | { readonly kind: "acknowledged"; readonly id: number; readonly atNs: bigint }
-  /** Sent, and then nothing: it may have arrived. */
+  /** Sent, but not acknowledged: it may have arrived. */
   | { readonly kind: "failed"; readonly id: number; readonly atNs: bigint; readonly reason: string }
-  /** Never left as a whole. */
+  /** Not sent completely. */
   | {
       readonly kind: "dropped";
       readonly id: number;
@@ -49,26 +53,26 @@ export type TpuEvent =
 
 export type LeaderPhase = "idle" | "connecting" | "connected" | "backing_off";
 
-/** One leader's address, as snapshots and counters show it. */
+/** State of one leader address, for snapshots and metrics. */
 export interface LeaderState {
   /** "192.0.2.1:8009" */
   readonly address: string;
   readonly phase: LeaderPhase;
-  /** Of the present or last connection; null: none stood yet. */
+  /** Duration of the present or last connection's handshake; null: none completed yet. */
   readonly handshakeMs: number | null;
-  /** From the last byte of a transaction to its acknowledgement, smoothed; null: none yet. */
+  /** Smoothed time from the last byte of a transaction to its acknowledgement; null: none yet. */
   readonly roundTripMs: number | null;
-  /** Transactions that wait. */
+  /** Queued transactions. */
   readonly queued: number;
-  /** Sent, no answer yet. */
+  /** Transactions without a result on the connection. */
   readonly inFlight: number;
   readonly sent: number;
   readonly acknowledged: number;
-  /** Refused by the leader, or lost with the connection. */
+  /** Transactions that the leader refused, or that were lost with the connection. */
   readonly reset: number;
   readonly dropped: number;
   readonly connections: number;
-  /** Ends of connections by name (close-names.ts). */
+  /** Number of connection ends by name (close-names.ts). */
   readonly closes: Readonly<Record<string, number>>;
   readonly lastClose: string;
 }
@@ -79,14 +83,14 @@ export type ThreadRequest =
       readonly requests: readonly ThreadSendRequest[];
       readonly bytes: Uint8Array;
     }
-  /** Whom to be connected with, the nearest first. */
+  /** Leaders to connect with, nearest first. */
   | { readonly kind: "aim"; readonly addresses: readonly TpuAddress[] }
   | { readonly kind: "identify"; readonly credentials: QuicheCredentials }
-  /** Answered at once, by "pong". */
+  /** The thread immediately responds "pong". */
   | { readonly kind: "ping" }
   | { readonly kind: "close" };
 
-/** A request whose bytes lie in the request's, one after the other. */
+/** A request; the bytes of all requests follow each other in one array. */
 export interface ThreadSendRequest {
   readonly id: number;
   readonly address: TpuAddress;

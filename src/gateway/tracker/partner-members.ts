@@ -1,8 +1,9 @@
-// Who is an alternative partner: the configured ones and those of a URL, less the denied.
+// The list of alternative partners: configured members and those of a URL, without denied ones.
 //
-// Made by main, told of every reload; hands each new list to the tracker. The URL is asked so often as the
-// configuration says, and soon again after a failure. A list that cannot be used changes nothing: the last
-// good one of that URL stays. Waits for nobody: until the first answer the configured ones are all.
+// The service creates it, applies reloads and passes each new list to the tracker. The URL is
+// fetched at the configured interval, and soon again after a failure. An unusable list changes
+// nothing: the last good list of that URL stays. Until the first response, only configured members
+// count.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
@@ -10,7 +11,7 @@ import { messageOf } from "../../core/errors.ts";
 import { FailureStreak } from "../../core/failure-streak.ts";
 import type { Logger } from "../../core/log.ts";
 
-const tryAgainMs = 15_000;
+const retryMs = 15_000;
 const msPerMinute = 60_000;
 const logEvery = 20;
 
@@ -19,13 +20,13 @@ type MemberConfig = Pick<Config, "tracker" | "routes">;
 interface PartnerMembersDependencies {
   readonly clock: Clock;
   readonly log: Logger;
-  /** solana/member-list.ts is the real one. Its errors must not hold the URL. */
+  /** Implemented by solana/member-list.ts. Its errors must not contain the URL. */
   readonly fetchMembers: (url: string) => Promise<ReadonlySet<string>>;
-  /** All members, less denied ones: at once, and whenever that changes. */
+  /** Called with all members except denied ones, initially and after every change. */
   readonly publish: (members: ReadonlySet<string>) => void;
 }
 
-/** Without a list of its own: whoever the partner's routes have a port of. */
+/** Configured members; by default the leaders of the partner's routes. */
 function configuredMembers({ tracker, routes }: MemberConfig): readonly string[] {
   if (tracker.members) return tracker.members;
   return routes
@@ -40,15 +41,15 @@ function isSameSet(a: ReadonlySet<string>, b: ReadonlySet<string> | null): boole
 export class PartnerMembers {
   readonly #dependencies: PartnerMembersDependencies;
   #config: MemberConfig;
-  /** Of the present URL. */
+  /** Members from the present URL. */
   #listed: ReadonlySet<string> | null = null;
   #published: ReadonlySet<string> | null = null;
   #timer: Timer | undefined;
-  /** Of the present URL; what an earlier one still answers comes to nothing. */
+  /** Identifies the fetches of the present URL; responses of earlier ones are ignored. */
   #run = {};
   readonly #failures = new FailureStreak(logEvery);
 
-  /** Publishes the configured members and asks the URL, if there is one. */
+  /** Publishes the configured members and starts fetching the URL, if one is configured. */
   constructor(dependencies: PartnerMembersDependencies, config: MemberConfig) {
     this.#dependencies = dependencies;
     this.#config = config;
@@ -56,7 +57,7 @@ export class PartnerMembers {
     this.#begin();
   }
 
-  /** Takes a new configuration over. What another URL listed before counts no more. */
+  /** Applies a new configuration. Members from another URL no longer count. */
   apply(config: MemberConfig): void {
     const { url, refreshMinutes } = this.#config.tracker;
     this.#config = config;
@@ -66,7 +67,7 @@ export class PartnerMembers {
     if (isOtherUrl || config.tracker.refreshMinutes !== refreshMinutes) this.#begin();
   }
 
-  /** Asks and publishes nothing more. */
+  /** Stops fetching and publishing. */
   close(): void {
     this.#run = {};
     this.#timer?.cancel();
@@ -76,15 +77,16 @@ export class PartnerMembers {
     this.close();
     this.#failures.end();
     const { url } = this.#config.tracker;
-    if (url !== undefined) void this.#look(url, this.#run);
+    if (url !== undefined) void this.#fetch(url, this.#run);
   }
 
-  async #look(url: string, run: object): Promise<void> {
+  async #fetch(url: string, run: object): Promise<void> {
     const { fetchMembers, clock, log } = this.#dependencies;
     try {
       const listed = await fetchMembers(url);
       if (this.#run !== run) return;
-      if (this.#failures.isFailing) log.info("alternative partners: their list is told again");
+      if (this.#failures.isFailing)
+        log.info("alternative partners: the member list is available again");
       this.#failures.end();
       this.#listed = listed;
       this.#publish();
@@ -93,14 +95,16 @@ export class PartnerMembers {
       this.#failed(messageOf(error));
     }
     const { refreshMinutes } = this.#config.tracker;
-    const delayMs = this.#failures.isFailing ? tryAgainMs : refreshMinutes * msPerMinute;
-    this.#timer = clock.after(delayMs, () => void this.#look(url, run));
+    const delayMs = this.#failures.isFailing ? retryMs : refreshMinutes * msPerMinute;
+    this.#timer = clock.after(delayMs, () => void this.#fetch(url, run));
   }
 
   #failed(text: string): void {
     if (!this.#failures.add(text)) return;
-    const state = this.#listed ? "the last list stays" : "only configured ones count until then";
-    this.#dependencies.log.warn(`no list of alternative partners, ${state}: ${text}`);
+    const state = this.#listed ? "the last list stays in force" : "only configured members count";
+    this.#dependencies.log.warn(
+      `alternative partners: the member list is not available, ${state}: ${text}`,
+    );
   }
 
   #publish(): void {
@@ -110,7 +114,7 @@ export class PartnerMembers {
     this.#published = members;
     this.#dependencies.log.info(
       { members: members.size },
-      "alternative partners: the list is in force",
+      "alternative partners: a new member list is in force",
     );
     this.#dependencies.publish(members);
   }

@@ -1,15 +1,15 @@
-// PartnerTracker: who of the alternative partners leads now, and who next.
+// PartnerTracker: finds the alternative partners that lead now and next.
 //
-// Made by main, told of every schedule and every list of members, asked by the gateway and the plan.
-// Answers from memory, so it goes on while the node is away: by the last schedule, as far as that
-// reaches. Knows no clock of its own: the present slot is what the measured slot clock believes.
+// The service creates it and passes every leader schedule and member list; the gateway and the send
+// plan query it. It answers from memory, so it continues without the node as far as the last
+// schedule reaches. The measured slot clock provides the current slot.
 
 import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
 import type { LeaderRecord, Tracker } from "./types.ts";
 import { WindowIndex } from "./window-index.ts";
 
-/** `context_slot` while no slot was measured: far behind whatever is asked for. */
+/** `context_slot` while the current slot is unknown: below every requested slot. */
 const unknownSlot = 0n;
 
 export class PartnerTracker implements Tracker {
@@ -17,23 +17,26 @@ export class PartnerTracker implements Tracker {
   #schedule: LeaderSchedule | undefined;
   #members: ReadonlySet<string> = new Set();
   #sorted: readonly string[] = [];
-  /** The 32 bytes of each as latin1 text -> base58: leaders are compared by their bytes. */
+  /** Base58 identities by their 32 bytes as latin1 text, because schedules contain bytes. */
   #names: ReadonlyMap<string, string> = new Map();
   #index: WindowIndex | null = null;
 
-  /** `presentSlot`: null while it is not measured. */
+  /** `presentSlot` returns null while the slot is unknown. */
   constructor(presentSlot: () => bigint | null) {
     this.#presentSlot = presentSlot;
   }
 
-  /** In force from now on; undefined: none is known. */
+  /** Replaces the schedule; undefined: none is known. */
   replaceSchedule(schedule: LeaderSchedule | undefined): void {
     if (schedule === this.#schedule) return;
     this.#schedule = schedule;
     this.#rebuild();
   }
 
-  /** All of them, less denied ones. Throws ShredwayError "value_invalid" unless each is a public key. */
+  /**
+   * Replaces all members (without denied ones). Throws ShredwayError "value_invalid" unless each is
+   * a public key.
+   */
   replaceMembers(members: ReadonlySet<string>): void {
     const isSame = members.size === this.#members.size;
     if (isSame && [...members].every((name) => this.#members.has(name))) return;
@@ -59,8 +62,8 @@ export class PartnerTracker implements Tracker {
 
   next(slot: bigint | null): LeaderRecord | null {
     const present = this.#presentSlot();
-    const asked = slot ?? present;
-    const found = asked === null ? null : this.#index?.atOrAfter(asked);
+    const fromSlot = slot ?? present;
+    const found = fromSlot === null ? null : this.#index?.atOrAfter(fromSlot);
     if (!found) return null;
     return { pubkey: found.pubkey, leaderSlot: found.slot, contextSlot: present ?? unknownSlot };
   }

@@ -1,23 +1,26 @@
-// Tracker: which slots belong to alternative-partner leaders, now and next.
+// Types of the tracker, which finds the slots of alternative-partner leaders.
 //
-// Only types. Identities are base58.
+// Identities are base58.
 
 export interface LeaderRecord {
   readonly pubkey: string;
-  /** First slot of the member's window at or after the asked slot; inside a window the asked slot. */
+  /**
+   * First slot of the member's window at or after the requested slot; within a window, the
+   * requested slot.
+   */
   readonly leaderSlot: bigint;
-  /** The slot that the tracker believes current; 0 while none is measured. */
+  /** The current slot of the tracker; 0 while it is unknown. */
   readonly contextSlot: bigint;
 }
 
 export interface Tracker {
-  /** Members that lead in the present epoch; all members while that is not known. Sorted. */
+  /** Members that lead in the current epoch, sorted; all members while that is unknown. */
   members(): readonly string[];
-  /** All members, less denied ones: whom the alternative partner's routes may go to. */
+  /** All members without denied ones: allowed targets of the alternative partner's routes. */
   memberSet(): ReadonlySet<string>;
   /**
-   * From the present slot on, or from `slot`. null: nobody is known, in this epoch's schedule and those after
-   * it, or (without `slot`) the present slot is not known.
+   * The next leading member from `slot`, or from the current slot. null: none is known in the known
+   * schedules, or (without `slot`) the current slot is unknown.
    */
   next(slot: bigint | null): LeaderRecord | null;
 }

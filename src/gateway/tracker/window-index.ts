@@ -1,9 +1,8 @@
-// Windows of the members in a leader schedule: who of them leads at or after a slot. Pure.
+// Index of the members' windows in a leader schedule. Pure.
 //
-// Built by partner-tracker.ts when the schedule or the members change, asked for every question. A
-// window is a run of slots with the same leader. The cluster cuts runs into pieces of four and begins
-// anew with each epoch; no answer depends on that, so a leader who goes on after the fourth slot, or
-// over the edge of an epoch, has one window. Slots that the schedule leaves out belong to nobody.
+// partner-tracker.ts builds it when the schedule or the members change. A window is a run of slots
+// with the same leader. A run may be longer than four slots or cross an epoch boundary; it is still
+// one window. Slots missing in the schedule belong to no leader.
 
 import { coveredSlots, type LeaderSchedule } from "../../relay/leaders/schedule.ts";
 
@@ -12,10 +11,10 @@ interface MemberSlot {
   readonly slot: bigint;
 }
 
-/** In `of`: the leader is no member. */
+/** Marks leaders that are not members. */
 const noMember = -1;
 
-/** First place with a value above `limit`; their number when there is none. `values` ascends. */
+/** Index of the first value above `limit`, or the length if all are lower. `values` ascends. */
 function placeAbove(values: Uint32Array, limit: number): number {
   let low = 0;
   let high = values.length;
@@ -30,14 +29,17 @@ function placeAbove(values: Uint32Array, limit: number): number {
 export class WindowIndex {
   readonly #schedule: LeaderSchedule;
   readonly #names: readonly string[];
-  /** Of each window, ascending, relative to the schedule: first slot, slot behind its last, member. */
+  /**
+   * Windows in ascending order, slots relative to the schedule: first slot, slot after the last,
+   * member.
+   */
   readonly #begins: Uint32Array;
   readonly #ends: Uint32Array;
-  readonly #of: Uint32Array;
-  /** By place in `epochFirstSlots`; made when somebody asks. */
+  readonly #members: Uint32Array;
+  /** Leading members by index in `epochFirstSlots`; computed on demand. */
   readonly #ofEpochs = new Map<number, readonly string[]>();
 
-  /** `members`: the 32 bytes of each as latin1 text -> its name. */
+  /** `members`: names by their 32 bytes as latin1 text. */
   constructor(schedule: LeaderSchedule, members: ReadonlyMap<string, string>) {
     const { keys, leaderBySlot } = schedule;
     this.#schedule = schedule;
@@ -48,37 +50,42 @@ export class WindowIndex {
     });
     const begins: number[] = [];
     const ends: number[] = [];
-    const of: number[] = [];
+    const windowMembers: number[] = [];
     let open = noMember;
     for (let slot = 0; slot <= leaderBySlot.length; slot++) {
-      // Behind the last slot, and where nobody leads, there is no such key.
+      // After the last slot, and in slots without a leader, no key exists.
       const member = numbers[leaderBySlot[slot] ?? keys.length] ?? noMember;
       if (member === open) continue;
       if (open !== noMember) ends.push(slot);
       if (member !== noMember) {
         begins.push(slot);
-        of.push(member);
+        windowMembers.push(member);
       }
       open = member;
     }
     this.#names = names;
     this.#begins = Uint32Array.from(begins);
     this.#ends = Uint32Array.from(ends);
-    this.#of = Uint32Array.from(of);
+    this.#members = Uint32Array.from(windowMembers);
   }
 
-  /** `slot` itself inside a window, else the first of the next one; null: there is none any more. */
+  /**
+   * Returns `slot` itself within a window, otherwise the first slot of the next window; null: none
+   * follows.
+   */
   atOrAfter(slot: bigint): MemberSlot | null {
     const first = this.#schedule.firstSlot;
-    const asked = slot < first ? 0 : Number(slot - first);
-    const place = placeAbove(this.#ends, asked);
+    const relative = slot < first ? 0 : Number(slot - first);
+    const place = placeAbove(this.#ends, relative);
     const begin = this.#begins[place];
-    const pubkey = this.#names[this.#of[place] ?? this.#names.length];
+    const pubkey = this.#names[this.#members[place] ?? this.#names.length];
     if (begin === undefined || pubkey === undefined) return null;
-    return { pubkey, slot: first + BigInt(Math.max(begin, asked)) };
+    return { pubkey, slot: first + BigInt(Math.max(begin, relative)) };
   }
 
-  /** Who leads in the epoch of `slot`, sorted; null: the schedule does not cover that slot. */
+  /**
+   * Members that lead in the epoch of `slot`, sorted; null: the schedule does not cover that slot.
+   */
   leadersAround(slot: bigint): readonly string[] | null {
     const { first, last } = coveredSlots(this.#schedule);
     if (slot < first || slot > last) return null;
@@ -90,7 +97,7 @@ export class WindowIndex {
     const end = Number((firsts[epoch + 1] ?? last + 1n) - first);
     const found = new Set<number>();
     for (let place = placeAbove(this.#ends, begin); ; place++) {
-      const [from, member] = [this.#begins[place], this.#of[place]];
+      const [from, member] = [this.#begins[place], this.#members[place]];
       if (from === undefined || member === undefined || from >= end) break;
       found.add(member);
     }

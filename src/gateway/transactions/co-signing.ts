@@ -1,7 +1,7 @@
-// The co-signing check as the native part does it: every mention of the authority's key, looked at.
+// The co-signing check of the native addon: inspects every use of the authority's key.
 //
-// Called by the nonces before their keys sign, on the event loop: it costs about a microsecond. What
-// is refused and why nothing else can be signed: native/transaction/co_signing.h.
+// The nonce service calls it before its keys sign, on the event loop; it takes about a microsecond.
+// native/transaction/co_signing.h explains what is refused and why nothing else can be signed.
 
 import { ShredwayError } from "../../core/errors.ts";
 import { coSigningRefusalNames } from "../../relay/data-plane/names.ts";
@@ -31,15 +31,15 @@ function refused(number: number): ShredwayError {
   if (ofTransaction !== 0) return transactionRefusal(ofTransaction, offset, got);
   const { coSigningExpected, coSigningGot } = describeNative();
   const refusal = coSigningRefusalNames[number] ?? "transaction_refused";
-  const came = (coSigningGot[number] ?? "").replace("#", String(got));
+  const received = (coSigningGot[number] ?? "").replace("#", String(got));
   return new ShredwayError(
     "co_signing_refused",
-    `co-signing: expected ${coSigningExpected[number]}, got ${came} (offset ${offset})`,
+    `co-signing: expected ${coSigningExpected[number]}, got ${received} (offset ${offset})`,
     { details: { refusal, offset } },
   );
 }
 
-/** Has no state: one serves all. */
+/** Stateless; one instance is enough. */
 export class NativeCoSigningCheck implements CoSigningCheck {
   place(wire: Uint8Array, nonceAccount: Uint8Array, authority: Uint8Array): CoSigningPlace {
     const number = guarded("value_invalid", () =>

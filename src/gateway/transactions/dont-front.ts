@@ -1,18 +1,18 @@
-// Front keys: accounts whose base58 text begins with a given prefix, as ranges of numbers.
+// "Don't front" markers: converts prefixes of base58 addresses to ranges of keys.
 //
-// Bundles are steered by accounts that nobody owns, known by how their text begins. The text of a key
-// is one "1" for each zero byte in front and then its value to base 58, so the keys whose texts share
-// a beginning are a few ranges of values: nobody has to write down a text to tell (native/transaction/
-// key_sets.h compares bytes).
+// Block engines recognise markers by the first characters of the address. A base58 address is one
+// "1" for each leading zero byte, then the value to base 58. Addresses with a common prefix are
+// therefore a few ranges of values, and native/transaction/key_sets.h can compare bytes instead of
+// texts.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 
 const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 const keyBytes = 32;
-/** 32 bytes of 255 have so many digits. */
+/** Number of base58 digits of 32 bytes of 255. */
 const digitsMax = 44;
 
-/** Both ends belong to it. */
+/** Range with inclusive ends. */
 interface ValueRange {
   readonly first: bigint;
   readonly last: bigint;
@@ -24,7 +24,7 @@ function digitsOf(prefix: string): bigint[] {
     if (digit >= 0) return BigInt(digit);
     throw new ShredwayError(
       "value_invalid",
-      `key prefix: expected characters of base58, got ${quote(character)} in ${quote(prefix)}`,
+      `key prefix: expected base58 characters, got ${quote(character)} in ${quote(prefix)}`,
     );
   });
 }
@@ -36,7 +36,7 @@ function rangesOf(prefix: string): ValueRange[] {
   const lengthMax = 256n ** BigInt(Math.max(keyBytes - zeros, 0));
   if (found < 0) return zeros > keyBytes ? [] : [{ first: 0n, last: lengthMax - 1n }];
   if (zeros >= keyBytes) return [];
-  // Exactly so many zero bytes: the digits begin with another one than "1".
+  // The number of zero bytes is exact, because the next digit is not "1".
   const lengthMin = lengthMax / 256n;
   const head = digits.reduce((value, digit) => value * 58n + digit, 0n);
   const ranges: ValueRange[] = [];
@@ -54,13 +54,16 @@ function keyOf(value: bigint): Buffer {
 }
 
 /**
- * Ranges of keys, 64 bytes each (first and last key), as the addon takes them. Throws ShredwayError
- * "value_invalid" for an empty prefix and for characters that no key's text has.
+ * Ranges of keys in the addon's format, 64 bytes each (first and last key). Throws ShredwayError
+ * "value_invalid" for an empty prefix and for characters outside base58.
  */
-export function frontKeyRanges(prefixes: readonly string[]): Uint8Array {
+export function dontFrontRanges(prefixes: readonly string[]): Uint8Array {
   const ranges = prefixes.flatMap((prefix) => {
     if (prefix !== "") return rangesOf(prefix);
-    throw new ShredwayError("value_invalid", "key prefix: expected a character, got nothing");
+    throw new ShredwayError(
+      "value_invalid",
+      "key prefix: expected at least one base58 character, got an empty text",
+    );
   });
   return Buffer.concat(ranges.flatMap(({ first, last }) => [keyOf(first), keyOf(last)]));
 }

@@ -1,8 +1,7 @@
-// Transactions as the native part sees them: what one look at the bytes tells, and whether every
-// signature holds.
+// Inspection and signature verification of transactions by the native addon.
 //
-// Called for each request, on the event loop: the look costs about a microsecond, the signatures are
-// checked by threads of their own. Nothing that is refused here can ever land.
+// Called for each request on the event loop: an inspection takes about a microsecond; the addon's
+// threads verify signatures. A refused transaction can never land.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { TransactionFacts, TransactionVersion } from "../../core/transactions/facts.ts";
@@ -14,7 +13,7 @@ import {
   type NativeTransactionInspector,
   native,
 } from "../../relay/data-plane/native.ts";
-import { frontKeyRanges } from "./dont-front.ts";
+import { dontFrontRanges } from "./dont-front.ts";
 
 // ---- inspection -----------------------------------------------------------------------------
 
@@ -42,9 +41,9 @@ const signatureBytes = 64;
 const keyBytes = 32;
 
 interface InspectorOptions {
-  /** Public keys, 32 bytes each. */
+  /** Public keys of 32 bytes. */
   readonly tipAddresses: readonly Uint8Array[];
-  /** Beginnings of base58 texts. */
+  /** Prefixes of base58 addresses. */
   readonly dontFrontPrefixes: readonly string[];
 }
 
@@ -53,7 +52,10 @@ export class TransactionInspector {
   readonly #record = Buffer.alloc(recordBytes);
   readonly #view = new DataView(this.#record.buffer, this.#record.byteOffset, recordBytes);
 
-  /** Throws ShredwayError "value_invalid" for another length, too many, or an impossible prefix. */
+  /**
+   * Throws ShredwayError "value_invalid" for a wrong length, too many addresses, or an invalid
+   * prefix.
+   */
   constructor({ tipAddresses, dontFrontPrefixes }: InspectorOptions) {
     for (const { length } of tipAddresses) {
       if (length === keyBytes) continue;
@@ -62,7 +64,7 @@ export class TransactionInspector {
         `tip address: expected ${keyBytes} bytes, got ${length}`,
       );
     }
-    const ranges = frontKeyRanges(dontFrontPrefixes);
+    const ranges = dontFrontRanges(dontFrontPrefixes);
     this.#native = guarded(
       "value_invalid",
       () => new (native().TransactionInspector)(Buffer.concat(tipAddresses), ranges),
@@ -70,9 +72,9 @@ export class TransactionInspector {
   }
 
   /**
-   * The bytes must be one transaction and nothing else; they are kept, not copied, and must not change
-   * from now on. Throws ShredwayError "transaction_version" or "transaction_invalid", with the name of
-   * the refusal and its offset as details.
+   * Inspects bytes that must be exactly one transaction. They are referenced, not copied, and must
+   * not change. Throws ShredwayError "transaction_version" or "transaction_invalid", with the
+   * refusal's name and offset as details.
    */
   inspect(wire: Uint8Array): TransactionFacts {
     const refusal = this.#native.inspect(wire, this.#record);
@@ -106,19 +108,19 @@ export class TransactionInspector {
   }
 }
 
-/** What a transaction is refused with, by the refusal's number (names.ts). */
+/** The error of a refusal, by its number (names.ts). */
 export function transactionRefusal(number: number, offset: number, got: bigint): ShredwayError {
   const { transactionExpected, transactionGot } = describeNative();
   const refusal = transactionRefusalNames[number] ?? "malformed";
-  const came = (transactionGot[number] ?? "").replace("#", String(got));
-  const message = `transaction: expected ${transactionExpected[number]}, got ${came} (offset ${offset})`;
+  const received = (transactionGot[number] ?? "").replace("#", String(got));
+  const message = `transaction: expected ${transactionExpected[number]}, got ${received} (offset ${offset})`;
   const options = { details: { refusal, offset } };
   return refusal === "version_unknown"
     ? new ShredwayError("transaction_version", message, options)
     : new ShredwayError("transaction_invalid", message, options);
 }
 
-/** A view, no copy; never a Buffer, which would cost more to make. */
+/** A view without a copy; a Buffer would cost more to create. */
 function part(wire: Uint8Array, offset: number, length: number): Uint8Array {
   return new Uint8Array(wire.buffer, wire.byteOffset + offset, length);
 }
@@ -132,12 +134,12 @@ const outcomeValid = 1;
 
 interface VerifierOptions {
   readonly threads: number;
-  /** Transactions that may wait for an answer at the same time. */
+  /** Maximum number of transactions that wait for a result. */
   readonly queueMax: number;
 }
 
 interface Waiting {
-  resolve(holds: boolean): void;
+  resolve(isValid: boolean): void;
   reject(error: ShredwayError): void;
 }
 
@@ -154,14 +156,18 @@ export class SignatureVerifier {
     guarded("system", () => this.#native.onResults(() => this.#drain()));
   }
 
-  /** Throws ShredwayError "system" when the threads cannot be had. Keeps no process alive. */
+  /**
+   * Throws ShredwayError "system" if the threads cannot be started. Does not keep the process
+   * alive.
+   */
   static open(options: VerifierOptions): SignatureVerifier {
     return new SignatureVerifier(options);
   }
 
   /**
-   * Whether every signature holds; false for bytes that are no transaction. The bytes are copied. Null:
-   * the queue is full. Rejects with ShredwayError "http_closing" when the verifier is closed before.
+   * Whether every signature is valid; false for bytes that are not a transaction. The bytes are
+   * copied. Returns null if the queue is full. Rejects with ShredwayError "http_closing" if the
+   * verifier is closed first.
    */
   verify(wire: Uint8Array): Promise<boolean> | null {
     if (this.#isClosed) return Promise.reject(closedError());
@@ -173,12 +179,12 @@ export class SignatureVerifier {
     });
   }
 
-  /** Transactions that wait for their answer. */
+  /** Number of transactions that wait for a result. */
   get pending(): number {
     return this.#waiting.size;
   }
 
-  /** May be called again. */
+  /** Idempotent. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -193,8 +199,8 @@ export class SignatureVerifier {
       count = this.#native.drain(this.#results);
       for (let i = 0; i < count; i++) {
         const ticket = this.#view.getUint32(i * resultBytes, true);
-        const holds = this.#view.getUint32(i * resultBytes + 4, true) === outcomeValid;
-        this.#waiting.get(ticket)?.resolve(holds);
+        const isValid = this.#view.getUint32(i * resultBytes + 4, true) === outcomeValid;
+        this.#waiting.get(ticket)?.resolve(isValid);
         this.#waiting.delete(ticket);
       }
     }
@@ -204,6 +210,6 @@ export class SignatureVerifier {
 function closedError(): ShredwayError {
   return new ShredwayError(
     "http_closing",
-    "signatures: expected an open verifier, it closed before they were checked",
+    "signatures: the server closed before they were verified; send the request again",
   );
 }

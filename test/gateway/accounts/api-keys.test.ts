@@ -23,8 +23,8 @@ const wishes = {
   allowedRanges: [],
 };
 
-describe("a new key", () => {
-  it("is returned as text once, and stored only as a hash", () => {
+describe("newApiKey", () => {
+  it("returns the text and stores only its hash", () => {
     const random = fc.uint8Array({ minLength: keyRandomBytes, maxLength: keyRandomBytes });
     fc.assert(
       fc.property(random, (bytes) => {
@@ -39,7 +39,7 @@ describe("a new key", () => {
     );
   });
 
-  it("copies only the settings of another key", () => {
+  it("copies only the requested settings", () => {
     const old = newApiKey(wishes, new Uint8Array(38).fill(1), 1n).key;
     const expired = { ...old, expiresNs: 5n, revokedNs: 6n };
     const { key } = newApiKey(expired, new Uint8Array(38).fill(2), 9n);
@@ -53,7 +53,7 @@ describe("a new key", () => {
     expect(key.hash).not.toEqual(old.hash);
   });
 
-  it("requires all its random bytes", () => {
+  it("requires all random bytes", () => {
     expect(() => newApiKey(wishes, new Uint8Array(32), 1n)).toThrow("expected 38");
   });
 
@@ -66,7 +66,7 @@ describe("a new key", () => {
   });
 });
 
-describe("the state of a key", () => {
+describe("keyState", () => {
   it.each([
     [null, null, "in force"],
     [11n, null, "in force"],
@@ -78,8 +78,8 @@ describe("the state of a key", () => {
   });
 });
 
-describe("key settings", () => {
-  it("are accepted within their range", () => {
+describe("the checks of settings", () => {
+  it("accept values in range", () => {
     expect(checkAccountName("Traders & Co. ü")).toBe("Traders & Co. ü");
     expect(checkLabel("")).toBe("");
     expect(parseScopes("batch, submit,batch")).toEqual(["submit", "batch"]);
@@ -98,7 +98,7 @@ describe("key settings", () => {
     [() => checkAccountName("a\u202Eb"), "on one line"],
     [() => checkAccountName("a".repeat(65)), "1 to 64 characters"],
     [() => checkLabel("x".repeat(101)), "at most 100"],
-    [() => parseScopes(""), "some of submit,batch,read"],
+    [() => parseScopes(""), "a comma-separated list of submit, batch, read"],
     [() => parseScopes("submit,admin"), '"admin"'],
     [() => checkLimits(0, null), "requests per second: expected a whole number from 1"],
     [() => checkLimits(1.5, null), "got 1.5"],
@@ -106,7 +106,7 @@ describe("key settings", () => {
     [() => checkRanges(["10.0.0.1/8"]), "the first address of the range, 10.0.0.0/8"],
     [() => checkRanges(["example.com"]), "allowed ranges: expected an IP address"],
     [() => checkRanges(Array.from({ length: 65 }, (_, i) => `10.0.0.${i}`)), "at most 64"],
-  ])("%s is refused", (check, message) => {
+  ])("%s is rejected", (check, message) => {
     expect(check).toThrow(message);
     expect(check).toThrow(expect.objectContaining({ reason: "value_invalid" }));
   });

@@ -23,7 +23,7 @@ function made(number: number, changes: Partial<ApiKey> = {}): { text: string; ke
 const time = fc.option(fc.bigInt(0n, 20n), { nil: null });
 
 describe("find", () => {
-  it("finds what a search through all keys finds", () => {
+  it("finds the same key as a search through all keys", () => {
     const changes = fc.array(fc.record({ expiresNs: time, revokedNs: time }), { maxLength: 9 });
     fc.assert(
       fc.property(changes, changes, fc.bigInt(0n, 20n), (before, after, nowNs) => {
@@ -53,7 +53,7 @@ describe("find", () => {
     expect(ring.find(Buffer.from(key.hash).toString("latin1"), 5n)).toBe(null);
   });
 
-  it("finds nothing for a key with an invalid hash", () => {
+  it("ignores a key with an invalid hash", () => {
     const ring = new KeyRing();
     ring.replace([made(1, { hash: new Uint8Array(5) }).key, made(2).key]);
     expect(ring.find(made(1).text, 5n)).toBe(null);
@@ -80,7 +80,7 @@ describe("allows", () => {
           (byte, i) => byte & (0xff00 >> Math.min(8, Math.max(0, prefixBits - i * 8))),
         );
         const text = `${formatAddress(first)}/${isIpv4 && prefixBits >= 96 ? prefixBits - 96 : prefixBits}`;
-        // An IPv6 prefix may leave an address that is written as IPv4; that is not a range of this kind.
+        // A prefix of IPv6 may produce a mapped IPv4 address, which is not a range of this kind.
         fc.pre(isIpv4 || !formatAddress(first).includes("."));
         const ring = new KeyRing();
         const { key } = made(1, { allowedRanges: ["203.0.113.77", text] });
@@ -94,7 +94,7 @@ describe("allows", () => {
     );
   });
 
-  it("admits every address without ranges, and none with invalid ranges", () => {
+  it("allows all addresses without ranges, and none with unreadable ranges", () => {
     const ring = new KeyRing();
     const open = made(1).key;
     const broken = made(2, { allowedRanges: ["10.0.0.0/8", "everywhere"] }).key;

@@ -5,7 +5,7 @@ import { callerOf, RateLimits } from "../../../src/gateway/accounts/rate-limits.
 
 const secondNs = 1_000_000_000n;
 
-/** A reference bucket in integers of any size, one per caller, never removed. */
+/** A slow reference model: exact integers, one bucket per caller, never dropped. */
 class SlowModel {
   readonly #buckets = new Map<string, { level: bigint; atNs: bigint }>();
 
@@ -33,7 +33,7 @@ describe("a token bucket", () => {
   const gap = fc.oneof(fc.bigInt(0n, 5n), fc.bigInt(0n, 3n * secondNs), fc.bigInt(0n, 2n ** 62n));
   const count = fc.oneof(fc.integer({ min: 1, max: 10 }), fc.integer({ min: 1, max: 1_000_000 }));
 
-  it("agrees with a slow model, to the nanosecond", () => {
+  it("equals the slow model to the nanosecond", () => {
     const calls = fc.array(fc.tuple(fc.constantFrom("a", "b"), gap), { maxLength: 60 });
     fc.assert(
       fc.property(count, count, calls, (requestsPerSecond, burst, given) => {
@@ -50,7 +50,7 @@ describe("a token bucket", () => {
     );
   });
 
-  it("admits a steady caller at exactly the rate, and tells a faster one when to retry", () => {
+  it("allows a caller at exactly the rate, and returns the retry time to a faster one", () => {
     const limits = new RateLimits(10);
     const limit = { requestsPerSecond: 10, burst: 1 };
     for (let i = 0n; i < 50n; i++) {
@@ -85,12 +85,12 @@ describe("a token bucket", () => {
 });
 
 describe("the table", () => {
-  it("is bounded, and removes the caller that was idle longest", () => {
+  it("is bounded and drops the least recently active caller", () => {
     const limits = new RateLimits(3);
     const limit = { requestsPerSecond: 1, burst: 1 };
     const ask = (caller: string) => limits.take(caller, limit, 0n).allowed;
     expect(["a", "b", "c"].map(ask)).toEqual([true, true, true]);
-    expect(ask("a")).toBe(false); // active again, so b is the oldest now
+    expect(ask("a")).toBe(false); // active again: b is the oldest now
     expect(ask("d")).toBe(true);
     expect([ask("a"), ask("c"), ask("d")]).toEqual([false, false, false]);
     expect(ask("b")).toBe(true);
@@ -100,7 +100,7 @@ describe("the table", () => {
 });
 
 describe("callers", () => {
-  it("are whole IPv4 addresses and /64 networks of IPv6", () => {
+  it("are IPv4 addresses and IPv6 /64 networks", () => {
     const of = (text: string) => callerOf(parseAddress(text));
     expect(of("192.0.2.1")).toBe(of("::ffff:192.0.2.1"));
     expect(of("192.0.2.1")).not.toBe(of("192.0.2.2"));

@@ -39,13 +39,13 @@ describe("keys", () => {
     ["/relay", { "x-jito-auth": "good" }],
     ["/api/v1/transactions?uuid=good", {}],
     ["/relay?api-key=good&api-key=good", { api_key: "good", authorization: "Bearer good" }],
-  ])("is found in %s %j", async (path, headers) => {
+  ])("are read from %s %j", async (path, headers) => {
     const run = await GatewayRun.open();
     expect(await run.post(send, path, headers)).toMatchObject({ status: 200, body: { id: "a" } });
     expect(run.submitted).toMatchObject([{ accountId: "a_1" }]);
   });
 
-  it("is not read from other places, and an empty one counts as missing", async () => {
+  it("are ignored in other places and if empty", async () => {
     const run = await GatewayRun.open();
     const nowhere: [string, Record<string, string>][] = [
       ["/relay", {}],
@@ -61,31 +61,31 @@ describe("keys", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("gives one answer for every invalid key", async () => {
+  it("get the same response for every invalid key", async () => {
     const run = await GatewayRun.open();
     run.keys.set("far", apiKey("far", { allowedRanges: ["nowhere"] }));
     for (const key of ["unknown", "GOOD", "far", "x".repeat(300), "__proto__", "a%00b"]) {
       expect(await run.post(send, `/relay?api-key=${key}`)).toMatchObject(
-        refused("one that is not valid here"),
+        refused("an invalid one"),
       );
     }
     expect(await run.post(send, "/relay?api-key=good", { api_key: "other" })).toMatchObject(
-      refused("several that differ"),
+      refused("several different keys"),
     );
     expect(await run.post(send, "/relay?api-key=good&api-key=submitter")).toMatchObject(
-      refused("several that differ"),
+      refused("several different keys"),
     );
     expect(run.submitted).toEqual([]);
-    expect(run.taken).toEqual([]);
+    expect(run.countedKeys).toEqual([]);
   });
 
-  it("is accepted only from its address ranges", async () => {
+  it("are accepted only from their ranges", async () => {
     const run = await GatewayRun.open();
     run.keys.set("near", apiKey("near", { allowedRanges: [loopbackHex] }));
     expect((await run.post(send, "/relay?api-key=near")).status).toBe(200);
   });
 
-  it("is required everywhere except for getHealth, where an invalid one is still rejected", async () => {
+  it("are optional for getHealth, where an invalid key is still rejected", async () => {
     const run = await GatewayRun.open();
     for (const path of ["/relay", "/", "/relayb?method=getHealth", "/relay2?method=getHealth"]) {
       const body = path.includes("method") ? "" : health;
@@ -114,7 +114,7 @@ describe("the client's address", () => {
     return (await run.post(send, "/relay?api-key=far", headers)).status;
   }
 
-  it("comes from X-Forwarded-For of trusted proxies, walked from the right", async () => {
+  it("is read from the X-Forwarded-For header of trusted proxies, from the right", async () => {
     expect(await statusWith("10.0.0.1", far)).toBe(200);
     expect(await statusWith("10.0.0.1:4711", far)).toBe(200);
     expect(await statusWith("9.9.9.9, 10.0.0.1", far)).toBe(200);
@@ -132,8 +132,8 @@ describe("the client's address", () => {
   });
 });
 
-describe("key guessing", () => {
-  it("is blocked after 30 invalid keys in a minute, even for a valid guess, but not for keys in use", async () => {
+describe("failed authentication", () => {
+  it("blocks an address after 30 invalid keys in a minute, except for keys in use", async () => {
     const run = await GatewayRun.open();
     expect((await run.post(send, "/relay?api-key=submitter")).status).toBe(200);
     for (let i = 0; i < 30; i++) {
@@ -152,7 +152,7 @@ describe("key guessing", () => {
     expect((await run.post(send, "/relay?api-key=good")).status).toBe(200);
   });
 
-  it("is counted per address, for IPv6 per /64", async () => {
+  it("is counted by address or IPv6 /64", async () => {
     const run = await GatewayRun.open({ trustedProxies: loopback });
     const from = async (address: string, key: string) =>
       (await run.post(send, `/relay?api-key=${key}`, { "x-forwarded-for": address })).status;
@@ -163,7 +163,7 @@ describe("key guessing", () => {
   });
 });
 
-describe("limits", () => {
+describe("rate limits", () => {
   const verdict = (remaining: number) => ({
     allowed: remaining >= 0,
     limit: 100,
@@ -172,7 +172,7 @@ describe("limits", () => {
     resetSeconds: 3,
   });
 
-  it("are stated in every answer to a call that counts", async () => {
+  it("are returned with every counted call", async () => {
     const run = await GatewayRun.open();
     run.verdict = () => verdict(7);
     const { headers } = await run.post(send);
@@ -183,7 +183,7 @@ describe("limits", () => {
     expect((await run.post(health)).headers.get("x-ratelimit-limit")).toBeNull();
   });
 
-  it("reject excess calls with 429", async () => {
+  it("return 429 when exceeded", async () => {
     const run = await GatewayRun.open();
     run.verdict = () => verdict(-1);
     for (const answer of [
@@ -202,7 +202,7 @@ describe("limits", () => {
     expect(await run.post(health)).toMatchObject({ status: 200 });
   });
 
-  it("count every element of an array, even invalid ones, but not getHealth", async () => {
+  it("count every call of an array, including invalid ones, but no health calls", async () => {
     const run = await GatewayRun.open();
     const left = [1, 0, -1, -1];
     run.verdict = () => verdict(left.shift() ?? -1);
@@ -218,11 +218,11 @@ describe("limits", () => {
       ],
     });
     expect(answer.headers.get("retry-after")).toBe("2");
-    expect(run.taken).toHaveLength(4);
+    expect(run.countedKeys).toHaveLength(4);
     expect(run.submitted).toHaveLength(1);
   });
 
-  it("accept at most 25 calls in an array", async () => {
+  it("allow at most 25 calls in an array", async () => {
     const run = await GatewayRun.open();
     const of = (count: number) => `[${Array.from({ length: count }, () => health).join(",")}]`;
     expect((await run.post(of(25))).body).toHaveLength(25);
@@ -231,7 +231,7 @@ describe("limits", () => {
   });
 });
 
-describe("the size of a body", () => {
+describe("the body limit", () => {
   function padded(method: string, bytes: number): string {
     const text = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: [] });
     return text + " ".repeat(bytes - text.length);
@@ -260,7 +260,7 @@ describe("the size of a body", () => {
     });
   });
 
-  it("of an array may be the sum of its calls", async () => {
+  it("of an array is the sum of its calls", async () => {
     const run = await GatewayRun.open();
     const four = (bytes: number) =>
       `[${Array.from({ length: 4 }, () => padded("sendTransaction", bytes)).join(",")}]`;
@@ -274,7 +274,7 @@ describe("the size of a body", () => {
     expect((await run.post(padded("sendBatch", 16 * 1024), "/relay")).status).toBe(401);
   });
 
-  it("is limited without an announced length, too", async () => {
+  it("also applies without an announced length", async () => {
     const run = await GatewayRun.open();
     const client = await RawClient.open(run.server);
     await client.write(
@@ -285,7 +285,7 @@ describe("the size of a body", () => {
     expect(await client.closed()).toMatch(/^HTTP\/1\.1 413 [\s\S]*"jsonrpc":"2.0"/);
   });
 
-  it("of 2 MB is rejected by a JSON-RPC error before it is read", async () => {
+  it("rejects 2 MB as JSON-RPC before the body is read", async () => {
     const run = await GatewayRun.open();
     const client = await RawClient.open(run.server);
     await client.write(
@@ -295,7 +295,7 @@ describe("the size of a body", () => {
   });
 });
 
-it("no key is logged, quoted or stored", async () => {
+it("never logs, quotes or stores a key", async () => {
   const run = await GatewayRun.open();
   const answers = [
     await run.post(send, "/relay?api-key=topsecret"),

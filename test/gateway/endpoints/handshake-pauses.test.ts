@@ -4,7 +4,7 @@ import { HandshakePauses } from "../../../src/gateway/endpoints/handshake-pauses
 const secondNs = 1_000_000_000n;
 
 describe("HandshakePauses", () => {
-  it("pauses a caller for 10 s after its last excess, and no other caller", () => {
+  it("pauses only the caller, for 10 s from its last excess", () => {
     const pauses = new HandshakePauses();
     pauses.begin("a", 0n);
     expect(pauses.secondsLeft("a", 0n)).toBe(10);
@@ -15,7 +15,7 @@ describe("HandshakePauses", () => {
     expect(pauses.secondsLeft("a", 19n * secondNs)).toBe(0);
   });
 
-  it("retains a bounded number of callers, the latest ones", () => {
+  it("keeps a bounded number of callers, the latest ones", () => {
     const pauses = new HandshakePauses();
     for (let i = 0; i < 20_000; i++) pauses.begin(`${i}`, 0n);
     expect(pauses.secondsLeft("0", 0n)).toBe(0);

@@ -1,4 +1,4 @@
-// Every HTTP path answers as the table of paths describes: status, content type and body.
+// Every HTTP path responds as the table of paths describes: status, content type and body.
 
 import { base58 } from "@scure/base";
 import { afterEach, describe, expect, it } from "vitest";
@@ -67,7 +67,7 @@ async function open(isKnown = true): Promise<GatewayRun> {
 
 const seen = new Set<string>();
 
-/** Throws if no operation describes such an answer. */
+/** Throws if no operation describes the response. */
 function checkDescribed(place: string, status: number, type: string, text: string): void {
   const operation = operations.find((each) => `${each.method} ${each.path}` === place);
   const answer = operation?.answers[status];
@@ -114,19 +114,22 @@ const send = (extra: object = {}): string =>
 const jsonPlaces = operations.filter(({ id }) => id.startsWith("call"));
 
 describe("the HTTP paths", () => {
-  it.each(jsonPlaces.map(({ path }) => path))("answers calls at %s as described", async (path) => {
-    const run = await open();
-    const place = `post ${path}`;
-    const bodies = [send(), send({ id: null, params: [] }), `[${send()},{}]`, "{", "5", "[]"];
-    for (const body of bodies) expect(await ask(run, place, { query: key, body })).toBe(200);
-    expect(await ask(run, place, { body: send() })).toBe(401);
-    expect(await ask(run, place, { query: "?api-key=wrong", body: send() })).toBe(401);
-    expect(await ask(run, place, { query: key, body: "x".repeat(300_000) })).toBe(413);
-    run.verifierIsFull = true;
-    expect(await ask(run, place, { query: key, body: send() })).toBe(429);
-  });
+  it.each(jsonPlaces.map(({ path }) => path))(
+    "return described responses to calls at %s",
+    async (path) => {
+      const run = await open();
+      const place = `post ${path}`;
+      const bodies = [send(), send({ id: null, params: [] }), `[${send()},{}]`, "{", "5", "[]"];
+      for (const body of bodies) expect(await ask(run, place, { query: key, body })).toBe(200);
+      expect(await ask(run, place, { body: send() })).toBe(401);
+      expect(await ask(run, place, { query: "?api-key=wrong", body: send() })).toBe(401);
+      expect(await ask(run, place, { query: key, body: "x".repeat(300_000) })).toBe(413);
+      run.verifierIsFull = true;
+      expect(await ask(run, place, { query: key, body: send() })).toBe(429);
+    },
+  );
 
-  it("give the described answers", async () => {
+  it("return the described responses", async () => {
     const run = await open();
     const wire = tipping();
     await ask(run, "post /relayb", { query: key, body: wire });
@@ -160,7 +163,7 @@ describe("the HTTP paths", () => {
     for (const { method, path } of rest) expect(seen).toContain(`${method} ${path}`);
   });
 
-  it("detects undescribed fields", () => {
+  it("are checked: an undescribed response fails", () => {
     const json = "application/json";
     expect(() => checkDescribed("get /gethealth", 201, json, "")).toThrow(/described status/);
     const text = '{"accepted":[],"planted":1}';
@@ -169,7 +172,7 @@ describe("the HTTP paths", () => {
 });
 
 describe("the WebSockets", () => {
-  /** The next message, checked by its schema. */
+  /** Reads the next message and checks it against its schema. */
   async function heard(socket: WebSocket, path: string): Promise<unknown> {
     const message = await new Promise<unknown>((resolve, reject) => {
       socket.once("message", (data: Buffer) => resolve(JSON.parse(data.toString())));
@@ -218,7 +221,7 @@ describe("the WebSockets", () => {
     ];
     for (const event of events) {
       const message = heard(socket, "/status");
-      run.tell("a_1", signature, event);
+      run.notify("a_1", signature, event);
       expect(await message).toMatchObject({ signature, event: { kind: event.kind } });
     }
     for (const filter of ['{"signatures":null}', `{"signatures":["${signature}"]}`, "{}"]) {

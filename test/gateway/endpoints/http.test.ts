@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { knownCodes } from "../../../src/core/json-rpc/codes.ts";
-import { readFrames } from "../../../src/gateway/endpoints/raw.ts";
-import { methods } from "../../../src/gateway/methods/table.ts";
+import { readFrames } from "../../../src/gateway/endpoints/raw-endpoints.ts";
+import { methods } from "../../../src/gateway/methods/method-table.ts";
 import { GatewayRun, otherTipAddress, tipAddress } from "../../support/gateway/gateway.ts";
 import { base64, forged, tipping, tippingV0 } from "../../support/transactions/tipping.ts";
 import { deferred, RawClient, until } from "../http/clients.ts";
@@ -15,7 +15,7 @@ const send = JSON.stringify({
 });
 
 describe("paths", () => {
-  it("answers GET /gethealth without a key", async () => {
+  it("GET /gethealth needs no key", async () => {
     const run = await GatewayRun.open();
     const response = await fetch(run.url("/gethealth"));
     expect(response.status).toBe(200);
@@ -24,7 +24,7 @@ describe("paths", () => {
     expect([head.status, head.headers.get("content-length")]).toEqual([200, "2"]);
   });
 
-  it("answers every other path with 404 and every other method with 405, as JSON-RPC", async () => {
+  it("returns 404 for other paths and 405 for other methods, as JSON-RPC", async () => {
     const run = await GatewayRun.open();
     for (const path of ["/nowhere", "/relay/", "//", "/RELAY", "/api/v1/", "/__proto__"]) {
       expect(await run.post(send, `${path}?api-key=good`)).toMatchObject({
@@ -48,7 +48,7 @@ describe("paths", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("answers a browser's preflight request with the headers that clients use", async () => {
+  it("allows the headers of clients in a CORS preflight", async () => {
     const run = await GatewayRun.open();
     const plain = await fetch(run.url("/relay"), { method: "OPTIONS" });
     expect(plain.status).toBe(204);
@@ -70,7 +70,7 @@ describe("paths", () => {
     expect(asked.headers.get("access-control-allow-headers")).toBe("x-own, content-type");
   });
 
-  it("accepts every content type, and a missing one", async () => {
+  it("accepts any Content-Type and a missing one", async () => {
     const run = await GatewayRun.open();
     for (const type of ["application/json; charset=utf-8", "text/plain", "x", ""]) {
       const answer = await run.post(send, undefined, { "content-type": type });
@@ -79,7 +79,7 @@ describe("paths", () => {
     }
   });
 
-  it("forwards read methods, for keys with the scope", async () => {
+  it("forwards read methods for keys with the scope", async () => {
     const run = await GatewayRun.open();
     expect((await run.call("getSlot", [{ commitment: "processed" }])).body).toEqual({
       jsonrpc: "2.0",
@@ -97,7 +97,7 @@ describe("paths", () => {
     expect(fault.text).not.toContain("secret");
   });
 
-  it("rejects unknown methods, and names the planned ones", async () => {
+  it("rejects unknown methods and lists the known ones", async () => {
     const run = await GatewayRun.open();
     for (const name of [
       "getNothing",
@@ -116,7 +116,7 @@ describe("paths", () => {
 });
 
 describe("regions", () => {
-  it("lists this region's tip addresses, each time starting with another one", async () => {
+  it("getTipAccounts rotates this region's tip addresses", async () => {
     const run = await GatewayRun.open();
     const firsts = new Set<unknown>();
     for (let i = 0; i < 4; i++) {
@@ -146,7 +146,7 @@ describe("regions", () => {
     });
   });
 
-  it("lists the regions", async () => {
+  it("getRegions lists the regions", async () => {
     const run = await GatewayRun.open();
     expect(await run.call("getRegions")).toMatchObject({
       body: {
@@ -230,7 +230,7 @@ describe("raw paths", () => {
     ["/relayb?api-key=good&mev-protect=1", tipping(), "value_invalid"],
     ["/relayb?api-key=good&method=getSlot", tipping(), "method_unknown"],
     ["/relay2?api-key=good&method=constructor", "", "method_unknown"],
-  ])("refuse at %s what is wrong", async (path, body, reason) => {
+  ])("reject invalid input at %s", async (path, body, reason) => {
     const run = await GatewayRun.open();
     expect(await run.post(body, path)).toMatchObject({
       status: 200,
@@ -255,7 +255,7 @@ describe("raw paths", () => {
     expect((await run.post(base64(tipping()), "/relay2?api-key=bad")).status).toBe(401);
   });
 
-  it("split a body into its frames, whatever they contain", () => {
+  it("split a body into frames, whatever these contain", () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 25 }), (list) => {
         expect(readFrames(frames(list), 25).map((each) => [...each])).toEqual(
@@ -266,8 +266,8 @@ describe("raw paths", () => {
   });
 });
 
-describe("request ids", () => {
-  it("are returned unchanged, and as null if missing", async () => {
+describe("ids", () => {
+  it("are returned unchanged, or null if absent", async () => {
     const run = await GatewayRun.open();
     for (const id of [
       "0",
@@ -303,7 +303,7 @@ describe("request ids", () => {
   });
 });
 
-/** Every answer is JSON-RPC with a known code and no other fields. */
+/** Expects a JSON-RPC response with a known code and no other field. */
 function expectAnswer(text: string): void {
   const body: unknown = JSON.parse(text);
   for (const each of Array.isArray(body) ? body : [body]) {
@@ -318,8 +318,8 @@ function expectAnswer(text: string): void {
   }
 }
 
-describe("hostile clients", () => {
-  it("get a well-formed answer to every body", { timeout: 120_000 }, async () => {
+describe("hostile callers", () => {
+  it("get a well-formed response to every body", { timeout: 120_000 }, async () => {
     const run = await GatewayRun.open();
     const transaction = base64(tipping());
     const value = fc.oneof(
@@ -370,14 +370,14 @@ describe("hostile clients", () => {
     [Uint8Array.of(0xff, 0xfe, 0x7b), -32700],
     [`{"jsonrpc":"2.0","id":1,"method":"${"x".repeat(10_000)}"}`, -32601],
     ['{"__proto__":{"method":"getHealth"},"jsonrpc":"2.0"}', -32600],
-  ])("get their code for a bomb %#", async (body, code) => {
+  ])("get an error code for oversized JSON %#", async (body, code) => {
     const run = await GatewayRun.open();
     const answer = await run.post(body);
     expect(answer).toMatchObject({ status: 200, body: { error: { code } } });
     expect(answer.text.length).toBeLessThan(1000);
   });
 
-  it("cannot delay others by slow requests, and get an error for a head that is too large", async () => {
+  it("cannot delay others by slow requests; one may get 431", async () => {
     const run = await GatewayRun.open();
     const drip = await RawClient.open(run.server);
     await drip.write(
@@ -391,26 +391,26 @@ describe("hostile clients", () => {
   });
 });
 
-describe("a client that disconnects", () => {
-  it("does not undo its submission, and every other client is answered once", async () => {
+describe("a caller that disconnects", () => {
+  it("does not cancel its submission or affect other callers", async () => {
     const run = await GatewayRun.open();
     const hold = deferred<void>();
     run.submit = () => hold.promise;
     const head = (body: string) =>
       `POST /relay?api-key=good HTTP/1.1\r\nHost: a\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-    const gone = await RawClient.open(run.server);
+    const disconnected = await RawClient.open(run.server);
     const stays = await RawClient.open(run.server);
-    await gone.write(head(send));
+    await disconnected.write(head(send));
     await stays.write(head(send));
     await until(() => run.submitted.length === 2);
-    gone.close();
+    disconnected.close();
     await until(() => run.server.connections === 1);
     hold.resolve();
     await stays.readUntil(/"id":1\}/);
     await stays.write(head('{"jsonrpc":"2.0","id":2,"method":"getHealth"}'));
     await stays.readUntil(/"id":2\}/);
     expect(stays.statuses).toEqual([200, 200]);
-    expect(gone.received).toBe("");
+    expect(disconnected.received).toBe("");
   });
 
   it("gets 503 with Retry-After while the server drains", async () => {

@@ -1,4 +1,4 @@
-// Read methods against a stand-in node: the answer equals the node's answer.
+// Read methods with a stub node, whose responses must come back unchanged.
 
 import { describe, expect, it } from "vitest";
 import { handleJsonRpc } from "../../../src/core/json-rpc/handle.ts";
@@ -19,7 +19,7 @@ function answerOf(node: NodeCalls | null, method: string, params = "[]"): Promis
 }
 
 describe("readMethod", () => {
-  it("forwards the parameters and the result unchanged", async () => {
+  it("forwards the parameters and returns the result's text unchanged", async () => {
     const node = new NodeStandIn();
     node.answer = { result: new JsonText('{"a":18446744073709551615,"b":1.0}') };
     expect(await answerOf(node, "getAccountInfo", '["key",{"x":18446744073709551615}]')).toBe(
@@ -28,7 +28,7 @@ describe("readMethod", () => {
     expect(node.asked).toEqual([["getAccountInfo", ["key", { x: 18446744073709551615n }]]]);
   });
 
-  it("forwards an error unchanged", async () => {
+  it("returns the node's error unchanged", async () => {
     const node = new NodeStandIn();
     node.answer = {
       error: { code: -32016, message: "not reached", data: { contextSlot: 2n ** 60n } },
@@ -39,7 +39,7 @@ describe("readMethod", () => {
     );
   });
 
-  it("knows the read methods", async () => {
+  it("accepts only methods of the allow-list", async () => {
     const node = new NodeStandIn();
     for (const method of readMethodNames) {
       expect(readMethodsOf(node).has(method)).toBe(true);
@@ -56,7 +56,7 @@ describe("readMethod", () => {
     expect(node.asked).toEqual([]);
   });
 
-  it("names the missing setting without a node", async () => {
+  it("names the setting if no node is configured", async () => {
     expect(await answerOf(null, "getSlot")).toMatch(/"code":-32601.*solana\.rpc/);
   });
 });

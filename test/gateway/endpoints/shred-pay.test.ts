@@ -1,4 +1,4 @@
-// POST /shred-pay and getRegistrations over real HTTP, with the real registrar.
+// POST /shred-pay and getRegistrations over real HTTP with the real registrar.
 
 import { afterEach, describe, expect, it } from "vitest";
 import type { Registrar } from "../../../src/shreds/registrations/registration-types.ts";
@@ -48,7 +48,7 @@ async function openRun(registrar?: Registrar): Promise<GatewayRun> {
   return run;
 }
 
-/** The format of clients. */
+/** Entries in the format of callers. */
 function body(...wires: Uint8Array[]): string {
   return JSON.stringify(wires.map((wire) => ({ ...entry(wire), slot: Number(presentSlot) })));
 }
@@ -66,10 +66,10 @@ describe("POST /shred-pay", () => {
     expect(answer.headers.get("content-type")).toBe("application/json");
     expect(answer.headers.get("access-control-allow-origin")).toBe("*");
     expect(answer.headers.get("x-ratelimit-limit")).toBe("50");
-    expect(run.taken.length).toBe(1);
+    expect(run.countedKeys.length).toBe(1);
   });
 
-  it("returns the reasons of the rejected ones on request", async () => {
+  it("returns the rejected entries with their reasons if requested", async () => {
     const run = await openRun();
     await run.post(body(tip(5n, 9n)), "/shred-pay?api-key=second");
     const given = [
@@ -112,7 +112,7 @@ describe("POST /shred-pay", () => {
     });
   });
 
-  it("accepts slots as text, up to 2^64 - 1", async () => {
+  it("accepts slots as digits, up to 2^64 - 1", async () => {
     const seen: unknown[] = [];
     const run = await openRun({
       ofAccount: () => Promise.resolve([]),
@@ -138,8 +138,8 @@ describe("POST /shred-pay", () => {
     ["a text", '"x"', 400, "request_invalid"],
     ["no entry", "[]", 400, "request_invalid"],
     ["26 entries", JSON.stringify(Array(26).fill(null)), 400, "request_invalid"],
-    ["a nesting bomb", "[".repeat(200_000), 400, "json_invalid"],
-    ["a number bomb", `[${"9".repeat(200_000)}]`, 400, "json_invalid"],
+    ["excessive nesting", "[".repeat(200_000), 400, "json_invalid"],
+    ["an excessive number", `[${"9".repeat(200_000)}]`, 400, "json_invalid"],
     ["many values", `[${"[],".repeat(60_000)}[]]`, 400, "json_invalid"],
   ])("refuses %s", async (_, text, status, reason) => {
     const run = await openRun(unused);
@@ -148,7 +148,7 @@ describe("POST /shred-pay", () => {
     expect(answer.text).toMatch(/^{"error":{"reason":"\w+","message":".*expected .*"}}$/);
   });
 
-  it("accepts bodies up to exactly 256 kB", async () => {
+  it("accepts bodies of up to 256 kB", async () => {
     const run = await openRun();
     const given = body(tip());
     const answer = await run.post(given.padEnd(most), path);
@@ -156,7 +156,7 @@ describe("POST /shred-pay", () => {
     expect(await run.post(given.padEnd(most + 1), path)).toMatchObject({ status: 413 });
   });
 
-  it("requires a key with the scope shreds, with errors in its own format", async () => {
+  it('requires a key with the scope "shreds" and refuses in its own format', async () => {
     const run = await openRun(unused);
     const given = body(tip());
     for (const key of ["", "api-key=unknown"]) {
@@ -169,7 +169,7 @@ describe("POST /shred-pay", () => {
       status: 403,
       body: { error: { reason: "scope_missing" } },
     });
-    expect(run.taken.length).toBe(1);
+    expect(run.countedKeys.length).toBe(1);
     run.verdict = () => ({
       allowed: false,
       limit: 1,
@@ -182,7 +182,7 @@ describe("POST /shred-pay", () => {
     expect(limited.headers.get("retry-after")).toBe("3");
   });
 
-  it("is off without registration, and validates its switches and methods", async () => {
+  it("is disabled without tip registration, and validates its parameters and methods", async () => {
     const off = await GatewayRun.open();
     expect(await off.post(body(tip()), path)).toMatchObject({
       status: 404,
@@ -201,7 +201,7 @@ describe("POST /shred-pay", () => {
     expect(asked.headers.get("access-control-allow-methods")).toBe("POST, OPTIONS");
   });
 
-  it("hides an internal error behind a reference, and rejects calls above its limit", async () => {
+  it("reports internal errors by reference, and refuses requests above its limit", async () => {
     const waiting: (() => void)[] = [];
     let isFaulty = false;
     const run = await openRun({
@@ -225,14 +225,14 @@ describe("POST /shred-pay", () => {
   });
 });
 
-/** Nothing arrives so far. */
+/** The request is refused before this. */
 const unused: Registrar = {
   register: () => Promise.reject(new Error("expected no call")),
   ofAccount: () => Promise.reject(new Error("expected no call")),
 };
 
 describe("getRegistrations", () => {
-  it("shows the registrations of the account, page by page", async () => {
+  it("returns the account's registrations page by page", async () => {
     const { registrar, store, book } = await openHarness(files);
     const run = await openRun(registrar);
     for (const amount of [1n, 2n, 3n]) {

@@ -27,7 +27,7 @@ const wallet = "1".repeat(32);
 
 interface Site {
   readonly url: string;
-  /** Reference numbers of internal errors. */
+  /** References of internal errors. */
   readonly faults: unknown[];
 }
 
@@ -57,7 +57,7 @@ function upstreamOf(websocket: string): Upstream {
   return closing(Upstream.open({ rpc, websocket, clock: systemClock }));
 }
 
-/** A route in front of a node whose answers the test chooses. */
+/** A route with a stub node whose responses the test defines. */
 async function facing(
   answer: (client: WebSocket, question: Question) => void,
   options: Partial<SubscriptionOptions> = {},
@@ -75,7 +75,7 @@ describe("with the sandbox's node", () => {
     return { sandbox, endpoint, site };
   }
 
-  it("forwards and ends every kind of subscription", async () => {
+  it("forwards every kind of subscription and its end", async () => {
     const { endpoint, site } = await cluster();
     const socket = await connect(site);
     const params = {
@@ -100,7 +100,7 @@ describe("with the sandbox's node", () => {
     await until(() => endpoint.counts.connections === 0);
   });
 
-  it("delivers every slot once, in order, to each client", async () => {
+  it("notifies every client of every slot once, in order", async () => {
     const { endpoint, site } = await cluster();
     const sockets = await Promise.all([connect(site), connect(site)]);
     const seen = sockets.map(async (socket) => {
@@ -121,7 +121,7 @@ describe("with the sandbox's node", () => {
     expect(endpoint.counts.connections).toBe(2);
   });
 
-  it("forwards the node's errors with the id of the request", async () => {
+  it("forwards the node's errors with the unchanged id", async () => {
     const { site } = await cluster();
     const socket = await connect(site);
     const text = '{"jsonrpc":"2.0","id":"x-1","method":"accountSubscribe","params":["no key"]}';
@@ -131,7 +131,7 @@ describe("with the sandbox's node", () => {
     expect(error?.message).toContain("public key");
   });
 
-  it("releases the slot of a delivered signature subscription", async () => {
+  it("removes a signature subscription after its notification", async () => {
     const { sandbox } = await cluster();
     const site = await open(upstreamOf(sandbox.webSocketUrl), { limits: { subscriptionsMax: 1 } });
     const socket = await connect(site);
@@ -143,8 +143,8 @@ describe("with the sandbox's node", () => {
   });
 });
 
-describe("rejected requests", () => {
-  it("rejects unknown kinds of subscription", async () => {
+describe("refusals", () => {
+  it("only known kinds are forwarded", async () => {
     const { node, site } = await facing(answerWith);
     const socket = await connect(site);
     for (const kind of ["program", "block", "slotsUpdates", "vote", "constructor"]) {
@@ -156,7 +156,7 @@ describe("rejected requests", () => {
     expect(node.clients.length).toBe(0);
   });
 
-  it("answers other methods if a handler exists", async () => {
+  it("other methods need a dispatcher", async () => {
     const { site } = await facing(answerWith, {
       dispatch: ({ key }, method, params) => [key.id, method, params],
     });
@@ -165,7 +165,7 @@ describe("rejected requests", () => {
     expect((await socket.call("voteSubscribe")).error?.code).toBe(-32601);
   });
 
-  it("requires a node, the scope and an allowance", async () => {
+  it("a subscription needs a node, the scope and the rate limit", async () => {
     const bare = await connect(await open(null));
     expect((await bare.call("slotSubscribe")).error).toMatchObject({
       code: -32601,
@@ -186,7 +186,7 @@ describe("rejected requests", () => {
     expect((await caller.call("slotSubscribe")).error?.code).toBe(-32005);
   });
 
-  it("limits handshakes and connections", async () => {
+  it("a WebSocket needs a key, and their number is limited", async () => {
     const closed = await open(null, { authorise: () => ({ status: 401 }) });
     await expect(connect(closed)).rejects.toThrow("401");
     const { site } = await facing(answerWith, { limits: { socketsPerKey: 2 } });
@@ -200,15 +200,15 @@ describe("rejected requests", () => {
   });
 });
 
-describe("hostile clients of subscriptions", () => {
-  it("bounds subscriptions, including pending ones", async () => {
+describe("hostile clients", () => {
+  it("cannot exceed the subscription limit, including pending ones", async () => {
     const waiting: [WebSocket, Question][] = [];
     const { node, site } = await facing((...each) => void waiting.push(each), {
       limits: { subscriptionsMax: 3 },
     });
     const socket = await connect(site);
     const answers = Array.from({ length: 5 }, () => socket.call("slotSubscribe"));
-    expect((await answers[4])?.error?.message).toContain("at most 3 subscriptions");
+    expect((await answers[4])?.error?.message).toContain("at most 3; unsubscribe one first");
     expect((await answers[3])?.error?.code).toBe(-32600);
     await until(() => node.asked.length === 3);
     for (const [client, question] of waiting) answerWith(client, question, String(question.id));
@@ -216,7 +216,7 @@ describe("hostile clients of subscriptions", () => {
     expect((await socket.call("slotSubscribe")).error?.code).toBe(-32600);
   });
 
-  it("closes on a flood, on a flood of unanswered messages, and on binary frames", async () => {
+  it("are closed for floods, unanswered messages and binary frames", async () => {
     const messageLimits = { messagesBurst: 10, messagesPerSecond: 1, bytesPerSecond: 1_000_000 };
     const clock = new ManualClock();
     const limited = await facing(answerWith, { messageLimits, clock });
@@ -243,7 +243,7 @@ describe("hostile clients of subscriptions", () => {
     expect(site.faults).toEqual([]);
   });
 
-  it("answers invalid messages by JSON-RPC errors and continues", async () => {
+  it("get JSON-RPC errors for invalid messages and stay connected", async () => {
     const { site } = await facing(answerWith);
     const socket = await connect(site);
     for (const text of ["{", "[]", "7", '{"jsonrpc":"1.0","id":1}']) {
@@ -258,7 +258,7 @@ describe("hostile clients of subscriptions", () => {
 });
 
 describe("hostile nodes", () => {
-  it("delays notifications until the answer is sent", async () => {
+  it("cannot send a notification before the response", async () => {
     const { site } = await facing((client, question) => {
       answerWith(client, question, "4");
       for (let slot = 0; slot < 50; slot++) client.send(notification("4", `{"slot":${slot}}`));
@@ -270,7 +270,7 @@ describe("hostile nodes", () => {
     expect(socket.heard.length).toBe(51);
   });
 
-  it("forwards no notification of another kind", async () => {
+  it("cannot send notifications of other kinds", async () => {
     const { site } = await facing((client, question) => {
       client.send(notification("1", "{}", "programNotification"));
       client.send(notification("1", "{}", "constructor"));
@@ -302,7 +302,7 @@ describe("hostile nodes", () => {
     expect(site.faults).toEqual([]);
   });
 
-  it("notifies the client when the node is down", async () => {
+  it("close the client with 1013 when they are down", async () => {
     const { node, site } = await facing(answerWith);
     node.close();
     const socket = await connect(site);
@@ -311,7 +311,7 @@ describe("hostile nodes", () => {
     expect(await socket.closed).toBe(1013);
   });
 
-  it("closes the node's connection with the client's, even while it connects", async () => {
+  it("are disconnected together with the client, also while connecting", async () => {
     const { node, site } = await facing(answerWith);
     const socket = await connect(site);
     await socket.subscribe("slot");

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { parseAddressRange } from "../../../src/core/addresses/addresses.ts";
-import { questionsPerSecond, streamsMax } from "../../../src/gateway/endpoints/tip-floor.ts";
+import { requestsPerSecond, streamsMax } from "../../../src/gateway/endpoints/tip-floor.ts";
 import type { TipFloor, TipSnapshot } from "../../../src/tips/tip-types.ts";
 import { closing } from "../../support/closing.ts";
 import { GatewayRun, loopback } from "../../support/gateway/gateway.ts";
@@ -39,7 +39,7 @@ const solElement = {
   stale: false,
 };
 
-/** Counts the calls. */
+/** Counts its reads. */
 class Floor implements TipFloor {
   asked = 0;
   #snapshot = snapshot;
@@ -106,7 +106,7 @@ class StreamClient {
     this.socket.on("close", (code) => {
       this.closeCode = code;
     });
-    this.socket.on("error", () => undefined); // rejections are checked below
+    this.socket.on("error", () => undefined); // refusals, checked below
     this.socket.on("unexpected-response", (_, response) => {
       let text = "";
       response.on("data", (piece: Buffer) => {
@@ -119,7 +119,7 @@ class StreamClient {
     });
   }
 
-  /** Settles with the first message, or with a rejection. */
+  /** Settles on the first message or a refusal. */
   static async open(stage: Opened, path = "/tip_stream", address = ""): Promise<StreamClient> {
     const client = closing(new StreamClient(stage, path, address));
     await until(() => client.messages.length > 0 || client.refusal !== null);
@@ -131,7 +131,7 @@ class StreamClient {
   }
 }
 
-/** A stream ends when the server notices it, so this retries until one more is accepted. */
+/** The server notices a closed stream later: retries until one more is accepted. */
 async function openWhenFree(stage: Opened, address = ""): Promise<StreamClient> {
   for (;;) {
     await stage.run.clock.advance(1000);
@@ -141,7 +141,7 @@ async function openWhenFree(stage: Opened, address = ""): Promise<StreamClient> 
 }
 
 describe("/tip_floor", () => {
-  it("is an array of one snapshot, in the order of the specification", async () => {
+  it("returns an array with one snapshot, in the specification's field order", async () => {
     const stage = await opened();
     const { status, headers, text } = await ask(stage);
     expect(status).toBe(200);
@@ -153,20 +153,20 @@ describe("/tip_floor", () => {
     expect((await ask(stage, "/tip_floor?api-key=wrong&x=1")).text).toBe(text);
   });
 
-  it("is in SOL, in the format of block engines", async () => {
+  it("returns SOL amounts like block engines", async () => {
     const { text } = await ask(await opened(), "/tip_floor?format=sol");
     expect(JSON.parse(text)).toEqual([solElement]);
     expect(Object.keys(JSON.parse(text)[0])).toEqual(Object.keys(solElement));
   });
 
-  it("has whole lamports of any size", async () => {
+  it("returns exact lamports of any size", async () => {
     const stage = await opened();
     const percentiles = { ...snapshot.percentiles, p99: 2n ** 53n + 1n };
     stage.floor.refresh({ percentiles });
     expect((await ask(stage)).text).toContain('"landed_tips_99th_percentile":9007199254740993,');
   });
 
-  it("is rejected in an unknown format", async () => {
+  it("rejects an unknown format", async () => {
     const { status, headers, body } = await ask(await opened(), "/tip_floor?format=euro");
     expect(status).toBe(400);
     expect(headers.get("cache-control")).toBe("no-store");
@@ -178,7 +178,7 @@ describe("/tip_floor", () => {
     });
   });
 
-  it("is computed at a refresh, not for a request", async () => {
+  it("reads the snapshot at a refresh, not per request", async () => {
     const stage = await opened();
     const asked = stage.floor.asked;
     for (let i = 0; i < 5; i++) await ask(stage);
@@ -187,7 +187,7 @@ describe("/tip_floor", () => {
     expect((await ask(stage)).body).toEqual([{ ...element, count: 5, stale: true }]);
   });
 
-  it("answers HEAD and browsers, and no other method", async () => {
+  it("supports HEAD and browsers, and no other method", async () => {
     const stage = await opened();
     const head = await ask(stage, "/tip_floor", { method: "HEAD" });
     expect([head.status, head.text]).toEqual([200, ""]);
@@ -201,7 +201,7 @@ describe("/tip_floor", () => {
     expect((await ask(stage, "/tip_stream")).status).toBe(426);
   });
 
-  it("is an unknown path without statistics", async () => {
+  it("is an unknown path without tip statistics", async () => {
     const run = await GatewayRun.open();
     for (const path of ["/tip_floor", "/tip_stream"]) {
       const response = await fetch(run.url(path));
@@ -218,9 +218,9 @@ describe("/tip_floor", () => {
 });
 
 describe("the limit of /tip_floor", () => {
-  it("rejects the eleventh request of a second, and says when to retry", async () => {
+  it("refuses the eleventh request in a second and returns the retry time", async () => {
     const stage = await opened();
-    for (let i = 1; i <= questionsPerSecond; i++) {
+    for (let i = 1; i <= requestsPerSecond; i++) {
       const { status, headers } = await ask(stage);
       expect(status).toBe(200);
       expect(headers.get("x-ratelimit-limit")).toBe("10");
@@ -237,7 +237,7 @@ describe("the limit of /tip_floor", () => {
     expect(body).toEqual({
       error: {
         reason: "rate_limited",
-        message: "expected at most 10 questions in a second from an address, got one more",
+        message: "rate limit exceeded: 10 requests per second from an address; retry in 1 s",
       },
     });
     expect((await ask(stage, "/tip_floor", { method: "HEAD" })).status).toBe(429);
@@ -247,10 +247,10 @@ describe("the limit of /tip_floor", () => {
     expect((await ask(stage)).status).toBe(429);
   });
 
-  it("counts clients, an IPv6 /64 as one", async () => {
+  it("counts an IPv6 /64 as one caller", async () => {
     const stage = await opened(loopback);
     const exhaust = async (address: string) => {
-      for (let i = 0; i < questionsPerSecond; i++) await ask(stage, "/tip_floor", from(address));
+      for (let i = 0; i < requestsPerSecond; i++) await ask(stage, "/tip_floor", from(address));
     };
     const statusOf = async (address: string) =>
       (await ask(stage, "/tip_floor", from(address))).status;
@@ -262,7 +262,7 @@ describe("the limit of /tip_floor", () => {
     expect(await statusOf("2001:db8:0:2::1")).toBe(200);
   });
 
-  it("cannot be bypassed by a header from an unlisted proxy", async () => {
+  it("ignores forwarding headers of untrusted proxies", async () => {
     for (const proxies of [[], [parseAddressRange("192.0.2.0/24")]]) {
       const stage = await opened(proxies);
       let limited = 0;
@@ -276,7 +276,7 @@ describe("the limit of /tip_floor", () => {
 });
 
 describe("/tip_stream", () => {
-  it("pushes one element at the start and after every refresh", async () => {
+  it("pushes one element when it opens and after every refresh", async () => {
     const stage = await opened();
     const client = await StreamClient.open(stage);
     const sol = await StreamClient.open(stage, "/tip_stream?format=sol");
@@ -292,7 +292,7 @@ describe("/tip_stream", () => {
     expect(sol.messages.at(-1)).toEqual({ ...solElement, stale: true });
   });
 
-  it("limits concurrent connections per address, and accepts another after one closed", async () => {
+  it("limits the open streams of an address", async () => {
     const stage = await opened(loopback);
     const clients: StreamClient[] = [];
     for (let i = 0; i < streamsMax; i++) {
@@ -305,7 +305,7 @@ describe("/tip_stream", () => {
       body: {
         error: {
           reason: "rate_limited",
-          message: "expected at most 2 streams at once from an address, got one more",
+          message: "too many streams from this address: at most 2; close one or retry in 1 s",
         },
       },
     });
@@ -318,7 +318,7 @@ describe("/tip_stream", () => {
     });
   });
 
-  it("limits handshakes per second, whatever their result", async () => {
+  it("limits the handshakes per second, including failed ones", async () => {
     const stage = await opened();
     for (let i = 0; i < 10; i++) {
       const { refusal } = await StreamClient.open(stage, "/tip_stream?format=euro");
@@ -326,7 +326,7 @@ describe("/tip_stream", () => {
     }
     const { refusal } = await StreamClient.open(stage);
     expect(refusal).toMatchObject({ status: 429, headers: { "x-ratelimit-remaining": "0" } });
-    // Requests have a separate count.
+    // Requests have their own limit.
     expect((await ask(stage)).status).toBe(200);
   });
 
@@ -343,7 +343,7 @@ describe("/tip_stream", () => {
     await openWhenFree(stage);
   });
 
-  it("closes a client that does not read, and continues with the others", async () => {
+  it("closes a client that does not read, and serves the others", async () => {
     const stage = await opened();
     const reader = await StreamClient.open(stage);
     const slow = await RawClient.open(stage.run.server);
@@ -359,13 +359,13 @@ describe("/tip_stream", () => {
       for (let i = 0; i < 50; i++) stage.floor.refresh({ count: pushed++ });
       await until(() => reader.messages.length === pushed);
     }
-    // The kernel buffers some megabytes, with about 400 bytes per message.
+    // The kernel buffers some megabytes of messages of about 400 bytes.
     expect(stage.run.server.connections).toBe(connections - 1);
     expect(reader.closeCode).toBeNull();
     expect(reader.messages.at(-1)).toEqual({ ...element, count: pushed - 1 });
   });
 
-  it("serves many clients in steps", async () => {
+  it("serves many streams in steps", async () => {
     const stage = await opened(loopback);
     const clients = await Promise.all(
       Array.from({ length: 130 }, (_, i) =>

@@ -1,4 +1,4 @@
-// The tracker over HTTP: exact bodies, without a key, and rejected requests.
+// The tracker over HTTP: exact bodies without a key, and refusals.
 
 import { describe, expect, it } from "vitest";
 import { PartnerTracker } from "../../../src/gateway/tracker/partner-tracker.ts";
@@ -11,7 +11,7 @@ const [one, two, three] = [wallet(1), wallet(2), wallet(3)];
 const name = addressOf(one);
 const u64Max = 2n ** 64n - 1n;
 
-/** `one` leads slots 104 to 107, `two` 108 to 111, and no member leads other slots. */
+/** `one` leads slots 104 to 107, `two` leads 108 to 111; no other member leads. */
 function trackerAt(slot: bigint | null): PartnerTracker {
   const tracker = new PartnerTracker(() => slot);
   tracker.replaceSchedule(
@@ -32,7 +32,7 @@ async function ask(tracker: Tracker, path: string, init: RequestInit = {}) {
 }
 
 describe("the tracker", () => {
-  it("lists the validators of the current epoch, without a key", async () => {
+  it("lists the validators of the current epoch without a key", async () => {
     const { status, headers, text } = await ask(trackerAt(100n), "/api/alt_validators");
     expect([status, text]).toEqual([200, JSON.stringify([one, two].map(addressOf).toSorted())]);
     expect(headers.get("content-type")).toBe("application/json");
@@ -51,7 +51,7 @@ describe("the tracker", () => {
     ["/api/next_alt_validator/0", `{"pubkey":"${name}","leader_slot":104,"context_slot":101}`],
     ["/api/next_alt_validator/106", `{"pubkey":"${name}","leader_slot":106,"context_slot":101}`],
     ["/api/next_alt_validator/000106", `{"pubkey":"${name}","leader_slot":106,"context_slot":101}`],
-  ])("answers %s with these three fields", async (path, expected) => {
+  ])("answers %s with three fields", async (path, expected) => {
     expect(await ask(trackerAt(101n), path)).toMatchObject({ status: 200, text: expected });
   });
 
@@ -68,9 +68,9 @@ describe("the tracker", () => {
   });
 
   it.each([
-    ["nobody leads any more", trackerAt(100n), "/api/next_alt_validator/112"],
-    ["nobody leads any more, far ahead", trackerAt(100n), `/api/next_alt_validator/${u64Max}`],
-    ["the present slot is not known", trackerAt(null), "/api/next_alt_validator"],
+    ["no partner leads later", trackerAt(100n), "/api/next_alt_validator/112"],
+    ["no partner leads later, far ahead", trackerAt(100n), `/api/next_alt_validator/${u64Max}`],
+    ["the current slot is unknown", trackerAt(null), "/api/next_alt_validator"],
     ["the schedule has ended", trackerAt(500n), "/api/next_alt_validator"],
   ])("answers 404 when %s", async (_, tracker, path) => {
     const { status, headers, text } = await ask(tracker, path);
@@ -78,7 +78,7 @@ describe("the tracker", () => {
     expect(JSON.parse(text)).toEqual({
       error: {
         reason: "leader_unknown",
-        message: expect.stringMatching(/^expected an alternative-partner leader .+ none is known$/),
+        message: expect.stringMatching(/^no alternative partner is known to lead at or after .+$/),
       },
     });
     expect(headers.get("cache-control")).toBe("no-store");
@@ -110,7 +110,7 @@ describe("the tracker", () => {
     });
   });
 
-  it("accepts GET and HEAD, also from other origins", async () => {
+  it("supports GET and HEAD, including cross-origin requests", async () => {
     for (const path of [
       "/api/alt_validators",
       "/api/next_alt_validator",
@@ -132,7 +132,7 @@ describe("the tracker", () => {
     }
   });
 
-  it("is listed in the answer for an unknown path", async () => {
+  it("is in the list of paths in a 404 response", async () => {
     const { status, text } = await ask(trackerAt(100n), "/api/alt_validator");
     expect(status).toBe(404);
     for (const path of ["/api/alt_validators", "/api/next_alt_validator/{slot}"]) {

@@ -1,4 +1,4 @@
-// Clients for the tests of the HTTP server: a raw one that sends any bytes, and small helpers.
+// Clients for tests of the HTTP server: one for arbitrary bytes, and small helpers.
 
 import { connect, type Socket } from "node:net";
 import { createLogger, type Logger } from "../../../src/core/log.ts";
@@ -6,7 +6,7 @@ import { HttpServer } from "../../../src/gateway/http/server.ts";
 import type { HttpServerOptions } from "../../../src/gateway/http/types.ts";
 import { closing } from "../../support/closing.ts";
 
-/** A server on its own port that is closed after the test. */
+/** Opens a server on its own port and closes it after the test. */
 export async function serve(
   options: Partial<HttpServerOptions> & Pick<HttpServerOptions, "handle">,
   log?: Logger,
@@ -23,19 +23,19 @@ export function urlOf(server: HttpServer, path = "/"): string {
   return `http://${server.addresses[0]}${path}`;
 }
 
-/** A logger and the lines that it wrote. */
+/** A logger and its lines. */
 export function logged(): { log: Logger; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const log = createLogger({ stream: { write: (line: string) => lines.push(JSON.parse(line)) } });
   return { log, lines };
 }
 
-/** Settles when `holds` returns true; checks once per turn of the event loop. */
+/** Settles when `holds` returns true; checks once per event-loop turn. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A promise and the functions that settle it. */
+/** A promise with its settling functions. */
 export function deferred<T>(): {
   promise: Promise<T>;
   resolve: (value: T) => void;
@@ -50,7 +50,7 @@ export function deferred<T>(): {
   return { promise, resolve, reject };
 }
 
-/** A TCP connection that stores the received bytes as text (latin1). */
+/** A TCP connection that records received text (latin1). */
 export class RawClient {
   readonly socket: Socket;
   received = "";
@@ -62,7 +62,7 @@ export class RawClient {
     socket.on("data", (bytes) => {
       this.received += bytes.toString("latin1");
     });
-    socket.on("error", () => undefined); // these tests provoke resets
+    socket.on("error", () => undefined); // these tests cause resets
     socket.on("close", () => {
       this.isClosed = true;
     });
@@ -78,7 +78,7 @@ export class RawClient {
     return closing(client);
   }
 
-  /** Settles when the kernel has the bytes (or the connection ended). */
+  /** Settles when the kernel accepted the bytes, or the connection closed. */
   write(bytes: string | Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       this.socket.write(bytes, () => resolve());
@@ -95,7 +95,7 @@ export class RawClient {
     return this.received;
   }
 
-  /** The statuses received so far, in order. */
+  /** Received statuses in order. */
   get statuses(): number[] {
     return [...this.received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map((match) => Number(match[1]));
   }

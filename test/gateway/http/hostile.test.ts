@@ -1,4 +1,4 @@
-// Bytes that no regular client sends: after any of them, the server answers the next client.
+// Malformed requests: the server must still answer the next caller.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -24,7 +24,7 @@ async function opened(): Promise<HttpServer> {
   });
 }
 
-/** Sends, half-closes, and returns the answer after the server closed. */
+/** Sends, half-closes, waits until the server closes, and returns its response. */
 async function exchange(server: HttpServer, bytes: string | Uint8Array): Promise<string> {
   const client = await RawClient.open(server);
   await client.write(bytes);
@@ -78,7 +78,7 @@ describe("the HTTP server", () => {
     expect(server.connections).toBeLessThanOrEqual(1);
   });
 
-  it("survives requests of shuffled lines", async () => {
+  it("survives requests of invalid lines", async () => {
     const server = await opened();
     const sent = fc.array(line, { minLength: 1, maxLength: 12 });
     await fc.assert(
@@ -90,7 +90,7 @@ describe("the HTTP server", () => {
     expect((await fetch(urlOf(server))).status).toBe(200);
   });
 
-  it("rejects heads that are too large, in one header or in many", async () => {
+  it("refuses heads that are too large in one or many headers", async () => {
     const server = await opened();
     const head = "GET / HTTP/1.1\r\nHost: a\r\n";
     const random = new SeededRandom(1);
@@ -98,7 +98,7 @@ describe("the HTTP server", () => {
     for (const bomb of [`X: ${"a".repeat(100_000)}\r\n`, many]) {
       expect(await exchange(server, `${head}${bomb}\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
     }
-    // The server must not buffer an endless request.
+    // A head without an end must not be buffered without limit.
     const client = await RawClient.open(server);
     await client.write(`${head}X: ${"a".repeat(100_000)}`);
     expect(await client.closed()).toMatch(/^HTTP\/1\.1 431 /);
@@ -114,7 +114,7 @@ describe("the HTTP server", () => {
     expect(await exchange(server, "GET / HTTP/1.1\r\n\r\n")).not.toMatch(/ 200 /);
   });
 
-  it("buffers a bounded amount for a client that never reads", async () => {
+  it("does not accumulate responses for a caller that never reads", async () => {
     const large = "x".repeat(100_000);
     let answered = 0;
     const server = await serve({
@@ -129,8 +129,7 @@ describe("the HTTP server", () => {
     for (let i = 0; i < 20 && !client.isClosed; i++) await client.write(burst);
     client.socket.resume();
     await client.closed();
-    // Of 40,000 requested answers with 100 kB each, the server builds only those that the kernel
-    // accepts.
+    // 40,000 responses of 100 kB were requested; only what the kernel accepts is created.
     expect(answered).toBeLessThan(2_000);
     expect((await fetch(urlOf(server))).status).toBe(200);
   });

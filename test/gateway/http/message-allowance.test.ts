@@ -7,7 +7,7 @@ const messageBytesMax = 1000;
 const secondNs = 1_000_000_000n;
 
 describe("MessageAllowance", () => {
-  it("accepts a burst, then the rate, and nothing after the first excess frame", () => {
+  it("allows a burst, then the rate, and nothing after the first excess frame", () => {
     const allowance = new MessageAllowance(limits, messageBytesMax, 0n);
     const take = (nowNs: bigint) => allowance.take(1, nowNs);
     for (let i = 0; i < 20; i++) expect(take(0n)).toBe("taken");
@@ -16,14 +16,14 @@ describe("MessageAllowance", () => {
     expect(take(1_000n * secondNs)).toBe("exceeded");
   });
 
-  it("reports a flood after the same amount of excess", () => {
+  it("reports a flood after as much again", () => {
     const allowance = new MessageAllowance(limits, messageBytesMax, 0n);
     const verdicts = Array.from({ length: 41 }, () => allowance.take(1, 0n));
     expect(verdicts.indexOf("exceeded")).toBe(20);
     expect(verdicts.indexOf("flood")).toBe(40);
   });
 
-  it("accepts at least two messages of maximum size at once", () => {
+  it("allows at least two messages of the largest size at once", () => {
     const few = { ...limits, bytesPerSecond: 1 };
     const allowance = new MessageAllowance(few, messageBytesMax, 0n);
     expect(allowance.take(messageBytesMax, 0n)).toBe("taken");
@@ -31,7 +31,7 @@ describe("MessageAllowance", () => {
     expect(allowance.take(1, 0n)).toBe("exceeded");
   });
 
-  it("never accepts more than the burst and the rate allow", () => {
+  it("never allows more than the burst and the rate in any interval", () => {
     const frame = fc.record({
       waitMs: fc.integer({ min: 0, max: 300 }),
       bytes: fc.integer({ min: 0, max: messageBytesMax }),

@@ -1,5 +1,5 @@
-// A PROXY protocol header is skipped for every sender. The library accepts one before any request, so a
-// client behind a proxy could forge its address. No address is read from it.
+// A PROXY protocol header is skipped for every sender. The library accepts it before any request,
+// so a caller behind a proxy could replace the proxy's address; no address is read from it.
 
 import { describe, expect, it } from "vitest";
 import type { TipSnapshot } from "../../../src/tips/tip-types.ts";
@@ -39,7 +39,7 @@ describe("a PROXY protocol header", () => {
     expect(client.received).toContain("from 127.0.0.1.");
   });
 
-  it("is rejected between two requests, where only the client can have sent it", async () => {
+  it("is also skipped between two requests, where only the caller can have sent it", async () => {
     const server = await serve({
       handle: ({ path, remoteAddress }) => ({ status: 200, body: `${path} ${remoteAddress}.` }),
     });
@@ -73,7 +73,7 @@ describe("a PROXY protocol header", () => {
   it.each([
     ["an unlisted peer", []],
     ["a listed proxy", loopback],
-  ])("of %s cannot bypass a limit per address", async (_, trustedProxies) => {
+  ])("of %s cannot bypass a limit by address", async (_, trustedProxies) => {
     const tipFloor = { snapshot, onRefresh: () => () => undefined };
     const { server } = await GatewayRun.open({ trustedProxies }, { tipFloor });
     const statuses: number[] = [];
@@ -86,7 +86,7 @@ describe("a PROXY protocol header", () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(2);
   });
 
-  it("of a listed proxy does not change X-Forwarded-For", async () => {
+  it("of a trusted proxy does not change X-Forwarded-For", async () => {
     const tipFloor = { snapshot, onRefresh: () => () => undefined };
     const { server } = await GatewayRun.open({ trustedProxies: loopback }, { tipFloor });
     for (let i = 0; i < 12; i++) {

@@ -21,8 +21,8 @@ async function refusalOf(opening: Promise<HttpServer>): Promise<ShredwayError> {
   throw new Error("expected a refusal");
 }
 
-describe("requests and answers", () => {
-  it("passes every part of a request to the handler and sends every part of an answer", async () => {
+describe("requests and responses", () => {
+  it("passes every part of a request and of a response", async () => {
     const seen: HttpRequest[] = [];
     const server = await serve({
       handle: (request) => {
@@ -57,7 +57,7 @@ describe("requests and answers", () => {
     expect(await client.readUntil(/1, 2$/)).toContain("1, 2");
   });
 
-  it("sends no body for HEAD and 204, and keeps the connection", async () => {
+  it("sends no body for HEAD and 204 and keeps the connection", async () => {
     const server = await serve({
       handle: ({ path, method }) => ({ status: path === "/none" ? 204 : 200, body: `${method}!` }),
     });
@@ -73,7 +73,7 @@ describe("requests and answers", () => {
     expect(client.statuses).toEqual([200, 204, 200]);
   });
 
-  it("sends views of a larger buffer, empty bodies and large ones", async () => {
+  it("sends views of larger buffers, empty bodies and large ones", async () => {
     const large = Buffer.alloc(8_000_000, "0123456789abcdef");
     const server = await serve({
       handle: ({ path }) => {
@@ -87,7 +87,7 @@ describe("requests and answers", () => {
     expect(answer.equals(large)).toBe(true);
   });
 
-  it("answers 200 concurrent clients, each with its own answer", async () => {
+  it("answers 200 concurrent callers, each with its own response", async () => {
     const waiting: (() => void)[] = [];
     const server = await serve({
       handle: async ({ path }) => {
@@ -105,7 +105,7 @@ describe("requests and answers", () => {
     expect(answers).toEqual(paths);
   });
 
-  it("answers pipelined requests in their order", async () => {
+  it("answers pipelined requests in order", async () => {
     const server = await serve({ handle: ({ path }) => ({ status: 200, body: `<${path}>` }) });
     const client = await RawClient.open(server);
     const paths = Array.from({ length: 50 }, (_, i) => `/${i}`);
@@ -114,7 +114,7 @@ describe("requests and answers", () => {
     expect(client.received.match(/<.*?>/g)).toEqual(paths.map((path) => `<${path}>`));
   });
 
-  it("closes a connection that pipelines behind a slow answer", async () => {
+  it("closes a connection that pipelines behind a slow response", async () => {
     const answer = deferred<HttpResponse>();
     const server = await serve({
       handle: ({ path }) => (path === "/slow" ? answer.promise : ok),
@@ -134,7 +134,7 @@ describe("bodies", () => {
   });
   const head = (lines: string) => `POST / HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`;
 
-  it("rejects an announced length above the limit before any byte of the body", async () => {
+  it("refuses an announced length above the limit before the body comes", async () => {
     const server = await serve({ handle: lengthOf, bodyBytesMax: () => 10 });
     const client = await RawClient.open(server);
     await client.write(head("Content-Length: 999999999"));
@@ -144,7 +144,7 @@ describe("bodies", () => {
     expect(received).toContain('"reason":"body_too_large"');
   });
 
-  it("explains a slightly oversized body and keeps the connection", async () => {
+  it("lets a caller with a slightly too large body read the response and continue", async () => {
     const server = await serve({ handle: lengthOf, bodyBytesMax: () => 10 });
     const client = await RawClient.open(server);
     await client.write(`${head("Content-Length: 11")}01234567890${head("Content-Length: 10")}`);
@@ -153,7 +153,7 @@ describe("bodies", () => {
     expect(client.statuses).toEqual([413, 200]);
   });
 
-  it("counts a chunked body while it arrives", async () => {
+  it("limits a chunked body while it comes", async () => {
     let calls = 0;
     const server = await serve({
       handle: (request) => {
@@ -167,14 +167,14 @@ describe("bodies", () => {
     await fits.readUntil(/\r\n\r\n10$/);
     expect(fits.statuses).toEqual([200]);
     const exceeds = await RawClient.open(server);
-    // Never finished: the rejection must not wait for the end.
+    // The body never ends: the refusal must not wait for it.
     await exceeds.write(`${head("Transfer-Encoding: chunked")}6\r\nabcdef\r\n5\r\nabcde\r\n`);
     await exceeds.closed();
     expect(exceeds.statuses).toEqual([413]);
     expect(calls).toBe(1);
   });
 
-  it("assembles a body from pieces of any size", async () => {
+  it("assembles a body from chunks of any size", async () => {
     const bodies: Uint8Array[] = [];
     const server = await serve({
       handle: (request) => {
@@ -192,12 +192,12 @@ describe("bodies", () => {
     for (let i = 0; i < 300_000; i += 9_973) await client.write(sent.subarray(i, i + 9_973));
     await client.readUntil(/\r\n\r\n300000$/);
     expect(bodies.map((body) => body.length)).toEqual([200, 300_000]);
-    // Compared with equals, because printing the difference of two such arrays takes minutes.
+    // Uses equals: printing the difference of such arrays takes minutes.
     expect(Buffer.from(bodies[0] ?? []).equals(dripped)).toBe(true);
     expect(Buffer.from(bodies[1] ?? []).equals(sent)).toBe(true);
   });
 
-  it("applies the limit of each request, and ignores bodies of GET", async () => {
+  it("determines the limit per request and ignores bodies of GET", async () => {
     const server = await serve({
       handle: lengthOf,
       bodyBytesMax: ({ path, header }) => (path === "/big" && header("x-key") === "k" ? 100 : 1),
@@ -239,25 +239,28 @@ describe("handlers that fail", () => {
     "/length": () => ({ status: 200, headers: { "Content-Length": "1" } }),
   };
 
-  it.each(Object.keys(failures))("answers 500 with a number that the log has: %s", async (path) => {
-    const { log, lines } = logged();
-    const server = await serve({ handle: failures[path] ?? (() => ok) }, log);
-    for (const method of ["GET", "POST"]) {
-      const answer = await fetch(urlOf(server, path), { method });
-      expect(answer.status).toBe(500);
-      const text = await answer.text();
-      expect(text).not.toContain("secret");
-      const { error } = JSON.parse(text);
-      expect(error.reason).toBe("internal");
-      const reference = /reference number ([0-9a-f]{12})$/.exec(error.message)?.[1];
-      const line = lines.at(-1);
-      expect(line).toMatchObject({ reference, where: `${method} ${path}` });
-      expect(String(line?.["error"])).toMatch(/secret inside|expected|null/);
-    }
-    expect(lines.length).toBe(2);
-  });
+  it.each(Object.keys(failures))(
+    "answers 500 with a reference that the log contains: %s",
+    async (path) => {
+      const { log, lines } = logged();
+      const server = await serve({ handle: failures[path] ?? (() => ok) }, log);
+      for (const method of ["GET", "POST"]) {
+        const answer = await fetch(urlOf(server, path), { method });
+        expect(answer.status).toBe(500);
+        const text = await answer.text();
+        expect(text).not.toContain("secret");
+        const { error } = JSON.parse(text);
+        expect(error.reason).toBe("internal");
+        const reference = /give reference ([0-9a-f]{12}) to the operator/.exec(error.message)?.[1];
+        const line = lines.at(-1);
+        expect(line).toMatchObject({ reference, where: `${method} ${path}` });
+        expect(String(line?.["error"])).toMatch(/secret inside|expected|null/);
+      }
+      expect(lines.length).toBe(2);
+    },
+  );
 
-  it("answers 500 when the function for the body limit throws", async () => {
+  it("answers 500 if the body limit throws", async () => {
     const server = await serve({
       handle: () => ok,
       bodyBytesMax: () => {
@@ -269,8 +272,8 @@ describe("handlers that fail", () => {
   });
 });
 
-describe("clients that disconnect", () => {
-  it("survives an answer to a disconnected client", async () => {
+describe("callers that disconnect", () => {
+  it("survives a response to a disconnected caller", async () => {
     const { log, lines } = logged();
     const answers = { "/answer": deferred<HttpResponse>(), "/fail": deferred<HttpResponse>() };
     let calls = 0;
@@ -297,7 +300,7 @@ describe("clients that disconnect", () => {
     expect((await fetch(urlOf(server))).status).toBe(200);
   });
 
-  it("discards an interrupted upload", async () => {
+  it("discards an aborted upload", async () => {
     let calls = 0;
     const server = await serve({
       handle: () => {
@@ -347,11 +350,11 @@ describe("listening", () => {
     const textOf = async (address?: string) => (await fetch(`http://${address}/`)).text();
     expect(await textOf(four)).toBe("127.0.0.1");
     expect(await textOf(six)).toBe("::1");
-    // An IPv4 client of an IPv6 socket has an address ::ffff:127.0.0.1.
+    // An IPv6 socket shows an IPv4 caller as ::ffff:127.0.0.1.
     expect(await textOf(any?.replace("[::]", "127.0.0.1"))).toBe("127.0.0.1");
   });
 
-  it("reopens its port immediately, even with open connections left", async () => {
+  it("reopens its port immediately, even after leaving connections open", async () => {
     const listen = [`127.0.0.1:${await freePort()}`];
     const first = await HttpServer.open({ listen, handle: () => ok, bodyBytesMax: () => 1000 });
     const client = await RawClient.open(first);
@@ -363,19 +366,19 @@ describe("listening", () => {
     expect((await fetch(urlOf(second))).status).toBe(200);
   });
 
-  it("shares no port with another server, and leaves nothing open after a failed listen", async () => {
+  it("does not share a port, and leaves nothing open if it cannot listen", async () => {
     const handle = () => ok;
     const bodyBytesMax = () => 0;
     const free = `127.0.0.1:${await freePort()}`;
-    // A fixed port: the library shares a port by default, but not one that the kernel chose.
-    const taken = `127.0.0.1:${await freePort()}`;
-    const first = await serve({ listen: [taken], handle });
+    // A fixed port number: the library shares ports by default, except those that the kernel chose.
+    const usedAddress = `127.0.0.1:${await freePort()}`;
+    const first = await serve({ listen: [usedAddress], handle });
     const refusal = await refusalOf(
-      HttpServer.open({ listen: [free, taken], handle, bodyBytesMax }),
+      HttpServer.open({ listen: [free, usedAddress], handle, bodyBytesMax }),
     );
     expect(refusal.reason).toBe("http_open");
-    expect(refusal.message).toBe(`cannot listen on ${taken}: address already in use`);
-    expect(refusal.details).toEqual({ address: taken });
+    expect(refusal.message).toBe(`cannot listen on ${usedAddress}: address already in use`);
+    expect(refusal.details).toEqual({ address: usedAddress });
     closing(await HttpServer.open({ listen: [free], handle, bodyBytesMax }));
     expect((await fetch(urlOf(first))).status).toBe(200);
   });
@@ -389,7 +392,7 @@ describe("listening", () => {
 });
 
 describe("closing", () => {
-  it("drains: answers requests in progress, accepts no new ones", async () => {
+  it("drains: completes running requests and refuses new ones", async () => {
     const answer = deferred<HttpResponse>();
     let calls = 0;
     const server = await serve({
@@ -419,7 +422,7 @@ describe("closing", () => {
     expect(calls).toBe(2);
   });
 
-  it("drains no longer than the grace time", async () => {
+  it("drains no longer than the grace period", async () => {
     let calls = 0;
     const server = await serve({
       handle: () => {
@@ -453,7 +456,7 @@ describe("closing", () => {
     await server.drain(1, new ManualClock());
   });
 
-  it("closes after the answer if the client sends Connection: close", async () => {
+  it("closes after the response to Connection: close", async () => {
     const server = await serve({ handle: async () => ok });
     const status = await new Promise((resolve, reject) => {
       const request = httpRequest(urlOf(server), { agent: false }, (answer) => {

@@ -54,7 +54,7 @@ async function refusalOf(socket: Client): Promise<{ status?: number; body: strin
 }
 
 describe("WebSockets", () => {
-  it("transfer texts both ways and give the route the client's address", async () => {
+  it("carry text in both directions and identify the peer", async () => {
     const heads: unknown[] = [];
     const route: WebSocketRoute = {
       ...echo,
@@ -69,11 +69,11 @@ describe("WebSockets", () => {
     socket.send("häh");
     expect(await nextText(socket)).toBe("häh");
     expect(heads).toEqual([{ path: "/feed", query: "a=1", key: undefined }]);
-    // The same path over plain HTTP is an ordinary request.
+    // A plain HTTP request to the same path is ordinary.
     expect(await (await fetch(urlOf(server, "/feed"))).text()).toBe("plain HTTP");
   });
 
-  it("choose the route by path, and * for all others", async () => {
+  it("are routed by path, with * for all others", async () => {
     const named = (name: string): WebSocketRoute => ({ ...echo, open: (peer) => peer.send(name) });
     const server = await serveSockets({ "*": named("any"), "/": named("root"), "/a": named("a") });
     for (const [path, name] of [
@@ -88,7 +88,7 @@ describe("WebSockets", () => {
     expect(await refusalOf(client(only, "/b"))).toEqual({ status: 404, body: "plain HTTP" });
   });
 
-  it("can be rejected by an HTTP answer", async () => {
+  it("can be refused by an HTTP response", async () => {
     const server = await serveSockets({
       "/no": {
         ...echo,
@@ -103,7 +103,7 @@ describe("WebSockets", () => {
     await connected(server, "/no?key");
   });
 
-  it("close with 1003 on binary and with 1009 on an oversized message", async () => {
+  it("close with 1003 on bytes and 1009 on a message that is too large", async () => {
     const texts: string[] = [];
     const server = await serveSockets({
       "*": { ...echo, message: (_, text) => void texts.push(text) },
@@ -115,7 +115,7 @@ describe("WebSockets", () => {
     };
     expect(await sending(Uint8Array.of(1, 2))).toBe(1003);
     expect(await sending("x".repeat(1001))).toBe(1009);
-    // Far too large: cut before it is read.
+    // A far too large message is cut before it is read.
     expect(await sending("x".repeat(1_000_000))).toBe(1006);
     const socket = await connected(server);
     socket.send("ü".repeat(500));
@@ -123,7 +123,7 @@ describe("WebSockets", () => {
     expect(texts).toEqual(["ü".repeat(500)]);
   });
 
-  it("close if the peer does not read", async () => {
+  it("close a peer that does not read", async () => {
     let peer: WebSocketPeer | undefined;
     let closedCalls = 0;
     const server = await serveSockets({
@@ -157,7 +157,7 @@ describe("WebSockets", () => {
     expect(server.connections).toBe(0);
   });
 
-  it("are safe to use after the peer disconnected", async () => {
+  it("are safe to use after the peer closed", async () => {
     const peers: WebSocketPeer[] = [];
     const closed: WebSocketPeer[] = [];
     const server = await serveSockets({
@@ -185,7 +185,7 @@ describe("WebSockets", () => {
     await until(() => server.connections === 0);
   });
 
-  it("cut close reasons that are too long and replace invalid codes", async () => {
+  it("shorten long reasons and replace invalid codes", async () => {
     const wanted: [number, string][] = [
       [4001, "why"],
       [4002, "ü".repeat(100)],
@@ -255,7 +255,7 @@ describe("message limits", () => {
     expect((await closeOf(socket)).code).toBe(1008);
   });
 
-  it("let a peer continue at its rate", async () => {
+  it("allow a peer to continue at the rate", async () => {
     const clock = new ManualClock();
     const server = await serve({
       handle,
@@ -271,15 +271,15 @@ describe("message limits", () => {
     expect([...server.webSocketsOverLimit]).toEqual([]);
   });
 
-  it("share the turns of the event loop: bursts of many sockets, each in its order", async () => {
-    const told: string[] = [];
+  it("share event-loop turns: bursts of many sockets stay in order", async () => {
+    const messages: string[] = [];
     let turn = 0;
     const perTurn = new Map<number, number>();
     const route: WebSocketRoute = {
       ...echo,
       message: (_, text) => {
         perTurn.set(turn, (perTurn.get(turn) ?? 0) + 1);
-        told.push(text);
+        messages.push(text);
       },
     };
     const server = await serve({ handle, webSockets: { "*": route } });
@@ -293,16 +293,16 @@ describe("message limits", () => {
     for (const [i, socket] of sockets.entries()) {
       for (let j = 0; j < 50; j++) socket.send(`${i} ${j}`);
     }
-    await until(() => told.length === 400);
+    await until(() => messages.length === 400);
     isCounting = false;
     expect(Math.max(...perTurn.values())).toBeLessThanOrEqual(32); // 16 of a turn's polls, 16 of its timers
     for (const i of sockets.keys()) {
-      const own = told.filter((text) => text.startsWith(`${i} `));
+      const own = messages.filter((text) => text.startsWith(`${i} `));
       expect(own).toEqual(Array.from({ length: 50 }, (_, j) => `${i} ${j}`));
     }
   });
 
-  it("cut a flood: after the burst neither the route nor the kernel accepts more", async () => {
+  it("cut a flood: no further data is read after the burst", async () => {
     texts.length = 0;
     let closedCalls = 0;
     const closed = () => {
@@ -336,7 +336,7 @@ describe("routes that fail", () => {
     ["open", { open: fail }],
     ["message", { message: fail }],
     ["message, later", { message: failLater }],
-  ])("costs the peer, not the process: %s", async (_, broken) => {
+  ])("close the peer and not the process: %s", async (_, broken) => {
     const { log, lines } = logged();
     let closedCalls = 0;
     const closed = () => {
@@ -355,7 +355,7 @@ describe("routes that fail", () => {
     expect(await nextText(good)).toBe("still here");
   });
 
-  it("log an error of the close handler", async () => {
+  it("log exceptions of closed", async () => {
     const { log, lines } = logged();
     const server = await serve({ handle, webSockets: { "*": { ...echo, closed: fail } } }, log);
     (await connected(server)).close();
@@ -365,7 +365,7 @@ describe("routes that fail", () => {
 });
 
 describe("limits of the server", () => {
-  it("counts WebSockets among the connections", async () => {
+  it("count WebSockets as connections", async () => {
     const server = await serve({ handle, webSockets: { "*": echo }, connectionsMax: 2 });
     const first = await connected(server);
     await connected(server);
@@ -375,7 +375,7 @@ describe("limits of the server", () => {
     await connected(server);
   });
 
-  it("accept any idle time and any limit without ending the process", async () => {
+  it("accept any idle time and limit without ending the process", async () => {
     const server = await serveSockets({
       "/short": { ...echo, idleSeconds: 1, backpressureBytesMax: 1, messageBytesMax: 0 },
       "/long": { ...echo, idleSeconds: 1e9 },
@@ -390,12 +390,12 @@ describe("limits of the server", () => {
     expect((await ending).code).toBe(1009);
   });
 
-  it("close WebSockets with 1001 on drain, and without a code on close", async () => {
+  it("close WebSockets with 1001 on drain, and without a frame on close", async () => {
     const draining = await serveSockets({ "*": echo });
-    const told = await connected(draining);
-    const telling = closeOf(told);
+    const socket = await connected(draining);
+    const drained = closeOf(socket);
     await draining.drain(1_000, new ManualClock());
-    expect((await telling).code).toBe(1001);
+    expect((await drained).code).toBe(1001);
     const closed: WebSocketPeer[] = [];
     const cutting = await serveSockets({
       "*": { ...echo, closed: (peer) => void closed.push(peer) },

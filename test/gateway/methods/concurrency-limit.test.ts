@@ -3,7 +3,7 @@ import { ConcurrencyLimit } from "../../../src/gateway/methods/concurrency-limit
 import { deferred } from "../http/clients.ts";
 
 describe("ConcurrencyLimit", () => {
-  it("rejects excess work before it begins, and releases capacity after any result", async () => {
+  it("refuses excess work without starting it, and releases its slot on success and failure", async () => {
     const room = new ConcurrencyLimit(2);
     const [first, second] = [deferred<number>(), deferred<number>()];
     const one = room.with(() => first.promise);

@@ -1,4 +1,4 @@
-// The methods of tiers and destinations over real HTTP, with the real destinations.
+// The methods of tiers and destinations over real HTTP with real destinations.
 
 import { describe, expect, it } from "vitest";
 import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
@@ -9,7 +9,7 @@ import { type Answer, apiKey, GatewayRun, scoped } from "../../support/gateway/g
 
 const sol = 1_000_000_000n;
 
-/** Tiers that the test sets. */
+/** A stub for tiers whose state the test sets. */
 class StandInTiers implements Tiers {
   present: TierView = { tier: null, sumLamports: 0n, graceSinceMs: null, graceEndsMs: null };
   asked: unknown[] = [];
@@ -30,12 +30,12 @@ class StandInTiers implements Tiers {
 
 interface Opened {
   readonly run: GatewayRun;
-  readonly desk: Harness;
+  readonly harness: Harness;
   readonly tiers: StandInTiers;
 }
 
 async function open(): Promise<Opened> {
-  const desk = await Harness.open();
+  const harness = await Harness.open();
   const tiers = new StandInTiers();
   const shreds: ShredSales = {
     registrar: {
@@ -51,7 +51,7 @@ async function open(): Promise<Opened> {
       windowMs: 24 * hour,
       graceMs: 24 * hour,
     }),
-    destinations: desk.destinations,
+    destinations: harness.destinations,
   };
   const run = await GatewayRun.open({}, { shreds });
   const keys: [string, ApiKey][] = [
@@ -59,7 +59,7 @@ async function open(): Promise<Opened> {
     ["other", apiKey("other", { accountId: "a_2", accountName: "two", scopes: ["shreds"] })],
   ];
   for (const [text, key] of keys) run.keys.set(text, key);
-  return { run, desk, tiers };
+  return { run, harness, tiers };
 }
 
 function resultOf({ body }: Answer): unknown {
@@ -93,14 +93,14 @@ async function added(run: GatewayRun): Promise<string> {
 }
 
 describe("destinations", () => {
-  it("are added, challenged, verified, listed and removed", async () => {
-    const { run, desk } = await open();
+  it("can be added, challenged, verified, listed and removed", async () => {
+    const { run, harness } = await open();
     expect(resultOf(await run.call("getDestinations"))).toEqual([]);
     const id = await added(run);
-    expect(desk.sent.length).toBe(1);
-    await desk.clock.advance(11 * second);
+    expect(harness.sent.length).toBe(1);
+    await harness.clock.advance(11 * second);
     expect(resultOf(await run.call("challengeDestination", [id]))).toEqual(shown);
-    expect(desk.sent.length).toBe(4);
+    expect(harness.sent.length).toBe(4);
     const proved = {
       ...shown,
       state: "active",
@@ -108,20 +108,20 @@ describe("destinations", () => {
       provedBy: "call",
       proofEndsAt: "2026-01-02T00:00:11.000Z",
     };
-    expect(resultOf(await run.call("proveDestination", [id, desk.lastToken]))).toEqual(proved);
-    expect(desk.active()).toEqual([place]);
+    expect(resultOf(await run.call("proveDestination", [id, harness.lastToken]))).toEqual(proved);
+    expect(harness.active()).toEqual([place]);
     expect(resultOf(await run.call("getDestinations"))).toEqual([proved]);
-    await desk.destinations.pause(id);
+    await harness.destinations.pause(id);
     expect(resultOf(await run.call("getDestinations"))).toMatchObject([
       { state: "paused", pausedAt: "2026-01-01T00:00:11.000Z", pauseReason: "operator" },
     ]);
     expect(resultOf(await run.call("removeDestination", [id]))).toBe(true);
     expect(resultOf(await run.call("getDestinations"))).toEqual([]);
-    expect(run.taken.length).toBe(8); // each call is counted
+    expect(run.countedKeys.length).toBe(8); // each call is counted
   });
 
-  it("are rejected with their reasons", async () => {
-    const { run, desk } = await open();
+  it("are refused with reasons", async () => {
+    const { run, harness } = await open();
     const id = await added(run);
     const cases: [string, unknown[], number, string][] = [
       ["addDestination", [], -32602, "value_invalid"],
@@ -148,43 +148,43 @@ describe("destinations", () => {
       ["proveDestination", [id], -32602, "value_invalid"],
       ["proveDestination", [id, "0".repeat(32)], -32602, "proof_refused"],
       ["proveDestination", [id, "x"], -32602, "proof_refused"],
-      ["proveDestination", ["d_none", desk.lastToken], -32602, "destination_unknown"],
+      ["proveDestination", ["d_none", harness.lastToken], -32602, "destination_unknown"],
     ];
     for (const [method, params, code, reason] of cases) {
       const { body, status } = await run.call(method, params);
       expect(body).toMatchObject(refused(code, reason));
       expect(status).toBe(200);
     }
-    desk.store.isDown = true;
-    const down = await run.call("proveDestination", [id, desk.lastToken]);
+    harness.store.isDown = true;
+    const down = await run.call("proveDestination", [id, harness.lastToken]);
     expect(down.body).toMatchObject(refused(-32603, "store_failed"));
-    expect(desk.active()).toEqual([]);
+    expect(harness.active()).toEqual([]);
   });
 
-  it("of another account are unknown, even with the right token", async () => {
-    const { run, desk } = await open();
+  it("of another account are unknown, even with the correct token", async () => {
+    const { run, harness } = await open();
     const id = await added(run);
     const path = "/relay?api-key=other";
     expect(resultOf(await run.call("getDestinations", [], path))).toEqual([]);
     for (const [method, ...params] of [
       ["removeDestination", id],
       ["challengeDestination", id],
-      ["proveDestination", id, desk.lastToken],
+      ["proveDestination", id, harness.lastToken],
     ] as const) {
       const { body } = await run.call(method, params, path);
       expect(body).toMatchObject(refused(-32602, "destination_unknown"));
     }
-    expect(desk.active()).toEqual([]);
+    expect(harness.active()).toEqual([]);
   });
 
-  it("are challenged within their limits", async () => {
-    const { run, desk } = await open();
+  it("have a limit of challenges", async () => {
+    const { run, harness } = await open();
     const id = await added(run);
     for (let i = 0; i < 5; i++) {
-      await desk.clock.advance(11 * second);
+      await harness.clock.advance(11 * second);
       await run.call("challengeDestination", [id]);
     }
-    await desk.clock.advance(11 * second);
+    await harness.clock.advance(11 * second);
     const { body, status, headers } = await run.call("challengeDestination", [id]);
     expect(body).toMatchObject({
       error: { code: -32005, data: { reason: "rate_limited", retryAfterSeconds: 3534 } },
@@ -195,7 +195,7 @@ describe("destinations", () => {
 });
 
 describe("getTier", () => {
-  it("returns the tier, the missing amount, and the grace period", async () => {
+  it("returns the tier, the missing lamports and the grace period", async () => {
     const { run, tiers } = await open();
     await added(run);
     const fields = { windowHours: 24, destinations: 1 };
@@ -307,12 +307,12 @@ const names = [
 ];
 
 describe("each of these methods", () => {
-  it.each(names)("%s requires the scope, and a service with tip registration", async (name) => {
+  it.each(names)("%s requires the scope and a service that sells shreds", async (name) => {
     const { run } = await open();
     const without = await run.call(name, [], "/relay?api-key=submitter");
     expect(without.body).toMatchObject(refused(-32600, "scope_missing"));
-    const nobody = await run.call(name, [], "/relay");
-    expect(nobody.status).toBe(401);
+    const noKey = await run.call(name, [], "/relay");
+    expect(noKey.status).toBe(401);
     const off = await (await GatewayRun.open()).call(name, []);
     expect(off.body).toMatchObject(refused(-32601, "registration_off"));
   });

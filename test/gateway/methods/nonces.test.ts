@@ -1,4 +1,4 @@
-// getNonce over HTTP: the selected account, and values that must not appear.
+// getNonce over HTTP: which account it returns, and what it never reveals.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -13,8 +13,8 @@ const info: NonceInfo = {
   nonceAuthority: addressOf(wallet(72)),
 };
 
-/** Returns more fields than the answer may contain. */
-class Book implements Nonces {
+/** Returns more fields than callers may see. */
+class StubNonces implements Nonces {
   readonly owners: NonceOwner[] = [];
   readonly accounts: string[] = [];
   refusal: ShredwayError | null = null;
@@ -43,12 +43,12 @@ class Book implements Nonces {
   }
 }
 
-async function open(): Promise<{ run: GatewayRun; book: Book }> {
-  const book = new Book();
-  const run = await GatewayRun.open({}, { nonces: book });
+async function open(): Promise<{ run: GatewayRun; stub: StubNonces }> {
+  const stub = new StubNonces();
+  const run = await GatewayRun.open({}, { nonces: stub });
   const theirs = apiKey("sw_theirs", { accountId: "a_2" });
   run.keys.set("sw_theirs", theirs);
-  return { run, book };
+  return { run, stub };
 }
 
 const textRefusal =
@@ -56,33 +56,33 @@ const textRefusal =
   "(32 bytes in base58), got something else";
 
 describe("getNonce", () => {
-  it("returns three fields for the key's own account", async () => {
-    const { run, book } = await open();
+  it("returns exactly three fields of the key's own account", async () => {
+    const { run, stub } = await open();
     const answer = await run.call("getNonce", ["good"]);
     expect(answer.body).toEqual({ jsonrpc: "2.0", id: 1, result: info });
-    expect(book.owners).toEqual([{ accountId: "a_1", keyId: "k_good" }]);
+    expect(stub.owners).toEqual([{ accountId: "a_1", keyId: "k_good" }]);
     await run.call("getNonce", ["sw_theirs"], "/relay?api-key=sw_theirs");
-    expect(book.owners[1]).toEqual({ accountId: "a_2", keyId: "k_sw_theirs" });
-    expect(book.accounts).toEqual([]);
+    expect(stub.owners[1]).toEqual({ accountId: "a_2", keyId: "k_sw_theirs" });
+    expect(stub.accounts).toEqual([]);
   });
 
   it("returns any account by its public key", async () => {
-    const { run, book } = await open();
+    const { run, stub } = await open();
     const answer = await run.call("getNonce", [info.nonceAccount]);
     expect(answer.body).toMatchObject({ result: info });
-    expect(book.accounts).toEqual([info.nonceAccount]);
-    expect(book.owners).toEqual([]);
+    expect(stub.accounts).toEqual([info.nonceAccount]);
+    expect(stub.owners).toEqual([]);
   });
 
-  it("accepts another key of the same account", async () => {
-    const { run, book } = await open();
+  it("treats another key of the same account as another key", async () => {
+    const { run, stub } = await open();
     const answer = await run.call("getNonce", ["submitter"]);
     expect(answer.body).toMatchObject({ error: { message: textRefusal } });
-    expect(book.owners).toEqual([]);
+    expect(stub.owners).toEqual([]);
   });
 
-  it("gives the same answer for another account's key and for an invalid one, and echoes neither", async () => {
-    const { run, book } = await open();
+  it("returns the same error for another account's key and an invalid text, and quotes neither", async () => {
+    const { run, stub } = await open();
     run.keys.set("sw_rotated", apiKey("sw_rotated", { id: "k_good2" }));
     const texts = ["sw_theirs", "sw_nobodys", "sw_rotated", "", "x".repeat(300), "1".repeat(45)];
     const answers = [];
@@ -93,11 +93,11 @@ describe("getNonce", () => {
       id: 1,
       error: { code: -32602, message: textRefusal, data: { reason: "value_invalid" } },
     });
-    expect([...book.owners, ...book.accounts]).toEqual([]);
+    expect([...stub.owners, ...stub.accounts]).toEqual([]);
   });
 
-  it("echoes no invalid parameter, and accepts no other text as an account", async () => {
-    const { run, book } = await open();
+  it("quotes no other values and rejects other texts", async () => {
+    const { run, stub } = await open();
     const value = fc.oneof(
       fc.jsonValue(),
       fc.constantFrom(["sw_theirs"], { key: "sw_theirs" }, null, 7),
@@ -113,12 +113,12 @@ describe("getNonce", () => {
       { numRuns: 60 },
     );
     expect((await run.call("getNonce")).body).toMatchObject({ error: { message: textRefusal } });
-    expect([...book.owners, ...book.accounts]).toEqual([]);
+    expect([...stub.owners, ...stub.accounts]).toEqual([]);
   });
 
-  it("says when to retry", async () => {
-    const { run, book } = await open();
-    book.refusal = new ShredwayError("nonce_pending", "being made", {
+  it("returns the retry time", async () => {
+    const { run, stub } = await open();
+    stub.refusal = new ShredwayError("nonce_pending", "being made", {
       details: { retryAfterSeconds: 2 },
     });
     const { status, headers, body } = await run.call("getNonce", ["good"]);
@@ -135,17 +135,17 @@ describe("getNonce", () => {
     ["rpc_failed", -32603],
     ["store_failed", -32603],
   ] as const)("forwards %s", async (reason, code) => {
-    const { run, book } = await open();
+    const { run, stub } = await open();
     const details = { address: "funding", balanceLamports: 7n, neededLamports: 8n };
     const isFunding = reason === "nonce_failed";
-    book.refusal = isFunding
+    stub.refusal = isFunding
       ? new ShredwayError(reason, "this and that", { details })
       : new ShredwayError(reason, "this and that");
     const { body, headers } = await run.call("getNonce", ["good"]);
     expect(body).toMatchObject({
       error: {
         code,
-        // Error texts of nodes belong only into the operator's log.
+        // Only the operator's log may contain errors of nodes.
         message: reason === "rpc_failed" ? expect.any(String) : `${reason}: this and that`,
         data: { reason, ...(isFunding && { balanceLamports: 7, neededLamports: 8 }) },
       },
@@ -153,7 +153,7 @@ describe("getNonce", () => {
     expect(headers.get("retry-after")).toBeNull();
   });
 
-  it("requires a node, a key, and the scope submit", async () => {
+  it('requires a node, a key and the scope "submit"', async () => {
     const { run } = await open();
     for (const [path, reason] of [
       ["/relay?api-key=reader", "scope_missing"],

@@ -1,4 +1,4 @@
-// Preflight against a stand-in node: its result, or a rejection.
+// Preflight with a stub node.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -8,12 +8,12 @@ import { NodeStandIn } from "../../support/gateway/node-stand-in.ts";
 
 describe("preflight", () => {
   const options = { commitment: "confirmed", minContextSlot: 2n ** 60n } as const;
-  // One signature of 64 bytes after its count, then a message, as a view of a larger buffer.
+  // One signature of 64 bytes after its count, then a message: a view of a larger buffer.
   const signed = Uint8Array.of(9, 1, ...new Uint8Array(64).fill(7), 5, 6);
   const wire = signed.subarray(1);
   const unsigned = Buffer.from([1, ...new Uint8Array(64), 5, 6]).toString("base64");
 
-  it("sends the parameters that a node uses itself", async () => {
+  it("simulates like a node's own preflight", async () => {
     const node = new NodeStandIn();
     const value = '{"err":null,"logs":[],"unitsConsumed":18446744073709551615}';
     node.answer = { result: new JsonText(`{"context":{"slot":1},"value":${value}}`) };
@@ -28,7 +28,7 @@ describe("preflight", () => {
     expect(node.asked[1]?.[1][1]).toEqual({ ...config, commitment: "processed" });
   });
 
-  it("sends the node only unsendable bytes of every version, and does not change the original", async () => {
+  it("sends no signatures for any version and leaves the original unchanged", async () => {
     const node = new NodeStandIn();
     node.answer = { result: new JsonText('{"context":{"slot":1},"value":{"err":null}}') };
     const v1 = Uint8Array.of(0x81, 2, 0, 0, 5, 5, ...new Uint8Array(128).fill(7));
@@ -40,7 +40,7 @@ describe("preflight", () => {
     expect(v1).toEqual(before);
   });
 
-  it("never treats a missing answer as a success", async () => {
+  it("never treats a missing result as success", async () => {
     const node = new NodeStandIn();
     for (const text of ["null", "1", "{}", '{"value":null}', '{"value":{}}', '{"value":[]}']) {
       node.answer = { result: new JsonText(text) };

@@ -1,4 +1,4 @@
-// Protective options: an option anywhere in a call protects, or the call is rejected.
+// Protective options: every option in a call either protects or is refused.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ import { openPairs, pairOf, paramsOf } from "../../support/transactions/nonce-pa
 import { base64, tipping } from "../../support/transactions/tipping.ts";
 
 const inspector = inspectorFor([tipAddress]);
-/** The minimum of sendAlt. */
+/** The minimum fee of sendAlt. */
 const fee: Partial<TransactionFacts> = {
   computeUnitPrice: 10_000_000n,
   priorityFeeLamports: 2_000_000n,
@@ -32,9 +32,7 @@ const methods: readonly [string, () => Promise<GatewayRun>, () => unknown][] = [
   ["sendAlt", open, () => one],
   ["sendIdeal", openForPairs, () => paramsOf(pairOf())[0]],
 ];
-/**
- * Places where clients put options: the second parameter, the third, or a fourth that no method has.
- */
+/** Positions of options: the second parameter, the third, or an undeclared fourth. */
 const placements: readonly ((options: object) => readonly unknown[])[] = [
   (options) => [options],
   (options) => [{ encoding: "base64", skipPreflight: true }, options],
@@ -103,7 +101,7 @@ describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("rejects a non-boolean value in every place", async () => {
+  it("rejects a value that is not a boolean in any position", async () => {
     const run = await openGateway();
     for (const place of placements) {
       const { body } = await run.call(name, [transactionsOf(), ...place({ mevProtect: "yes" })]);
@@ -117,7 +115,7 @@ describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
 });
 
 describe("the raw paths", () => {
-  it("honour the protective parameters of the URL, and reject similar ones", async () => {
+  it("apply the protective parameters of the URL and reject similar names", async () => {
     const run = await open();
     const post = (query: string) =>
       fetch(run.url(`/relayb?api-key=good&method=sendTransaction&${query}`), {
@@ -136,13 +134,13 @@ describe("the raw paths", () => {
 describe("readProtection", () => {
   const uri = { ...none, bundleOnly: false };
 
-  it("uses the protected value where places disagree, and treats null as absent", () => {
+  it("applies the protected choice if places differ, and treats null as absent", () => {
     const given = [{ mevProtect: true }, { mevProtect: false, swqosOnly: null }];
     expect(readProtection(["", ...given], uri)).toEqual({ ...none, mevProtect: true });
     expect(readProtection([""], { ...uri, swqosOnly: true })).toEqual({ ...none, swqosOnly: true });
   });
 
-  it("never loses an option: it is honoured or rejected in any context", () => {
+  it("never ignores an option: it is applied or rejected", () => {
     const option = fc.constantFrom("mevProtect", "swqosOnly", "revertProtection");
     const other = fc.dictionary(fc.string({ maxLength: 12 }), fc.jsonValue({ maxDepth: 1 }));
     fc.assert(
@@ -159,7 +157,7 @@ describe("readProtection", () => {
     );
   });
 
-  it("accepts the options of stock clients", () => {
+  it("accepts the options of standard clients", () => {
     const stock = [
       ["encoding", "skipPreflight", "preflightCommitment", "maxRetries", "minContextSlot"],
       ["max_retries", "min_context_slot", "commitment", "enableFallback", "innerInstructions"],

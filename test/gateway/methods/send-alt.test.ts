@@ -1,4 +1,4 @@
-// sendAlt over HTTP: parameters, rejections before submission, and answers.
+// sendAlt over HTTP: its submissions, refusals and results.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -8,14 +8,14 @@ import { base64, forged, tipping } from "../../support/transactions/tipping.ts";
 
 const inspector = inspectorFor([tipAddress]);
 
-/** The fee of a transaction that pays exactly the minimum. */
+/** Fee facts of a transaction that pays exactly the minimum. */
 const paid: Partial<TransactionFacts> = {
   computeUnitPrice: 10_000_000n,
   priorityFeeLamports: 2_000_000n,
 };
 const v1 = { version: 1, computeUnitPrice: 0n, computeUnitLimit: 200_000 } as const;
 
-/** A gateway that assumes `fee` for every transaction. */
+/** A gateway whose inspector returns `fee` for every transaction. */
 function open(fee = paid): Promise<GatewayRun> {
   return GatewayRun.open(
     {},
@@ -66,7 +66,7 @@ describe("sendAlt", () => {
     },
   );
 
-  it("applies the protection of the URL, but no restriction to other routes", async () => {
+  it("applies the protection of the URL and rejects swqosOnly", async () => {
     const run = await open();
     const path = "/relay?api-key=good";
     await run.call("sendAlt", [base64(tipping()), {}], `${path}&mev-protect=true`);
@@ -113,7 +113,7 @@ describe("sendAlt", () => {
       { ...v1, computeUnitLimit: 0, priorityFeeLamports: 1_999_999n },
       "unknown: the transaction sets no compute unit limit; minimum 10 lamports per compute unit",
     ],
-  ])("refuses too low a fee, fallback or not: %s", async (_, fee, expected) => {
+  ])("rejects too low a fee, with and without fallback: %s", async (_, fee, expected) => {
     const run = await open(fee);
     for (const enableFallback of [false, true]) {
       expect(await run.call("sendAlt", [base64(tipping()), { enableFallback }])).toMatchObject(
@@ -126,7 +126,7 @@ describe("sendAlt", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("accepts a v1 transaction that pays the minimum", async () => {
+  it("accepts v1 with the minimum fee", async () => {
     const run = await open({ ...v1, priorityFeeLamports: 2_000_000n });
     await run.call("sendAlt", [base64(tipping()), {}]);
     expect(run.submitted).toHaveLength(1);
@@ -153,7 +153,7 @@ describe("sendAlt", () => {
     );
   });
 
-  it("requires a key with the scope submit", async () => {
+  it('requires a key with the scope "submit"', async () => {
     const run = await open();
     run.keys.set(...scoped("reader", "read"));
     const answer = await run.call("sendAlt", [base64(tipping()), {}], "/relay?api-key=reader");

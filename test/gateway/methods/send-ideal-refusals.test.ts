@@ -1,4 +1,4 @@
-// Rejections of sendIdeal: neither transaction is submitted, and no key signs.
+// Refusals of sendIdeal: nothing is submitted and no key signs.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -50,11 +50,11 @@ describe("sendIdeal", () => {
     [[texts, []], /^value_invalid: params\[1\]: expected an object/],
     [[texts, { mevProtect: 1 }], /^value_invalid: params\[1\]\.mevProtect: /],
     [[[texts[0], "AAAA"]], /^transaction_invalid: params\[0\]\[1\]: /],
-  ])("rejects the parameters %j", async (params, message) => {
-    const { run, desk } = await openPairs(own);
+  ])("refuses the parameters %j", async (params, message) => {
+    const { run, nonces } = await openPairs(own);
     const reason = message.source.slice(1).split(":")[0] ?? "";
     expect(await run.call("sendIdeal", params)).toMatchObject(refusal(-32602, message, reason));
-    expect([run.submitted.length, desk.asked.length]).toEqual([0, 0]);
+    expect([run.submitted.length, nonces.asked.length]).toEqual([0, 0]);
   });
 
   const elsewhere = advance({
@@ -65,7 +65,7 @@ describe("sendIdeal", () => {
   });
   const plain = transfer(paying(payer), writing(bob));
 
-  const noAdvance = "expected the advance of a durable nonce as the first instruction";
+  const noAdvance = "expected an AdvanceNonceAccount instruction first";
   const noPrice = "expected a compute-unit price (in version 1: a priority fee) above 0, got 0";
   const lowTip = "lamports, minimum 10000 lamports, addresses: ";
 
@@ -103,7 +103,7 @@ describe("sendIdeal", () => {
     ["a low tip", { tip: 9_999n }, {}, `tip_too_low: params[0][0]: tip 9999 ${lowTip}`],
   ])("refuses %s", async (_, left, right, beginning) => {
     for (const missing of [[], [authority]]) {
-      const { run, desk } = await openPairs(own);
+      const { run, nonces } = await openPairs(own);
       const pair = [
         one({ price: 3n, missing, ...left }),
         one({ tip: 1_000_000n, missing, ...right }),
@@ -112,11 +112,11 @@ describe("sendIdeal", () => {
       const [reason = ""] = beginning.split(":");
       const message = new RegExp(`^${beginning.replaceAll(/[[\]()]/g, String.raw`\$&`)}`);
       expect(answer).toMatchObject(refusal(-32602, message, reason));
-      expect([run.submitted.length, desk.asked.length, desk.coSigned]).toEqual([0, 0, 0]);
+      expect([run.submitted.length, nonces.asked.length, nonces.coSigned]).toEqual([0, 0, 0]);
     }
   });
 
-  it("rejects the same transaction twice", async () => {
+  it("rejects two equal transactions", async () => {
     const { run } = await openPairs();
     const answer = await run.call("sendIdeal", paramsOf([first, first]));
     const message = new RegExp(`^pair_invalid: .*\\[1\\]: .*, got ${signatureOf(first)}`);
@@ -125,18 +125,18 @@ describe("sendIdeal", () => {
   });
 
   it.each([[null], [own]])("rejects a spent nonce value, owner %j", async (owner) => {
-    const { run, desk } = await openPairs(owner);
-    desk.info = { ...desk.info, nonce: otherLifetime };
+    const { run, nonces } = await openPairs(owner);
+    nonces.info = { ...nonces.info, nonce: otherLifetime };
     const answer = await run.call("sendIdeal", paramsOf([first, second]));
     const message = new RegExp(`^nonce_stale: .*expected .*${otherLifetime}, got ${lifetime}`);
     const details = { expected: otherLifetime, got: lifetime };
     expect(answer).toMatchObject(refusal(-32602, message, "nonce_stale", details));
-    expect([run.submitted.length, desk.coSigned]).toEqual([0, 0]);
+    expect([run.submitted.length, nonces.coSigned]).toEqual([0, 0]);
   });
 
-  it("rejects an authority that is not the nonce's", async () => {
-    const { run, desk } = await openPairs();
-    desk.info = { ...desk.info, nonceAuthority: cosigner.address };
+  it("rejects an authority other than the nonce's", async () => {
+    const { run, nonces } = await openPairs();
+    nonces.info = { ...nonces.info, nonceAuthority: cosigner.address };
     const answer = await run.call("sendIdeal", paramsOf([first, second]));
     const message = new RegExp(`^pair_invalid: .*${cosigner.address}, got ${authority.address}`);
     expect(answer).toMatchObject(refusal(-32602, message, "pair_invalid"));
@@ -144,20 +144,20 @@ describe("sendIdeal", () => {
   });
 
   it("forwards other errors of the account and of the pipeline", async () => {
-    const { run, desk } = await openPairs();
-    desk.failure = new ShredwayError("nonce_invalid", "expected a nonce account, got none");
+    const { run, nonces } = await openPairs();
+    nonces.failure = new ShredwayError("nonce_invalid", "expected a nonce account, got none");
     expect(await run.call("sendIdeal", paramsOf([first, second]))).toMatchObject(
       refusal(-32602, /^nonce_invalid: /, "nonce_invalid"),
     );
     expect(run.submitted).toEqual([]);
-    desk.failure = undefined;
+    nonces.failure = undefined;
     run.submit = () => Promise.reject(new ShredwayError("no_route", "none at all"));
     expect(await run.call("sendIdeal", paramsOf([first, second]))).toMatchObject(
       refusal(-32603, /^no_route: none at all$/, "no_route"),
     );
   });
 
-  it("verifies every signature of both before it submits either", async () => {
+  it("verifies all signatures of both before submitting", async () => {
     const { run } = await openPairs();
     for (const [index, pair] of [
       [forged(first), second],
@@ -176,19 +176,19 @@ describe("sendIdeal", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("counts as two calls, and reads nothing beyond the limit", async () => {
-    const { run, desk } = await openPairs(own);
+  it("counts as two calls, and queries nothing beyond the limit", async () => {
+    const { run, nonces } = await openPairs(own);
     await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
-    expect(run.taken).toHaveLength(2);
-    const asked = desk.asked.length;
+    expect(run.countedKeys).toHaveLength(2);
+    const asked = nonces.asked.length;
     const verdict = run.verdict();
-    run.verdict = () => ({ ...verdict, allowed: run.taken.length < 4 });
+    run.verdict = () => ({ ...verdict, allowed: run.countedKeys.length < 4 });
     const answer = await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(answer).toMatchObject({ body: { error: { data: { reason: "rate_limited" } } } });
-    expect([run.submitted.length, desk.asked.length, desk.coSigned]).toEqual([2, asked, 2]);
+    expect([run.submitted.length, nonces.asked.length, nonces.coSigned]).toEqual([2, asked, 2]);
   });
 
-  it("requires the scope submit", async () => {
+  it('requires the scope "submit"', async () => {
     const { run } = await openPairs();
     const path = "/relay?api-key=reader";
     expect(await run.call("sendIdeal", paramsOf([first, second]), path)).toMatchObject(
@@ -197,8 +197,8 @@ describe("sendIdeal", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("submits both or neither for any input", async () => {
-    const { run, desk } = await openPairs();
+  it("submits both or nothing for any input", async () => {
+    const { run, nonces } = await openPairs();
     const choices = fc.record({
       first: fc.oneof(
         { weight: 8, arbitrary: fc.constant(advance()) },
@@ -222,7 +222,7 @@ describe("sendIdeal", () => {
     let accepted = 0;
     await fc.assert(
       fc.asyncProperty(choices, choices, fc.boolean(), async (left, right, isManaged) => {
-        desk.owner = isManaged ? own : null;
+        nonces.owner = isManaged ? own : null;
         run.submitted.length = 0;
         const pair = [one(left), one(right)];
         const { body } = await run.call("sendIdeal", paramsOf(pair));

@@ -1,5 +1,5 @@
-// sendIdeal over real HTTP: accepted pairs, with the caller's nonce account or with a managed one, and
-// their submission.
+// sendIdeal over real HTTP: which pairs are submitted, and in which form, for the caller's own
+// nonce and for a managed one.
 
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
@@ -35,15 +35,15 @@ import {
 } from "../../support/transactions/nonce-transactions.ts";
 import { forged } from "../../support/transactions/tipping.ts";
 
-describe("a nonce account of the caller", () => {
+describe("the caller's own nonce", () => {
   it.each<[string, One]>([
     ["legacy", { version: "legacy" }],
     ["v0", {}],
     ["v0 with a lookup table", { table: [bob.address], others: [mention(writing(bob))] }],
     ["kit's", { library: "kit" }],
     ["v1", { library: "kit", version: 1, fee: 5n, price: 0n }],
-  ])("is handed on as it came: %s", async (_, choices) => {
-    const { run, desk } = await openPairs();
+  ])("is submitted unchanged: %s", async (_, choices) => {
+    const { run, nonces } = await openPairs();
     const pair = pairOf(choices);
     expect(await run.call("sendIdeal", paramsOf(pair, { encoding: "base64" }))).toMatchObject({
       status: 200,
@@ -67,21 +67,21 @@ describe("a nonce account of the caller", () => {
     for (const [i, wire] of pair.entries()) {
       expect(Buffer.from(run.submitted[i]?.transactions[0]?.wire ?? []).equals(wire)).toBe(true);
     }
-    expect(desk.asked).toEqual([nonceAccount.address]);
-    expect(desk.coSigned).toBe(0);
+    expect(nonces.asked).toEqual([nonceAccount.address]);
+    expect(nonces.coSigned).toBe(0);
   });
 
-  it("may have any authority and any address", async () => {
-    const { run, desk } = await openPairs(own);
+  it("may have any authority and account", async () => {
+    const { run, nonces } = await openPairs(own);
     const accounts = [writing(otherNonce), { address: sysvar }, signing(cosigner)];
-    desk.info = { ...desk.info, nonceAuthority: cosigner.address };
+    nonces.info = { ...nonces.info, nonceAuthority: cosigner.address };
     const pair = pairOf({ first: advance({ accounts }) });
     expect((await run.call("sendIdeal", paramsOf(pair))).body).toHaveProperty("result");
-    expect(desk.asked).toEqual([otherNonce.address]);
+    expect(nonces.asked).toEqual([otherNonce.address]);
     expect(run.submitted).toHaveLength(2);
   });
 
-  it("is accepted in base58, and without a configuration object", async () => {
+  it("works with base58 and without options", async () => {
     const { run } = await openPairs();
     const pair = pairOf();
     for (const config of [{ encoding: "base58" }, null]) {
@@ -90,9 +90,9 @@ describe("a nonce account of the caller", () => {
     }
   });
 
-  it("is rejected if no node reports its value, because with a recent blockhash both could land", async () => {
-    const { run, desk } = await openPairs();
-    desk.failure = rpcFailed();
+  it("is refused without a node, because both could land with a recent blockhash", async () => {
+    const { run, nonces } = await openPairs();
+    nonces.failure = rpcFailed();
     const pair = paramsOf(pairOf());
     const unanswered = refusal(-32603, /^rpc_failed: /, "rpc_failed");
     expect(await run.call("sendIdeal", pair)).toMatchObject(unanswered);
@@ -103,37 +103,37 @@ describe("a nonce account of the caller", () => {
   });
 
   it("is never co-signed", async () => {
-    const { run, desk } = await openPairs();
+    const { run, nonces } = await openPairs();
     const answer = await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(answer).toMatchObject(
       refusal(-32003, /^signature_invalid: params\[0\]\[0\]/, "signature_invalid"),
     );
-    expect([run.submitted.length, desk.coSigned]).toEqual([0, 0]);
+    expect([run.submitted.length, nonces.coSigned]).toEqual([0, 0]);
   });
 
   it.each([
     ["mev-protect=true", {}, { mevProtect: true, swqosOnly: false }],
     ["swqos-only=true", {}, { mevProtect: false, swqosOnly: true }],
     ["", { mevProtect: true }, { mevProtect: true, swqosOnly: false }],
-  ])("honours %s %j", async (uri, config, options) => {
+  ])("applies %s %j", async (uri, config, options) => {
     const { run } = await openPairs();
     await run.call("sendIdeal", paramsOf(pairOf(), config), `/relay?api-key=good&${uri}`);
     expect(run.submitted.map((each) => each.options)).toMatchObject([options, options]);
   });
 });
 
-describe("a managed nonce account", () => {
+describe("a managed nonce", () => {
   it.each<[string, One]>([
     ["legacy", { version: "legacy" }],
     ["v0", {}],
     ["v0 with a second signer", { others: [mention(signing(cosigner), writing(bob))] }],
     ["kit's", { library: "kit", version: "legacy" }],
   ])("is co-signed, and the final bytes are submitted: %s", async (_, choices) => {
-    const { run, desk } = await openPairs(own);
+    const { run, nonces } = await openPairs(own);
     const answer = await run.call("sendIdeal", paramsOf(pairOf({ ...choices, ...inCoSigning })));
     const complete = pairOf(choices);
     expect(answer.body).toMatchObject({ result: complete.map(signatureOf) });
-    expect(desk.coSigned).toBe(2);
+    expect(nonces.coSigned).toBe(2);
     for (const [i, wire] of complete.entries()) {
       const facts = run.submitted[i]?.transactions[0];
       if (!facts) throw new Error("expected a submission");
@@ -148,37 +148,37 @@ describe("a managed nonce account", () => {
     ["both complete", [], [], 0],
     ["the first complete", [], [authority], 1],
     ["the second complete", [authority], [], 1],
-  ])("accepts a signed transaction unchanged: %s", async (_, first, second, coSigned) => {
-    const { run, desk } = await openPairs(own);
+  ])("leaves complete transactions unchanged: %s", async (_, first, second, coSigned) => {
+    const { run, nonces } = await openPairs(own);
     const pair = [one({ price: 7n, missing: first }), one({ tip: 1_000_000n, missing: second })];
     expect((await run.call("sendIdeal", paramsOf(pair))).body).toHaveProperty("result");
-    expect(desk.coSigned).toBe(coSigned);
+    expect(nonces.coSigned).toBe(coSigned);
     for (const { transactions } of run.submitted) {
       for (const { wire } of transactions) verifySignatures(parseTransaction(wire));
     }
     expect(run.submitted).toHaveLength(2);
   });
 
-  it("serves all keys of the account", async () => {
+  it("works for all keys of the account", async () => {
     const { run } = await openPairs({ ...own, keyId: "k_other" });
     const answer = await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(answer.body).toHaveProperty("result");
   });
 
-  it("is rejected for other accounts, without naming the owner", async () => {
-    const { run, desk } = await openPairs({ accountId: "a_secret", keyId: "k_secret" });
+  it("is refused to other accounts without revealing its owner", async () => {
+    const { run, nonces } = await openPairs({ accountId: "a_secret", keyId: "k_secret" });
     for (const missing of [[], [authority]]) {
       const answer = await run.call("sendIdeal", paramsOf(pairOf({ missing })));
       expect(answer).toMatchObject(
         refusal(
           -32602,
-          /^pair_invalid: params\[0\]\[0\]: expected a nonce account of your own/,
+          /^pair_invalid: params\[0\]\[0\]: expected your own nonce account/,
           "pair_invalid",
         ),
       );
       expect(answer.text).not.toContain("secret");
     }
-    expect([run.submitted.length, desk.coSigned, desk.asked.length]).toEqual([0, 0, 0]);
+    expect([run.submitted.length, nonces.coSigned, nonces.asked.length]).toEqual([0, 0, 0]);
     run.keys.set("theirs", apiKey("theirs", { accountId: "a_secret" }));
     const path = "/relay?api-key=theirs";
     const answer = await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)), path);
@@ -189,14 +189,14 @@ describe("a managed nonce account", () => {
   it.each<[string, One, string]>([
     ["a withdrawal by it", { others: [withdraw()] }, "authority_used_elsewhere"],
     [
-      "a program that is handed it",
+      "a program that gets it as an account",
       { others: [mention(signing(authority))] },
       "authority_used_elsewhere",
     ],
     ["it as fee payer", { payer: authority }, "authority_pays_fees"],
     ["the payer's signature missing", { missing: [authority, payer] }, "other_signature_missing"],
     ["version 1", { library: "kit", version: 1, fee: 1n, price: 0n }, "version_1"],
-  ])("signs nothing but its advance: %s", async (_, choices, name) => {
+  ])("signs only its advance: %s", async (_, choices, name) => {
     const { run } = await openPairs(own);
     const [good] = pairOf(inCoSigning);
     const bad = one({ tip: 20_000n, ...inCoSigning, ...choices });
@@ -215,24 +215,24 @@ describe("a managed nonce account", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("detects an invalid signature of the payer or the authority", async () => {
-    const { run, desk } = await openPairs(own);
+  it("is refused with an invalid signature of the payer or of the authority", async () => {
+    const { run, nonces } = await openPairs(own);
     const [first, second] = pairOf(inCoSigning);
     const wrong = refusal(-32003, /^signature_invalid: params\[0\]\[1\]/, "signature_invalid");
     expect(await run.call("sendIdeal", paramsOf([first, forged(second)]))).toMatchObject(wrong);
-    desk.signsWrongly = true;
+    nonces.signsWrongly = true;
     const signed = pairOf()[0];
     expect(await run.call("sendIdeal", paramsOf([signed, second]))).toMatchObject(wrong);
     expect(run.submitted).toEqual([]);
   });
 
   it("requires the node", async () => {
-    const { run, desk } = await openPairs(own);
-    desk.failure = rpcFailed();
+    const { run, nonces } = await openPairs(own);
+    nonces.failure = rpcFailed();
     for (const missing of [[], [authority]]) {
       const answer = await run.call("sendIdeal", paramsOf(pairOf({ missing })));
       expect(answer).toMatchObject(refusal(-32603, /^rpc_failed: /, "rpc_failed"));
     }
-    expect([run.submitted.length, desk.coSigned]).toEqual([0, 0]);
+    expect([run.submitted.length, nonces.coSigned]).toEqual([0, 0]);
   });
 });

@@ -85,7 +85,7 @@ describe("getTransactionStatus", () => {
     ],
   };
 
-  it("returns the timeline of one or several signatures", async () => {
+  it("returns the timelines of one or several signatures", async () => {
     const run = await GatewayRun.open();
     run.statuses.set(`a_1 ${signature}`, status());
     expect((await run.call("getTransactionStatus", [signature])).body).toEqual({
@@ -101,7 +101,7 @@ describe("getTransactionStatus", () => {
     expect((await run.call("getTransactionStatus", [other])).body).toMatchObject({ result: null });
   });
 
-  it("returns only the caller's account", async () => {
+  it("returns only submissions of the caller's account", async () => {
     const run = await GatewayRun.open();
     run.statuses.set(`a_2 ${signature}`, status());
     expect((await run.call("getTransactionStatus", [signature])).body).toMatchObject({
@@ -109,7 +109,7 @@ describe("getTransactionStatus", () => {
     });
   });
 
-  it("accepts at most 256 valid signatures", async () => {
+  it("accepts up to 256 valid signatures", async () => {
     const run = await GatewayRun.open();
     const many = (count: number) => [Array.from({ length: count }, () => signature)];
     const all = await run.call("getTransactionStatus", many(256));
@@ -166,7 +166,7 @@ describe("bundle statuses", () => {
   });
 
   it.each(["processed", "confirmed", "finalized"] as const)(
-    "report %s as the node does",
+    "return %s like the node",
     async (commitment) => {
       const asked: string[][] = [];
       const node = {
@@ -182,8 +182,8 @@ describe("bundle statuses", () => {
       const transactions = [status({ state, reason }), status({ state, reason, signature: other })];
       run.bundles.set(`a_1 ${id}`, { bundleId: id, transactions });
       const { body } = await run.call("getBundleStatuses", [[id, id]]);
-      const told = { bundle_id: id, slot: 5, confirmation_status: commitment };
-      expect(Object(body).result.value).toMatchObject([told, told]);
+      const expectedEvent = { bundle_id: id, slot: 5, confirmation_status: commitment };
+      expect(Object(body).result.value).toMatchObject([expectedEvent, expectedEvent]);
       expect(asked).toEqual([[signature, other]]);
       // A bundle in a block that may be abandoned has not landed.
       const inflight = await run.call("getInflightBundleStatuses", [[id]]);
@@ -195,7 +195,7 @@ describe("bundle statuses", () => {
     },
   );
 
-  it("are limited to 5 ids", async () => {
+  it("are returned for at most 5 ids", async () => {
     const run = await GatewayRun.open();
     for (const params of [[Array.from({ length: 6 }, () => id)], [["x"]], [id], []]) {
       expect((await run.call("getBundleStatuses", params)).body).toMatchObject({
@@ -221,7 +221,7 @@ class FeedClient {
     this.#socket.on("close", (code) => {
       this.closeCode = code;
     });
-    this.#socket.on("error", () => undefined); // rejections are checked below
+    this.#socket.on("error", () => undefined); // refusals, checked below
     this.#socket.on("unexpected-response", (_, response) => {
       this.refusal = response.statusCode ?? 0;
     });
@@ -251,7 +251,7 @@ class FeedClient {
 
 describe("the status feed", () => {
   const event = { kind: "seen", atNs: receivedNs, slot: 5n } as const;
-  const told = { kind: "seen", at: "2026-01-01T00:00:00.123Z", slot: 5 };
+  const expectedEvent = { kind: "seen", at: "2026-01-01T00:00:00.123Z", slot: 5 };
   const opened = (run: GatewayRun, count: number) =>
     until(() => (run.listeners.get("a_1")?.size ?? 0) === count);
 
@@ -259,15 +259,15 @@ describe("the status feed", () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     await opened(run, 1);
-    run.tell("a_2", other, event);
-    run.tell("a_1", signature, event);
+    run.notify("a_2", other, event);
+    run.notify("a_1", signature, event);
     await until(() => client.messages.length > 0);
-    expect(client.messages).toEqual([{ signature, event: told }]);
+    expect(client.messages).toEqual([{ signature, event: expectedEvent }]);
     client.close();
     await opened(run, 0);
   });
 
-  it("closes on a flood, and accepts no new feed of the key for 10 s", async () => {
+  it("closes a flood and refuses new feeds of its key for 10 s", async () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     await opened(run, 1);
@@ -281,28 +281,28 @@ describe("the status feed", () => {
     await opened(run, 1);
   });
 
-  it("counts each handshake as a call of its key", async () => {
+  it("counts each handshake as a call of the key", async () => {
     const run = await GatewayRun.open();
     await FeedClient.open(run);
-    expect(run.taken.map(({ id }) => id)).toEqual(["k_good"]);
+    expect(run.countedKeys.map(({ id }) => id)).toEqual(["k_good"]);
   });
 
-  it("pushes only the requested signatures after the first request", async () => {
+  it("applies a signature filter", async () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     expect(await client.ask({ signatures: [other] })).toEqual({ filter: { signatures: 1 } });
-    run.tell("a_1", signature, event);
-    run.tell("a_1", other, event);
+    run.notify("a_1", signature, event);
+    run.notify("a_1", other, event);
     await until(() => client.messages.length > 1);
-    expect(client.messages.at(-1)).toEqual({ signature: other, event: told });
+    expect(client.messages.at(-1)).toEqual({ signature: other, event: expectedEvent });
     expect(client.messages).toHaveLength(2);
     expect(await client.ask({ signatures: null })).toEqual({ filter: { signatures: null } });
-    run.tell("a_1", signature, event);
+    run.notify("a_1", signature, event);
     await until(() => client.messages.length === 4);
-    expect(client.messages.at(-1)).toEqual({ signature, event: told });
+    expect(client.messages.at(-1)).toEqual({ signature, event: expectedEvent });
   });
 
-  it("rejects other messages and continues", async () => {
+  it("rejects other messages and stays open", async () => {
     const run = await GatewayRun.open();
     const client = await FeedClient.open(run);
     for (const message of [
@@ -318,7 +318,7 @@ describe("the status feed", () => {
     expect(client.closeCode).toBeNull();
   });
 
-  it("requires a key with the scope, and limits feeds per key", async () => {
+  it("requires a key with a scope and limits the feeds per key", async () => {
     const run = await GatewayRun.open();
     expect((await FeedClient.open(run, "/status")).refusal).toBe(401);
     expect((await FeedClient.open(run, "/status?api-key=bad")).refusal).toBe(401);
@@ -338,7 +338,7 @@ describe("the status feed", () => {
     await opened(run, 1);
     run.keys.delete("good");
     await run.clock.advance(1000);
-    run.tell("a_1", signature, event);
+    run.notify("a_1", signature, event);
     await until(() => client.closeCode !== null);
     expect(client.closeCode).toBe(1008);
     expect(client.messages).toEqual([]);

@@ -44,7 +44,7 @@ describe("sendTransaction", () => {
         blockhash: new Uint8Array(32).fill(7),
       }),
     ],
-  ])("submits a %s transaction in base64, base58 or what it looks like", async (_, wire) => {
+  ])("submits a %s transaction in base64, base58 or a detected encoding", async (_, wire) => {
     const run = await GatewayRun.open();
     const signature = signatureOf(wire);
     for (const [text, encoding] of [
@@ -84,7 +84,7 @@ describe("sendTransaction", () => {
     expect(run.submitted[0]?.options.resendsMax).toBe(resendsMax);
   });
 
-  it("reads protection and the choice of routes from the third parameter and the URL", async () => {
+  it("applies the options of the third parameter and the URL", async () => {
     const run = await GatewayRun.open();
     const text = base64(tipping());
     await run.call("sendTransaction", [text, skip, { mevProtect: true }]);
@@ -136,7 +136,7 @@ describe("sendTransaction", () => {
     ).toHaveProperty("result");
   });
 
-  it("rejects an invalid, then an untipped, then an unsigned transaction", async () => {
+  it("rejects invalid transactions, missing tips and invalid signatures, in this order", async () => {
     const run = await GatewayRun.open();
     const send = (wire: Uint8Array) => run.call("sendTransaction", [base64(wire), skip]);
     expect(await send(Uint8Array.of(1, 2, 3))).toMatchObject(
@@ -164,7 +164,7 @@ describe("sendTransaction", () => {
     expect(run.submitted).toHaveLength(1);
   });
 
-  it("answers 429 when the verification queue is full", async () => {
+  it("returns 429 if the verification queue is full", async () => {
     const run = await GatewayRun.open();
     run.verifierIsFull = true;
     const answer = await run.call("sendTransaction", [base64(tipping()), skip]);
@@ -176,7 +176,7 @@ describe("sendTransaction", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("honours minContextSlot if the current slot is known", async () => {
+  it("applies minContextSlot if the current slot is known", async () => {
     const run = await GatewayRun.open();
     const send = (config: object) =>
       run.call("sendTransaction", [base64(tipping()), { ...skip, ...config }]);
@@ -229,12 +229,12 @@ describe("sendTransaction", () => {
     expect((await run.call("sendTransaction", [text])).body).toHaveProperty("result");
   });
 
-  it("accepts transactions without a node to simulate on", async () => {
+  it("skips the preflight without a node", async () => {
     const run = await GatewayRun.open({}, { preflight: null });
     expect((await run.call("sendTransaction", [base64(tipping())])).body).toHaveProperty("result");
   });
 
-  it("reports rejections of the pipeline, and its faults without their text", async () => {
+  it("returns errors of the pipeline, and internal errors without their text", async () => {
     const run = await GatewayRun.open();
     const send = () => run.call("sendTransaction", [base64(tipping()), skip]);
     run.submit = () => Promise.reject(new ShredwayError("no_route", "no route is up"));
@@ -249,7 +249,7 @@ describe("sendTransaction", () => {
     expect(answer.text).not.toContain("secret");
   });
 
-  it("sends a bundle of one for bundleOnly, only below /api/v1", async () => {
+  it("sends a bundle for bundleOnly, only below /api/v1", async () => {
     const run = await GatewayRun.open();
     const params = [base64(tipping()), skip];
     const answer = await run.call(
@@ -273,7 +273,7 @@ describe("sendBundle", () => {
   );
   const wireTexts = wires.map(base64);
 
-  it("submits 1 to 4 transactions as one, with their order and options", async () => {
+  it("submits 1 to 4 transactions as one bundle, with order and options", async () => {
     const run = await GatewayRun.open();
     const four = wireTexts.slice(0, 4);
     const config = { encoding: "base64", mevProtect: true, revertProtection: true };
@@ -297,7 +297,7 @@ describe("sendBundle", () => {
     });
   });
 
-  it("returns the id of the bundle below /api/v1", async () => {
+  it("returns the bundle id below /api/v1", async () => {
     const run = await GatewayRun.open();
     const answer = await run.call("sendBundle", [[wireTexts[1]]], "/api/v1/bundles?uuid=good");
     expect(answer.body).toMatchObject({ result: expect.stringMatching(/^[0-9a-f]{64}$/) });
@@ -348,7 +348,7 @@ describe("sendBatch", () => {
     return { status: 200, body: { error: { code, message, data } } };
   }
 
-  it("submits up to 25, each with its own result, base58 and base64 mixed", async () => {
+  it("submits up to 25 independent transactions, base58 and base64 mixed", async () => {
     const run = await GatewayRun.open();
     const mixed = wires.map((wire, i) => (i % 2 === 0 ? base64(wire) : base58.encode(wire)));
     const answer = await run.call("sendBatch", [mixed, { mevProtect: true }]);
@@ -364,7 +364,7 @@ describe("sendBatch", () => {
     }
   });
 
-  it("rejects with the texts of the specification, word for word", async () => {
+  it("rejects with the exact texts of the specification", async () => {
     const run = await GatewayRun.open();
     const reason = "batch_refused";
     expect(await run.call("sendBatch", [[...wireTexts, "x"]])).toMatchObject(
@@ -393,7 +393,7 @@ describe("sendBatch", () => {
     expect(run.submitted).toEqual([]);
   });
 
-  it("reports sent and unsent transactions if the pipeline fails in the middle", async () => {
+  it("reports what was sent and what was not after a failure of the pipeline", async () => {
     const run = await GatewayRun.open();
     run.submit = () =>
       run.submitted.length === 2

@@ -1,4 +1,4 @@
-// Managed accounts when processes are killed, nodes are unreachable or lie, and the balance is too low.
+// Managed accounts with killed processes, unavailable or lying nodes, and missing funds.
 
 import { describe, expect, it } from "vitest";
 import { KeyPair } from "../../../src/core/key-pair.ts";
@@ -13,7 +13,7 @@ import {
   Steps,
   signaturesLamports,
   unsignedTransfer,
-} from "./stage.ts";
+} from "./nonce-stage.ts";
 
 const one = ownerOf("one");
 const two = ownerOf("two");
@@ -21,7 +21,7 @@ const two = ownerOf("two");
 describe("a killed process", () => {
   interface Scenario {
     readonly name: string;
-    /** Something changed on the chain before. */
+    /** The chain already has an earlier state. */
     readonly before: (stage: Stage, name: string) => Promise<Uint8Array | null>;
   }
 
@@ -30,16 +30,16 @@ describe("a killed process", () => {
     {
       name: "adopting an account",
       before: async (stage, name) => {
-        const { book } = await stage.start(new Disk(), keysOf(name));
-        const info = await stage.managed(book, one);
-        return book.coSign(info.nonceAccount, unsignedTransfer(info, { lamports: 3_000_000n }));
+        const { service } = await stage.start(new Disk(), keysOf(name));
+        const info = await stage.managed(service, one);
+        return service.coSign(info.nonceAccount, unsignedTransfer(info, { lamports: 3_000_000n }));
       },
     },
   ];
 
   async function finish(stage: Stage, disk: Disk, name: string): Promise<NonceInfo> {
-    const { book } = await stage.start(disk, keysOf(name));
-    return stage.managed(book, two);
+    const { service } = await stage.start(disk, keysOf(name));
+    return stage.managed(service, two);
   }
 
   it.each(scenarios)(
@@ -57,7 +57,7 @@ describe("a killed process", () => {
           const loading = steps.log.length;
           steps.kill = { at: loading + at, when };
           const paid = stage.lamports(funding.address);
-          const call = process.book.managed(two).catch(() => undefined);
+          const call = process.service.managed(two).catch(() => undefined);
           while (!steps.isDead && !disk.rows.some(({ state }) => state === "ready")) {
             await stage.pass(100);
           }
@@ -65,7 +65,7 @@ describe("a killed process", () => {
             await call;
             calls = Math.min(calls, steps.log.length - loading);
           }
-          await stage.pass(at % 2 === 0 ? 0 : 2000); // sent transactions have landed, or not yet
+          await stage.pass(at % 2 === 0 ? 0 : 2000); // the sent transaction has landed, or not yet
           const info = await finish(stage, disk, name);
           const keys = keysOf(name);
           expect(info.nonceAccount).toBe(keys.account(0).address);
@@ -89,40 +89,40 @@ describe("a killed process", () => {
   );
 });
 
-describe("an error of the node or the funding key", () => {
-  it("states the address, the balance and the amount needed", async () => {
+describe("a failure of the node or the funding key", () => {
+  it("is reported with address, balance and needed amount", async () => {
     const stage = await Stage.open();
     const poor = new KeyPair(new Uint8Array(32).fill(0xf1));
     const keys = keysOf("poor", poor);
-    const { book, node } = await stage.start(new Disk(), keys);
+    const { service, node } = await stage.start(new Disk(), keys);
     const left = stage.run.chain.minimumBalanceForRentExemption(0);
     const needed = stage.rent + signaturesLamports + left;
     const refusal = (balance: bigint) => ({
       reason: "nonce_failed",
-      message: `funding key ${poor.address}: expected at least ${needed} lamports, got ${balance}`,
+      message: `funding key ${poor.address}: expected at least ${needed} lamports, got ${balance}; transfer SOL to it`,
       details: { address: poor.address, balanceLamports: balance, neededLamports: needed },
     });
-    await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(0n));
+    await expect(stage.until(service.managed(one))).rejects.toMatchObject(refusal(0n));
     stage.run.chain.airdrop(poor.address, needed - 1n);
     await stage.pass(1000);
-    // Reported again for two seconds, without a query.
+    // Repeated for two seconds without a new query.
     node.down.add("accounts");
-    await expect(book.managed(one)).rejects.toMatchObject(refusal(0n));
+    await expect(service.managed(one)).rejects.toMatchObject(refusal(0n));
     node.down.clear();
     await stage.pass(1500);
-    await expect(stage.until(book.managed(one))).rejects.toMatchObject(refusal(needed - 1n));
+    await expect(stage.until(service.managed(one))).rejects.toMatchObject(refusal(needed - 1n));
     expect(node.sent.size).toBe(0);
     stage.run.chain.airdrop(poor.address, 1n);
     await stage.pass(2500);
-    await stage.managed(book, one);
+    await stage.managed(service, one);
     expect(stage.lamports(poor.address)).toBe(left);
   });
 
-  it("does not fail the account if the node is unreachable for a short time", async () => {
+  it("is retried if the node is briefly unavailable", async () => {
     const stage = await Stage.open();
-    const { book, node } = await stage.start(new Disk(), keysOf("away"));
+    const { service, node } = await stage.start(new Disk(), keysOf("away"));
     node.down.add("sendTransaction").add("signatureStatuses");
-    const call = book.managed(one);
+    const call = service.managed(one);
     await stage.pass(1200);
     node.down.clear();
     await stage.until(call);
@@ -130,56 +130,58 @@ describe("an error of the node or the funding key", () => {
   });
 
   it.each(["accounts", "minimumBalance", "latestBlockhash"])(
-    "is reported when %s fails for long",
+    "is reported when %s keeps failing",
     async (name) => {
       const stage = await Stage.open();
-      const { book, node, store } = await stage.start(new Disk(), keysOf(name));
+      const { service, node, store } = await stage.start(new Disk(), keysOf(name));
       node.down.add(name);
-      await expect(stage.until(book.managed(one))).rejects.toMatchObject({ reason: "rpc_failed" });
+      await expect(stage.until(service.managed(one))).rejects.toMatchObject({
+        reason: "rpc_failed",
+      });
       node.down.clear();
       store.isDown = true;
-      await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+      await expect(stage.until(service.managed(one))).rejects.toMatchObject({
         reason: "store_failed",
       });
       store.isDown = false;
-      await stage.managed(book, one);
+      await stage.managed(service, one);
       expect(node.sent.size).toBe(1);
     },
   );
 
-  it("in the store at the end creates nothing twice", async () => {
+  it("in the final store write does not repeat the creation", async () => {
     const stage = await Stage.open();
     const disk = new Disk();
-    const { book, node, store } = await stage.start(disk, keysOf("end"));
-    const call = book.managed(one).catch((error: unknown) => error);
+    const { service, node, store } = await stage.start(disk, keysOf("end"));
+    const call = service.managed(one).catch((error: unknown) => error);
     await stage.pass(300);
     expect(disk.rows.length).toBe(1);
     store.isDown = true;
     expect(await stage.until(call)).toMatchObject({ reason: "store_failed" });
-    expect(book.ownerOf(keysOf("end").account(0).address)).toBeNull();
+    expect(service.ownerOf(keysOf("end").account(0).address)).toBeNull();
     store.isDown = false;
-    await stage.managed(book, one);
+    await stage.managed(service, one);
     expect(node.sent.size).toBe(1);
   });
 });
 
-describe("a lying node", () => {
-  it("about the rent cannot empty the funding key", async () => {
+describe("a node that lies", () => {
+  it("about the rent cannot drain the funding key", async () => {
     const stage = await Stage.open();
-    const { book, node } = await stage.start(new Disk(), keysOf("rent"));
-    node.minimumSaid = () => 500_000_000_000n;
-    await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+    const { service, node } = await stage.start(new Disk(), keysOf("rent"));
+    node.minimumOverride = () => 500_000_000_000n;
+    await expect(stage.until(service.managed(one))).rejects.toMatchObject({
       reason: "rpc_failed",
       message: expect.stringContaining("10000000"),
     });
     expect(node.sent.size).toBe(0);
   });
 
-  it("about the account only gets signatures for creations and advances", async () => {
+  it("about the account gets only creations and advances signed", async () => {
     const stage = await Stage.open();
     const keys = keysOf("content");
     const { address } = keys.account(0);
-    const { book, node } = await stage.start(new Disk(), keys);
+    const { service, node } = await stage.start(new Disk(), keys);
     const foreign = Buffer.alloc(80, 1);
     foreign.writeUInt32LE(1, 0);
     foreign.writeUInt32LE(1, 4);
@@ -188,64 +190,67 @@ describe("a lying node", () => {
       [funding.address, Buffer.alloc(0), "0 bytes"],
       ["11111111111111111111111111111111", Buffer.alloc(80), "80 bytes"],
     ] as const) {
-      node.accountsSaid = (said, each) => (each === address ? { owner, data, lamports: 1n } : said);
-      await expect(stage.until(book.managed(one))).rejects.toMatchObject({
+      node.accountsOverride = (truth, each) =>
+        each === address ? { owner, data, lamports: 1n } : truth;
+      await expect(stage.until(service.managed(one))).rejects.toMatchObject({
         reason: "nonce_failed",
         message: expect.stringContaining(got),
       });
-      await stage.pass(2500); // reported again for this long
+      await stage.pass(2500); // the error is repeated for so long
     }
     expect(node.sent.size).toBe(0);
-    node.accountsSaid = (said) => said;
-    await stage.managed(book, one);
+    node.accountsOverride = (truth) => truth;
+    await stage.managed(service, one);
   });
 
   it("about unconfirmed outcomes is not trusted", async () => {
     const stage = await Stage.open();
-    const { book, node } = await stage.start(new Disk(), keysOf("fork"));
+    const { service, node } = await stage.start(new Disk(), keysOf("fork"));
     let isFork = true;
-    node.statusSaid = (said) =>
-      isFork ? { err: { InstructionError: [0, "x"] }, commitment: "processed" } : said;
-    node.accountsSaid = (said, each) => (isFork && each !== funding.address ? null : said);
-    book.managed(one).catch(() => undefined);
+    node.statusOverride = (truth) =>
+      isFork ? { err: { InstructionError: [0, "x"] }, commitment: "processed" } : truth;
+    node.accountsOverride = (truth, each) => (isFork && each !== funding.address ? null : truth);
+    service.managed(one).catch(() => undefined);
     await stage.pass(5000);
     isFork = false;
-    await stage.managed(book, one);
+    await stage.managed(service, one);
     expect(node.sent.size).toBe(1);
   });
 
-  it("that never shows the created account is abandoned at a low cost", async () => {
+  it("that never shows the account is given up after few fees", async () => {
     const stage = await Stage.open();
     const keys = keysOf("blind");
     const { address } = keys.account(0);
-    const { book, node } = await stage.start(new Disk(), keys);
-    node.accountsSaid = (said, each) => (each === address ? null : said);
+    const { service, node } = await stage.start(new Disk(), keys);
+    node.accountsOverride = (truth, each) => (each === address ? null : truth);
     const before = stage.lamports(funding.address);
-    await expect(stage.managed(book, one)).rejects.toMatchObject({ reason: "nonce_failed" });
+    await expect(stage.managed(service, one)).rejects.toMatchObject({ reason: "nonce_failed" });
     expect(before - stage.lamports(funding.address)).toBe(stage.rent + signaturesLamports);
-    await expect(stage.managed(book, one)).rejects.toMatchObject({ reason: "nonce_failed" });
+    await expect(stage.managed(service, one)).rejects.toMatchObject({ reason: "nonce_failed" });
     const spent = before - stage.lamports(funding.address) - stage.rent;
     expect(spent).toBeLessThanOrEqual(5n * signaturesLamports);
-    node.accountsSaid = (said) => said;
+    node.accountsOverride = (truth) => truth;
     await stage.pass(30_000);
-    expect((await stage.managed(book, one)).nonceAccount).toBe(address);
+    expect((await stage.managed(service, one)).nonceAccount).toBe(address);
     expect(stage.lamports(address)).toBe(stage.rent);
   });
 
-  it("that forgets every outcome is abandoned, and no client gets the account", async () => {
+  it("that forgets every outcome is given up, and no nonce is returned", async () => {
     const stage = await Stage.open();
-    const { book, node } = await stage.start(new Disk(), keysOf("forgets"));
-    node.statusSaid = () => null;
-    await expect(stage.managed(book, one)).rejects.toMatchObject({
+    const { service, node } = await stage.start(new Disk(), keysOf("forgets"));
+    node.statusOverride = () => null;
+    await expect(stage.managed(service, one)).rejects.toMatchObject({
       reason: "nonce_failed",
-      message: expect.stringContaining("never landed"),
+      message: expect.stringContaining("no landing before its blockhash expired"),
     });
     const sent = node.sent.size;
     expect(sent).toBe(3);
-    await expect(stage.until(book.managed(one))).rejects.toMatchObject({ reason: "nonce_failed" });
+    await expect(stage.until(service.managed(one))).rejects.toMatchObject({
+      reason: "nonce_failed",
+    });
     expect(node.sent.size).toBe(sent); // pauses
-    node.statusSaid = (said) => said;
+    node.statusOverride = (truth) => truth;
     await stage.pass(30_000);
-    await stage.managed(book, one);
+    await stage.managed(service, one);
   });
 });

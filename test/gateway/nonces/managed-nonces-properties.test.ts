@@ -1,9 +1,9 @@
-// Under any failures of processes, nodes and databases, no two keys share an account, and no key has
-// two.
+// Property: under any faults of processes, nodes and databases, no two keys share an account and no
+// key has two.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Disk, keysOf, ownerOf, type Process, Stage, Steps } from "./stage.ts";
+import { Disk, keysOf, ownerOf, type Process, Stage, Steps } from "./nonce-stage.ts";
 
 type Deed =
   | { readonly kind: "call"; readonly process: number; readonly key: number }
@@ -33,9 +33,9 @@ const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
   fc.record({ kind: fc.constant("disk"), process: eitherProcess }),
 );
 
-/** Two processes on one disk, with the results of their calls. */
+/** Two processes on one disk, and the results that they returned. */
 class World {
-  readonly told = new Map<number, Set<string>>();
+  readonly results = new Map<number, Set<string>>();
   readonly disk = new Disk();
   readonly #stage: Stage;
   readonly #name: string;
@@ -65,11 +65,11 @@ class World {
     }
   }
 
-  #call({ book }: Process, key: number): void {
+  #call({ service }: Process, key: number): void {
     const heard = ({ nonceAccount }: { nonceAccount: string }): void => {
-      this.told.set(key, (this.told.get(key) ?? new Set()).add(nonceAccount));
+      this.results.set(key, (this.results.get(key) ?? new Set()).add(nonceAccount));
     };
-    book.managed(ownerOf(`p${key}`)).then(heard, () => undefined);
+    service.managed(ownerOf(`p${key}`)).then(heard, () => undefined);
   }
 }
 
@@ -77,8 +77,8 @@ function toggle(set: Set<string>, name: string): void {
   if (!set.delete(name)) set.add(name);
 }
 
-describe("managed nonces, under any sequence of events", () => {
-  it("belong to one key each, permanently", async () => {
+describe("managed nonces under random faults", () => {
+  it("permanently belong to one key each", async () => {
     const stage = await Stage.open();
     let runs = 0;
     await fc.assert(
@@ -88,21 +88,21 @@ describe("managed nonces, under any sequence of events", () => {
         await world.start(0);
         await world.start(1);
         for (const each of deeds) await world.do(each);
-        // After all faults end, every key calls once more.
+        // After all faults end, every key asks once more.
         await world.do({ kind: "kill", process: 0 });
         await world.do({ kind: "kill", process: 1 });
-        const { book } = await stage.start(world.disk, keysOf(name));
+        const { service } = await stage.start(world.disk, keysOf(name));
         const finals: string[] = [];
         for (const key of [0, 1, 2, 3]) {
           const owner = ownerOf(`p${key}`);
-          const info = await stage.managed(book, owner);
+          const info = await stage.managed(service, owner);
           finals.push(info.nonceAccount);
-          expect(book.ownerOf(info.nonceAccount)).toEqual(owner);
+          expect(service.ownerOf(info.nonceAccount)).toEqual(owner);
           expect(info.nonce).toBe(stage.nonce(info.nonceAccount)?.value);
-          expect([...(world.told.get(key) ?? [info.nonceAccount])]).toEqual([info.nonceAccount]);
+          expect([...(world.results.get(key) ?? [info.nonceAccount])]).toEqual([info.nonceAccount]);
         }
         expect(new Set(finals).size).toBe(4);
-        // Indexes without gaps: no account was created without a key.
+        // Indexes have no gap, so every account has an owner.
         const made = Array.from({ length: 8 }, (_, i) => keysOf(name).account(i).address);
         expect(made.map((each) => stage.nonce(each) !== null)).toEqual(made.map((_, i) => i < 4));
         for (const each of finals) expect(stage.lamports(each)).toBe(stage.rent);

@@ -22,7 +22,7 @@ function data(change: (data: Buffer) => void = () => {}, length = 80): Buffer {
 }
 
 describe("nonce accounts", () => {
-  it("are read as web3.js reads them", () => {
+  it("are parsed like web3.js parses them", () => {
     expect(nonceAccountBytes).toBe(NONCE_ACCOUNT_LENGTH);
     expect(systemProgram).toBe(SystemProgram.programId.toBase58());
     const bytes = fc.uint8Array({ minLength: 72, maxLength: 72 });
@@ -44,7 +44,7 @@ describe("nonce accounts", () => {
   });
 
   it.each<[string, { owner: string; data: Buffer } | null, string]>([
-    ["no account", null, "got no account at all"],
+    ["no account", null, "got no account"],
     ["another owner", { owner: address, data: data() }, `expected owner ${systemProgram}, got`],
     [
       "no data",
@@ -63,7 +63,7 @@ describe("nonce accounts", () => {
       { owner: systemProgram, data: data((all) => all.writeUInt32LE(0, 4)) },
       "expected state 1 (initialised), got 0",
     ],
-  ])("are none with %s, and it is said why", (_, content, message) => {
+  ])("are rejected with %s, with the reason", (_, content, message) => {
     expect(findNonceAccount(content)).toBeNull();
     const look = () => readNonceAccount(address, content);
     expect(look).toThrow(message);
@@ -72,7 +72,7 @@ describe("nonce accounts", () => {
     expect(look).toThrow(expect.objectContaining({ reason: "nonce_invalid" }));
   });
 
-  it("of any bytes are decoded or rejected, without another error", () => {
+  it("are parsed or rejected for any bytes, without other errors", () => {
     const content = fc.record({
       owner: fc.oneof(fc.constant(systemProgram), fc.string()),
       data: fc.oneof(

@@ -1,4 +1,4 @@
-// Answers and signatures of the nonce service: no signature before every check has passed.
+// NonceService: its results, and what it signs after all checks have passed.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -21,14 +21,14 @@ import {
   Stage,
   Steps,
   unsignedTransfer,
-} from "./stage.ts";
+} from "./nonce-stage.ts";
 
 const one = ownerOf("one");
 
 const unsigned = (info: NonceInfo, nonce = info.nonce): Uint8Array =>
   unsignedTransfer(info, { nonce });
 
-/** The messages that a key was asked to sign. */
+/** Messages that a key signed. */
 class Watched implements Signer {
   readonly publicKey: Uint8Array;
   readonly address: string;
@@ -50,14 +50,14 @@ class Watched implements Signer {
 
 interface Harness {
   readonly stage: Stage;
-  readonly book: NonceService;
+  readonly service: NonceService;
   readonly node: ChainNode;
   readonly info: NonceInfo;
-  /** Signatures of authorities from now on. */
+  /** Messages that authorities signed from now on. */
   readonly signed: Uint8Array[];
-  /** The answers to each query of the check. */
+  /** Called at each check. */
   readonly looks: { wire: Uint8Array; account: Uint8Array; authority: Uint8Array }[];
-  /** The check fails with this error. */
+  /** Error of the check. */
   refusal: ShredwayError | null;
 }
 
@@ -73,7 +73,7 @@ async function open(name: string): Promise<Harness> {
   };
   const looks: Harness["looks"] = [];
   const node = new ChainNode(stage.run, new Steps());
-  const book = await NonceService.open(
+  const service = await NonceService.open(
     {
       clock: stage.clock,
       log: createLogger({ level: "silent" }),
@@ -83,7 +83,7 @@ async function open(name: string): Promise<Harness> {
       check: {
         place: (wire, account, authority) => {
           looks.push({ wire, account, authority });
-          if (desk.refusal) throw desk.refusal;
+          if (harness.refusal) throw harness.refusal;
           return honestCheck.place(wire, account, authority);
         },
       },
@@ -91,29 +91,29 @@ async function open(name: string): Promise<Harness> {
     },
     stage.limits,
   );
-  closing(book);
-  const info = await stage.managed(book, one);
-  const desk: Harness = { stage, book, node, info, signed, looks, refusal: null };
-  return desk;
+  closing(service);
+  const info = await stage.managed(service, one);
+  const harness: Harness = { stage, service, node, info, signed, looks, refusal: null };
+  return harness;
 }
 
 describe("co-signing", () => {
-  it("does not query the node for a fresh value", async () => {
-    const { book, info, node } = await open("lately");
-    await book.of(info.nonceAccount);
+  it("does not query the node for a recent value", async () => {
+    const { service, info, node } = await open("lately");
+    await service.of(info.nonceAccount);
     node.down.add("accounts");
-    for (let i = 0; i < 2; i++) await book.coSign(info.nonceAccount, unsigned(info));
+    for (let i = 0; i < 2; i++) await service.coSign(info.nonceAccount, unsigned(info));
     const stale = { ...info, nonce: info.nonceAuthority };
-    await expect(book.coSign(info.nonceAccount, unsigned(stale))).rejects.toMatchObject({
+    await expect(service.coSign(info.nonceAccount, unsigned(stale))).rejects.toMatchObject({
       reason: "rpc_failed",
     });
   });
 
-  it("inserts the signature of the authority, and the transaction lands", async () => {
-    const { stage, book, info, signed, looks } = await open("lands");
+  it("inserts the authority's signature, and the transaction lands", async () => {
+    const { stage, service, info, signed, looks } = await open("lands");
     const wire = unsigned(info);
     const before = Uint8Array.from(wire);
-    const copy = await book.coSign(info.nonceAccount, wire);
+    const copy = await service.coSign(info.nonceAccount, wire);
     expect(wire).toEqual(before);
     const parsed = parseTransaction(copy);
     verifySignatures(parsed);
@@ -130,9 +130,9 @@ describe("co-signing", () => {
     expect(stage.run.chain.status(signature)?.err).toBeNull();
   });
 
-  it("signs the checked bytes, even if the caller changes its buffer", async () => {
-    const { stage, book, info, node } = await open("bytes");
-    await stage.pass(120_000); // the cache has expired: the node is queried between check and signature
+  it("signs the checked bytes, even if the caller changes its own", async () => {
+    const { stage, service, info, node } = await open("bytes");
+    await stage.pass(120_000); // not cached any more: the node is queried between check and signature
     const wire = unsigned(info);
     const before = Uint8Array.from(wire);
     const asked = node.accounts.bind(node);
@@ -140,65 +140,67 @@ describe("co-signing", () => {
       wire.fill(7);
       return asked(addresses);
     };
-    const copy = await book.coSign(info.nonceAccount, wire);
+    const copy = await service.coSign(info.nonceAccount, wire);
     expect(wire).not.toEqual(before);
     expect(parseTransaction(copy).message).toEqual(parseTransaction(before).message);
     verifySignatures(parseTransaction(copy));
   });
 
-  it("uses no key if the check fails", async () => {
-    const desk = await open("refused");
-    const { book, info, signed } = desk;
-    desk.refusal = new ShredwayError("co_signing_refused", "something else");
-    await expect(book.coSign(info.nonceAccount, unsigned(info))).rejects.toBe(desk.refusal);
-    desk.refusal = null;
-    await expect(book.coSign(info.nonceAccount, new Uint8Array(9))).rejects.toMatchObject({
+  it("uses no key if the check refuses", async () => {
+    const harness = await open("refused");
+    const { service, info, signed } = harness;
+    harness.refusal = new ShredwayError("co_signing_refused", "something else");
+    await expect(service.coSign(info.nonceAccount, unsigned(info))).rejects.toBe(harness.refusal);
+    harness.refusal = null;
+    await expect(service.coSign(info.nonceAccount, new Uint8Array(9))).rejects.toMatchObject({
       reason: "transaction_invalid",
     });
     expect(signed).toEqual([]);
   });
 
-  it("accepts only the current value, and queries the node before it rejects another one", async () => {
-    const { stage, book, info, node, signed } = await open("stale");
-    const landed = stage.run.chain.send(await book.coSign(info.nonceAccount, unsigned(info)));
+  it("accepts only the present value, and queries the node before it refuses another", async () => {
+    const { stage, service, info, node, signed } = await open("stale");
+    const landed = stage.run.chain.send(await service.coSign(info.nonceAccount, unsigned(info)));
     await stage.pass(1500);
     expect(stage.run.chain.status(landed)?.err).toBeNull();
     signed.length = 0;
     const { value = "" } = stage.nonce(info.nonceAccount) ?? {};
-    await expect(book.coSign(info.nonceAccount, unsigned(info))).rejects.toMatchObject({
+    await expect(service.coSign(info.nonceAccount, unsigned(info))).rejects.toMatchObject({
       reason: "nonce_stale",
       message: expect.stringMatching(new RegExp(`${value}.*${info.nonce}`)),
     });
     expect(signed).toEqual([]);
-    node.accountsSaid = () => null; // only the cache contains the account
-    const fromMemory = await book.coSign(info.nonceAccount, unsigned(info, value));
+    node.accountsOverride = () => null; // only the cache has the account
+    const fromMemory = await service.coSign(info.nonceAccount, unsigned(info, value));
     verifySignatures(parseTransaction(fromMemory));
   });
 
-  it("accepts a value that is newer than the cache", async () => {
-    const { stage, book, info, node } = await open("newer");
-    const landed = stage.run.chain.send(await book.coSign(info.nonceAccount, unsigned(info)));
-    const said = node.accountsSaid;
+  it("accepts a value newer than the cache", async () => {
+    const { stage, service, info, node } = await open("newer");
+    const landed = stage.run.chain.send(await service.coSign(info.nonceAccount, unsigned(info)));
+    const truth = node.accountsOverride;
     const old = stage.run.chain.account(info.nonceAccount, "confirmed");
-    node.accountsSaid = () => old;
+    node.accountsOverride = () => old;
     await stage.pass(1500);
     expect(stage.run.chain.status(landed)?.err).toBeNull();
-    node.accountsSaid = said;
+    node.accountsOverride = truth;
     const { value = "" } = stage.nonce(info.nonceAccount) ?? {};
-    expect((await book.of(info.nonceAccount)).nonce).toBe(info.nonce);
-    verifySignatures(parseTransaction(await book.coSign(info.nonceAccount, unsigned(info, value))));
+    expect((await service.of(info.nonceAccount)).nonce).toBe(info.nonce);
+    verifySignatures(
+      parseTransaction(await service.coSign(info.nonceAccount, unsigned(info, value))),
+    );
   });
 
-  it("accepts only managed accounts with the managed authority", async () => {
-    const { book, info, node, signed, stage } = await open("ours");
+  it("accepts only managed accounts with the service's authority", async () => {
+    const { service, info, node, signed, stage } = await open("ours");
     await expect(
-      book.coSign(info.nonceAuthority, unsigned({ ...info, nonceAccount: info.nonceAuthority })),
+      service.coSign(info.nonceAuthority, unsigned({ ...info, nonceAccount: info.nonceAuthority })),
     ).rejects.toMatchObject({ reason: "co_signing_refused" });
     const view = stage.run.chain.account(info.nonceAccount, "confirmed");
     const data = Uint8Array.from(view?.data ?? []).fill(3, 8, 40);
-    node.accountsSaid = () => view && { ...view, data };
+    node.accountsOverride = () => view && { ...view, data };
     await stage.pass(1000);
-    await expect(book.coSign(info.nonceAccount, unsigned(info))).rejects.toMatchObject({
+    await expect(service.coSign(info.nonceAccount, unsigned(info))).rejects.toMatchObject({
       reason: "nonce_invalid",
       message: expect.stringContaining(info.nonceAuthority),
     });
@@ -206,31 +208,31 @@ describe("co-signing", () => {
   });
 });
 
-describe("the nonce service", () => {
-  it("reads any nonce account on the chain, and rejects other accounts", async () => {
-    const { stage, book, info } = await open("any");
+describe("NonceService", () => {
+  it("returns any nonce account on the chain and rejects others", async () => {
+    const { stage, service, info } = await open("any");
     const other = await stage.start(new Disk(), null);
-    expect(await other.book.of(info.nonceAccount)).toEqual(info);
-    await expect(book.of(addressOf(bob))).rejects.toMatchObject({ reason: "nonce_invalid" });
-    await expect(book.of(addressOf(wallet(62)))).rejects.toMatchObject({
+    expect(await other.service.of(info.nonceAccount)).toEqual(info);
+    await expect(service.of(addressOf(bob))).rejects.toMatchObject({ reason: "nonce_invalid" });
+    await expect(service.of(addressOf(wallet(62)))).rejects.toMatchObject({
       reason: "nonce_invalid",
       message: expect.stringContaining("no account"),
     });
-    expect(book.snapshot()).toEqual({ managed: 1, creating: 0, inUse: 1 });
+    expect(service.snapshot()).toEqual({ managed: 1, making: 0, inUse: 1 });
   });
 
-  it("reads the new value soon after an advance was reported", async () => {
-    const { stage, book, info } = await open("soon");
+  it("returns the new value soon after a reported advance", async () => {
+    const { stage, service, info } = await open("soon");
     await stage.pass(3500);
-    const wire = await book.coSign(info.nonceAccount, unsigned(info));
+    const wire = await service.coSign(info.nonceAccount, unsigned(info));
     const signature = stage.run.chain.send(wire);
     while (stage.run.chain.status(signature) === null) await stage.pass(100);
-    book.advanced(bytesOf(info.nonceAccount), bytesOf(info.nonce));
+    service.advanced(bytesOf(info.nonceAccount), bytesOf(info.nonce));
     while (stage.run.chain.status(signature)?.confirmationStatus === "processed") {
       await stage.pass(100);
     }
     await stage.pass(200);
-    const { nonce } = await book.of(info.nonceAccount);
+    const { nonce } = await service.of(info.nonceAccount);
     expect(nonce).toBe(stage.nonce(info.nonceAccount)?.value);
     expect(nonce).not.toBe(info.nonce);
   });

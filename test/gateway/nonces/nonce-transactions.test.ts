@@ -1,4 +1,4 @@
-// The two transactions compared with web3.js, which parses them and checks their signatures.
+// The two transactions compared with web3.js, which parses them and verifies their signatures.
 
 import { base58 } from "@scure/base";
 import { Keypair, PublicKey, SystemInstruction, SystemProgram, Transaction } from "@solana/web3.js";
@@ -14,7 +14,7 @@ const blockhash = Keypair.generate().publicKey.toBase58();
 const key = ({ publicKey }: KeyPair): PublicKey => new PublicKey(publicKey);
 
 describe("transactions of nonce accounts", () => {
-  it("create an account with balance, space and authority", () => {
+  it("create an account with lamports, size and authority", () => {
     const { wire, signature } = createNonce({
       payer,
       account,
@@ -72,7 +72,7 @@ describe("transactions of nonce accounts", () => {
     expect([requiredSignatures, readonlySigned]).toEqual([2, 1]);
   });
 
-  it("are not created from an invalid blockhash", () => {
+  it("reject an invalid blockhash", () => {
     const parts = { payer, account: account.publicKey, authority };
     expect(() => advanceNonce({ ...parts, blockhash: "abc" })).toThrow("public key");
   });

@@ -1,4 +1,4 @@
-// Values in use: cached while fresh, never older than an observed value, with few queries.
+// NonceValues: cached while fresh, never older than observed, with few queries.
 
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -34,10 +34,10 @@ const textOf = (value: number): string => pubkeyOf(new Uint8Array(32).fill(value
 
 class Run {
   readonly clock = new ManualClock();
-  /** The node's answers; addresses without an answer have no account. */
+  /** Accounts of the node; other addresses have no account. */
   readonly words = new Map<string, NonceAccountView>();
   readonly asked: (readonly string[])[] = [];
-  /** Answers are delayed until `answer` is called. */
+  /** Responses wait until `answer` is called. */
   holds = false;
   isDown = false;
   readonly held: (() => void)[] = [];
@@ -46,10 +46,10 @@ class Run {
   constructor(changes: Partial<NonceValueLimits> = {}) {
     const accounts = async (addresses: readonly string[]) => {
       this.asked.push(addresses);
-      const said = addresses.map((each) => this.words.get(each) ?? null);
+      const truth = addresses.map((each) => this.words.get(each) ?? null);
       if (this.holds) await new Promise<void>((resolve) => this.held.push(resolve));
       if (this.isDown) throw new ShredwayError("rpc_failed", "away");
-      return said;
+      return truth;
     };
     this.values = closing(
       new NonceValues(
@@ -65,7 +65,7 @@ class Run {
 }
 
 describe("values of nonces", () => {
-  it("come from the cache while they are fresh, and are refreshed while they are in use", async () => {
+  it("are cached while fresh and polled while in use", async () => {
     const run = new Run();
     run.words.set(key(1), nonce(1));
     expect(await run.values.get(key(1))).toEqual({ authority, value: textOf(1) });
@@ -88,7 +88,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBe(asked + 1);
   });
 
-  it("are queried when the cache is stale, once for all waiting calls", async () => {
+  it("are queried once for all waiting callers when the cache is stale", async () => {
     const run = new Run({ pollMs: 10_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -102,12 +102,12 @@ describe("values of nonces", () => {
     expect(new Set(await calls)).toEqual(new Set([textOf(2)]));
   });
 
-  it("of many accounts are queried in batches of 100", async () => {
+  it("of many accounts are queried in groups of a hundred", async () => {
     const run = new Run();
     const all = Array.from({ length: 250 }, (_, i) => key(i));
     for (const each of all) run.words.set(each, nonce(1));
     for (const each of all.slice(0, 3)) await run.value(each);
-    await run.clock.advance(130); // others arrive at another time
+    await run.clock.advance(130); // others come at another time
     for (const each of all.slice(3)) await run.value(each);
     run.asked.length = 0;
     await run.clock.advance(270);
@@ -116,7 +116,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBe(6);
   });
 
-  it("are bounded: the least recently used one is removed", async () => {
+  it("are bounded: the least recently used one is dropped", async () => {
     const run = new Run({ accountsMax: 3 });
     for (const i of [1, 2, 3, 4]) run.words.set(key(i), nonce(i));
     for (const i of [1, 2, 3, 1, 4]) await run.value(key(i));
@@ -128,7 +128,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBe(5);
   });
 
-  it("are not cached for accounts that are not nonce accounts", async () => {
+  it("are not cached for accounts that are not nonces", async () => {
     const run = new Run();
     await expect(run.value()).rejects.toMatchObject({ reason: "nonce_invalid" });
     run.words.set(key(1), { ...nonce(1), owner: authority });
@@ -139,7 +139,7 @@ describe("values of nonces", () => {
     await expect(run.value()).rejects.toMatchObject({ reason: "rpc_failed" });
   });
 
-  it("are refreshed one round at a time from a slow node", async () => {
+  it("are polled one query at a time from a slow node", async () => {
     const run = new Run();
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -152,7 +152,7 @@ describe("values of nonces", () => {
     expect(run.asked.length).toBeGreaterThan(5);
   });
 
-  it("remain while the node is unreachable for a short time", async () => {
+  it("survive an unavailable node", async () => {
     const run = new Run();
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -168,8 +168,8 @@ describe("values of nonces", () => {
 });
 
 describe("queries", () => {
-  it("for many accounts are limited in number", async () => {
-    const run = new Run({ questionsMax: 2 });
+  it("have limited concurrency", async () => {
+    const run = new Run({ queriesMax: 2 });
     for (const account of [1, 2, 3]) run.words.set(key(account), nonce(account));
     run.holds = true;
     const asked = [1, 2, 2].map((account) => run.values.get(key(account)));
@@ -181,9 +181,9 @@ describe("queries", () => {
   });
 });
 
-describe("spent nonce values", () => {
-  it("are queried immediately and in short steps until they changed", async () => {
-    const run = new Run({ pollMs: 5_000, hurryMs: 150 });
+describe("spent values", () => {
+  it("are polled quickly until they change", async () => {
+    const run = new Run({ pollMs: 5_000, fastPollMs: 150 });
     run.words.set(key(1), nonce(1));
     await run.value();
     run.values.advanced(key(1), textOf(1));
@@ -195,27 +195,27 @@ describe("spent nonce values", () => {
     await run.clock.advance(150);
     expect(run.asked.length).toBe(6);
     expect(await run.value()).toBe(textOf(2));
-    await run.clock.advance(1_000); // the old interval
+    await run.clock.advance(1_000); // the normal interval
     expect(run.asked.length).toBeLessThanOrEqual(7);
   });
 
-  it("are not answered from the cache", async () => {
+  it("are not returned from the cache", async () => {
     const run = new Run({ pollMs: 5_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
     run.holds = true;
     run.values.advanced(key(1), textOf(1));
-    await run.clock.advance(0); // the query of the round is in flight
+    await run.clock.advance(0); // the poll is running
     run.holds = false;
     run.words.set(key(1), nonce(2));
     expect(await run.value()).toBe(textOf(2));
-    for (const answer of run.held) answer(); // queried earlier, so older
+    for (const answer of run.held) answer(); // queried before, so older
     await run.clock.advance(1);
     expect(await run.value()).toBe(textOf(2));
   });
 
-  it("are queried quickly only for a limited time if they were not spent", async () => {
-    const run = new Run({ pollMs: 5_000, hurryMs: 100, spentMs: 1_000 });
+  it("are polled quickly for a limited time if they were not spent", async () => {
+    const run = new Run({ pollMs: 5_000, fastPollMs: 100, fastPollMsMax: 1_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
     run.values.advanced(key(1), textOf(1));
@@ -226,8 +226,8 @@ describe("spent nonce values", () => {
     expect(run.asked.length - asked).toBeLessThanOrEqual(1);
   });
 
-  it("reported twice, by observation and by outcome, are queried quickly once", async () => {
-    const run = new Run({ pollMs: 5_000, hurryMs: 100 });
+  it("reported twice, by observation and outcome, start fast polling once", async () => {
+    const run = new Run({ pollMs: 5_000, fastPollMs: 100 });
     run.words.set(key(1), nonce(1));
     await run.value();
     run.values.advanced(key(1), textOf(1));
@@ -240,8 +240,8 @@ describe("spent nonce values", () => {
     expect(run.asked.length - asked).toBeLessThanOrEqual(2);
   });
 
-  it("are queried again when the next value is spent", async () => {
-    const run = new Run({ pollMs: 5_000, hurryMs: 100 });
+  it("start fast polling again when the next one is spent", async () => {
+    const run = new Run({ pollMs: 5_000, fastPollMs: 100 });
     run.words.set(key(1), nonce(1));
     await run.value();
     for (const value of [1, 2, 3]) {
@@ -251,14 +251,14 @@ describe("spent nonce values", () => {
     }
   });
 
-  it("of unused accounts are ignored", async () => {
+  it("of unused accounts are not polled", async () => {
     const run = new Run();
     run.values.advanced(key(1), textOf(1));
     await run.clock.advance(1_000);
     expect(run.asked).toEqual([]);
   });
 
-  it("do not return through a node that is behind, until it has had time to catch up", async () => {
+  it("are not accepted again from a lagging node until it had time to catch up", async () => {
     const run = new Run({ lagMs: 5_000, usedMs: 100_000 });
     run.words.set(key(1), nonce(1));
     await run.value();
@@ -275,7 +275,7 @@ describe("spent nonce values", () => {
     expect(await run.value()).toBe(textOf(1)); // so it is correct
   });
 
-  it("of a forced query come from a query that begins now", async () => {
+  it("requested with getNow come from a new query", async () => {
     const run = new Run({ pollMs: 5_000 });
     run.words.set(key(1), nonce(1));
     run.holds = true;

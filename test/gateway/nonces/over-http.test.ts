@@ -1,5 +1,6 @@
-// getNonce with real components: HTTP, keys, SQLite, key files, RPC, the sandbox chain, and web3.js 1.x
-// as the client. The tests restart the service, delete its database, and call with revoked keys.
+// getNonce with real HTTP, keys, SQLite, key files, RPC and sandbox chain (only the co-signing
+// check is a stub), and web3.js 1.x as the client. The service is restarted, loses its database,
+// and is called with revoked keys.
 
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
@@ -10,7 +11,7 @@ import { createLogger } from "../../../src/core/log.ts";
 import { isObject } from "../../../src/core/values.ts";
 import { keyRandomBytes, newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
-import { bookLimitsFor, NonceService } from "../../../src/gateway/nonces/nonce-service.ts";
+import { NonceService, nonceServiceLimitsFor } from "../../../src/gateway/nonces/nonce-service.ts";
 import type { NonceInfo } from "../../../src/gateway/nonces/types.ts";
 import { makeKeyFile, openNonceKeys } from "../../../src/platform/solana/key-file.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
@@ -22,11 +23,11 @@ import { GatewayRun } from "../../support/gateway/gateway.ts";
 import { stockConnection } from "../../support/quic/stock-connection.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { addressOf, bob } from "../../support/transactions/chain.ts";
-import { client, honestCheck, unsignedTransfer } from "./stage.ts";
+import { client, honestCheck, unsignedTransfer } from "./nonce-stage.ts";
 
 const log = createLogger({ level: "silent" });
 
-/** The state that outlives every process. */
+/** State that survives the processes. */
 interface Site {
   readonly cluster: Cluster;
   readonly connection: Connection;
@@ -49,17 +50,17 @@ async function openSite(): Promise<Site> {
   return { cluster, connection, fundingFile, authorityFile };
 }
 
-/** The service on a data folder, until it is closed. */
+/** The service on a data folder. */
 class Service {
   readonly store: Store;
-  readonly book: NonceService;
+  readonly service: NonceService;
   readonly #run: GatewayRun;
   readonly #ring: KeyRing;
   #isClosed = false;
 
   static async open(site: Site, directory: string): Promise<Service> {
     const store = await Store.open({ directory, clock: systemClock, log, isService: true });
-    const book = await NonceService.open(
+    const service = await NonceService.open(
       {
         clock: systemClock,
         log,
@@ -69,17 +70,17 @@ class Service {
         check: honestCheck,
         encode: encodeBase58,
       },
-      bookLimitsFor(100),
+      nonceServiceLimitsFor(100),
     );
     const ring = new KeyRing();
     ring.replace(await store.keys.keys());
-    const run = await GatewayRun.open({}, { clock: systemClock, keys: ring, nonces: book });
-    return closing(new Service(store, book, ring, run));
+    const run = await GatewayRun.open({}, { clock: systemClock, keys: ring, nonces: service });
+    return closing(new Service(store, service, ring, run));
   }
 
-  private constructor(store: Store, book: NonceService, ring: KeyRing, run: GatewayRun) {
+  private constructor(store: Store, service: NonceService, ring: KeyRing, run: GatewayRun) {
     this.store = store;
-    this.book = book;
+    this.service = service;
     this.#ring = ring;
     this.#run = run;
   }
@@ -105,7 +106,7 @@ class Service {
     this.#ring.replace(await this.store.keys.keys());
   }
 
-  /** A client that retries as instructed. */
+  /** Calls like a client that retries when requested. */
   async getNonce(key: string, text = key): Promise<NonceInfo> {
     for (;;) {
       const { body } = await this.#run.call("getNonce", [text], `/relay?api-key=${key}`);
@@ -127,7 +128,7 @@ class Service {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#run.server.close();
-    await this.book.close();
+    await this.service.close();
     await this.store.close();
   }
 }
@@ -137,7 +138,7 @@ function nonceOn({ connection }: Site, { nonceAccount }: NonceInfo) {
 }
 
 describe("getNonce over HTTP", () => {
-  it("creates an account that web3.js reads, whose transactions land, and that survives a restart", async () => {
+  it("creates an account that web3.js accepts, whose transactions land, and which survives a restart", async () => {
     const site = await openSite();
     const directory = temporaryFolder();
     const before = await Service.open(site, directory);
@@ -155,8 +156,8 @@ describe("getNonce over HTTP", () => {
     const after = await Service.open(site, directory);
     expect(await after.getNonce(mine.text)).toEqual(info);
     expect(await after.getNonce(theirs.text, other.nonceAccount)).toEqual(other);
-    expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // none of this is secret
-    const wire = await after.book.coSign(info.nonceAccount, unsignedTransfer(info));
+    expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // no secrets
+    const wire = await after.service.coSign(info.nonceAccount, unsignedTransfer(info));
     const signature = await site.connection.sendRawTransaction(wire, { skipPreflight: true });
     const { value } = await site.connection.confirmTransaction(
       {
@@ -165,7 +166,7 @@ describe("getNonce over HTTP", () => {
         nonceAccountPubkey: new PublicKey(info.nonceAccount),
         nonceValue: info.nonce,
       },
-      "confirmed", // otherwise a changed nonce must be finalized first
+      "confirmed", // otherwise a nonce with another value must be finalized
     );
     expect(value.err).toBeNull();
     let next = info;
@@ -173,7 +174,7 @@ describe("getNonce over HTTP", () => {
     expect(next).toEqual({ ...info, nonce: (await nonceOn(site, info))?.nonce });
   });
 
-  it("reserves the account of a revoked or rotated key for that key", async () => {
+  it("does not reassign the account of a revoked or rotated key", async () => {
     const site = await openSite();
     const service = await Service.open(site, temporaryFolder());
     const old = await service.newKey("one");
@@ -184,14 +185,14 @@ describe("getNonce over HTTP", () => {
     const fresh = await service.newKey("one"); // the same account of the service
     await expect(service.getNonce(fresh.text, old.text)).rejects.toThrow("value_invalid");
     expect((await service.getNonce(fresh.text)).nonceAccount).not.toBe(info.nonceAccount);
-    expect(service.book.ownerOf(info.nonceAccount)?.keyId).toBe(old.id);
+    expect(service.service.ownerOf(info.nonceAccount)?.keyId).toBe(old.id);
   });
 
-  it("finds the same account after the database was deleted, advanced once for its new key", async () => {
+  it("finds the same account after the loss of the database and advances it for its new key", async () => {
     const site = await openSite();
     const before = await Service.open(site, temporaryFolder());
     const info = await before.getNonce((await before.newKey("former")).text);
-    const wire = await before.book.coSign(info.nonceAccount, unsignedTransfer(info));
+    const wire = await before.service.coSign(info.nonceAccount, unsignedTransfer(info));
     await before.close();
 
     const after = await Service.open(site, temporaryFolder());
@@ -207,7 +208,7 @@ describe("getNonce over HTTP", () => {
     expect(await site.connection.getBalance(publicKey, "processed")).toBe(balance);
   });
 
-  it("explains an unreachable node, and works when it returns", async () => {
+  it("reports an unavailable node and recovers when it is back", async () => {
     const site = await openSite();
     const service = await Service.open(site, temporaryFolder());
     const key = await service.newKey("one");

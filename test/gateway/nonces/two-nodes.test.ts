@@ -18,7 +18,7 @@ import {
   Stage,
   Steps,
   unsignedTransfer,
-} from "./stage.ts";
+} from "./nonce-stage.ts";
 
 onEachDatabase((databases) => {
   async function twoNodes(stage: Stage, name: string) {
@@ -31,44 +31,46 @@ onEachDatabase((databases) => {
       const log = createLogger({ level: "silent" });
       const { clock, limits } = stage;
       const parts = { clock, log, node, store, keys: keysOf(name), check: honestCheck, encode };
-      return { store, node, book: closing(await NonceService.open(parts, limits)) };
+      return { store, node, service: closing(await NonceService.open(parts, limits)) };
     };
     return Promise.all(drivers.map(open));
   }
 
-  it("create one account for a key that calls both at the same time", async () => {
+  it("have one account for a key that calls both at the same time", async () => {
     const stage = await Stage.open();
     const nodes = await twoNodes(stage, "both nodes");
     const owners = [ownerOf("one"), ownerOf("two"), ownerOf("three")];
-    const asked = owners.flatMap((owner) => nodes.map(({ book }) => stage.managed(book, owner)));
+    const asked = owners.flatMap((owner) =>
+      nodes.map(({ service }) => stage.managed(service, owner)),
+    );
     const infos = await Promise.all(asked);
     const accounts = infos.map(({ nonceAccount }) => nonceAccount);
     for (const at of [0, 2, 4]) expect(accounts[at]).toBe(accounts[at + 1]);
     expect(new Set(accounts).size).toBe(3);
-    for (const { book, store } of nodes) {
+    for (const { service, store } of nodes) {
       expect((await store.all()).map(({ state }) => state)).toEqual(["ready", "ready", "ready"]);
       for (const [i, owner] of owners.entries()) {
-        expect(book.ownerOf(accounts[2 * i] ?? "")).toEqual(owner);
+        expect(service.ownerOf(accounts[2 * i] ?? "")).toEqual(owner);
       }
     }
   });
 
-  it("know the account that the other node created, and that its value was spent there", async () => {
+  it("know the other node's account and that its value was spent there", async () => {
     const stage = await Stage.open();
     const [left, right] = await twoNodes(stage, "spent there");
     if (!left || !right) throw new Error("expected two nodes");
     const owner = ownerOf("one");
-    const info = await stage.managed(left.book, owner);
-    await untilAsked(async () => right.book.ownerOf(info.nonceAccount) !== null);
+    const info = await stage.managed(left.service, owner);
+    await untilAsked(async () => right.service.ownerOf(info.nonceAccount) !== null);
     expect(right.node.sent.size).toBe(0);
-    expect(await stage.until(right.book.of(info.nonceAccount))).toEqual(info);
-    // The same key may request the signature on either node.
+    expect(await stage.until(right.service.of(info.nonceAccount))).toEqual(info);
+    // The same key can get the signature from either node.
     const before = stage.lamports(bob.publicKey.toBase58());
-    const wire = await stage.until(right.book.coSign(info.nonceAccount, unsignedTransfer(info)));
+    const wire = await stage.until(right.service.coSign(info.nonceAccount, unsignedTransfer(info)));
     await left.node.sendTransaction(wire);
     await stage.pass(15_000);
     expect(stage.lamports(bob.publicKey.toBase58())).toBe(before + 1_000_000n);
-    const after = await stage.until(right.book.of(info.nonceAccount));
+    const after = await stage.until(right.service.of(info.nonceAccount));
     expect(after.nonce).toBe(stage.nonce(info.nonceAccount)?.value);
     expect(after.nonce).not.toBe(info.nonce);
   });

@@ -1,4 +1,4 @@
-// The requests to each kind of partner, and the meaning of its answers.
+// The dialect of each partner kind: requests and the interpretation of responses.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -36,9 +36,9 @@ async function end(
   options: ConstructorParameters<typeof TestOutbound>[1] = {},
   transactions = [facts],
 ): Promise<RouteEvent> {
-  const parcel = new TestOutbound(transactions, options);
-  expect(route.offer(parcel)).toBe(true);
-  return parcel.ended;
+  const outbound = new TestOutbound(transactions, options);
+  expect(route.offer(outbound)).toBe(true);
+  return outbound.ended;
 }
 
 function lastRequest(): { url: string; type: string | undefined; json: unknown } {
@@ -58,7 +58,7 @@ const sendTransaction = {
 };
 
 describe("swqos", () => {
-  it("calls sendTransaction at the configured URL", async () => {
+  it("sends sendTransaction to the configured URL", async () => {
     const route = open({ kind: "swqos", url: `${partner.url}/rpc/?key=a%2Fb` });
     expect((await end(route)).kind).toBe("acknowledged");
     expect(lastRequest()).toEqual({
@@ -83,14 +83,14 @@ describe("swqos", () => {
       const calls: { id: number }[] = JSON.parse(body.toString());
       response.end(JSON.stringify(write(calls.map(({ id }) => id))));
     };
-    const parcels = [1, 2, 3].map((number) => new TestOutbound([madeUpFacts(number)]));
-    for (const parcel of parcels) route.offer(parcel);
-    const ends = await Promise.all(parcels.map(({ ended }) => ended));
+    const outbounds = [1, 2, 3].map((number) => new TestOutbound([madeUpFacts(number)]));
+    for (const outbound of outbounds) route.offer(outbound);
+    const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(partner.posts.length).toBe(1);
     return ends;
   }
 
-  it("matches the answers of an array by id, in any order", async () => {
+  it("matches responses of an array by id, in any order", async () => {
     const ends = await answers(([first, second, third]) => [
       { id: third, error: { code: -32003, message: "signature" } },
       { id: first, result: madeUpFacts(1).signature },
@@ -106,7 +106,7 @@ describe("swqos", () => {
     ]);
   });
 
-  it("counts calls without an answer as failed, and ignores answers without a call", async () => {
+  it("counts calls without a response as failed, and ignores unknown ids", async () => {
     const ends = await answers(([first]) => [
       { id: first, result: "x" },
       { id: first, error: { code: -32003 } },
@@ -122,7 +122,7 @@ describe("swqos", () => {
     ]);
   });
 
-  it("applies one error for an array to all calls, and never as final", async () => {
+  it("applies a single error to all calls of an array, never as final", async () => {
     const ends = await answers(() => ({ id: null, error: { code: -32602, message: "no arrays" } }));
     expect(ends.map((one) => ("isFinal" in one ? [one.reason, one.isFinal] : null))).toEqual([
       ["params_invalid", false],
@@ -131,7 +131,7 @@ describe("swqos", () => {
     ]);
   });
 
-  it("ignores one result for an array", async () => {
+  it("does not apply a single result to an array", async () => {
     const ends = await answers(([first]) => ({ id: first, result: "x" }));
     expect(new Set(ends.map(({ kind }) => kind))).toEqual(new Set(["failed"]));
   });
@@ -213,7 +213,7 @@ describe("block-builder", () => {
     },
   );
 
-  it("may be for bundles or for transactions only", () => {
+  it("can be limited to bundles or transactions", () => {
     const url = partner.url;
     const bundles = open({ kind: "block-builder", url, transactions: false });
     expect(bundles.capabilities.modes).toEqual(["bundle"]);
@@ -229,7 +229,7 @@ describe("scheduler", () => {
     ["json-rpc", "application/json"],
     ["base64", "text/plain"],
     ["bytes", "application/octet-stream"],
-  ] as const)("accepts %s", async (format, type) => {
+  ] as const)("sends %s", async (format, type) => {
     const route = open({ kind: "scheduler", url: `${partner.url}/in`, format, callsPerRequest: 4 });
     partner.behaviour = (_request, response) => void response.end('{"id":1,"result":"x"}');
     expect((await end(route)).kind).toBe("acknowledged");
@@ -263,7 +263,7 @@ describe("scheduler", () => {
 describe("alt-partner", () => {
   const [first, second] = ["So11111111111111111111111111111111111111112", "1".repeat(32)];
 
-  it("sends to each leader at its own port only", async () => {
+  it("sends to each leader's own address only", async () => {
     const elsewhere = await Partner.open();
     const route = open({
       kind: "alt-partner",
@@ -281,14 +281,14 @@ describe("alt-partner", () => {
       expect(route.offer(new TestOutbound([facts], { leader }))).toBe(false);
     }
     expect(route.snapshot()).toMatchObject({ offered: 5n, turnedAway: 2n, acknowledged: 3n });
-    // The limit applies to the route, not to each port.
+    // The limit applies to the whole route, not to each endpoint.
     const leaders = [first, second, first];
-    const taken = leaders.map((leader) => route.offer(new TestOutbound([facts], { leader })));
-    expect(taken).toEqual([true, true, false]);
+    const accepted = leaders.map((leader) => route.offer(new TestOutbound([facts], { leader })));
+    expect(accepted).toEqual([true, true, false]);
     await elsewhere.close();
   });
 
-  it("is up while one of its ports is up", async () => {
+  it("is up while one of its endpoints is up", async () => {
     const elsewhere = await Partner.open();
     const { url } = elsewhere;
     await elsewhere.close();
@@ -300,20 +300,20 @@ describe("alt-partner", () => {
     expect((await end(route, { leader: first })).kind).toBe("acknowledged");
   });
 
-  it("batches only calls for one port", async () => {
+  it("batches only calls with the same path", async () => {
     const route = open({
       kind: "alt-partner",
       url: partner.url,
       callsPerRequest: 8,
       connections: 1,
     });
-    const lanes = [true, true, false, false, false, true];
-    const parcels = lanes.map(
+    const protections = [true, true, false, false, false, true];
+    const outbounds = protections.map(
       (revertProtection) => new TestOutbound([facts], { revertProtection }),
     );
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
-    await Promise.all(parcels.map(({ ended }) => ended));
-    expect(parcels.map(({ kinds }) => kinds)).toEqual(lanes.map(() => "sent acknowledged"));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
+    await Promise.all(outbounds.map(({ ended }) => ended));
+    expect(outbounds.map(({ kinds }) => kinds)).toEqual(protections.map(() => "sent acknowledged"));
     expect(partner.posts.map(({ url }) => url)).toEqual([
       "/?revert-protection=true",
       "/",
@@ -321,7 +321,7 @@ describe("alt-partner", () => {
     ]);
   });
 
-  it("with one address accepts all leaders", async () => {
+  it("accepts every leader with a single address", async () => {
     const route = open({ kind: "alt-partner", url: partner.url });
     expect(route.capabilities.leaders).toBeNull();
     expect((await end(route, { leader: null })).kind).toBe("acknowledged");
@@ -329,8 +329,8 @@ describe("alt-partner", () => {
   });
 });
 
-describe("opening a route", () => {
-  it("rejects invalid headers, without quoting their values", () => {
+describe("opening", () => {
+  it("rejects invalid headers without quoting their values", () => {
     for (const headers of [{ "x-key": "secret\r\nx: y" }, { "Content-Length": "5" }]) {
       let message = "";
       try {

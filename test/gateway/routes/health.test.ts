@@ -1,4 +1,4 @@
-// A route goes down and up again: after failures, refused connections, and on the partner's request.
+// Route health: failures, refused connections, and pauses that the partner requests.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -50,13 +50,13 @@ function open(config: Partial<RouteConfig> = {}): Route {
 
 let number = 0;
 async function send(route: Route): Promise<string> {
-  const parcel = new TestOutbound([madeUpFacts(++number)]);
-  if (!route.offer(parcel)) return "turned away";
-  const end = await parcel.ended;
+  const outbound = new TestOutbound([madeUpFacts(++number)]);
+  if (!route.offer(outbound)) return "turned away";
+  const end = await outbound.ended;
   return "reason" in end ? end.reason : end.kind;
 }
 
-/** Lets the sockets work until the condition holds. */
+/** Runs the event loop until a condition holds. */
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((turn) => setImmediate(turn));
 }
@@ -66,7 +66,7 @@ const unavailable: Behaviour = (_request, response) => {
 };
 
 describe("a refused connection", () => {
-  it("sets the route down until the partner responds", async () => {
+  it("takes the route down until the partner accepts connections", async () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}/key-in-the-path` });
@@ -90,11 +90,11 @@ describe("a refused connection", () => {
     expect(log).not.toContain("key-in-the-path");
   });
 
-  it("is retried less and less often, at least every 15 s", async () => {
+  it("is probed at growing intervals of up to 15 s", async () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 5; count++) await send(route);
-    // Each probe has its own status, which shows when its answer has arrived.
+    // Each probe has a different status, which shows when its response has arrived.
     let probes = 0;
     partner.behaviour = (_request, response) => void response.writeHead(510 + ++probes).end();
     for (const delayMs of [1000, 2000, 4000, 8000, 15_000, 15_000]) {
@@ -112,9 +112,9 @@ describe("a refused connection", () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}`, connections: 1 });
-    const parcels = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
-    const ends = await Promise.all(parcels.map(({ ended }) => ended));
+    const outbounds = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
+    const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(ends).toMatchObject([
       { kind: "failed", reason: "connection_refused" },
       { kind: "dropped", reason: "route_down" },
@@ -126,7 +126,7 @@ describe("a refused connection", () => {
 });
 
 describe("failures in a row", () => {
-  it("five set the route down; one good answer resets the count", async () => {
+  it("take the route down after five; one success resets the count", async () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 4; count++) expect(await send(route)).toBe("partner_error");
@@ -140,7 +140,7 @@ describe("failures in a row", () => {
     expect(route.snapshot().lastFailure).toContain("HTTP status 503");
   });
 
-  it("keep the route down while probes get 5xx; then one transaction confirms it", async () => {
+  it("keep it down while probes get 5xx; then one transaction proves it", async () => {
     const route = open();
     partner.behaviour = unavailable;
     for (let count = 0; count < 5; count++) await send(route);
@@ -148,7 +148,8 @@ describe("failures in a row", () => {
     await clock.advance(1000);
     await until(() => route.snapshot().lastFailure.includes("status 502"));
     expect(route.isUp).toBe(false);
-    // The partner responds but rejects: one transaction detects it, and the pause grows.
+    // The partner answers probes but accepts nothing: one transaction detects it, and the interval
+    // grows.
     const waiting: (() => void)[] = [];
     partner.behaviour = ({ method }, response) => {
       if (method === "GET") response.writeHead(404).end();
@@ -156,12 +157,12 @@ describe("failures in a row", () => {
     };
     await clock.advance(2000);
     await until(() => route.isUp);
-    const parcels = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
+    const outbounds = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
     await until(() => waiting.length > 0);
     expect(route.snapshot()).toMatchObject({ inFlight: 1, queued: 2 });
     waiting[0]?.();
-    const ends = await Promise.all(parcels.map(({ ended }) => ended));
+    const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(ends.map(({ kind }) => kind)).toEqual(["refused", "dropped", "dropped"]);
     expect(route.isUp).toBe(false);
     partner.behaviour = accepts;
@@ -173,7 +174,7 @@ describe("failures in a row", () => {
     expect(await Promise.all([send(route), send(route)])).toEqual(["acknowledged", "acknowledged"]);
   });
 
-  it("do not include a partner's rejection of a transaction", async () => {
+  it("do not include errors about a transaction", async () => {
     const route = open();
     partner.behaviour = (_request, response) => {
       response.end('{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"no"}}');
@@ -191,7 +192,7 @@ describe("429", () => {
     };
   };
 
-  it("with Retry-After pauses the route, and queued transactions stay", async () => {
+  it("with Retry-After pauses the route and keeps its queue", async () => {
     const route = open({ connections: 1 });
     partner.behaviour = limits("3");
     const refused = new TestOutbound([madeUpFacts(++number)]);
@@ -205,7 +206,7 @@ describe("429", () => {
     });
     expect(await send(route)).toBe("turned away");
     expect(route.snapshot()).toMatchObject({ health: "down", queued: 1 });
-    expect(route.snapshot().lastFailure).toContain("asked to wait 3 s");
+    expect(route.snapshot().lastFailure).toContain("requested a pause of 3 s");
     partner.behaviour = accepts;
     await clock.advance(2999);
     expect(partner.requests.length).toBe(1);
@@ -214,7 +215,7 @@ describe("429", () => {
     expect(await send(route)).toBe("acknowledged");
   });
 
-  it("may contain a date; an hour is reduced to a minute", async () => {
+  it("accepts a date; an hour is reduced to a minute", async () => {
     const route = open();
     const inTwoSeconds = Number(clock.nowNs() / 1_000_000n) + 2000;
     partner.behaviour = limits(new Date(inTwoSeconds).toUTCString());
@@ -230,7 +231,7 @@ describe("429", () => {
     expect(route.isUp).toBe(true);
   });
 
-  it("without a valid Retry-After pauses nothing", async () => {
+  it("without Retry-After or with an invalid one does not pause", async () => {
     const route = open();
     for (const retryAfter of [null, "0", "soon", "-5", "Thu, 01 Jan 1970 00:00:00 GMT"]) {
       partner.behaviour = limits(retryAfter);

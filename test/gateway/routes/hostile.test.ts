@@ -1,4 +1,4 @@
-// Partners that answer wrongly, too much, too slowly or not at all.
+// Partners whose responses are wrong, too large, too slow or missing.
 
 import { createServer as createTlsServer } from "node:https";
 import { createServer, type Server, type Socket } from "node:net";
@@ -38,9 +38,9 @@ afterEach(async () => {
 
 let number = 0;
 function offer(): TestOutbound {
-  const parcel = new TestOutbound([madeUpFacts(++number)]);
-  expect(route.offer(parcel)).toBe(true);
-  return parcel;
+  const outbound = new TestOutbound([madeUpFacts(++number)]);
+  expect(route.offer(outbound)).toBe(true);
+  return outbound;
 }
 
 function portOf(server: Server): number {
@@ -48,7 +48,7 @@ function portOf(server: Server): number {
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-/** A server that writes bytes when a request begins. */
+/** A server that writes bytes when a request starts. */
 async function raw(answer: (socket: Socket, count: number) => void): Promise<string> {
   let count = 0;
   const server = createServer((socket) => {
@@ -75,7 +75,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((turn) => setImmediate(turn));
 }
 
-describe("an answer", () => {
+describe("a response", () => {
   it.each([
     ["HTML with 502", 502, "<html>Bad gateway</html>", { kind: "refused", isFinal: false }],
     ["HTML with 200", 200, "<html>hello</html>", { kind: "failed", reason: "answer_invalid" }],
@@ -102,7 +102,7 @@ describe("an answer", () => {
     expect(partner.requests.length).toBe(1);
   });
 
-  it("of another transaction acknowledges nothing", async () => {
+  it("to another transaction acknowledges nothing", async () => {
     const other = madeUpFacts(999_999).signature;
     partner.behaviour = (_request, response) => {
       response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: other }));
@@ -155,18 +155,18 @@ describe("bytes", () => {
     if (reason !== "") expect(end).toMatchObject({ reason });
   });
 
-  it("are matched by id even if they precede the end of the connection", async () => {
+  it("are matched by id even before the end of the connection", async () => {
     expect((await toRaw((socket) => void socket.end(good))).kind).toBe("acknowledged");
   });
 
-  it("may end in the middle: the transaction may have arrived", async () => {
+  it("that end early leave the result unknown", async () => {
     const end = await toRaw((socket) => void socket.end(good.slice(0, -5)));
     expect(end).toMatchObject({ kind: "failed", reason: "connection_lost" });
     const reset = await toRaw((socket) => void socket.resetAndDestroy());
     expect(reset).toMatchObject({ kind: "failed", reason: "connection_lost" });
   });
 
-  it("may arrive one by one: the time limit covers the whole request", async () => {
+  it("that arrive singly are limited by the time of the whole request", async () => {
     let socket: Socket | undefined;
     const url = await raw((made) => {
       made.write("HTTP/1.1 200 OK\r\n");
@@ -174,33 +174,33 @@ describe("bytes", () => {
     });
     await route.close();
     route = openTo(url, { timeoutMs: 400 });
-    const parcel = offer();
-    await parcel.sent;
+    const outbound = offer();
+    await outbound.sent;
     await until(() => socket !== undefined);
     for (let line = 0; line < 3; line++) {
       socket?.write(`x-${line}: y\r\n`);
       await clock.advance(100);
       await new Promise((turn) => setImmediate(turn));
     }
-    expect(parcel.kinds).toBe("sent");
+    expect(outbound.kinds).toBe("sent");
     await clock.advance(100);
-    expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "timeout" });
+    expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "timeout" });
   });
 
-  it("without a request do not answer the next one", async () => {
+  it("that were not requested do not answer the next request", async () => {
     const url = await raw((socket, count) => {
       socket.write(count === 1 ? `${good}${good.replace('"id":1', '"id":2')}` : good);
     });
     await route.close();
     route = openTo(url, { connections: 1 });
     expect((await offer().ended).kind).toBe("acknowledged");
-    // Either the connection is closed, and the new one answers id 1 to call 2, or the ids mismatch.
+    // Either a new connection answers id 1 to call 2, or the ids mismatch.
     expect((await offer().ended).kind).toBe("failed");
   });
 });
 
 describe("a connection", () => {
-  it("that was closed while idle loses nothing", async () => {
+  it("that was closed while idle has no effect", async () => {
     route = openTo(partner.url, { connections: 1 });
     expect((await offer().ended).kind).toBe("acknowledged");
     for (const socket of partner.sockets) socket.end();
@@ -209,7 +209,7 @@ describe("a connection", () => {
     expect(new Set(partner.posts.map(({ socket }) => socket)).size).toBe(2);
   });
 
-  it("closed at the time of reuse never sends twice", async () => {
+  it("closed at the moment of reuse never causes a second send", async () => {
     const bodies: string[] = [];
     partner.behaviour = ({ body, socket }, response) => {
       bodies.push(body.toString());
@@ -223,7 +223,7 @@ describe("a connection", () => {
     expect(bodies.length).toBe(3);
   });
 
-  it("to a server that closes after each answer is reopened", async () => {
+  it("to a server that closes after each response is reopened", async () => {
     partner.behaviour = (request, response) => {
       response.setHeader("connection", "close");
       return accepts(request, response);
@@ -232,22 +232,22 @@ describe("a connection", () => {
     expect(new Set(partner.posts.map(({ socket }) => socket)).size).toBe(3);
   });
 
-  it("that is never accepted ends at the time limit", async () => {
-    // A TLS handshake to a silent server: TCP is connected, TLS is not.
+  it("that is never accepted ends with the time-out", async () => {
+    // A TLS handshake with a silent server: connected, but not established.
     const url = (await raw(() => undefined)).replace("http:", "https:");
     await route.close();
     route = openTo(url, { timeoutMs: 60_000 });
-    const parcel = offer();
+    const outbound = offer();
     await until(() => sockets.size === 1);
     await clock.advance(60_000);
-    expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "connect_timeout" });
-    expect(parcel.kinds).toBe("failed");
+    expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "connect_timeout" });
+    expect(outbound.kinds).toBe("failed");
     expect(route.isUp).toBe(false);
-    // No resource remains.
+    // No socket remains.
     await until(() => Array.from(sockets).every(({ destroyed }) => destroyed));
   });
 
-  it("to a name that does not exist reports that", async () => {
+  it("to an unknown name reports that", async () => {
     await route.close();
     route = openTo("http://partner.invalid");
     const end = await offer().ended;
@@ -255,7 +255,7 @@ describe("a connection", () => {
     expect(route.isUp).toBe(false);
   });
 
-  it("with a self-signed certificate is rejected", async () => {
+  it("with an untrusted certificate is refused", async () => {
     const server = createTlsServer(
       { key: selfSignedKey, cert: selfSignedCertificate },
       (_, end) => {
@@ -266,15 +266,15 @@ describe("a connection", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     await route.close();
     route = openTo(`https://127.0.0.1:${portOf(server)}`);
-    const parcel = offer();
-    expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "tls_refused" });
-    expect(parcel.kinds).toBe("failed");
+    const outbound = offer();
+    expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "tls_refused" });
+    expect(outbound.kinds).toBe("failed");
     expect(route.snapshot().lastFailure).toContain("DEPTH_ZERO_SELF_SIGNED_CERT");
   });
 });
 
 describe("secrets", () => {
-  it("in URL and headers appear in no message", async () => {
+  it("of URL and headers appear in no text", async () => {
     await route.close();
     const url = partner.url.replace("http://", "http://user-name:pass%2Fword@");
     route = openTo(`${url}/path-key/v1?api-key=query%20key`, {

@@ -1,4 +1,4 @@
-// The HTTP route against a real server: sent, reported, counted and rejected transactions.
+// HttpRoute against a real server: what is sent, reported, counted and refused.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -32,7 +32,7 @@ function open(config: Partial<RouteConfig> = {}): Route {
 }
 
 let number = 0;
-function parcel(options: ConstructorParameters<typeof TestOutbound>[1] = {}): TestOutbound {
+function outbound(options: ConstructorParameters<typeof TestOutbound>[1] = {}): TestOutbound {
   return new TestOutbound([madeUpFacts(++number)], options);
 }
 
@@ -44,7 +44,7 @@ function addsUp(route: Route): void {
   ).toBe(counts.offered);
 }
 
-/** Answers that the test sends on demand. */
+/** Responses that the test sends on demand. */
 function held(): (() => void)[] {
   const answers: (() => void)[] = [];
   partner.behaviour = ({ body }, response) => {
@@ -56,7 +56,7 @@ function held(): (() => void)[] {
 describe("a transaction", () => {
   it("is sent, then acknowledged", async () => {
     const route = open();
-    const one = parcel();
+    const one = outbound();
     expect(route.offer(one)).toBe(true);
     expect(one.events).toEqual([]);
     expect((await one.ended).kind).toBe("acknowledged");
@@ -81,10 +81,10 @@ describe("a transaction", () => {
     });
   });
 
-  it("is reported as sent before the answer arrives", async () => {
+  it("is reported as sent before the response", async () => {
     const answers = held();
     const route = open();
-    const one = parcel();
+    const one = outbound();
     route.offer(one);
     await one.sent;
     expect(one.kinds).toBe("sent");
@@ -95,12 +95,12 @@ describe("a transaction", () => {
     expect(one.kinds).toBe("sent acknowledged");
   });
 
-  it("reuses connections up to the limit", async () => {
+  it("reuses connections within the limit", async () => {
     const route = open({ connections: 2 });
     for (let round = 0; round < 5; round++) {
-      const parcels = Array.from({ length: 6 }, () => parcel());
-      for (const one of parcels) expect(route.offer(one)).toBe(true);
-      await Promise.all(parcels.map(({ ended }) => ended));
+      const outbounds = Array.from({ length: 6 }, () => outbound());
+      for (const one of outbounds) expect(route.offer(one)).toBe(true);
+      await Promise.all(outbounds.map(({ ended }) => ended));
     }
     expect(partner.posts.length).toBe(30);
     expect(new Set(partner.posts.map(({ socket }) => socket)).size).toBe(2);
@@ -110,12 +110,12 @@ describe("a transaction", () => {
   it("waits in a bounded queue", async () => {
     const answers = held();
     const route = open({ connections: 1, queueMax: 3 });
-    const first = parcel();
+    const first = outbound();
     route.offer(first);
     await partner.received(1);
-    const waiting = [parcel(), parcel(), parcel()];
+    const waiting = [outbound(), outbound(), outbound()];
     expect(waiting.map((one) => route.offer(one))).toEqual([true, true, true]);
-    const refused = parcel();
+    const refused = outbound();
     expect(route.offer(refused)).toBe(false);
     expect(route.snapshot()).toMatchObject({
       offered: 5n,
@@ -136,11 +136,11 @@ describe("a transaction", () => {
   it("is dropped if its deadline passes in the queue", async () => {
     const answers = held();
     const route = open({ connections: 1, timeoutMs: 60_000 });
-    const first = parcel();
+    const first = outbound();
     route.offer(first);
     await partner.received(1);
-    const late = parcel({ deadlineNs: clock.nowNs() + 1_000_000_000n });
-    const patient = parcel({ deadlineNs: clock.nowNs() + 9_000_000_000n });
+    const late = outbound({ deadlineNs: clock.nowNs() + 1_000_000_000n });
+    const patient = outbound({ deadlineNs: clock.nowNs() + 9_000_000_000n });
     route.offer(late);
     route.offer(patient);
     await clock.advance(1000);
@@ -159,20 +159,20 @@ describe("a transaction", () => {
 
   it("is never sent after its deadline", async () => {
     const route = open();
-    const late = parcel({ deadlineNs: clock.nowNs() - 1n });
+    const late = outbound({ deadlineNs: clock.nowNs() - 1n });
     expect(route.offer(late)).toBe(true);
     expect(await late.ended).toMatchObject({ kind: "dropped", reason: "deadline_passed" });
     expect(partner.requests).toEqual([]);
   });
 
-  it("fails alone if no answer arrives in time", async () => {
+  it("fails alone without a response in time", async () => {
     const answers = held();
     const route = open({ timeoutMs: 500 });
-    const slow = parcel();
+    const slow = outbound();
     route.offer(slow);
     await slow.sent;
     await clock.advance(300);
-    const quick = parcel();
+    const quick = outbound();
     route.offer(quick);
     await quick.sent;
     await partner.received(2);
@@ -182,30 +182,30 @@ describe("a transaction", () => {
     expect(slow.events[1]).toMatchObject({ kind: "failed", reason: "timeout" });
     expect(route.isUp).toBe(true);
     expect(route.snapshot().lastFailure).toBe(
-      `127.0.0.1:${partner.port}: timeout: expected an answer within 500 ms, got none`,
+      `127.0.0.1:${partner.port}: timeout: no response within 500 ms`,
     );
     answers[1]?.();
     expect((await quick.ended).kind).toBe("acknowledged");
     addsUp(route);
   });
 
-  it("is rejected in a mode that the route does not support", () => {
+  it("is refused in a mode that the route does not support", () => {
     const route = open();
-    expect(route.offer(parcel({ mode: "bundle" }))).toBe(false);
+    expect(route.offer(outbound({ mode: "bundle" }))).toBe(false);
     expect(route.offer(new TestOutbound([]))).toBe(false);
     expect(route.offer(new TestOutbound([madeUpFacts(1), madeUpFacts(2)]))).toBe(false);
     expect(route.snapshot()).toMatchObject({ offered: 3n, turnedAway: 3n });
   });
 
-  it("may have a report function that throws", async () => {
+  it("can throw from its report without effect", async () => {
     const route = open();
-    const broken = parcel();
+    const broken = outbound();
     broken.onReport = () => {
       throw new Error("a listener's fault");
     };
     route.offer(broken);
     await broken.ended;
-    const next = parcel();
+    const next = outbound();
     route.offer(next);
     expect((await next.ended).kind).toBe("acknowledged");
     addsUp(route);
@@ -213,13 +213,13 @@ describe("a transaction", () => {
 });
 
 describe("arrays of calls", () => {
-  it("contain waiting transactions only", async () => {
+  it("contain only transactions that have to wait", async () => {
     const answers = held();
     const route = open({ connections: 1, callsPerRequest: 4 });
-    const first = parcel();
+    const first = outbound();
     route.offer(first);
     await partner.received(1);
-    const waiting = Array.from({ length: 6 }, () => parcel());
+    const waiting = Array.from({ length: 6 }, () => outbound());
     for (const one of waiting) route.offer(one);
     for (let request = 0; request < 3; request++) {
       await partner.received(request + 1);
@@ -239,7 +239,7 @@ describe("arrays of calls", () => {
   it("are distributed over the free connections", async () => {
     held();
     const route = open({ connections: 4, callsPerRequest: 16 });
-    for (let count = 0; count < 8; count++) route.offer(parcel());
+    for (let count = 0; count < 8; count++) route.offer(outbound());
     await partner.received(4);
     const sizes = partner.posts.map(({ body }) => {
       const parsed: unknown = JSON.parse(body.toString());
@@ -250,18 +250,18 @@ describe("arrays of calls", () => {
 });
 
 describe("closing", () => {
-  it("drops waiting transactions and completes those in flight", async () => {
+  it("drops queued transactions and completes running requests", async () => {
     const answers = held();
     const route = open({ connections: 1 });
-    const underWay = parcel();
+    const underWay = outbound();
     route.offer(underWay);
     await partner.received(1);
-    const waiting = parcel();
+    const waiting = outbound();
     route.offer(waiting);
     const closed = route.close();
     expect(waiting.events).toMatchObject([{ kind: "dropped", reason: "route_closed" }]);
     expect(route.isUp).toBe(false);
-    expect(route.offer(parcel())).toBe(false);
+    expect(route.offer(outbound())).toBe(false);
     answers[0]?.();
     await closed;
     expect(underWay.kinds).toBe("sent acknowledged");
@@ -270,10 +270,10 @@ describe("closing", () => {
     await route.close();
   });
 
-  it("aborts transactions that do not complete in time", async () => {
+  it("cuts requests that do not end in time", async () => {
     held();
     const route = open({ timeoutMs: 700 });
-    const underWay = parcel();
+    const underWay = outbound();
     route.offer(underWay);
     await partner.received(1);
     let isClosed = false;
@@ -290,19 +290,19 @@ describe("closing", () => {
 });
 
 describe("a listener", () => {
-  it("may close the route or offer again from its report", async () => {
+  it("can close the route or offer again from its report", async () => {
     const route = open({ callsPerRequest: 4, connections: 1 });
-    const kept = parcel();
-    const late = parcel({ deadlineNs: clock.nowNs() - 1n });
+    const queued = outbound();
+    const late = outbound({ deadlineNs: clock.nowNs() - 1n });
     late.onReport = () => void route.close();
-    route.offer(kept);
+    route.offer(queued);
     route.offer(late);
-    expect(await kept.ended).toMatchObject({ kind: "dropped", reason: "route_closed" });
+    expect(await queued.ended).toMatchObject({ kind: "dropped", reason: "route_closed" });
     expect(partner.requests).toEqual([]);
     addsUp(route);
     const other = open();
-    const first = parcel();
-    const second = parcel();
+    const first = outbound();
+    const second = outbound();
     first.onReport = () => {
       if (first.events.length === 2) expect(other.offer(second)).toBe(true);
     };

@@ -1,4 +1,5 @@
-// For any partner behaviour, every accepted transaction ends exactly once, and the counts add up.
+// Property: for any behaviour of partners, every accepted transaction ends exactly once and the
+// counters add up.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -36,11 +37,11 @@ const behaviours: Readonly<Record<string, Behaviour>> = {
 
 const ways = /^(sent )?(acknowledged|refused|failed)$|^dropped$/;
 
-function booksAddUp(route: Route): void {
-  const books = route.snapshot();
-  const { turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } = books;
+function countersAddUp(route: Route): void {
+  const counts = route.snapshot();
+  const { turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } = counts;
   const ended = acknowledged + refused + failed + dropped;
-  expect(turnedAway + ended + BigInt(queued + inFlight)).toBe(books.offered);
+  expect(turnedAway + ended + BigInt(queued + inFlight)).toBe(counts.offered);
   expect(queued).toBeGreaterThanOrEqual(0);
   expect(inFlight).toBeGreaterThanOrEqual(0);
 }
@@ -84,7 +85,7 @@ const shape = fc.record({
 });
 
 describe("a route", () => {
-  it("reports exactly one result for every accepted transaction", async () => {
+  it("ends every accepted transaction exactly once", async () => {
     await fc.assert(
       fc.asyncProperty(
         shape,
@@ -96,7 +97,7 @@ describe("a route", () => {
             routeConfig({ kind: "swqos", url: partner.url, timeoutMs: 800, ...config }),
             { clock },
           );
-          const taken: TestOutbound[] = [];
+          const accepted: TestOutbound[] = [];
           let number = 0;
           let offered = 0;
           let reportsInOffer = 0;
@@ -109,29 +110,29 @@ describe("a route", () => {
             } else {
               for (let count = 0; count < one.count; count++) {
                 const deadlineNs = clock.nowNs() + BigInt(one.deadlineMs) * 1_000_000n;
-                const parcel = new TestOutbound([madeUpFacts(++number)], { deadlineNs });
-                parcel.onReport = () => booksAddUp(route);
+                const outbound = new TestOutbound([madeUpFacts(++number)], { deadlineNs });
+                outbound.onReport = () => countersAddUp(route);
                 offered++;
-                if (route.offer(parcel)) taken.push(parcel);
-                reportsInOffer += parcel.events.length;
+                if (route.offer(outbound)) accepted.push(outbound);
+                reportsInOffer += outbound.events.length;
               }
             }
-            booksAddUp(route);
+            countersAddUp(route);
           }
           const closed = route.close();
           await clock.advance(800);
           await closed;
           await partner.close();
           expect(reportsInOffer).toBe(0);
-          for (const parcel of taken) expect(parcel.kinds).toMatch(ways);
-          const books = route.snapshot();
-          expect(books).toMatchObject({ queued: 0, inFlight: 0, offered: BigInt(offered) });
-          expect(books.turnedAway).toBe(BigInt(offered - taken.length));
+          for (const outbound of accepted) expect(outbound.kinds).toMatch(ways);
+          const counts = route.snapshot();
+          expect(counts).toMatchObject({ queued: 0, inFlight: 0, offered: BigInt(offered) });
+          expect(counts.turnedAway).toBe(BigInt(offered - accepted.length));
           for (const kind of ["sent", "acknowledged", "refused", "failed", "dropped"] as const) {
-            const told = taken
+            const reported = accepted
               .flatMap(({ events }) => events)
               .filter((event) => event.kind === kind);
-            expect(books[kind]).toBe(BigInt(told.length));
+            expect(counts[kind]).toBe(BigInt(reported.length));
           }
           expect(clock.pending).toBe(0);
         },

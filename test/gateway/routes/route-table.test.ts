@@ -1,4 +1,4 @@
-// Reload: unchanged, added and removed routes, and the order of changes.
+// Reload of routes: which routes stay open, which close, and in which order.
 
 import { describe, expect, it } from "vitest";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
@@ -21,8 +21,8 @@ function openTable(): RouteTable {
 
 const names = (table: RouteTable): string[] => table.snapshots().map(({ name }) => name);
 
-describe("a table of routes", () => {
-  it("retains unchanged routes, opens new ones, closes removed ones", async () => {
+describe("RouteTable", () => {
+  it("keeps unchanged routes, opens new ones and closes removed ones", async () => {
     const table = openTable();
     await table.replace([config("a", { headers: { x: "1", y: "2" } }), config("b"), config("c")]);
     const [a, b, c] = table.routes();
@@ -32,17 +32,18 @@ describe("a table of routes", () => {
       config("a", { headers: { y: "2", x: "1" } }),
     ]);
     expect(names(table)).toEqual(["d", "c", "a"]);
-    const [, changed, kept] = table.routes();
-    expect(kept).toBe(a);
+    const [, changed, unchanged] = table.routes();
+    expect(unchanged).toBe(a);
     expect(changed).not.toBe(c);
-    for (const gone of [b, c]) expect(gone?.offer(new TestOutbound([madeUpFacts(1)]))).toBe(false);
-    expect(kept?.isUp).toBe(true);
+    for (const removed of [b, c])
+      expect(removed?.offer(new TestOutbound([madeUpFacts(1)]))).toBe(false);
+    expect(unchanged?.isUp).toBe(true);
     await table.close();
     expect(table.routes()).toEqual([]);
-    expect(kept?.isUp).toBe(false);
+    expect(unchanged?.isUp).toBe(false);
   });
 
-  it("activates new routes before it closes old ones", async () => {
+  it("puts new routes in force before it closes old ones", async () => {
     const partner = await Partner.open();
     const answers: (() => void)[] = [];
     partner.behaviour = (_request, response) => {

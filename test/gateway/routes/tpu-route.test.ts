@@ -1,4 +1,4 @@
-// The TPU route: the leaders and addresses that receive a transaction, its reports, and its identity.
+// The TPU route: target leaders and addresses, reports, and identity.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -76,7 +76,7 @@ function open(
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 
-function booksAddUp(route: TpuRoute): void {
+function countersAddUp(route: TpuRoute): void {
   const { offered, turnedAway, acknowledged, refused, failed, dropped, queued, inFlight } =
     route.snapshot();
   expect(turnedAway + acknowledged + refused + failed + dropped).toBe(
@@ -84,7 +84,7 @@ function booksAddUp(route: TpuRoute): void {
   );
 }
 
-describeQuic("a TPU route", () => {
+describeQuic("a route to leaders", () => {
   it("accepts single transactions of up to 4,096 bytes", () => {
     const route = open(new Cluster(), { name: "direct", mevSafe: true, minimumTipLamports: 5 });
     expect(route.capabilities).toEqual({
@@ -101,76 +101,76 @@ describeQuic("a TPU route", () => {
     expect(route.snapshot()).toMatchObject({ offered: 2n, turnedAway: 2n });
   });
 
-  it("sends to the current leader, and reports the result", async () => {
+  it("sends to the current leader and reports the result", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     const route = open(cluster);
-    const parcel = new TestOutbound([facts]);
-    expect(route.offer(parcel)).toBe(true);
-    expect(parcel.events).toEqual([]);
-    await parcel.ended;
-    expect(parcel.kinds).toBe("sent acknowledged");
-    const [sent] = parcel.events;
+    const outbound = new TestOutbound([facts]);
+    expect(route.offer(outbound)).toBe(true);
+    expect(outbound.events).toEqual([]);
+    await outbound.ended;
+    expect(outbound.kinds).toBe("sent acknowledged");
+    const [sent] = outbound.events;
     expect(sent).toMatchObject({ kind: "sent", bytes: facts.wire.length });
     expect(a.transactions).toEqual([Buffer.from(facts.wire)]);
     expect(b.transactions).toEqual([]);
     expect(route.snapshot()).toMatchObject({ health: "up", sent: 1n, acknowledged: 1n, queued: 0 });
     expect(route.snapshot().sendP50Us).not.toBeNull();
-    booksAddUp(route);
+    countersAddUp(route);
     await until(() =>
       expect(route.leaders().find(({ identity }) => identity === "a")?.sent).toBe(1),
     );
   });
 
-  it("sends to the next leaders as well when the window ends, and reports it once", async () => {
+  it("also sends to the next leaders at the end of a window, and reports once", async () => {
     const cluster = new Cluster();
     const [a, b, c] = [await cluster.lead("a"), await cluster.lead("b"), await cluster.lead("c")];
     cluster.now = 2n;
     const route = open(cluster, { fanout: 2 });
-    const parcel = new TestOutbound([facts]);
-    expect(route.offer(parcel)).toBe(true);
+    const outbound = new TestOutbound([facts]);
+    expect(route.offer(outbound)).toBe(true);
     await until(() => expect([a, b].map((leader) => leader.transactions.length)).toEqual([1, 1]));
-    await parcel.ended;
-    expect(parcel.kinds).toBe("sent acknowledged");
+    await outbound.ended;
+    expect(outbound.kinds).toBe("sent acknowledged");
     expect(c.transactions).toEqual([]);
-    booksAddUp(route);
+    countersAddUp(route);
   });
 
-  it("sends through one leader if another one does not accept", async () => {
+  it("sends to one leader what another refuses", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     a.refusal = { code: 2, isApp: true };
     cluster.now = 3n;
     const route = open(cluster);
-    const parcels = Array.from({ length: 5 }, () => new TestOutbound([facts]));
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
-    await Promise.all(parcels.map(({ ended }) => ended));
-    expect(parcels.map(({ kinds }) => kinds)).toEqual(parcels.map(() => "sent acknowledged"));
+    const outbounds = Array.from({ length: 5 }, () => new TestOutbound([facts]));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
+    await Promise.all(outbounds.map(({ ended }) => ended));
+    expect(outbounds.map(({ kinds }) => kinds)).toEqual(outbounds.map(() => "sent acknowledged"));
     expect(b.transactions.length).toBe(5);
-    booksAddUp(route);
+    countersAddUp(route);
   });
 
-  it("reports transactions that no leader accepted, with the leader's reason", async () => {
+  it("reports a transaction that every leader refused, with the leader's reason", async () => {
     const cluster = new Cluster();
     const a = await cluster.lead("a");
     a.refusal = { code: 2, isApp: true };
     const route = open(cluster, { connectAheadSlots: 0 });
     await until(() => expect(route.leaders()[0]?.closes["disallowed"]).toBeGreaterThan(0));
     const deadlineNs = systemClock.nowNs() + 1_000_000n;
-    const parcels = Array.from({ length: 5 }, () => new TestOutbound([facts], { deadlineNs }));
-    for (const parcel of parcels) expect(route.offer(parcel)).toBe(true);
-    await Promise.all(parcels.map(({ ended }) => ended));
-    for (const { events, kinds } of parcels) {
-      // Between two pauses, a connection exists for a short time.
+    const outbounds = Array.from({ length: 5 }, () => new TestOutbound([facts], { deadlineNs }));
+    for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
+    await Promise.all(outbounds.map(({ ended }) => ended));
+    for (const { events, kinds } of outbounds) {
+      // Between two pauses a connection exists briefly.
       expect(["dropped", "sent failed"]).toContain(kinds);
       const end = events.at(-1);
       expect(end && "reason" in end ? end.reason : "").toMatch(/disallowed|deadline_passed/);
     }
     expect(route.snapshot()).toMatchObject({ acknowledged: 0n, queued: 0, inFlight: 0 });
-    booksAddUp(route);
+    countersAddUp(route);
   });
 
-  it("connects before the leader's slots, and follows it to another address", async () => {
+  it("connects before the leader's slots and follows a changed address", async () => {
     const cluster = new Cluster();
     await cluster.lead("a");
     const b = await cluster.lead("b");
@@ -185,76 +185,76 @@ describeQuic("a TPU route", () => {
     await until(() => expect(c.connections).toBe(1));
   });
 
-  it("is down while the leader or its address is unknown, and states the reason", async () => {
+  it("is down while no leader or address is known, and says why", async () => {
     const cluster = new Cluster();
     const route = open(cluster);
     expect(route.isUp).toBe(false);
     expect(route.offer(new TestOutbound([facts]))).toBe(false);
     expect(route.snapshot()).toMatchObject({ health: "down", turnedAway: 1n });
-    expect(route.snapshot().lastFailure).toMatch(/expected an address .* of a, got none/);
+    expect(route.snapshot().lastFailure).toMatch(/no QUIC address is known for the leaders a$/);
     cluster.now = null;
-    expect(route.snapshot().lastFailure).toMatch(/expected the present leader to be known/);
+    expect(route.snapshot().lastFailure).toMatch(/the current leader is unknown/);
     await cluster.lead("a");
     cluster.now = 0n;
     expect(route.isUp).toBe(true);
     expect(route.snapshot().lastFailure).toBe("");
   });
 
-  it("uses the leader of the plan if it does not know the slot", async () => {
+  it("uses the plan's leader if the slot is unknown", async () => {
     const cluster = new Cluster();
     const c = await cluster.lead("c");
     cluster.now = null;
     const route = open(cluster);
-    const parcel = new TestOutbound([facts], { leader: "c" });
-    expect(route.offer(parcel)).toBe(true);
-    expect((await parcel.ended).kind).toBe("acknowledged");
+    const outbound = new TestOutbound([facts], { leader: "c" });
+    expect(route.offer(outbound)).toBe(true);
+    expect((await outbound.ended).kind).toBe("acknowledged");
     expect(c.transactions.length).toBe(1);
   });
 
-  it("uses addresses of the configuration", async () => {
+  it("uses configured addresses", async () => {
     const cluster = new Cluster();
     const a = await cluster.lead("a");
     cluster.addresses.set("a", { host: "192.0.2.1", port: 1 });
     const route = open(cluster, { quicAddresses: { a: `127.0.0.1:${a.port}` } });
-    const parcel = new TestOutbound([facts]);
-    expect(route.offer(parcel)).toBe(true);
-    expect((await parcel.ended).kind).toBe("acknowledged");
+    const outbound = new TestOutbound([facts]);
+    expect(route.offer(outbound)).toBe(true);
+    expect((await outbound.ended).kind).toBe("acknowledged");
   });
 
-  it("rejects transactions above the capacity of its queue", async () => {
+  it("accepts no more than its queue size", async () => {
     const cluster = new Cluster();
     const a = await cluster.lead("a");
     a.isSilent = true;
     const route = open(cluster, { queueMax: 10 });
-    const parcels = Array.from({ length: 20 }, () => new TestOutbound([facts]));
-    const taken = parcels.filter((parcel) => route.offer(parcel));
-    expect(taken.length).toBe(10);
+    const outbounds = Array.from({ length: 20 }, () => new TestOutbound([facts]));
+    const accepted = outbounds.filter((outbound) => route.offer(outbound));
+    expect(accepted.length).toBe(10);
     await route.close();
-    expect(taken.map(({ kinds }) => kinds)).toEqual(taken.map(() => "dropped"));
-    booksAddUp(route);
+    expect(accepted.map(({ kinds }) => kinds)).toEqual(accepted.map(() => "dropped"));
+    countersAddUp(route);
     expect(route.offer(new TestOutbound([facts]))).toBe(false);
     expect(route.isUp).toBe(false);
   });
 
-  it("drops transactions for a dead leader early, so that others have capacity", async () => {
+  it("drops copies for a dead leader soon, so that others have space", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
     a.isSilent = true;
     const route = open(cluster, { queueMax: 2 }, { copyMsMax: 50 });
     const dead = [new TestOutbound([facts]), new TestOutbound([facts])];
-    for (const parcel of dead) expect(route.offer(parcel)).toBe(true);
+    for (const outbound of dead) expect(route.offer(outbound)).toBe(true);
     cluster.now = 4n;
     expect(route.offer(new TestOutbound([facts]))).toBe(false);
     await Promise.all(dead.map(({ ended }) => ended));
     expect(dead.map(({ kinds }) => kinds)).toEqual(["dropped", "dropped"]);
     await until(() => expect(b.connections).toBe(1));
     expect(route.offer(new TestOutbound([facts]))).toBe(true);
-    booksAddUp(route);
+    countersAddUp(route);
   });
 });
 
 describeQuic("the identity", () => {
-  it("comes from the file, from its next version, and from the last valid one", async () => {
+  it("is read from the file, follows its changes, and otherwise stays valid", async () => {
     const path = join(temporaryFolder(), "identity.json");
     const write = (fill: number) =>
       writeFileSync(path, JSON.stringify(Array.from({ length: 64 }, () => fill)));
@@ -266,9 +266,9 @@ describeQuic("the identity", () => {
     write(2);
     await until(() => expect(new Set(a.identities).size).toBe(2));
     writeFileSync(path, "[");
-    const parcel = new TestOutbound([facts]);
-    expect(route.offer(parcel)).toBe(true);
-    expect((await parcel.ended).kind).toBe("acknowledged");
+    const outbound = new TestOutbound([facts]);
+    expect(route.offer(outbound)).toBe(true);
+    expect((await outbound.ended).kind).toBe("acknowledged");
     write(3);
     await until(() => expect(new Set(a.identities).size).toBe(3));
   });
@@ -278,8 +278,8 @@ describeQuic("the identity", () => {
   });
 });
 
-describeQuic("an alternative-partner route", () => {
-  it("sends only to the leader of the plan, through the port for the transaction", async () => {
+describeQuic("a route to alternative partners", () => {
+  it("sends only to the plan's leader, on the port for the transaction's protection", async () => {
     const cluster = new Cluster();
     const [plain, safe] = [await cluster.lead("x"), await cluster.lead("y")];
     cluster.addresses.set("b", { host: "127.0.0.1", port: 1 });
@@ -292,16 +292,16 @@ describeQuic("an alternative-partner route", () => {
     expect(route.capabilities).toMatchObject({ kind: "alt-partner", leaders: null });
     await until(() => expect([plain.connections, safe.connections]).toEqual([1, 1]));
     for (const revertProtection of [false, true]) {
-      const parcel = new TestOutbound([facts], { leader: "b", revertProtection });
-      expect(route.offer(parcel)).toBe(true);
-      expect((await parcel.ended).kind).toBe("acknowledged");
+      const outbound = new TestOutbound([facts], { leader: "b", revertProtection });
+      expect(route.offer(outbound)).toBe(true);
+      expect((await outbound.ended).kind).toBe("acknowledged");
     }
     expect([plain.transactions.length, safe.transactions.length]).toEqual([1, 1]);
     expect(route.offer(new TestOutbound([facts]))).toBe(false);
     expect(route.offer(new TestOutbound([facts], { leader: "unknown" }))).toBe(false);
   });
 
-  it("sends nothing to leaders that are not partners", async () => {
+  it("does not connect with leaders that are not partners", async () => {
     const cluster = new Cluster();
     const b = await cluster.lead("b");
     cluster.addresses.set("a", { host: "127.0.0.2", port: 1 });
@@ -329,15 +329,17 @@ describe("openRoute", () => {
   it.each([
     { kind: "tpu" as const },
     { kind: "alt-partner" as const, quicPorts: { plain: 1, protected: 2 } },
-  ])("rejects $kind over QUIC without the package, and says how to install it", (config) => {
+  ])("refuses $kind without QUIC, with installation instructions", (config) => {
     const error = refusal(() =>
       openRoute(routeConfig(config), { clock: systemClock, openTpu: null }),
     );
     expect(error.reason).toBe("config_invalid");
-    expect(error.message).toMatch(/route partner: expected QUIC .*npm install --include=optional/);
+    expect(error.message).toMatch(
+      /route partner: QUIC is not available.*npm install --include=optional/,
+    );
   });
 
-  it("delegates routes over QUIC to the given factory", () => {
+  it("uses openTpu for routes over QUIC", () => {
     const names: string[] = [];
     const openTpu = (config: RouteConfig) => {
       names.push(config.name);

@@ -1,4 +1,4 @@
-// Schemas of responses have exactly the fields of their types; the compiler checks the lines marked
+// Response schemas have exactly the fields of their types; the compiler checks the lines marked
 // below.
 
 import { describe, expect, it } from "vitest";
@@ -36,7 +36,7 @@ describe("closed", () => {
     expect(closed<Receipt>("Receipt", fields, ["note"]).required).toEqual(["accepted"]);
   });
 
-  it("does not compile when a field is missing, unknown or of another type", () => {
+  it("does not compile if a field is missing, unknown or of another type", () => {
     const pubkey = publicKey;
     const schemas = [
       // @ts-expect-error -- context_slot is missing

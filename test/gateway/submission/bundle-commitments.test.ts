@@ -1,5 +1,4 @@
-// The status of a bundle, derived from its records and the node's reports. chain.test.ts covers the
-// sandbox chain.
+// Bundle commitments from records and the node; chain.test.ts tests them on the sandbox chain.
 
 import { describe, expect, it } from "vitest";
 import { NodeBundleCommitments } from "../../../src/gateway/submission/bundle-commitments.ts";
@@ -33,7 +32,7 @@ function open(signature: string, slot: bigint | null): TransactionStatus {
   return { ...landed(signature), state: "open", slot, reason: null, events: [] };
 }
 
-function said(
+function status(
   commitment: Commitment,
   { slot = 5n, err = null }: { slot?: bigint; err?: unknown } = {},
 ): SignatureOutcome {
@@ -45,8 +44,8 @@ interface Node {
   readonly history?: Readonly<Record<string, SignatureOutcome>>;
 }
 
-/** null: no node is configured. */
-async function told(
+/** null: without a node. */
+async function commitmentOf(
   node: Node | null,
   ...transactions: TransactionStatus[]
 ): Promise<BundleCommitment | null> {
@@ -72,70 +71,72 @@ const finalized = { slot: 5n, commitment: "finalized" };
 const confirmed = { slot: 5n, commitment: "confirmed" };
 const processed = { slot: 5n, commitment: "processed" };
 
-describe("the status of a bundle, with a node", () => {
-  it("is confirmed after it landed, and finalized when the node reports all its transactions as finalized", async () => {
+describe("with a node, a bundle", () => {
+  it("that landed is confirmed, and finalized when the node reports that for every transaction", async () => {
     const both = [landed("a"), landed("b")];
-    expect(await told({}, ...both)).toEqual(confirmed);
-    const half = { a: said("finalized"), b: said("confirmed") };
-    expect(await told({ cached: half }, ...both)).toEqual(confirmed);
-    const whole = { a: said("finalized"), b: said("finalized") };
-    expect(await told({ cached: whole }, ...both)).toEqual(finalized);
+    expect(await commitmentOf({}, ...both)).toEqual(confirmed);
+    const half = { a: status("finalized"), b: status("confirmed") };
+    expect(await commitmentOf({ cached: half }, ...both)).toEqual(confirmed);
+    const whole = { a: status("finalized"), b: status("finalized") };
+    expect(await commitmentOf({ cached: whole }, ...both)).toEqual(finalized);
   });
 
-  it("is found in the node's history if it landed long ago", async () => {
-    const history = { a: said("finalized") };
-    expect(await told({ history }, landed("a"))).toEqual(confirmed);
-    expect(await told({ history }, landed("a", "confirmed", 31_000))).toEqual(finalized);
+  it("that landed long ago is found in the node's history", async () => {
+    const history = { a: status("finalized") };
+    expect(await commitmentOf({ history }, landed("a"))).toEqual(confirmed);
+    expect(await commitmentOf({ history }, landed("a", "confirmed", 31_000))).toEqual(finalized);
   });
 
-  it("never falls behind the recorded status", async () => {
-    expect(await told({ cached: { a: said("processed") } }, landed("a"))).toEqual(confirmed);
-    expect(await told({}, landed("a", "finalized"))).toEqual(finalized);
-    const behind = { a: said("confirmed") };
-    expect(await told({ cached: behind }, landed("a", "finalized"))).toEqual(finalized);
+  it("never has a lower commitment than its record", async () => {
+    expect(await commitmentOf({ cached: { a: status("processed") } }, landed("a"))).toEqual(
+      confirmed,
+    );
+    expect(await commitmentOf({}, landed("a", "finalized"))).toEqual(finalized);
+    const behind = { a: status("confirmed") };
+    expect(await commitmentOf({ cached: behind }, landed("a", "finalized"))).toEqual(finalized);
   });
 
-  it("is not finalized by a report for another slot or a failed transaction", async () => {
-    const elsewhere = { a: said("finalized", { slot: 6n }) };
-    expect(await told({ cached: elsewhere }, landed("a"))).toEqual(confirmed);
-    const failed = { a: said("finalized", { err: "AccountInUse" }) };
-    expect(await told({ cached: failed }, landed("a"))).toEqual(confirmed);
+  it("is not finalized by a status of another slot or of a failure", async () => {
+    const elsewhere = { a: status("finalized", { slot: 6n }) };
+    expect(await commitmentOf({ cached: elsewhere }, landed("a"))).toEqual(confirmed);
+    const failed = { a: status("finalized", { err: "AccountInUse" }) };
+    expect(await commitmentOf({ cached: failed }, landed("a"))).toEqual(confirmed);
   });
 
-  it("is processed by the report of the node alone", async () => {
+  it("that was observed is processed only when the node reports it", async () => {
     const both = [open("a", 4n), open("b", 4n)];
-    expect(await told({}, ...both)).toBeNull();
-    expect(await told({ cached: { a: said("processed") } }, ...both)).toBeNull();
-    const whole = { a: said("processed"), b: said("processed") };
-    expect(await told({ cached: whole }, ...both)).toEqual(processed);
-    const failed = { a: said("processed"), b: said("processed", { err: "AccountInUse" }) };
-    expect(await told({ cached: failed }, ...both)).toBeNull();
-    expect(await told({ cached: whole }, open("a", 4n), open("b", null))).toBeNull();
-    // One of them ended shortly before the other.
-    expect(await told({ cached: whole }, landed("a"), open("b", 5n))).toEqual(processed);
+    expect(await commitmentOf({}, ...both)).toBeNull();
+    expect(await commitmentOf({ cached: { a: status("processed") } }, ...both)).toBeNull();
+    const whole = { a: status("processed"), b: status("processed") };
+    expect(await commitmentOf({ cached: whole }, ...both)).toEqual(processed);
+    const failed = { a: status("processed"), b: status("processed", { err: "AccountInUse" }) };
+    expect(await commitmentOf({ cached: failed }, ...both)).toBeNull();
+    expect(await commitmentOf({ cached: whole }, open("a", 4n), open("b", null))).toBeNull();
+    // One transaction ended earlier than the other.
+    expect(await commitmentOf({ cached: whole }, landed("a"), open("b", 5n))).toEqual(processed);
   });
 
-  it("is absent if one of its transactions ended without landing", async () => {
-    const whole = { a: said("finalized"), b: said("finalized") };
+  it("with a transaction that did not land has no commitment", async () => {
+    const whole = { a: status("finalized"), b: status("finalized") };
     for (const state of ["landed_failed", "expired", "superseded", "rejected"] as const) {
       const other = { ...landed("b"), state };
-      expect(await told({ cached: whole }, landed("a"), other)).toBeNull();
+      expect(await commitmentOf({ cached: whole }, landed("a"), other)).toBeNull();
     }
-    expect(await told({ cached: whole })).toBeNull();
+    expect(await commitmentOf({ cached: whole })).toBeNull();
   });
 });
 
-describe("the status of a bundle, without a node", () => {
-  it("is processed when it was observed in shreds, and an earlier report of a node is retained", async () => {
-    expect(await told(null, landed("a", "seen_in_shreds"))).toEqual(processed);
-    expect(await told(null, landed("a"), landed("b", "seen_in_shreds"))).toEqual(processed);
-    expect(await told(null, landed("a"))).toEqual(confirmed);
-    expect(await told(null, landed("a", "finalized"))).toEqual(finalized);
-    expect(await told(null, open("a", null))).toBeNull();
+describe("without a node, a bundle", () => {
+  it("that was observed in shreds is processed, and an earlier report of a node remains", async () => {
+    expect(await commitmentOf(null, landed("a", "seen_in_shreds"))).toEqual(processed);
+    expect(await commitmentOf(null, landed("a"), landed("b", "seen_in_shreds"))).toEqual(processed);
+    expect(await commitmentOf(null, landed("a"))).toEqual(confirmed);
+    expect(await commitmentOf(null, landed("a", "finalized"))).toEqual(finalized);
+    expect(await commitmentOf(null, open("a", null))).toBeNull();
   });
 
-  it("is finalized by a node that is configured later", async () => {
-    const cached = { a: said("finalized") };
-    expect(await told({ cached }, landed("a", "seen_in_shreds"))).toEqual(finalized);
+  it("that was observed in shreds is finalized by a node that is configured later", async () => {
+    const cached = { a: status("finalized") };
+    expect(await commitmentOf({ cached }, landed("a", "seen_in_shreds"))).toEqual(finalized);
   });
 });

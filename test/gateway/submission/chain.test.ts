@@ -1,4 +1,4 @@
-// The pipeline on the sandbox chain, with every outcome that the real virtual machine produces.
+// The pipeline on the sandbox chain: every end that the real virtual machine can produce.
 
 import { type Keypair, SystemProgram } from "@solana/web3.js";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -32,13 +32,13 @@ import {
   transferOf,
   wallet,
 } from "../../support/transactions/chain.ts";
-import { factsOf, outcomesOf, sightsOf } from "./chain-parts.ts";
-import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+import { factsOf, landingsOf, outcomesOf } from "./chain-adapters.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-routes-and-store.ts";
 
 const nonceAccount = wallet(50);
 const accountId = "ann";
 
-/** All state is lost after a restart. */
+/** A store that keeps nothing over a restart. */
 const noTipStore: LandedTipStore = {
   write: async () => {},
   since: async () => [],
@@ -47,7 +47,7 @@ const noTipStore: LandedTipStore = {
   lastSnapshot: async () => null,
 };
 
-/** Puts accepted transactions into the leader's queue, unless it is set to lose them. */
+/** Forwards accepted transactions to the leader's queue, unless it is set to lose them. */
 class ChainRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly isUp = true;
@@ -125,7 +125,7 @@ class Stage {
         partnerUnitLamports: 10n,
       }),
       store: this.#store.of(() => true),
-      landings: sightsOf(run, this.clock),
+      landings: landingsOf(run, this.clock),
       outcomes: outcomesOf(run),
       leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
       slotNs: () => run.slotNs,
@@ -134,7 +134,7 @@ class Stage {
     });
   }
 
-  /** The next process on the same disk. */
+  /** Restarts the process on the same disk. */
   async restart(): Promise<void> {
     this.pipeline.close();
     await this.clock.advance(1_000);
@@ -220,7 +220,7 @@ describe("submissions on the sandbox chain", () => {
     ]);
   });
 
-  it("land as failed, with the error of the chain, if the balance is too low", async () => {
+  it("a transfer above the balance lands as failed, with the chain's error", async () => {
     const wire = stage.run.transfer(carol, bob, 10n ** 15n);
     const [signature] = await stage.submit(factsOf(wire));
     await stage.clock.advance(6_000);
@@ -244,7 +244,7 @@ describe("submissions on the sandbox chain", () => {
     expect(bundle?.transactions.map(({ signature }) => signature)).toEqual(signatures);
   });
 
-  it("are sent again and land after a fork dropped them", async () => {
+  it("a transaction in an abandoned fork is sent again and lands", async () => {
     const { clock, run, route } = stage;
     const facts = factsOf(run.transfer(alice, bob, 8n));
     await stage.submit(facts);
@@ -262,7 +262,7 @@ describe("submissions on the sandbox chain", () => {
     expect(status?.slot).toBe(run.chain.status(facts.signature)?.slot);
   });
 
-  it("expire with their blockhash, not earlier, if they never arrive", async () => {
+  it("a lost transaction expires exactly when its blockhash does", async () => {
     const { clock, run, route } = stage;
     const facts = factsOf(run.transfer(alice, bob, 9n));
     route.lost.add(facts.signature);
@@ -278,7 +278,7 @@ describe("submissions on the sandbox chain", () => {
     expect(route.attempts.get(facts.signature)).toBeGreaterThan(20);
   });
 
-  it("with one nonce value: one lands and supersedes the other", async () => {
+  it("of two with one nonce value, one lands and supersedes the other", async () => {
     await stage.createNonce();
     const pair = [stage.withNonce(bob), stage.withNonce(carol)];
     for (const facts of pair) await stage.submit(facts);
@@ -293,12 +293,12 @@ describe("submissions on the sandbox chain", () => {
 });
 
 describe("tips on the sandbox chain", () => {
-  /** Observed in a block; the node has not reported the outcome yet. */
+  /** Observed in a block; the node has not reported its result yet. */
   async function seen({ clock, run }: Stage, { signature }: TransactionFacts): Promise<void> {
     while (!run.chain.status(signature)) await clock.advance(50);
   }
 
-  it("appear in the snapshot if they landed, not if they failed or a fork dropped them", async () => {
+  it("of landed transactions are in the snapshot, of failed or forked ones not", async () => {
     const quarterNs = 1_767_226_500_000_000_000n;
     const stage = await Stage.open(new ManualClock(quarterNs - 40_000_000_000n));
     const { clock, run, tips } = stage;
@@ -355,8 +355,8 @@ describe("a bundle on the sandbox chain", () => {
     bundleId = bundleIdOf(signatures);
   });
 
-  /** The status that a process reports after a start, without any state in memory. */
-  async function told(): Promise<BundleCommitment | null | undefined> {
+  /** The status from a new process, with nothing in memory. */
+  async function commitmentOf(): Promise<BundleCommitment | null | undefined> {
     const log = { warn: (text: string) => expect.fail(text) };
     const reader = new StatusReader({ clock: systemClock, node, log });
     const commitments = new NodeBundleCommitments({ clock: stage.clock, reader });
@@ -366,13 +366,13 @@ describe("a bundle on the sandbox chain", () => {
 
   const truth = () => stage.run.chain.status(signatures[1] ?? "");
 
-  it("is processed, confirmed, then finalized, and stays finalized after a restart", async () => {
+  it("is processed, confirmed, then finalized, also after a restart", async () => {
     const seen: unknown[] = [];
     for (const commitment of ["processed", "confirmed", "finalized"]) {
       while (truth()?.confirmationStatus !== commitment) await stage.clock.advance(50);
-      seen.push(await told());
+      seen.push(await commitmentOf());
       await stage.clock.advance(1_000);
-      expect(await told()).toEqual(seen.at(-1));
+      expect(await commitmentOf()).toEqual(seen.at(-1));
     }
     const slot = truth()?.slot;
     expect(seen).toEqual([
@@ -383,22 +383,22 @@ describe("a bundle on the sandbox chain", () => {
     expect(await stage.status(signatures[0])).toMatchObject({ reason: "confirmed", slot });
     await stage.restart();
     expect(stage.pipeline.snapshot().ended).toBe(0);
-    expect(await told()).toEqual({ slot, commitment: "finalized" });
+    expect(await commitmentOf()).toEqual({ slot, commitment: "finalized" });
     await stage.clock.advance(301 * 400);
     expect(await node.signatureStatuses(signatures)).toEqual([null, null]);
-    expect(await told()).toEqual({ slot, commitment: "finalized" });
+    expect(await commitmentOf()).toEqual({ slot, commitment: "finalized" });
   });
 
-  it("is absent after its fork was abandoned", async () => {
+  it("has no status after its fork was abandoned", async () => {
     const { clock, run } = stage;
     while (!truth()) await clock.advance(50);
-    expect(await told()).toMatchObject({ commitment: "processed" });
+    expect(await commitmentOf()).toMatchObject({ commitment: "processed" });
     run.chain.faults.forkNext(3);
     run.chain.faults.refuses = (signature) => signatures.includes(signature);
     while (truth()) await clock.advance(50);
-    expect(await told()).toBeNull();
+    expect(await commitmentOf()).toBeNull();
     run.chain.faults.refuses = null;
     while (truth()?.confirmationStatus !== "finalized") await clock.advance(1_000);
-    expect(await told()).toEqual({ slot: truth()?.slot, commitment: "finalized" });
+    expect(await commitmentOf()).toEqual({ slot: truth()?.slot, commitment: "finalized" });
   });
 });

@@ -1,4 +1,4 @@
-// sendAlt with fallback: which routes get the transaction, and when, if the partners do not accept it.
+// sendAlt with fallback: which routes send after partners refused, and when.
 
 import { expect, it } from "vitest";
 import type { RouteEvent, SubmitRequest } from "../../../src/gateway/submission/types.ts";
@@ -24,7 +24,7 @@ function refuse(harness: Harness, which: number, isFinal = false): void {
 }
 
 it.each([true, false])(
-  "offers the other routes immediately after the last partner rejected: %s",
+  "uses the other routes immediately when the last partner refused: %s",
   async (is) => {
     const harness = new Harness({}, { routes });
     await sent(harness, { enableFallback: true });
@@ -41,7 +41,7 @@ it.each([true, false])(
   },
 );
 
-it("offers the other routes immediately even if the partner rejects during the offer", async () => {
+it("uses the other routes immediately when the partner refuses during the offer", async () => {
   const harness = new Harness({}, { routes: [routes[0], routes[2]] });
   harness.answer = (outbound) => {
     if (harness.routesUsed.length > 1) return;
@@ -56,7 +56,7 @@ it("offers the other routes immediately even if the partner rejects during the o
   expect(harness.routesUsed).toEqual(["alt", "swqos-1"]);
 });
 
-it("offers no other route immediately without fallback or without resends", async () => {
+it("uses no other route immediately without fallback or resends", async () => {
   const harness = new Harness({}, { routes });
   await sent(harness, { enableFallback: false });
   await sent(harness, { enableFallback: true, resendsMax: 0 });
@@ -65,7 +65,7 @@ it("offers no other route immediately without fallback or without resends", asyn
   expect(harness.routesUsed).toEqual(["alt", "alt-2", "alt", "alt-2"]);
 });
 
-it("offers no route when it is submitted again in another slot, and the caller gets an error", async () => {
+it("uses no route when it is submitted again in another slot, and reports that", async () => {
   const harness = new Harness({}, { routes });
   const request = {
     ...harness.request(harness.facts(), { enableFallback: false }),

@@ -1,4 +1,4 @@
-// Harness of a pipeline with routes, a store and a node, whose answers the test chooses.
+// Test harness: a pipeline with routes, a store and a node that the test controls.
 
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -21,7 +21,7 @@ import type {
 } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { makeFacts } from "./model.ts";
-import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-routes-and-store.ts";
 
 const noOptions: SubmitOptions = {
   swqosOnly: false,
@@ -42,16 +42,16 @@ export class Harness implements LandingObservations, Outcomes {
   readonly answers = new Map<string, SignatureOutcome>();
   readonly asked: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
-  isBlockhashGone = false;
-  /** Time of the node's first report. */
-  goneToldNs: bigint | null = null;
+  isBlockhashExpired = false;
+  /** When the node first reported it. */
+  expiryReportedNs: bigint | null = null;
   nonce: string | null = null;
   takes = true;
-  /** Signatures that every queue rejects. */
+  /** Signatures that every queue refuses. */
   readonly full = new Set<string>();
-  /** The events that a route reports during an offer. */
+  /** Events that a route reports during an offer. */
   answer: (outbound: OutboundTransaction) => void = () => {};
-  /** Names of the routes that accepted a transaction, in order. */
+  /** Names of the routes that accepted something, in order. */
   readonly routesUsed: string[] = [];
   isWatchFull = false;
   isNodeFailing = false;
@@ -138,8 +138,8 @@ export class Harness implements LandingObservations, Outcomes {
   }
 
   async isBlockhashValid(): Promise<boolean> {
-    if (this.isBlockhashGone) this.goneToldNs ??= this.clock.nowNs();
-    return !this.isBlockhashGone;
+    if (this.isBlockhashExpired) this.expiryReportedNs ??= this.clock.nowNs();
+    return !this.isBlockhashExpired;
   }
 
   async nonceValue(): Promise<string | null> {
@@ -169,7 +169,7 @@ export class Harness implements LandingObservations, Outcomes {
     };
   }
 
-  /** Two transactions with one nonce value, which is the current one according to the node. */
+  /** A pair with one nonce value, which the node reports as present. */
   pair(like: TransactionFacts | null = null): readonly [TransactionFacts, TransactionFacts] {
     const first = this.facts(true);
     const made = {
@@ -177,13 +177,13 @@ export class Harness implements LandingObservations, Outcomes {
       nonceAccount: (like ?? first).nonce?.account ?? new Uint8Array(32),
     };
     this.nonce = pubkeyOf(made.lifetime);
-    this.isBlockhashGone = true;
+    this.isBlockhashExpired = true;
     return [makeFacts(this.random, made), makeFacts(this.random, made)];
   }
 
-  /** Submits, advances the clock by 100 ms, and returns the result. */
+  /** Submits, advances time by 100 ms, and returns the outcome. */
   submit(...request: Parameters<Harness["request"]>): Promise<string> {
-    return this.#told(this.pipeline.submit(this.request(...request)));
+    return this.#outcome(this.pipeline.submit(this.request(...request)));
   }
 
   submitPair(
@@ -196,27 +196,27 @@ export class Harness implements LandingObservations, Outcomes {
       method: "sendIdeal" as const,
     }));
     if (!first || !second) throw new Error("expected two transactions");
-    return this.#told(this.pipeline.submitPair(first, second));
+    return this.#outcome(this.pipeline.submitPair(first, second));
   }
 
-  async #told(submitted: Promise<void>): Promise<string> {
-    const told = submitted.then(
+  async #outcome(submitted: Promise<void>): Promise<string> {
+    const outcome = submitted.then(
       () => "accepted",
       (error: unknown) =>
         error instanceof ShredwayError ? `${error.reason}: ${error.message}` : String(error),
     );
     await this.clock.advance(100);
-    return told;
+    return outcome;
   }
 
-  /** The next process on the same disk. */
+  /** Restarts the process on the same disk. */
   async next(...facts: TransactionFacts[]): Promise<Harness> {
     this.pipeline.stop();
     const harness = new Harness({}, { seed: 4 });
     harness.readable.push(...facts);
     for (const [key, record] of this.store.records) harness.store.records.set(key, record);
     harness.nonce = this.nonce;
-    harness.isBlockhashGone = this.isBlockhashGone;
+    harness.isBlockhashExpired = this.isBlockhashExpired;
     await harness.pipeline.restore();
     return harness;
   }

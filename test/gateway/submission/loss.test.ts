@@ -1,5 +1,4 @@
-// Acknowledged submissions are sent even if routes close, the first write fails or other submissions
-// fail.
+// Accepted transactions are sent despite closing routes, failed writes and other accounts.
 
 import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -14,7 +13,7 @@ import { madeUpFacts } from "../../support/transactions/facts.ts";
 import { Harness } from "./harness.ts";
 import { makeFacts } from "./model.ts";
 
-it("by another route, or the replaced route, when a route closes with a full queue", async () => {
+it("is sent by another route, or by the reconfigured one, when a route closes", async () => {
   const partner = await Partner.open();
   closing({ close: () => partner.close() });
   const answers: (() => void)[] = [];
@@ -61,7 +60,7 @@ it("by another route, or the replaced route, when a route closes with a full que
   await until(() => partner.requests.length === 5, "each of them, once");
 });
 
-it("even if the first of two equal calls could not be persisted", async () => {
+it("is sent even if the first of two equal calls could not be stored", async () => {
   const harness = new Harness();
   harness.leaders = { slot: 4n, current: "A", next: "bad" };
   const request = harness.request(harness.facts(), { mevProtect: true });
@@ -82,7 +81,7 @@ it("even if the first of two equal calls could not be persisted", async () => {
   expect(harness.outbound.length).toBeGreaterThan(0);
 });
 
-it("of one account, even if another account uses its whole share for a day", async () => {
+it("is sent although another account fills its own quota for a day", async () => {
   const harness = new Harness({ openMax: 500, openPerAccountMax: 400 });
   const lifetime = new Uint8Array(32).fill(7);
   harness.nonce = pubkeyOf(lifetime);
@@ -101,18 +100,18 @@ it("of one account, even if another account uses its whole share for a day", asy
   expect(late).toEqual([]); // still observed, but no longer sent
 });
 
-it("once, if protection released it just before the process was killed", async () => {
+it("is sent once if it was released from protection just before a kill", async () => {
   const harness = new Harness();
   harness.leaders = { slot: 4n, current: "A", next: "bad" };
   await harness.submit(harness.facts(), { mevProtect: true, resendsMax: 0 });
   harness.leaders = { slot: 9n, current: "C", next: "D" };
   await harness.clock.advance(60);
   expect(harness.outbound.length).toBe(1);
-  const kept = [...harness.store.records.values()].flatMap(({ events }) => events);
-  expect(kept.map(({ kind }) => kind)).toContain("queued");
+  const written = [...harness.store.records.values()].flatMap(({ events }) => events);
+  expect(written.map(({ kind }) => kind)).toContain("queued");
 });
 
-it("again after all routes rejected it, because the routes may have changed", async () => {
+it("is sent again after all routes refused it, because routes may change", async () => {
   const harness = new Harness();
   const facts = harness.facts();
   await harness.submit(facts);
@@ -123,7 +122,7 @@ it("again after all routes rejected it, because the routes may have changed", as
   expect(await harness.state(facts)).toBe("open null");
 });
 
-it("never as rejected only because its routes closed", async () => {
+it("is never rejected because its routes closed", async () => {
   const harness = new Harness();
   const facts = harness.facts();
   await harness.submit(facts);
@@ -138,7 +137,7 @@ it("never as rejected only because its routes closed", async () => {
   expect(record?.events.map(({ kind }) => kind)).toEqual(["received", "queued", "dropped"]);
 });
 
-it("is not acknowledged before it is persisted, even if it has landed and is submitted again", async () => {
+it("is not accepted before it is stored, even if it landed and is submitted again", async () => {
   const harness = new Harness();
   const facts = harness.facts();
   await harness.submit(facts);
@@ -151,7 +150,7 @@ it("is not acknowledged before it is persisted, even if it has landed and is sub
   expect(harness.store.records.get(`ben ${facts.signature}`)?.state).toBe("landed");
 });
 
-it("is not sent while the database is unavailable, and is sent afterwards", async () => {
+it("is not sent while the store fails, and is sent after it recovers", async () => {
   const harness = new Harness();
   harness.store.failShare = 1;
   expect(await harness.submit(harness.facts())).toMatch(/^store_failed: .*may have been sent/);

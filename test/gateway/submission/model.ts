@@ -1,8 +1,9 @@
-// A model of everything around the pipeline, in which every fault can happen and the true outcome is
+// A simulated environment of the pipeline in which everything can fail and whose true state is
 // known.
 //
-// It has a chain with skipped slots and forks, nodes that lag and fail, and routes that drop, reject,
-// delay and go down. Its store is slow, fails, and survives the process. All randomness is seeded.
+// It has a chain with skipped slots and forks, nodes that lag and fail, routes that drop, refuse,
+// delay and go down, and a store that is slow, fails and survives the process. All randomness is
+// seeded.
 
 import { pubkeyOf } from "../../../src/core/primitives.ts";
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
@@ -24,7 +25,7 @@ interface Block {
   readonly slot: bigint;
   readonly hash: string;
   readonly landed: ReadonlyMap<string, { readonly err: unknown }>;
-  /** After this block: account -> value. */
+  /** Nonce values by account after this block. */
   readonly nonces: ReadonlyMap<string, string>;
 }
 
@@ -41,14 +42,14 @@ export function textOf(bytes: Uint8Array): string {
 export class ModelChain implements LandingObservations {
   readonly #clock: ManualClock;
   readonly #random: SeededRandom;
-  /** Signatures of transactions that fail at execution. */
+  /** Signatures of transactions whose execution fails. */
   readonly failing = new Set<string>();
   readonly blocks: Block[] = [];
   readonly leaders = ["A", "B", "C", "denied", "E", "F"];
   isLossy = true;
   #arrivals: Arrival[] = [];
   #slot = 0n;
-  /** Blocks that no fork abandons. */
+  /** Blocks that no fork can abandon. */
   #confirmed = 0;
   readonly #watchers = new Map<string, Set<(slot: bigint) => void>>();
   watched = 0;
@@ -69,7 +70,7 @@ export class ModelChain implements LandingObservations {
   }
 
   get latestBlockhash(): Uint8Array {
-    // Some clients are slow, so their blockhash has little time left.
+    // Some callers are slow, so little of the lifetime remains.
     const oldest = this.#random.happens(0.3) ? blockhashBlocks : 3;
     const tip = this.blocks.at(-1 - this.#random.below(Math.min(oldest, this.blocks.length)));
     return Buffer.from(tip?.hash ?? "", "hex");
@@ -108,7 +109,7 @@ export class ModelChain implements LandingObservations {
     };
   }
 
-  /** A node that lags by the given number of blocks. */
+  /** A node that lags by so many blocks. */
   node(blocksBehindMax: number, failShare: () => number): Outcomes {
     const answer = async <T>(make: (blocks: readonly Block[]) => T): Promise<T> => {
       await this.#clock.sleep(5 + this.#random.below(300));
@@ -177,7 +178,7 @@ export class ModelChain implements LandingObservations {
       }
     }
     this.#append(landed, nonces);
-    this.#tell(landed);
+    this.#report(landed);
   }
 
   #isExecuted(
@@ -199,7 +200,7 @@ export class ModelChain implements LandingObservations {
     this.blocks.push({ slot: this.#slot, hash, landed, nonces });
   }
 
-  #tell(landed: ReadonlyMap<string, unknown>): void {
+  #report(landed: ReadonlyMap<string, unknown>): void {
     const slot = this.#slot;
     for (const signature of landed.keys()) {
       if (this.#random.happens(0.2)) continue;
@@ -211,7 +212,7 @@ export class ModelChain implements LandingObservations {
   }
 }
 
-/** Base58 -> hex, for all signatures created here. */
+/** Hex by base58 of all signatures created here. */
 const nameBySignature = new Map<string, string>();
 const digits = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
@@ -221,7 +222,7 @@ export interface MadeTransaction {
   readonly tipLamports?: bigint;
 }
 
-/** Facts of an unsigned transaction; `wire` contains the number that identifies them. */
+/** Facts of an unsigned transaction; `wire` contains its number. */
 export function makeFacts(random: SeededRandom, made: MadeTransaction): TransactionFacts {
   const signatureBytes = random.fillBytes(new Uint8Array(64));
   const signature = Array.from(signatureBytes, (byte) => digits[byte % 58]).join("");

@@ -1,8 +1,8 @@
-// Pairs on the real virtual machine: under any routes, leaders and forks, at most one of two lands.
+// Pairs on the real virtual machine: at most one of two lands, for any behaviour of routes, leaders
+// and forks.
 //
-// Routes lose, delay, duplicate or reject transactions. Slots are skipped, blocks are abandoned, and
-// some transactions fail at execution. The name of each test contains its seed; SHREDWAY_PAIR_SEEDS
-// requests more seeds.
+// Routes lose, delay, duplicate or refuse transactions; slots are skipped, blocks abandoned, and
+// some transactions fail. The test name contains the seed; SHREDWAY_PAIR_SEEDS adds seeds.
 
 import { describe, expect, it } from "vitest";
 import { carol, dave } from "../../support/transactions/chain.ts";
@@ -38,7 +38,7 @@ async function runOf(seed: number): Promise<PairWorld> {
     }
     const other = world.pairs[random.below(world.pairs.length + 1)];
     if (other?.hasStranger && random.happens(0.5)) world.advanceOtherwise(other.nonceAccount);
-    if (other && random.happens(0.1)) await world.submit(other); // sent again by its owner
+    if (other && random.happens(0.1)) await world.submit(other); // resent by its owner
     if (random.happens(0.15)) run.chain.faults.forkNext(1 + random.below(3));
     await clock.advance(random.below(900));
   }
@@ -60,24 +60,21 @@ const seeds = Array.from(
 );
 
 describe("every pair", () => {
-  it.each(seeds)(
-    "lands at most one of its transactions and reports both correctly: seed %i",
-    async (seed) => {
-      const world = await runOf(seed);
-      expect(world.pairs.length).toBe(6);
-      for (const pair of world.pairs) {
-        const told = await world.check(pair);
-        const isLanded = told.startsWith("landed");
-        if (pair.bias === "none") expect(isLanded).toBe(false);
-        else if (!pair.hasStranger) expect(isLanded).toBe(true);
-      }
-      expect(world.violations).toEqual([]);
-      expect(world.pipeline.snapshot().open).toBe(0);
-    },
-  );
+  it.each(seeds)("lands at most once, and both statuses are true: seed %i", async (seed) => {
+    const world = await runOf(seed);
+    expect(world.pairs.length).toBe(6);
+    for (const pair of world.pairs) {
+      const outcome = await world.check(pair);
+      const isLanded = outcome.startsWith("landed");
+      if (pair.bias === "none") expect(isLanded).toBe(false);
+      else if (!pair.hasStranger) expect(isLanded).toBe(true);
+    }
+    expect(world.violations).toEqual([]);
+    expect(world.pipeline.snapshot().open).toBe(0);
+  });
 });
 
-describe("a pair on a quiet chain", () => {
+describe("a pair on an idle chain", () => {
   async function quiet(): Promise<PairWorld> {
     const world = await PairWorld.open(77, 1);
     world.isCalm = true;
@@ -100,7 +97,7 @@ describe("a pair on a quiet chain", () => {
     ["it fails", [tooMuch, 6n], "landed_failed"],
     ["the second would fail", [5n, tooMuch], "landed"],
   ] as const)(
-    "lands the first of two that reach one leader together: %s",
+    "lands with its first transaction if both reach one leader: %s",
     async (_, amounts, state) => {
       const world = await quiet();
       const pair = pairOf(world, amounts);
@@ -108,7 +105,7 @@ describe("a pair on a quiet chain", () => {
       for (const { wire } of pair.facts) world.run.chain.send(wire);
       expect(await world.submit(pair)).toBe(true);
       while (!world.run.chain.status(first.signature)) await world.clock.advance(50);
-      // The other one reached the same leader in the same slot and was rejected.
+      // The other one reached the same leader in the same slot and was refused.
       expect(world.run.dropped.get(second.signature)).toBe("BlockhashNotFound");
       expect(await world.settled()).toBe(true);
       expect(await world.check(pair)).toBe(state);
@@ -121,17 +118,17 @@ describe("a pair on a quiet chain", () => {
     },
   );
 
-  it("is superseded, both, when another party advances the nonce", async () => {
+  it("is superseded when another transaction advances the nonce", async () => {
     const world = await quiet();
     const pair = pairOf(world, [5n, 6n], "none");
     expect(await world.submit(pair)).toBe(true);
     world.advanceOtherwise(pair.nonceAccount);
     expect(await world.settled()).toBe(true);
     expect([await world.check(pair), world.violations]).toEqual(["advanced", []]);
-    expect(world.spent).toEqual([]); // not by the pipeline
+    expect(world.spent).toEqual([]); // by no transaction of the pipeline
   });
 
-  it("expires, both, when neither arrives", async () => {
+  it("expires if nothing arrives", async () => {
     const world = await quiet();
     const pair = pairOf(world, [5n, 6n], "none");
     expect(await world.submit(pair)).toBe(true);
@@ -139,7 +136,7 @@ describe("a pair on a quiet chain", () => {
     expect([await world.check(pair), world.violations]).toEqual(["expired", []]);
   });
 
-  it("may land the other one after a fork dropped the first", async () => {
+  it("lets the other one land after an abandoned fork", async () => {
     const world = await quiet();
     const { clock, run } = world;
     const pair = pairOf(world, [5n, 6n]);

@@ -1,11 +1,11 @@
-// Steps of the pair tests: submissions, known facts and landings.
+// Steps of the pair tests: sent transactions, events and landings.
 
 import { expect } from "vitest";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type { SignatureOutcome } from "../../../src/gateway/submission/types.ts";
 import type { Harness } from "./harness.ts";
 
-/** The account of each transaction, by name. */
+/** Names of the sent transactions. */
 export function sentOf(harness: Harness, pair: readonly TransactionFacts[]): string {
   const names = pair.map(({ signature }) => signature);
   const places = harness.outbound.map(({ transactions: [one] }) =>
@@ -22,7 +22,7 @@ export async function kindsOf(
   return status?.events.map(({ kind }) => kind) ?? [];
 }
 
-/** It is on the chain, and the nonce has another value. */
+/** Lands the transaction, which changes the nonce value. */
 export function land(
   harness: Harness,
   { signature }: TransactionFacts,
@@ -32,7 +32,7 @@ export function land(
   harness.nonce = "another value";
 }
 
-/** Both transactions, after the first is known to have landed. */
+/** Both statuses after the first has landed. */
 export async function landed(
   harness: Harness,
   pair: readonly [TransactionFacts, TransactionFacts],

@@ -1,7 +1,7 @@
-// A pipeline in front of the sandbox chain, with pairs whose transactions meet every kind of fault.
+// Simulated environment for pairs: a pipeline in front of the sandbox chain.
 //
-// Used by pair-chain.test.ts. Routes lose, delay and duplicate transactions, or deliver only one of two.
-// At the end, `violations` compares the reported outcomes with the chain.
+// Used by pair-chain.test.ts. Routes lose, delay, duplicate or refuse transactions, or deliver only
+// one of two. At the end `violations` compares the statuses with the chain.
 
 import { type Keypair, SystemProgram } from "@solana/web3.js";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -25,8 +25,8 @@ import {
   transferOf,
   wallet,
 } from "../../support/transactions/chain.ts";
-import { factsOf, nonceValueOf, outcomesOf, sightsOf } from "./chain-parts.ts";
-import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-parts.ts";
+import { factsOf, landingsOf, nonceValueOf, outcomesOf } from "./chain-adapters.ts";
+import { capabilitiesOf, emptySnapshot, ModelStore } from "./model-routes-and-store.ts";
 
 const accountId = "ann";
 export const tooMuch = 10n ** 15n;
@@ -36,7 +36,8 @@ type Way = "deliver" | "twice" | "late" | "drop" | "refuse" | "full";
 const routesUsed: readonly Way[] = ["deliver", "twice", "late", "drop", "refuse", "full"];
 
 /**
- * The transactions that a route delivers; "none" until the end, the others until the faults end.
+ * The transactions that a route delivers; "none" applies to the end, the others until all faults
+ * end.
  */
 export type Bias = "any" | "first" | "second" | "none";
 
@@ -44,7 +45,7 @@ export interface Pair {
   readonly facts: readonly [TransactionFacts, TransactionFacts];
   readonly nonceAccount: string;
   readonly bias: Bias;
-  /** Another party advances the nonce meanwhile. */
+  /** Another transaction advances the nonce in the meantime. */
   readonly hasStranger: boolean;
 }
 
@@ -93,7 +94,7 @@ class PairRoute implements Route {
       if (mode === "bundle") chain.sendBundle(transactions.map(({ wire }) => wire));
       else for (const { wire } of transactions) chain.send(wire);
     } catch {
-      // A bundle whose transaction is already queued counts as delivered.
+      // A bundle whose transaction is queued already counts as delivered.
     }
   }
 }
@@ -105,7 +106,7 @@ export class PairWorld {
   readonly pipeline: Pipeline;
   readonly pairs: Pair[] = [];
   readonly violations: string[] = [];
-  /** Number of reported final states. */
+  /** Number of reported ends. */
   readonly ends = new Map<string, number>();
   readonly spent: string[] = [];
   readonly #nonces = new Map<string, Keypair>();
@@ -142,7 +143,7 @@ export class PairWorld {
           partnerUnitLamports: 0n,
         }),
         store: store.of(() => true),
-        landings: sightsOf(run, this.clock),
+        landings: landingsOf(run, this.clock),
         outcomes: outcomesOf(run),
         leaders: () => ({ slot: run.chain.currentSlot, current: null, next: null }),
         slotNs: () => run.slotNs,
@@ -189,7 +190,7 @@ export class PairWorld {
   }
 
   /**
-   * A pair with the current value and two payers, so that the nonce account is the only common writable
+   * A pair with the present value; two payers, so that the nonce is the only shared writable
    * account.
    */
   facts(nonceAccount: string, payer: Keypair, lamports: bigint): TransactionFacts {
@@ -201,7 +202,7 @@ export class PairWorld {
     return factsOf(wire, { account, authority: alice.publicKey.toBytes() });
   }
 
-  /** Another transaction of the owner, with a recent blockhash. */
+  /** Another transaction of the owner with a recent blockhash. */
   advanceOtherwise(nonceAccount: string): void {
     this.run.chain.send(this.run.legacy([this.#advance(nonceAccount)], [alice]));
   }
@@ -220,7 +221,7 @@ export class PairWorld {
   async submit({ facts: [first, second] }: Pair): Promise<boolean> {
     const submitted = this.pipeline.submitPair(this.request(first), this.request(second)).then(
       () => true,
-      () => false, // no route accepted either: the client retries
+      () => false, // neither was accepted: the caller tries again
     );
     await this.clock.advance(40);
     return submitted;
@@ -246,7 +247,7 @@ export class PairWorld {
     return status ?? null;
   }
 
-  /** Runs until all submissions have ended; false: at least one has not. */
+  /** Runs until everything has ended; false: something has not. */
   async settled(): Promise<boolean> {
     for (let i = 0; i < 200 && this.pipeline.snapshot().open > 0; i++) {
       await this.clock.advance(500);
@@ -254,7 +255,7 @@ export class PairWorld {
     return this.pipeline.snapshot().open === 0;
   }
 
-  /** The outcome of the pair on the chain; `violations` lists differing statuses. */
+  /** Result of the pair on the chain; `violations` lists differences to its statuses. */
   async check(pair: Pair): Promise<"landed" | "landed_failed" | "advanced" | "expired"> {
     const { chain } = this.run;
     const { nonceAccount, facts } = pair;
@@ -266,15 +267,19 @@ export class PairWorld {
     for (const one of facts) {
       const expected = this.#expectedEnd(one, winner, isSpent);
       const ends = (await this.status(one))?.events.filter(isEnd) ?? [];
-      const said = ends.map(({ kind, sibling, slot }) => `${kind} ${sibling ?? slot}`).join(", ");
-      if (said !== expected) this.violations.push(`${one.signature}: ${expected}, not ${said}`);
-      const told = this.ends.get(one.signature);
-      if (told !== 1) this.violations.push(`${one.signature}: its end was told ${told} times`);
+      const reported = ends
+        .map(({ kind, sibling, slot }) => `${kind} ${sibling ?? slot}`)
+        .join(", ");
+      if (reported !== expected)
+        this.violations.push(`${one.signature}: ${expected}, not ${reported}`);
+      const reports = this.ends.get(one.signature);
+      if (reports !== 1)
+        this.violations.push(`${one.signature}: its end was reported ${reports} times`);
     }
     if (!winner) return isSpent ? "advanced" : "expired";
     if (!isSpent) this.violations.push(`${first.signature}: landed with its nonce unspent`);
     if (!this.spent.includes(nonceAccount)) {
-      this.violations.push(`${first.signature}: nobody was told of its nonce`);
+      this.violations.push(`${first.signature}: its spent nonce was not reported`);
     }
     return this.#stateOf(winner);
   }

@@ -1,4 +1,4 @@
-// One pair per nonce value at a time: duration, scope and release of the reservation.
+// One pair per nonce value at a time: duration, conflicts and exceptions.
 
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -7,7 +7,7 @@ import { makeFacts } from "./model.ts";
 import { landed, sentOf } from "./pair-steps.ts";
 
 describe("a nonce value", () => {
-  it("is reserved for one pair until that ends, even after a restart; only its account learns which pair", async () => {
+  it("is reserved by one pair until its end, also after a restart; only its account learns which", async () => {
     let harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -16,9 +16,9 @@ describe("a nonce value", () => {
     for (const restarts of [0, 1]) {
       if (restarts > 0) harness = await harness.next(...pair);
       const sent = harness.outbound.length;
-      const told = await harness.submitPair(other);
-      expect(told).toMatch(/^nonce_in_use: durable nonce \w+: another pair with this value/);
-      expect([told.includes(`${a} and ${b}`), told.includes("another account")]).toEqual([
+      const outcome = await harness.submitPair(other);
+      expect(outcome).toMatch(/^nonce_in_use: durable nonce \w+: another pair with this value/);
+      expect([outcome.includes(`${a} and ${b}`), outcome.includes("another account")]).toEqual([
         true,
         false,
       ]);
@@ -27,7 +27,7 @@ describe("a nonce value", () => {
       const strange = await harness.submitPair(other, {}, "ben");
       expect([a, b].some((name) => strange.includes(name ?? ""))).toBe(false);
       expect(strange).toMatch(/^nonce_in_use: .*\(of another account\)$/);
-      // Until its end; transactions sent again meanwhile belong to the pair.
+      // Until its end; resends belong to the pair.
       expect(sentOf(harness, pair).slice(sent)).not.toContain("?");
     }
     await landed(harness, pair);
@@ -38,7 +38,7 @@ describe("a nonce value", () => {
     );
   });
 
-  it("accepts another pair when the first is no longer sent; both are superseded", async () => {
+  it("can have another pair when the first is no longer sent; both are superseded", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -54,7 +54,7 @@ describe("a nonce value", () => {
   });
 
   it.each(["left over by full queues", "held for protection"])(
-    "is not sent any more after that, even if it was %s",
+    "is not sent after that, although it was %s",
     async (how) => {
       const harness = new Harness();
       const pair = harness.pair();
@@ -76,7 +76,7 @@ describe("a nonce value", () => {
     },
   );
 
-  it("is free if the nonce or the authority differs, or after the pair was separated", async () => {
+  it("is free for another nonce or authority, or after the pair was separated", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);

@@ -1,4 +1,4 @@
-// Pairs with one durable nonce, one guarantee at a time: both are accepted or none, one lands, one is
+// Guarantees for pairs of one durable nonce: both are accepted or none, one lands, one is
 // superseded.
 
 import { describe, expect, it } from "vitest";
@@ -7,7 +7,7 @@ import { Harness } from "./harness.ts";
 import { kindsOf, land, landed, sentOf } from "./pair-steps.ts";
 
 describe("a pair", () => {
-  it("is queued before the call returns, and persisted in one write", async () => {
+  it("is queued before the call returns, and stored by one write", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     const submitted = harness.submitPair(pair);
@@ -17,12 +17,12 @@ describe("a pair", () => {
     for (const facts of pair) expect(await kindsOf(harness, facts)).toEqual(["received", "queued"]);
   });
 
-  it("is rejected as a whole, before any offer, if one of them has no route", async () => {
+  it("is refused completely if one has no route, before anything is offered", async () => {
     const harness = new Harness({}, { routes: [{ minimumTipLamports: 20_000n }] });
     const [first, second] = harness.pair();
     const poor = { ...second, tipLamports: 19_999n };
-    const told = await harness.submitPair([first, poor]);
-    expect(told).toMatch(
+    const advances = await harness.submitPair([first, poor]);
+    expect(advances).toMatch(
       new RegExp(`^tip_too_low: transaction ${poor.signature}: .*19999 lamports`),
     );
     expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([0, 0]);
@@ -30,7 +30,7 @@ describe("a pair", () => {
   });
 
   it.each([{ openMax: 1 }, { openPerAccountMax: 1 }])(
-    "needs capacity for both: %j",
+    "requires capacity for both: %j",
     async (limits) => {
       const harness = new Harness(limits);
       expect(await harness.submitPair(harness.pair())).toMatch(
@@ -40,7 +40,7 @@ describe("a pair", () => {
     },
   );
 
-  it("leaves no record if every queue is full", async () => {
+  it("leaves no state if no queue accepts either", async () => {
     const harness = new Harness();
     harness.takes = false;
     const pair = harness.pair();
@@ -53,28 +53,25 @@ describe("a pair", () => {
     expect(harness.store.records.size).toBe(0);
   });
 
-  it.each([0, 1])(
-    "is accepted if one is queued; the other is sent shortly afterwards, once: %i",
-    async (which) => {
-      const harness = new Harness();
-      const pair = harness.pair();
-      const other = pair[which === 0 ? 0 : 1];
-      harness.full.add(other.signature);
-      expect(await harness.submitPair(pair, { resendsMax: 0 })).toBe("accepted");
-      await harness.clock.advance(500);
-      expect([sentOf(harness, pair), await kindsOf(harness, other)]).toEqual([
-        "BA"[which],
-        ["received"],
-      ]);
-      harness.full.clear();
-      await harness.clock.advance(300);
-      expect(await kindsOf(harness, other)).toEqual(["received", "queued"]);
-      await harness.clock.advance(10_000);
-      expect([harness.outbound.length, harness.pipeline.snapshot().resends]).toEqual([2, 0n]);
-    },
-  );
+  it.each([0, 1])("is accepted if one is; the other is sent soon, once: %i", async (which) => {
+    const harness = new Harness();
+    const pair = harness.pair();
+    const other = pair[which === 0 ? 0 : 1];
+    harness.full.add(other.signature);
+    expect(await harness.submitPair(pair, { resendsMax: 0 })).toBe("accepted");
+    await harness.clock.advance(500);
+    expect([sentOf(harness, pair), await kindsOf(harness, other)]).toEqual([
+      "BA"[which],
+      ["received"],
+    ]);
+    harness.full.clear();
+    await harness.clock.advance(300);
+    expect(await kindsOf(harness, other)).toEqual(["received", "queued"]);
+    await harness.clock.advance(10_000);
+    expect([harness.outbound.length, harness.pipeline.snapshot().resends]).toEqual([2, 0n]);
+  });
 
-  it("is not sent again if the account submitted its other transaction first", async () => {
+  it("is not sent again for a transaction that the account submitted first", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.full.add(pair[1].signature);
@@ -85,7 +82,7 @@ describe("a pair", () => {
     expect(sentOf(harness, pair)).toBe("AAB");
   });
 
-  it("resends nothing if its other transaction was sent alone before and is queued later", async () => {
+  it("causes no resend for a transaction that was sent alone before", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submit(pair[1], { resendsMax: 0 });
@@ -96,7 +93,7 @@ describe("a pair", () => {
     expect([sentOf(harness, pair), harness.pipeline.snapshot().resends]).toEqual(["BAB", 0n]);
   });
 
-  it("waits for protection together", async () => {
+  it("is held for protection together", async () => {
     const harness = new Harness({ heldMax: 2 });
     harness.leaders = { slot: 4n, current: "A", next: "bad" };
     const pair = harness.pair();
@@ -111,7 +108,7 @@ describe("a pair", () => {
     expect([sentOf(harness, pair), harness.pipeline.snapshot().held]).toEqual(["AB", 0]);
   });
 
-  it("needs capacity for both among the held submissions", async () => {
+  it("requires capacity for both among held submissions", async () => {
     const harness = new Harness({ heldMax: 1 });
     harness.leaders = { slot: 4n, current: "A", next: "bad" };
     expect(await harness.submitPair(harness.pair(), { mevProtect: true })).toMatch(
@@ -120,7 +117,7 @@ describe("a pair", () => {
     expect(harness.pipeline.snapshot()).toMatchObject({ held: 0, open: 0 });
   });
 
-  it("is no longer sent if it cannot be persisted, and leaves no record of what was not sent", async () => {
+  it("that cannot be stored is no longer sent, and leaves no state", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.store.failShare = 1;
@@ -136,7 +133,7 @@ describe("a pair", () => {
     expect(sentOf(harness, pair)).toBe("AAB");
   });
 
-  it("consists of two transactions with the same account, nonce and nonce value", async () => {
+  it("consists of two transactions of one account, nonce and value", async () => {
     const harness = new Harness();
     const [first, second] = harness.pair();
     const others = [
@@ -157,7 +154,7 @@ describe("a pair", () => {
 });
 
 describe("the same pair again", () => {
-  it("in either order continues both transactions and attempts again, unless it comes too soon", async () => {
+  it("in any order has one lifecycle each, and makes another attempt unless it comes too soon", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     const options = { resendsMax: 0 };
@@ -184,7 +181,7 @@ describe("the same pair again", () => {
     expect([harness.store.records.size, sentOf(harness, pair)]).toEqual([6, "ABAB"]);
   });
 
-  it("includes one that was submitted alone before", async () => {
+  it("includes one that was submitted alone", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submit(pair[1]);
@@ -208,14 +205,14 @@ describe("the same pair again", () => {
     expect(sentOf(harness, pair)).toBe("ABA");
   });
 
-  it("is accepted but not sent after one landed, even by the next process", async () => {
+  it("is accepted but not sent after one landed, also in the next process", async () => {
     let harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
     land(harness, pair[0]);
     await harness.clock.advance(600);
     while ((await harness.state(pair[0])) === "open null") await harness.clock.advance(25);
-    expect(await harness.submitPair(pair)).toBe("accepted"); // the other one has not ended yet, or only just
+    expect(await harness.submitPair(pair)).toBe("accepted"); // the other one has not ended, or has just ended
     await landed(harness, pair);
     expect([await harness.submitPair(pair), sentOf(harness, pair)]).toEqual(["accepted", "AB"]);
     harness = await harness.next(...pair);
@@ -225,7 +222,7 @@ describe("the same pair again", () => {
     expect(harness.store.records.size).toBe(2);
   });
 
-  it("is persisted before it is accepted, even if the first write failed", async () => {
+  it("is stored before it is accepted, even after a failed write", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.store.failShare = 1;
@@ -238,7 +235,7 @@ describe("the same pair again", () => {
     expect(states.toSorted()).toEqual(["landed", "open"]);
   });
 
-  it("reports to other accounts, in the next process, which one landed", async () => {
+  it("reports in the next process which one landed", async () => {
     const before = new Harness();
     const pair = before.pair();
     await before.submitPair(pair);
@@ -252,7 +249,7 @@ describe("the same pair again", () => {
     expect(status?.events.at(-1)).toMatchObject({ sibling: pair[0].signature });
   });
 
-  it("cannot land any more if one landed and the other is new, even for the next process", async () => {
+  it("with one landed and one new transaction can no longer land, also in the next process", async () => {
     let harness = new Harness();
     const pair = harness.pair();
     await harness.submit(pair[0]);
@@ -268,7 +265,7 @@ describe("the same pair again", () => {
     expect([...harness.store.records.values()].map(({ state }) => state)).toEqual(["landed"]);
   });
 
-  it("cannot land any more if both ended without landing", async () => {
+  it("with two other ends can no longer land", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -285,7 +282,7 @@ describe("the same pair again", () => {
     expect(next.pipeline.snapshot().open).toBe(0);
   });
 
-  it("releases its nonce after it ended without landing", async () => {
+  it("with other ends releases its nonce", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -297,7 +294,7 @@ describe("the same pair again", () => {
 });
 
 describe("when one of a pair", () => {
-  it("is in a block, the other is not sent; when the block is abandoned, both are sent immediately", async () => {
+  it("is in a block, the other is not sent; if the block is abandoned, both are sent immediately", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -312,7 +309,7 @@ describe("when one of a pair", () => {
     expect(sentOf(harness, pair).slice(2).split("").toSorted()).toEqual(["A", "B"]);
   });
 
-  it("is in a block, an unsent one waits and is sent when the block is abandoned", async () => {
+  it("is in a block, an unaccepted one waits, and is sent if the block is abandoned", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     harness.full.add(pair[1].signature);
@@ -332,7 +329,7 @@ describe("when one of a pair", () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
-    await harness.clock.advance(12_000); // status queries have become rare
+    await harness.clock.advance(12_000); // the node is queried rarely about it
     const sent = harness.outbound.length;
     land(harness, pair[1], { err });
     while ((await harness.state(pair[1])) === "open null") await harness.clock.advance(25);
@@ -342,7 +339,7 @@ describe("when one of a pair", () => {
     const [other] = await harness.pipeline.statuses("ann", [pair[0].signature]);
     expect(other?.events.at(-1)).toMatchObject({ sibling: pair[1].signature });
     const late = sentOf(harness, pair).slice(sent);
-    expect(late.replaceAll("B", "").length).toBeLessThanOrEqual(1); // before the outcome is known
+    expect(late.replaceAll("B", "").length).toBeLessThanOrEqual(1); // before any process could know
     await harness.clock.advance(10_000);
     expect([harness.outbound.length, harness.pipeline.snapshot().open]).toEqual([
       sent + late.length,
@@ -350,7 +347,7 @@ describe("when one of a pair", () => {
     ]);
   });
 
-  it("lands, a node that is behind only delays the final state of the other", async () => {
+  it("lands, a lagging node only delays the other's end", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -368,17 +365,17 @@ describe("when one of a pair", () => {
     expect(await harness.state(pair[1])).toBe("superseded sibling_landed");
   });
 
-  it("lands with a blockhash that is still valid, the other is still open", async () => {
+  it("lands with a valid blockhash, the other is awaited", async () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
     land(harness, pair[0]);
-    harness.isBlockhashGone = false;
+    harness.isBlockhashExpired = false;
     await harness.clock.advance(30_000);
     expect(await harness.state(pair[1])).toBe("open null");
-    harness.goneToldNs = null;
-    harness.isBlockhashGone = true;
-    while (harness.goneToldNs === null) await harness.clock.advance(25);
+    harness.expiryReportedNs = null;
+    harness.isBlockhashExpired = true;
+    while (harness.expiryReportedNs === null) await harness.clock.advance(25);
     await harness.clock.advance(4_500); // a lagging node may still report it
     expect(await harness.state(pair[1])).toBe("open null");
     land(harness, pair[1]);
@@ -386,7 +383,7 @@ describe("when one of a pair", () => {
     expect(await harness.state(pair[1])).toBe("landed confirmed");
   });
 
-  it("is observed and no node is configured, both end", async () => {
+  it("is observed without a node, both end", async () => {
     const harness = new Harness({}, { node: false });
     const pair = harness.pair();
     await harness.submitPair(pair);
@@ -398,10 +395,10 @@ describe("when one of a pair", () => {
   });
 });
 
-describe("a listener for spent nonces", () => {
-  it("is notified once per block and once at the end, and never about other transactions", async () => {
-    const told: string[] = [];
-    const advanced = (account: Uint8Array) => void told.push(pubkeyOf(account));
+describe("the nonce listener", () => {
+  it("is called once for each block and for the end, and for no other transactions", async () => {
+    const advances: string[] = [];
+    const advanced = (account: Uint8Array) => void advances.push(pubkeyOf(account));
     const harness = new Harness({}, { nonces: { advanced } });
     const pair = harness.pair();
     const name = pubkeyOf(pair[0].nonce?.account ?? new Uint8Array(32));
@@ -410,15 +407,15 @@ describe("a listener for spent nonces", () => {
     land(harness, plain);
     await harness.submitPair(pair);
     await harness.submitPair(pair, {}, "ben");
-    expect(told).toEqual([]);
+    expect(advances).toEqual([]);
     harness.see(pair[0], 5n);
     harness.see(pair[0], 5n);
-    expect(told).toEqual([name]);
+    expect(advances).toEqual([name]);
     harness.see(pair[0], 6n);
-    expect(told).toEqual([name, name]);
+    expect(advances).toEqual([name, name]);
     land(harness, pair[0], { err: "Bad" });
     await harness.clock.advance(5_000);
-    expect(told).toEqual([name, name, name]);
+    expect(advances).toEqual([name, name, name]);
     expect(harness.pipeline.snapshot().open).toBe(0);
   });
 });

@@ -1,11 +1,11 @@
-// The pipeline, one guarantee at a time, for clients, routes, the store and the node.
+// The pipeline's guarantees to callers, routes, the store and the node.
 
 import { describe, expect, it } from "vitest";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
 import { Harness } from "./harness.ts";
 
 describe("submit", () => {
-  it("queues at the routes before it returns, and persists before it settles", async () => {
+  it("queues before it returns, and stores before it settles", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     const submitted = harness.pipeline.submit(harness.request(facts));
@@ -18,7 +18,7 @@ describe("submit", () => {
     ]);
   });
 
-  it("rejects when every queue is full, and persists nothing", async () => {
+  it("is refused without state if no queue accepts", async () => {
     const harness = new Harness();
     harness.takes = false;
     const facts = harness.facts();
@@ -28,7 +28,7 @@ describe("submit", () => {
     expect([await harness.state(facts), harness.pipeline.snapshot().open]).toEqual(["unknown", 0]);
   });
 
-  it("rejects submissions above the limit of open ones", async () => {
+  it("is refused above the limit of open transactions", async () => {
     const harness = new Harness({ openMax: 2 });
     const first = harness.facts();
     expect(await harness.submit(first)).toBe("accepted");
@@ -40,7 +40,7 @@ describe("submit", () => {
     expect(harness.outbound.length).toBe(3);
   });
 
-  it("reports a failed write, stops sending, and accepts the next submission", async () => {
+  it("fails if the store fails, stops sending, and accepts it when it is submitted again", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     harness.store.failShare = 1;
@@ -56,7 +56,7 @@ describe("submit", () => {
     expect(harness.store.records.size).toBe(1);
   });
 
-  it("continues a repeated transaction and attempts again, unless it comes too soon", async () => {
+  it("of the same transaction has one lifecycle, and makes another attempt unless it comes too soon", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     const request = harness.request(facts, { resendsMax: 0 });
@@ -67,7 +67,7 @@ describe("submit", () => {
     expect(await harness.submit(facts, { resendsMax: 0 })).toBe("accepted");
     expect(harness.outbound.map(({ attempt }) => attempt)).toEqual([1, 2]);
     for (let i = 0; i < 100; i++) await harness.submit(facts, { resendsMax: 0 });
-    expect(harness.outbound.length).toBe(33); // the first one, and 32 more on request of the account
+    expect(harness.outbound.length).toBe(33); // the first, and 32 more that the account requested
     expect(harness.store.records.size).toBe(1);
   });
 
@@ -91,11 +91,11 @@ describe("submit", () => {
     ]);
   });
 
-  it("rejects a transaction that cannot land any more", async () => {
+  it("of a transaction that can no longer land is refused", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(60_000);
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
     expect(await harness.submit(facts)).toMatch(
@@ -105,7 +105,7 @@ describe("submit", () => {
 });
 
 describe("protection", () => {
-  it("holds a submission while a denied leader is near, and releases it within 50 ms", async () => {
+  it("holds while a denied leader is near, and releases within 50 ms", async () => {
     const harness = new Harness();
     harness.leaders = { slot: 4n, current: "A", next: "bad" };
     const facts = harness.facts();
@@ -122,7 +122,7 @@ describe("protection", () => {
     expect(harness.outbound.length).toBe(1);
   });
 
-  it("rejects submissions above the limit of held ones", async () => {
+  it("holds no more than the limit", async () => {
     const harness = new Harness({ heldMax: 1 });
     harness.leaders = { slot: null, current: null, next: null };
     expect(await harness.submit(harness.facts(), { mevProtect: true })).toBe("accepted");
@@ -137,7 +137,7 @@ describe("protection", () => {
     harness.leaders = { slot: 1n, current: "bad", next: "bad" };
     const facts = harness.facts();
     await harness.submit(facts, { mevProtect: true });
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(60_000);
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
     expect([harness.outbound.length, harness.pipeline.snapshot().held]).toEqual([0, 0]);
@@ -158,7 +158,7 @@ describe("resends", () => {
     );
   });
 
-  it("pause while it is in a block, and continue when the block is abandoned", async () => {
+  it("pause while it is in a block, and continue if the block is abandoned", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
@@ -169,7 +169,7 @@ describe("resends", () => {
     expect(harness.outbound.length).toBe(2); // absent for three seconds
   });
 
-  it("skip a route that rejected for good; rejection by all routes is final", async () => {
+  it("skip a route after a final refusal; refusal by all is the end", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
@@ -182,7 +182,7 @@ describe("resends", () => {
     expect(harness.outbound.length).toBe(0);
   });
 
-  it("do not end as rejected while an attempt is in flight", async () => {
+  it("do not count as refused while an attempt is running", async () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
@@ -197,23 +197,23 @@ describe("resends", () => {
 });
 
 describe("outcomes", () => {
-  it("by absence need two queries, each after an observation", async () => {
+  it("by absence need two queries, each after an expiry check", async () => {
     const harness = new Harness({ firstAskMs: 10_000 });
     const facts = harness.facts();
     await harness.submit(facts);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(14_500);
-    expect(await harness.state(facts)).toBe("open null"); // absent once, queried once
+    expect(await harness.state(facts)).toBe("open null"); // one expiry check, one query
     await harness.clock.advance(2_000);
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
     expect(harness.pipeline.snapshot().observer.lifetimes).toBe(0);
   });
 
-  it("by absence need two queries even if the lifetime expired long ago", async () => {
+  it("by absence need two queries even long after the expiry", async () => {
     const harness = new Harness({ firstAskMs: 5_000 });
     const facts = harness.facts();
     await harness.submit(facts);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     harness.isNodeFailing = true;
     await harness.clock.advance(30_000);
     harness.isNodeFailing = false;
@@ -224,7 +224,7 @@ describe("outcomes", () => {
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
   });
 
-  it("of very many submissions are resent in rounds", async () => {
+  it("of very many are resent in turns", async () => {
     const harness = new Harness();
     for (let i = 0; i < 1_000; i++) void harness.pipeline.submit(harness.request(harness.facts()));
     await harness.clock.advance(2_000);
@@ -233,24 +233,24 @@ describe("outcomes", () => {
     expect(harness.outbound.length).toBe(2_000);
   });
 
-  it("by absence are withdrawn if the lifetime has not expired", async () => {
+  it("by absence are revoked if the lifetime has not expired", async () => {
     const harness = new Harness({ firstAskMs: 10_000 });
     const facts = harness.facts();
     await harness.submit(facts);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(12_000);
-    harness.isBlockhashGone = false;
+    harness.isBlockhashExpired = false;
     await harness.clock.advance(10_000);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(4_000);
     expect(await harness.state(facts)).toBe("open null");
   });
 
-  it("of nonces: missing account, spent value, and the transaction that landed instead", async () => {
+  it("of nonces: missing, spent, and what landed instead", async () => {
     const harness = new Harness();
     const lonely = harness.facts(true);
     await harness.submit(lonely);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(30_000);
     expect(await harness.state(lonely)).toBe("expired nonce_unknown");
     const facts = harness.facts(true);
@@ -260,7 +260,7 @@ describe("outcomes", () => {
     expect(await harness.state(facts)).toBe("superseded nonce_advanced");
   });
 
-  it("without a node: an observation is final, and the absence of one is final after a time", async () => {
+  it("without a node: an observation is the end, and its absence is one after a time", async () => {
     const harness = new Harness({ unobservedMs: 5_000 }, { node: false });
     const [seen, unseen] = [harness.facts(), harness.facts()];
     await harness.submit(seen);
@@ -272,7 +272,7 @@ describe("outcomes", () => {
     expect([harness.landings.size, harness.asked.length]).toEqual([0, 0]);
   });
 
-  it("are found without observations in shreds", async () => {
+  it("are determined without observations, too", async () => {
     const harness = new Harness();
     harness.isWatchFull = true;
     const facts = harness.facts();
@@ -291,8 +291,8 @@ describe("outcomes", () => {
   });
 });
 
-describe("the events of a submission", () => {
-  it("reach all listeners of the account, even if one of them throws", async () => {
+describe("notifications and statuses", () => {
+  it("reach the account's listeners, even if one of them throws", async () => {
     const harness = new Harness();
     const heard: string[] = [];
     harness.pipeline.subscribe("ann", () => {
@@ -307,7 +307,7 @@ describe("the events of a submission", () => {
     expect(heard).toEqual(["received", "queued"]);
   });
 
-  it("are read from the store for a day after they left memory", async () => {
+  it("are read from the store for a day after memory dropped them", async () => {
     const harness = new Harness({ endedMax: 1 });
     const all = [harness.facts(), harness.facts(), harness.facts()];
     for (const facts of all) {
@@ -341,7 +341,7 @@ describe("the events of a submission", () => {
     [0, []],
     [1, [2]],
     [null, [2, 3, 4]],
-  ])("continue after a restart: resendsMax %s, attempts %j", async (resendsMax, attempts) => {
+  ])("continues after a restart: resendsMax %s, attempts %j", async (resendsMax, attempts) => {
     const before = new Harness();
     const facts = before.facts();
     await before.submit(facts, { resendsMax });
@@ -351,11 +351,11 @@ describe("the events of a submission", () => {
     expect(await harness.pipeline.restore()).toBe(1);
     await harness.clock.advance(5_000);
     expect(harness.outbound.map(({ attempt }) => attempt)).toEqual(attempts);
-    harness.refuseAll(true); // the attempt of the earlier process is unknown
+    harness.refuseAll(true); // the earlier process's attempt is unknown
     expect(await harness.state(facts)).toBe("open null");
   });
 
-  it("end with close, without pending timers", async () => {
+  it("ends with close and leaves no timer", async () => {
     const harness = new Harness();
     await harness.submit(harness.facts());
     harness.pipeline.close();

@@ -1,4 +1,4 @@
-// The plan and alternative partners: current partner, payment, and sendAlt.
+// The send plan and alternative partners: leaders, fees and sendAlt.
 
 import { describe, expect, it } from "vitest";
 import { couldTake, type PlanPolicy, plan } from "../../../src/gateway/submission/plan.ts";
@@ -10,7 +10,7 @@ import {
   denying,
   factsOf,
   leaders,
-  nobody,
+  noLeaders,
   paidV1,
   partnerNext,
   partnerNow,
@@ -22,48 +22,48 @@ import {
   swqos,
   underpaid,
   withoutPartners,
-} from "./plan-parts.ts";
+} from "./plan-fixtures.ts";
 
 type Case = [string, Parameters<typeof factsOf>[0], Parameters<typeof planned>[1], string];
 
-const everybody = "swqos scheduler tpu builder";
+const otherRoutes = "swqos scheduler tpu builder";
 const altIsDown = [swqos, { ...alt, isUp: false }];
 const elsewhere: LeaderContext = { ...partnerNow, current: "elsewhere" };
 
 describe("a route to partners", () => {
   it.each<Case>([
-    ["in its slots", {}, { leaders: partnerNow }, `${everybody} alt`],
-    ["in the last slot before", {}, { leaders: partnerNext }, `${everybody} alt`],
-    ["not before that", {}, { leaders: partnerSoon }, everybody],
-    ["not with too low a fee", { fee: underpaid }, { leaders: partnerNow }, everybody],
-    ["v1", { fee: paidV1 }, { leaders: partnerNow }, `${everybody} alt`],
+    ["is used in a partner's slots", {}, { leaders: partnerNow }, `${otherRoutes} alt`],
+    ["is used in the last slot before", {}, { leaders: partnerNext }, `${otherRoutes} alt`],
+    ["is not used earlier", {}, { leaders: partnerSoon }, otherRoutes],
+    ["is not used with too low a fee", { fee: underpaid }, { leaders: partnerNow }, otherRoutes],
+    ["is used for v1", { fee: paidV1 }, { leaders: partnerNow }, `${otherRoutes} alt`],
     [
-      "not v1 with too low a fee",
+      "is not used for v1 with too low a fee",
       { fee: { ...paidV1, priorityFeeLamports: 1_999_999n } },
       { leaders: partnerNow },
-      everybody,
+      otherRoutes,
     ],
     [
-      "not v1 without units",
+      "is not used for v1 without units",
       { fee: { ...paidV1, computeUnitLimit: 0 } },
       { leaders: partnerNow },
-      everybody,
+      otherRoutes,
     ],
     [
-      "not to whom is no partner any more",
+      "is not used for former partners",
       {},
       { leaders: partnerNow, policy: withoutPartners },
-      everybody,
+      otherRoutes,
     ],
-    ["not to partners whom it does not reach", {}, { leaders: elsewhere }, everybody],
+    ["is not used for partners that it does not reach", {}, { leaders: elsewhere }, otherRoutes],
     [
-      "to every partner",
+      "is used for every partner",
       {},
       { leaders: elsewhere, routes: [swqos, altEverywhere] },
       "swqos everywhere",
     ],
-    ["to partners alone", {}, { routes: [swqos, altEverywhere] }, "swqos"],
-    ["not when nobody knows who leads", {}, { leaders: nobody }, everybody],
+    ["is used for partners only", {}, { routes: [swqos, altEverywhere] }, "swqos"],
+    ["is not used while the leader is unknown", {}, { leaders: noLeaders }, otherRoutes],
   ])("%s", (_, facts, some, expected) => {
     expect(planned(factsOf({ tip: rich, ...facts }), some)).toBe(expected);
   });
@@ -77,11 +77,11 @@ describe("sendAlt", () => {
     ["slot passed", { attempts: 1 }, {}, "refuse non_partner_slot"],
     ["nobody's turn", {}, {}, "refuse non_partner_slot"],
     ["the last slot before its turn", {}, { leaders: partnerNext }, "refuse non_partner_slot"],
-    ["leaders unknown", {}, { leaders: nobody }, "refuse non_partner_slot"],
-    ["no route, nobody's turn", {}, { routes: [swqos] }, "refuse non_partner_slot"],
+    ["leaders unknown", {}, { leaders: noLeaders }, "refuse non_partner_slot"],
+    ["no route, no partner's slot", {}, { routes: [swqos] }, "refuse non_partner_slot"],
     ["no route", {}, { routes: [swqos], leaders: partnerNow }, "refuse no_route"],
     ["its route is down", {}, { routes: altIsDown, leaders: partnerNow }, "refuse no_route"],
-    ["a partner whom no route reaches", {}, { leaders: elsewhere }, "refuse no_route"],
+    ["a partner that no route reaches", {}, { leaders: elsewhere }, "refuse no_route"],
     [
       "one route reaches this partner, another the next one",
       {},
@@ -89,7 +89,7 @@ describe("sendAlt", () => {
       "everywhere",
     ],
     ["tip too low", { tip: rich - 1n }, { leaders: partnerNow }, "refuse tip_too_low"],
-    ["tip too low, nobody's turn", { tip: rich - 1n }, {}, "refuse tip_too_low"],
+    ["tip too low, no partner's slot", { tip: rich - 1n }, {}, "refuse tip_too_low"],
     ["fee too low", { fee: underpaid }, { leaders: partnerNow }, "refuse priority_fee_too_low"],
     [
       "held while a denied leader is next",
@@ -102,7 +102,7 @@ describe("sendAlt", () => {
       "hold denied_leader",
     ],
     [
-      "not held when it is nobody's turn",
+      "not held without a partner's slot",
       { options: { mevProtect: true } },
       { leaders: { ...leaders, next: "bad" }, policy: denying },
       "refuse non_partner_slot",
@@ -113,13 +113,13 @@ describe("sendAlt", () => {
 
   it.each<Case>([
     ["the partner first", {}, { leaders: partnerNow }, "alt"],
-    ["then everybody", { attempts: 1 }, { leaders: partnerNow }, `${everybody} alt`],
-    ["nobody's turn", {}, {}, everybody],
-    ["the last slot before its turn", {}, { leaders: partnerNext }, `${everybody} alt`],
-    ["leaders unknown", {}, { leaders: nobody }, everybody],
+    ["then all routes", { attempts: 1 }, { leaders: partnerNow }, `${otherRoutes} alt`],
+    ["no partner's slot", {}, {}, otherRoutes],
+    ["the last slot before its turn", {}, { leaders: partnerNext }, `${otherRoutes} alt`],
+    ["leaders unknown", {}, { leaders: noLeaders }, otherRoutes],
     ["its route is down", {}, { routes: altIsDown, leaders: partnerNow }, "swqos"],
-    ["tip too low for the partner", { tip: rich - 1n }, { leaders: partnerNow }, everybody],
-    ["fee too low for the partner", { fee: underpaid }, { leaders: partnerNow }, everybody],
+    ["tip too low for the partner", { tip: rich - 1n }, { leaders: partnerNow }, otherRoutes],
+    ["fee too low for the partner", { fee: underpaid }, { leaders: partnerNow }, otherRoutes],
   ])("with fallback: %s", (_, facts, some, expected) => {
     const options = { enableFallback: true };
     expect(planned(factsOf({ method: "sendAlt", tip: rich, options, ...facts }), some)).toBe(
@@ -149,8 +149,13 @@ describe("sendAlt", () => {
       { ...policy, nextPartnerSlot: () => null },
       "slot 5 (leader one)",
     ],
-    ["that the leader is not known", { ...nobody, slot: 5n }, policy, "slot 5 (leader not known)"],
-    ["that the slot is not known", nobody, policy, "slot not known"],
+    [
+      "that the leader is not known",
+      { ...noLeaders, slot: 5n },
+      policy,
+      "slot 5 (leader not known)",
+    ],
+    ["that the slot is not known", noLeaders, policy, "slot not known"],
   ])("refused for its slot says %s", (_, context, rules, where) => {
     expect(plan(factsOf({ method: "sendAlt", tip: rich }), all, context, rules)).toEqual({
       kind: "refuse",
@@ -165,7 +170,7 @@ describe("couldTake", () => {
     ["when it is paid", {}, policy, true],
     ["not with too low a fee", { fee: underpaid }, policy, false],
     ["not with too low a tip", { tip: rich - 1n }, policy, false],
-    ["not when nobody whom it reaches is a partner", {}, withoutPartners, false],
+    ["not if it reaches no partner", {}, withoutPartners, false],
   ])("%s", (_, facts, rules, expected) => {
     expect(couldTake(factsOf({ tip: rich, ...facts }), alt.capabilities, rules)).toBe(expected);
   });

@@ -1,4 +1,4 @@
-// The plan: every combination of option, kind of route, tip and leader, and the rules for all of them.
+// The plan: every combination of options, route kinds, tips and leaders, and the invariants of all.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -16,7 +16,7 @@ import {
   denying,
   factsOf,
   leaders,
-  nobody,
+  noLeaders,
   paid,
   paidV1,
   partnerNext,
@@ -28,7 +28,7 @@ import {
   tpu,
   underpaid,
   withoutPartners,
-} from "./plan-parts.ts";
+} from "./plan-fixtures.ts";
 
 const bundle = { method: "sendBundle", isBundle: true } as const;
 
@@ -48,7 +48,7 @@ describe("plan", () => {
       { leaders: partnerNext },
       "swqos scheduler tpu builder",
     ],
-    ["leaders unknown", { tip: rich }, { leaders: nobody }, "swqos scheduler tpu builder"],
+    ["leaders unknown", { tip: rich }, { leaders: noLeaders }, "swqos scheduler tpu builder"],
     ["swqosOnly", { options: { swqosOnly: true } }, {}, "swqos"],
     [
       "swqosOnly without a partner",
@@ -84,7 +84,7 @@ describe("plan", () => {
     [
       "mevProtect, unknown, nobody denied",
       { options: { mevProtect: true } },
-      { leaders: nobody },
+      { leaders: noLeaders },
       "scheduler builder",
     ],
     [
@@ -173,7 +173,7 @@ describe("plan", () => {
     expect(planned(factsOf(facts), some)).toBe(expected);
   });
 
-  it("names the leader of each route attempt", () => {
+  it("contains the leader of each choice", () => {
     const made = plan(factsOf({ tip: rich }), all, partnerNext, policy);
     const choices = made.kind === "send" ? made.choices : [];
     const leaderOf = (name: string) =>
@@ -181,7 +181,7 @@ describe("plan", () => {
     expect([leaderOf("tpu"), leaderOf("alt")]).toEqual(["one", "partner"]);
   });
 
-  it("states the expected and the received value", () => {
+  it("reports the expected and the received value", () => {
     const message = (facts: PlanFacts, routes: readonly PlanRoute[]) => {
       const made = plan(facts, routes, leaders, policy);
       return made.kind === "refuse" ? made.message : "";
@@ -257,7 +257,7 @@ const anyLeaders = fc.record({
 const anyPolicy = fc.constantFrom(policy, denying, withoutPartners);
 
 describe("every plan", () => {
-  it("honours every option, and names a reason when it rejects", () => {
+  it("fulfils every option, and gives a reason when it refuses", () => {
     fc.assert(
       fc.property(
         fc.array(anyRoute, { maxLength: 6 }),

@@ -1,5 +1,4 @@
-// sendAlt from the pipeline to the partner's port and back, with real HTTP routes, a real chain and the
-// tracker.
+// sendAlt from the pipeline to the partner and back: real HTTP routes, a real chain, the tracker.
 
 import { ComputeBudgetProgram } from "@solana/web3.js";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -28,7 +27,7 @@ import {
   walletLamports,
 } from "../../support/transactions/chain.ts";
 import { factsOf } from "../../support/transactions/facts.ts";
-import { outcomesOf } from "./chain-parts.ts";
+import { outcomesOf } from "./chain-adapters.ts";
 
 const accountId = "ann";
 const tipAccount = wallet(77);
@@ -49,7 +48,7 @@ let run: ChainRun;
 let partners: SandboxPartners;
 let tracker: PartnerTracker;
 let pipeline: Pipeline;
-/** Minimum of the policy; the sandbox's partner rejects less than 10. */
+/** Minimum fee of the policy; the sandbox's partner accepts nothing below 10. */
 let unitLamports: bigint;
 
 beforeEach(async () => {
@@ -97,7 +96,7 @@ beforeEach(async () => {
   closing(pipeline);
 });
 
-/** Advances the clock until the current and adjoining slots belong to partners (or to none). */
+/** Advances time until the current slot and its neighbours belong to partners (or none does). */
 async function until(isPartners: boolean): Promise<void> {
   const isAsWanted = (slot: bigint) => {
     const leader = run.chain.leaderOf(slot);
@@ -148,8 +147,8 @@ async function statusOf({ signature }: TransactionFacts): Promise<TransactionSta
   return status ?? null;
 }
 
-/** "route kind" of each event of its routes, in order. */
-async function told(facts: TransactionFacts): Promise<string[]> {
+/** "route kind" of the route events, in order. */
+async function routeEvents(facts: TransactionFacts): Promise<string[]> {
   const status = await statusOf(facts);
   return (status?.events ?? []).flatMap((event) =>
     "route" in event && event.kind !== "queued" && event.kind !== "sent"
@@ -158,24 +157,22 @@ async function told(facts: TransactionFacts): Promise<string[]> {
   );
 }
 
-/** Waits for real sockets while the chain is paused. */
+/** Waits for real sockets while the chain's time is frozen. */
 async function answered(facts: TransactionFacts, count = 1): Promise<void> {
-  while ((await told(facts)).length < count) await new Promise((turn) => setImmediate(turn));
+  while ((await routeEvents(facts)).length < count) await new Promise((turn) => setImmediate(turn));
 }
 
-/**
- * The partners run in this process, so an answer that is missing after these turns waits for the clock.
- */
+/** The partners run in this process: requests unanswered after so many turns wait for the clock. */
 async function settled(facts: TransactionFacts): Promise<void> {
   for (let turn = 0; turn < 2000; turn++) {
     const events = (await statusOf(facts))?.events ?? [];
     const queued = events.filter(({ kind }) => kind === "queued");
-    if ((await told(facts)).length >= queued.length) return;
+    if ((await routeEvents(facts)).length >= queued.length) return;
     await new Promise((next) => setImmediate(next));
   }
 }
 
-/** Advances the clock in small steps, and pauses it while answers are in flight. */
+/** Advances time in small steps, and not while responses are pending. */
 async function ended(facts: TransactionFacts): Promise<string | undefined> {
   for (let turn = 0; turn < 4000; turn++) {
     const status = await statusOf(facts);
@@ -187,16 +184,16 @@ async function ended(facts: TransactionFacts): Promise<string | undefined> {
 }
 
 describe("sendAlt", () => {
-  it("sends to the leading partner and lands", async () => {
+  it("is sent to the leading partner and lands", async () => {
     await until(true);
     const facts = paying();
     await submit(facts);
     await answered(facts);
     expect(await ended(facts)).toBe("landed");
-    expect(await told(facts)).toEqual(["alt-partner acknowledged"]);
+    expect(await routeEvents(facts)).toEqual(["alt-partner acknowledged"]);
   });
 
-  it("is rejected in another slot, with an error that names the next partner's slot", async () => {
+  it("is dropped in another slot, with the next partner slot in the error", async () => {
     await until(false);
     const facts = paying();
     const slot = run.chain.currentSlot;
@@ -218,18 +215,18 @@ describe("sendAlt", () => {
     await submit(facts, { enableFallback: true });
     await answered(facts);
     expect(await ended(facts)).toBe("landed");
-    expect(await told(facts)).toEqual(["swqos acknowledged"]);
+    expect(await routeEvents(facts)).toEqual(["swqos acknowledged"]);
   });
 
-  it("uses other routes after the partner rejected it, with fallback", async () => {
+  it("uses other routes after the partner refused it, with fallback", async () => {
     unitLamports = 1n;
     await until(true);
     const facts = paying(5_000_000n);
     await submit(facts, { enableFallback: true });
     await answered(facts);
-    expect(await told(facts)).toEqual(["alt-partner refused"]);
+    expect(await routeEvents(facts)).toEqual(["alt-partner refused"]);
     expect(await ended(facts)).toBe("landed");
-    expect((await told(facts))[1]).toBe("swqos acknowledged");
+    expect((await routeEvents(facts))[1]).toBe("swqos acknowledged");
   });
 
   it("ends after the partner rejected it, without fallback", async () => {
@@ -240,18 +237,18 @@ describe("sendAlt", () => {
     await answered(facts);
     expect((await statusOf(facts))?.state).toBe("rejected");
     await clock.advance(5000);
-    expect(await told(facts)).toEqual(["alt-partner refused"]);
+    expect(await routeEvents(facts)).toEqual(["alt-partner refused"]);
     expect(run.chain.status(facts.signature)).toBeNull();
   });
 
-  it("is sent nowhere else after the slot passed, and expires", async () => {
+  it("is sent nowhere else after its slot, and expires", async () => {
     await until(true);
     for (const endpoint of partners.altPartners.values()) endpoint.faults.answer = "garbage";
     const facts = paying();
     await submit(facts);
     await answered(facts);
     expect(await ended(facts)).toBe("expired");
-    const routes = new Set((await told(facts)).map((text) => text.split(" ")[0]));
+    const routes = new Set((await routeEvents(facts)).map((text) => text.split(" ")[0]));
     expect([...routes]).toEqual(["alt-partner"]);
     expect(partners.swqos.counts.requests).toBe(0);
   });

@@ -1,5 +1,5 @@
-// The sending table: rules for every sequence of events, and equality with the documentation.
-// simulation.test.ts drives the dispatcher that applies the table.
+// The table of sending: invariants for every sequence of events, and the same table in the
+// documentation. simulation.test.ts tests the dispatcher that applies it.
 
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
@@ -25,7 +25,7 @@ function run(kinds: readonly SendingEventKind[]): SendingState[] {
 const sequences = fc.array(fc.constantFrom(...sendingEventKinds), { maxLength: 40 });
 
 describe("sending", () => {
-  it("ends for good when it is stopped or no route is left", () => {
+  it("ends finally when it is stopped or no route is left", () => {
     const property = fc.property(
       sequences,
       fc.constantFrom("sending_stopped" as const, "routes_exhausted" as const),
@@ -39,7 +39,7 @@ describe("sending", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("attempts only submissions that are due; a held submission becomes due first", () => {
+  it("makes attempts only when due, and a held submission becomes due first", () => {
     const property = fc.property(sequences, (kinds) => {
       const states = run(kinds);
       for (const [i, state] of states.slice(1).entries()) {
@@ -54,7 +54,7 @@ describe("sending", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("schedules the next attempt after every one that is not the last", () => {
+  it("schedules the next attempt after every attempt except the last", () => {
     for (const kind of sendingEventKinds) {
       const to = sendingTransitions[kind].idle?.to;
       const isFollowed = /^(attempt_(made|failed|lost|lost_again)|resend_failed|landing_awaited)$/;

@@ -1,5 +1,5 @@
-// The pipeline under random faults: every accepted transaction has one final state, which is the true
-// one. The name of each test contains its seed.
+// The pipeline under simulated faults: every accepted transaction has exactly one, true end. The
+// test name contains the seed.
 
 import { describe, expect, it } from "vitest";
 import { accounts, factsOf, World } from "./world.ts";
@@ -15,7 +15,7 @@ function submitSomething(world: World): void {
   } else if (what < 0.75) {
     submitSomePair(world);
   } else if (world.asked.length > 0) {
-    // The same bytes again, from the same account or another, with the same or other options.
+    // The same bytes again: by the same or another account, with the same or another method.
     const { request } =
       world.asked[world.asked.length - 1 - random.below(Math.min(10, world.asked.length))] ?? {};
     if (!request) return;
@@ -25,7 +25,7 @@ function submitSomething(world: World): void {
   }
 }
 
-/** A new transaction, an earlier one, one with the nonce of another, or one of a pair alone. */
+/** A new pair, an earlier one, one with the nonce of another, or one transaction of a pair. */
 function submitSomePair(world: World): void {
   const { random } = world;
   const accountId = accounts[random.below(2)] ?? "";
@@ -56,7 +56,8 @@ async function run(seed: number): Promise<World> {
     if (random.happens(0.06)) await world.restart();
   }
   world.calm();
-  // Nonce transactions that do not land stay open, so their owner advances the last nonce of each pair.
+  // Nonce transactions that never land stay open: the owner advances the nonce of the last of each
+  // pair.
   await clock.advance(30_000);
   world.advanceNonces();
   await clock.advance(60_000);
@@ -69,7 +70,7 @@ const seeds = Array.from(
 );
 
 describe("the pipeline", () => {
-  it.each(seeds)("reports every outcome correctly and once: seed %i", async (seed) => {
+  it.each(seeds)("reports one true end for each transaction: seed %i", async (seed) => {
     const world = await run(seed);
     world.checkEnds();
     world.checkPairs();

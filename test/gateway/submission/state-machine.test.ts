@@ -1,5 +1,5 @@
-// The running state machine under random events: it follows the table of transitions, and no other
-// change reaches timelines, listeners, observers or tips.
+// The running state machine with random events: it follows the table of transitions, and only
+// events of the table reach timelines, listeners, observers and tips.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -25,10 +25,10 @@ import {
 } from "../../../src/gateway/submission/transitions.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { makeFacts } from "./model.ts";
-import { ModelStore } from "./model-parts.ts";
+import { ModelStore } from "./model-routes-and-store.ts";
 
 const accounts = ["ann", "bob"] as const;
-/** Events that the machine receives after accounts have joined. */
+/** Events from outside that the machine gets after accounts have joined. */
 const drivenKinds = eventKinds.filter(
   (kind) => !["accepted", "resumed", "call_refused"].includes(kind),
 );
@@ -36,8 +36,8 @@ const drivenKinds = eventKinds.filter(
 class MachineHarness {
   readonly clock = new ManualClock();
   readonly memory = new SubmissionIndex(100);
-  /** "account signature kind" of every event of a listener. */
-  readonly told: string[] = [];
+  /** "account signature kind" of every event for a listener. */
+  readonly reported: string[] = [];
   readonly observed = new Set<string>();
   readonly tips = new Map<string, "seen" | "landed">();
   readonly machine: SubmissionStateMachine;
@@ -53,7 +53,7 @@ class MachineHarness {
     const listeners = new Listeners(fail);
     for (const account of accounts) {
       listeners.add(account, (signature, { kind }) => {
-        this.told.push(`${account} ${signature} ${kind}`);
+        this.reported.push(`${account} ${signature} ${kind}`);
       });
     }
     this.machine = new SubmissionStateMachine(
@@ -94,7 +94,7 @@ class MachineHarness {
       defaultLimits,
     );
     const facts = [0, 1, 2].map(() => makeFacts(random, { lifetime: new Uint8Array(32) }));
-    // Both accounts submit the same transactions, the first one as a bundle.
+    // Both accounts submit the same transactions, the first as a bundle.
     const bundle = this.#submission("ann", facts);
     const views = facts.map((one) => this.machine.enter(bundle, one));
     const alone = facts.map((one) => this.machine.enter(this.#submission("bob", [one]), one));
@@ -152,7 +152,7 @@ class MachineHarness {
     }
   }
 
-  /** Differences in the index, the observers, the final states, the tips and the submissions. */
+  /** Inconsistencies of the index, the observers, the ends, the tips and the submissions. */
   contradictions(): string[] {
     const found: string[] = [];
     const open = this.transactions.filter(({ state }) => phaseOf(state) !== "ended");
@@ -167,16 +167,16 @@ class MachineHarness {
       if (isEnded && state !== "landed" && this.tips.has(signature)) found.push(`tip of ${state}`);
     }
     for (const { tracked, submission } of this.views) {
-      // A final state that the store returned was known before the first send.
-      const isTold = tracked.end?.reason === "test";
-      if (isTold && !submission.sending.isOver) found.push(`${tracked.state}, not stopped`);
+      // An end from the store was known before anything was sent.
+      const isReported = tracked.end?.reason === "test";
+      if (isReported && !submission.sending.isOver) found.push(`${tracked.state}, not stopped`);
     }
     return found;
   }
 }
 
 describe("SubmissionStateMachine", () => {
-  it("follows the table for every sequence of events, and reports one final state", () => {
+  it("follows the table for every sequence of events and reports one end", () => {
     const step = fc.record({
       kind: fc.constantFrom(...drivenKinds),
       which: fc.nat(2),
@@ -191,17 +191,17 @@ describe("SubmissionStateMachine", () => {
         const event = harness.eventOf(kind, tracked, view);
         const found = "end" in event ? event.end.kind : undefined;
         const expected = transition(tracked.state, kind, found);
-        const before = harness.told.length;
+        const before = harness.reported.length;
         harness.machine.handle(event);
         expect(tracked.state).toBe(expected.to);
         if (!expected.effects.includes("notify") && kind !== "route_reported") {
-          expect(harness.told.length).toBe(before);
+          expect(harness.reported.length).toBe(before);
         }
         expect(harness.contradictions()).toEqual([]);
       }
       for (const { tracked, accountId, lifecycle } of harness.views) {
         const prefix = `${accountId} ${tracked.signature} `;
-        const own = harness.told.filter((text) => text.startsWith(prefix));
+        const own = harness.reported.filter((text) => text.startsWith(prefix));
         const kinds = lifecycle.events.map(({ kind }) => `${prefix}${kind}`);
         expect(own).toEqual(kinds);
         expect(lifecycle.events.filter(isEnd).length).toBeLessThanOrEqual(1);

@@ -12,7 +12,7 @@ interface Asked {
   readonly searchHistory: boolean;
 }
 
-/** A reader and its node: `cached` and `history` are the node's statuses. */
+/** A reader and its node; `cached` and `history` are the node's data. */
 class Harness {
   readonly clock = new ManualClock();
   readonly asked: Asked[] = [];
@@ -40,16 +40,16 @@ class Harness {
     });
   }
 
-  /** The result of one call that took `tookMs`. */
+  /** The result of one call and its duration `tookMs`. */
   async read(...signatures: string[]): Promise<(string | undefined)[]> {
-    return this.#told(signatures, false);
+    return this.#results(signatures, false);
   }
 
   async readOld(...signatures: string[]): Promise<(string | undefined)[]> {
-    return this.#told(signatures, true);
+    return this.#results(signatures, true);
   }
 
-  async #told(signatures: readonly string[], isOld: boolean): Promise<(string | undefined)[]> {
+  async #results(signatures: readonly string[], isOld: boolean): Promise<(string | undefined)[]> {
     const startedNs = this.clock.monotonicNs();
     const questions = signatures.map((signature) => ({ signature, isOld }));
     let isAnswered = false;
@@ -61,14 +61,14 @@ class Harness {
     const answers = await reading;
     this.tookMs = Number((this.clock.monotonicNs() - startedNs) / 1_000_000n);
     return signatures.map((signature) => {
-      const told = answers.get(signature);
-      return told === null ? "unknown" : told?.commitment;
+      const results = answers.get(signature);
+      return results === null ? "unknown" : results?.commitment;
     });
   }
 
   tookMs = 0;
 
-  /** All requests to the node, in order. */
+  /** All queries of the node, in order. */
   get signatures(): string[] {
     return this.asked.flatMap(({ signatures }) => signatures);
   }
@@ -88,7 +88,7 @@ describe("a status reader", () => {
     expect(harness.asked.length).toBe(1);
   });
 
-  it("queries a status again while it may change, and never after it is finalized", async () => {
+  it("repeats queries for statuses that can change, and never for finalized ones", async () => {
     const harness = new Harness();
     harness.cached.set("a", outcome("confirmed")).set("b", outcome("finalized"));
     expect(await harness.read("a", "b")).toEqual(["confirmed", "finalized"]);
@@ -105,7 +105,7 @@ describe("a status reader", () => {
     expect(harness.asked.length).toBe(2);
   });
 
-  it("combines many calls into rounds of 256, one at a time, ten per second", async () => {
+  it("shares queries of many calls, in rounds of 256, one at a time, ten per second", async () => {
     const harness = new Harness();
     harness.answerMs = 30;
     let underWay = 0;
@@ -129,16 +129,16 @@ describe("a status reader", () => {
     expect(harness.asked.map(({ signatures }) => signatures.length)).toEqual([256, 256, 88]);
   });
 
-  it("queues at most 1,024 signatures", async () => {
+  it("limits waiting signatures to 1,024", async () => {
     const harness = new Harness();
     const many = Array.from({ length: 2_000 }, (_, i) => `s${i}`);
-    const told = await harness.read(...many);
-    expect(told.filter((one) => one === "unknown").length).toBe(1_024);
-    expect(told.filter((one) => one === undefined).length).toBe(976);
+    const results = await harness.read(...many);
+    expect(results.filter((one) => one === "unknown").length).toBe(1_024);
+    expect(results.filter((one) => one === undefined).length).toBe(976);
     expect(harness.signatures.length).toBe(1_024);
   });
 
-  it("searches the history for old signatures, and does not repeat a failed search immediately", async () => {
+  it("queries the history for old signatures, and unknown ones not again immediately", async () => {
     const harness = new Harness();
     harness.history.set("a", outcome("finalized"));
     expect(await harness.read("a")).toEqual(["unknown"]);
@@ -153,7 +153,7 @@ describe("a status reader", () => {
     expect(harness.asked.length).toBe(3);
   });
 
-  it("omits statuses that a failing node does not report, pauses for a second, and warns", async () => {
+  it("omits statuses while the node fails, pauses for a second, and warns", async () => {
     const harness = new Harness();
     harness.failure = new Error("away");
     expect(await harness.read("a")).toEqual([undefined]);
@@ -166,7 +166,7 @@ describe("a status reader", () => {
     expect(await harness.read("a")).toEqual(["confirmed"]);
   });
 
-  it("does not delay a call because of a slow node, and uses the late answer", async () => {
+  it("does not block calls on a slow node, and uses its late response", async () => {
     const harness = new Harness();
     harness.answerMs = 6_000;
     harness.cached.set("a", outcome("finalized"));
@@ -179,7 +179,7 @@ describe("a status reader", () => {
     expect(harness.asked.length).toBe(1);
   });
 
-  it("removes a processed status that the node no longer reports", async () => {
+  it("drops a processed status that the node no longer reports", async () => {
     const harness = new Harness();
     harness.cached.set("a", outcome("processed"));
     expect(await harness.read("a")).toEqual(["processed"]);

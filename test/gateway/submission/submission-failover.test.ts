@@ -1,4 +1,4 @@
-// Adoption of submissions of dead nodes: its schedule and its failures.
+// Failover of submissions of dead nodes: schedule and failures.
 
 import { expect, it } from "vitest";
 import { SubmissionFailover } from "../../../src/gateway/submission/submission-failover.ts";
@@ -69,7 +69,7 @@ class Stage {
   }
 }
 
-it("checks every ten seconds, adopts submissions of nodes whose lock is free twice, and releases the lock", async () => {
+it("checks every ten seconds, adopts from nodes whose lock is free twice, and releases the lock", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1"), recordOf("s2")]).set("there", [recordOf("s3")]);
   stage.alive.add("node there");
@@ -77,7 +77,7 @@ it("checks every ten seconds, adopts submissions of nodes whose lock is free twi
   await stage.clock.advance(9 * second);
   expect(stage.steps).toEqual([]);
   await stage.clock.advance(2 * second);
-  // After a restart of the database, all locks are free for a short time.
+  // After a database restart, all locks are free for a short time.
   expect(stage.steps).toEqual(["openNodes", "lock node gone", "lock node there"]);
   expect(stage.held.size).toBe(0);
   await stage.clock.advance(10 * second);
@@ -95,7 +95,7 @@ it("checks every ten seconds, adopts submissions of nodes whose lock is free twi
   expect(stage.taken).toEqual(["s1", "s2", "s3"]);
 });
 
-it("also tries the lock of unnamed nodes, because a database may have been moved here", async () => {
+it("also checks the lock of records without a node name, which may have been moved", async () => {
   const stage = new Stage();
   stage.open.set("", [recordOf("s1")]);
   stage.alive.add("node ");
@@ -107,7 +107,7 @@ it("also tries the lock of unnamed nodes, because a database may have been moved
   expect(stage.taken).toEqual(["s1"]);
 });
 
-it("resets the count if a lock is held at the next check", async () => {
+it("resets a node whose lock is held at the next check", async () => {
   const stage = new Stage();
   stage.open.set("back", [recordOf("s1")]);
   stage.watch.start();
@@ -119,7 +119,7 @@ it("resets the count if a lock is held at the next check", async () => {
   expect(stage.taken).toEqual([]);
 });
 
-it("logs an unreachable database once, sends no second query, and continues when it responds", async () => {
+it("logs a database failure once, does not query concurrently, and recovers", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1")]);
   stage.isAway = true;
@@ -134,7 +134,7 @@ it("logs an unreachable database once, sends no second query, and continues when
   expect(stage.taken).toEqual(["s1"]);
 });
 
-it("checks its own submissions again if the result of an adoption is unknown", async () => {
+it("rechecks its own records after an adoption with unknown result", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1")]);
   stage.failsToTake = true;
@@ -148,7 +148,7 @@ it("checks its own submissions again if the result of an adoption is unknown", a
   expect(stage.steps.filter((step) => step === "open").length).toBe(1);
 });
 
-it("adopts nothing after close, and waits for operations in progress", async () => {
+it("adopts nothing after close, and waits for a running adoption", async () => {
   const stage = new Stage();
   stage.open.set("gone", [recordOf("s1")]).set("gone, too", [recordOf("s2")]);
   stage.queryMs = 100;
@@ -162,6 +162,6 @@ it("adopts nothing after close, and waits for operations in progress", async () 
   expect([isClosed, stage.steps.at(-1)]).toEqual([false, "adopt gone"]);
   await stage.clock.advance(second);
   await closing;
-  expect(stage.taken).toEqual(["s1"]); // the store already names this node
+  expect(stage.taken).toEqual(["s1"]); // the store already lists it as this node's
   expect([stage.held.size, stage.clock.pending]).toEqual([0, 0]);
 });

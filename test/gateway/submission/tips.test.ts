@@ -1,11 +1,11 @@
-// Tips that the pipeline reports: once per transaction, for any submitting account, across restarts.
+// Tip reports of the pipeline: once per transaction, for any number of accounts and restarts.
 
 import { beforeEach, describe, expect, it } from "vitest";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type { LandedTips, SignatureOutcome } from "../../../src/gateway/submission/types.ts";
 import { Harness } from "./harness.ts";
 
-class Told implements LandedTips {
+class TipReports implements LandedTips {
   readonly calls: string[] = [];
   readonly times: bigint[] = [];
 
@@ -28,12 +28,12 @@ const landed: SignatureOutcome = { slot: 5n, err: null, commitment: "confirmed" 
 const failed: SignatureOutcome = { ...landed, err: { InstructionError: [0, { Custom: 1 }] } };
 
 describe("tips", () => {
-  let told: Told;
+  let reports: TipReports;
   let harness: Harness;
 
   function open(has: { node?: boolean } = {}): void {
-    told = new Told();
-    harness = new Harness({}, { ...has, tips: told });
+    reports = new TipReports();
+    harness = new Harness({}, { ...has, tips: reports });
   }
 
   beforeEach(() => open());
@@ -44,68 +44,68 @@ describe("tips", () => {
     return facts;
   }
 
-  it("are reported once to all listeners: observed, then landed", async () => {
+  it("are reported once for all accounts: observed, then landed", async () => {
     const facts = await submitted(["ann", "bob", "eve"]);
     const seenNs = harness.clock.nowNs();
     harness.see(facts, 5n);
     harness.answers.set(facts.signature, landed);
     await harness.clock.advance(5000);
     const { signature } = facts;
-    expect(told.calls).toEqual([`seen ${signature} 20000`, `landed ${signature} 20000`]);
-    expect(told.times[0]).toBe(seenNs);
+    expect(reports.calls).toEqual([`seen ${signature} 20000`, `landed ${signature} 20000`]);
+    expect(reports.times[0]).toBe(seenNs);
     await harness.submit(facts, {}, "zoe");
     await harness.clock.advance(5000);
-    expect(told.calls).toHaveLength(2);
+    expect(reports.calls).toHaveLength(2);
   });
 
-  it("are reported as landed even without an observation", async () => {
+  it("are reported as landed without an observation", async () => {
     const facts = await submitted();
     harness.answers.set(facts.signature, landed);
     await harness.clock.advance(5000);
-    expect(told.calls).toEqual([`landed ${facts.signature} 20000`]);
+    expect(reports.calls).toEqual([`landed ${facts.signature} 20000`]);
   });
 
-  it("are reported as landed by the first observation if no node is configured", async () => {
+  it("are reported as landed by the first observation without a node", async () => {
     open({ node: false });
     const facts = await submitted();
     harness.see(facts, 5n);
-    expect(told.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "landed"]);
+    expect(reports.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "landed"]);
   });
 
-  it("are withdrawn when the transaction landed and failed", async () => {
+  it("are removed if it landed as failed", async () => {
     const facts = await submitted();
     harness.see(facts, 5n);
     harness.answers.set(facts.signature, failed);
     await harness.clock.advance(5000);
-    expect(told.calls).toEqual([`seen ${facts.signature} 20000`, `gone ${facts.signature}`]);
+    expect(reports.calls).toEqual([`seen ${facts.signature} 20000`, `gone ${facts.signature}`]);
   });
 
-  it("are not reported for a transaction that failed without an observation", async () => {
+  it("are not reported for failures without an observation", async () => {
     const facts = await submitted();
     harness.answers.set(facts.signature, failed);
     await harness.clock.advance(5000);
     expect(await harness.state(facts)).toContain("landed_failed");
-    expect(told.calls).toEqual([]);
+    expect(reports.calls).toEqual([]);
   });
 
-  it("are withdrawn with their block, and reported again with the next", async () => {
+  it("are removed with an abandoned block, and reported again with the next", async () => {
     const facts = await submitted();
     harness.see(facts, 5n);
     await harness.clock.advance(8000);
     harness.see(facts, 9n);
     harness.answers.set(facts.signature, { ...landed, slot: 9n });
     await harness.clock.advance(5000);
-    const kinds = told.calls.map((call) => call.split(" ")[0]);
+    const kinds = reports.calls.map((call) => call.split(" ")[0]);
     expect(kinds).toEqual(["seen", "gone", "seen", "landed"]);
   });
 
-  it("are withdrawn once when it expires after its block was abandoned", async () => {
+  it("are removed once if it expires after its block was abandoned", async () => {
     const facts = await submitted();
     harness.see(facts, 5n);
-    harness.isBlockhashGone = true;
+    harness.isBlockhashExpired = true;
     await harness.clock.advance(120_000);
     expect(await harness.state(facts)).toContain("expired");
-    const kinds = told.calls.map((call) => call.split(" ")[0]);
+    const kinds = reports.calls.map((call) => call.split(" ")[0]);
     expect(kinds).toEqual(["seen", "gone"]);
   });
 
@@ -120,13 +120,13 @@ describe("tips", () => {
     harness.answers.set(other.signature, failed);
     await harness.clock.advance(5000);
     expect(await harness.state(facts)).toContain("landed");
-    expect(told.calls).toEqual([]);
+    expect(reports.calls).toEqual([]);
   });
 
   it.each([
     ["failed", failed, "gone"],
     ["landed", landed, "landed"],
-  ])("of submissions that were open at a restart are reported: %s", async (_, outcome, kind) => {
+  ])("of transactions open at a restart are reported: %s", async (_, outcome, kind) => {
     const facts = await submitted(["ann", "bob"]);
     harness.see(facts, 5n);
     await harness.clock.advance(2000);
@@ -139,16 +139,16 @@ describe("tips", () => {
     const restored = harness.pipeline.restore();
     await harness.clock.advance(5000);
     expect(await restored).toBe(2);
-    expect(told.calls.map((call) => call.split(" ")[0])).toEqual([kind]);
+    expect(reports.calls.map((call) => call.split(" ")[0])).toEqual([kind]);
   });
 
-  it("of transactions that this service neither sent nor stored are not reported", async () => {
+  it("of unknown transactions are removed", async () => {
     const facts = harness.facts();
     harness.leaders = { slot: 4n, current: "bad", next: "bad" };
     harness.store.failShare = 1;
     const submission = harness.submit(facts, { mevProtect: true });
-    harness.see(facts, 5n); // another account sent it
+    harness.see(facts, 5n); // another service sent it
     expect(await submission).toContain("store_failed");
-    expect(told.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "gone"]);
+    expect(reports.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "gone"]);
   });
 });

@@ -1,4 +1,5 @@
-// The table of transitions: rules for every sequence of events, and equality with the documentation.
+// The table of transitions: invariants for every sequence of events, and the same table in the
+// documentation.
 
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
@@ -21,7 +22,7 @@ import { endStates } from "../../../src/gateway/submission/types.ts";
 
 const phases = ["new", "open", "in_block", "ended"] as const;
 
-/** All effects of an account that joins after the end. */
+/** Events of an account that joins after the end. */
 const afterEnd: readonly Effect[] = ["record", "persist", "notify", "repeat_end", "count_late"];
 
 interface Run {
@@ -45,7 +46,7 @@ const sequences = fc.array(fc.constantFrom(...eventKinds), { maxLength: 40 });
 const isOver = (state: TransactionState) => phaseOf(state) === "ended";
 
 describe("transitions", () => {
-  it("enter at most one final state and never leave it", () => {
+  it("reach at most one end, which is absorbing", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states } = run(kinds);
       const first = states.findIndex(isOver);
@@ -56,7 +57,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("lead to the final state of the last answer from every state that awaits one", () => {
+  it("lead from every awaiting state to the end that the last status gives", () => {
     const property = fc.property(sequences, fc.constantFrom(...endStates), (kinds, end) => {
       const before = run(["accepted", ...kinds]).states.at(-1) ?? "new";
       const { to } = transition(before, eventOfEnd[end]);
@@ -67,7 +68,7 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("start and finish each activity once: observing, counting, closing, reporting the end", () => {
+  it("start and finish everything once: observing, counting, closing, reporting the end", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states, done } = run(kinds);
       const count = (...names: readonly Effect[]) =>
@@ -86,23 +87,23 @@ describe("transitions", () => {
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("report a tip as landed only for landed transactions, and withdraw all others", () => {
+  it("report a landed tip only for landed transactions, and remove all others", () => {
     const property = fc.property(sequences, (kinds) => {
       const { states, done } = run(kinds);
-      let isTold = false;
+      let isReported = false;
       for (const { effect } of done) {
-        if (effect === "report_tip" || effect === "confirm_tip") isTold = true;
-        if (effect === "retract_tip") isTold = false;
+        if (effect === "report_tip" || effect === "confirm_tip") isReported = true;
+        if (effect === "retract_tip") isReported = false;
       }
       const last = states.at(-1) ?? "new";
-      if (isOver(last) && last !== "landed") expect(isTold).toBe(false);
+      if (isOver(last) && last !== "landed") expect(isReported).toBe(false);
       const isConfirmed = done.some(({ effect }) => effect === "confirm_tip");
       if (isConfirmed) expect(last).toBe("landed");
     });
     fc.assert(property, { numRuns: 2_000 });
   });
 
-  it("stop all offers before the end is reported, and report it after the timeline contains it", () => {
+  it("stop offers before an end is reported, and report it after it is in the timeline", () => {
     for (const kind of Object.values(eventOfEnd)) {
       for (const state of ["open", "in_block"] as const) {
         const all = transition(state, kind).effects;
@@ -115,7 +116,7 @@ describe("transitions", () => {
     }
   });
 
-  it("use every declared state and effect, and no other", () => {
+  it("contain every state and effect, and no other", () => {
     const cells = eventKinds.flatMap((kind) =>
       phases.flatMap((phase) => transitions[kind][phase] ?? []),
     );
@@ -142,10 +143,10 @@ describe("docs/transaction-status.md", () => {
       ...phases.map((phase) => transitions[kind][phase]?.to ?? ""),
     ]);
     expect(shown).toEqual(expected);
-    const told = rows.filter((columns) => columns[3] !== "").map((columns) => columns[1]);
-    const telling = eventKinds.filter((kind) =>
+    const reported = rows.filter((columns) => columns[3] !== "").map((columns) => columns[1]);
+    const reportingStates = eventKinds.filter((kind) =>
       Object.values(transitions[kind]).some(({ effects: all }) => all.includes("notify")),
     );
-    expect(told).toEqual(telling);
+    expect(reported).toEqual(reportingStates);
   });
 });

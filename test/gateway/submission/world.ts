@@ -1,7 +1,7 @@
-// A pipeline under random faults, with a check of every guarantee.
+// Simulated environment of the pipeline that detects every broken guarantee.
 //
-// Used by simulation.test.ts, which submits and restarts at random. The harness records requests,
-// reported events and the true outcomes. `violations` lists the differences as sentences.
+// Used by simulation.test.ts, which submits and restarts at random. It records requests, reports
+// and the true state; `violations` describes inconsistencies.
 
 import type { Clock } from "../../../src/core/clock.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -20,7 +20,7 @@ import type {
 } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { ModelChain, makeFacts, textOf } from "./model.ts";
-import { capabilitiesOf, ModelRoute, ModelStore } from "./model-parts.ts";
+import { capabilitiesOf, ModelRoute, ModelStore } from "./model-routes-and-store.ts";
 
 const resendMs = 1_000;
 const limits = {
@@ -42,25 +42,25 @@ const routesUsed: readonly Partial<RouteCapabilities>[] = [
 
 export const accounts = ["ann", "ben", "cat"];
 
-interface Asked {
+interface Call {
   readonly request: SubmitRequest;
   isAcknowledged: boolean;
 }
 
-/** The transactions of one call. */
-type AskedPair = readonly [Asked, Asked];
+/** Transactions of one call. */
+type PairCall = readonly [Call, Call];
 
 function nonceKeyOf({ nonce, lifetime }: TransactionFacts): string | null {
   return nonce && lifetimeKeyOf({ nonce, lifetime });
 }
 
-export function factsOf({ request }: Asked): TransactionFacts {
+export function factsOf({ request }: Call): TransactionFacts {
   const [facts] = request.transactions;
   if (!facts) throw new Error("expected a transaction");
   return facts;
 }
 
-/** A clock of a process that can be killed. No timer fires afterwards. */
+/** The clock of a killable process: after the kill its timers do not fire. */
 function killable(clock: Clock, isAlive: () => boolean): Clock {
   const alive = (action: () => void) => () => {
     if (isAlive()) action();
@@ -86,19 +86,19 @@ export class World {
   readonly chain: ModelChain;
   readonly store: ModelStore;
   readonly routes: ModelRoute[];
-  readonly asked: Asked[] = [];
-  readonly pairs: AskedPair[] = [];
+  readonly asked: Call[] = [];
+  readonly pairs: PairCall[] = [];
   readonly violations: string[] = [];
   readonly made: TransactionFacts[] = [];
   readonly byWire = new Map<string, TransactionFacts>();
-  /** Final states that this process reported, or that are on the disk: "account signature". */
+  /** Ends that this process reported or stored: "account signature". */
   #ended = new Map<string, string>();
-  /** The latest attempt that was sent, by route and signature. */
+  /** The last sent attempt by route and signature. */
   readonly #left = new Map<string, { readonly attempt: number; readonly atNs: bigint }>();
   #life = 0;
   #isSubmitting = false;
   readonly #offeredLate = new Set<string>();
-  /** Nonce values of landed transactions, as reported by this process. */
+  /** Nonce values that this process reported as spent. */
   #spent = new Set<string>();
   nodeFailShare = 0.15;
   pipeline: Pipeline;
@@ -137,7 +137,7 @@ export class World {
       },
       offer: (outbound: OutboundTransaction) =>
         route.offer({
-          ...parcelFields(outbound),
+          ...outboundFields(outbound),
           report: (event) => {
             if (isAlive()) outbound.report(event);
           },
@@ -182,7 +182,8 @@ export class World {
     for (const account of accounts) {
       pipeline.subscribe(account, (signature, { kind }) => {
         const key = `${account} ${signature}`;
-        // Rejected submissions may restart, and so may those whose persistence was not reported.
+        // Refused transactions may start again, as well as those whose acceptance was never
+        // reported.
         const isNew = this.#ended.get(key) === "rejected" || !this.store.records.has(key);
         if (kind === "received" && isNew) this.#ended.delete(key);
         if (!/landed|expired|superseded|rejected/.test(kind)) return;
@@ -200,7 +201,7 @@ export class World {
   }
 
   async restart(): Promise<void> {
-    this.pipeline = this.#start(); // the previous process is dead from here on
+    this.pipeline = this.#start(); // everything of the earlier process ends here
     this.#spent = new Set();
     this.#ended = new Map(
       [...this.store.records].flatMap(([key, { state }]) =>
@@ -266,7 +267,7 @@ export class World {
 
   submitPair(transactions: readonly TransactionFacts[], accountId: string): void {
     const options = { ...this.options(), swqosOnly: false };
-    const [first, second] = transactions.map((facts): Asked => {
+    const [first, second] = transactions.map((facts): Call => {
       const receivedNs = this.clock.nowNs();
       const method = "sendIdeal";
       const request = { accountId, method, isBundle: false, options, receivedNs } as const;
@@ -292,7 +293,7 @@ export class World {
   }
 
   /** Other pairs of the same nonce value. */
-  #rivalsOf(...pair: AskedPair): AskedPair[] {
+  #rivalsOf(...pair: PairCall): PairCall[] {
     const own = pair.map((asked) => factsOf(asked).signature);
     return this.pairs.filter(
       (other) =>
@@ -301,10 +302,8 @@ export class World {
     );
   }
 
-  /**
-   * A transaction of it is in flight and sent repeatedly, as part of a pair by the account's last call.
-   */
-  #isOpen(pair: AskedPair): boolean {
+  /** A part of it is still being sent as a pair, according to the account's last call. */
+  #isOpen(pair: PairCall): boolean {
     return pair.some((asked) => {
       const { signature } = factsOf(asked);
       const { accountId } = asked.request;
@@ -314,7 +313,7 @@ export class World {
       );
       const isPair = last?.request.method === "sendIdeal" && last.isAcknowledged;
       const sentForNs = BigInt(defaultLimits.resendForMs) * 1_000_000n;
-      // A repeated call changes nothing: the first call determines the time.
+      // A repetition changes nothing: the first call determines the start.
       const first = this.asked.find(
         ({ request, isAcknowledged }) =>
           isAcknowledged &&
@@ -326,17 +325,17 @@ export class World {
     });
   }
 
-  async #acknowledged(submitted: Promise<void>, asked: Asked): Promise<void> {
+  async #acknowledged(submitted: Promise<void>, asked: Call): Promise<void> {
     const { accountId, transactions } = asked.request;
     try {
       await submitted;
     } catch {
-      return; // rejected, so no guarantee applies
+      return; // refused: no acceptance was reported
     }
     asked.isAcknowledged = true;
     for (const { signature } of transactions) {
-      const isKept = this.store.records.has(`${accountId} ${signature}`);
-      if (!isKept) this.violations.push(`${signature}: acknowledged, not kept`);
+      const isStored = this.store.records.has(`${accountId} ${signature}`);
+      if (!isStored) this.violations.push(`${signature}: acknowledged, not kept`);
     }
   }
 
@@ -350,7 +349,7 @@ export class World {
     };
   }
 
-  #ownersOf({ transactions }: OutboundTransaction): Asked[] {
+  #ownersOf({ transactions }: OutboundTransaction): Call[] {
     return this.asked.filter(({ request }) =>
       request.transactions.some(({ signature }) => signature === transactions[0]?.signature),
     );
@@ -365,11 +364,11 @@ export class World {
     }
   }
 
-  /** An unsent transaction may be offered again; a sent one only with the client's permission. */
+  /** Unsent transactions may be offered again; sent ones only if the caller allows resends. */
   #checkResend(
     route: RouteCapabilities,
     outbound: OutboundTransaction,
-    owners: readonly Asked[],
+    owners: readonly Call[],
   ): void {
     const [first] = outbound.transactions;
     if (!first) return;
@@ -383,10 +382,10 @@ export class World {
         event.kind === "queued" &&
         event.attempt === before.attempt &&
         event.atNs <= before.atNs;
-      const isKept = [...this.store.records.values()].some(
+      const isStored = [...this.store.records.values()].some(
         ({ signature, events }) => signature === first.signature && events.some(isThat),
       );
-      if (isKept) this.violations.push(`${first.signature}: sent again by the service`);
+      if (isStored) this.violations.push(`${first.signature}: sent again by the service`);
     }
   }
 
@@ -394,12 +393,12 @@ export class World {
     const [first] = outbound.transactions;
     if (!first) return void this.violations.push("an empty transaction");
     const owners = this.#ownersOf(outbound);
-    // It ended for all accounts, so no route sends it any more.
+    // It ended for all accounts: it must not be sent any more.
     const isOver = owners.every(({ request }) => {
       const end = this.#ended.get(`${request.accountId} ${first.signature}`);
       return end !== undefined && !(end === "rejected" && this.#isSubmitting);
     });
-    // After a restart, a call is offered before the store returns its final state.
+    // After a restart, a call is offered before the store can report its end.
     const isExcused = this.#isSubmitting && this.#life > 1;
     if (isOver && isExcused) {
       for (const { signature } of outbound.transactions) this.#offeredLate.add(signature);
@@ -419,7 +418,7 @@ export class World {
     }
   }
 
-  /** Ends all faults; open submissions may end. */
+  /** All faults end; open transactions may end. */
   calm(): void {
     this.nodeFailShare = 0;
     this.store.failShare = 0;
@@ -427,7 +426,7 @@ export class World {
     for (const route of this.routes) route.isUp = true;
   }
 
-  /** The owners use their nonces for other transactions. */
+  /** The owners spend their nonces with other transactions. */
   advanceNonces(): void {
     for (const { nonce } of this.made) {
       if (!nonce) continue;
@@ -443,7 +442,10 @@ export class World {
     }
   }
 
-  /** At most one transaction lands per nonce value, and superseded ones name that one. */
+  /**
+   * At most one transaction per nonce value landed; others may only report that one as their
+   * successor.
+   */
   checkPairs(): void {
     for (const facts of this.made) {
       const key = nonceKeyOf(facts);
@@ -467,8 +469,8 @@ export class World {
     const record = this.store.records.get(`${accountId} ${facts.signature}`);
     const truth = this.chain.outcomeOf(facts.signature);
     const landed = truth?.err === null ? "landed" : "landed_failed";
-    const said = `${record?.state} (${record?.reason})`;
-    // Rejected for this account, then landed through another one or after a restart.
+    const reported = `${record?.state} (${record?.reason})`;
+    // Rejected for this account, then landed for another account or after a restart.
     const isByOther = accounts.some((account) => {
       const other = this.store.records.get(`${account} ${facts.signature}`);
       return other !== undefined && other.state !== "rejected";
@@ -477,18 +479,18 @@ export class World {
     if (record?.state === "rejected" && isExcused) return;
     if (truth) {
       if (record?.state !== landed)
-        this.violations.push(`${facts.signature}: ${landed}, not ${said}`);
+        this.violations.push(`${facts.signature}: ${landed}, not ${reported}`);
       else if (record.slot !== truth.slot) this.violations.push(`${facts.signature}: another slot`);
       return;
     }
     const expected = facts.nonce ? ["superseded", "rejected"] : ["expired", "rejected"];
     if (!record || !expected.includes(record.state)) {
-      this.violations.push(`${facts.signature}: ${expected.join(" or ")}, not ${said}`);
+      this.violations.push(`${facts.signature}: ${expected.join(" or ")}, not ${reported}`);
     }
   }
 }
 
-function parcelFields(outbound: OutboundTransaction): Omit<OutboundTransaction, "report"> {
+function outboundFields(outbound: OutboundTransaction): Omit<OutboundTransaction, "report"> {
   const { mode, transactions, revertProtection, attempt, leader, deadlineNs } = outbound;
   return { mode, transactions, revertProtection, attempt, leader, deadlineNs };
 }

@@ -1,10 +1,10 @@
-// The endpoint under faults: connections lost at a bad time, a kernel that rejects packets, a suspended
-// process. Every transaction still gets a result.
+// Faults of the endpoint: lost connections, kernel errors, a blocked process. Each transaction
+// still gets its end.
 
 import { expect, it } from "vitest";
 import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { describeQuic } from "../../support/quic/quic-server.ts";
-import { Sender, server, until } from "./endpoint-parts.ts";
+import { Sender, server, until } from "./endpoint-fixtures.ts";
 
 async function open(timeoutMs = 30_000) {
   const { endpoint, events } = await Sender.open({ timeoutMs });
@@ -17,8 +17,8 @@ function standStill(ms: number): void {
 
 const bytesOf = (length: number) => Buffer.alloc(length, length % 251);
 
-describeQuic("a lost connection", () => {
-  it("after a new identity returns unsent transactions, and another connection sends them", async () => {
+describeQuic("a connection that is lost", () => {
+  it("after an identity change returns unsent transactions, and another connection sends them", async () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
@@ -33,13 +33,13 @@ describeQuic("a lost connection", () => {
     expect(endpoint.leaders()[0]?.connections).toBe(2);
   });
 
-  it("after a new identity returns transactions without a connection, and reports them", async () => {
+  it("after an identity change reports unsent transactions that no connection accepts", async () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
-    endpoint.aim([leader.address]);
+    endpoint.selectLeaders([leader.address]);
     await until(() => expect(endpoint.leaders()[0]?.phase).toBe("connected"));
-    endpoint.aim([]);
+    endpoint.selectLeaders([]);
     endpoint.send({ id: 1, address: leader.address, bytes: bytesOf(4096), restMs: 3000 });
     await until(() => expect(endpoint.leaders()[0]).toMatchObject({ queued: 0, inFlight: 1 }));
     await until(() => expect(leader.connections).toBe(1));
@@ -50,7 +50,7 @@ describeQuic("a lost connection", () => {
     expect(events[0]).toMatchObject({ reason: "deadline_passed" });
   });
 
-  it("leaves no waiting transactions when all is closed", async () => {
+  it("on close leaves nothing queued", async () => {
     const leader = await server({ streamBytesMax: 2000 });
     leader.isStuck = true;
     const { endpoint, events } = await open();
@@ -63,11 +63,11 @@ describeQuic("a lost connection", () => {
   });
 });
 
-describeQuic("an opened stream that could not be used", () => {
-  it("serves the next transaction", async () => {
+describeQuic("a stream that was opened and could not be used", () => {
+  it("is used by the next transaction", async () => {
     const leader = await server({ streamsMax: 1, streamBytesMax: 500 });
     const { endpoint, events } = await open();
-    endpoint.aim([leader.address]);
+    endpoint.selectLeaders([leader.address]);
     await until(() => expect(leader.connections).toBe(1));
     await until(() => expect(endpoint.leaders()[0]?.phase).toBe("connected"));
     endpoint.send({ id: 1, address: leader.address, bytes: bytesOf(1000), restMs: 100 });
@@ -77,13 +77,13 @@ describeQuic("an opened stream that could not be used", () => {
   });
 });
 
-describeQuic("a process that was suspended", () => {
-  it("reads pending packets before it times anything out", async () => {
+describeQuic("a process that was blocked", () => {
+  it("reads received packets before it gives anything up", async () => {
     const leader = await server();
     const { endpoint, events } = await open(2000);
     const push = leader.transactions.push.bind(leader.transactions);
     leader.transactions.push = (...transactions) => {
-      // The leader's answer is in the socket by then.
+      // The leader's response is in the socket buffer by then.
       process.nextTick(standStill, 2500);
       return push(...transactions);
     };
@@ -93,11 +93,11 @@ describeQuic("a process that was suspended", () => {
   });
 });
 
-describeQuic("a kernel that rejects packets", () => {
+describeQuic("a kernel that refuses packets", () => {
   it("is reported", async () => {
     const { endpoint } = await open();
-    // No socket may send there unless it requested it.
-    endpoint.aim([{ host: "255.255.255.255", port: 8009 }]);
+    // Broadcast addresses are refused by default.
+    endpoint.selectLeaders([{ host: "255.255.255.255", port: 8009 }]);
     await until(() => expect(endpoint.failures.packets).toBeGreaterThan(0));
     expect(endpoint.failures.last).toMatch(/^send E[A-Z]+/);
   });

@@ -1,4 +1,4 @@
-// The endpoint against leaders on the same machine, and over paths that lose packets.
+// The endpoint with leaders on the same machine, and with paths that lose packets.
 
 import { createSocket } from "node:dgram";
 import { expect, it } from "vitest";
@@ -6,14 +6,14 @@ import { credentialsOf, newCredentials } from "../../../src/gateway/tpu/certific
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { LossyLink } from "../../support/network/lossy-link.ts";
 import { describeQuic } from "../../support/quic/quic-server.ts";
-import { closing, Sender, server, until } from "./endpoint-parts.ts";
+import { closing, Sender, server, until } from "./endpoint-fixtures.ts";
 
 function transaction(seed: number, length = 300): Buffer {
   return Buffer.from(Array.from({ length }, (_, i) => (seed * 31 + i * 7) % 251));
 }
 
-describeQuic("a leader that accepts everything", () => {
-  it("receives every transaction completely, and acknowledgements are reported after the send", async () => {
+describeQuic("a leader that takes everything", () => {
+  it("gets every transaction completely, and acknowledgements are reported after sending", async () => {
     const leader = await server();
     const sender = await Sender.open();
     const sizes = [1, 200, 1231, 1232, 1233, 1500, 4096];
@@ -34,7 +34,7 @@ describeQuic("a leader that accepts everything", () => {
     expect(state.roundTripMs).toBeGreaterThan(0);
   });
 
-  it("receives the key of the identity, and may require a stateless retry", async () => {
+  it("sees the identity's key, and can require a stateless retry", async () => {
     const leader = await server({ retries: true });
     const seed = Buffer.alloc(32, 9);
     const sender = await Sender.open({}, credentialsOf(seed));
@@ -46,7 +46,7 @@ describeQuic("a leader that accepts everything", () => {
     ]);
   });
 
-  it("may have an IPv6 address", async (context) => {
+  it("can have an IPv6 address", async (context) => {
     const leader = await server({ host: "::1" }).catch(() => null);
     if (!leader) return context.skip("this machine has no IPv6");
     const sender = await Sender.open();
@@ -56,13 +56,13 @@ describeQuic("a leader that accepts everything", () => {
     expect(sender.endpoint.leaders()[0]?.address).toBe(`[::1]:${leader.port}`);
   });
 
-  it("is connected before the first transaction, and not while its slot is far away", async () => {
+  it("is preconnected when near, and not when far", async () => {
     const [near, far] = [await server(), await server()];
     const sender = await Sender.open();
-    sender.endpoint.aim([near.address, far.address]);
+    sender.endpoint.selectLeaders([near.address, far.address]);
     await until(() => expect(near.connections + far.connections).toBe(2));
     expect(near.transactions).toEqual([]);
-    sender.endpoint.aim([near.address]);
+    sender.endpoint.selectLeaders([near.address]);
     await until(() => expect(far.closes).toEqual([0]));
     expect(near.connections).toBe(1);
     expect(sender.leader(far)).toMatchObject({ phase: "idle", lastClose: "not_needed" });
@@ -71,7 +71,7 @@ describeQuic("a leader that accepts everything", () => {
   it("stays connected while nothing is sent", async () => {
     const leader = await server();
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(leader.connections).toBe(1));
     const before = leader.packets;
     // The end of the handshake is smaller.
@@ -82,7 +82,7 @@ describeQuic("a leader that accepts everything", () => {
 });
 
 describeQuic("a path that loses a tenth of the packets both ways", () => {
-  it("delivers transactions of 4,096 bytes whole", async () => {
+  it("delivers transactions of 4,096 bytes completely", async () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0.1 }, 42);
     closing.push(path);
@@ -99,9 +99,9 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
-    // Shorter than the idle time-out of the connection; otherwise its end is reported.
+    // Shorter than the connection's lifetime, otherwise its end is reported.
     const sender = await Sender.open({ timeoutMs: 2500 });
-    sender.endpoint.aim([path.address]);
+    sender.endpoint.selectLeaders([path.address]);
     await until(() => expect(leader.connections).toBe(1));
     await until(() => expect(sender.leader(path.address).phase).toBe("connected"));
     path.quality.loss = 1;
@@ -115,7 +115,7 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
 });
 
 describeQuic("a leader that limits streams", () => {
-  it("receives as much as it allows, and the rest after it allows more", async () => {
+  it("gets no more streams than it allows, and the rest later", async () => {
     const leader = await server({ streamsMax: 4 });
     leader.isStuck = true;
     const sender = await Sender.open();
@@ -131,7 +131,7 @@ describeQuic("a leader that limits streams", () => {
     const leader = await server({ streamsMax: 2 });
     leader.isStuck = true;
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     for (let id = 0; id < 2; id++) sender.send(id, leader.address, transaction(id));
     await until(() => expect(sender.of("sent")).toEqual([0, 1]));
     sender.send(2, leader.address, transaction(2));
@@ -151,7 +151,7 @@ describeQuic("a leader that limits streams", () => {
     await until(() => expect(sender.of("acknowledged")).toContain(100));
   });
 
-  it("may stop a stream in progress", async () => {
+  it("can stop a stream in flight", async () => {
     const leader = await server({ streamBytesMax: 1232 });
     leader.stopsStreams = true;
     const sender = await Sender.open();
@@ -174,14 +174,14 @@ describeQuic("a leader that limits streams", () => {
   });
 });
 
-describeQuic("a lost connection", () => {
-  it("fails sent transactions; partly sent ones use the next connection", async () => {
+describeQuic("a connection that is lost", () => {
+  it("fails sent transactions; unsent ones use the next connection", async () => {
     const leader = await server({ streamBytesMax: 1232 });
     leader.isStuck = true;
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
     const sender = await Sender.open();
-    sender.endpoint.aim([path.address]);
+    sender.endpoint.selectLeaders([path.address]);
     await until(() => expect(leader.connections).toBe(1));
     sender.send(1, path.address, transaction(1, 4096));
     await until(() => expect(sender.leader(path.address)).toMatchObject({ inFlight: 1, sent: 0 }));
@@ -205,27 +205,24 @@ describeQuic("a leader that rejects", () => {
     [{ code: 0, isApp: true }, "closed"],
   ] as const;
 
-  it.each(refusals)(
-    "with %j is counted by name and not retried immediately",
-    async (refusal, name) => {
-      const leader = await server();
-      leader.refusal = refusal;
-      const sender = await Sender.open();
-      sender.endpoint.aim([leader.address]);
-      await until(() => expect(sender.leader(leader).closes[name]).toBeGreaterThan(0));
-      expect(sender.leader(leader).lastClose).toBe(name);
-    },
-  );
+  it.each(refusals)("by %j is counted by name and not retried early", async (refusal, name) => {
+    const leader = await server();
+    leader.refusal = refusal;
+    const sender = await Sender.open();
+    sender.endpoint.selectLeaders([leader.address]);
+    await until(() => expect(sender.leader(leader).closes[name]).toBeGreaterThan(0));
+    expect(sender.leader(leader).lastClose).toBe(name);
+  });
 
-  it("gets no connection attempt for each transaction offered meanwhile", async () => {
+  it("is not retried for each offered transaction", async () => {
     const leader = await server();
     leader.refusal = { code: 2, isApp: true };
     // The pause lasts until the test advances this clock.
     const clock = new ManualClock();
     const sender = await Sender.open({}, newCredentials(), clock);
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     while (sender.leader(leader).phase !== "backing_off") {
-      await clock.advance(5); // quiche's timers, if a packet is lost
+      await clock.advance(5); // quiche's timers, in case of packet loss
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     const { connections } = sender.leader(leader);
@@ -237,33 +234,33 @@ describeQuic("a leader that rejects", () => {
     expect(sender.leader(leader)).toMatchObject({ phase: "backing_off", queued: 1, connections });
   });
 
-  it("is tried again after the pause, and waiting transactions arrive", async () => {
+  it("is retried after the pause, and waiting transactions arrive", async () => {
     const leader = await server();
     leader.refusal = { code: 4, isApp: true };
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(sender.leader(leader).closes["too_many"]).toBeGreaterThan(0));
     leader.refusal = null;
     sender.send(1, leader.address, transaction(1));
     await until(() => expect(sender.of("acknowledged")).toEqual([1]));
   });
 
-  it("because of another protocol is counted under the TLS alert", async () => {
+  it("because of another protocol is counted by its TLS alert", async () => {
     const leader = await server({ protocol: "h3" });
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() =>
       expect(Object.keys(sender.leader(leader).closes)).toEqual(["tls_no_application_protocol"]),
     );
   });
 });
 
-describeQuic("an unreachable leader", () => {
-  it("delays no other leader, and is reported by name", async () => {
+describeQuic("a leader that is not there", () => {
+  it("delays no other leader and is reported by name", async () => {
     const [silent, other] = [await server(), await server()];
     silent.isSilent = true;
     const sender = await Sender.open({ timeoutMs: 5000 });
-    sender.endpoint.aim([silent.address]);
+    sender.endpoint.selectLeaders([silent.address]);
     for (let id = 0; id < 5; id++) sender.send(id, silent.address, transaction(id), 300);
     for (let id = 10; id < 15; id++) sender.send(id, other.address, transaction(id));
     await until(() => expect(sender.of("acknowledged")).toEqual([10, 11, 12, 13, 14]));
@@ -274,13 +271,13 @@ describeQuic("an unreachable leader", () => {
     expect(sender.leader(silent).handshakeMs).toBeNull();
   });
 
-  it("is dropped, and receives new transactions when it returns", async () => {
+  it("any more is given up, and gets transactions when it responds again", async () => {
     const leader = await server();
     const sender = await Sender.open({ timeoutMs: 5000 });
     sender.send(1, leader.address, transaction(1));
     await until(() => expect(sender.of("acknowledged")).toEqual([1]));
     leader.isSilent = true;
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(sender.leader(leader).closes["silent"]).toBe(1));
     leader.isSilent = false;
     sender.send(2, leader.address, transaction(2));
@@ -288,11 +285,11 @@ describeQuic("an unreachable leader", () => {
     expect(sender.leader(leader).closes["idle_timeout"]).toBeUndefined();
   });
 
-  it("may return", async () => {
+  it("can return", async () => {
     const leader = await server();
     leader.isSilent = true;
     const sender = await Sender.open({ timeoutMs: 2000 });
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(sender.leader(leader).closes["handshake_timeout"]).toBeGreaterThan(0));
     leader.isSilent = false;
     await until(() => expect(leader.connections).toBe(1));
@@ -300,23 +297,23 @@ describeQuic("an unreachable leader", () => {
 });
 
 describeQuic("bounds", () => {
-  it("open at most the allowed connections, and close unused ones", async () => {
+  it("stays within the connection limit and closes unneeded connections", async () => {
     const servers = await Promise.all(Array.from({ length: 4 }, () => server()));
     const sender = await Sender.open({ connectionsMax: 2 });
     for (const [id, { address }] of servers.entries()) {
       sender.send(id, address, transaction(id));
       await until(() => expect(sender.of("acknowledged")).toContain(id));
     }
-    sender.endpoint.aim(servers.slice(2).map(({ address }) => address));
+    sender.endpoint.selectLeaders(servers.slice(2).map(({ address }) => address));
     await until(() => expect(servers.map(({ connections }) => connections)).toEqual([0, 0, 1, 1]));
     const open = sender.endpoint.leaders().filter(({ phase }) => phase === "connected");
     expect(open.length).toBe(2);
   });
 
-  it("replace connections made in advance by needed ones, the farthest leader first", async () => {
+  it("replaces the farthest preconnection by one that is needed now", async () => {
     const [near, far, now] = [await server(), await server(), await server()];
     const sender = await Sender.open({ connectionsMax: 2 });
-    sender.endpoint.aim([near.address, far.address, now.address]);
+    sender.endpoint.selectLeaders([near.address, far.address, now.address]);
     await until(() => expect(near.connections + far.connections).toBe(2));
     expect(now.initials).toBe(0);
     sender.send(1, now.address, transaction(1));
@@ -324,7 +321,7 @@ describeQuic("bounds", () => {
     await until(() => expect([near.connections, far.connections]).toEqual([1, 0]));
   });
 
-  it("drop transactions for another leader while all connections are busy", async () => {
+  it("drops transactions for a further leader while all connections are busy", async () => {
     const servers = [await server(), await server()];
     const sender = await Sender.open({ connectionsMax: 2 });
     for (const [id, leader] of servers.entries()) {
@@ -336,7 +333,7 @@ describeQuic("bounds", () => {
     expect(sender.events).toMatchObject([{ id: 2, kind: "dropped", reason: "no_connection_left" }]);
   });
 
-  it("survive any datagram from strangers", async () => {
+  it("survives arbitrary packets", async () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0 }, 1);
     closing.push(path);
@@ -359,11 +356,11 @@ describeQuic("bounds", () => {
   });
 });
 
-describeQuic("a new identity", () => {
-  it("opens new connections, and waits for transactions in flight on the old ones", async () => {
+describeQuic("another identity", () => {
+  it("opens new connections and completes transactions on old ones", async () => {
     const leader = await server();
     const sender = await Sender.open({}, credentialsOf(Buffer.alloc(32, 1)));
-    sender.endpoint.aim([leader.address]);
+    sender.endpoint.selectLeaders([leader.address]);
     await until(() => expect(leader.connections).toBe(1));
     leader.isStuck = true;
     for (let id = 0; id < 5; id++) sender.send(id, leader.address, transaction(id));
@@ -380,12 +377,12 @@ describeQuic("a new identity", () => {
   });
 });
 
-describeQuic("closing", () => {
-  it("notifies the leaders, drops waiting transactions, and fails those in flight", async () => {
+describeQuic("the end", () => {
+  it("is announced to leaders; drops queued transactions and fails those in flight", async () => {
     const [leader, stuck] = [await server(), await server({ streamsMax: 1 })];
     stuck.isStuck = true;
     const sender = await Sender.open();
-    sender.endpoint.aim([leader.address, stuck.address]);
+    sender.endpoint.selectLeaders([leader.address, stuck.address]);
     await until(() => expect(leader.connections + stuck.connections).toBe(2));
     for (let id = 0; id < 3; id++) sender.send(id, stuck.address, transaction(id));
     expect(sender.leader(stuck)).toMatchObject({ queued: 2 });

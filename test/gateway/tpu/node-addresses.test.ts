@@ -1,4 +1,4 @@
-// Addresses of leaders: queried rarely, soon when needed, and always validated.
+// Leader addresses: rarely queried, sooner when needed, and validated.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -27,7 +27,7 @@ function open(allowPrivate = false) {
 const a = { identity: "a", tpuQuic: "198.51.100.1:8009" };
 
 describe("NodeAddresses", () => {
-  it("queries on the first request, then every three minutes", async () => {
+  it("queries at the first use, then every three minutes", async () => {
     const { clock, node, addresses } = open();
     node.nodes = [a];
     await clock.advance(600_000);
@@ -43,7 +43,7 @@ describe("NodeAddresses", () => {
     expect(addresses.addressOf("a")).toEqual({ host: "198.51.100.2", port: 9000 });
   });
 
-  it("queries soon for an unknown identity, but not for every request", async () => {
+  it("queries sooner for an unknown leader, but not at every use", async () => {
     const { clock, node, addresses } = open();
     node.nodes = [a];
     for (let i = 0; i < 100; i++) {
@@ -58,7 +58,7 @@ describe("NodeAddresses", () => {
     expect(addresses.addressOf("b")).toEqual({ host: "198.51.100.3", port: 8009 });
   });
 
-  it("queries less often for an identity that is not listed, and rarely for one without an address", async () => {
+  it("queries at growing intervals for a missing leader, and rarely for one without address", async () => {
     const { clock, node, addresses } = open();
     node.nodes = [a, { identity: "c", tpuQuic: null }, { identity: "d", tpuQuic: "10.0.0.1:8009" }];
     addresses.addressOf("c");
@@ -72,11 +72,11 @@ describe("NodeAddresses", () => {
       addresses.addressOf("b");
       await clock.advance(1000);
     }
-    // After 170 s, and 10, 20, 40 and 80 s later.
+    // After 170 s, then 10, 20, 40 and 80 s later.
     expect(node.asked).toBe(6);
   });
 
-  it("keeps the last answer while the node fails, and queries again after five seconds", async () => {
+  it("keeps the last addresses while the node fails, and retries after five seconds", async () => {
     const { clock, node, addresses } = open();
     node.nodes = [a];
     addresses.addressOf("a");
@@ -92,7 +92,7 @@ describe("NodeAddresses", () => {
     expect(addresses.lastFailure).toBe("");
   });
 
-  it("leaves no timer or request after close", async () => {
+  it("leaves no timer after close", async () => {
     const { clock, node, addresses } = open();
     addresses.addressOf("a");
     await clock.advance(0);

@@ -1,4 +1,4 @@
-// The rules of the TPU route: selected leaders, pauses between attempts, names of closes.
+// Rules of the TPU route: target leaders, back-off and close names.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -19,7 +19,7 @@ function leadersOf(windows: string, slot: bigint | null) {
 }
 
 describe("targetsOf", () => {
-  it("is the current leader, and the next ones in the second half of a window", () => {
+  it("returns the current leader, and in the second half of a window the next ones", () => {
     const at = (slot: bigint, fanout: number) => targetsOf(leadersOf("abcd", slot), fanout);
     expect(at(0n, 2)).toEqual(["a"]);
     expect(at(1n, 2)).toEqual(["a"]);
@@ -29,7 +29,7 @@ describe("targetsOf", () => {
     expect(at(3n, 1)).toEqual(["a"]);
   });
 
-  it("names a leader of several windows once, and none if none is known", () => {
+  it("returns a leader of several windows once, and none if unknown", () => {
     expect(targetsOf(leadersOf("aab", 3n), 2)).toEqual(["a"]);
     expect(targetsOf(leadersOf("aab", 3n), 3)).toEqual(["a", "b"]);
     expect(targetsOf(leadersOf("-b", 1n), 2)).toEqual([]);
@@ -39,7 +39,7 @@ describe("targetsOf", () => {
 });
 
 describe("upcomingOf", () => {
-  it("is every leader within the given slots, the nearest first", () => {
+  it("returns all leaders within the slots, nearest first", () => {
     expect(upcomingOf(leadersOf("abac", 2n), 0)).toEqual(["a"]);
     expect(upcomingOf(leadersOf("abac", 2n), 2)).toEqual(["a", "b"]);
     expect(upcomingOf(leadersOf("abac", 2n), 9)).toEqual(["a", "b"]);
@@ -49,7 +49,7 @@ describe("upcomingOf", () => {
 });
 
 describe("BackOff", () => {
-  it("doubles up to 30 s, with random jitter of at most half", () => {
+  it("doubles up to 30 s, with jitter of at most half", () => {
     fc.assert(
       fc.property(
         fc.nat(),
@@ -67,7 +67,7 @@ describe("BackOff", () => {
     );
   });
 
-  it("restarts after a successful connection", () => {
+  it("restarts after an established connection", () => {
     const backOff = new BackOff(new SeededRandom(1));
     for (let i = 0; i < 8; i++) backOff.pauseMsAfter("handshake_timeout", null);
     expect(backOff.pauseMsAfter("handshake_timeout", null)).toBeGreaterThan(10_000);
@@ -89,7 +89,7 @@ describe("BackOff", () => {
 });
 
 describe("closeName", () => {
-  it("names the codes of validators, QUIC and TLS", () => {
+  it("maps the codes of validators, QUIC and TLS", () => {
     const app = (errorCode: number) => closeName({ isApp: true, errorCode });
     const transport = (errorCode: number) => closeName({ isApp: false, errorCode });
     expect([0, 1, 2, 3, 4, 5].map(app)).toEqual([
@@ -107,7 +107,7 @@ describe("closeName", () => {
     expect(app(99)).toBe("application_99");
   });
 
-  it("distinguishes rejections from failures", () => {
+  it("distinguishes refusals from accidents", () => {
     const refusals = ["disallowed", "too_many", "dropped", "tls_decode_error", "application_99"];
     expect(refusals.filter((name) => !isRefusal(name))).toEqual([]);
     const accidents = ["closed", "idle_timeout", "lost", "handshake_timeout", "internal_error"];

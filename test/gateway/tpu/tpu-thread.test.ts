@@ -1,4 +1,4 @@
-// The TPU thread: started on demand, fed in batches, lost and restarted.
+// The thread of the TPU route: start on demand, batches, loss and restart.
 
 import { Worker } from "node:worker_threads";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -18,7 +18,7 @@ const settings: TpuSettings = {
   bind: { ipv4: "127.0.0.1", ipv6: "::1" },
   seed: 1,
 };
-const nowhere = { host: "127.0.0.1", port: 9 };
+const unusedAddress = { host: "127.0.0.1", port: 9 };
 const closing: (() => unknown)[] = [];
 
 afterEach(async () => {
@@ -41,7 +41,7 @@ function thread(
     settings,
     credentials: newCredentials(),
     clock,
-    tell: (event) => events.push(event),
+    report: (event) => events.push(event),
     start: (options) => {
       const worker = start(options);
       workers.push(worker);
@@ -59,19 +59,19 @@ async function server(): Promise<QuicServer> {
 }
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
-const parcel = (id: number, address = nowhere, restMs = 60_000) => ({
+const sendRequest = (id: number, address = unusedAddress, restMs = 60_000) => ({
   id,
   address,
   bytes: Buffer.alloc(200 + id, id),
   restMs,
 });
 
-describeQuic("a TPU thread", () => {
-  it("starts with the first target or transaction, and ends when it is closed", async () => {
+describeQuic("a thread", () => {
+  it("starts with the first selection or transaction, and ends on close", async () => {
     const { thread: one, workers } = thread();
-    one.aim([]);
+    one.selectLeaders([]);
     expect(workers.length).toBe(0);
-    one.aim([nowhere]);
+    one.selectLeaders([unusedAddress]);
     expect(workers.length).toBe(1);
     let exitCode: number | undefined;
     workers[0]?.on("exit", (code) => {
@@ -79,14 +79,14 @@ describeQuic("a TPU thread", () => {
     });
     await one.close();
     expect(exitCode).toBe(0);
-    one.send(parcel(1));
+    one.send(sendRequest(1));
     expect(workers.length).toBe(1);
   });
 
-  it("sends transactions in batches, and reports the result of each", async () => {
+  it("sends all transactions in batches and reports each result", async () => {
     const leader = await server();
     const { thread: one, events } = thread();
-    for (let id = 0; id < 50; id++) one.send(parcel(id, leader.address));
+    for (let id = 0; id < 50; id++) one.send(sendRequest(id, leader.address));
     await until(() => expect(events.length).toBe(100));
     const lengths = leader.transactions.map(({ length }) => length).toSorted((a, b) => a - b);
     expect(lengths).toEqual(Array.from({ length: 50 }, (_, id) => 200 + id));
@@ -101,36 +101,36 @@ describeQuic("a TPU thread", () => {
     expect(one.leaders[0]).toMatchObject({ phase: "connected", connections: 1 });
   });
 
-  it("is restarted after it ended unexpectedly, and its transactions are reported", async () => {
+  it("is restarted after a loss, and its transactions are reported", async () => {
     const [leader, stuck] = [await server(), await server()];
     stuck.isSilent = true;
     const { thread: one, events, workers } = thread();
-    one.aim([leader.address]);
-    one.send(parcel(1, leader.address));
-    one.send(parcel(2, stuck.address));
+    one.selectLeaders([leader.address]);
+    one.send(sendRequest(1, leader.address));
+    one.send(sendRequest(2, stuck.address));
     await until(() => expect(events.map(({ kind }) => kind)).toEqual(["sent", "acknowledged"]));
     await workers[0]?.terminate();
     await until(() => expect(events.length).toBe(3));
     expect(events[2]).toMatchObject({ id: 2, kind: "dropped", reason: "thread_lost" });
     await until(() => expect(workers.length).toBe(2));
-    // It received its targets again.
+    // It gets the selected leaders again.
     await until(() => expect(one.leaders[0]?.phase).toBe("connected"));
-    one.send(parcel(3, leader.address));
+    one.send(sendRequest(3, leader.address));
     await until(() => expect(events.at(-1)).toMatchObject({ id: 3, kind: "acknowledged" }));
   });
 
-  it("changes its identity", async () => {
+  it("accepts another identity", async () => {
     const leader = await server();
     const { thread: one } = thread();
-    one.aim([leader.address]);
+    one.selectLeaders([leader.address]);
     await until(() => expect(leader.connections).toBe(1));
     one.identify(newCredentials());
     await until(() => expect(new Set(leader.identities).size).toBe(2));
   });
 });
 
-/** A thread that cannot be terminated, like one that is stuck in native code. */
-class Stubborn extends Worker {
+/** A thread that cannot be terminated, like one stuck in native code. */
+class UnstoppableWorker extends Worker {
   asked = 0;
 
   override terminate(): Promise<number> {
@@ -140,29 +140,29 @@ class Stubborn extends Worker {
   }
 }
 
-function stubborn(): Stubborn {
+function stubborn(): UnstoppableWorker {
   const code = `const { parentPort } = require("node:worker_threads");
     parentPort.on("message", () => {});
     parentPort.postMessage({ kind: "opened" });`;
-  return new Stubborn(code, { eval: true });
+  return new UnstoppableWorker(code, { eval: true });
 }
 
-/** Settles with its first message. */
+/** Its first message was received. */
 async function heard(worker: Worker | undefined): Promise<void> {
   await new Promise((resolve) => worker?.once("message", resolve));
 }
 
-describe("a TPU thread that is stuck", () => {
+describe("a thread that is stuck", () => {
   it("counts as ended after five pings, and is replaced", async () => {
     const clock = new ManualClock();
-    const workers: Stubborn[] = [];
+    const workers: UnstoppableWorker[] = [];
     const { thread: one, events } = thread(() => {
       const worker = stubborn();
       workers.push(worker);
       return worker;
     }, clock);
-    one.aim([nowhere]);
-    one.send(parcel(1));
+    one.selectLeaders([unusedAddress]);
+    one.send(sendRequest(1));
     await heard(workers[0]);
     await clock.advance(5999);
     expect(one.isUp && workers[0]?.asked === 0).toBe(true);
@@ -176,11 +176,11 @@ describe("a TPU thread that is stuck", () => {
     await closed;
   });
 
-  it("does not delay close", async () => {
+  it("does not delay closing", async () => {
     const clock = new ManualClock();
     const { thread: one, events, workers } = thread(stubborn, clock);
-    one.aim([nowhere]);
-    one.send(parcel(1));
+    one.selectLeaders([unusedAddress]);
+    one.send(sendRequest(1));
     await heard(workers[0]);
     const closed = one.close();
     await clock.advance(2000);
@@ -190,12 +190,12 @@ describe("a TPU thread that is stuck", () => {
   });
 });
 
-describe("a TPU thread that was never needed", () => {
-  it("is not started by close, and waiting transactions are reported once", async () => {
+describe("a thread that was never needed", () => {
+  it("is not started by close, and queued transactions are reported once", async () => {
     const { thread: one, events, workers } = thread();
-    one.send(parcel(1));
+    one.send(sendRequest(1));
     await one.close();
-    one.send(parcel(2));
+    one.send(sendRequest(2));
     await Promise.resolve();
     expect(workers.length).toBe(0);
     expect(events.map(({ id, kind }) => [id, kind])).toEqual([
@@ -205,22 +205,22 @@ describe("a TPU thread that was never needed", () => {
   });
 });
 
-describe("a TPU thread that cannot start", () => {
+describe("a thread that cannot start", () => {
   it("is reported once per transaction", async () => {
     const { thread: one, events } = thread(() => {
       throw new Error("planted");
     }, new ManualClock());
-    one.send(parcel(1));
-    one.send(parcel(2));
+    one.send(sendRequest(1));
+    one.send(sendRequest(2));
     await until(() => expect(events.length).toBe(2));
     expect(events.map(({ id }) => id)).toEqual([1, 2]);
   });
 
-  it("is tried less and less often, even if it opens its sockets each time", async () => {
+  it("is retried at growing intervals, even if it opens its sockets each time", async () => {
     const clock = new ManualClock();
     const code = `require("node:worker_threads").parentPort.postMessage({ kind: "opened" });`;
     const { thread: one, workers } = thread(() => new Worker(code, { eval: true }), clock);
-    one.aim([nowhere]);
+    one.selectLeaders([unusedAddress]);
     for (const pauseMs of [100, 200, 400]) {
       await until(() => expect(one.isUp).toBe(false));
       const { length } = workers;
@@ -231,19 +231,19 @@ describe("a TPU thread that cannot start", () => {
     }
   });
 
-  it("drops offered transactions, and is retried less and less often", async () => {
+  it("drops offered transactions, and is retried at growing intervals", async () => {
     const clock = new ManualClock();
     const {
       thread: one,
       events,
       workers,
     } = thread(() => new Worker("throw new Error('planted')", { eval: true, stderr: true }), clock);
-    one.aim([nowhere]);
-    one.send(parcel(1));
+    one.selectLeaders([unusedAddress]);
+    one.send(sendRequest(1));
     await until(() => expect(one.isUp).toBe(false));
     expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "thread_lost" }]);
     expect(one.lastFailure).toContain("planted");
-    one.send(parcel(2));
+    one.send(sendRequest(2));
     await until(() => expect(events.length).toBe(2));
     expect(events[1]).toMatchObject({ id: 2, kind: "dropped", reason: "thread_down" });
     for (let failures = 2; failures < 5; failures++) {
@@ -261,13 +261,11 @@ describe("a TPU thread that cannot start", () => {
       settings,
       credentials: { keyPem: "none", certificatePem: "none" },
       clock: systemClock,
-      tell: () => undefined,
+      report: () => undefined,
     });
     closing.push(() => made.close());
-    made.aim([nowhere]);
+    made.selectLeaders([unusedAddress]);
     await until(() => expect(made.isUp).toBe(false));
-    expect(made.lastFailure).toMatch(
-      /expected the thread of the connections to run, got its end: /,
-    );
+    expect(made.lastFailure).toMatch(/the connection thread ended: /);
   });
 });

@@ -1,4 +1,4 @@
-// Members: merged lists, refreshed, retained over failures, changed by reloads.
+// Member lists: merged, refreshed, kept over failures, changed by reloads.
 
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../../src/core/configuration/configuration.ts";
@@ -23,7 +23,7 @@ function configOf(tracker: Record<string, unknown>, more = "") {
   return parseConfig(`${relay}\ntracker: ${JSON.stringify(tracker)}\n${more}`, "a.yaml");
 }
 
-/** URLs do not answer until the test sets their answer. */
+/** URLs respond only after the test sets a response. */
 function open(tracker: Record<string, unknown>, more = "") {
   const clock = new ManualClock();
   const lines: string[] = [];
@@ -43,28 +43,29 @@ function open(tracker: Record<string, unknown>, more = "") {
     configOf(tracker, more),
   );
   closing(watch);
-  const tell = (url: string, ...members: (string | undefined)[]) => {
+  const respond = (url: string, ...members: (string | undefined)[]) => {
     answers[url] = () => Promise.resolve(new Set(members.map(String)));
   };
   const fail = (url: string, text = "no answer") => {
     answers[url] = () => Promise.reject(new Error(text));
   };
-  /** Answers when the returned function is called. */
+  /** Responds when the returned function is called. */
   const hang = (url: string) => {
     let settle: (members: ReadonlySet<string>) => void = () => undefined;
     const promise = new Promise<ReadonlySet<string>>((resolve) => (settle = resolve));
     answers[url] = () => promise;
     return (...members: (string | undefined)[]) => settle(new Set(members.map(String)));
   };
-  const warnings = () => lines.filter((line) => line.includes("no list of")).length;
-  return { clock, lines, asked, published, watch, tell, fail, hang, warnings };
+  const warnings = () =>
+    lines.filter((line) => line.includes("member list is not available")).length;
+  return { clock, lines, asked, published, watch, respond, fail, hang, warnings };
 }
 
 const url = "http://list.example/one";
 const minutes = (count: number) => count * 60_000;
 
 describe("PartnerMembers", () => {
-  it("uses the configured members except denied ones", () => {
+  it("uses the configured members without denied ones", () => {
     expect(open({ members: [a, b], denied: [b, d] }).published).toEqual([[a]]);
   });
 
@@ -76,58 +77,58 @@ describe("PartnerMembers", () => {
     expect(open({ members: [] }, routes).published).toEqual([[]]);
   });
 
-  it("adds the members at the URL, refreshed regularly, and publishes only changes", async () => {
-    const { clock, published, asked, tell } = open({
+  it("adds the members of the URL, refreshed periodically, and publishes only changes", async () => {
+    const { clock, published, asked, respond } = open({
       members: [a],
       denied: [c],
       url,
       refreshMinutes: 5,
     });
     expect([published, asked]).toEqual([[[a]], [url]]);
-    tell(url, a, b, c);
+    respond(url, a, b, c);
     await clock.advance(15_000); // the first one failed
     expect(published).toEqual([[a], [a, b]]);
     await clock.advance(minutes(5) - 1);
     expect(asked).toHaveLength(2);
     await clock.advance(1);
     expect(asked).toHaveLength(3);
-    tell(url, d);
+    respond(url, d);
     await clock.advance(minutes(5));
     expect(published).toEqual([[a], [a, b], [a, d]]);
-    tell(url);
+    respond(url);
     await clock.advance(minutes(5));
     expect(published.at(-1)).toEqual([a]);
   });
 
-  it("retains the last valid list, and logs failures without flooding", async () => {
-    const { clock, published, asked, tell, fail, warnings, lines } = open({ url });
+  it("keeps the last good list during failures without flooding the log", async () => {
+    const { clock, published, asked, respond, fail, warnings, lines } = open({ url });
     await clock.advance(0);
-    expect(lines.join()).toContain("only configured ones count until then: no answer");
-    tell(url, a);
+    expect(lines.join()).toContain("only configured members count: no answer");
+    respond(url, a);
     await clock.advance(15_000);
     expect(published.at(-1)).toEqual([a]);
-    expect(lines.join()).toContain("told again");
+    expect(lines.join()).toContain("available again");
     fail(url, "list of cats");
     await clock.advance(minutes(60));
     const before = asked.length;
     await clock.advance(minutes(10));
     expect(asked.length - before).toBe(40);
     expect(published.at(-1)).toEqual([a]);
-    expect(lines.join()).toContain("the last list stays: list of cats");
-    expect(warnings()).toBe(4); // the first one; then numbers 1, 21 and 41
+    expect(lines.join()).toContain("the last list stays in force: list of cats");
+    expect(warnings()).toBe(4); // the very first, then numbers 1, 21 and 41
     fail(url, "list of dogs");
     await clock.advance(15_000);
     expect(warnings()).toBe(5);
-    tell(url, b);
+    respond(url, b);
     await clock.advance(15_000);
     expect(published.at(-1)).toEqual([b]);
   });
 
-  it("follows a reload: members, denied ones, minutes and another URL", async () => {
-    const { clock, published, asked, watch, tell } = open({ members: [a], url });
+  it("applies a reload: members, denied ones, interval and URL", async () => {
+    const { clock, published, asked, watch, respond } = open({ members: [a], url });
     const other = "http://list.example/two";
-    tell(url, b);
-    tell(other, c);
+    respond(url, b);
+    respond(other, c);
     await clock.advance(15_000);
     watch.apply(configOf({ members: [a, d], denied: [a], url }));
     expect(published.at(-1)).toEqual([d, b]);
@@ -146,8 +147,8 @@ describe("PartnerMembers", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("ignores an answer of a URL that is no longer configured", async () => {
-    const { clock, published, watch, tell, hang } = open({ url });
+  it("ignores responses of a former URL", async () => {
+    const { clock, published, watch, respond, hang } = open({ url });
     const answer = hang(url);
     await clock.advance(15_000);
     watch.apply(configOf({ members: [b] }));
@@ -155,7 +156,7 @@ describe("PartnerMembers", () => {
     await clock.advance(0);
     expect(published).toEqual([[], [b]]);
     watch.apply(configOf({ members: [b], url }));
-    tell(url, c);
+    respond(url, c);
     watch.close();
     await clock.advance(minutes(60));
     expect(published).toEqual([[], [b]]);

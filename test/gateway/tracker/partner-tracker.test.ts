@@ -1,4 +1,5 @@
-// The next leader: windows, boundaries of epochs and gaps by hand, all other cases against a slow model.
+// The next leader: explicit cases of windows, epoch boundaries and gaps, everything else against a
+// slow model.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -13,7 +14,7 @@ const names = keys.map((key) => String(pubkeyOf(key)));
 const [a = "", b = "", c = ""] = names;
 const letters = ["a", "b", "c", "d", "e", "f"];
 
-/** One letter per slot: "a" leads, "." is left out. */
+/** One letter per slot: "a" leads, "." is missing. */
 function slotsOf(turns: string): ReadonlyMap<string, readonly number[]> {
   const slots = new Map<string, number[]>();
   for (const [i, letter] of turns.split("").entries()) {
@@ -62,14 +63,14 @@ describe("the next member", () => {
     ["behind the schedule", [a], 132n, null],
     ["far behind", [a], 2n ** 64n - 1n, null],
     ["before the schedule", [b], 0n, [b, 104n]],
-    ["nobody of the schedule", [names[5] ?? ""], 100n, null],
+    ["no member in the schedule", [names[5] ?? ""], 100n, null],
     ["no member", [], 100n, null],
   ])("%s", (_, members, slot, expected) => {
     const schedule = scheduleOf(100n, "aaaabbbbccccccccaa", "aabbbb..aaaa");
     expect(found(trackerOf(schedule, members).tracker.next(slot))).toEqual(expected);
   });
 
-  it("skips gaps, and does not join windows across a gap", () => {
+  it("skips gaps and does not join windows across them", () => {
     const { tracker } = trackerOf(scheduleOf(100n, "aa..aa.b"), [a]);
     const slots = Array.from({ length: 8 }, (_, i) => tracker.next(100n + BigInt(i))?.leaderSlot);
     expect(slots).toEqual([100n, 101n, 104n, 104n, 104n, 105n, undefined, undefined]);
@@ -111,7 +112,7 @@ describe("the next member", () => {
 });
 
 describe("members", () => {
-  it("are the sorted leaders of the epoch of the current slot", () => {
+  it("are those that lead in the current epoch, sorted", () => {
     const all = names.slice(0, 4);
     const { tracker, now } = trackerOf(scheduleOf(64n, "bbbbaaaa", "aaaacccc"), all);
     const of = (slot: bigint | null) => {
@@ -122,8 +123,8 @@ describe("members", () => {
     expect(of(71n)).toEqual([a, b].toSorted());
     expect(of(72n)).toEqual([a, c].toSorted());
     expect(of(79n)).toEqual([a, c].toSorted());
-    expect(of(72n)).toBe(of(75n)); // created once
-    // Slots of an unknown epoch include all members.
+    expect(of(72n)).toBe(of(75n)); // made once
+    // The epoch is unknown: all members.
     for (const slot of [63n, 80n, null]) expect(of(slot)).toEqual(all.toSorted());
     expect([...tracker.memberSet()].toSorted()).toEqual(all.toSorted());
   });
@@ -135,7 +136,7 @@ describe("members", () => {
     expect(tracker.members()).toEqual([a]);
   });
 
-  it("are those of one epoch with a schedule file", () => {
+  it("are those of one epoch in a schedule from a file", () => {
     const leaders = names.slice(0, 3).map((_, i) => ({
       key: keys[i] ?? new Uint8Array(32),
       slots: [4 * i, 4 * i + 1],
@@ -154,7 +155,7 @@ describe("members", () => {
   });
 });
 
-/** Epochs of windows of four, the last one cut off by the epoch's end; some slots left out. */
+/** Epochs of windows of four slots, the last cut off by the epoch's end; some slots are missing. */
 const anyEpoch = fc
   .record({
     length: fc.integer({ min: 1, max: 40 }),
@@ -166,7 +167,7 @@ const anyEpoch = fc
   );
 
 describe("against a slow model", () => {
-  it("finds the same leaders, at every slot", () => {
+  it("finds the same leaders at every slot", () => {
     fc.assert(
       fc.property(
         fc.array(anyEpoch, { minLength: 1, maxLength: 4 }),

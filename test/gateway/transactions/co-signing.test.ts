@@ -1,5 +1,5 @@
-// The co-signing check against attacks, with two client libraries, and against the rules expressed by
-// names instead of bytes. A place in the result means a signature of a key that is not the caller's.
+// The co-signing check against attacks with two client libraries, and against a second
+// implementation of its rules. A wrongly accepted transaction would get another owner's signature.
 
 import { getCompiledTransactionMessageDecoder, getTransactionDecoder } from "@solana/kit";
 import { VersionedTransaction } from "@solana/web3.js";
@@ -47,7 +47,7 @@ function placeOf(wire: Uint8Array, account = nonceAccount, signer = authority): 
   return check.place(wire, account.publicKey, signer.publicKey);
 }
 
-/** The name of the rejection; "accepted": a place exists. */
+/** The name of the refusal, or "accepted". */
 function answerOf(wire: Uint8Array, account = nonceAccount, signer = authority): string {
   try {
     placeOf(wire, account, signer);
@@ -60,7 +60,7 @@ function answerOf(wire: Uint8Array, account = nonceAccount, signer = authority):
   }
 }
 
-// ---- the rules by names ---------------------------------------------------------------------
+// ---- second implementation of the rules -----------------------------------------------------
 
 const zeros = Buffer.alloc(64);
 
@@ -74,7 +74,7 @@ function tablesOf(wire: Uint8Array): string[] {
   return message.addressTableLookups.map(({ accountKey }) => accountKey.toBase58());
 }
 
-/** The broken rules; empty: the authority may sign. */
+/** Broken rules; empty: the authority may sign. */
 function breaches(decoded: Decoded, tables: readonly string[]): string[] {
   const { keys, instructions, requiredSignatures, readonlySigned, readonlyUnsigned } = decoded;
   const nameOf = (place: number) => keys[place] ?? `loaded ${place}`;
@@ -105,7 +105,7 @@ function breaches(decoded: Decoded, tables: readonly string[]): string[] {
   return rules.filter(([, holds]) => !holds).map(([name]) => name);
 }
 
-/** The place equals that of the libraries, and the message equals the one that they would sign. */
+/** The place must be the libraries' signature, and the message the one that they sign. */
 function expectRightPlace(wire: Uint8Array, place: CoSigningPlace): void {
   const message = Buffer.from(wire.subarray(place.messageBegin, place.messageEnd));
   expect(message.equals(VersionedTransaction.deserialize(wire).message.serialize())).toBe(true);
@@ -144,9 +144,14 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
   ["the advance by another program", [advance({ program: memo })], {}, "not_an_advance"],
   ["cut data", [advance({ data: advanceData.subarray(0, 3) })], {}, "not_an_advance"],
   ["data beyond", [advance({ data: Uint8Array.of(...advanceData, 0) })], {}, "advance_data"],
-  ["an account less", [advance({ accounts: advanceAccounts.slice(0, 2) })], {}, "advance_accounts"],
   [
-    "an account more",
+    "a missing account",
+    [advance({ accounts: advanceAccounts.slice(0, 2) })],
+    {},
+    "advance_accounts",
+  ],
+  [
+    "an extra account",
     [advance({ accounts: [...advanceAccounts, writing(bob)] })],
     {},
     "advance_accounts",
@@ -162,7 +167,7 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
   ],
   ["another authority", [inAdvance(2, signing(cosigner))], {}, "other_authority"],
   [
-    "the authority as no signer",
+    "the authority not as a signer",
     [inAdvance(2, { address: authority.address })],
     {},
     "authority_not_signer",
@@ -197,13 +202,13 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
     "authority_used_elsewhere",
   ],
   [
-    "a program that is handed it",
+    "a program that gets it as an account",
     [advance(), mention(signing(authority))],
     {},
     "authority_used_elsewhere",
   ],
   [
-    "a program that is handed it last",
+    "a program that gets it as the last account",
     [advance(), rest, mention(writing(bob), signing(cosigner), { address: authority.address })],
     {},
     "authority_used_elsewhere",
@@ -222,15 +227,15 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
     "other_signature_missing",
   ],
   [
-    "a third one's missing, too",
+    "a third signature missing, too",
     [advance(), mention(signing(cosigner))],
     { missing: [authority, cosigner] },
     "other_signature_missing",
   ],
 ];
 
-describe("signature place", () => {
-  it.each(everyWay)("is found for an advance with other instructions: %o", (choices) => {
+describe("place", () => {
+  it.each(everyWay)("accepts an advance with other instructions: %o", (choices) => {
     for (const words of [
       [advance()],
       [advance(), rest, mention(signing(cosigner), writing(carol))],
@@ -242,13 +247,13 @@ describe("signature place", () => {
     }
   });
 
-  it.each(attacks)("is rejected for %s", (_, words, choices, refusal) => {
+  it.each(attacks)("refuses %s", (_, words, choices, refusal) => {
     for (const way of everyWay) {
       expect(answerOf(built(words, { ...way, ...choices }))).toBe(refusal);
     }
   });
 
-  it("is rejected for keys that are only in a lookup table", () => {
+  it("refuses keys that only a lookup table contains", () => {
     for (const library of ["web3.js", "kit"] as const) {
       const answer = (words: readonly Words[], ...table: string[]) =>
         answerOf(built(words, { library, table }));
@@ -259,7 +264,7 @@ describe("signature place", () => {
     }
   });
 
-  it("is rejected in version 1 with any content", () => {
+  it("refuses version 1 with any content", () => {
     for (const missing of [[authority], []]) {
       const wire = built([advance(), rest], { library: "kit", version: 1, missing });
       expect(wire[0]).toBe(0x81);
@@ -267,14 +272,14 @@ describe("signature place", () => {
     }
   });
 
-  it("is rejected for the keys of other accounts", () => {
+  it("refuses the keys of another owner", () => {
     const wire = built([advance(), rest, mention(signing(cosigner))]);
     expect(answerOf(wire, otherNonce)).toBe("other_nonce_account");
     expect(answerOf(wire, nonceAccount, cosigner)).toBe("other_authority");
     expect(answerOf(wire, nonceAccount, payer)).toBe("other_authority");
   });
 
-  it("is rejected for transactions that validators reject", () => {
+  it("refuses invalid transactions", () => {
     const wire = built([advance(), rest]);
     expect(answerOf(Uint8Array.of(...wire, 0))).toBe("transaction_invalid: trailing_bytes");
     expect(answerOf(wire.subarray(0, -1))).toBe("transaction_invalid: cut_short");
@@ -289,14 +294,14 @@ describe("signature place", () => {
     expect(answerOf(twice)).toBe("transaction_invalid: key_repeated");
   });
 
-  it("states the expected and the received value", () => {
+  it("reports the expected and the received value", () => {
     const wire = built([advance(), rest, withdraw()]);
     expect(() => placeOf(wire)).toThrow(
       /^co-signing: expected the authority in the advance alone, got it in instruction 2, too \(offset \d+\)$/,
     );
   });
 
-  it("reads views of larger memory, and rejects keys of another length", () => {
+  it("accepts views of larger buffers, and rejects keys of another length", () => {
     const wire = built([advance(), rest]);
     const memory = new Uint8Array(wire.length + 20).fill(255);
     memory.set(wire, 7);
@@ -316,16 +321,16 @@ describe("signature place", () => {
   });
 });
 
-// ---- everything at random -------------------------------------------------------------------
+// ---- random transactions --------------------------------------------------------------------
 
-describe("at random", () => {
+describe("random transactions", () => {
   it.each<[Library, number]>([
     ["web3.js", 1],
     ["web3.js", 2],
     ["web3.js", 3],
     ["kit", 4],
     ["kit", 5],
-  ])("a place is given when, and only when, all rules hold: %s, seed %d", (library, seed) => {
+  ])("accepts exactly when all rules hold: %s, seed %d", (library, seed) => {
     const maker = new AdvanceMaker(new SeededRandom(seed));
     const answers = new Map<string, number>();
     for (let i = 0; i < 600; i++) {
@@ -345,7 +350,7 @@ describe("at random", () => {
     for (const name of answers.keys()) expect(coSigningRefusalNames).toContain(name);
   });
 
-  it("no single changed byte makes a place break a rule", () => {
+  it("no changed byte makes an accepted transaction break a rule", () => {
     const random = new SeededRandom(6);
     let places = 0;
     for (const choices of everyWay) {

@@ -1,9 +1,9 @@
-// Ranges of keys by the prefix of their text, compared with the texts.
+// Key ranges of address prefixes, compared with the addresses themselves.
 
 import { base58 } from "@scure/base";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { frontKeyRanges } from "../../../src/gateway/transactions/dont-front.ts";
+import { dontFrontRanges } from "../../../src/gateway/transactions/dont-front.ts";
 
 const digits = Array.from("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz");
 
@@ -13,7 +13,7 @@ interface Range {
 }
 
 function rangesOf(prefix: string): Range[] {
-  const bytes = Buffer.from(frontKeyRanges([prefix]));
+  const bytes = Buffer.from(dontFrontRanges([prefix]));
   return Array.from({ length: bytes.length / 64 }, (_, i) => ({
     first: bytes.subarray(i * 64, i * 64 + 32),
     last: bytes.subarray(i * 64 + 32, i * 64 + 64),
@@ -37,7 +37,7 @@ const someKey = fc
   .tuple(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.integer({ min: 0, max: 32 }))
   .map(([key, zeros]) => (zeros > 6 && zeros < 26 ? key : key.fill(0, 0, zeros % 33)));
 
-describe("front key ranges", () => {
+describe("ranges of don't-front markers", () => {
   it("contain exactly the keys with the prefix", () => {
     fc.assert(
       fc.property(someKey, fc.integer({ min: 1, max: 44 }), (key, length) => {
@@ -55,7 +55,7 @@ describe("front key ranges", () => {
     );
   });
 
-  it("agree with the text of any key for any prefix", () => {
+  it("agree with the address of any key for any prefix", () => {
     const somePrefix = fc.string({
       minLength: 1,
       maxLength: 3,
@@ -76,6 +76,6 @@ describe("front key ranges", () => {
     expect(rangesOf("1".repeat(33))).toEqual([]);
     expect(rangesOf(`${"1".repeat(32)}2`)).toEqual([]);
     expect(rangesOf("z".repeat(44))).toEqual([]);
-    expect(frontKeyRanges([]).length).toBe(0);
+    expect(dontFrontRanges([]).length).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
-// The inspector against two client libraries and a second parser, on generated transactions of every
-// kind, including damaged ones, and on every real transaction of the captures.
+// The inspector compared with two client libraries and a second parser, for random transactions of
+// every kind, including corrupted ones, and for all real ones of the captures.
 
 import { base58 } from "@scure/base";
 import {
@@ -25,7 +25,7 @@ import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import { closing } from "../../support/closing.ts";
 import { hasTestdata, packetsOf, testdataFile } from "../../support/shreds/captures.ts";
 import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
-import { TransactionMaker } from "./transactions-made.ts";
+import { TransactionMaker } from "./random-transactions.ts";
 import { decodeByKit, decodeByWeb3, plainFacts, referenceFacts } from "./transactions-reference.ts";
 
 const tips = [21, 22, 23].map((seed) => Keypair.fromSeed(new Uint8Array(32).fill(seed)).publicKey);
@@ -54,7 +54,7 @@ function refusalOf(wire: Uint8Array): string {
   }
 }
 
-/** Whether the sandbox's parser accepts it, and the parts that it ignores are valid too. */
+/** Whether the sandbox's parser accepts it and the parts that it ignores are valid. */
 function isFineElsewhere(wire: Uint8Array): boolean {
   try {
     const { keys, instructions, config } = parseTransaction(wire);
@@ -72,7 +72,7 @@ function isFineElsewhere(wire: Uint8Array): boolean {
   }
 }
 
-/** The facts; null: rejected by all. */
+/** The facts; null: all parsers refuse it. */
 function agreedFacts(wire: Uint8Array): TransactionFacts | null {
   const refusal = refusalOf(wire);
   if (!isFineElsewhere(wire)) {
@@ -80,7 +80,7 @@ function agreedFacts(wire: Uint8Array): TransactionFacts | null {
     return null;
   }
   const byKit = decodeByKit(wire);
-  // web3.js has no bigint for the fee of version 1.
+  // web3.js does not use a bigint for the fee of version 1.
   const isTooMuch = byKit.priorityFeeLamports > BigInt(Number.MAX_SAFE_INTEGER);
   if (!isTooMuch) expect(byKit).toEqual(decodeByWeb3(wire));
   const expected = referenceFacts(byKit, known);
@@ -98,7 +98,7 @@ function agreedFacts(wire: Uint8Array): TransactionFacts | null {
 
 describe("inspect", () => {
   it.each([11, 12, 13, 14])(
-    "agrees with web3.js, kit and a second parser on generated transactions, seed %d",
+    "agrees with web3.js, kit and a second parser on random transactions, seed %d",
     (seed) => {
       const maker = new TransactionMaker(new SeededRandom(seed), {
         tips: tips.map((key) => key.toBytes()),
@@ -123,7 +123,7 @@ describe("inspect", () => {
     },
   );
 
-  it("reads what web3.js builds", () => {
+  it("parses transactions of web3.js", () => {
     const payer = Keypair.fromSeed(new Uint8Array(32).fill(1));
     const nonce = Keypair.fromSeed(new Uint8Array(32).fill(2)).publicKey;
     const authority = Keypair.fromSeed(new Uint8Array(32).fill(3));
@@ -179,7 +179,7 @@ describe("inspect", () => {
     }
   });
 
-  it("reads version 1", () => {
+  it("parses version 1", () => {
     const payer = new KeyPair(new Uint8Array(32).fill(4));
     const blockhash = new Uint8Array(32).fill(9);
     const [tip] = tips;
@@ -199,7 +199,7 @@ describe("inspect", () => {
     expect(agreedFacts(wire)).not.toBeNull();
   });
 
-  it("states the expected and the received value, the offset and the name", () => {
+  it("reports the expected and received value, the offset and the refusal", () => {
     const payer = new KeyPair(new Uint8Array(32).fill(4));
     const wire = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, {
       blockhash: new Uint8Array(32),
@@ -237,7 +237,7 @@ describe("inspect", () => {
     expect(transactionRefusalNames[0]).toBe("accepted");
   });
 
-  it("does not change the bytes, and accepts views of other arrays", () => {
+  it("does not change the bytes and accepts views of other arrays", () => {
     const payer = new KeyPair(new Uint8Array(32).fill(4));
     const wire = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, {
       blockhash: new Uint8Array(32),
@@ -253,18 +253,18 @@ describe("inspect", () => {
     expect(Buffer.from(wire).equals(view)).toBe(true);
   });
 
-  it("rejects an impossible configuration", () => {
-    const make = (tipAddresses: Uint8Array[], dontFrontPrefixes: string[]) => () =>
-      new TransactionInspector({ tipAddresses, dontFrontPrefixes });
+  it("rejects an invalid configuration", () => {
+    const make = (tipAddresses: Uint8Array[], frontKeyPrefixes: string[]) => () =>
+      new TransactionInspector({ tipAddresses, dontFrontPrefixes: frontKeyPrefixes });
     expect(make([new Uint8Array(31)], [])).toThrow("32 bytes, got 31");
-    expect(make([], ["jit0"])).toThrow('base58, got "0"');
-    expect(make([], [""])).toThrow("expected a character");
+    expect(make([], ["jit0"])).toThrow('base58 characters, got "0"');
+    expect(make([], [""])).toThrow("expected at least one base58 character");
     const many = Array.from({ length: 4097 }, () => new Uint8Array(32));
     expect(make(many, [])).toThrow(expect.objectContaining({ reason: "value_invalid" }));
   });
 });
 
-// ---- real ones ------------------------------------------------------------------------------
+// ---- real transactions ----------------------------------------------------------------------
 
 const captures = [
   { folder: "firedancer-demo", file: "demo-shreds.lpb", transactions: 1280 },
@@ -303,7 +303,7 @@ function* transactionsOf(batch: Buffer): Generator<Uint8Array> {
     const transactions = batch.readBigUInt64LE(at + 40);
     at += 48;
     for (let left = transactions; left > 0n; left--) {
-      // No transaction of that time is longer; web3.js ignores trailing bytes.
+      // No transaction of that time is longer; web3.js ignores the bytes after it.
       const { length } = VersionedTransaction.deserialize(
         Uint8Array.from(batch.subarray(at, at + 1232)),
       ).serialize();
@@ -321,7 +321,7 @@ describe.skipIf(!hasTestdata)("real transactions", () => {
     ]);
     expect(wires.length).toBe(capture.transactions);
     expect(wires.map(refusalOf).filter((refusal) => refusal !== "accepted")).toEqual([]);
-    // The other libraries are slow, so they check every eighth transaction.
+    // The other libraries are slow: every eighth transaction.
     for (let i = 0; i < wires.length; i += 8)
       expect(agreedFacts(wires[i] ?? expect.fail())).not.toBeNull();
     const answers = await Promise.all(wires.map((wire) => verifier.verify(wire) ?? expect.fail()));

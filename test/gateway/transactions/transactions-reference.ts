@@ -1,5 +1,5 @@
-// The content of a transaction, read slowly by two other libraries, and the facts derived from it. The
-// native inspector must agree with both.
+// Reference facts of a transaction from two other libraries; the native inspector must agree with
+// both.
 
 import { base58 } from "@scure/base";
 import { getCompiledTransactionMessageDecoder, getTransactionDecoder } from "@solana/kit";
@@ -119,7 +119,7 @@ const otherBuiltins: ReadonlySet<string> = new Set([
 ]);
 const u64Max = 0xffff_ffff_ffff_ffffn;
 
-/** The facts that do not refer to offsets, with keys in base58. */
+/** The facts that do not refer to the bytes; keys in base58. */
 export interface ReferenceFacts
   extends Pick<
     TransactionFacts,
@@ -188,7 +188,7 @@ function nonceOf(decoded: Decoded): readonly [string, string] | null {
   return [decoded.keys[account] ?? "", decoded.keys[authority] ?? ""];
 }
 
-/** "invalid" if a validator would reject it. */
+/** "invalid" if a validator would refuse it. */
 function budgetOf(decoded: Decoded): { units: number; price: bigint; fee: bigint } | "invalid" {
   if (decoded.version === 1) {
     const units = Math.min(decoded.computeUnitLimit, 1_400_000);
@@ -223,7 +223,7 @@ export interface Known {
   readonly prefixes: readonly string[];
 }
 
-/** "invalid" if its request is impossible. */
+/** "invalid" if the budget instructions are invalid. */
 export function referenceFacts(decoded: Decoded, known: Known): ReferenceFacts | "invalid" {
   const budget = budgetOf(decoded);
   const tipLamports = decoded.instructions.reduce(

@@ -1,5 +1,5 @@
-// The signature verifier through the addon: answers, a full queue, close, and the end of its
-// environment. Native tests cover the validity of signatures.
+// The signature verifier through the addon: results, a full queue, close, and the end of its
+// environment. Native tests check the verification itself.
 
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
@@ -13,7 +13,7 @@ import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 const payer = new KeyPair(new Uint8Array(32).fill(4));
 const fine = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, { blockhash: new Uint8Array(32) });
 
-/** A copy with one flipped bit. */
+/** With one flipped bit. */
 function spoilt(at: number): Uint8Array {
   const copy = Uint8Array.from(fine);
   copy[at] = (copy[at] ?? 0) ^ 1;
@@ -21,7 +21,7 @@ function spoilt(at: number): Uint8Array {
 }
 
 describe("signature verifier", () => {
-  it("answers each transaction, in any order", async () => {
+  it("answers each transaction in any order of completion", async () => {
     for (const threads of [1, 2, 5]) {
       const verifier = closing(SignatureVerifier.open({ threads, queueMax: 2000 }));
       const wires = Array.from({ length: 1500 }, (_, i) => (i % 3 === 0 ? spoilt(i % 200) : fine));
@@ -34,7 +34,7 @@ describe("signature verifier", () => {
     }
   });
 
-  it("continues after every answer", async () => {
+  it("wakes up after every result", async () => {
     const verifier = closing(SignatureVerifier.open({ threads: 2, queueMax: 4 }));
     for (let i = 0; i < 200; i++) expect(await verifier.verify(fine)).toBe(true);
     expect(await verifier.verify(new Uint8Array(0))).toBe(false);
@@ -49,7 +49,7 @@ describe("signature verifier", () => {
     expect(await answer).toBe(true);
   });
 
-  it("rejects immediately when the queue is full", async () => {
+  it("refuses immediately when the queue is full", async () => {
     const verifier = closing(SignatureVerifier.open({ threads: 1, queueMax: 3 }));
     const answers = [fine, fine, fine].map((wire) => verifier.verify(wire) ?? expect.fail("full"));
     expect(verifier.verify(fine)).toBeNull();
@@ -73,7 +73,7 @@ describe("signature verifier", () => {
     await expect(verifier.verify(fine)).rejects.toEqual(reason);
   });
 
-  it("rejects impossible numbers and a second listener", () => {
+  it("rejects invalid numbers and a second listener", () => {
     const open = (threads: number, queueMax: number) => () =>
       SignatureVerifier.open({ threads, queueMax });
     expect(open(0, 1)).toThrow("1 to 64 threads");
@@ -96,7 +96,7 @@ describe("signature verifier", () => {
          const into = new Uint8Array(8);
          verifier.onResults(() => { verifier.drain(into); parentPort.postMessage("rung"); });
          for (let i = 0; i < 4096; i++) verifier.submit(i, workerData.wire);
-         parentPort.on("message", () => {}); // the notifier alone keeps nothing alive`,
+         parentPort.on("message", () => {}); // the notifier alone does not keep the process alive`,
         { eval: true, workerData: { root: process.cwd(), wire: fine } },
       );
       expect(await once(worker, "message")).toEqual(["rung"]);

@@ -7,7 +7,7 @@ import addFormats from "ajv-formats";
 import { type Reason, reasons } from "../../../src/core/errors.ts";
 import { readJson, writeJson } from "../../../src/core/json-rpc/json-text.ts";
 import { isObject } from "../../../src/core/values.ts";
-import { methods } from "../../../src/gateway/methods/table.ts";
+import { methods } from "../../../src/gateway/methods/method-table.ts";
 
 type Validate = ReturnType<Ajv["compile"]>;
 

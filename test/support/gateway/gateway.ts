@@ -131,7 +131,7 @@ export class GatewayRun {
   readonly statuses = new Map<string, TransactionStatus>();
   readonly bundles = new Map<string, BundleStatus>();
   readonly listeners = new Map<string, Set<(signature: string, event: TimelineEvent) => void>>();
-  taken: ApiKey[] = [];
+  countedKeys: ApiKey[] = [];
   verdict: () => LimitVerdict = () => plenty;
   submit: (request: SubmitRequest) => Promise<void> = () => Promise.resolve();
   simulation: () => Promise<{ err: unknown } & Record<string, unknown>> = () =>
@@ -180,7 +180,7 @@ export class GatewayRun {
       },
       limits: {
         take: (key) => {
-          this.taken.push(key);
+          this.countedKeys.push(key);
           return this.verdict();
         },
       },
@@ -230,7 +230,7 @@ export class GatewayRun {
     };
   }
 
-  tell(accountId: string, signature: string, event: TimelineEvent): void {
+  notify(accountId: string, signature: string, event: TimelineEvent): void {
     for (const listener of this.listeners.get(accountId) ?? []) listener(signature, event);
   }
 

@@ -41,7 +41,7 @@ export class EndpointRun {
         ...settings,
       },
       credentials,
-      tell,
+      report: tell,
       changed: () => undefined,
     });
     const run = new EndpointRun(closing(endpoint));

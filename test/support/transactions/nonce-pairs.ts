@@ -79,10 +79,10 @@ export const own: NonceOwner = { accountId: "a_1", keyId: "k_good" };
 
 export async function openPairs(
   owner: NonceOwner | null = null,
-): Promise<{ run: GatewayRun; desk: NonceHarness }> {
-  const desk = new NonceHarness();
-  desk.owner = owner;
-  return { run: await GatewayRun.open({}, { inspector, nonces: desk }), desk };
+): Promise<{ run: GatewayRun; nonces: NonceHarness }> {
+  const nonces = new NonceHarness();
+  nonces.owner = owner;
+  return { run: await GatewayRun.open({}, { inspector, nonces: nonces }), nonces };
 }
 
 export interface One extends Choices {

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { completeConfig } from "../../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../../src/core/log.ts";
-import { methods } from "../../../src/gateway/methods/table.ts";
+import { methods } from "../../../src/gateway/methods/method-table.ts";
 import { Store } from "../../../src/platform/store/store.ts";
 import { destinationSettingsOf } from "../../../src/shreds/destinations/destination-rules.ts";
 import { AccountDestinations } from "../../../src/shreds/destinations/destinations.ts";

@@ -1,8 +1,8 @@
-// Descriptions: what the gateway says of itself, as OpenRPC and as OpenAPI.
+// Serves the gateway's OpenRPC and OpenAPI documents.
 //
-// Made by gateway.ts, asked for /openrpc.json, /openapi.json and rpc.discover. A document is written once
-// for a configuration and never for a request. No key is needed: there is nothing in it but what the
-// documentation has, and the names and URLs of the regions.
+// gateway.ts uses it for /openrpc.json, /openapi.json and rpc.discover. A document is built once
+// per configuration, not per request. It needs no key: it contains only public documentation and
+// the names and URLs of the regions.
 
 import { createHash } from "node:crypto";
 import { writeJson } from "../../../core/json-rpc/json-text.ts";
@@ -14,7 +14,7 @@ import { type DescriptionFacts, openRpcDocument } from "./openrpc.ts";
 
 interface Description {
   readonly text: string;
-  /** With its quotes. */
+  /** Entity tag, including its quotes. */
   readonly tag: string;
 }
 
@@ -26,17 +26,17 @@ function write(document: object): Description {
   return { text, tag: `"${digest.slice(0, 22)}"` };
 }
 
-/** As If-None-Match lists them; weak ones are as good. */
+/** Whether If-None-Match lists `tag`; weak tags match too. */
 function isListed(tag: string, listed: string | undefined): boolean {
   if (listed === undefined) return false;
   const tags = listed.split(",").map((each) => each.trim().replace(/^W\//, ""));
   return tags.includes(tag) || tags.includes("*");
 }
 
-/** Caches what `build` made of the regions until there are others. */
+/** Caches the document of `build` until the regions change. */
 class CachedDescription {
   readonly #build: (facts: DescriptionFacts) => object;
-  #of: GatewaySettings["regions"] | undefined;
+  #regions: GatewaySettings["regions"] | undefined;
   #description: Description | undefined;
 
   constructor(build: (facts: DescriptionFacts) => object) {
@@ -44,8 +44,8 @@ class CachedDescription {
   }
 
   get(version: string, regions: GatewaySettings["regions"]): Description {
-    if (this.#description && this.#of === regions) return this.#description;
-    this.#of = regions;
+    if (this.#description && this.#regions === regions) return this.#description;
+    this.#regions = regions;
     this.#description = write(this.#build({ version, regions }));
     return this.#description;
   }
@@ -57,7 +57,7 @@ export class Descriptions {
   readonly #openRpc = new CachedDescription(openRpcDocument);
   readonly #openApi = new CachedDescription(openApiDocument);
 
-  /** A reload of `settings` brings other regions. */
+  /** A reload may change the regions in `settings`. */
   constructor(version: string, settings: Pick<GatewaySettings, "regions">) {
     this.#version = version;
     this.#settings = settings;
@@ -71,7 +71,7 @@ export class Descriptions {
     return this.#openApi.get(this.#version, this.#settings.regions);
   }
 
-  /** GET and HEAD of either. */
+  /** Responds to GET and HEAD of either document. */
   answer(head: HttpHead, { text, tag }: Description): HttpResponse {
     const isForBrowser = head.header("origin") !== undefined;
     const headers = {
@@ -80,7 +80,7 @@ export class Descriptions {
       etag: tag,
     };
     if (!isListed(tag, head.header("if-none-match"))) return { status: 200, headers, body: text };
-    const { "content-type": _, ...unchanged } = headers; // there is no content
+    const { "content-type": _, ...unchanged } = headers; // a 304 has no content
     return { status: 304, headers: unchanged };
   }
 }

@@ -1,6 +1,6 @@
-// Where the gateway's descriptions are found.
+// Paths of the gateway's OpenRPC and OpenAPI documents.
 //
-// Named by gateway.ts, which answers them, and by the descriptions themselves.
+// gateway.ts serves them; the documents refer to each other by them.
 
 export const openRpcPath = "/openrpc.json";
 export const openApiPath = "/openapi.json";

@@ -1,6 +1,6 @@
-// What HTTP answers look like, whatever the path: refusals, and the headers that come with them.
+// Describes HTTP responses that all paths share: refusals and their headers.
 //
-// Used by paths.ts. answers.ts is what writes them.
+// Used by paths.ts. answers.ts writes the responses.
 
 import { errorTable, reasons } from "../../../core/errors.ts";
 import {
@@ -21,7 +21,7 @@ export interface Header {
 
 export interface Answer {
   readonly description: string;
-  /** Absent: there is no body. */
+  /** Absent: the response has no body. */
   readonly content?: { readonly type: string; readonly schema: JsonSchema };
   readonly headers?: Readonly<Record<string, Header>>;
 }
@@ -48,10 +48,10 @@ const retryAfter = {
 
 const codes = [...new Set(reasons.map((reason) => errorTable[reason].jsonRpcCode))];
 
-/** Reasons that reach a caller by HTTP. */
-const toldReasons = reasons.filter((reason) => errorTable[reason].httpStatus !== undefined);
+/** Reasons that HTTP callers can receive. */
+const httpReasons = reasons.filter((reason) => errorTable[reason].httpStatus !== undefined);
 
-/** `error` of a JSON-RPC answer; of a node it may have no data. */
+/** `error` of a JSON-RPC response; an error of the node may have no data. */
 export const jsonRpcError = schemaOf<object>({
   title: "JsonRpcError",
   type: "object",
@@ -62,14 +62,14 @@ export const jsonRpcError = schemaOf<object>({
     data: {
       type: "object",
       required: ["reason"],
-      properties: { reason: enumOf(toldReasons) },
+      properties: { reason: enumOf(httpReasons) },
       description: "the reason, and further details",
     },
   },
   additionalProperties: false,
 });
 
-/** Before any call was read there is no id to answer. */
+/** A refusal before the call was parsed; its id is unknown. */
 const refusedCall = closed("RefusedCall", {
   jsonrpc: word("2.0"),
   error: jsonRpcError,
@@ -77,7 +77,7 @@ const refusedCall = closed("RefusedCall", {
 });
 
 const plainError = closed("Refusal", {
-  error: closed("RefusalError", { reason: enumOf(toldReasons), message: string }),
+  error: closed("RefusalError", { reason: enumOf(httpReasons), message: string }),
 });
 
 const descriptions: Readonly<Record<number, string>> = {
@@ -103,12 +103,12 @@ function refusals(statuses: readonly number[], schema: JsonSchema): Answers {
   return Object.fromEntries(rows);
 }
 
-/** With a JSON-RPC body. */
+/** Refusals with a JSON-RPC body. */
 export function jsonRpcRefusals(...statuses: readonly number[]): Answers {
   return refusals(statuses, refusedCall);
 }
 
-/** {"error": {"reason", "message"}}; what is refused before the path is looked at is JSON-RPC all the same. */
+/** Refusals as {"error": {"reason", "message"}}; refusals before the path is known are JSON-RPC. */
 export function plainRefusals(...statuses: readonly number[]): Answers {
   return refusals(statuses, { oneOf: [plainError, refusedCall] });
 }

@@ -1,6 +1,6 @@
-// Bodies of JSON-RPC over HTTP: calls, answers, and arrays of both.
+// Schemas of JSON-RPC bodies over HTTP: calls, responses, and arrays of both.
 //
-// Used by paths.ts. Which parameters a method takes stands in the OpenRPC document.
+// Used by paths.ts. The OpenRPC document describes the parameters of each method.
 
 import {
   anyJson,
@@ -14,7 +14,7 @@ import { callsMax } from "../request-context.ts";
 import { jsonRpcError } from "./http-answers.ts";
 
 const version = word("2.0");
-/** Of any type; it comes back as it came. */
+/** Any JSON value; the response returns it unchanged. */
 const id = described("id of the call; null if it has none", anyJson);
 
 const call: JsonSchema = {
@@ -41,5 +41,5 @@ const bounds = { minItems: 1, maxItems: callsMax };
 
 export const callBody: JsonSchema = { oneOf: [call, listOf(call, bounds)] };
 export const callAnswer: JsonSchema = { oneOf: [answer, listOf(answer, bounds)] };
-/** Of the paths that take no JSON. */
+/** Response of the paths with raw bodies. */
 export const rawAnswer: JsonSchema = answer;

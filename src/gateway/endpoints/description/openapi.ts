@@ -1,6 +1,6 @@
-// OpenAPI: the gateway's paths of HTTP as a document that programs read.
+// Builds the OpenAPI document of the gateway's HTTP paths.
 //
-// Built by descriptions.ts from the one table of paths.
+// Called by descriptions.ts; its source is the table of paths (paths.ts).
 
 import type { Answer, Header } from "./http-answers.ts";
 import { type DescriptionFacts, license, title } from "./openrpc.ts";
@@ -8,7 +8,7 @@ import { type Operation, operations, type Parameter } from "./paths.ts";
 
 const openApiVersion = "3.1.0";
 
-/** Where a caller may put the key: one of them is enough. */
+/** Places for the API key; one of them is enough. */
 const securitySchemes = {
   queryKey: { type: "apiKey", in: "query", name: "api-key" },
   headerKey: { type: "apiKey", in: "header", name: "api-key" },
@@ -61,8 +61,8 @@ function operationObject(operation: Operation): object {
 }
 
 const description =
-  "Paths of HTTP. JSON-RPC methods are described by `/openrpc.json`. A key stands in the query or in one " +
-  "of four headers; headers are better, because URLs end up in logs. HEAD is answered where GET is.";
+  "HTTP paths. `/openrpc.json` describes the JSON-RPC methods. The query or one of four headers may " +
+  "contain the API key; prefer a header, because URLs end up in logs. HEAD is supported where GET is.";
 
 export function openApiDocument({ version, regions }: DescriptionFacts): object {
   const elsewhere = regions.flatMap(({ name, url }) =>

@@ -1,12 +1,12 @@
-// OpenRPC: the gateway's methods as a document that programs read.
+// Builds the OpenRPC document of the gateway's methods.
 //
-// Built by descriptions.ts from the methods' own declarations and the one table of errors. What a node
-// answers is named and not described: it is the node's.
+// Called by descriptions.ts; its sources are the method declarations and the error table. Read
+// methods are listed by name only: the node defines their results.
 
 import { errorTable, type Reason } from "../../../core/errors.ts";
 import type { Region } from "../../methods/dependencies.ts";
 import type { Method, MethodDocument } from "../../methods/method.ts";
-import { methods } from "../../methods/table.ts";
+import { methods } from "../../methods/method-table.ts";
 import { readMethodNames } from "../read-methods.ts";
 
 export interface DescriptionFacts {
@@ -17,7 +17,7 @@ export interface DescriptionFacts {
 export const title = "Shredway gateway";
 export const license = { name: "Apache-2.0" };
 
-/** The newest that the public validators read. */
+/** The newest version that public validators support. */
 const openRpcVersion = "1.3.2";
 
 function contentDescriptors({ params }: MethodDocument): object[] {
@@ -61,7 +61,7 @@ function errorObject(reason: Reason): object {
   return { code: jsonRpcCode, message: text, data: { reason } };
 }
 
-/** Those that a method names, each once. */
+/** All reasons that methods list, each once. */
 function namedReasons(): Reason[] {
   return [...new Set(Object.values(methods).flatMap(({ errors }) => errors))].toSorted();
 }
@@ -83,7 +83,7 @@ export function openRpcDocument({ version, regions }: DescriptionFacts): object 
     },
     "x-passed-on": {
       description:
-        "methods that are passed on to the node behind this service; responses are those of the node",
+        "methods that this service forwards to its node; the node's responses are returned unchanged",
       scopes: ["read"],
       methods: readMethodNames,
     },

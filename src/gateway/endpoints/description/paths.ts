@@ -1,7 +1,7 @@
-// The paths of HTTP that are no JSON-RPC method: what each takes and answers. The one table of them.
+// The table of HTTP paths: parameters, bodies and responses.
 //
-// Read by openapi.ts and the API document. gateway.ts answers them; a test holds the two together, and
-// another one sends real answers through the schemas. Parameters of URLs are those that read themselves.
+// openapi.ts and the API document read it; gateway.ts serves the paths. Tests compare both and
+// validate real responses against the schemas. URL parameters are the objects that also parse them.
 
 import type {
   FilterSet,
@@ -38,7 +38,7 @@ import {
 import { samples } from "../../schema/samples.ts";
 import { pushedEventSchema } from "../../schema/status-schema.ts";
 import { batchBytesMax } from "../body-limits.ts";
-import { rawMethods, rawParameters } from "../raw.ts";
+import { rawMethods, rawParameters } from "../raw-endpoints.ts";
 import { uriParameters } from "../request-context.ts";
 import { entriesMax, shredPayParameters, shredPayPath } from "../shred-pay.ts";
 import { signaturesMax } from "../status-feed.ts";
@@ -64,7 +64,7 @@ export interface Parameter {
 export interface Operation {
   readonly path: string;
   readonly method: "get" | "post";
-  /** Unique; names of generated clients. */
+  /** Unique; generated clients use it as a name. */
   readonly id: string;
   readonly summary: string;
   readonly description?: string;
@@ -72,7 +72,7 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   readonly body?: { readonly type: string; readonly schema: JsonSchema; readonly example?: Sample };
   readonly answers: Answers;
-  /** What goes over the WebSocket that the path becomes. */
+  /** Messages of the path's WebSocket: `said` by the client, `heard` by the client. */
   readonly webSocket?: { readonly said?: JsonSchema; readonly heard: JsonSchema };
 }
 

@@ -1,10 +1,10 @@
-// docs/api.md matches the declarations, and its commands run.
+// docs/api.md equals the generated text, and its example commands run.
 
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { methods } from "../../../../src/gateway/methods/table.ts";
+import { methods } from "../../../../src/gateway/methods/method-table.ts";
 import { checkAnswers } from "../../../support/gateway/described-answers.ts";
 import { GatewayRun } from "../../../support/gateway/gateway.ts";
 import { describeApi, exampleCommand, variables } from "./api-document.ts";

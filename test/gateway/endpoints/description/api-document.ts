@@ -1,7 +1,7 @@
-// API document: docs/api.md, generated from the two descriptions.
+// Generates docs/api.md from the OpenRPC and OpenAPI documents.
 //
-// A test compares the file with the result of describeApi; `npx vitest run -u` writes it again. Facts
-// about methods belong to their declarations, and facts about paths to the table of paths.
+// A test compares the file with the result of describeApi; `npx vitest run -u` regenerates it.
+// Facts about methods belong in their declarations, facts about paths in the table of paths.
 
 import { errorTable, type Reason, reasons } from "../../../../src/core/errors.ts";
 import { writeJson } from "../../../../src/core/json-rpc/json-text.ts";
@@ -9,7 +9,7 @@ import { statusOf } from "../../../../src/gateway/endpoints/answers.ts";
 import { type Operation, operations } from "../../../../src/gateway/endpoints/description/paths.ts";
 import { readMethodNames } from "../../../../src/gateway/endpoints/read-methods.ts";
 import type { Method } from "../../../../src/gateway/methods/method.ts";
-import { methods } from "../../../../src/gateway/methods/table.ts";
+import { methods } from "../../../../src/gateway/methods/method-table.ts";
 import type { JsonSchema } from "../../../../src/gateway/schema/json-schema.ts";
 import { samples } from "../../../../src/gateway/schema/samples.ts";
 
@@ -38,7 +38,7 @@ function withVariables(json: string): string {
   return text;
 }
 
-// ---- schemas as text ------------------------------------------------------------------------
+// ---- text of schemas ------------------------------------------------------------------------
 
 function boundsText({ minimum, maximum }: JsonSchema): string {
   if (minimum === undefined || maximum === undefined) return "";
@@ -65,7 +65,7 @@ function plainKind(schema: JsonSchema, type: string): string {
   return `${type}${boundsText(schema)}`;
 }
 
-/** A short description of a value. */
+/** A short text for the type of a value. */
 function kindText(schema: JsonSchema): string {
   const choices = schema.anyOf ?? schema.oneOf;
   if (choices) return choices.map(kindText).join("; or ");
@@ -77,7 +77,7 @@ function kindText(schema: JsonSchema): string {
     : `${plainKind(schema, type[0])}; or null`;
 }
 
-/** Objects that a schema mentions, each once, in order. */
+/** Objects in a schema, each once, in order of appearance. */
 function collectObjects(schema: JsonSchema, found: Map<string, JsonSchema>): void {
   if (schema.properties && schema.title !== undefined) found.set(schema.title, schema);
   const inner = [...Object.values(schema.properties ?? {}), ...(schema.anyOf ?? [])];
@@ -115,7 +115,7 @@ function objectTables(schemas: readonly JsonSchema[], isKnown: Set<string>): str
 
 // ---- methods --------------------------------------------------------------------------------
 
-/** The command of an example, for a POSIX shell. */
+/** The shell command of an example. */
 export function exampleCommand(name: string, { example }: Method): string {
   const call = { jsonrpc: "2.0", id: 1, method: name, params: example.params };
   return `curl -s "$GATEWAY/relay?api-key=$KEY" -d '${withVariables(writeJson(call))}'`;

@@ -1,4 +1,4 @@
-// The descriptions of the gateway: served over HTTP, equal to the code, and valid in both formats.
+// The OpenRPC and OpenAPI documents: served over HTTP, equal to the code, valid in their formats.
 
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { isObject } from "../../../../src/core/values.ts";
 import { openApiDocument } from "../../../../src/gateway/endpoints/description/openapi.ts";
 import { openRpcDocument } from "../../../../src/gateway/endpoints/description/openrpc.ts";
 import { operations } from "../../../../src/gateway/endpoints/description/paths.ts";
-import { methods } from "../../../../src/gateway/methods/table.ts";
+import { methods } from "../../../../src/gateway/methods/method-table.ts";
 import { checkResult, schemaCheck } from "../../../support/gateway/described-answers.ts";
 import { GatewayRun } from "../../../support/gateway/gateway.ts";
 import { openRpcVerdict, parsedOpenRpc } from "../../../support/gateway/open-rpc-tools.ts";
@@ -34,7 +34,7 @@ async function get(run: GatewayRun, path: string, headers: Record<string, string
 
 describe("GET /openrpc.json and /openapi.json", () => {
   it.each(["/openrpc.json", "/openapi.json"])(
-    "serves %s without a key, built once",
+    "serves %s without a key, and 304 if it is unchanged",
     async (path) => {
       const run = await GatewayRun.open();
       const { status, headers, text } = await get(run, path);
@@ -60,17 +60,17 @@ describe("GET /openrpc.json and /openapi.json", () => {
     },
   );
 
-  it("answers rpc.discover with the same document, without a key", async () => {
+  it("rpc.discover returns the same document without a key", async () => {
     const run = await GatewayRun.open();
     const { text } = await get(run, "/openrpc.json");
     const answer = await run.call("rpc.discover", [], "/relay");
     expect(answer.text).toBe(`{"jsonrpc":"2.0","result":${text},"id":1}`);
-    expect(run.taken).toEqual([]);
+    expect(run.countedKeys).toEqual([]);
   });
 });
 
 describe("the OpenRPC document", () => {
-  it("passes the public validator", async () => {
+  it("is valid according to the public validator", async () => {
     const document = read(openRpcDocument(facts));
     expect(openRpcVerdict(document)).toBe(true);
     expect(openRpcVerdict(read(openRpcDocument({ ...facts, regions: [] })))).toBe(true);
@@ -79,7 +79,7 @@ describe("the OpenRPC document", () => {
     expect(openRpcVerdict({ ...document, info: {} })).not.toBe(true);
   });
 
-  it("describes every method, its parameters and its errors", () => {
+  it("describes every method with its parameters and errors", () => {
     const { methods: described, components, servers } = read(openRpcDocument(facts));
     expect(servers).toEqual([{ name: "here", url: "https://here.example" }]);
     expect(described).toHaveLength(Object.keys(methods).length);
@@ -110,7 +110,7 @@ describe("the OpenAPI document", () => {
   const verdictOf = async (document: Record<string, unknown>) =>
     validator.validate(JSON.parse(JSON.stringify(document)));
 
-  it("passes the public validator", async () => {
+  it("is valid according to the public validator", async () => {
     const document = read(openApiDocument(facts));
     expect(await verdictOf(document)).toMatchObject({ valid: true });
     expect(
@@ -118,7 +118,7 @@ describe("the OpenAPI document", () => {
     ).toMatchObject({ valid: false });
   });
 
-  it("describes exactly the paths of the gateway", async () => {
+  it("describes exactly the paths that the gateway serves", async () => {
     const run = await GatewayRun.open({}, { tipFloor: emptyFloor });
     const { text } = await get(run, "/nothing");
     const named = /expected one of ([^"]*)/.exec(text)?.[1]?.split(", ") ?? [];

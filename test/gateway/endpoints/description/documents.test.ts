@@ -1,11 +1,11 @@
-// docs/gateway.md names exactly the methods and reasons of the gateway.
+// docs/gateway.md lists exactly the methods and reasons of the gateway.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { errorTable, type Reason, reasons } from "../../../../src/core/errors.ts";
 import { readMethodNames } from "../../../../src/gateway/endpoints/read-methods.ts";
-import { methods } from "../../../../src/gateway/methods/table.ts";
+import { methods } from "../../../../src/gateway/methods/method-table.ts";
 
 function pathOf(relative: string): string {
   return fileURLToPath(new URL(`../../../../${relative}`, import.meta.url));

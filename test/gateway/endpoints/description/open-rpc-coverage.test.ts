@@ -1,6 +1,6 @@
-// The public OpenRPC test tool against the running service. It calls every method with valid and invalid
-// parameters, and compares every answer with the served document. The chain and the routes are the
-// sandbox's.
+// The public OpenRPC test tool against the running service: it calls every method with valid and
+// invalid parameters and validates every response against the served document. The sandbox provides
+// the chain and the routes.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -18,7 +18,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { messageOf } from "../../../../src/core/errors.ts";
 import { isObject } from "../../../../src/core/values.ts";
-import { methods } from "../../../../src/gateway/methods/table.ts";
+import { methods } from "../../../../src/gateway/methods/method-table.ts";
 import { bundleIdOf } from "../../../../src/gateway/submission/tracked-transaction.ts";
 import { RpcClient } from "../../../../src/platform/solana/rpc-client.ts";
 import type { Sandbox } from "../../../../src/sandbox/sandbox.ts";
@@ -42,7 +42,7 @@ let gateway: RpcClient;
 let payer: Keypair;
 let blockhash: string;
 const tipAccounts: Record<string, PublicKey> = {};
-/** The parameters of the calls, by method. */
+/** Parameters of the calls, by method. */
 const real: Record<string, readonly unknown[][]> = {};
 
 function field(value: unknown, name: string): string {
@@ -73,7 +73,7 @@ function signatureOf(wire: Buffer): string {
   return base58.encode(wire.subarray(1, 65));
 }
 
-/** Called again while the account is being created. */
+/** Retries while the account is being created. */
 async function managedNonce(key: string): Promise<unknown> {
   const endMs = performance.now() + patienceMs;
   for (;;) {
@@ -102,7 +102,7 @@ function oneOfPair(nonce: unknown, microLamports: number, lamports: number): str
   return transaction.serialize({ requireAllSignatures: false }).toString("base64");
 }
 
-/** A destination on this machine, and the token of its first challenge. */
+/** A destination on this machine, with the token of its first challenge. */
 async function provable(): Promise<{ id: string; token: string }> {
   const socket = createSocket("udp4");
   closing({ close: () => void socket.close() });
@@ -199,7 +199,10 @@ async function open(): Promise<void> {
 /** Placeholder for the id of the destination that was added last. */
 const added = "the id that addDestination answered";
 
-/** The served document, with real calls as examples. The validator of the tool knows no formats. */
+/**
+ * The served document with real calls as examples, without formats, which the tool's validator does
+ * not support.
+ */
 async function servedDocument(): Promise<Record<string, unknown>> {
   const response = await fetch(`${new URL(sandbox.gatewayUrl).origin}/openrpc.json`);
   const text = await response.text();
@@ -215,7 +218,7 @@ async function servedDocument(): Promise<Record<string, unknown>> {
       result: { name: "result", value: "whatever fits the schema" },
     })),
   }));
-  // A challenge invalidates the previous token, so the proof is called first.
+  // A challenge invalidates the earlier token, so the proof comes first.
   const isProof = (method: object) => field(method, "name") === "proveDestination";
   const ordered = [...described.filter(isProof), ...described.filter((each) => !isProof(each))];
   return { ...document, methods: ordered, servers: [{ url: sandbox.gatewayUrl }] };
@@ -233,7 +236,7 @@ async function call(url: string, method: string, params: unknown): Promise<unkno
   return answer;
 }
 
-/** null: a result that matches its schema, or a declared error of the method. */
+/** null: a result that matches its schema, or a declared error. */
 function fault({ methodName, result, error }: Record<string, unknown>): string | null {
   try {
     const name = String(methodName);
@@ -251,7 +254,7 @@ function failed(calls: readonly CoverageCall[]): unknown[] {
     .map(({ methodName, reason, error }) => ({ methodName, reason, error }));
 }
 
-/** It finds every answer to valid parameters as described. */
+/** The tool validates the responses to real parameters. */
 async function realParameters(): Promise<void> {
   const calls = await runCoverage(await servedDocument(), call, [examplesRule()]);
   expect(failed(calls)).toEqual([]);
@@ -259,14 +262,14 @@ async function realParameters(): Promise<void> {
   expect([...called].toSorted()).toEqual(Object.keys(methods).toSorted());
 }
 
-/** It finds a result or a declared error for parameters generated from the schemas. */
+/** The tool accepts results and declared errors for parameters generated from the schemas. */
 async function madeParameters(): Promise<void> {
   const calls = await runCoverage(await servedDocument(), call, [fakerRule(fault)]);
   expect(failed(calls)).toEqual([]);
   expect(calls.length).toBeGreaterThan(50);
 }
 
-/** It finds a declared error or a result for parameters of every wrong type. */
+/** The tool accepts results and declared errors for parameters of wrong types. */
 async function wrongParameters(): Promise<void> {
   const wrong = [null, true, -1, 1.5, 2 ** 70, "", "x", [], {}, [[]], { region: 5 }];
   const rule = {
@@ -291,7 +294,7 @@ async function wrongParameters(): Promise<void> {
   expect(calls.filter(({ error }) => error !== undefined).length).toBeGreaterThan(100);
 }
 
-/** It detects an undescribed field. */
+/** The tool detects an undeclared field. */
 async function plantedFaults(): Promise<void> {
   const document = await servedDocument();
   const methodsOf = document["methods"];
@@ -310,8 +313,8 @@ async function plantedFaults(): Promise<void> {
 }
 
 describe("the public OpenRPC test tool", () => {
-  it("finds every answer of the running service as described", async () => {
-    expect.hasAssertions(); // each of the four asserts its calls
+  it("accepts every response of the running service", async () => {
+    expect.hasAssertions(); // each of the four asserts what it called
     await open();
     await realParameters();
     await madeParameters();

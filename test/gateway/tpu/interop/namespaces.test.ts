@@ -1,5 +1,4 @@
-// The product's client and an independent leader, in two network namespaces with a bad link between
-// them.
+// The product's client and an independent leader on two networks with a faulty link.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -41,11 +40,11 @@ describe.skipIf(problem !== "" || !quiche)(
       return { namespace, leader, client };
     };
 
-    it("pass a link that loses packets: none is lost, none arrives twice", async () => {
+    it("delivers everything exactly once over a link with packet loss", async () => {
       const { namespace, leader, client } = await opened();
       namespace.impair();
       const wires: Buffer[] = [];
-      // A sufficiently slow machine loses nothing by congestion.
+      // A slow machine loses nothing by congestion.
       for (let round = 0; round < roundsMax && namespace.drops === 0; round++) {
         const more = Array.from({ length: 400 }, (_, i) => randomBytes(i % 4 === 0 ? 4096 : 700));
         for (const wire of more) client.send(leader.address, wire);
@@ -59,21 +58,21 @@ describe.skipIf(problem !== "" || !quiche)(
       );
     });
 
-    it("continue after the link was down", async () => {
+    it("continues after a short link failure", async () => {
       const { namespace, leader, client } = await opened();
       client.send(leader.address, randomBytes(700));
       await client.acknowledged();
       await until(() => leader.transactions.length === 1, "the transaction");
       namespace.connect(false);
       const wires = Array.from({ length: 50 }, () => randomBytes(700));
-      const parcels = new Map(wires.map((wire) => [client.send(leader.address, wire), wire]));
+      const requests = new Map(wires.map((wire) => [client.send(leader.address, wire), wire]));
       const sent = (): number =>
-        [...parcels.keys()].filter((id) => client.kindsOf(id).startsWith("sent")).length;
+        [...requests.keys()].filter((id) => client.kindsOf(id).startsWith("sent")).length;
       await until(() => sent() > 4, "some on their way");
       expect(leader.transactions.length).toBe(1);
       namespace.connect(true);
-      // A leader that is silent for some seconds counts as lost, so the connection is a new one.
-      await client.delivered(leader.address, parcels);
+      // A leader that is silent for some seconds is given up; the connection is then a new one.
+      await client.delivered(leader.address, requests);
       const hex = wires.map((wire) => wire.toString("hex"));
       const isThere = (): boolean => hex.every((wire) => leader.transactions.includes(wire));
       await until(isThere, "all transactions");

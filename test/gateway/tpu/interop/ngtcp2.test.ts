@@ -1,4 +1,4 @@
-// The product's client against an independent leader: ngtcp2 and GnuTLS, with strict TLS.
+// The product's client with an independent leader: ngtcp2 and GnuTLS with strict TLS.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -53,7 +53,7 @@ describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
     expect(leader.transactions).toEqual([wire.toString("hex")]);
   });
 
-  it("receives transactions of every size, up to the stream limit", async () => {
+  it("receives transactions of every size up to its stream limit", async () => {
     const { leader, client } = await opened();
     const wires = [1, 1199, 1232, 1233, 2464, 4095, 4096].map((size) => randomBytes(size));
     for (const wire of wires) client.send(leader.address, wire);
@@ -63,7 +63,7 @@ describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
     expect(new Set(leader.transactions)).toEqual(sent);
   });
 
-  it("returns its streams one by one: none is stuck", async () => {
+  it("gets its streams back one by one, without a stall", async () => {
     const { leader, client } = await opened({ streams: 4 });
     const wires = Array.from({ length: 1000 }, () => randomBytes(300).toString("hex"));
     for (const wire of wires) client.send(leader.address, Buffer.from(wire, "hex"));
@@ -73,7 +73,7 @@ describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
     expect(client.leader(leader.address)?.connections).toBe(1);
   });
 
-  it("reports the close reason, and accepts the next connection", async () => {
+  it("reports why it closes, and accepts the next connection", async () => {
     const { leader, client } = await opened();
     client.send(leader.address, randomBytes(100));
     await client.acknowledged();
@@ -87,7 +87,7 @@ describe.skipIf(ngtcp2Problem !== null || !quiche)(name, () => {
     expect(leader.identities.length).toBe(2);
   });
 
-  it("rejects another certificate, a missing one, and another protocol", async () => {
+  it("rejects a wrong certificate, a missing one and another protocol", async () => {
     const leader = await Ngtcp2Leader.open(program);
     const credentials = { keyPem: selfSignedKey, certificatePem: selfSignedCertificate };
     const strangers = [{ credentials }, { credentials: null }, { protocol: "h3" }];

@@ -1,10 +1,10 @@
-// Whether a partner can be used: up, down, or paused because it said so.
+// Health of a partner: up, proving, down, or paused at the partner's request.
 //
-// Asked by partner-endpoint.ts before anything is taken. Five faults in a row or one connection that could
-// not be made mean down. While down it asks for probes, the first after a second, then less and less
-// often up to every 15 s, also when nobody offers anything. After a probe that was answered, one
-// request at a time goes through ("proving") until one is answered well; the next fault is enough
-// then, and the pauses between probes go on growing.
+// partner-endpoint.ts checks it before it accepts a transaction. Five faults in a row, or one
+// failed connection attempt, take the partner down. While down it is probed after 1 s and then at
+// doubling intervals up to 15 s. After a successful probe it is "proving": one request at a time,
+// until one succeeds. A fault while proving takes it down again, and the probe intervals continue
+// to grow.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 
@@ -13,9 +13,9 @@ const probeMsMin = 1000;
 const probeMsMax = 15_000;
 
 interface HealthListener {
-  /** Ask the partner whether it is there; answered by `probed`. */
+  /** Sends a probe; the listener reports its result with `probed`. */
   probe(): void;
-  /** It may be used again after a pause or after a time down. */
+  /** Called when the partner becomes usable after a pause or an outage. */
   usable(): void;
   changed(isUp: boolean, lastFailure: string): void;
 }
@@ -39,7 +39,7 @@ export class Health {
     return (this.#state === "up" || this.#state === "proving") && !this.#pause;
   }
 
-  /** One request at a time. */
+  /** While proving, only one request at a time is allowed. */
   get isProving(): boolean {
     return this.#state === "proving";
   }
@@ -49,13 +49,13 @@ export class Health {
   }
 
   succeeded(): void {
-    if (this.#state === "down" || this.#state === "closed") return; // an answer from before
+    if (this.#state === "down" || this.#state === "closed") return; // the response is to an earlier request
     this.#faults = 0;
     this.#probeMs = probeMsMin;
     if (this.#state === "proving") this.#state = "up";
   }
 
-  /** `isUnreachable`: no connection could be made. */
+  /** `isUnreachable`: the connection attempt failed. */
   failed(failure: string, isUnreachable: boolean): void {
     this.#lastFailure = failure;
     if (this.#state === "down" || this.#state === "closed") return;
@@ -79,7 +79,7 @@ export class Health {
     if (this.isUp) this.#listener.usable();
   }
 
-  /** The partner asked to be left alone for so long. */
+  /** Pauses the partner for as long as it requested. */
   pauseFor(ms: number, failure: string): void {
     if (this.#state === "closed") return;
     this.#lastFailure = failure;

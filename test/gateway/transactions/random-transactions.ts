@@ -1,5 +1,5 @@
-// Random transactions for the inspector: every version, tips, nonces, budgets and lookups, including
-// some with one error.
+// Random transactions for the inspector: every version, tips, nonces, budgets, lookups, and some
+// that are wrong in one place.
 
 import { base58 } from "@scure/base";
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
@@ -39,7 +39,7 @@ const programs = [
 const system = 0;
 const budget = 1;
 
-/** Keys to choose from, including the operator's own. */
+/** Keys to choose from, including the operator's. */
 export interface Material {
   readonly tips: readonly Uint8Array[];
   readonly frontKeys: readonly Uint8Array[];
@@ -156,7 +156,7 @@ export class TransactionMaker {
     return this.#random.happens(0.05) ? 2n ** 63n : BigInt(this.#random.below(100_000));
   }
 
-  /** Usually from a signer to one of the first keys after them, where tips are. */
+  /** Mostly from a signer to one of the first unsigned keys, where tips are. */
   #transfer(program: number, account: () => number): MadeInstruction {
     const from = this.#random.happens(0.8) ? 0 : account();
     const to = this.#random.happens(0.8) ? 1 + this.#random.below(6) : account();

@@ -1,4 +1,4 @@
-// The classes that work alone: timeline, timer wheel, submission writer.
+// Independent classes of the pipeline: Lifecycle, TimerWheel and SubmissionWriter.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -25,7 +25,7 @@ const landed: TimelineEvent = {
 const seen = (slot: bigint): TimelineEvent => ({ kind: "seen", atNs: slot, slot });
 
 describe("Lifecycle", () => {
-  it("has one final state, and counts later events", () => {
+  it("has one end; later events are counted", () => {
     const lifecycle = new Lifecycle();
     expect(lifecycle.add(received)).toBe(true);
     expect([lifecycle.state, lifecycle.slot]).toEqual(["open", null]);
@@ -39,7 +39,7 @@ describe("Lifecycle", () => {
     expect(new Lifecycle(lifecycle.events).end).toEqual(landed);
   });
 
-  it("retains the first and the last of many events", () => {
+  it("keeps the first and last of many events", () => {
     const lifecycle = new Lifecycle();
     for (let i = 0; i < 1000; i++) lifecycle.add(seen(BigInt(i)));
     lifecycle.add(landed);
@@ -51,7 +51,7 @@ describe("Lifecycle", () => {
 });
 
 describe("TimerWheel", () => {
-  it("returns each item once and in order, even if items are moved and removed", () => {
+  it("returns every entry once, in order, after any moves and removals", () => {
     const step = fc.record({
       item: fc.nat(9),
       delayMs: fc.integer({ min: -100, max: 60_000 }),
@@ -102,7 +102,7 @@ describe("SubmissionWriter", () => {
     return view;
   }
 
-  /** A store whose writes end when the test resolves them. */
+  /** A store whose writes the test completes. */
   class SlowStore {
     readonly puts: { records: readonly SubmissionRecord[]; end(error?: Error): void }[] = [];
 
@@ -122,67 +122,67 @@ describe("SubmissionWriter", () => {
     for (let i = 0; i < 20; i++) await Promise.resolve();
   };
 
-  it("writes states one after the other, and the final state immediately", async () => {
+  it("writes one state after another, and the end immediately", async () => {
     const store = new SlowStore();
-    const keeper = new SubmissionWriter(store, () => {});
+    const writer = new SubmissionWriter(store, () => {});
     const view = viewOf();
-    const kept = keeper.persist([view]);
+    const written = writer.persist([view]);
     await settle();
     view.lifecycle.add(seen(5n));
-    keeper.changed(view);
-    keeper.flush();
+    writer.changed(view);
+    writer.flush();
     view.lifecycle.add(landed);
-    keeper.ended(view);
+    writer.ended(view);
     await settle();
-    expect(store.puts.length).toBe(1); // the first one is in progress
+    expect(store.puts.length).toBe(1); // the first write is running
     store.puts[0]?.end();
-    await kept;
+    await written;
     await settle();
     expect(store.puts.map(({ records }) => records[0]?.state)).toEqual(["open", "landed"]);
     expect(store.puts.map(({ records }) => records[0]?.wire === null)).toEqual([false, true]);
     store.puts[1]?.end();
     await settle();
-    expect(keeper.counts).toEqual({ dirty: 0, puts: 2n, failures: 0n });
+    expect(writer.counts).toEqual({ dirty: 0, puts: 2n, failures: 0n });
   });
 
-  it("repeats a failed write", async () => {
+  it("repeats failed writes", async () => {
     const store = new SlowStore();
     const failures: unknown[] = [];
-    const keeper = new SubmissionWriter(store, (error) => failures.push(error));
+    const writer = new SubmissionWriter(store, (error) => failures.push(error));
     const view = viewOf();
-    const kept = keeper.persist([view]);
+    const written = writer.persist([view]);
     await settle();
     store.puts[0]?.end(new Error("full"));
-    await expect(kept).rejects.toThrow("full");
-    expect([view.isPersisted, keeper.counts.dirty]).toEqual([false, 1]);
-    keeper.flush();
+    await expect(written).rejects.toThrow("full");
+    expect([view.isPersisted, writer.counts.dirty]).toEqual([false, 1]);
+    writer.flush();
     store.puts[1]?.end(new Error("still full"));
     await settle();
     expect(failures.length).toBe(1);
-    keeper.flush();
+    writer.flush();
     store.puts[2]?.end();
     await settle();
-    expect([view.isPersisted, keeper.counts.dirty]).toEqual([true, 0]);
+    expect([view.isPersisted, writer.counts.dirty]).toEqual([true, 0]);
   });
 
-  it("writes no removed submission, and nothing before a read completes", async () => {
+  it("writes nothing that was removed, and nothing before a query is answered", async () => {
     const store = new SlowStore();
-    const keeper = new SubmissionWriter(store, () => {});
+    const writer = new SubmissionWriter(store, () => {});
     const view = viewOf();
-    keeper.changed(view);
+    writer.changed(view);
     let answer = (): void => {};
     const question = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    const after = keeper.persistAfter([view], question);
-    keeper.flush();
+    const after = writer.persistAfter([view], question);
+    writer.flush();
     expect(store.puts).toEqual([]);
     answer();
     await after;
-    keeper.forget(view);
-    keeper.changed(view);
-    keeper.flush();
-    await keeper.persist([view]);
-    expect([store.puts.length, keeper.counts.dirty]).toEqual([0, 0]);
+    writer.forget(view);
+    writer.changed(view);
+    writer.flush();
+    await writer.persist([view]);
+    expect([store.puts.length, writer.counts.dirty]).toEqual([0, 0]);
   });
 });

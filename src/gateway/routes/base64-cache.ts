@@ -1,8 +1,8 @@
-// Transactions in base64, encoded once however many routes and attempts they leave by.
+// Caches the base64 text of transactions, so that each is encoded once for all routes and attempts.
 
 const texts = new WeakMap<Uint8Array, string>();
 
-/** Of bytes that nobody changes. Kept as long as they are. */
+/** The bytes must not change. The text is cached as long as the bytes exist. */
 export function base64Of(wire: Uint8Array): string {
   const known = texts.get(wire);
   if (known !== undefined) return known;

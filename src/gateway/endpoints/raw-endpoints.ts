@@ -1,8 +1,8 @@
-// /relayb and /relay2: submissions without JSON, their method and options in the URL.
+// /relayb and /relay2: submissions without JSON; the URL contains method and options.
 //
-// Called by gateway.ts. /relayb takes the bytes of a transaction, several as frames (u16 big-endian
-// length, then so many bytes); /relay2 takes base64, several separated by commas. Answers are those
-// of JSON-RPC with the id 1. There is no preflight.
+// Called by gateway.ts. /relayb accepts the bytes of one transaction, or several as frames (u16
+// big-endian length, then the bytes). /relay2 accepts base64, several separated by commas.
+// Responses are JSON-RPC with the id 1. There is no preflight.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { u64Max } from "../../core/primitives.ts";
@@ -25,7 +25,7 @@ type RawMethod = (typeof rawMethods)[number];
 
 const u32Max = 0xffff_ffffn;
 
-/** Beside those of every submission. */
+/** Parameters in addition to those of every submission. */
 export const rawParameters = {
   maxRetries: uriCount("max-retries", u32Max, "sendTransaction: maximum number of resends"),
   minContextSlot: uriCount(
@@ -35,10 +35,10 @@ export const rawParameters = {
   ),
 } as const;
 
-/** How one transaction of the body becomes facts. */
+/** Inspects one transaction of the body. */
 type Reader = (call: Call, what: string) => TransactionFacts;
 
-/** Without a name: a transaction; without a body, too: a question for health. */
+/** The method in the URL; default: sendTransaction, or getHealth if the body is empty. */
 export function readRawMethod(query: Query, isEmpty: boolean): RawMethod {
   const name = query.text("method") ?? (isEmpty ? "getHealth" : "sendTransaction");
   const method = rawMethods.find((each) => each === name);
@@ -56,7 +56,10 @@ function frameRefused(at: number, expected: string, got: number): ShredwayError 
   );
 }
 
-/** Throws "value_invalid" unless frames fill the body. Counts no further than `max`. */
+/**
+ * Throws ShredwayError "value_invalid" unless frames fill the body. Frames beyond `max` are
+ * returned empty.
+ */
 export function readFrames(body: Uint8Array, max: number): Uint8Array[] {
   const frames: Uint8Array[] = [];
   for (let at = 0; at < body.length; ) {
@@ -77,7 +80,7 @@ function byteReaders(body: Uint8Array, isSingle: boolean): Reader[] {
 }
 
 function textReaders(body: Uint8Array, isSingle: boolean): Reader[] {
-  // Latin-1: whatever is no base64 is refused by the decoder, and a byte is a character.
+  // Latin-1 maps every byte to a character; the base64 decoder refuses invalid ones.
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
     .toString("latin1")
     .replace(/\r?\n$/, "");
@@ -85,7 +88,7 @@ function textReaders(body: Uint8Array, isSingle: boolean): Reader[] {
   return parts.map((part) => (call, what) => call.admission.read(what, part, "base64"));
 }
 
-function count(size: number, max: number): void {
+function checkCount(size: number, max: number): void {
   if (size >= 1 && size <= max) return;
   throw new ShredwayError("value_invalid", `body: expected 1 to ${max} transactions, got ${size}`);
 }
@@ -97,7 +100,7 @@ interface RawRequest {
   readonly isText: boolean;
 }
 
-/** The result; throws or rejects with ShredwayError. */
+/** Returns the result; throws or rejects with ShredwayError. */
 export async function runRaw(
   { context, query, body, isText }: RawRequest,
   method: RawMethod,
@@ -110,7 +113,7 @@ export async function runRaw(
   const nameOf = (i: number): string => (isSingle ? "body" : `transaction ${i}`);
   if (method === "sendBatch") {
     checkBatchSize(readers.length);
-    count(readers.length, batchTransactionsMax);
+    checkCount(readers.length, batchTransactionsMax);
     const transactions = readers.map((read, i) =>
       sanitise(i, () => {
         const transaction = read(call, nameOf(i));
@@ -121,7 +124,7 @@ export async function runRaw(
     return submitBatch(call, transactions, protection);
   }
   if (method === "sendBundle") {
-    count(readers.length, bundleTransactionsMax);
+    checkCount(readers.length, bundleTransactionsMax);
     const transactions = readers.map((read, i) => read(call, nameOf(i)));
     return submitBundle(call, transactions, protection);
   }

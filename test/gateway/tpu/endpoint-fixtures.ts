@@ -1,4 +1,4 @@
-// The tested endpoint and its leaders; both are closed after the test.
+// Opens endpoints and leaders for tests and closes them afterwards.
 
 import { afterEach, vi } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
@@ -21,7 +21,7 @@ const settings: TpuSettings = {
   applicationProtocol: tpuProtocol,
   connectionsMax: 8,
   queueMax: 1000,
-  // A busy machine does not make a handshake fail.
+  // Long, so that a busy machine does not cause handshake time-outs.
   timeoutMs: 30_000,
   bind: { ipv4: "127.0.0.1", ipv6: "::1" },
   seed: 7,
@@ -48,7 +48,7 @@ export class Sender {
       clock,
       settings: { ...settings, ...overrides },
       credentials,
-      tell: (event) => events.push(event),
+      report: (event) => events.push(event),
       changed: () => undefined,
     });
     closing.push(endpoint);

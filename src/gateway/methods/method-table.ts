@@ -1,7 +1,7 @@
-// Every method of the gateway by its name.
+// The table of the gateway's methods by name.
 //
-// Called by request-context.ts and description/*. A test holds docs/gateway.md to it. The method that tells of
-// all others is beside the table: it describes, and is not described.
+// Used by request-context.ts and description/*. A test compares it with docs/gateway.md.
+// rpc.discover is not in the table, because it returns the document about these methods.
 
 import { word } from "../schema/json-schema.ts";
 import { destinationMethods } from "./destinations.ts";
@@ -45,7 +45,7 @@ const byName: ReadonlyMap<string, Method> = new Map([
   [discoverName, discover],
 ]);
 
-/** undefined: not one of these. */
+/** undefined: not a method of the gateway. */
 export function findMethod(name: string): Method | undefined {
   return byName.get(name);
 }

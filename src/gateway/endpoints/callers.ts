@@ -1,8 +1,8 @@
-// Who asks: the key of a request and the address that it came from.
+// Authenticates requests: API key and client address.
 //
-// Called for every request and every WebSocket. A key may stand in the query or in one of four
-// headers; several must be the same. Unknown, revoked, expired and misplaced keys get one and the
-// same answer, so that nothing can be learned by trying. Keys are never logged and never quoted.
+// Called for every request and every WebSocket. The query or one of four headers may contain the
+// key; several keys must be equal. Unknown, revoked, expired and disallowed keys get the same
+// response, so that callers cannot distinguish them. Keys are never logged or quoted.
 
 import type { AddressRange } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -16,17 +16,17 @@ import type { Keys } from "../methods/dependencies.ts";
 import { answerOf, type RefusalShape, refusalAnswer } from "./answers.ts";
 import { Query } from "./query.ts";
 
-/** Longer ones are no keys. */
+/** Longer texts are rejected without hashing. */
 const keyCharactersMax = 256;
-const places = "query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth";
+const keyPlaces = "query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth";
 
-/** key null: none was shown. */
+/** `key` null: the request contains no key. */
 type Found =
   | { readonly key: ApiKey | null; readonly refusal?: undefined }
   | { readonly key?: undefined; readonly refusal: HttpResponse };
 
 export function unauthorized(got: string): ShredwayError {
-  return new ShredwayError("unauthorized", `expected a valid API key (${places}), got ${got}`);
+  return new ShredwayError("unauthorized", `expected a valid API key (${keyPlaces}), got ${got}`);
 }
 
 export function scopeMissing(what: string, key: ApiKey, wanted: readonly Scope[]): ShredwayError {
@@ -36,24 +36,24 @@ export function scopeMissing(what: string, key: ApiKey, wanted: readonly Scope[]
   );
 }
 
-/** The keys that `head` shows, where callers may put them. */
-function shownKeys(head: HttpHead, query: Query, isBlockEngine: boolean): string[] {
-  const shown = query.all("api-key");
-  if (isBlockEngine) shown.push(...query.all("uuid"));
+/** All keys in the places where callers may put them. */
+function keysIn(head: HttpHead, query: Query, isBlockEngine: boolean): string[] {
+  const texts = query.all("api-key");
+  if (isBlockEngine) texts.push(...query.all("uuid"));
   for (const name of ["api_key", "api-key", "x-jito-auth"]) {
     const value = head.header(name);
-    if (value) shown.push(value);
+    if (value) texts.push(value);
   }
   const authorization = head.header("authorization");
   const bearer = authorization && /^bearer +(\S+)$/i.exec(authorization)?.[1];
-  if (bearer) shown.push(bearer);
-  return shown;
+  if (bearer) texts.push(bearer);
+  return texts;
 }
 
 interface CallersOptions {
   readonly keys: Keys;
   readonly clock: Clock;
-  /** Read at every request: a reload changes them. */
+  /** Read at every request, because a reload changes it. */
   readonly settings: { readonly trustedProxies: readonly AddressRange[] };
 }
 
@@ -61,7 +61,7 @@ export class Callers {
   readonly #keys: Keys;
   readonly #clock: Clock;
   readonly #settings: CallersOptions["settings"];
-  readonly #attempts = new AuthFailureLimiter();
+  readonly #authFailures = new AuthFailureLimiter();
 
   constructor({ keys, clock, settings }: CallersOptions) {
     this.#keys = keys;
@@ -69,33 +69,33 @@ export class Callers {
     this.#settings = settings;
   }
 
-  /** 16 bytes: of the TCP peer, or what trusted proxies say. */
+  /** Client address, 16 bytes: the TCP peer's, or the one that trusted proxies report. */
   addressOf(head: HttpHead): Uint8Array {
     return clientAddress(head, this.#settings.trustedProxies).address;
   }
 
-  /** Whether the TCP peer is one of the proxies whose headers are believed. */
+  /** Whether the TCP peer is a trusted proxy. */
   isProxied(head: HttpHead): boolean {
     return isFromProxy(head, this.#settings.trustedProxies);
   }
 
-  /** The key, none, or the answer to somebody with a wrong one. */
+  /** Returns the request's key, null without a key, or the refusal of an invalid key. */
   find(
     head: HttpHead,
     query: Query,
     isBlockEngine: boolean,
     refuse: RefusalShape = refusalAnswer,
   ): Found {
-    const shown = shownKeys(head, query, isBlockEngine);
-    const [text] = shown;
+    const texts = keysIn(head, query, isBlockEngine);
+    const [text] = texts;
     if (text === undefined) return { key: null };
-    if (shown.some((other) => other !== text)) {
-      return { refusal: this.#refuse(head, "several that differ", refuse) };
+    if (texts.some((other) => other !== text)) {
+      return { refusal: this.#refuse(head, "several different keys", refuse) };
     }
     return this.check(head, text, refuse);
   }
 
-  /** The same of a key that was shown elsewhere, such as in a form. */
+  /** Checks a key from another place, such as a form. */
   check(
     head: HttpHead,
     text: string,
@@ -105,12 +105,12 @@ export class Callers {
     | { readonly key?: undefined; readonly refusal: HttpResponse } {
     const key = text.length > keyCharactersMax ? null : this.#keys.find(text, this.#clock.nowNs());
     if (!key || !this.#mayUse(key, head)) {
-      return { refusal: this.#refuse(head, "one that is not valid here", refuse) };
+      return { refusal: this.#refuse(head, "an invalid one", refuse) };
     }
     return { key };
   }
 
-  /** For WebSockets: a key with one of `scopes`, or the answer that refuses. */
+  /** For WebSockets: returns a key with one of `scopes`, or the refusal. */
   authorise(head: HttpHead, scopes: readonly Scope[]): { readonly key: ApiKey } | HttpResponse {
     const { key, refusal } = this.find(head, new Query(head.query), false);
     if (refusal) return refusal;
@@ -119,23 +119,23 @@ export class Callers {
     return answerOf(scopeMissing("this WebSocket", key, scopes));
   }
 
-  /** False also for an address that guesses, unless the key was used from there before. */
+  /** Also false for a blocked address, unless the key was used from there before. */
   #mayUse(key: ApiKey, head: HttpHead): boolean {
     const isForwarded = this.#settings.trustedProxies.length > 0;
     if (key.allowedRanges.length > 0 && !this.#keys.allows(key, this.addressOf(head))) return false;
     const address = isForwarded ? callerOf(this.addressOf(head)) : head.remoteAddress;
-    if (this.#attempts.isWatching && !this.#attempts.wasUsed(key.id, address)) {
+    if (this.#authFailures.isWatching && !this.#authFailures.wasUsed(key.id, address)) {
       const group = callerOf(this.addressOf(head));
-      if (this.#attempts.blockedSeconds(group, this.#clock.monotonicNs()) > 0) return false;
+      if (this.#authFailures.blockedSeconds(group, this.#clock.monotonicNs()) > 0) return false;
     }
-    this.#attempts.used(key.id, address);
+    this.#authFailures.used(key.id, address);
     return true;
   }
 
   #refuse(head: HttpHead, got: string, refuse: RefusalShape): HttpResponse {
     const group = callerOf(this.addressOf(head));
     const nowNs = this.#clock.monotonicNs();
-    const seconds = this.#attempts.blockedSeconds(group, nowNs);
+    const seconds = this.#authFailures.blockedSeconds(group, nowNs);
     if (seconds > 0) {
       return refuse(
         "rate_limited",
@@ -146,7 +146,7 @@ export class Callers {
         },
       );
     }
-    this.#attempts.failed(group, nowNs);
+    this.#authFailures.failed(group, nowNs);
     const { message } = unauthorized(got);
     return refuse("unauthorized", message, { headers: { "www-authenticate": "Bearer" } });
   }

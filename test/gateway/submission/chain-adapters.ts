@@ -1,5 +1,5 @@
-// The chain side of a pipeline: facts of its transactions, observations of its blocks, answers of its
-// node.
+// Connects a pipeline with a sandbox chain: facts of transactions, observations of blocks, results
+// of the node.
 
 import { VersionedTransaction } from "@solana/web3.js";
 import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../../src/core/primitives.ts";
@@ -31,7 +31,7 @@ export function factsOf(
   };
 }
 
-export function sightsOf({ chain }: ChainRun, clock: ManualClock): LandingObservations {
+export function landingsOf({ chain }: ChainRun, clock: ManualClock): LandingObservations {
   return {
     watch: (bytes, listener) => {
       const signature = encodeBase58(bytes);
@@ -43,7 +43,7 @@ export function sightsOf({ chain }: ChainRun, clock: ManualClock): LandingObserv
   };
 }
 
-/** The value at "confirmed"; null: not a nonce account. */
+/** Nonce value at "confirmed"; null: not a nonce account. */
 export function nonceValueOf({ chain }: ChainRun, account: string): string | null {
   const data = chain.account(account, "confirmed")?.data;
   return data?.length === 80 ? pubkeyOf(data.slice(40, 72)) : null;

@@ -1,5 +1,5 @@
-// Harness of managed nonces on the sandbox chain with a manual clock. Its node and store can fail, lie,
-// and outlive the process that calls them.
+// Test stage for managed nonces: the sandbox chain with manual time, and a node and a store that
+// can fail, lie and outlive processes.
 
 import { base58 } from "@scure/base";
 import {
@@ -15,9 +15,9 @@ import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
 import type { CoSigningCheck } from "../../../src/gateway/nonces/co-signing.ts";
 import { findNonceAccount, type NonceAccount } from "../../../src/gateway/nonces/nonce-account.ts";
 import {
-  bookLimitsFor,
-  type NonceBookLimits,
   NonceService,
+  type NonceServiceLimits,
+  nonceServiceLimitsFor,
 } from "../../../src/gateway/nonces/nonce-service.ts";
 import type {
   ManagedNonce,
@@ -42,7 +42,7 @@ import {
   wallet,
 } from "../../support/transactions/chain.ts";
 
-/** The owner of co-signed transactions. */
+/** The client whose transactions are co-signed. */
 export const client = wallet(60);
 export const funding = new KeyPair(new Uint8Array(32).fill(0xf0));
 export const encode = (bytes: Uint8Array): string => base58.encode(bytes);
@@ -53,12 +53,14 @@ export function ownerOf(name: string): NonceOwner {
   return { keyId: `k_${name}`, accountId: `a_${name}` };
 }
 
-/** A key derived from a different secret for each name. */
+/** Keys of a secret that depends on the name. */
 export function keysOf(name: string, payer = funding): NonceKeys {
   return nonceKeysOf(payer, sha256(`nonce test ${name}`));
 }
 
-/** The place for the signature, by the sandbox's parser; sufficient for valid transactions. */
+/**
+ * Finds the signature's place with the sandbox's parser; sufficient for well-formed transactions.
+ */
 export const honestCheck: CoSigningCheck = {
   place: (wire, _account, authority) => {
     const { keys, signatures, message, blockhash } = parseTransaction(wire);
@@ -77,12 +79,12 @@ export const honestCheck: CoSigningCheck = {
   },
 };
 
-/** The dependencies of a process. After a kill, it gets no answers. */
+/** Calls of a process; after it was killed, they never return. */
 export class Steps {
-  /** Names of all calls so far. */
+  /** Names of all calls. */
   readonly log: string[] = [];
   isDead = false;
-  /** The process is killed at the call with this number, before or after its effect. */
+  /** Kills the process at the call with this number, before or after its effect. */
   kill: { readonly at: number; readonly when: "before" | "after" } | null = null;
 
   async step<T>(name: string, work: () => T | Promise<T>): Promise<T> {
@@ -98,7 +100,7 @@ export class Steps {
   }
 }
 
-/** The data on the disk, and the listeners for changes. */
+/** The disk, and the listeners to its changes. */
 export class Disk {
   readonly rows: ManagedNonce[] = [];
   readonly listeners = new Map<object, () => void>();
@@ -127,7 +129,7 @@ export class Disk {
 export class DiskStore implements ManagedNonceStore {
   readonly #disk: Disk;
   readonly #steps: Steps;
-  /** Every call fails. */
+  /** All calls fail. */
   isDown = false;
 
   constructor(disk: Disk, steps: Steps) {
@@ -173,22 +175,22 @@ export class DiskStore implements ManagedNonceStore {
 
 type NodeStatus = NonNullable<Awaited<ReturnType<NonceNode["signatureStatuses"]>>[number]>;
 
-/** The chain as seen by a node, unless a test overrides its answers. */
+/** The chain through a node; tests can override responses. */
 export class ChainNode implements NonceNode {
   readonly #run: ChainRun;
   readonly #steps: Steps;
   /** Signatures of sent transactions, each once. */
   readonly sent = new Set<string>();
-  /** Every call of these names fails. */
+  /** Calls with these names fail. */
   readonly down = new Set<string>();
-  /** Accepted, but never delivered to a leader. */
+  /** Sent transactions are lost before any leader. */
   losesAll = false;
-  /** Returns the true answer, or another one. */
-  accountsSaid: (truth: NonceAccountView | null, address: string) => NonceAccountView | null = (
-    said,
-  ) => said;
-  minimumSaid: (truth: bigint) => bigint = (said) => said;
-  statusSaid: (truth: NodeStatus | null) => NodeStatus | null = (said) => said;
+  /** Returns the truth or an override. */
+  accountsOverride: (truth: NonceAccountView | null, address: string) => NonceAccountView | null = (
+    truth,
+  ) => truth;
+  minimumOverride: (truth: bigint) => bigint = (truth) => truth;
+  statusOverride: (truth: NodeStatus | null) => NodeStatus | null = (truth) => truth;
 
   constructor(run: ChainRun, steps: Steps) {
     this.#run = run;
@@ -197,13 +199,15 @@ export class ChainNode implements NonceNode {
 
   accounts(addresses: readonly string[]): Promise<(NonceAccountView | null)[]> {
     return this.#step("accounts", () =>
-      addresses.map((each) => this.accountsSaid(this.#run.chain.account(each, "confirmed"), each)),
+      addresses.map((each) =>
+        this.accountsOverride(this.#run.chain.account(each, "confirmed"), each),
+      ),
     );
   }
 
   minimumBalance(bytes: number): Promise<bigint> {
     return this.#step("minimumBalance", () =>
-      this.minimumSaid(this.#run.chain.minimumBalanceForRentExemption(bytes)),
+      this.minimumOverride(this.#run.chain.minimumBalanceForRentExemption(bytes)),
     );
   }
 
@@ -231,7 +235,7 @@ export class ChainNode implements NonceNode {
       signatures.map((each) => {
         const status = this.#run.chain.status(each);
         const truth = status && { err: status.err, commitment: status.confirmationStatus };
-        return this.statusSaid(truth);
+        return this.statusOverride(truth);
       }),
     );
   }
@@ -244,9 +248,9 @@ export class ChainNode implements NonceNode {
   }
 }
 
-/** One process of the service. */
+/** A process of the service. */
 export interface Process {
-  readonly book: NonceService;
+  readonly service: NonceService;
   readonly node: ChainNode;
   readonly store: DiskStore;
   readonly steps: Steps;
@@ -255,14 +259,14 @@ export interface Process {
 export class Stage {
   readonly clock = new ManualClock();
   readonly run: ChainRun;
-  readonly limits: NonceBookLimits;
+  readonly limits: NonceServiceLimits;
 
-  private constructor(run: ChainRun, limits: NonceBookLimits) {
+  private constructor(run: ChainRun, limits: NonceServiceLimits) {
     this.run = run;
     this.limits = limits;
   }
 
-  static async open(limits: Partial<NonceBookLimits> = {}): Promise<Stage> {
+  static async open(limits: Partial<NonceServiceLimits> = {}): Promise<Stage> {
     const run = await ChainRun.open({
       intervalsPerSlot: 1,
       funded: new Map([
@@ -270,16 +274,16 @@ export class Stage {
         [addressOf(client), sol],
       ]),
     });
-    const stage = new Stage(run, { ...bookLimitsFor(400), ...limits });
+    const stage = new Stage(run, { ...nonceServiceLimitsFor(400), ...limits });
     await stage.pass(1200);
     return stage;
   }
 
-  /** A process that starts now. */
+  /** Starts a process. */
   async start(disk: Disk, keys: NonceKeys | null, steps = new Steps()): Promise<Process> {
     const node = new ChainNode(this.run, steps);
     const store = new DiskStore(disk, steps);
-    const book = await NonceService.open(
+    const service = await NonceService.open(
       {
         clock: this.clock,
         log: createLogger({ level: "silent" }),
@@ -291,9 +295,9 @@ export class Stage {
       },
       this.limits,
     );
-    // A killed process whose jobs never end.
-    closing({ close: () => (steps.isDead ? undefined : book.close()) });
-    return { book, node, store, steps };
+    // The jobs of a killed process never end.
+    closing({ close: () => (steps.isDead ? undefined : service.close()) });
+    return { service, node, store, steps };
   }
 
   async pass(ms: number): Promise<void> {
@@ -304,7 +308,7 @@ export class Stage {
     }
   }
 
-  /** Advances the clock until `work` has settled. */
+  /** Advances time until `work` has settled. */
   async until<T>(work: Promise<T>, msMax = 600_000): Promise<T> {
     const state = { isSettled: false };
     const settled = (): void => {
@@ -317,11 +321,11 @@ export class Stage {
     return work;
   }
 
-  /** A client that retries as long as it is instructed to. */
-  async managed(book: NonceService, owner: NonceOwner): Promise<NonceInfo> {
+  /** Calls like a client that retries as long as requested. */
+  async managed(service: NonceService, owner: NonceOwner): Promise<NonceInfo> {
     for (let tries = 0; tries < 100; tries++) {
       try {
-        return await this.until(book.managed(owner));
+        return await this.until(service.managed(owner));
       } catch (error) {
         if (!(error instanceof ShredwayError) || error.reason !== "nonce_pending") throw error;
       }
@@ -329,7 +333,7 @@ export class Stage {
     throw new Error("expected an account after 100 calls");
   }
 
-  /** The account on the chain now; null: missing. */
+  /** The account on the chain; null: it does not exist. */
   nonce(address: string): NonceAccount | null {
     return findNonceAccount(this.run.chain.account(address, "processed"));
   }
@@ -365,7 +369,7 @@ export function unsignedTransfer(
   return Uint8Array.from(transaction.serialize({ requireAllSignatures: false }));
 }
 
-/** Runs all work that does not wait for external events. */
+/** Lets all pending microtasks and immediates run. */
 export function turnOver(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);

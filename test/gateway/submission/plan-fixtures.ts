@@ -1,4 +1,4 @@
-// Submissions, routes, leaders and policies for tests of the plan.
+// Submissions, routes, leaders and rules for tests of the plan.
 
 import type { UnitFeeFacts } from "../../../src/core/transactions/unit-fee.ts";
 import {
@@ -12,7 +12,7 @@ import type {
   RouteCapabilities,
   SubmitOptions,
 } from "../../../src/gateway/submission/types.ts";
-import { capabilitiesOf } from "./model-parts.ts";
+import { capabilitiesOf } from "./model-routes-and-store.ts";
 
 const noOptions: SubmitOptions = {
   swqosOnly: false,
@@ -74,7 +74,7 @@ export const alt = routeOf({
   minimumTipLamports: 100_000n,
   leaders: new Set(["partner"]),
 });
-/** Reaches every partner leader. */
+/** A route to every leader that is a partner. */
 export const altEverywhere = routeOf({
   name: "everywhere",
   kind: "alt-partner",
@@ -83,7 +83,7 @@ export const altEverywhere = routeOf({
 export const all = [swqos, scheduler, tpu, builder, alt];
 export const leaders: LeaderContext = { slot: 5n, current: "one", next: "two" };
 export const partnerNow: LeaderContext = { slot: 5n, current: "partner", next: "two" };
-/** Its window is the next one, but does not contain the next slot. */
+/** A partner leads the next window, but not the next slot. */
 export const partnerSoon: LeaderContext = { slot: 6n, current: "one", next: "partner" };
 export const partnerNext: LeaderContext = { ...partnerSoon, slot: 7n };
 export const policy: PlanPolicy = {
@@ -96,7 +96,7 @@ export const withoutPartners: PlanPolicy = { ...policy, partners: new Set() };
 export const denying: PlanPolicy = { ...policy, denyLeaders: new Set(["bad"]) };
 export const rich = 100_000n;
 
-/** "name mode" of every route attempt, "hold reason" or "refuse reason". */
+/** "name mode" of every choice, "hold reason" or "refuse reason". */
 export function planned(
   facts: PlanFacts,
   some: { routes?: readonly PlanRoute[]; leaders?: LeaderContext; policy?: PlanPolicy } = {},
@@ -108,4 +108,4 @@ export function planned(
     .join(" ");
 }
 
-export const nobody: LeaderContext = { slot: null, current: null, next: null };
+export const noLeaders: LeaderContext = { slot: null, current: null, next: null };

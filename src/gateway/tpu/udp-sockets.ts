@@ -1,7 +1,7 @@
-// The UDP sockets of the direct route: one for each address family, for all leaders.
+// The UDP sockets of the TPU route: one per address family for all leaders.
 //
-// Owned by endpoint.ts. Sends at once: the address is never looked up, for it is always a number. What
-// the kernel refuses is counted and otherwise a lost packet, which QUIC knows how to deal with.
+// Owned by endpoint.ts. Addresses are always numeric, so sending needs no DNS lookup. A packet that
+// the kernel refuses is counted; QUIC treats it as lost.
 
 import type { RemoteInfo, Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
@@ -11,12 +11,12 @@ import type { TpuAddress } from "./types.ts";
 type PacketListener = (packet: Uint8Array, from: RemoteInfo) => void;
 
 interface BoundSocket {
-  /** Where it is bound: what QUIC calls this end of the path. */
+  /** Bound address: QUIC's local address of the path. */
   readonly local: TpuAddress;
   send(packet: Uint8Array, to: TpuAddress): void;
 }
 
-/** Asked for; the kernel gives what it allows. */
+/** Requested buffer size; the kernel may grant less. */
 const bufferBytes = 4 * 1024 * 1024;
 
 function bound(host: string, family: 4 | 6, listener: PacketListener): Socket {
@@ -25,7 +25,7 @@ function bound(host: string, family: 4 | 6, listener: PacketListener): Socket {
     port: 0,
     recvBufferSize: bufferBytes,
     sendBufferSize: bufferBytes,
-    // The default one takes its time, for numbers, too.
+    // The default lookup is slow even for numeric addresses.
     lookup: (hostname, _options, callback) => callback(null, hostname, family),
   });
   return socket.on("message", listener);
@@ -36,12 +36,12 @@ export class TpuSockets {
   #ipv6: Socket | null = null;
   #failed = 0;
   #lastFailure = "";
-  /** One for all packets. Without it the kernel's refusals would be heard by nobody. */
+  /** Shared callback of all packets; without it, errors of the kernel would be ignored. */
   readonly #sent = (error: Error | null): void => {
     if (error) this.#fail(error);
   };
 
-  /** A machine without one of the families goes on without it; throws when it has neither. */
+  /** Opens both families. One may be missing; throws if both are. */
   static open(
     bind: { readonly ipv4: string; readonly ipv6: string },
     listener: PacketListener,
@@ -61,7 +61,7 @@ export class TpuSockets {
     return opened;
   }
 
-  /** Packets that the kernel refused. */
+  /** Number of packets that the kernel refused. */
   get failed(): number {
     return this.#failed;
   }
@@ -70,7 +70,7 @@ export class TpuSockets {
     return this.#lastFailure;
   }
 
-  /** Null: this machine has no such family. */
+  /** null: this machine does not support the address family. */
   socketFor({ host }: TpuAddress): BoundSocket | null {
     const socket = isIPv6(host) ? this.#ipv6 : this.#ipv4;
     if (!socket) return null;

@@ -1,4 +1,4 @@
-// Routes and store of the model, the environment of a pipeline under test.
+// Routes and store of the model around a pipeline under test.
 
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type {
@@ -50,14 +50,14 @@ export class ModelRoute implements Route {
   readonly #clock: ManualClock;
   readonly #random: SeededRandom;
   readonly #chain: ModelChain;
-  /** Called for every offer, including rejected ones. */
+  /** Called for every offer, including refused ones. */
   onOffer: (outbound: OutboundTransaction) => void = () => {};
-  /** Called for every transaction that is sent. */
+  /** Called for every sent transaction. */
   onLeave: (outbound: OutboundTransaction) => void = () => {};
   isUp = true;
   /** Every transaction is delivered. */
   isGood = false;
-  /** This share is rejected for good. */
+  /** Share of final refusals. */
   refuseShare = 0.04;
 
   constructor(
@@ -118,7 +118,7 @@ export class ModelRoute implements Route {
   }
 }
 
-/** The data on the disk, and the faults on the way to it. */
+/** The disk and the faults of writing to it. */
 export class ModelStore {
   readonly records = new Map<string, SubmissionRecord>();
   readonly violations: string[] = [];
@@ -132,13 +132,13 @@ export class ModelStore {
     this.#random = random;
   }
 
-  /** The store of one process. When the process is killed, uncommitted writes are lost. */
+  /** The store of one process; uncommitted writes are lost when it dies. */
   of(isAlive: () => boolean): SubmissionStore {
     const writing = new Set<string>();
     const keyOf = ({ accountId, signature }: SubmissionRecord) => `${accountId} ${signature}`;
     const put = async (records: readonly SubmissionRecord[]) => {
-      const kept = structuredClone(records);
-      const keys = kept.map(keyOf);
+      const written = structuredClone(records);
+      const keys = written.map(keyOf);
       for (const key of keys) {
         if (writing.has(key)) this.violations.push(`${key}: two writes at once`);
         writing.add(key);
@@ -146,7 +146,7 @@ export class ModelStore {
       await this.#clock.sleep(this.#random.below(30));
       if (!isAlive()) return new Promise<void>(() => {});
       const isFailed = this.#random.happens(this.failShare);
-      if (!isFailed) for (const record of kept) this.#commit(keyOf(record), record);
+      if (!isFailed) for (const record of written) this.#commit(keyOf(record), record);
       await this.#clock.sleep(this.#random.below(5));
       for (const key of keys) writing.delete(key);
       if (isFailed) throw new Error("the disk is full");
