@@ -115,19 +115,14 @@ describe.each(Object.entries(violationsMax))("the code in %s", (folder, most) =>
     ({ path }) => !rulesFiles.includes(path),
   );
 
-  function expectAtMost(max: number, check: (text: string) => readonly string[]): void {
+  it.each([
+    ["has comments that begin with a whole phrase", most.fragments, fragmentComments],
+    ["has no banned phrase in comments and texts", most.bannedPhrases, bannedPhrasesInCode],
+  ] as const)("%s", (_name, max, check) => {
     const found = files.flatMap(({ path, text }) => check(text).map((line) => `${path}: ${line}`));
     const shown = found.length > max ? found : [];
     expect(shown, `${found.length} violations, at most ${max}`).toEqual([]);
     expect(found.length, "lower the maximum").toBeGreaterThanOrEqual(max - slackMax);
-  }
-
-  it("has comments that begin with a whole phrase", () => {
-    expectAtMost(most.fragments, fragmentComments);
-  });
-
-  it("has no banned phrase in comments and texts", () => {
-    expectAtMost(most.bannedPhrases, bannedPhrasesInCode);
   });
 });
 

@@ -100,7 +100,7 @@ RecentShreds::Outcome RecentShreds::record(const Shred& shred, const uint8_t* si
   const TierMask tiers = static_cast<TierMask>(arrival.tier_mask & ~shred_record.tiers_served);
   if (!tiers) return {Verdict::duplicate, 0};
   shred_record.tiers_served = static_cast<TierMask>(shred_record.tiers_served | tiers);
-  if (seen) return {Verdict::widened, tiers, shred_record.tiers_recovered_sent};
+  if (seen) return {Verdict::new_tier, tiers, shred_record.tiers_recovered_sent};
   shred_record.first_arrival = arrival.time;
   shred_record.first_source = arrival.source & 0x7fff;
   return {other_roots ? Verdict::equivocation : Verdict::first, tiers,

@@ -72,7 +72,7 @@ class RecentShreds {
   uint32_t root_count(const Shred& shred);
 
   struct Outcome {
-    Verdict verdict;              // first, widened, equivocation, duplicate or equivocation_excess
+    Verdict verdict;              // first, new_tier, equivocation, duplicate or equivocation_excess
     TierMask tiers;               // tiers to serve now, or 0
     TierMask recovered_sent = 0;  // the tiers in `tiers` that have already got a recovered copy
   };

@@ -174,7 +174,7 @@ void Worker::record(const Candidate& candidate, const Root& root) {
     return;
   }
   count(candidate.source.id, outcome.verdict);
-  if (outcome.verdict == Verdict::widened) record_lead(candidate);
+  if (outcome.verdict == Verdict::new_tier) record_lead(candidate);
   if (outcome.tiers) queue_for_send(candidate, outcome);
   if (outcome.verdict == Verdict::first) {
     deshred_input_.items[deshred_input_.count++] = {candidate.packet, candidate.received_ns,

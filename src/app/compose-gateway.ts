@@ -104,7 +104,7 @@ class Tables {
     this.settings = settingsOf(config);
     this.inspector = new TransactionInspector({
       tipAddresses: tipAddressesOf(config),
-      dontFrontPrefixes: config.gateway.frontKeyPrefixes,
+      dontFrontPrefixes: config.gateway.dontFrontPrefixes,
     });
     this.shredTipAddresses = shredTipAddressesOf(config);
     this.shredInspector = new TransactionInspector({

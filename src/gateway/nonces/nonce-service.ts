@@ -59,7 +59,7 @@ export function nonceServiceLimitsFor(pollMs: number): NonceServiceLimits {
 export interface NonceServiceSnapshot {
   /** Managed accounts that are ready, and those that are being created. */
   readonly managed: number;
-  readonly making: number;
+  readonly creating: number;
   /** Accounts with a cached value. */
   readonly inUse: number;
 }
@@ -145,7 +145,7 @@ export class NonceService implements Nonces {
   snapshot(): NonceServiceSnapshot {
     return {
       managed: this.#managed?.size ?? 0,
-      making: this.#managed?.creating ?? 0,
+      creating: this.#managed?.creating ?? 0,
       inUse: this.#values.size,
     };
   }
