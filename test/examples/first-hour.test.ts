@@ -93,7 +93,7 @@ describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
     ["a race", /tier-1[\s\S]*first/],
     ["what outlived the kill", /"tier":"tier-1","sumLamports":200000000/],
     ["its destination", /"state":"active"/],
-    ["one more source", /has 2 sources now/],
+    ["one more source", /now has 2 sources/],
     ["a configuration with its secret masked", /url: https:\/\/swqos.example.com\/masked/],
     ["the doctor", /\d+ ok, \d+ to improve, \d+ to fix/],
   ])("%s", (_, pattern) => {

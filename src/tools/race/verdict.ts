@@ -2,7 +2,7 @@
 
 import type { FeedReport, PairReport, RaceReport } from "./race-report.ts";
 
-/** Formats a share, truncated: "100 %" only if it is exactly 1. "-" if there is none. */
+/** Formats a share, truncated: "100 %" only if it is exactly 1. "-" for null. */
 export function percent(share: number | null, digits = 1): string {
   if (share === null) return "-";
   if (share >= 1) return "100 %";

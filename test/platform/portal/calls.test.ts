@@ -107,19 +107,19 @@ describe("the gateway's methods", () => {
 describe("keys", () => {
   it("are listed without their texts, rotated in place, and revoked", async () => {
     const harness = await PortalHarness.open();
-    const own = await harness.key("ann", ["submit", "shreds"], { label: "desk" });
+    const own = await harness.key("ann", ["submit", "shreds"], { label: "office" });
     const small = await harness.key("ann", ["submit"]);
     const cookie = await harness.cookie(own);
     const other = await harness.cookie(own);
     const list = async () => (await harness.call(cookie, "getKeys")).json.result;
     expect(await list()).toMatchObject([
       { id: small.key.id, isOwn: false, state: "active" },
-      { id: own.key.id, isOwn: true, label: "desk", scopes: ["submit", "shreds"] },
+      { id: own.key.id, isOwn: true, label: "office", scopes: ["submit", "shreds"] },
     ]);
 
     const made = (await harness.call(cookie, "rotateKey", { overlapHours: 1 })).json.result;
     expect(made.text).toMatch(/^sw_/);
-    expect(made.key).toMatchObject({ isOwn: true, label: "desk", state: "active" });
+    expect(made.key).toMatchObject({ isOwn: true, label: "office", state: "active" });
     expect(await list()).toMatchObject([
       { id: made.key.id, isOwn: true },
       { id: small.key.id },

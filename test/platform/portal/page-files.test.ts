@@ -131,8 +131,8 @@ describe("the page's files", () => {
     ["names a file outside", { files: [{ ...files[0], file: "../outside.txt" }] }],
     ["names a missing file", { files: [{ ...files[0], file: "missing.html" }] }],
     ["has a header with a line break", { files: [{ ...files[0], type: "a\r\nb: c" }] }],
-    ["has no page", { files: [files[1]] }],
-    ["is no list", { files: 7 }],
+    ["lacks the page", { files: [files[1]] }],
+    ["is not a list", { files: 7 }],
   ])("are unavailable if the manifest %s", async (_what, manifest) => {
     const raw = await client(manifest);
     const answer = await ask(raw, "/portal/");

@@ -11,7 +11,7 @@ export class ApiError extends Error {
   /** HTTP status; 0 if the service did not respond. */
   readonly status: number;
   readonly reason: string;
-  /** Seconds to wait before a retry; null if the service names none. */
+  /** Seconds to wait before a retry; null if none is given. */
   readonly retrySeconds: number | null;
 
   constructor(status: number, reason: string, message: string, retrySeconds: number | null = null) {

@@ -8,7 +8,7 @@ export type ViewName = (typeof viewNames)[number];
 
 export interface Route {
   readonly view: ViewName;
-  /** The decoded text after the view's name; null if there is none. */
+  /** The decoded text after the view's name; null without one. */
   readonly argument: string | null;
 }
 
