@@ -90,7 +90,7 @@ describe("the table", () => {
     const limit = { requestsPerSecond: 1, burst: 1 };
     const ask = (caller: string) => limits.take(caller, limit, 0n).allowed;
     expect(["a", "b", "c"].map(ask)).toEqual([true, true, true]);
-    expect(ask("a")).toBe(false); // heard of again: b is the oldest now
+    expect(ask("a")).toBe(false); // active again: b is the oldest now
     expect(ask("d")).toBe(true);
     expect([ask("a"), ask("c"), ask("d")]).toEqual([false, false, false]);
     expect(ask("b")).toBe(true);

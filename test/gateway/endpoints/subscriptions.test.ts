@@ -208,7 +208,7 @@ describe("hostile clients", () => {
     });
     const socket = await connect(site);
     const answers = Array.from({ length: 5 }, () => socket.call("slotSubscribe"));
-    expect((await answers[4])?.error?.message).toContain("at most 3 subscriptions");
+    expect((await answers[4])?.error?.message).toContain("at most 3; unsubscribe one first");
     expect((await answers[3])?.error?.code).toBe(-32600);
     await until(() => node.asked.length === 3);
     for (const [client, question] of waiting) answerWith(client, question, String(question.id));

@@ -106,7 +106,7 @@ class StreamClient {
     this.socket.on("close", (code) => {
       this.closeCode = code;
     });
-    this.socket.on("error", () => undefined); // refusals, looked at below
+    this.socket.on("error", () => undefined); // refusals, checked below
     this.socket.on("unexpected-response", (_, response) => {
       let text = "";
       response.on("data", (piece: Buffer) => {

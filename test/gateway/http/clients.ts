@@ -62,7 +62,7 @@ export class RawClient {
     socket.on("data", (bytes) => {
       this.received += bytes.toString("latin1");
     });
-    socket.on("error", () => undefined); // resets are what these tests provoke
+    socket.on("error", () => undefined); // these tests cause resets
     socket.on("close", () => {
       this.isClosed = true;
     });

@@ -140,7 +140,7 @@ describe("a managed nonce", () => {
       expect(Buffer.from(facts.wire).equals(wire)).toBe(true);
       verifySignatures(parseTransaction(facts.wire));
       expect(facts).toEqual(inspector.inspect(facts.wire));
-      expect(facts.signatureBytes.buffer).toBe(facts.wire.buffer); // of these very bytes
+      expect(facts.signatureBytes.buffer).toBe(facts.wire.buffer); // for exactly these bytes
     }
   });
 

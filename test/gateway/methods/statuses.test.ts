@@ -221,7 +221,7 @@ class FeedClient {
     this.#socket.on("close", (code) => {
       this.closeCode = code;
     });
-    this.#socket.on("error", () => undefined); // refusals, looked at below
+    this.#socket.on("error", () => undefined); // refusals, checked below
     this.#socket.on("unexpected-response", (_, response) => {
       this.refusal = response.statusCode ?? 0;
     });

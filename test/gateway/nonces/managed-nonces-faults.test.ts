@@ -65,7 +65,7 @@ describe("a process that is killed", () => {
             await call;
             calls = Math.min(calls, steps.log.length - loading);
           }
-          await stage.pass(at % 2 === 0 ? 0 : 2000); // what was sent has landed, or not yet
+          await stage.pass(at % 2 === 0 ? 0 : 2000); // the sent transaction has landed, or not yet
           const info = await finish(stage, disk, name);
           const keys = keysOf(name);
           expect(info.nonceAccount).toBe(keys.account(0).address);
@@ -248,7 +248,7 @@ describe("a node that lies", () => {
     await expect(stage.until(service.managed(one))).rejects.toMatchObject({
       reason: "nonce_failed",
     });
-    expect(node.sent.size).toBe(sent); // rests
+    expect(node.sent.size).toBe(sent); // pauses
     node.statusOverride = (truth) => truth;
     await stage.pass(30_000);
     await stage.managed(service, one);

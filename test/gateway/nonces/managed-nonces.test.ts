@@ -97,7 +97,7 @@ describe("managed nonces", () => {
     });
     expect(stage.clock.monotonicNs() - begin).toBe(8_000_000_000n);
     expect(node.sent.size).toBe(1);
-    node.losesAll = false; // the same bytes, sent again
+    node.losesAll = false; // the same bytes, resent
     await stage.pass(10_000);
     expect((await stage.until(service.managed(one), 0)).nonceAccount).toBe(
       keysOf("slow").account(0).address,
@@ -113,7 +113,7 @@ describe("managed nonces", () => {
     const lifeMs = Number((151n * slotNs) / 1_000_000n);
     service.managed(one).catch(() => undefined);
     await stage.pass(29_000);
-    expect(steps.log).not.toContain("isBlockhashValid"); // as young as that, nodes may not know it
+    expect(steps.log).not.toContain("isBlockhashValid"); // nodes may not know so recent a blockhash
     await stage.pass(lifeMs - 31_000);
     expect(node.sent.size).toBe(1);
     await stage.pass(12_000);

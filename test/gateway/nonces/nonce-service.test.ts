@@ -132,7 +132,7 @@ describe("co-signing", () => {
 
   it("signs the checked bytes, even if the caller changes its own", async () => {
     const { stage, service, info, node } = await open("bytes");
-    await stage.pass(120_000); // memory has forgotten: the node is asked between look and signature
+    await stage.pass(120_000); // not cached any more: the node is queried between check and signature
     const wire = unsigned(info);
     const before = Uint8Array.from(wire);
     const asked = node.accounts.bind(node);
@@ -170,7 +170,7 @@ describe("co-signing", () => {
       message: expect.stringMatching(new RegExp(`${value}.*${info.nonce}`)),
     });
     expect(signed).toEqual([]);
-    node.accountsOverride = () => null; // memory alone knows the account
+    node.accountsOverride = () => null; // only the cache has the account
     const fromMemory = await service.coSign(info.nonceAccount, unsigned(info, value));
     verifySignatures(parseTransaction(fromMemory));
   });

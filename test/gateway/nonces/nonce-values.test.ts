@@ -107,7 +107,7 @@ describe("values of nonces", () => {
     const all = Array.from({ length: 250 }, (_, i) => key(i));
     for (const each of all) run.words.set(each, nonce(1));
     for (const each of all.slice(0, 3)) await run.value(each);
-    await run.clock.advance(130); // others come at another moment
+    await run.clock.advance(130); // others come at another time
     for (const each of all.slice(3)) await run.value(each);
     run.asked.length = 0;
     await run.clock.advance(270);
@@ -195,7 +195,7 @@ describe("spent values", () => {
     await run.clock.advance(150);
     expect(run.asked.length).toBe(6);
     expect(await run.value()).toBe(textOf(2));
-    await run.clock.advance(1_000); // the old rhythm
+    await run.clock.advance(1_000); // the normal interval
     expect(run.asked.length).toBeLessThanOrEqual(7);
   });
 
@@ -205,11 +205,11 @@ describe("spent values", () => {
     await run.value();
     run.holds = true;
     run.values.advanced(key(1), textOf(1));
-    await run.clock.advance(0); // the question of the round is under way
+    await run.clock.advance(0); // the poll is running
     run.holds = false;
     run.words.set(key(1), nonce(2));
     expect(await run.value()).toBe(textOf(2));
-    for (const answer of run.held) answer(); // asked before, so older
+    for (const answer of run.held) answer(); // queried before, so older
     await run.clock.advance(1);
     expect(await run.value()).toBe(textOf(2));
   });

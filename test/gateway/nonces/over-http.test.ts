@@ -156,7 +156,7 @@ describe("getNonce over HTTP", () => {
     const after = await Service.open(site, directory);
     expect(await after.getNonce(mine.text)).toEqual(info);
     expect(await after.getNonce(theirs.text, other.nonceAccount)).toEqual(other);
-    expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // nothing is secret
+    expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // no secrets
     const wire = await after.service.coSign(info.nonceAccount, unsignedTransfer(info));
     const signature = await site.connection.sendRawTransaction(wire, { skipPreflight: true });
     const { value } = await site.connection.confirmTransaction(
@@ -166,7 +166,7 @@ describe("getNonce over HTTP", () => {
         nonceAccountPubkey: new PublicKey(info.nonceAccount),
         nonceValue: info.nonce,
       },
-      "confirmed", // else a nonce that has another value already must be finalized
+      "confirmed", // otherwise a nonce with another value must be finalized
     );
     expect(value.err).toBeNull();
     let next = info;

@@ -30,14 +30,14 @@ it.each([true, false])(
     await sent(harness, { enableFallback: true });
     refuse(harness, 0, is);
     await harness.clock.advance(200);
-    expect(harness.routesUsed).toEqual(["alt", "alt-2"]); // one of them may take it yet
+    expect(harness.routesUsed).toEqual(["alt", "alt-2"]); // one of them may still accept it
     refuse(harness, 1, is);
     await harness.clock.advance(50);
     expect(harness.routesUsed.slice(2)).toEqual(is ? ["swqos-1"] : ["alt", "alt-2", "swqos-1"]);
     const count = harness.routesUsed.length;
     for (let i = count - 1; i > 1; i--) refuse(harness, i);
     await harness.clock.advance(1_500);
-    expect(harness.routesUsed.length).toBe(count); // from now on as everything else
+    expect(harness.routesUsed.length).toBe(count); // from now on like any other submission
   },
 );
 

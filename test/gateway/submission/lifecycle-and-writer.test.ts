@@ -134,7 +134,7 @@ describe("SubmissionWriter", () => {
     view.lifecycle.add(landed);
     writer.ended(view);
     await settle();
-    expect(store.puts.length).toBe(1); // the first is under way
+    expect(store.puts.length).toBe(1); // the first write is running
     store.puts[0]?.end();
     await written;
     await settle();

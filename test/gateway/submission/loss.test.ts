@@ -97,7 +97,7 @@ it("is sent although another account fills its own quota for a day", async () =>
   const before = harness.outbound.length;
   await harness.clock.advance(60_000);
   const late = harness.outbound.slice(before).filter(({ transactions: [one] }) => one?.nonce);
-  expect(late).toEqual([]); // watched on, but sent no more
+  expect(late).toEqual([]); // still observed, but no longer sent
 });
 
 it("is sent once if it was released from protection just before a kill", async () => {

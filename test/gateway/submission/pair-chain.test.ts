@@ -38,7 +38,7 @@ async function runOf(seed: number): Promise<PairWorld> {
     }
     const other = world.pairs[random.below(world.pairs.length + 1)];
     if (other?.hasStranger && random.happens(0.5)) world.advanceOtherwise(other.nonceAccount);
-    if (other && random.happens(0.1)) await world.submit(other); // sent again by its owner
+    if (other && random.happens(0.1)) await world.submit(other); // resent by its owner
     if (random.happens(0.15)) run.chain.faults.forkNext(1 + random.below(3));
     await clock.advance(random.below(900));
   }
@@ -125,7 +125,7 @@ describe("a pair on an idle chain", () => {
     world.advanceOtherwise(pair.nonceAccount);
     expect(await world.settled()).toBe(true);
     expect([await world.check(pair), world.violations]).toEqual(["advanced", []]);
-    expect(world.spent).toEqual([]); // by none of the pipeline's
+    expect(world.spent).toEqual([]); // by no transaction of the pipeline
   });
 
   it("expires if nothing arrives", async () => {

@@ -221,7 +221,7 @@ export class PairWorld {
   async submit({ facts: [first, second] }: Pair): Promise<boolean> {
     const submitted = this.pipeline.submitPair(this.request(first), this.request(second)).then(
       () => true,
-      () => false, // nobody took either: the caller tries again
+      () => false, // neither was accepted: the caller tries again
     );
     await this.clock.advance(40);
     return submitted;

@@ -212,7 +212,7 @@ describe("the same pair again", () => {
     land(harness, pair[0]);
     await harness.clock.advance(600);
     while ((await harness.state(pair[0])) === "open null") await harness.clock.advance(25);
-    expect(await harness.submitPair(pair)).toBe("accepted"); // the other one has not ended yet, or just
+    expect(await harness.submitPair(pair)).toBe("accepted"); // the other one has not ended, or has just ended
     await landed(harness, pair);
     expect([await harness.submitPair(pair), sentOf(harness, pair)]).toEqual(["accepted", "AB"]);
     harness = await harness.next(...pair);
@@ -329,7 +329,7 @@ describe("when one of a pair", () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
-    await harness.clock.advance(12_000); // its turn with the node has become rare
+    await harness.clock.advance(12_000); // the node is queried rarely about it
     const sent = harness.outbound.length;
     land(harness, pair[1], { err });
     while ((await harness.state(pair[1])) === "open null") await harness.clock.advance(25);
@@ -376,7 +376,7 @@ describe("when one of a pair", () => {
     harness.expiryReportedNs = null;
     harness.isBlockhashExpired = true;
     while (harness.expiryReportedNs === null) await harness.clock.advance(25);
-    await harness.clock.advance(4_500); // a node that is behind may yet tell of it
+    await harness.clock.advance(4_500); // a lagging node may still report it
     expect(await harness.state(pair[1])).toBe("open null");
     land(harness, pair[1]);
     await harness.clock.advance(2_000);

@@ -67,7 +67,7 @@ describe("submit", () => {
     expect(await harness.submit(facts, { resendsMax: 0 })).toBe("accepted");
     expect(harness.outbound.map(({ attempt }) => attempt)).toEqual([1, 2]);
     for (let i = 0; i < 100; i++) await harness.submit(facts, { resendsMax: 0 });
-    expect(harness.outbound.length).toBe(33); // the first, and 32 more at the account's wish
+    expect(harness.outbound.length).toBe(33); // the first, and 32 more that the account requested
     expect(harness.store.records.size).toBe(1);
   });
 
@@ -203,7 +203,7 @@ describe("outcomes", () => {
     await harness.submit(facts);
     harness.isBlockhashExpired = true;
     await harness.clock.advance(14_500);
-    expect(await harness.state(facts)).toBe("open null"); // found gone once, looked at once
+    expect(await harness.state(facts)).toBe("open null"); // one expiry check, one query
     await harness.clock.advance(2_000);
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
     expect(harness.pipeline.snapshot().observer.lifetimes).toBe(0);
@@ -351,7 +351,7 @@ describe("notifications and statuses", () => {
     expect(await harness.pipeline.restore()).toBe(1);
     await harness.clock.advance(5_000);
     expect(harness.outbound.map(({ attempt }) => attempt)).toEqual(attempts);
-    harness.refuseAll(true); // of the earlier process's attempt nobody knows
+    harness.refuseAll(true); // the earlier process's attempt is unknown
     expect(await harness.state(facts)).toBe("open null");
   });
 

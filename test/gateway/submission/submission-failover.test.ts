@@ -162,6 +162,6 @@ it("adopts nothing after close, and waits for a running adoption", async () => {
   expect([isClosed, stage.steps.at(-1)]).toEqual([false, "adopt gone"]);
   await stage.clock.advance(second);
   await closing;
-  expect(stage.taken).toEqual(["s1"]); // it is in the store as this node's by now
+  expect(stage.taken).toEqual(["s1"]); // the store already lists it as this node's
   expect([stage.held.size, stage.clock.pending]).toEqual([0, 0]);
 });

@@ -147,7 +147,7 @@ describe("tips", () => {
     harness.leaders = { slot: 4n, current: "bad", next: "bad" };
     harness.store.failShare = 1;
     const submission = harness.submit(facts, { mevProtect: true });
-    harness.see(facts, 5n); // somebody else sent it
+    harness.see(facts, 5n); // another service sent it
     expect(await submission).toContain("store_failed");
     expect(reports.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "gone"]);
   });

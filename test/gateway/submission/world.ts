@@ -201,7 +201,7 @@ export class World {
   }
 
   async restart(): Promise<void> {
-    this.pipeline = this.#start(); // what ran before is dead from here on
+    this.pipeline = this.#start(); // everything of the earlier process ends here
     this.#spent = new Set();
     this.#ended = new Map(
       [...this.store.records].flatMap(([key, { state }]) =>
@@ -330,7 +330,7 @@ export class World {
     try {
       await submitted;
     } catch {
-      return; // refused: nobody was promised anything
+      return; // refused: no acceptance was reported
     }
     asked.isAcknowledged = true;
     for (const { signature } of transactions) {

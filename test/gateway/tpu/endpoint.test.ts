@@ -222,7 +222,7 @@ describeQuic("a leader that refuses", () => {
     const sender = await Sender.open({}, newCredentials(), clock);
     sender.endpoint.selectLeaders([leader.address]);
     while (sender.leader(leader).phase !== "backing_off") {
-      await clock.advance(5); // quiche's timers, should a packet be lost
+      await clock.advance(5); // quiche's timers, in case of packet loss
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     const { connections } = sender.leader(leader);

@@ -56,7 +56,8 @@ function open(tracker: Record<string, unknown>, more = "") {
     answers[url] = () => promise;
     return (...members: (string | undefined)[]) => settle(new Set(members.map(String)));
   };
-  const warnings = () => lines.filter((line) => line.includes("no list of")).length;
+  const warnings = () =>
+    lines.filter((line) => line.includes("member list is not available")).length;
   return { clock, lines, asked, published, watch, respond, fail, hang, warnings };
 }
 
@@ -113,8 +114,8 @@ describe("PartnerMembers", () => {
     await clock.advance(minutes(10));
     expect(asked.length - before).toBe(40);
     expect(published.at(-1)).toEqual([a]);
-    expect(lines.join()).toContain("the last list stays: list of cats");
-    expect(warnings()).toBe(4); // the first of all; then number 1, 21 and 41
+    expect(lines.join()).toContain("the last list stays in force: list of cats");
+    expect(warnings()).toBe(4); // the very first, then numbers 1, 21 and 41
     fail(url, "list of dogs");
     await clock.advance(15_000);
     expect(warnings()).toBe(5);
@@ -134,7 +135,7 @@ describe("PartnerMembers", () => {
     expect(asked).toHaveLength(2);
     watch.apply(configOf({ members: [d], url, refreshMinutes: 1 }));
     await clock.advance(minutes(1));
-    expect(asked).toHaveLength(4); // at once, and after a minute
+    expect(asked).toHaveLength(4); // immediately, and after a minute
     watch.apply(configOf({ members: [d], url: other }));
     expect(published.at(-1)).toEqual([d]); // the other list is not known yet
     await clock.advance(0);
