@@ -46,7 +46,7 @@ function refuse(what: string, expected: string, got: unknown): ShredwayError {
  * Throws ShredwayError "value_invalid" for another length.
  */
 export function newApiKey(
-  wishes: NewKeySettings,
+  settings: NewKeySettings,
   random: Uint8Array,
   nowNs: bigint,
 ): { text: string; key: ApiKey } {
@@ -57,15 +57,15 @@ export function newApiKey(
   const text = textPrefix + pubkeyOf(random.subarray(0, secretBytes));
   const key: ApiKey = {
     id: `k_${Buffer.from(random.subarray(secretBytes)).toString("hex")}`,
-    accountId: wishes.accountId,
-    accountName: wishes.accountName,
+    accountId: settings.accountId,
+    accountName: settings.accountName,
     hash: new Uint8Array(hashKeyText(text)),
     hint: text.slice(0, hintLength),
-    label: wishes.label,
-    scopes: wishes.scopes,
-    requestsPerSecond: wishes.requestsPerSecond,
-    burst: wishes.burst,
-    allowedRanges: wishes.allowedRanges,
+    label: settings.label,
+    scopes: settings.scopes,
+    requestsPerSecond: settings.requestsPerSecond,
+    burst: settings.burst,
+    allowedRanges: settings.allowedRanges,
     createdNs: nowNs,
     expiresNs: null,
     revokedNs: null,

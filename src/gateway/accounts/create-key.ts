@@ -15,11 +15,11 @@ interface NewKey {
  */
 export async function createKey(
   keys: KeyStore,
-  wishes: Omit<NewKeySettings, "accountId">,
+  settings: Omit<NewKeySettings, "accountId">,
   { random, nowNs }: { readonly random: Uint8Array; readonly nowNs: bigint },
 ): Promise<NewKey> {
-  const { id } = await keys.ensureAccount(wishes.accountName, nowNs);
-  const made = newApiKey({ ...wishes, accountId: id }, random, nowNs);
-  await keys.addKey(made.key);
-  return made;
+  const { id } = await keys.ensureAccount(settings.accountName, nowNs);
+  const created = newApiKey({ ...settings, accountId: id }, random, nowNs);
+  await keys.addKey(created.key);
+  return created;
 }

@@ -13,7 +13,7 @@ import {
   parseScopes,
 } from "../../../src/gateway/accounts/api-keys.ts";
 
-const wishes = {
+const settings = {
   accountId: "a_1",
   accountName: "a",
   label: "",
@@ -28,7 +28,7 @@ describe("newApiKey", () => {
     const random = fc.uint8Array({ minLength: keyRandomBytes, maxLength: keyRandomBytes });
     fc.assert(
       fc.property(random, (bytes) => {
-        const { text, key } = newApiKey(wishes, bytes, 7n);
+        const { text, key } = newApiKey(settings, bytes, 7n);
         expect(text).toMatch(/^sw_[1-9A-HJ-NP-Za-km-z]{32,44}$/);
         expect(key.id).toMatch(/^k_[0-9a-f]{12}$/);
         expect(Buffer.from(key.hash)).toEqual(createHash("sha256").update(text).digest());
@@ -40,7 +40,7 @@ describe("newApiKey", () => {
   });
 
   it("copies only the requested settings", () => {
-    const old = newApiKey(wishes, new Uint8Array(38).fill(1), 1n).key;
+    const old = newApiKey(settings, new Uint8Array(38).fill(1), 1n).key;
     const expired = { ...old, expiresNs: 5n, revokedNs: 6n };
     const { key } = newApiKey(expired, new Uint8Array(38).fill(2), 9n);
     expect(key).toMatchObject({
@@ -54,7 +54,7 @@ describe("newApiKey", () => {
   });
 
   it("requires all random bytes", () => {
-    expect(() => newApiKey(wishes, new Uint8Array(32), 1n)).toThrow("expected 38");
+    expect(() => newApiKey(settings, new Uint8Array(32), 1n)).toThrow("expected 38");
   });
 
   it("hashes any text as UTF-8", () => {

@@ -5,7 +5,7 @@ import { newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
 
-const wishes = {
+const settings = {
   accountId: "a_1",
   accountName: "a",
   label: "",
@@ -15,8 +15,8 @@ const wishes = {
   allowedRanges: [],
 };
 
-function made(number: number, changes: Partial<ApiKey> = {}): { text: string; key: ApiKey } {
-  const { text, key } = newApiKey(wishes, new Uint8Array(38).fill(number), 1n);
+function createdKey(number: number, changes: Partial<ApiKey> = {}): { text: string; key: ApiKey } {
+  const { text, key } = newApiKey(settings, new Uint8Array(38).fill(number), 1n);
   return { text, key: { ...key, ...changes } };
 }
 
@@ -28,11 +28,11 @@ describe("find", () => {
     fc.assert(
       fc.property(changes, changes, fc.bigInt(0n, 20n), (before, after, nowNs) => {
         const ring = new KeyRing();
-        ring.replace(before.map((change, i) => made(i + 100, change).key));
-        const held = after.map((change, i) => made(i + 95, change));
+        ring.replace(before.map((change, i) => createdKey(i + 100, change).key));
+        const held = after.map((change, i) => createdKey(i + 95, change));
         ring.replace(held.map(({ key }) => key));
         for (let number = 90; number < 115; number++) {
-          const { text } = made(number);
+          const { text } = createdKey(number);
           const model = held.find((one) => one.text === text)?.key;
           const isInForce =
             model?.revokedNs === null && (model.expiresNs === null || model.expiresNs > nowNs);
@@ -45,7 +45,7 @@ describe("find", () => {
 
   it("matches only the whole text", () => {
     const ring = new KeyRing();
-    const { text, key } = made(1);
+    const { text, key } = createdKey(1);
     ring.replace([key]);
     expect(ring.find(text, 5n)).toBe(key);
     const others = ["", text.slice(1), `${text} `, text.toLowerCase(), key.hint, key.id];
@@ -55,9 +55,9 @@ describe("find", () => {
 
   it("ignores a key with an invalid hash", () => {
     const ring = new KeyRing();
-    ring.replace([made(1, { hash: new Uint8Array(5) }).key, made(2).key]);
-    expect(ring.find(made(1).text, 5n)).toBe(null);
-    expect(ring.find(made(2).text, 5n)?.id).toBe(made(2).key.id);
+    ring.replace([createdKey(1, { hash: new Uint8Array(5) }).key, createdKey(2).key]);
+    expect(ring.find(createdKey(1).text, 5n)).toBe(null);
+    expect(ring.find(createdKey(2).text, 5n)?.id).toBe(createdKey(2).key.id);
   });
 });
 
@@ -83,7 +83,7 @@ describe("allows", () => {
         // A prefix of IPv6 may produce a mapped IPv4 address, which is not a range of this kind.
         fc.pre(isIpv4 || !formatAddress(first).includes("."));
         const ring = new KeyRing();
-        const { key } = made(1, { allowedRanges: ["203.0.113.77", text] });
+        const { key } = createdKey(1, { allowedRanges: ["203.0.113.77", text] });
         ring.replace([key]);
         const asked = base.slice();
         if (flip !== null) asked[flip >> 3] = (asked[flip >> 3] ?? 0) ^ (0x80 >> (flip & 7));
@@ -96,12 +96,12 @@ describe("allows", () => {
 
   it("allows all addresses without ranges, and none with unreadable ranges", () => {
     const ring = new KeyRing();
-    const open = made(1).key;
-    const broken = made(2, { allowedRanges: ["10.0.0.0/8", "everywhere"] }).key;
+    const open = createdKey(1).key;
+    const broken = createdKey(2, { allowedRanges: ["10.0.0.0/8", "everywhere"] }).key;
     ring.replace([open, broken]);
     const address = parseAddress("10.1.2.3");
     expect(ring.allows(open, address)).toBe(true);
     expect(ring.allows(broken, address)).toBe(false);
-    expect(ring.allows(made(3).key, address)).toBe(false); // not on the ring
+    expect(ring.allows(createdKey(3).key, address)).toBe(false); // not on the ring
   });
 });

@@ -136,7 +136,7 @@ describe("shredway keys", () => {
     [["create", "--account", ""], "account: expected a name"],
     [
       ["create", "--account", "a", "--scopes", "all"],
-      'some of submit,batch,read,shreds,operate, got "all"',
+      'a comma-separated list of submit, batch, read, shreds, operate, got "all"',
     ],
     [
       ["create", "--account", "a", "--rate", "0"],
