@@ -292,7 +292,7 @@ describe("place", () => {
   it("says what was expected and what came", () => {
     const wire = built([advance(), rest, withdraw()]);
     expect(() => placeOf(wire)).toThrow(
-      /^co-signing: expected the authority in the advance alone, got it in instruction 2, too \(offset \d+\)$/,
+      /^co-signing: expected the authority in the advance alone, got the authority in instruction 2 \(offset \d+\)$/,
     );
   });
 
