@@ -356,7 +356,7 @@ Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   if (!thread) return info.Env().Undefined();
   if (!info[0].IsFunction() || notifier_) {
-    fail(info.Env(), notifier_ ? "onLandings: expected one call, got a second one"
+    fail(info.Env(), notifier_ ? "onLandings: expected to be called once, got a second call"
                                : "onLandings: expected a function");
     return info.Env().Undefined();
   }

@@ -217,7 +217,7 @@ Napi::Value SignatureVerifierHandle::on_results(const Napi::CallbackInfo& info) 
   const Napi::Env env = info.Env();
   if (!is_open(env)) return env.Undefined();
   if (!info[0].IsFunction() || notifier_) {
-    fail(env, notifier_ ? "onResults: expected one call, got a second one"
+    fail(env, notifier_ ? "onResults: expected to be called once, got a second call"
                         : "onResults: expected a function");
     return env.Undefined();
   }

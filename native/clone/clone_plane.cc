@@ -137,7 +137,7 @@ UdpSocket open_trigger_socket(bool ipv4, const std::string& interface, std::stri
   return socket;
 }
 
-// ---- the whole way, without effect ----------------------------------------------------------
+// ---- trial of the whole path ----------------------------------------------------------------
 
 // Sends a clone to the trigger interface itself. The program gets it again and drops it, because no
 // socket owns it. The row then counts a refusal, and nothing has left the machine.

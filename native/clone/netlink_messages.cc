@@ -201,7 +201,7 @@ std::optional<NeighbourMessage> read_neighbour(const NetlinkMessage& message) {
   return neighbour;
 }
 
-// ---- questions ------------------------------------------------------------------------------
+// ---- requests -------------------------------------------------------------------------------
 
 void append_route_request(std::vector<uint8_t>& out, uint32_t sequence, const AddressBytes& to,
                           const AddressBytes* from) {

@@ -58,7 +58,7 @@ std::optional<RouteMessage> read_route(const NetlinkMessage& message);
 std::optional<LinkMessage> read_link(const NetlinkMessage& message);
 std::optional<NeighbourMessage> read_neighbour(const NetlinkMessage& message);
 
-// ---- questions ----
+// ---- requests ----
 
 // Requests the route of a UDP datagram to `to`; `from`: its source address (same family) or
 // nullptr.

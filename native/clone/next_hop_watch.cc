@@ -213,7 +213,7 @@ void NextHopWatch::Impl::publish() {
   if (options_.publish) options_.publish(published_);
 }
 
-// ---- questions ------------------------------------------------------------------------------
+// ---- requests -------------------------------------------------------------------------------
 
 void NextHopWatch::Impl::resolve(bool everything) {
   const uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
@@ -327,7 +327,7 @@ bool NextHopWatch::Impl::dump(uint16_t type, Take take) {
   }
 }
 
-// ---- the outside ----------------------------------------------------------------------------
+// ---- public interface -----------------------------------------------------------------------
 
 NextHopWatch::NextHopWatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 NextHopWatch::~NextHopWatch() = default;

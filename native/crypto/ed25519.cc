@@ -175,7 +175,7 @@ const OpenSsl* openssl() {
 // Ed25519Library requested by ed25519_use, or -1 for automatic selection.
 std::atomic<int> demanded_library{-1};
 
-// ---- keys that both libraries must refuse ----
+// ---- keys to refuse ----
 
 // Points of small order (8 and its divisors) by their y, sign bit cleared: under such a key a
 // signature can be crafted that is valid for any message. Solana's verifiers (verify_strict) and

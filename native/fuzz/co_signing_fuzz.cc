@@ -17,7 +17,7 @@ void require(bool holds) {
 
 using Bytes = std::vector<uint8_t>;
 
-// ---- the second reading ---------------------------------------------------------------------
+// ---- second implementation ------------------------------------------------------------------
 
 struct Mention {
   bool signs, writable;
@@ -130,7 +130,7 @@ bool may_sign(const Reading& reading, const Bytes& nonce_account, const Bytes& a
   return true;
 }
 
-// ---- both -----------------------------------------------------------------------------------
+// ---- comparison -----------------------------------------------------------------------------
 
 const CoSigningCheck& check() {
   static const CoSigningCheck made;

@@ -54,7 +54,7 @@ std::span<const TransmitTarget> Transmit::socket_targets(uint32_t list) const {
   return std::span(from.targets).first(all ? from.targets.size() : from.by_socket);
 }
 
-// ---- the path of a packet -------------------------------------------------------------------
+// ---- packet path ----------------------------------------------------------------------------
 
 void Transmit::add(uint32_t list, const Groups& groups, bool recovered) {
   if (cloned_targets_ > 0) add_by_clone(list, groups, recovered);

@@ -24,7 +24,7 @@ bool same_identity(const Shred& a, const Shred& b) {
 
 }  // namespace
 
-// ---- the path of a packet -------------------------------------------------------------------
+// ---- packet path ----------------------------------------------------------------------------
 
 void Worker::handle_batch(const WorkerSockets::Receive& from) {
   acquire_tables();

@@ -31,7 +31,7 @@ std::string check(const uint8_t* bytes, size_t length, Header& header) {
     return "leader table: expected " + std::to_string(expected) + " bytes, got " +
            std::to_string(length);
   if (header.slot_count > std::numeric_limits<uint64_t>::max() - header.first_slot)
-    return "leader table: expected slots below 2^64, got a range that ends beyond it";
+    return "leader table: expected slots below 2^64, got a range of slots beyond 2^64";
   const uint8_t* numbers = bytes + kHeaderBytes + size_t{header.key_count} * 32;
   for (uint32_t i = 0; i < header.slot_count; i++) {
     const uint32_t key = load_u32(numbers + size_t{i} * 4);

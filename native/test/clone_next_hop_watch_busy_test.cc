@@ -20,7 +20,7 @@ namespace {
 
 using enum NextHopState;
 
-// ---- neighbours that are asked for ----------------------------------------------------------
+// ---- neighbour resolution -------------------------------------------------------------------
 
 LAB_TEST(next_hop_watch_follows_a_neighbour_that_a_socket_resolved) {
   one_cable(lab);
@@ -71,7 +71,7 @@ LAB_TEST(next_hop_watch_sends_by_socket_after_a_stale_neighbour_vanished) {
   CHECK_STATE(hops, "192.0.2.2", neighbour_unknown);
 }
 
-// ---- many, fast, lost -----------------------------------------------------------------------
+// ---- many addresses, fast changes, lost messages --------------------------------------------
 
 std::vector<std::string> thousand_addresses() {
   std::vector<std::string> addresses;

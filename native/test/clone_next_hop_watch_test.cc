@@ -15,7 +15,7 @@ namespace {
 
 using enum NextHopState;
 
-// ---- what is found --------------------------------------------------------------------------
+// ---- initial table --------------------------------------------------------------------------
 
 LAB_TEST(next_hop_watch_finds_a_neighbour_on_the_link) {
   one_cable(lab);
@@ -144,7 +144,7 @@ LAB_TEST(next_hop_watch_requires_a_larger_mtu_for_ipv6) {
   CHECK_STATE(refused, "fd00:1::2", mtu_small);
 }
 
-// ---- what changes ---------------------------------------------------------------------------
+// ---- changes --------------------------------------------------------------------------------
 
 LAB_TEST(next_hop_watch_follows_neighbours) {
   one_cable(lab);

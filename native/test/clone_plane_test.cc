@@ -331,7 +331,7 @@ TEST(clone_plane_supports_two_planes_and_several_workers) {
   });
 }
 
-// ---- nothing stays behind -------------------------------------------------------------------
+// ---- complete removal -----------------------------------------------------------------------
 
 int bpf(bpf_cmd command, bpf_attr& attributes) {
   return int(syscall(SYS_bpf, command, &attributes, sizeof attributes));

@@ -153,7 +153,7 @@ std::vector<CloneArrival> CloneReceiver::read(size_t expected) {
   }
 }
 
-// ---- the rest -------------------------------------------------------------------------------
+// ---- planes and labs ------------------------------------------------------------------------
 
 Burst::Burst(Random& random, uint32_t count, uint16_t bytes) : payload_bytes(bytes) {
   for (uint32_t i = 0; i < count; i++) payloads.push_back(random_bytes(random, bytes));

@@ -195,7 +195,7 @@ TEST(paced_sender_reports_invalid_addresses) {
   options.to = loopback(true, 9);
   options.from = loopback(false, 0);
   CHECK(!PacedSender::open(options, error));
-  CHECK(error.find("of one family") != std::string::npos);
+  CHECK(error.find("of the same address family") != std::string::npos);
   options.from = ipv4(192, 0, 2, 77);
   CHECK(!PacedSender::open(options, error));
   CHECK(error.find("192.0.2.77") != std::string::npos);

@@ -24,7 +24,7 @@ constexpr uint16_t kShredBytes = 1228;
 // Longer than a shred; a shred fits the minimum MTU of IPv6.
 constexpr uint16_t kLongBytes = 1400;
 
-// ---- what the kernel says -------------------------------------------------------------------
+// ---- state of the kernel --------------------------------------------------------------------
 
 std::string output_of(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
@@ -72,7 +72,7 @@ uint64_t fragments_made(bool is_ipv4) {
   return counter(is_ipv4, is_ipv4 ? "Ip" : "Ip6", "FragCreates");
 }
 
-// ---- forging --------------------------------------------------------------------------------
+// ---- forged ICMP messages -------------------------------------------------------------------
 
 void append_u16(Bytes& out, uint32_t value) {
   out.push_back(static_cast<uint8_t>(value >> 8));

@@ -200,7 +200,7 @@ TEST(relay_finds_landings_in_its_own_feed) {
   CHECK_EQ(counter(DeshredCounter::shreds_conflicting), 0u);
 }
 
-// ---- recovered shreds for those who want them ----------------------------------------------
+// ---- recovered shreds ----------------------------------------------------------------------
 
 namespace {
 

@@ -436,7 +436,7 @@ TEST(relay_refuses_invalid_options) {
   contains(error_of([](auto& o) { o.workers = 0; }), "1 to 64 workers, got 0");
   contains(error_of([](auto& o) { o.listen.clear(); }), "at least one listening address");
   contains(error_of([](auto& o) { o.worker.tier_count = 9; }), "1 to 8 tiers, got 9");
-  contains(error_of([](auto& o) { o.workers = 2; }), "must be named");
+  contains(error_of([](auto& o) { o.workers = 2; }), "port other than 0");
   contains(error_of([](auto& o) { o.cpus = {1, 2}; }), "one CPU for each of 1 workers, got 2");
   contains(error_of([](auto& o) { o.cpus = {1000}; }), "CPU 1000");
   const Peer occupied;

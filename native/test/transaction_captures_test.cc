@@ -51,7 +51,7 @@ std::string known(const Capture& capture, const std::string& field) {
   return text.substr(begin, text.find_first_of("\",\n}", begin) - begin);
 }
 
-// ---- data shreds that are missing, from code shreds ----
+// ---- recovery of missing data shreds ----
 
 using Shards = std::map<size_t, Bytes>;  // by leaf: 0..31 data, 32..63 code
 
@@ -128,7 +128,7 @@ std::vector<Bytes> batches(const DataShreds& shreds) {
   return complete;
 }
 
-// ---- what is in them ----
+// ---- content of batches ----
 
 class CheckingSink final : public EntrySink {
  public:

@@ -297,7 +297,7 @@ describe("place", () => {
   it("reports the expected and the received value", () => {
     const wire = built([advance(), rest, withdraw()]);
     expect(() => placeOf(wire)).toThrow(
-      /^co-signing: expected the authority in the advance alone, got it in instruction 2, too \(offset \d+\)$/,
+      /^co-signing: expected the authority in the advance alone, got the authority in instruction 2 \(offset \d+\)$/,
     );
   });
 

@@ -219,7 +219,7 @@ describe("inspect", () => {
       wire.subarray(0, 100),
       "transaction_invalid",
       { refusal: "cut_short", offset: 100 },
-      "a whole transaction, got 100 bytes of one (offset 100)",
+      "a whole transaction, got 100 bytes of a longer one (offset 100)",
     );
     refused(
       Uint8Array.of(0x82, ...wire),

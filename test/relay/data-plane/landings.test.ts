@@ -132,7 +132,7 @@ describe("landings", () => {
     expect(() => relay.onLandings(() => {})).toThrow("once");
     const { relay: blind } = openRelay(false);
     expect(() => blind.watchSignatures([same])).toThrow(expect.objectContaining(reason));
-    expect(() => blind.drainLandings()).toThrow("without deshredding");
+    expect(() => blind.drainLandings()).toThrow("deshredding is disabled");
     expect(blind.snapshot().deshred.shreds).toBe(0n);
   });
 
