@@ -1,4 +1,4 @@
-// Where the shreds go: adds an address of this machine as destination and proves that it is its own.
+// Adds an address of this machine as destination and proves that it is its own.
 //
 //   node destination.mjs GATEWAY [ADDRESS] [REGION]
 //

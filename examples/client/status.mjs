@@ -1,4 +1,4 @@
-// What becomes of a transaction, as it happens: the typed client's stream of one signature.
+// Follows one transaction live through the typed client's status stream.
 //
 //   node status.mjs GATEWAY [CHAIN]
 //
@@ -24,7 +24,7 @@ const payer = Keypair.generate();
 const airdrop = await chain.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
 await chain.confirmTransaction({ signature: airdrop, ...(await chain.getLatestBlockhash()) });
 
-// Pay what half of the landed transactions paid or less, but not whatever is told.
+// Pay the median landed tip, within a minimum and a maximum.
 const { p50, count } = await client.tipFloor();
 const least = 10_000n;
 const usual = count === 0n || p50 < least ? least : p50;

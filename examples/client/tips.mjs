@@ -1,4 +1,4 @@
-// What landed tips were lately: the present snapshot, and each fresh one on the quarter hour.
+// Prints recent landed-tip percentiles: the current snapshot, then each new one every 15 minutes.
 //
 //   node tips.mjs GATEWAY [COUNT]
 //

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A signed transaction by curl, and the question what became of it.
+# Sends a signed transaction with curl and polls its status.
 #
 #   sh send.sh GATEWAY [CHAIN]
 #

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What landed tips were lately, in lamports: everybody may ask, ten times a second.
+# Recent landed-tip percentiles in lamports. The endpoint is public: ten requests per second.
 #
 #   sh tip-floor.sh GATEWAY
 set -eu
@@ -7,5 +7,5 @@ gateway=$1
 base=${gateway%%/relay*}
 
 curl -sS --fail "$base/tip_floor" && echo
-# As block engines tell it, in SOL.
+# The format of block engines, in SOL.
 curl -sS --fail "$base/tip_floor?format=sol" && echo

@@ -30,7 +30,7 @@ const payer = Keypair.generate();
 const airdrop = await chain.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
 await chain.confirmTransaction({ signature: airdrop, ...(await chain.getLatestBlockhash()) });
 
-// Each answer begins with another address: whoever takes the first one rotates.
+// Each response begins with a different address, so using the first one rotates.
 const [tipAccount] = await call("getTipAccounts");
 const transaction = new Transaction().add(
   SystemProgram.transfer({
