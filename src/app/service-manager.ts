@@ -17,7 +17,7 @@ export interface ManagerEnvironment {
 interface ServiceManagerDependencies {
   readonly environment: ManagerEnvironment;
   readonly pid: number;
-  /** Returns why the text could not be sent; empty: it was sent. */
+  /** Returns the reason of a failed send; an empty string means success. */
   readonly send: (address: string, text: string) => string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -26,7 +26,9 @@ interface ServiceManagerDependencies {
 /** CPU time that each worker has used. */
 type WorkerTimes = () => readonly bigint[];
 
-/** While the program starts or stops, each notification extends the manager's timeout by this time. */
+/**
+ * While the program starts or stops, each notification extends the manager's timeout by this time.
+ */
 const extension = { everyMs: 10_000, usec: 60_000_000 } as const;
 /** A worker does its housekeeping every 50 ms; even on a busy machine it runs within this time. */
 const stillMaxNs = 5_000_000_000n;
@@ -53,7 +55,9 @@ export class ServiceManager {
     this.#log = log;
   }
 
-  /** A start may take long: a schema migration, or a database that is not up yet. */
+  /**
+   * A start may take long: for example a schema migration, or a database that is not available yet.
+   */
   starting(): void {
     this.#tell("STATUS=starting");
     this.#extend("starting");
@@ -68,7 +72,7 @@ export class ServiceManager {
     this.#tell(`STATUS=${text}`);
   }
 
-  /** Notifies of the begin and end of `reload`, whose result becomes the status text. */
+  /** Reports the begin and end of `reload`, whose result becomes the status text. */
   reload(reload: () => string): void {
     const usec = this.#clock.monotonicNs() / 1000n;
     this.#tell("RELOADING=1", `MONOTONIC_USEC=${usec}`, "STATUS=reloading");
@@ -80,7 +84,7 @@ export class ServiceManager {
     this.#extend("draining");
   }
 
-  /** Pings the watchdog, if there is one, while every worker makes progress. */
+  /** Pings the watchdog, if it is set, while every worker makes progress. */
   watch(times: WorkerTimes): void {
     if (this.#address === null || this.#watchdogMs === null) return;
     const periodMs = Math.max(1, Math.min(lookMsMax, this.#watchdogMs / pingsPerPeriod));
@@ -104,7 +108,7 @@ export class ServiceManager {
     }
     if (this.#wasStill) return;
     this.#wasStill = true;
-    const text = `worker ${still.join(", ")} stands still: the watchdog is not told that all is well`;
+    const text = `systemd: no watchdog ping, because workers make no progress: ${still.join(", ")}`;
     this.#log.error(text);
     this.#tell(`STATUS=${text}`);
   }

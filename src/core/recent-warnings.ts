@@ -1,7 +1,7 @@
 // Recent warnings: the last warnings and errors of the log, for the portal's operator view.
 //
-// log.ts adds lines as they were written, so keys and secrets are masked. Bounded; consecutive equal lines
-// are one entry with a count.
+// log.ts adds lines as they were written, so keys and secrets are masked. The list is bounded;
+// consecutive equal lines are one entry with a count.
 
 import { isObject } from "./values.ts";
 
@@ -49,7 +49,7 @@ function problemOf(line: string): Problem | null {
     .filter(([name]) => !ownFields.has(name))
     .flatMap(([name, value]) => fieldText(name, value));
   const message = typeof msg === "string" ? msg : "";
-  // Fields whose text is part of the message are left out.
+  // Omits fields whose text is part of the message.
   const more = others.filter((other) => !message.includes(other.slice(other.indexOf(" ") + 1)));
   const text = more.length > 0 ? `${message} (${more.join(", ")})` : message;
   return { time, level, text: text.slice(0, textMax), count: 1 };

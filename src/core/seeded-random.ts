@@ -63,7 +63,7 @@ export class SeededRandom {
     for (let at = 0; at < bytes.length; at += 4) {
       const word = this.u32();
       bytes[at] = word;
-      bytes[at + 1] = word >>> 8; // beyond the end: ignored
+      bytes[at + 1] = word >>> 8; // writes beyond the end are ignored
       bytes[at + 2] = word >>> 16;
       bytes[at + 3] = word >>> 24;
     }

@@ -29,7 +29,7 @@ it.each([
 
 it("tells how to change the database, and nothing for other keys", () => {
   expect(databaseChangeWarning(["http.listen", "data.postgres"])).toBe(
-    "data.postgres: a running service keeps its database. To change it, stop the service, run " +
+    "data.postgres: a running service cannot change its database. To change it, stop the service, run " +
       '"shredway export" with the old configuration and "shredway import" with the new one, then start ' +
       "(docs/backup.md)",
   );

@@ -194,7 +194,9 @@ describe("the wait for an end", () => {
     expect(await client.waitForEnd(signature, { pollMs: 50 })).toMatchObject({ state: "landed" });
     const hasOwn = "WebSocket" in globalThis;
     if (hasOwn) return;
-    expect(() => client.watchStatuses()).toThrow("websocket_missing: expected a WebSocket");
+    expect(() => client.watchStatuses()).toThrow(
+      "websocket_missing: this runtime has no WebSocket",
+    );
     expect(() => client.tipStream()).toThrow("the package ws");
   });
 
@@ -226,7 +228,7 @@ describe("the wait for an end", () => {
       const other = new ShredwayClient({ url: gateway.url(), ...given });
       await expect(other.waitForEnd(never, { timeoutMs: 150 })).rejects.toMatchObject({
         reason: "timeout",
-        message: "timeout: expected an end within 150 ms, got none",
+        message: "timeout: expected a final status within 150 ms, got none",
       });
       const controller = new AbortController();
       const reason = new Error("enough");

@@ -25,7 +25,7 @@ class Stage {
 
   change(): void {
     this.kept++;
-    this.refresher.told();
+    this.refresher.notifyChange();
   }
 }
 

@@ -27,7 +27,7 @@ export class KeyUpdates {
       read: async () => keyRing.replace(await store.keys()),
       failed: (error) => log.error(`the keys could not be read again: ${messageOf(error)}`),
     });
-    this.#endWatch = store.onForeignChange(() => this.#refresher.told());
+    this.#endWatch = store.onForeignChange(() => this.#refresher.notifyChange());
   }
 
   /** Settles when every key that was kept before the call holds. Rejects as the store. */

@@ -91,7 +91,7 @@ export class ManagedNonces {
         dependencies.log.warn(`managed nonces could not be read again: ${messageOf(error)}`);
       },
     });
-    this.#endWatch = dependencies.store.onForeignChange(() => this.#refresher.told());
+    this.#endWatch = dependencies.store.onForeignChange(() => this.#refresher.notifyChange());
   }
 
   /** Ready ones. */

@@ -64,7 +64,7 @@ describe("withSource", () => {
     const source = { name: "a", address: "10.0.0.1", tier: "tier-1" };
     expect(() => withSource("relay: { nonsense: 1 }", "c.yaml", source)).toThrow(ShredwayError);
     const alias = `relay: { authentication: off, shredVersion: 1, destinations: &d [], sources: *d }\n`;
-    expect(() => withSource(alias, "c.yaml", source)).toThrow("a list that stands there itself");
+    expect(() => withSource(alias, "c.yaml", source)).toThrow("expected a list, got an alias");
   });
 });
 

@@ -55,7 +55,7 @@ describe("a URL of PostgreSQL", () => {
     ["postgres://u:SECRET@a:b/db", "expected a URL of postgres, got another text"],
     [
       "postgres://u:SECRET@a,,b/db",
-      "expected a host at each side of a comma, got none as host 2 of 3",
+      "expected a host on both sides of a comma, got none as host 2 of 3",
     ],
     [
       "postgres://u:SECRET@a,b:x/db",
@@ -79,7 +79,7 @@ describe("a URL of PostgreSQL", () => {
     ],
     [
       "postgres:///db?host=c,&password=SECRET",
-      "expected a host at each side of a comma, got none as host 2 of 2",
+      "expected a host on both sides of a comma, got none as host 2 of 2",
     ],
     [`postgres://u:SECRET@${"a,".repeat(16)}a/db`, "expected at most 16 hosts, got 17"],
   ])("that is none, or of no use, is refused without being quoted: %s", (text, message) => {

@@ -76,7 +76,7 @@ describe("readJson", () => {
     expect(refusalOf("9".repeat(200_000))).toContain("expected a number");
     expect(refusalOf("1e999")).toContain("expected a number");
     expect(readJson("9".repeat(21))).toBe(1e21);
-    expect(refusalOf(`"${"\\\\".repeat(100_000)}`)).toContain("a string that ends");
+    expect(refusalOf(`"${"\\\\".repeat(100_000)}`)).toContain("the end of the string");
   });
 
   it("takes __proto__ as a key like any other", () => {
