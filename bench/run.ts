@@ -1,8 +1,8 @@
-// npm run bench: everything that this project claims about speed, measured here and now.
+// npm run bench: measures everything that this project claims about speed.
 //
-// Builds the native half, runs the scenarios one after the other and prints one report; docs/
-// benchmarks.md explains it. Needs no privilege, but without the right to make a network namespace
-// the costs of sending are not comparable, and it says so.
+// Builds the native half, runs the scenarios one after the other and prints one report;
+// docs/benchmarks.md explains it. It needs no privilege. Without the permission to create a network
+// namespace, the costs of sending are not comparable, and the report says so.
 
 import { parseArgs } from "node:util";
 import { buildNativeProgram, findProgram, runScenario } from "./load/native-program.ts";
@@ -132,7 +132,7 @@ function readOptions(): Options {
     throw new Error(`--only: expected one of ${names}; got ${unknown}`);
   }
   if (values.report && values.small) {
-    throw new Error("--report: expected a measurement, got --small, which is none");
+    throw new Error("--report: expected a full measurement, got --small; run it without --small");
   }
   const format = values.json ? "json" : values.markdown ? "markdown" : "text";
   const { only, small, loopback, report, documents, program } = values;
@@ -173,7 +173,7 @@ function renderDocument(report: Report): string {
   return numbersPart(withRun({ runs: [], sections: [] }, report, { commit, order }));
 }
 
-/** Keeps it, and makes the documents from what is kept. */
+/** Stores the report and generates the documents from it. */
 function keep(report: Report): void {
   writeKeptReport(withRun(readKeptReport(), report, { commit: commitOfCode(), order }));
   writeDocuments(readKeptReport());

@@ -1,9 +1,10 @@
-// The whole service in a process of its own, as the bench of tips and tiers asks it.
+// The whole service in its own process, for the bench of tips and tiers.
 //
-//   tsx bench/load/shreds-process.ts FOLDER ACCOUNTS TIPADDRESS
+// tsx bench/load/shreds-process.ts FOLDER ACCOUNTS TIPADDRESS
 //
-// No node: a registered tip counts at once. One source at 127.0.0.2. Prints where it is reached and the
-// keys of so many accounts; then, after every line on its standard input, its memory; ends with it.
+// No node: a registered tip counts immediately. One source at 127.0.0.2. Prints its address and the
+// keys of ACCOUNTS accounts; then, after every line on its standard input, its memory; ends with
+// it.
 
 import { randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -37,7 +38,7 @@ const service = await openService({ config, readConfig: () => config, log, clock
 await service.start();
 const startNs = systemClock.monotonicNs() - beginNs;
 const { gateway } = service;
-if (!gateway) throw new Error("expected a gateway");
+if (!gateway) throw new Error("expected a gateway, got none");
 const keys: string[] = [];
 for (let i = 0; i < Number(accounts); i++) {
   const limits = { requestsPerSecond: null, burst: null, allowedRanges: [] };

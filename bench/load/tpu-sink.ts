@@ -1,9 +1,10 @@
-// Leaders for the bench of the direct route, in a process of their own: take everything at once.
+// Leaders for the bench of the TPU route in their own process: they accept every stream
+// immediately.
 //
-//   tsx bench/load/tpu-sink.ts LEADERS
+// tsx bench/load/tpu-sink.ts LEADERS
 //
-// Prints the port of each; then, after every line on its standard input, how many transactions came
-// whole since the last one. Ends with its standard input.
+// Prints the port of each; then, after every line on its standard input, the number of complete
+// transactions since the last one. Ends with its standard input.
 
 import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
@@ -82,7 +83,7 @@ async function open(): Promise<number> {
     if (!peer) return;
     peer.quiche.recv(packet, { from: { host, port }, to: local });
     changed.add(peer);
-    // What came together is answered together.
+    // Packets that arrive together are answered together.
     if (changed.size === 1) setImmediate(serveChanged);
   });
   setInterval(() => {

@@ -10,7 +10,7 @@ import { summaryPart } from "./summary-table.ts";
 import { renderMarkdown } from "./table.ts";
 import { transmitPart } from "./transmit-table.ts";
 
-/** The run that most sections are of; of as many, the last. */
+/** The run of most sections; if several runs have as many, the last one. */
 export function mainRun({ runs, sections }: KeptReport): number {
   const sizes = runs.map((_, place) => sections.filter(({ run }) => run === place).length);
   return sizes.lastIndexOf(Math.max(...sizes));
@@ -21,7 +21,7 @@ function originOf({ takenAt, commit }: KeptRun): string[] {
   return [`Taken on ${takenAt.slice(0, 10)}${commit === null ? "" : `, commit ${commit}`}`];
 }
 
-/** What differs between the run of a section and that of most. */
+/** The differences between the run of a section and that of most sections. */
 function ownRun(run: KeptRun, main: KeptRun): string {
   const facts = run.facts.filter((fact) => !main.facts.includes(fact));
   const own = [`Of a run of its own: medians of ${run.rounds} rounds`, ...originOf(run), ...facts];
@@ -82,7 +82,7 @@ export function replacePart(text: string, part: string): string {
 interface Document {
   readonly path: string;
   readonly text: string;
-  /** As the kept report wants it. */
+  /** Parses a report in the format of the stored report. */
   readonly wanted: string;
 }
 

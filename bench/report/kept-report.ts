@@ -1,7 +1,8 @@
-// The report as it is kept: what bench/results/latest.json holds, and how a new run changes it.
+// The stored report: the contents of bench/results/latest.json, and its update by a new run.
 //
-// The documents are made from this file alone (documents.ts), so that no number in them is typed by
-// hand. A run of some sections replaces these and leaves the others, each with the run it is of.
+// The documents are generated only from this file (documents.ts), so that no number in them is
+// typed by hand. A run of some sections replaces these and leaves the others, each with a reference
+// to its run.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -13,7 +14,7 @@ import { percent, type Table } from "./table.ts";
 
 const file = fileURLToPath(new URL("../results/latest.json", import.meta.url));
 
-/** What run.ts measured. */
+/** Result of run.ts. */
 export interface Report {
   readonly takenAt: string;
   readonly machine: Machine;
@@ -28,9 +29,9 @@ export interface Report {
   readonly sections: readonly (Section & { readonly seconds: number })[];
 }
 
-/** Where and when sections were measured, in words. */
+/** Description of the machine and the time of a run. */
 export interface KeptRun {
-  /** ISO 8601, and the commit of the code; null: of before they were kept. */
+  /** Time in ISO 8601, and the commit of the code; null: the run is older than this field. */
   readonly takenAt: string | null;
   readonly commit: string | null;
   readonly rounds: number;
@@ -41,9 +42,9 @@ export interface KeptRun {
 export interface KeptSection {
   readonly name: string;
   readonly title: string;
-  /** Place of its run in the list of runs. */
+  /** Index of its run in the list of runs. */
   readonly run: number;
-  /** How long it took; null: of before that was kept. */
+  /** Duration of the section; null: the run is older than this field. */
   readonly seconds: number | null;
   readonly tables: readonly Table[];
   readonly notes: readonly string[];
@@ -55,7 +56,7 @@ export interface KeptReport {
   readonly sections: readonly KeptSection[];
 }
 
-/** Throws when the text is no kept report. */
+/** Throws if the text is not a stored report. */
 export function parseKeptReport(text: string): KeptReport {
   const value: Partial<KeptReport> = JSON.parse(text);
   const { runs, sections } = value;
@@ -91,7 +92,7 @@ export function factsOf(report: Report): string[] {
   ];
 }
 
-/** The commit of this code, and whether it was changed since; null outside of a repository. */
+/** The current commit, and whether the code has changed since; null outside a repository. */
 export function commitOfCode(): string | null {
   const git = (...words: string[]) =>
     execFileSync("git", words, {
@@ -131,7 +132,7 @@ export function withRun(
   const all = [...kept.sections.filter(({ name }) => !replaced.has(name)), ...fresh].toSorted(
     (a, b) => order.indexOf(a.name) - order.indexOf(b.name),
   );
-  // Runs of which nothing is left go.
+  // Runs without any section are removed.
   const used = [...new Set(all.map((section) => section.run))].toSorted((a, b) => a - b);
   const runs = [...kept.runs, run];
   return {

@@ -1,13 +1,14 @@
-// The summary in docs/performance.md: its rows, and the cells of the kept report that each row shows.
+// The summary in docs/performance.md: its rows, and the cells of the stored report that each row
+// shows.
 //
-// A row appears when every section that it reads was measured. A cell that is missing in a section that
-// was measured is an error: the section changed, and the row has to follow.
+// A row appears if every section that it reads was measured. A missing cell in a measured section
+// is an error: the section changed, and the row must follow.
 
 import { type Finding, targetText, verdictsText } from "../sections/section.ts";
 import type { KeptReport, KeptRun } from "./kept-report.ts";
 import { number } from "./table.ts";
 
-/** Reads numbers as they are printed, without their quartiles. */
+/** Reads numbers in their printed form, without quartiles. */
 export class Cells {
   readonly #kept: KeptReport;
 
@@ -21,7 +22,7 @@ export class Cells {
     return section;
   }
 
-  /** Whether it was measured: a section that could not be says so in its notes alone. */
+  /** Whether the section was measured: otherwise it has only notes. */
   has(name: string): boolean {
     return this.#kept.sections.some((one) => one.name === name && one.tables.length > 0);
   }
@@ -54,7 +55,7 @@ export class Cells {
     return `target: ${targetText(found)}, ${found.verdict}`;
   }
 
-  /** What the first group of `pattern` matches in the notes. */
+  /** The first group of `pattern` in the notes. */
   note(section: string, pattern: RegExp): string {
     const value = pattern.exec(this.#section(section).notes.join("\n"))?.[1];
     if (value === undefined) throw new Error(`${section}: expected a note with ${pattern}`);

@@ -1,4 +1,4 @@
-// The generated tables of docs/transmit.md: sockets and clones side by side, from the kept report.
+// The generated tables of docs/transmit.md: sockets compared with clones, from the stored report.
 
 import type { KeptReport } from "./kept-report.ts";
 import { Cells } from "./summary-table.ts";

@@ -1,4 +1,5 @@
-// The ways out of a relay beside each other: lines of the transmit scenario to tables and findings.
+// The transmit modes of a relay compared: converts lines of the transmit scenario to tables and
+// findings.
 
 import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
 import { perRound, type Rounds, type Summary, summarise } from "../report/statistics.ts";
@@ -22,12 +23,17 @@ interface Case {
   readonly burst: number;
   readonly segmentation: string;
   readonly lines: readonly Line[];
-  /** CPU ns per datagram by way, of the slots in which every datagram came out. */
+  /**
+   * CPU nanoseconds per datagram by transmit mode, for slots in which every datagram was delivered.
+   */
   readonly rounds: ReadonlyMap<string, Rounds>;
 }
 
 const lossTolerated = 0.005;
-/** With fewer, the one send that is cloned is most of the cost, and no reason to leave the socket. */
+/**
+ * With fewer destinations, the single cloned send is most of the cost, and not a reason to replace
+ * sockets.
+ */
 const judgedDestinationsMin = 50;
 const targets = { single: 0.25, segmentedByDevice: 0.05, segmentedByKernel: 0.16, last: 0.05 };
 const targetRate = 10_000;
@@ -38,7 +44,7 @@ function groupBy(lines: readonly Line[], key: (line: Line) => string): Map<strin
   return groups;
 }
 
-/** Every datagram came out of the device, and the way itself says the same. */
+/** Whether every datagram left the device, and the mode's own counters agree. */
 function isWhole(line: Line): boolean {
   return (
     Math.abs(numberOf(line, "delivered") - 1) <= lossTolerated &&
@@ -91,7 +97,7 @@ function label(which: Case): string {
   return `${which.destinations} × burst of ${which.burst}${segments}`;
 }
 
-/** A way that always lost something has no cost; how much it lost. */
+/** A mode that always lost datagrams has no cost: the loss is shown instead. */
 function lossText(which: Case, way: Way): string {
   const own = which.lines.filter((line) => line.get("way") === way);
   if (own.length === 0) return "–";

@@ -1,6 +1,6 @@
-// What landed tips were lately: the present snapshot, and each fresh one on the quarter hour.
+// Recent landed tips: the current snapshot, and a new one every quarter of an hour.
 //
-//   node tips.mjs GATEWAY [COUNT]
+// node tips.mjs GATEWAY [COUNT]
 //
 // Ends after COUNT snapshots (default: never). Needs no key.
 

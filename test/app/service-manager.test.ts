@@ -11,7 +11,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const socketed = { NOTIFY_SOCKET: "/run/notify" };
 
-/** A manager whose texts are kept. */
+/** A service manager that records the texts. */
 function managed(environment: ManagerEnvironment, failure = "") {
   const clock = new ManualClock();
   const told: string[] = [];
@@ -26,7 +26,7 @@ function managed(environment: ManagerEnvironment, failure = "") {
 }
 
 describe("ServiceManager", () => {
-  it("says nothing without a socket", async () => {
+  it("sends nothing without a socket", async () => {
     const { manager, clock, told } = managed({ NOTIFY_SOCKET: "", WATCHDOG_USEC: "1000000" });
     manager.starting();
     manager.ready("ready");
@@ -38,7 +38,7 @@ describe("ServiceManager", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("asks for more time until it is ready, and again while it drains", async () => {
+  it("extends the start timeout until it is ready, and again while it drains", async () => {
     const { manager, clock, told } = managed(socketed);
     manager.starting();
     await clock.advance(20_000);
@@ -58,7 +58,7 @@ describe("ServiceManager", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("encloses a reload, with the time that the manager tells reloads apart by", async () => {
+  it("reports a reload with its begin time", async () => {
     const { manager, clock, told } = managed(socketed);
     await clock.advance(1234);
     manager.reload(() => {
@@ -92,14 +92,14 @@ describe("ServiceManager", () => {
     { WATCHDOG_USEC: "0" },
     { WATCHDOG_USEC: "soon" },
     { WATCHDOG_USEC: "1000000", WATCHDOG_PID: "78" },
-  ])("pings nobody for %o", async (environment) => {
+  ])("sends no pings for %o", async (environment) => {
     const { manager, clock, told } = managed({ ...socketed, ...environment });
     manager.watch(() => [0n]);
     await clock.advance(60_000);
     expect(told).toEqual([]);
   });
 
-  it("stops pinging while a worker stands still, and says once which", async () => {
+  it("stops pinging while a worker makes no progress, and reports the worker once", async () => {
     const { manager, clock, told, logged } = managed({ ...socketed, WATCHDOG_USEC: "6000000" });
     let [moving, held] = [0n, 0n];
     let stands = false;
@@ -108,16 +108,16 @@ describe("ServiceManager", () => {
     stands = true;
     told.length = 0;
     await clock.advance(20_000);
-    expect(told.filter((text) => text.endsWith("WATCHDOG=1")).length).toBe(2); // up to 5 s of it
-    expect(told.filter((text) => text.includes("STATUS=worker 1 stands still")).length).toBe(1);
-    expect(logged.filter((line) => line.includes("worker 1 stands still")).length).toBe(1);
+    expect(told.filter((text) => text.endsWith("WATCHDOG=1")).length).toBe(2); // up to 5 s
+    expect(told.filter((text) => text.includes("STATUS=systemd: no watchdog ping")).length).toBe(1);
+    expect(logged.filter((line) => line.includes("workers make no progress: 1")).length).toBe(1);
     stands = false;
     told.length = 0;
     await clock.advance(2000);
     expect(told).toEqual(["/run/notify WATCHDOG=1"]);
   });
 
-  it("warns once when it cannot tell", () => {
+  it("warns once if it cannot send", () => {
     const { manager, logged } = managed(socketed, "sendto: Connection refused");
     manager.ready("ready");
     manager.status("more");
@@ -127,7 +127,7 @@ describe("ServiceManager", () => {
 });
 
 describe("notifyServiceManager", () => {
-  it("reaches sockets with a path and those without a file", async () => {
+  it("reaches sockets with a path and abstract sockets", async () => {
     for (const address of [join(temporaryFolder(), "notify"), `@shredway-test-${process.pid}`]) {
       const socket = closing(await NotifySocket.open(address));
       expect(notifyServiceManager(address, "READY=1\nSTATUS=grün")).toBe("");
@@ -137,7 +137,7 @@ describe("notifyServiceManager", () => {
     }
   });
 
-  it("says why it reached nobody", () => {
+  it("returns the reason if it cannot send", () => {
     const folder = temporaryFolder();
     mkdirSync(join(folder, "notify"));
     expect(notifyServiceManager(join(folder, "gone"), "A=1")).toMatch(/^sendto: No such file/);

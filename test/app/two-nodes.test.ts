@@ -1,4 +1,5 @@
-// Several nodes on one database: what one took is known to all, sent by one, and goes on when it is gone.
+// Several nodes on one database: each knows the submissions of the others, and one continues those
+// of a failed node.
 
 import { describe, expect, it } from "vitest";
 import { onEachDatabase } from "../platform/store/databases.ts";
@@ -8,7 +9,7 @@ import { accountId, Cluster, type Node } from "./nodes.ts";
 const second = 1000;
 const minute = 60 * second;
 
-/** Moves the clock of a node on, bit by bit, until what it asks the database for has come about. */
+/** Advances the clock of a node in steps until its database query has the expected result. */
 async function passUntil(node: Node, look: () => Promise<boolean> | boolean): Promise<void> {
   await untilAsked(async () => {
     if (await look()) return true;
@@ -18,8 +19,8 @@ async function passUntil(node: Node, look: () => Promise<boolean> | boolean): Pr
 }
 
 onEachDatabase((databases) => {
-  describe("what one node took", () => {
-    it("is told by every node, while it is open and after its end", async () => {
+  describe("a submission of one node", () => {
+    it("is reported by every node, while it is open and after its end", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [single, ...bundle] = [cluster.facts(), cluster.facts(), cluster.facts()] as const;
@@ -51,7 +52,7 @@ onEachDatabase((databases) => {
       expect(b.sent).toEqual([]);
     });
 
-    it("goes out by another one too when it comes there again: one row, one tip", async () => {
+    it("is also sent by another node that receives it again: one row, one tip", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b, c] = [await cluster.node("a"), await cluster.node("b"), await cluster.node("c")];
       const facts = cluster.facts();
@@ -61,7 +62,7 @@ onEachDatabase((databases) => {
       cluster.landed.set(facts.signature, 9n);
       const isLanded = (node: Node) => async () => (await node.states(facts))[0] === "landed";
       await passUntil(b, isLanded(b));
-      expect(await c.states(facts)).toEqual(["open"]); // the row is the first one's
+      expect(await c.states(facts)).toEqual(["open"]); // the row is from the first node
       await passUntil(a, isLanded(c));
       const count = async (table: string) =>
         (await c.driver.query(`SELECT COUNT(*) FROM ${table}`, []))[0]?.[0];
@@ -69,7 +70,7 @@ onEachDatabase((databases) => {
       await passUntil(a, async () => (await count("landed_tips")) === 1n);
       await passUntil(b, () => b.clock.nowNs() > a.clock.nowNs());
       expect(await count("landed_tips")).toBe(1n);
-      // Where it landed already it is not sent again.
+      // It has already landed there, so it is not sent again.
       await b.submit(facts);
       await c.submit(facts);
       expect([b.sent.length, c.parcels.length <= 1]).toEqual([1, true]);
@@ -78,7 +79,7 @@ onEachDatabase((databases) => {
   });
 
   describe("the tip floor of a node", () => {
-    it("has the tips that landed through the others", async () => {
+    it("includes the tips that landed through the others", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       for (const node of [a, b]) await node.clock.advance(5 * minute);
@@ -97,15 +98,15 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a node that is gone", () => {
-    it("leaves what is open to another one, which goes on with it to its end", async () => {
+  describe("a failed node", () => {
+    it("is replaced by another node, which completes its open submissions", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [single, ...bundle] = [cluster.facts(), cluster.facts(), cluster.facts()] as const;
       await a.submit(single);
       await a.submit(...bundle);
       await b.clock.advance(minute);
-      expect(await b.store.open()).toEqual([]); // as long as it is there
+      expect(await b.store.open()).toEqual([]); // as long as the node runs
       await a.kill();
       const all = [single, ...bundle].map(({ signature }) => signature).toSorted();
       await passUntil(b, () => b.sent.length >= 3);
@@ -116,13 +117,13 @@ onEachDatabase((databases) => {
         (await b.states(single, ...bundle)).every((s) => s === "landed"),
       );
       await passUntil(b, async () => (await b.store.open()).length === 0);
-      // It is back: there is nothing left for it, and the lock was not kept.
+      // The node is back: it has nothing to resume, and the lock was released.
       const again = await cluster.node("a");
       expect(again.pipeline.snapshot().open).toBe(0);
       expect(await again.states(single)).toEqual(["landed"]);
     });
 
-    it("is followed by one of several, whoever looks first", async () => {
+    it("is replaced by exactly one of several nodes", async () => {
       const cluster = await Cluster.open(databases);
       const gone = await cluster.node("a");
       const others = [await cluster.node("b"), await cluster.node("c")];
@@ -140,7 +141,7 @@ onEachDatabase((databases) => {
       expect(taken.map(({ length }) => length)).toEqual(open());
     });
 
-    it("of which somebody had the same already goes on as it was there, and ends in the store", async () => {
+    it("does not replace the state of a submission that another node also had", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [open, ended] = [cluster.facts(), cluster.facts()];
@@ -164,7 +165,7 @@ onEachDatabase((databases) => {
       });
     });
 
-    it("leaves what is left of a bundle to be watched, and not to be sent", async () => {
+    it("leaves the rest of a bundle to be observed, but not sent", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [known, other] = [cluster.facts(), cluster.facts()];
@@ -180,12 +181,12 @@ onEachDatabase((databases) => {
       expect(await b.states(known)).toEqual(["open"]);
     });
 
-    it("and was only cut off changes nothing of what another one took", async () => {
+    it("that was only disconnected does not change submissions that another node adopted", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const facts = cluster.facts();
       await a.submit(facts);
-      cluster.exchange.locks.clear(); // its connection was lost
+      cluster.exchange.locks.clear(); // it lost its connection
       await passUntil(b, () => b.pipeline.snapshot().open === 1);
       cluster.landed.set(facts.signature, 9n);
       await passUntil(a, async () => (await a.states(facts))[0] === "landed");
@@ -195,7 +196,7 @@ onEachDatabase((databases) => {
       expect((await a.store.find(accountId, [facts.signature]))[0]?.state).toBe("landed");
     });
 
-    it("is taken over although the answer of the database was lost", async () => {
+    it("is replaced even if the response of the database was lost", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const facts = cluster.facts();
@@ -209,7 +210,7 @@ onEachDatabase((databases) => {
       expect(cluster.exchange.locks.has("node a")).toBe(false);
     });
 
-    it("had no name before nodes had names", async () => {
+    it("had no name in older versions", async () => {
       const cluster = await Cluster.open(databases);
       const a = await cluster.node("a");
       const facts = cluster.facts();
@@ -224,19 +225,19 @@ onEachDatabase((databases) => {
   });
 
   describe("a key", () => {
-    it("that was revoked through one node stops at every one", async () => {
+    it("that was revoked through one node is rejected by every node", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const key = await a.makeKey();
       await untilAsked(async () => b.knows(key));
       const { length } = b.driver.queries;
-      await a.submit(cluster.facts()); // and nothing else makes anybody read keys
+      await a.submit(cluster.facts()); // nothing else causes a read of the keys
       expect(b.driver.queries.length).toBe(length);
       await a.keys.revokeKey(key.id, a.clock.nowNs());
       await untilAsked(async () => !b.knows(key));
     });
 
-    it("holds while the database is away, and is looked at anew when it is back", async () => {
+    it("stays valid while the database is unavailable, and is read again afterwards", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [kept, revoked] = [await a.makeKey(), await a.makeKey()];
@@ -252,8 +253,8 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a node whose database is away", () => {
-    it("sends and tells from memory, refuses what is new, and catches up", async () => {
+  describe("a node with an unavailable database", () => {
+    it("sends and reports from memory, rejects new submissions, and catches up", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [open, landing, other] = [cluster.facts(), cluster.facts(), cluster.facts()];
@@ -263,7 +264,7 @@ onEachDatabase((databases) => {
       a.driver.isAway = true;
       const { length } = a.sent;
       await a.clock.advance(10 * second);
-      expect(a.sent.length).toBeGreaterThan(length); // resends go on
+      expect(a.sent.length).toBeGreaterThan(length); // resends continue
       cluster.landed.set(landing.signature, 9n);
       await a.clock.advance(10 * second);
       expect(await a.states(open, landing)).toEqual(["open", "landed"]);

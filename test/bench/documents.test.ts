@@ -57,11 +57,11 @@ const kept = (before: KeptReport, own: Report, commit: string | null = "abc") =>
   withRun(before, own, { commit, order });
 
 describe("the documents", () => {
-  it.each(documents(readKeptReport()))("$path says what bench/results/latest.json holds", (own) => {
+  it.each(documents(readKeptReport()))("$path matches bench/results/latest.json", (own) => {
     expect(own.text).toBe(own.wanted);
   });
 
-  it("leave everything outside of the marks as it is, and want both marks", () => {
+  it("leave everything outside the marks unchanged, and require both marks", () => {
     const mark = (word: string) => `<!-- made by \`npm run bench -- --report\`: ${word} -->`;
     const text = `before\n${mark("begin")}\nold\n${mark("end")}\nafter`;
     expect(replacePart(text, "new").split("\n").filter(Boolean)).toEqual([
@@ -76,12 +76,12 @@ describe("the documents", () => {
   });
 });
 
-describe("the kept verdicts", () => {
+describe("the stored verdicts", () => {
   const findings = readKeptReport().sections.flatMap((section) => section.findings);
   const strictness = ["met", "inconclusive", "missed"];
 
-  // Numbers of the first runs are kept as they were printed: an end of the interval that prints like
-  // the target may lie on either side.
+  // Numbers of the first runs are stored as printed: an end of the interval that prints like the
+  // target may be on either side.
   it.each(findings.map((found) => [found.what, found] as const))(
     "%s: not more lenient than its numbers",
     (_, { value, target, bound, verdict }) => {
@@ -91,7 +91,7 @@ describe("the kept verdicts", () => {
   );
 });
 
-describe("what is kept", () => {
+describe("the stored report", () => {
   it("replaces the sections of a new run and leaves the others, in the order of the bench", () => {
     const first = kept(nothing, report(["steps", "cost"]));
     const second = kept(first, report(["tpu", "steps"], { rounds: 3 }), "def");
@@ -105,14 +105,14 @@ describe("what is kept", () => {
     expect(parseKeptReport(JSON.stringify(second))).toEqual(second);
   });
 
-  it("forgets runs of which nothing is left", () => {
+  it("removes runs without sections", () => {
     const first = kept(nothing, report(["steps"]));
     const second = kept(first, report(["steps", "cost"]), "def");
     expect(second.runs.map(({ commit }) => commit)).toEqual(["def"]);
     expect(second.sections.map(({ run }) => run)).toEqual([0, 0]);
   });
 
-  it("refuses what is none", () => {
+  it("rejects an invalid report", () => {
     expect(() => parseKeptReport("{}")).toThrow("expected an object of runs and sections");
     const [section] = kept(nothing, report(["steps"])).sections;
     expect(() => parseKeptReport(JSON.stringify({ runs: [], sections: [section] }))).toThrow(
@@ -128,7 +128,7 @@ describe("the numbers", () => {
     "def",
   );
 
-  it("say machine, day, commit and rounds, of each run", () => {
+  it("contain machine, date, commit and rounds of each run", () => {
     expect(mainRun(both)).toBe(0);
     const text = numbersPart(both);
     expect(text).toMatch(/^- Taken on 2026-01-02, commit abc\.\n- Machine: 4 CPUs Processor/);
@@ -152,7 +152,7 @@ describe("the numbers", () => {
     expect(() => cells.note("cost", /(none)/)).toThrow("cost: expected a note");
   });
 
-  it("contain in the summary only what was measured", () => {
+  it("contain in the summary only measured values", () => {
     const now = readKeptReport();
     const main = now.runs[mainRun(now)];
     if (!main) throw new Error("expected a run");
@@ -163,7 +163,7 @@ describe("the numbers", () => {
     expect(rowsWithout("shreds")).toContain("fan-out of single shreds");
   });
 
-  it("put clones beside sockets, when they were measured", () => {
+  it("compare clones with sockets, if they were measured", () => {
     expect(transmitPart(readKeptReport())).toMatch(
       /^\| 1,000 \| [\d,.]+ \/ [\d,.]+ \/ [\d,.]+ \|/m,
     );

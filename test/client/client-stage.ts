@@ -1,4 +1,4 @@
-// A whole sandbox for the tests of one file, and a customer with money.
+// A whole sandbox for the tests of one file, and a funded customer.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -59,7 +59,7 @@ export class ClientStage {
     return new ShredwayClient({ url: this.url, timeoutMs: 60_000, ...options });
   }
 
-  /** Another one each time. */
+  /** A different transaction each time. */
   tip(lamports: number, to: string, ...more: TransactionInstruction[]): Uint8Array {
     const { blockhash, lastValidBlockHeight } = this.#latest();
     const feePayer = this.payer.publicKey;
@@ -74,7 +74,7 @@ export class ClientStage {
     return transaction.serialize();
   }
 
-  /** One of a pair, without the authority's signature. */
+  /** One transaction of a pair, without the authority's signature. */
   ofNonce(
     nonce: {
       readonly nonce: string;
@@ -103,7 +103,7 @@ export class ClientStage {
     return transaction.serialize({ requireAllSignatures: false });
   }
 
-  /** As the chain has it. */
+  /** The status on the chain. */
   nonceValue(account: string): string {
     const data = this.sandbox.chain.account(account, "confirmed")?.data ?? [];
     return NonceAccount.fromAccountData(Buffer.from(data)).nonce;

@@ -8,7 +8,7 @@ import { ShredwayCallError, type ShredwayClient } from "../../src/client/index.t
 import { until } from "../support/network/udp-receiver.ts";
 import { ClientStage } from "./client-stage.ts";
 
-/** On a machine that is too busy routes are down for a while. */
+/** On a busy machine, routes may be down for a while. */
 const patiently = { retries: 100 };
 
 let stage: ClientStage;
@@ -32,7 +32,7 @@ async function reasonOf(work: Promise<unknown>): Promise<string> {
 }
 
 describe.concurrent("submissions", () => {
-  it("lands a transaction, with what its status says of it", async () => {
+  it("lands a transaction, and returns its status", async () => {
     const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
     const status = await client.waitForEnd(signature);
     expect(status).toMatchObject({
@@ -52,7 +52,7 @@ describe.concurrent("submissions", () => {
     expect(await client.getTransactionStatus([signature])).toEqual([status]);
   });
 
-  it("keeps to staked partners, and to routes that keep what they get", async () => {
+  it("restricts routes to staked partners and to those with MEV protection", async () => {
     const routesOf = async (options: { swqosOnly?: boolean; mevProtect?: boolean }) => {
       const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), {
         ...patiently,
@@ -80,7 +80,7 @@ describe.concurrent("submissions", () => {
     expect(ended[0]?.slot).toBe(ended[1]?.slot);
   });
 
-  it("lands a batch, each for itself", async () => {
+  it("lands a batch of independent transactions", async () => {
     const signatures = await client.sendBatch(
       [
         stage.tip(20_000, tipAccount),
@@ -92,7 +92,7 @@ describe.concurrent("submissions", () => {
     expect(ended.map(({ state }) => state)).toEqual(["landed", "landed"]);
   });
 
-  it("lands one of a pair of the key's own nonce", async () => {
+  it("lands one of a pair with the key's own nonce", async () => {
     const nonce = await client.getNonce(undefined, { retries: 20 });
     expect(nonce.nonce).toBe(stage.nonceValue(nonce.nonceAccount));
     expect(await client.getNonce(nonce.nonceAccount)).toEqual(nonce);
@@ -106,7 +106,7 @@ describe.concurrent("submissions", () => {
     expect(dead?.events.at(-1)?.sibling).toBe(signatures.find((one) => one !== dead?.signature));
   });
 
-  it("goes to alternative partners, or by the fallback", async () => {
+  it("uses alternative partners, or the fallback", async () => {
     const fees = [
       ComputeBudgetProgram.setComputeUnitLimit({ units: 1_000 }),
       ComputeBudgetProgram.setComputeUnitPrice({ microLamports: 10_000_000 }),
@@ -121,7 +121,7 @@ describe.concurrent("submissions", () => {
     });
   });
 
-  it("refuses with the service's reason", async () => {
+  it("rejects with the service's reason", async () => {
     expect(await reasonOf(client.sendTransaction(stage.tip(1, tipAccount)))).toBe("tip_too_low");
     expect(await reasonOf(client.sendTransaction("AAAA"))).toBe("transaction_invalid");
     const one = stage.tip(20_000, tipAccount);
@@ -136,7 +136,7 @@ describe.concurrent("submissions", () => {
 });
 
 describe.concurrent("tips, regions, partners", () => {
-  it("tells where tips are paid to", async () => {
+  it("returns the tip addresses", async () => {
     const [region] = await client.getRegions();
     expect(region).toMatchObject({ name: "sandbox", isThis: true });
     expect(new Set(await client.getTipAccounts("sandbox"))).toEqual(new Set(region?.tipAddresses));
@@ -144,14 +144,14 @@ describe.concurrent("tips, regions, partners", () => {
     expect(new Set(shredTips)).toEqual(new Set(region?.shredTipAddresses));
   });
 
-  it("tells what landed tips were", async () => {
+  it("returns the statistics of landed tips", async () => {
     const snapshot = await client.tipFloor();
     expect(Date.parse(snapshot.time)).toBeGreaterThan(Date.parse(snapshot.windowStart));
     expect(typeof snapshot.p99).toBe("bigint");
     expect(typeof snapshot.count).toBe("bigint");
   });
 
-  it("tells who the alternative partners are, and which one is next", async () => {
+  it("returns the alternative partners, and the next one", async () => {
     const { chain } = stage.sandbox;
     const partners = chain.validators().filter(({ isAltPartner }) => isAltPartner);
     expect(await client.altValidators()).toEqual(partners.map((one) => one.identity).toSorted());

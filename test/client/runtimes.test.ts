@@ -1,4 +1,4 @@
-// The client where there is no Node: bundled for browsers it needs nothing but what the web has.
+// The client outside Node: bundled for browsers, it needs only web APIs.
 
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { expect, it } from "vitest";
 import { GatewayRun } from "../support/gateway/gateway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-it("runs with fetch, timers and a URL alone", async () => {
+it("runs with only fetch, timers and URL", async () => {
   const gateway = await GatewayRun.open();
   const bundled = await build({
     entryPoints: ["src/client/index.ts"],
@@ -29,7 +29,7 @@ it("runs with fetch, timers and a URL alone", async () => {
   expect(accounts.length).toBe(2);
 });
 
-it("has the types of the web alone", () => {
+it("has only web types", () => {
   const folder = temporaryFolder();
   const path = join(folder, "tsconfig.json");
   const compilerOptions = { lib: ["ES2023", "DOM"], types: [], skipLibCheck: false };

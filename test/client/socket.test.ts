@@ -1,4 +1,4 @@
-// A followed WebSocket whose other side is dead without a word, or says more than anybody reads.
+// A stream whose peer is silently dead, or sends faster than the reader reads.
 
 import { once } from "node:events";
 import { expect, it } from "vitest";
@@ -22,7 +22,7 @@ async function serverOf(): Promise<{ server: WebSocketServer; url: string }> {
 
 const common = { WebSocket, signal: undefined, diagnose: () => Promise.resolve() };
 
-it("is opened anew when nothing answers", async () => {
+it("reconnects if nothing answers", async () => {
   const { server, url } = await serverOf();
   const heard: string[] = [];
   server.on("connection", (socket) =>
@@ -38,7 +38,7 @@ it("is opened anew when nothing answers", async () => {
   expect(new Set(heard)).toEqual(new Set(["are you there"]));
 });
 
-it("hands over what came before it was cut, in order", async () => {
+it("delivers the messages before a disconnection, in order", async () => {
   const { server, url } = await serverOf();
   server.on("connection", (socket) => {
     for (const text of ["a", "b", "c"]) socket.send(text);

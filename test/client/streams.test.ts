@@ -1,4 +1,4 @@
-// Streams of the client while connections are cut, refused, aborted and missing.
+// Streams of the client with cut, rejected, aborted and missing connections.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
@@ -10,7 +10,7 @@ import { until } from "../support/network/udp-receiver.ts";
 import { ClientStage } from "./client-stage.ts";
 import { CutProxy } from "./cut-proxy.ts";
 
-/** On a machine that is too busy routes are down for a while. */
+/** On a busy machine, routes may be down for a while. */
 const patiently = { retries: 100 };
 
 let stage: ClientStage;
@@ -37,7 +37,7 @@ function openStatus(signature: string): TransactionStatus {
   };
 }
 
-/** As the timeline has them, without what the stream does not tell. */
+/** Events of the timeline, without the fields that the stream lacks. */
 async function timelineOf(signature: string): Promise<StatusUpdate[]> {
   const status = await stage.client().getTransactionStatus(signature);
   return (status?.events ?? []).map((timed) => {
@@ -47,7 +47,7 @@ async function timelineOf(signature: string): Promise<StatusUpdate[]> {
 }
 
 describe("a stream of statuses", () => {
-  it("tells each event of a submission once, in order, to its end", async () => {
+  it("reports each event of a submission once, in order, to its final status", async () => {
     const client = stage.client({ WebSocket });
     const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
     const seen: StatusUpdate[] = [];
@@ -59,7 +59,7 @@ describe("a stream of statuses", () => {
     expect(again).toEqual(seen);
   });
 
-  it("loses none and tells none twice when its connection is cut", async () => {
+  it("loses and repeats no event after a disconnection", async () => {
     const gateway = await GatewayRun.open();
     const proxy = closing(await CutProxy.open(gateway.url()));
     const client = new ShredwayClient({ url: proxy.through(gateway.url()), WebSocket });
@@ -107,7 +107,7 @@ describe("a stream of statuses", () => {
     ]);
   });
 
-  it("of the whole account tells what comes, and that it was cut", async () => {
+  it("of the whole account reports new events and the disconnection", async () => {
     const proxy = closing(await CutProxy.open(stage.url));
     const client = stage.client({ url: proxy.through(stage.url), WebSocket });
     let reopened = 0;
@@ -118,7 +118,7 @@ describe("a stream of statuses", () => {
         reopened++;
       },
     });
-    // The sandbox's own customer has the same key.
+    // The sandbox's own probe uses the same key.
     expect((await updates.next()).value?.event.kind).toBeDefined();
     proxy.cut();
     const landed = async (): Promise<StatusUpdate> => {
@@ -134,13 +134,13 @@ describe("a stream of statuses", () => {
     const reason = new Error("enough");
     const waiting = updates.next();
     controller.abort(reason);
-    // What had come already may be told still.
+    // Earlier events may still arrive.
     await expect(waiting.then(() => updates.next().then(() => updates.next()))).rejects.toBe(
       reason,
     );
   });
 
-  it("is closed when its reader breaks off", async () => {
+  it("is closed when its reader stops", async () => {
     const gateway = await GatewayRun.open();
     const client = new ShredwayClient({ url: gateway.url(), WebSocket });
     const updates = client.watchStatuses();
@@ -156,7 +156,7 @@ describe("a stream of statuses", () => {
     await until(() => listeners() === 0, "its end");
   });
 
-  it("says why it is not opened, and ends when the key does not hold any more", async () => {
+  it("reports why it is not opened, and ends when the key is no longer valid", async () => {
     const gateway = await GatewayRun.open();
     const reasonOf = async (client: ShredwayClient): Promise<string> => {
       const thrown: unknown = await client
@@ -187,8 +187,8 @@ describe("a stream of statuses", () => {
   });
 });
 
-describe("the wait for an end", () => {
-  it("asks where there is no WebSocket, and streams say what to pass", async () => {
+describe("the wait for a final status", () => {
+  it("polls without a WebSocket, and streams report the missing option", async () => {
     const client = stage.client();
     const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
     expect(await client.waitForEnd(signature, { pollMs: 50 })).toMatchObject({ state: "landed" });
@@ -200,7 +200,7 @@ describe("the wait for an end", () => {
     expect(() => client.tipStream()).toThrow("the package ws");
   });
 
-  it("asks where WebSockets are not let through", async () => {
+  it("polls if WebSockets are blocked", async () => {
     const client = stage.client({
       WebSocket: class extends WebSocket {
         constructor(url: string) {
@@ -212,7 +212,7 @@ describe("the wait for an end", () => {
     expect(await client.waitForEnd(signature)).toMatchObject({ state: "landed" });
   });
 
-  it("goes on over cuts, and ends in time or when it is told to", async () => {
+  it("continues after disconnections, and ends at its timeout or abort", async () => {
     const proxy = closing(await CutProxy.open(stage.url));
     const client = stage.client({ url: proxy.through(stage.url), WebSocket });
     const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
@@ -241,7 +241,7 @@ describe("the wait for an end", () => {
 });
 
 describe("the stream of tips", () => {
-  it("begins with the present snapshot, and a cut brings no second one", async () => {
+  it("begins with the current snapshot, and a disconnection does not repeat it", async () => {
     const proxy = closing(await CutProxy.open(stage.url));
     const client = stage.client({ url: proxy.through(stage.url), WebSocket });
     const controller = new AbortController();
@@ -257,7 +257,7 @@ describe("the stream of tips", () => {
     await expect(waiting).rejects.toBe(reason);
   });
 
-  it("is refused beyond two of one address", async () => {
+  it("is rejected beyond two per address", async () => {
     const tips = [1, 2].map(() => stage.client({ WebSocket }).tipStream());
     for (const each of tips) expect((await each.next()).done).toBe(false);
     await expect(stage.client({ WebSocket }).tipStream().next()).rejects.toMatchObject({

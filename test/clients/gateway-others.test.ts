@@ -45,7 +45,7 @@ async function landed(to: PublicKey, lamports: number): Promise<void> {
   }
 }
 
-/** Every answer about a bundle that landed, as the examples of block engines ask: until "finalized". */
+/** All responses about a landed bundle until "finalized", as in the examples of block engines. */
 async function followed(id: string) {
   const told = [];
   while (told.at(-1)?.confirmation_status !== "finalized") {
@@ -69,7 +69,7 @@ afterAll(() => {
 });
 
 describe("jito-js-rpc", () => {
-  it("asks for tip accounts", async () => {
+  it("returns tip accounts", async () => {
     expect((await client.getTipAccounts()).result).toEqual([tipAddress]);
     expect(await client.getRandomTipAccount()).toBe(tipAddress);
   });
@@ -110,7 +110,7 @@ describe("jito-js-rpc", () => {
 });
 
 describe("curl", () => {
-  it("gets the node's answer with its own id, byte for byte", async () => {
+  it("returns the node's response with its own id, byte for byte", async () => {
     const body = '{"jsonrpc":"2.0","id":"mine","method":"getGenesisHash"}';
     const args = ["-sS", "-H", `api-key: ${gateway.key}`, "-d", body, `http://${gateway.address}/`];
     const { stdout } = await promisify(execFile)("curl", args);
@@ -120,7 +120,7 @@ describe("curl", () => {
 });
 
 describe("refusals", () => {
-  it("passes the node's error on, and knows no heavy methods", async () => {
+  it("forwards the node's error, and rejects heavy methods", async () => {
     const wrong = await call(gateway, "getBalance", ["no key"]);
     const direct = await call(gateway.cluster, "getBalance", ["no key"]);
     expect(wrong.error).toEqual(direct.error);
@@ -134,7 +134,7 @@ describe("refusals", () => {
     }
   });
 
-  it("names the setting when no node is configured", async () => {
+  it("names the setting if no node is configured", async () => {
     const alone = closing(await GatewayCluster.open({ hasNode: false }));
     const { error } = await call(alone, "getLatestBlockhash");
     expect(error?.code).toBe(-32601);
@@ -142,7 +142,7 @@ describe("refusals", () => {
     expect(error?.data).toMatchObject({ reason: "upstream_missing" });
   });
 
-  it("needs the scope", async () => {
+  it("requires the scope", async () => {
     const submitter = closing(await GatewayCluster.open({ scopes: ["submit"] }));
     const { error } = await call(submitter, "getLatestBlockhash");
     expect(error?.data).toMatchObject({ reason: "scope_missing" });

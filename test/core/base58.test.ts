@@ -1,4 +1,4 @@
-// Base58 of the control plane against the native one.
+// Base58 of the control plane compared with the native one.
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -16,7 +16,7 @@ it("agrees with the native one, both ways", () => {
   );
 });
 
-it("decodes nothing with a character outside the alphabet", () => {
+it("rejects characters outside the alphabet", () => {
   for (const character of ["0", "O", "I", "l", " ", "é"]) {
     expect(decodeBase58(`2g${character}`)).toBeNull();
   }

@@ -15,7 +15,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 describe("readTextFile", () => {
   const read = (path: string) => readTextFile(path, 8, "config_invalid");
 
-  it("reads up to the bound, and UTF-8 only", () => {
+  it("reads up to the limit, and UTF-8 only", () => {
     const path = join(folder, "text");
     writeFileSync(path, "12345678");
     expect(read(path)).toBe("12345678");
@@ -26,7 +26,7 @@ describe("readTextFile", () => {
     expect(readTextFile("/proc/self/comm", 100, "config_invalid")).not.toBe("");
   });
 
-  it("never waits: a pipe without a writer is refused at once", () => {
+  it("never blocks: rejects a pipe without a writer immediately", () => {
     const pipe = join(folder, "pipe");
     execFileSync("mkfifo", [pipe]);
     expect(() => read(pipe)).toThrow(
@@ -35,7 +35,7 @@ describe("readTextFile", () => {
     expect(() => openCapture(pipe)).toThrow("expected a regular file, got a pipe");
   });
 
-  it("refuses devices and folders", () => {
+  it("rejects devices and folders", () => {
     expect(() => read(folder)).toThrow("expected a regular file, got a folder");
     expect(() => read("/dev/zero")).toThrow("expected a regular file, got a device");
     expect(() => openCapture("/dev/zero")).toThrow("expected a regular file, got a device");

@@ -1,10 +1,10 @@
-// Warnings that are given at most once in a while.
+// Warnings with a minimum interval.
 
 import { expect, it } from "vitest";
 import { RareWarning, WarningInterval } from "../../src/core/rare-warning.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
-it("is given at once, then not again before the time is over, and its text is not made in vain", async () => {
+it("is logged immediately, then not before the interval has passed, and its text is created only if needed", async () => {
   const clock = new ManualClock();
   const given: string[] = [];
   const log = { warn: (text: string): void => void given.push(text) };
@@ -22,7 +22,7 @@ it("is given at once, then not again before the time is over, and its text is no
   expect(made).toBe(2);
 });
 
-it("lets its owner warn once in each interval, which begins with the warning", async () => {
+it("permits its owner one warning per interval, which begins with the warning", async () => {
   const clock = new ManualClock();
   const interval = new WarningInterval(clock, 1000);
   expect([interval.begin(), interval.begin()]).toEqual([true, false]);

@@ -8,7 +8,7 @@ function logger() {
 }
 
 describe("problems", () => {
-  it("are the warnings and errors of the log, newest first, with their facts", () => {
+  it("are the warnings and errors of the log, newest first, with their fields", () => {
     const { log, list } = logger();
     log.info("nothing");
     log.warn({ address: "192.0.2.1:9", excess: 2 }, "left out");
@@ -22,7 +22,7 @@ describe("problems", () => {
     expect(list()[0]?.time).toMatch(/^\d{4}-\d\d-\d\dT/);
   });
 
-  it("hold no keys and no secrets", () => {
+  it("contain no keys and no secrets", () => {
     const { log, list } = logger();
     const key = `sw_${"A".repeat(44)}`;
     log.warn({ apiKey: key, url: `http://a/?api-key=${key}` }, `with ${key}`);
@@ -30,7 +30,7 @@ describe("problems", () => {
     expect(JSON.stringify(list())).not.toContain(key);
   });
 
-  it("are bounded: the same text is counted, the oldest goes, and long ones are cut", () => {
+  it("are bounded: equal texts are counted, the oldest is dropped, and long ones are cut", () => {
     const { log, list } = logger();
     for (let i = 0; i < 1000; i++) log.warn("again");
     expect(list()).toMatchObject([{ text: "again", count: 1000 }]);

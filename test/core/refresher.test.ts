@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { Refresher } from "../../src/core/refresher.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
-/** What is kept, what of it is in memory, and readings that take their time. */
+/** A store, its copy in memory, and reads that take time. */
 class Stage {
   readonly clock = new ManualClock();
   readonly failures: unknown[] = [];
@@ -29,7 +29,7 @@ class Stage {
   }
 }
 
-it("reads at once, and again what changed during a reading", async () => {
+it("reads immediately, and reads again after changes during a read", async () => {
   const stage = new Stage();
   stage.change();
   expect(stage.readings).toBe(1);
@@ -37,14 +37,14 @@ it("reads at once, and again what changed during a reading", async () => {
   stage.change();
   stage.change();
   await stage.clock.advance(20);
-  expect(stage.inMemory).toBe(1); // what was read counts, though there is more
+  expect(stage.inMemory).toBe(1); // the result is applied although more changes follow
   await stage.clock.advance(30);
   expect(stage.inMemory).toBe(3);
   expect(stage.readings).toBe(2);
   expect(stage.clock.pending).toBe(0);
 });
 
-it("is kept back by no number of changes in a row, and reads no more often than it can", async () => {
+it("is not starved by continuous changes, and reads no more often than needed", async () => {
   const stage = new Stage();
   const every = stage.clock.every(1, () => stage.change());
   await stage.clock.advance(3000);
@@ -55,7 +55,7 @@ it("is kept back by no number of changes in a row, and reads no more often than 
   expect(stage.inMemory).toBe(stage.kept);
 });
 
-it("lets a caller wait for a reading that began after his call", async () => {
+it("lets a caller wait for a read that began after the call", async () => {
   const stage = new Stage();
   const first = stage.refresher.refresh();
   await stage.clock.advance(10);
@@ -72,7 +72,7 @@ it("lets a caller wait for a reading that began after his call", async () => {
   expect(stage.inMemory).toBe(5);
 });
 
-it("tries again what failed until it succeeds, and tells a caller", async () => {
+it("retries a failed read until it succeeds, and rejects the caller's promise", async () => {
   const stage = new Stage();
   stage.isDown = true;
   const asked = expect(stage.refresher.refresh()).rejects.toThrow("down");

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 
 describe("SeededRandom", () => {
-  it("gives the same numbers for the same seed, others for another", () => {
+  it("gives the same numbers for the same seed, and others for another", () => {
     const draw = (seed: bigint) => {
       const random = new SeededRandom(seed);
       return Array.from({ length: 8 }, () => random.u32());
@@ -18,7 +18,7 @@ describe("SeededRandom", () => {
     );
   });
 
-  it("is spread evenly", () => {
+  it("is distributed evenly", () => {
     const random = new SeededRandom(1);
     const counts = Array.from({ length: 16 }, () => 0);
     for (let i = 0; i < 16_000; i++) {
@@ -38,7 +38,7 @@ describe("SeededRandom", () => {
     expect(new SeededRandom(3).shuffled(["a", "b", "c"]).toSorted()).toEqual(["a", "b", "c"]);
   });
 
-  it("keeps probabilities and bounds", () => {
+  it("respects probabilities and bounds", () => {
     const random = new SeededRandom(2);
     let happened = 0;
     for (let i = 0; i < 10_000; i++) if (random.happens(0.25)) happened++;

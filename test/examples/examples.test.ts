@@ -1,5 +1,5 @@
-// Every example as its head says to run it, and the programs of docs/, against one sandbox
-// that was started as users start it.
+// Runs every example by the command in its header, and the programs of docs/, against one sandbox
+// that was started like a user's.
 
 import { spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
@@ -80,7 +80,7 @@ describe.concurrent("curl", () => {
     );
   });
 
-  it.skipIf(!hasCurl)("asks what landed tips were", async () => {
+  it.skipIf(!hasCurl)("returns recent landed tips", async () => {
     const printed = await stage.run("examples/curl/tip-floor.sh", gateway);
     const [lamports, sol] = printed
       .trimEnd()
@@ -92,7 +92,7 @@ describe.concurrent("curl", () => {
     expect(sol).toMatchObject([{ ema_landed_tips_50th_percentile: expect.any(Number) }]);
   });
 
-  it.skipIf(!hasCurl)("sends a transaction and sees its end", async () => {
+  it.skipIf(!hasCurl)("sends a transaction and waits for its final status", async () => {
     const printed = await stage.run("examples/curl/send.sh", gateway, chain);
     expect(printed).toMatch(
       new RegExp(`^sent (${signature})\nlanded\n.*"signature":"\\1","state":"landed"`),
@@ -138,7 +138,7 @@ describe.concurrent("the typed client", () => {
     await new ShredwayClient({ url: gateway }).removeDestination(id);
   });
 
-  it("buys a tier, and a receiver that proves itself gets the shreds", async () => {
+  it("buys a tier, and a receiver that proves its ownership receives the shreds", async () => {
     const port = await freeUdpPort();
     const address = `127.0.0.1:${port}`;
     const script = "examples/udp-python/receive.py";
@@ -177,7 +177,7 @@ describe.concurrent("programs of the documents", () => {
     const socket = createSocket("udp4");
     try {
       const packets = [makePacket(goodDataFields), makePacket(goodCodeFields), new Uint8Array(100)];
-      // Until it listens, and then once more.
+      // Once until it listens, then once more.
       await until(() => {
         for (const packet of packets) socket.send(packet, port, "127.0.0.1");
         return program.stdout.includes("refused");
@@ -191,7 +191,7 @@ describe.concurrent("programs of the documents", () => {
     }
   });
 
-  it("docs/client.md: client.mjs says what to pay", async () => {
+  it("docs/client.md: client.mjs recommends a tip", async () => {
     const printed = await stage.run(stage.write("docs/client.md", "client.mjs"), gateway);
     expect(printed).toMatch(/^pay \w{32,44}; the median of \d+ landed tips was \d+ lamports\n$/);
   });

@@ -1,6 +1,6 @@
-// docs/first-hour.md, literally: every command as it stands there, in order, but for ports that are free here.
+// docs/first-hour.md, literally: runs every command of the document in order, with free ports.
 //
-// Starting and killing the sandbox is the test's own, by its process id.
+// The test itself starts and kills the sandbox, by its process id.
 
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -31,7 +31,7 @@ async function start(): Promise<void> {
   await until(() => started.stdout.includes("\nready "), "the sandbox");
 }
 
-/** One shell for a stretch of blocks, as a person has one terminal. Settles with what it printed. */
+/** One shell for several blocks, like one terminal of a user. Settles with its output. */
 function typed(commands: string): Promise<string> {
   const words = ["-c", commands];
   return new Promise((resolve) => {
@@ -84,14 +84,14 @@ describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
   it.each([
     ["a transaction", /^\w{87,88} is confirmed in slot \d+$/m],
     ["a pair", /\b(landed\b[\s\S]*superseded|superseded\b[\s\S]*landed)\b/],
-    ["a transaction that is none", /"code":-32602,"message":"transaction_invalid: /],
+    ["an invalid transaction", /"code":-32602,"message":"transaction_invalid: /],
     ["a method that is unknown", /"code":-32601,"message":"method_unknown: /],
     ["a wrong key", /"code":-32600,"message":"unauthorized: /],
     ["tips", /"landed_tips_50th_percentile":\d+/],
     ["a destination", /active proved by \w+, until /],
     ["a tier", /^tier tier-1 of 200000000 lamports$/m],
     ["a race", /tier-1[\s\S]*first/],
-    ["what outlived the kill", /"tier":"tier-1","sumLamports":200000000/],
+    ["the state after the kill", /"tier":"tier-1","sumLamports":200000000/],
     ["its destination", /"state":"active"/],
     ["one more source", /has 2 sources now/],
     ["a configuration with its secret masked", /url: https:\/\/swqos.example.com\/masked/],

@@ -1,5 +1,5 @@
-// The package as somebody has it who installed it, in a folder of its own: compiled, with its name, and the
-// examples beside it. What imports "shredway" there gets the files of the field `exports`.
+// The installed package in its own folder: compiled, with its name, and the examples next to it.
+// Imports of "shredway" resolve to the files of the field `exports`.
 
 import { execFile, spawn } from "node:child_process";
 import {
@@ -17,7 +17,7 @@ import { promisify } from "node:util";
 import { transform } from "esbuild";
 import { sourceFiles } from "../support/source/source-tree.ts";
 
-/** esbuild takes one file for one file, as the compiler does, in a tenth of its time. */
+/** esbuild converts each file separately, like the compiler, in a tenth of the time. */
 async function compile(folder: string): Promise<void> {
   const files = sourceFiles("src", [".ts", ".mjs"]);
   await Promise.all(
@@ -50,7 +50,7 @@ export class PackageStage {
     return stage;
   }
 
-  /** The code block of a document that names itself `name` in its first line. */
+  /** The code block of a document whose first line contains `name`. */
   write(document: string, name: string, edit = (code: string): string => code): string {
     const blocks = readFileSync(document, "utf8").matchAll(/^```js\n(.*?)^```$/gms);
     const codes = Array.from(blocks, ([, code = ""]) => code);
@@ -60,7 +60,7 @@ export class PackageStage {
     return name;
   }
 
-  /** To its end. Rejects when it fails, with what it printed. */
+  /** Runs to its end. Rejects if it fails, with its output. */
   async run(file: string, ...args: readonly string[]): Promise<string> {
     const program = file.endsWith(".sh") ? "sh" : process.execPath;
     const { stdout } = await promisify(execFile)(program, [file, ...args], { cwd: this.folder });
@@ -97,7 +97,7 @@ export class Program {
     });
   }
 
-  /** For closing(): nothing is left running, whatever failed. */
+  /** For closing(): stops the program even if the test failed. */
   async close(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.ended;

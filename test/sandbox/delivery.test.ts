@@ -9,12 +9,12 @@ const packets = Array.from({ length: 320 }, (_, i) => ({
 const quiet = { delayNs: 1000, jitterNs: 0, loss: 0, forged: 0 };
 
 describe("Delivery", () => {
-  it("only delays when nothing else is asked", () => {
+  it("only delays by default", () => {
     const plan = new Delivery(quiet, 1).plan(packets);
     expect(plan).toEqual(packets.map(({ packet, timeNs }) => ({ packet, timeNs: timeNs + 1000 })));
   });
 
-  it("loses, jitters and forges in the asked shares, in the order of time", () => {
+  it("loses, jitters and forges the configured shares, in the order of time", () => {
     const delivery = new Delivery({ ...quiet, jitterNs: 500_000, loss: 0.2, forged: 0.3 }, 2);
     const plan = delivery.plan(packets);
     const times = plan.map(({ timeNs }) => timeNs);
@@ -27,7 +27,7 @@ describe("Delivery", () => {
     expect(plan.length - forged.length).toBeLessThan(290);
   });
 
-  it("is the same for a seed, and takes another profile at any time", () => {
+  it("is repeatable for a seed, and accepts another profile at any time", () => {
     const profile = { ...quiet, jitterNs: 500_000, loss: 0.2, forged: 0.3 };
     const plan = new Delivery(profile, 5).plan(packets);
     expect(new Delivery(profile, 5).plan(packets)).toEqual(plan);

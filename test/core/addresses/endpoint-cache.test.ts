@@ -3,7 +3,7 @@ import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { EndpointCache } from "../../../src/core/addresses/endpoint-cache.ts";
 
 describe("EndpointCache", () => {
-  it("gives what parseEndpoint gives, once parsed, and one text for all spellings", () => {
+  it("returns the result of parseEndpoint, parsed once, and one text for all spellings", () => {
     const cache = new EndpointCache(10);
     for (const text of ["192.0.2.1:9", "[2001:db8:0::1]:9", "[::ffff:192.0.2.1]:9"])
       expect(cache.get(text)).toMatchObject(parseEndpoint(text));
@@ -12,14 +12,14 @@ describe("EndpointCache", () => {
     expect(cache.get("[2001:db8:0::1]:9").canonical).toBe("[2001:db8::1]:9");
   });
 
-  it("refuses what is no endpoint, each time, and keeps nothing of it", () => {
+  it("rejects an invalid endpoint each time, and caches nothing of it", () => {
     const cache = new EndpointCache(10);
     for (const text of ["192.0.2.1", "192.0.2.1:0", "192.0.2.1:0", "example.org:9"])
       expect(() => cache.get(text)).toThrow(/expected an address and port/);
     expect(cache.size).toBe(0);
   });
 
-  it("keeps at most so many", () => {
+  it("is bounded", () => {
     const cache = new EndpointCache(10);
     for (let port = 1; port <= 1000; port++) {
       expect(cache.get(`192.0.2.1:${port}`).port).toBe(port);

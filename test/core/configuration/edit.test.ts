@@ -1,4 +1,4 @@
-// Editing of a configuration's text: what changes, what stays, what is refused.
+// Edits of a configuration's text: changed, unchanged and rejected parts.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -23,7 +23,7 @@ const namesOf = (edited: string) =>
   parseConfig(edited, "c.yaml").relay.sources.map(({ name }) => name);
 
 describe("withSource", () => {
-  it("adds one at the end and touches nothing else", () => {
+  it("adds a source at the end and changes nothing else", () => {
     const edited = withSource(text, "c.yaml", {
       name: "nyc-a",
       address: "10.0.2.0/24",
@@ -34,13 +34,13 @@ describe("withSource", () => {
     expect(edited.replace(added, "")).toBe(text);
   });
 
-  it("keeps the comment behind the list's key, on a line of its own", () => {
+  it("preserves the comment after the list's key, on its own line", () => {
     const commented = text.replace("  sources:\n", "  sources: # who sends\n");
     const source = { name: "nyc-a", address: "10.0.2.0/24", tier: "tier-2" };
     expect(withSource(commented, "c.yaml", source)).toMatch(/sources:\n +# who sends\n/);
   });
 
-  it("makes the list where there is none, in a list of one line too", () => {
+  it("creates a missing list, also in a one-line mapping", () => {
     const source = { name: "a", address: "10.0.0.1", tier: "tier-1" };
     expect(
       namesOf(withSource("relay: { authentication: off, shredVersion: 1 }\n", "c.yaml", source)),
@@ -56,11 +56,11 @@ describe("withSource", () => {
     [{ name: "x", address: "10.0.0.5/24", tier: "tier-1" }, "the first address of the range"],
     [{ name: "x", address: "10.9.0.0/24", tier: "tier-9" }, "expected a tier of relay.tiers"],
     [{ name: "x", port: 1, tier: "tier-1" }, "expected a port of relay.listen"],
-  ])("refuses what the service would refuse: %j", (source, message) => {
+  ])("rejects an invalid source: %j", (source, message) => {
     expect(() => withSource(text, "c.yaml", source)).toThrow(message);
   });
 
-  it("refuses a file that is wrong already, and a list that stands elsewhere", () => {
+  it("rejects an invalid file, and a list with an alias", () => {
     const source = { name: "a", address: "10.0.0.1", tier: "tier-1" };
     expect(() => withSource("relay: { nonsense: 1 }", "c.yaml", source)).toThrow(ShredwayError);
     const alias = `relay: { authentication: off, shredVersion: 1, destinations: &d [], sources: *d }\n`;
@@ -69,18 +69,18 @@ describe("withSource", () => {
 });
 
 describe("withoutSource", () => {
-  it("takes one out and touches nothing else", () => {
+  it("removes a source and changes nothing else", () => {
     const edited = withoutSource(text, "c.yaml", "fra-b");
     expect(edited).toBe(text.replace(/ {4}- name: fra-b\n.*\n.*\n/, ""));
   });
 
-  it("names those that it knows", () => {
+  it("lists the known sources in its error", () => {
     expect(() => withoutSource(text, "c.yaml", "x")).toThrow(
       'source: expected one of fra-a, fra-b, got "x"',
     );
   });
 
-  it("undoes withSource, whatever the source", () => {
+  it("undoes withSource for any source", () => {
     const source = fc.record({
       name: fc.stringMatching(/^[a-z][a-z0-9-]{0,20}$/).filter((name) => !name.startsWith("fra-")),
       address: fc.ipV4().filter((address) => !address.startsWith("10.0.")),

@@ -1,4 +1,4 @@
-// What must not be said of a partner, in every form in which it may come back.
+// Secrets of a partner, in all forms in which they may return in a text.
 
 import { describe, expect, it } from "vitest";
 import { basicAuthorization, maskerOf } from "../../../src/core/configuration/url-secrets.ts";
@@ -24,23 +24,23 @@ describe("a text about a partner", () => {
     "Bearer bearer-key",
     "bearer-key",
     Buffer.from("us@er:pass/word").toString("base64"),
-  ])("does not hold %j", (secret) => {
+  ])("does not contain %j", (secret) => {
     expect(mask(`before ${secret} after`)).toBe("before [masked] after");
   });
 
-  it("takes addresses with a lone percent sign as they are", () => {
+  it("accepts URLs with a lone percent sign", () => {
     const lone = new URL("http://us%er:pa%ss@host/100%key?k=50%off");
     expect(maskerOf(lone)("asked /100%key?k=50%off")).toBe("asked /[masked]?k=[masked]");
     expect(basicAuthorization(lone)).toBe(`Basic ${Buffer.from("us%er:pa%ss").toString("base64")}`);
     expect(() => new RpcClient(lone.href)).not.toThrow();
   });
 
-  it("keeps what is no secret", () => {
+  it("preserves text that is not secret", () => {
     expect(mask("v1 of host: x is %")).toBe("v1 of host: x is %");
     expect(maskerOf(new URL("http://host/%"), {})("a text")).toBe("a text");
   });
 
-  it("is masked before anybody sees it", async () => {
+  it("is masked before it is shown", async () => {
     const route = openRoute(
       routeConfig({ kind: "swqos", url: "http://partner.invalid", headers: { x: "ENOTFOUND" } }),
       { clock: new ManualClock() },

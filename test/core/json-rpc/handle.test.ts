@@ -59,7 +59,7 @@ describe("handleJsonRpc", () => {
     });
   });
 
-  it("echoes an id of any type exactly as it came", async () => {
+  it("echoes an id of any type unchanged", async () => {
     const ids = fc.jsonValue({ maxDepth: 3 }).filter((id) => id !== undefined);
     await fc.assert(
       fc.asyncProperty(ids, async (id) => {
@@ -106,7 +106,7 @@ describe("handleJsonRpc", () => {
     expect(await answerTo(text)).toMatchObject({ jsonrpc: "2.0", error: { code } });
   });
 
-  it("shows refusals whole and faults of the program not at all", async () => {
+  it("shows the full text of expected errors and no text of internal errors", async () => {
     expect(await answerTo(request({ method: "refuse" }))).toMatchObject({
       error: { message: "expected more, got less", data: { reason: "value_invalid" } },
     });
@@ -137,7 +137,7 @@ describe("handleJsonRpc", () => {
 describe("answerJsonRpc", () => {
   const report = () => "r1";
 
-  it("tells why a single call was refused, and nothing of the calls of an array", async () => {
+  it("reports the rejection of a single call, but not of calls in an array", async () => {
     const reasonOf = async (text: string) =>
       (await answerJsonRpc(text, { dispatch, report })).reason;
     expect(await reasonOf(request({}))).toBeNull();
@@ -148,7 +148,7 @@ describe("answerJsonRpc", () => {
     expect(await reasonOf(`[${request({ method: "refuse" })}]`)).toBeNull();
   });
 
-  it("asks for admission before each call, also of what is none", async () => {
+  it("checks admission before each call, including invalid ones", async () => {
     const asked: string[] = [];
     const admit = (method: string) => {
       asked.push(method);
@@ -169,7 +169,7 @@ describe("answerJsonRpc", () => {
     });
   });
 
-  it("begins messages as it is told, and answers calls without an id when it is told", async () => {
+  it("uses the message prefix, and answers calls without an id if configured", async () => {
     const prefixOf = (reason: string) => `${reason}: `;
     const options = { dispatch, report, prefixOf, answersWithoutId: true };
     const refused = await answerJsonRpc('{"jsonrpc":"2.0","method":"refuse"}', options);
@@ -185,7 +185,7 @@ describe("answerJsonRpc", () => {
 });
 
 describe("codes", () => {
-  it("holds every code of the error table, so that no client meets one it does not know", () => {
+  it("declares every code of the error table, so that clients know all codes", () => {
     for (const [reason, { jsonRpcCode }] of Object.entries(errorTable)) {
       if (jsonRpcCode !== undefined) expect(knownCodes, reason).toContain(jsonRpcCode);
     }

@@ -12,7 +12,7 @@ describe("the leader schedule", () => {
     stakeLamports: stakeLamports * 10n ** 15n,
   }));
 
-  it("gives turns of four slots by stake, the same for the same seed", () => {
+  it("assigns turns of four slots by stake, and equal seeds give equal schedules", () => {
     const schedule = new SandboxLeaders(3, leaders, 40_000n);
     const again = new SandboxLeaders(3, leaders, 40_000n);
     const other = new SandboxLeaders(4, leaders, 40_000n);
@@ -30,7 +30,7 @@ describe("the leader schedule", () => {
     expect(nextEpoch).not.toEqual(numbers);
   });
 
-  it("tells the present epoch and the next one, to the RPC and to the relay alike", async () => {
+  it("reports the current epoch and the next one, equally to the RPC and to the relay", async () => {
     const run = await ChainRun.open({ slotsPerEpoch: 64, firstSlot: 1000n, intervalsPerSlot: 1 });
     const { chain } = run;
     expect(chain.epochInfo("processed")).toMatchObject({ epoch: 15n, slotIndex: 40n });
@@ -46,7 +46,7 @@ describe("the leader schedule", () => {
       expect(present?.get(leader)).toContain(Number(slot - 960n));
       expect(identities[relay.leaderBySlot[Number(slot - 960n)] ?? 0]).toBe(leader);
     }
-    run.slots(30); // over the end of the epoch
+    run.slots(30); // across the end of the epoch
     expect(chain.epochInfo("processed").epoch).toBe(16n);
     expect(chain.leaderSchedule(17n * 64n)).not.toBeNull();
     for (const { block } of run.eventsOf("block")) {
@@ -54,7 +54,7 @@ describe("the leader schedule", () => {
     }
   });
 
-  it("names validators with different keys and stakes, some of them of the partner", () => {
+  it("has validators with different keys and stakes, some with the partner's software", () => {
     const validators = makeValidators(1, 5);
     expect(new Set(validators.flatMap((each) => [each.identity, each.voteAccount])).size).toBe(10);
     expect(new Set(validators.map(({ stakeLamports }) => stakeLamports)).size).toBe(5);
@@ -64,7 +64,7 @@ describe("the leader schedule", () => {
 });
 
 describe("votes", () => {
-  it("are accepted by the vote program in every block, over skips and forks", async () => {
+  it("are accepted by the vote program in every block, across skips and forks", async () => {
     const run = await ChainRun.open({ votes: true, intervalsPerSlot: 4, validators: 3 });
     run.chain.faults.skipShare = 0.25;
     for (let i = 0; i < 12; i++) {
@@ -79,7 +79,7 @@ describe("votes", () => {
     expect(votes.map(({ err }) => err).filter((err) => err !== null)).toEqual([]);
     const made = run.eventsOf("block").length;
     expect(votes.length).toBeGreaterThanOrEqual(3 * (made - 2));
-    // Those for the newest block are still on their way.
+    // Votes for the newest block have not landed yet.
     const voted = run.chain.block(run.chain.slot("confirmed"))?.parentSlot;
     for (const { voteAccount, identity } of run.chain.validators()) {
       const data = run.chain.account(voteAccount)?.data ?? new Uint8Array(0);
@@ -90,7 +90,7 @@ describe("votes", () => {
   });
 });
 
-/** Version 4 of the account (3 in its first word): the votes stand behind 145 bytes. */
+/** Version 4 of the account (3 in its first word): the votes start after 145 bytes. */
 function readVoteAccount(data: Uint8Array): { node: string; newest: bigint } {
   const view = new DataView(data.buffer, data.byteOffset);
   expect(view.getUint32(0, true)).toBe(3);
@@ -103,7 +103,7 @@ function readVoteAccount(data: Uint8Array): { node: string; newest: bigint } {
 }
 
 describe("background traffic", () => {
-  it("comes at its rate, lands, and tips the addresses that were named", async () => {
+  it("has the configured rate, lands, and tips the configured addresses", async () => {
     const tipAddress = addressOf(erin);
     const run = await ChainRun.open({
       background: { transactionsPerSecond: 50, tipAddresses: [tipAddress], tipShare: 0.5 },
@@ -123,7 +123,7 @@ describe("background traffic", () => {
 });
 
 describe("opening", () => {
-  it("refuses options out of range", async () => {
+  it("rejects options out of range", async () => {
     const wrong = [
       { validators: 0 },
       { slotMs: 0 },
@@ -143,7 +143,7 @@ describe("opening", () => {
     }
   });
 
-  it("says how to install the virtual machine when it is missing", async () => {
+  it("explains how to install a missing virtual machine", async () => {
     vi.doMock("litesvm/dist/internal.js", () => {
       throw new Error("Cannot find package 'litesvm'");
     });
@@ -157,7 +157,7 @@ describe("opening", () => {
     }
   });
 
-  it("tells time by slots, block time by the genesis", async () => {
+  it("derives the time from slots, and the block time from the genesis", async () => {
     const run = await ChainRun.open({ genesisSeconds: 1000n, slotMs: 500, firstSlot: 77n });
     run.slots(5);
     expect(run.chain.block(76n)?.blockTime).toBe(1000n);
@@ -172,7 +172,7 @@ describe("opening", () => {
     expect(run.chain.block(1000n)).toBeNull();
   });
 
-  it("does not make up for a time in which it stood still", async () => {
+  it("does not catch up after a long pause", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1, catchUpSlotsMax: 10 });
     run.slots(5);
     expect(run.chain.currentSlot).toBe(6n);
@@ -183,7 +183,7 @@ describe("opening", () => {
     expect(run.eventsOf("skipped")).toEqual([]);
   });
 
-  it("goes on when a listener throws, and says so at the end", async () => {
+  it("continues after an exception of a listener, and throws it at the end", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1 });
     const stop = run.chain.subscribe(() => {
       throw new Error("listener");

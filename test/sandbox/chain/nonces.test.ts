@@ -71,12 +71,12 @@ async function openWithNonce(intervalsPerSlot = 8): Promise<ChainRun> {
 }
 
 describe("durable nonces", () => {
-  it("are made from the parent's blockhash, as a validator makes them", async () => {
+  it("derive from the parent's blockhash, as in a validator", async () => {
     const run = await openWithNonce();
     expect(nonceValue(run)).toBe(valueFor(run.chain.block(2n)?.previousBlockhash));
   });
 
-  it("let a transaction live when no blockhash would, once", async () => {
+  it("make a transaction valid once, even after its blockhash would have expired", async () => {
     const run = await openWithNonce(1);
     const wire = withNonce(run, 7n);
     run.slots(200);
@@ -92,7 +92,7 @@ describe("durable nonces", () => {
     expect(run.balance(bob)).toBe(walletLamports + 7n);
   });
 
-  it("advance and cost the fee, and nothing else happens, when the transaction fails", async () => {
+  it("advance and cost the fee, without other effects, if the transaction fails", async () => {
     const run = await openWithNonce();
     const before = { alice: run.balance(alice), value: nonceValue(run) };
     const wire = run.legacy(
@@ -112,13 +112,13 @@ describe("durable nonces", () => {
     run.slots();
     expect(run.dropped.get(signature)).toBe("BlockhashNotFound");
     expect(run.balance(alice)).toBe(before.alice - fee);
-    // The new value works.
+    // The new value is usable.
     const next = run.chain.send(withNonce(run, 1n));
     run.slots();
     expect(run.chain.status(next)?.err).toBeNull();
   });
 
-  it("advance when a program of the transaction is missing", async () => {
+  it("advance if a program of the transaction is missing", async () => {
     const run = await openWithNonce();
     const before = nonceValue(run);
     const call = new TransactionInstruction({
@@ -142,7 +142,7 @@ describe("durable nonces", () => {
     expect(run.dropped.get(sameBlock)).toBe("BlockhashNotFound");
   });
 
-  it("need the authority's signature, the stored value and an advance that comes first", async () => {
+  it("require the authority's signature, the stored value and an advance as the first instruction", async () => {
     const run = await openWithNonce();
     const value = nonceValue(run);
     const stranger = SystemProgram.nonceAdvance({
@@ -165,7 +165,7 @@ describe("durable nonces", () => {
     expect(nonceValue(run)).toBe(value);
   });
 
-  it("are no reason to wait: others with an old blockhash leave the queue", async () => {
+  it("do not keep other transactions with an expired blockhash in the queue", async () => {
     const run = await openWithNonce(1);
     run.chain.faults.delayMs = 3_600_000;
     run.chain.send(withNonce(run, 1n));

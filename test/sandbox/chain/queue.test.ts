@@ -25,7 +25,7 @@ const signaturesOf = (items: readonly { candidates: readonly Candidate[] }[]): s
   items.flatMap(({ candidates }) => candidates.map(({ signature }) => signature));
 
 describe("LeaderQueue", () => {
-  it("hands out at most what was asked for, and never a part of a bundle", () => {
+  it("returns at most the requested number, and never a part of a bundle", () => {
     const queue = new LeaderQueue(10);
     const [a, b, c, d, e] = [1, 2, 3, 4, 5].map((lamports) => candidate(lamports));
     if (!a || !b || !c || !d || !e) throw new Error("expected five");
@@ -40,7 +40,7 @@ describe("LeaderQueue", () => {
     expect(queue.count).toBe(0);
   });
 
-  it("weighs a bundle by what all of it pays per compute unit", () => {
+  it("orders a bundle by its total fee per compute unit", () => {
     const queue = new LeaderQueue(10);
     const cheap = candidate(1, 10n);
     const mixed = [candidate(2, 30n), candidate(3, 0n)];
@@ -53,7 +53,7 @@ describe("LeaderQueue", () => {
     );
   });
 
-  it("lets tips decide between equal fees, and else who came first", () => {
+  it("orders equal fees by tip, then by arrival", () => {
     const queue = new LeaderQueue(10);
     const tipped = (lamports: number, price: bigint, tipLamports: bigint) => ({
       ...item([candidate(lamports, price)]),
@@ -72,7 +72,7 @@ describe("LeaderQueue", () => {
     );
   });
 
-  it("holds back what must wait, and throws out what has expired, bundles as a whole", () => {
+  it("holds delayed items, and removes expired ones, bundles as a whole", () => {
     const queue = new LeaderQueue(3);
     const [a, b, c] = [1, 2, 3].map((lamports) => candidate(lamports));
     if (!a || !b || !c) throw new Error("expected three");

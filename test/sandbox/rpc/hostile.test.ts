@@ -1,5 +1,5 @@
-// Callers that mean no good, over real sockets: every answer is JSON-RPC with a code that stock
-// clients know, nothing hangs, and the endpoint answers the next caller.
+// Hostile callers over real sockets: every response is JSON-RPC with a code that stock clients
+// know, nothing hangs, and the endpoint answers the next caller.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -27,7 +27,7 @@ function expectAnswer(value: unknown): RpcAnswer {
     return value;
   }
   expect(knownCodes).toContain(value.error.code);
-  // -32603 would be a fault of ours.
+  // -32603 would be an error of the endpoint.
   expect(value.error.code, value.error.message).not.toBe(-32603);
   expect(value.error.message).toBeTypeOf("string");
   return value;
@@ -45,7 +45,7 @@ async function isAlive(): Promise<boolean> {
 
 const key = "11111111111111111111111111111111";
 const signature = "1".repeat(64);
-/** What parameters look like, and what they must not look like. */
+/** Valid and invalid parameters. */
 const parameter = fc.oneof(
   fc.constantFrom<unknown>(key, signature, "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "all"),
   fc.constantFrom<unknown>(0, 1, -1, 0.5, 2 ** 53, 1e300, "0", "", null, true, [], {}, [[]]),
@@ -83,7 +83,7 @@ const parameter = fc.oneof(
 const parameters = fc.array(parameter, { maxLength: 4 });
 
 describe("HTTP", () => {
-  it.each(Object.keys(methods))("%s takes any parameters", async (method) => {
+  it.each(Object.keys(methods))("%s handles any parameters", async (method) => {
     await fc.assert(
       fc.asyncProperty(parameters, async (params) => {
         await answerTo(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
@@ -104,7 +104,7 @@ describe("HTTP", () => {
     expect((await answerTo(Uint8Array.of(0x22, 0xff, 0x22))).error?.code).toBe(-32700);
   });
 
-  it("bounds nesting, bodies and arrays of calls", async () => {
+  it("limits nesting, bodies and arrays of calls", async () => {
     expect((await answerTo("[".repeat(250_000))).error?.code).toBe(-32700);
     expect((await answerTo('{"a":'.repeat(50_000))).error?.code).toBe(-32700);
     const large = await post(cluster, `"${"a".repeat(256 * 1024)}"`);
@@ -118,7 +118,7 @@ describe("HTTP", () => {
     expect(await isAlive()).toBe(true);
   });
 
-  it("answers methods that it does not have with -32601", async () => {
+  it("answers unknown methods with -32601", async () => {
     const names = [
       "",
       "getConfirmedBlock",
@@ -130,7 +130,7 @@ describe("HTTP", () => {
     for (const name of names) expect((await call(cluster, name)).error?.code).toBe(-32601);
   });
 
-  it("answers other methods, paths and content types of HTTP", async () => {
+  it("answers other HTTP methods, paths and content types", async () => {
     const preflight = await fetch(cluster.url, {
       method: "OPTIONS",
       headers: { "access-control-request-headers": "content-type,solana-client" },
@@ -156,7 +156,7 @@ describe("HTTP", () => {
 });
 
 describe("WebSocket", () => {
-  it("answers any message with a known code, and goes on", async () => {
+  it("answers any message with a known code, and continues", async () => {
     const socket = await RpcSocket.open(cluster.webSocketUrl);
     const method = fc
       .tuple(
@@ -176,7 +176,7 @@ describe("WebSocket", () => {
     expect(await isAlive()).toBe(true);
   });
 
-  it("closes who sends too much at once", async () => {
+  it("disconnects callers that send too much at once", async () => {
     const socket = await RpcSocket.open(cluster.webSocketUrl);
     socket.raw.send("x".repeat(65 * 1024));
     expect(await socket.closed).toBe(1009);

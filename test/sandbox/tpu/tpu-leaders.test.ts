@@ -1,4 +1,4 @@
-// The leaders of a sandbox over QUIC: who takes what arrives when, and what the cluster tells of them.
+// The leaders of a sandbox over QUIC: acceptance by slot and stake, and getClusterNodes.
 
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -26,7 +26,7 @@ class Cluster {
     const tpu = await SandboxTpu.open(
       run.chain,
       { quiche: needQuiche(), clock: systemClock },
-      // Machines that are busy with something else are no failure.
+      // Long, because the machine may be busy.
       { ...options, limits: { handshakeMs: 30_000, streamMs: 30_000, ...options.limits } },
     );
     return new Cluster(run, closing(tpu));
@@ -41,7 +41,7 @@ class Cluster {
     return this.run.chain.leaderOf(slot) ?? "";
   }
 
-  /** Leads `from` slots from now at the earliest, and not before. */
+  /** A leader whose next slot is at least `from` slots away. */
   nextLeader(from: bigint): { readonly identity: string; readonly slot: bigint } {
     const now = this.run.chain.currentSlot;
     const before = new Set<string>();
@@ -50,7 +50,7 @@ class Cluster {
       if (slot >= now + from && !before.has(identity)) return { identity, slot };
       before.add(identity);
     }
-    throw new Error(`expected a leader that leads only in ${from} slots or later`);
+    throw new Error(`expected a leader whose next slot is at least ${from} slots away, got none`);
   }
 
   connect(identity: string): Promise<QuicClient> {
@@ -67,14 +67,14 @@ class Cluster {
 }
 
 describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
-  it("has a port of its own for each validator", async () => {
+  it("has its own port for each validator", async () => {
     const { tpu, run } = await Cluster.open();
     const addresses = run.chain.validators().map(({ identity }) => tpu.addressOf(identity));
     expect(new Set(addresses).size).toBe(30);
     expect(tpu.addressOf(gateway.address)).toBe(null);
   });
 
-  it("executes what arrives in the leader's own slots", async () => {
+  it("executes transactions in the leader's own slots", async () => {
     const cluster = await Cluster.open();
     const { run, tpu } = cluster;
     const before = run.balance(bob);
@@ -84,7 +84,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(run.balance(bob)).toBe(before + 5n);
   });
 
-  it("holds what is early until its leader's slots", async () => {
+  it("holds early transactions until its leader's slots", async () => {
     const cluster = await Cluster.open();
     const { run, tpu } = cluster;
     const { identity, slot } = cluster.nextLeader(4n);
@@ -99,7 +99,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(run.chain.block(slot)?.transactions.length).toBe(1);
   });
 
-  it("holds it also when the first of these slots is skipped", async () => {
+  it("holds them also if the first of these slots is skipped", async () => {
     const cluster = await Cluster.open();
     const { run, tpu } = cluster;
     const { identity, slot } = cluster.nextLeader(4n);
@@ -112,7 +112,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(run.chain.block(slot + 1n)?.transactions.length).toBe(1);
   });
 
-  it("drops what its leader cannot execute soon, and passes it on for the staked", async () => {
+  it("drops transactions that its leader cannot execute soon, and forwards those of staked peers", async () => {
     const cluster = await Cluster.open();
     const { identity } = cluster.nextLeader(60n);
     await cluster.send(identity, cluster.run.transfer(alice, bob, 5n));
@@ -125,7 +125,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(other.run.balance(bob)).toBe(before + 5n);
   });
 
-  it("counts what the chain refuses, and goes on", async () => {
+  it("counts transactions that the chain rejects, and continues", async () => {
     const cluster = await Cluster.open(staked);
     const { run, tpu } = cluster;
     const leader = cluster.leaderAt(run.chain.currentSlot);
@@ -140,7 +140,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(run.balance(bob)).toBe(before + 5n);
   });
 
-  it("is told by getClusterNodes, where it is now", async () => {
+  it("is listed by getClusterNodes with its current address", async () => {
     const { run, tpu } = await Cluster.open();
     const endpoint = closing(
       await RpcEndpoint.open(run.chain, systemClock, {

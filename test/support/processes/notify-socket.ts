@@ -1,6 +1,6 @@
-// A service manager's socket: a real datagram socket of the local family that keeps what it hears.
+// A service manager's socket: a real local datagram socket that records the notifications.
 //
-// Node has none, Python has; Python is there wherever the addon was built.
+// Node has no such sockets, so it uses Python, which is installed wherever the addon was built.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ while True:
 `;
 
 export class NotifySocket {
-  /** One for each datagram, without the first line of the program. */
+  /** One text for each datagram, without the first line of the program. */
   readonly heard: string[] = [];
   readonly #child: ChildProcess;
   readonly #waiting = new Set<() => void>();
@@ -44,7 +44,7 @@ export class NotifySocket {
     });
   }
 
-  /** The first datagram with `line` among its lines, from the one of number `from` on. */
+  /** The first datagram with the line `line`, from index `from` on. */
   async hears(line: RegExp, from = 0): Promise<{ text: string; at: number }> {
     const find = () =>
       this.heard.findIndex(

@@ -1,4 +1,5 @@
-// What a receiver got, whatever the order, as one short text; and what a relay says of itself.
+// The packets of a receiver as one short text, independent of their order; and the counters of a
+// relay.
 
 import { createHash } from "node:crypto";
 import type { NextHopStateName } from "../../../src/relay/data-plane/names.ts";

@@ -1,7 +1,7 @@
-// A relay in one namespace and the world in another: feeds go in, and everybody must get them.
+// A relay in one namespace and its peers in another: feeds go in, and all receivers must get them.
 //
-// For transmit.test.ts. No clock decides anything: each part of a feed goes out when the one before has
-// come to everybody.
+// For transmit.test.ts. No clock is involved: each part of a feed is sent when the previous one has
+// reached all receivers.
 
 import { farAddress, type TransmitChild, TwoNamespaces } from "../network/two-namespaces.ts";
 import { digestOfPackets, type RelayState } from "./transmit-digest.ts";
@@ -13,9 +13,9 @@ export interface Feed {
 }
 
 export const receivingPort = 9000;
-const atOnce = 64; // less than the smallest receive buffer holds
+const atOnce = 64; // less than the capacity of the smallest receive buffer
 
-/** Its own length, as it is passed on. */
+/** Its length when it is forwarded. */
 function cut(packet: Uint8Array): Uint8Array {
   return packet.slice(0, ((packet[64] ?? 0) & 0xc0) === 0x40 ? 1228 : 1203);
 }
@@ -76,11 +76,11 @@ export class Stage {
       const state = await this.state();
       if (holds(state)) return;
       if (performance.now() > end)
-        throw new Error(`waited in vain for: ${what}; got ${JSON.stringify(plain(state))}`);
+        throw new Error(`timeout, expected: ${what}; got ${JSON.stringify(plain(state))}`);
     }
   }
 
-  /** In bursts; the next one when everybody has what came of the one before. */
+  /** Sends in bursts; the next one follows when all receivers have the previous one. */
   async play(packets: readonly Uint8Array[]): Promise<void> {
     for (let begin = 0; begin < packets.length; begin += atOnce) {
       const part = packets.slice(begin, begin + atOnce);
@@ -97,20 +97,21 @@ export class Stage {
       const least = Math.min(...this.addresses.map((address) => counts.get(address) ?? 0));
       if (least >= this.#passed.length) return;
       if (performance.now() > end)
-        throw new Error(`expected ${this.#passed.length} packets at everybody, got ${least}`);
+        throw new Error(`expected ${this.#passed.length} packets at all receivers, got ${least}`);
     }
   }
 
-  /** Everybody got exactly what was sent, and the counters say so. */
+  /** Checks that all receivers got exactly the sent packets, and that the counters agree. */
   async check(): Promise<void> {
     const expected = digestOfPackets(this.#passed);
     const digests = await this.world.call<Map<string, string>>("digests");
     const others = this.addresses.filter((address) => digests.get(address) !== expected);
-    if (others.length > 0) throw new Error(`got something else than was sent: ${others.join()}`);
+    if (others.length > 0)
+      throw new Error(`expected the sent packets only, got others at: ${others.join()}`);
     const sum = this.#passed.length;
     await this.until(
       ({ sent }) => this.addresses.every((address) => sent.get(address) === sum),
-      `${sum} sent to everybody`,
+      `${sum} sent to all receivers`,
     );
     if ((await this.state()).failed) throw new Error("a send failed");
   }
