@@ -8,20 +8,20 @@ import { parseArgs } from "node:util";
 import { buildNativeProgram, findProgram, runScenario } from "./load/native-program.ts";
 import { microSection } from "./micro.ts";
 import { numbersPart, writeDocuments } from "./report/documents.ts";
+import { type Line, numberOf, ofKind, textOf } from "./report/lines.ts";
+import { describeMachine } from "./report/machine.ts";
+import { judgedRoundsMin, noiseIndex } from "./report/statistics.ts";
 import {
   commitOfCode,
   factsOf,
   type Report,
-  readKeptReport,
+  readStoredReport,
   withRun,
-  writeKeptReport,
-} from "./report/kept-report.ts";
-import { type Line, numberOf, ofKind, textOf } from "./report/lines.ts";
-import { describeMachine } from "./report/machine.ts";
-import { judgedRoundsMin, noiseIndex } from "./report/statistics.ts";
+  writeStoredReport,
+} from "./report/stored-report.ts";
 import { renderText } from "./report/table.ts";
-import { besideSection, handOverSection } from "./sections/beside-section.ts";
 import { costSection } from "./sections/cost-section.ts";
+import { besideSection, handOverSection } from "./sections/deshred-overhead-section.ts";
 import { deshredSection, recoverySection } from "./sections/deshred-section.ts";
 import { gatewaySection } from "./sections/gateway-section.ts";
 import { landingsSection } from "./sections/landing-section.ts";
@@ -174,9 +174,9 @@ function renderDocument(report: Report): string {
 }
 
 /** Stores the report and generates the documents from it. */
-function keep(report: Report): void {
-  writeKeptReport(withRun(readKeptReport(), report, { commit: commitOfCode(), order }));
-  writeDocuments(readKeptReport());
+function storeReport(report: Report): void {
+  writeStoredReport(withRun(readStoredReport(), report, { commit: commitOfCode(), order }));
+  writeDocuments(readStoredReport());
 }
 
 async function run(options: Options): Promise<Report> {
@@ -248,11 +248,11 @@ try {
 if (options) {
   try {
     if (options.documents) {
-      writeDocuments(readKeptReport());
+      writeDocuments(readStoredReport());
     } else {
       const report = await run(options);
       console.log(renderers[options.format](report));
-      if (options.report) keep(report);
+      if (options.report) storeReport(report);
     }
   } catch (error) {
     fail(error, "");

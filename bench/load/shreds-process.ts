@@ -52,12 +52,12 @@ for (let i = 0; i < Number(accounts); i++) {
 await gateway.refreshKeys();
 const port = Number(gateway.addresses[0]?.split(":").at(-1));
 
-function tell(kind: string, more: object = {}): void {
+function printLine(kind: string, more: object = {}): void {
   const { rss } = process.memoryUsage();
   console.log(JSON.stringify({ kind, rss, ...more }));
 }
 
-tell("ready", {
+printLine("ready", {
   port,
   pid: process.pid,
   keys: keys.join(" "),
@@ -65,5 +65,5 @@ tell("ready", {
   start_ns: Number(startNs),
 });
 const lines = createInterface({ input: process.stdin });
-lines.on("line", () => tell("memory"));
+lines.on("line", () => printLine("memory"));
 lines.on("close", () => process.exit(0));

@@ -32,7 +32,7 @@ const config = buildQuicheConfig(quiche, {
 });
 const idBytes = 8;
 const chunk = Buffer.alloc(8192);
-let taken = 0;
+let receivedCount = 0;
 
 interface Peer {
   readonly quiche: QuicheConnection;
@@ -45,7 +45,7 @@ function serve({ quiche: connection, host, port }: Peer, socket: Socket): void {
     for (let isOver = false; !isOver; ) {
       const read = connection.streamRecv(streamId, chunk);
       isOver = read === null || read[1];
-      if (read?.[1]) taken++;
+      if (read?.[1]) receivedCount++;
     }
   }
   for (;;) {
@@ -99,7 +99,7 @@ const ports = await Promise.all(Array.from({ length: Number(process.argv[2]) }, 
 console.log(JSON.stringify({ kind: "ready", ports: ports.join(" ") }));
 const lines = createInterface({ input: process.stdin });
 lines.on("line", () => {
-  console.log(JSON.stringify({ kind: "taken", taken }));
-  taken = 0;
+  console.log(JSON.stringify({ kind: "taken", taken: receivedCount }));
+  receivedCount = 0;
 });
 lines.on("close", () => process.exit(0));

@@ -5,26 +5,26 @@
 // is an error: the section changed, and the row must follow.
 
 import { type Finding, targetText, verdictsText } from "../sections/section.ts";
-import type { KeptReport, KeptRun } from "./kept-report.ts";
+import type { StoredReport, StoredRun } from "./stored-report.ts";
 import { number } from "./table.ts";
 
 /** Reads numbers in their printed form, without quartiles. */
 export class Cells {
-  readonly #kept: KeptReport;
+  readonly #report: StoredReport;
 
-  constructor(kept: KeptReport) {
-    this.#kept = kept;
+  constructor(kept: StoredReport) {
+    this.#report = kept;
   }
 
   #section(name: string) {
-    const section = this.#kept.sections.find((one) => one.name === name);
+    const section = this.#report.sections.find((one) => one.name === name);
     if (!section) throw new Error(`expected a section ${name}`);
     return section;
   }
 
   /** Whether the section was measured: otherwise it has only notes. */
   has(name: string): boolean {
-    return this.#kept.sections.some((one) => one.name === name && one.tables.length > 0);
+    return this.#report.sections.some((one) => one.name === name && one.tables.length > 0);
   }
 
   /** `row`: its first cells. The table is the section's first one with such a row and column. */
@@ -137,8 +137,8 @@ const relayRows: readonly Row[] = [
     section: "transmit",
     value: (cells) => {
       const row = ["200 × burst of 32, segments cut by the device"];
-      const ways = ["bare sendmmsg", "socket", "clone"];
-      return `${ways.map((way) => cells.at("transmit", row, way)).join(" / ")} ns`;
+      const modes = ["bare sendmmsg", "socket", "clone"];
+      return `${modes.map((way) => cells.at("transmit", row, way)).join(" / ")} ns`;
     },
   },
 ];
@@ -248,7 +248,7 @@ const gatewayRows: readonly Row[] = [
 ];
 
 /** The generated part of docs/performance.md: the machine and the table. */
-export function summaryPart(kept: KeptReport, main: KeptRun): string {
+export function summaryPart(kept: StoredReport, main: StoredRun): string {
   const cells = new Cells(kept);
   const machine = main.facts[0]?.replace(/^Machine: /, "").replace(/, load before.*/, "");
   const rows = [...relayRows, ...chainRows, ...gatewayRows]

@@ -25,7 +25,7 @@ const manyLeaders = 32;
  * Concurrent transactions on all connections: enough to keep them busy, and below every queue
  * limit.
  */
-const underWayMax = 512;
+const pendingMax = 512;
 const transactionBytes = 700;
 const pauseMs = 2;
 
@@ -108,7 +108,7 @@ function openRoute(leaders: Leaders, connections: number): TpuRoute {
         kind: "tpu",
         quicAddresses: {},
         connections,
-        queueMax: 4 * underWayMax,
+        queueMax: 4 * pendingMax,
         connectAheadSlots: Math.min(128, (connections - 1) * Number(windowSlots)),
       },
     ],
@@ -127,7 +127,7 @@ function openRoute(leaders: Leaders, connections: number): TpuRoute {
 function offer(route: TpuRoute): Promise<readonly RouteEvent[]> {
   return new Promise((resolve, reject) => {
     const events: RouteEvent[] = [];
-    const parcel: OutboundTransaction = {
+    const transaction: OutboundTransaction = {
       mode: "transaction",
       transactions: [facts],
       revertProtection: false,
@@ -139,7 +139,7 @@ function offer(route: TpuRoute): Promise<readonly RouteEvent[]> {
         if (event.kind !== "sent") resolve(events);
       },
     };
-    if (!route.offer(parcel))
+    if (!route.offer(transaction))
       reject(new Error("expected the route to accept the transaction, but it did not"));
   });
 }
@@ -169,7 +169,7 @@ async function throughput(leaders: Leaders, connections: number, count: number) 
         if (events.at(-1)?.kind !== "acknowledged") failed++;
       }
     };
-    await Promise.all(Array.from({ length: underWayMax }, feed));
+    await Promise.all(Array.from({ length: pendingMax }, feed));
     const { user, system } = process.cpuUsage(before);
     const seconds = Number(systemClock.monotonicNs() - beginNs) / 1e9;
     const taken = await leaders.taken();
@@ -254,7 +254,7 @@ function report({ one, many, warm, cold }: Measured): Section {
     title: "Transactions to leaders over QUIC",
     notes: [
       `Transactions of ${transactionBytes} bytes, each on a stream of its own, acknowledged; the route's ` +
-        `thread and the thread that offers share the CPUs with the leaders. Up to ${underWayMax} under way.`,
+        `thread and the thread that offers share the CPUs with the leaders. Up to ${pendingMax} under way.`,
       "On the wire: the kernel has the last byte. A cold leader is one that nobody was connected with: " +
         "its handshake comes first.",
     ],

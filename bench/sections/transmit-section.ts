@@ -6,10 +6,10 @@ import { perRound, type Rounds, type Summary, summarise } from "../report/statis
 import { micros, number, percent, type Table } from "../report/table.ts";
 import { type Finding, finding, type Section } from "./section.ts";
 
-const ways = ["bare_sendmmsg", "socket", "clone", "packet_ring", "xdp"] as const;
-type Way = (typeof ways)[number];
+const modes = ["bare_sendmmsg", "socket", "clone", "packet_ring", "xdp"] as const;
+type Mode = (typeof modes)[number];
 
-const wayTexts: Readonly<Record<Way, string>> = {
+const modeTexts: Readonly<Record<Mode, string>> = {
   bare_sendmmsg: "bare sendmmsg",
   socket: "socket",
   clone: "clone",
@@ -75,15 +75,15 @@ function readCases(lines: readonly Line[]): Case[] {
   });
 }
 
-function perDatagram(which: Case, way: Way): Rounds {
+function perDatagram(which: Case, way: Mode): Rounds {
   return which.rounds.get(way) ?? new Map();
 }
 
-function summaryOf(which: Case, way: Way): Summary {
+function summaryOf(which: Case, way: Mode): Summary {
   return summarise([...perDatagram(which, way).values()]);
 }
 
-function toBare(which: Case, way: Way): Summary {
+function toBare(which: Case, way: Mode): Summary {
   return summarise(
     perRound(
       [perDatagram(which, way), perDatagram(which, "bare_sendmmsg")],
@@ -98,7 +98,7 @@ function label(which: Case): string {
 }
 
 /** A mode that always lost datagrams has no cost: the loss is shown instead. */
-function lossText(which: Case, way: Way): string {
+function lossText(which: Case, way: Mode): string {
   const own = which.lines.filter((line) => line.get("way") === way);
   if (own.length === 0) return "–";
   const { median } = summarise(own.map((line) => 1 - numberOf(line, "delivered")));
@@ -113,14 +113,14 @@ function ratioText(summary: Summary): string {
 function costTables(device: string, title: string, cases: readonly Case[]): Table[] {
   const own = cases.filter((which) => which.device === device);
   if (own.length === 0) return [];
-  const others = ways.slice(1);
+  const others = modes.slice(1);
   return [
     {
       title: `${title}: CPU ns per delivered datagram`,
-      columns: ["destinations × burst", ...ways.map((way) => wayTexts[way])],
+      columns: ["destinations × burst", ...modes.map((way) => modeTexts[way])],
       rows: own.map((which) => [
         label(which),
-        ...ways.map((way) => {
+        ...modes.map((way) => {
           const summary = summaryOf(which, way);
           return summary.count === 0 ? lossText(which, way) : number(summary.median);
         }),
@@ -128,7 +128,7 @@ function costTables(device: string, title: string, cases: readonly Case[]): Tabl
     },
     {
       title: `${title}: ÷ bare sendmmsg`,
-      columns: ["destinations × burst", ...others.map((way) => wayTexts[way])],
+      columns: ["destinations × burst", ...others.map((way) => modeTexts[way])],
       rows: own.map((which) => [
         label(which),
         ...others.map((way) => ratioText(toBare(which, way))),
@@ -312,7 +312,7 @@ export function transmitSection(lines: readonly Line[]): Section {
     findings: [...costFindings(cases), ...latencyFindings(latencies), ...rateFindings(rates)],
     values: Object.fromEntries([
       ...cases.flatMap((which) =>
-        ways
+        modes
           .filter((way) => which.rounds.has(way))
           .map((way) => [
             `${way}, ${which.device}, ${label(which)}, ns per datagram`,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What landed tips were lately, in lamports: everybody may ask, ten times a second.
+# Recent landed tips in lamports. Public; at most ten requests a second.
 #
 #   sh tip-floor.sh GATEWAY
 set -eu
@@ -7,5 +7,5 @@ gateway=$1
 base=${gateway%%/relay*}
 
 curl -sS --fail "$base/tip_floor" && echo
-# As block engines tell it, in SOL.
+# In SOL, in the format of block engines.
 curl -sS --fail "$base/tip_floor?format=sol" && echo

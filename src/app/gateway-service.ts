@@ -48,7 +48,7 @@ interface LiveSettings {
   prepare(config: Config): () => void;
 }
 
-const drainLookMs = 10;
+const drainPollMs = 10;
 
 interface Closable {
   close(): void | Promise<void>;
@@ -290,7 +290,7 @@ export class GatewayService {
     const endNs = clock.monotonicNs() + BigInt(graceMs) * 1_000_000n;
     await this.#server?.drain(graceMs, clock);
     const isBusy = () => routes.snapshots().some(({ queued, inFlight }) => queued + inFlight > 0);
-    while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainLookMs);
+    while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainPollMs);
   }
 
   /** Settles when all acknowledged submissions are durable and every file is closed. Idempotent. */

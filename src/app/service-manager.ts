@@ -32,7 +32,7 @@ type WorkerTimes = () => readonly bigint[];
 const extension = { everyMs: 10_000, usec: 60_000_000 } as const;
 /** A worker does its housekeeping every 50 ms; even on a busy machine it runs within this time. */
 const stillMaxNs = 5_000_000_000n;
-const lookMsMax = 10_000;
+const checkMsMax = 10_000;
 const pingsPerPeriod = 3;
 
 export class ServiceManager {
@@ -59,37 +59,37 @@ export class ServiceManager {
    * A start may take long: for example a schema migration, or a database that is not available yet.
    */
   starting(): void {
-    this.#tell("STATUS=starting");
+    this.#notify("STATUS=starting");
     this.#extend("starting");
   }
 
   ready(status: string): void {
     this.#stopExtending();
-    this.#tell("READY=1", `STATUS=${status}`);
+    this.#notify("READY=1", `STATUS=${status}`);
   }
 
   status(text: string): void {
-    this.#tell(`STATUS=${text}`);
+    this.#notify(`STATUS=${text}`);
   }
 
   /** Reports the begin and end of `reload`, whose result becomes the status text. */
   reload(reload: () => string): void {
     const usec = this.#clock.monotonicNs() / 1000n;
-    this.#tell("RELOADING=1", `MONOTONIC_USEC=${usec}`, "STATUS=reloading");
+    this.#notify("RELOADING=1", `MONOTONIC_USEC=${usec}`, "STATUS=reloading");
     this.ready(reload());
   }
 
   stopping(): void {
-    this.#tell("STOPPING=1", "STATUS=draining");
+    this.#notify("STOPPING=1", "STATUS=draining");
     this.#extend("draining");
   }
 
   /** Pings the watchdog, if it is set, while every worker makes progress. */
   watch(times: WorkerTimes): void {
     if (this.#address === null || this.#watchdogMs === null) return;
-    const periodMs = Math.max(1, Math.min(lookMsMax, this.#watchdogMs / pingsPerPeriod));
-    this.#look(times);
-    this.#watching = this.#clock.every(periodMs, () => this.#look(times));
+    const periodMs = Math.max(1, Math.min(checkMsMax, this.#watchdogMs / pingsPerPeriod));
+    this.#checkWorkers(times);
+    this.#watching = this.#clock.every(periodMs, () => this.#checkWorkers(times));
   }
 
   /** Stops all notifications. Idempotent. */
@@ -99,21 +99,21 @@ export class ServiceManager {
     this.#watching = undefined;
   }
 
-  #look(times: WorkerTimes): void {
-    const still = this.#standingStill(times());
+  #checkWorkers(times: WorkerTimes): void {
+    const still = this.#stalledWorkers(times());
     if (still.length === 0) {
       this.#wasStill = false;
-      this.#tell("WATCHDOG=1");
+      this.#notify("WATCHDOG=1");
       return;
     }
     if (this.#wasStill) return;
     this.#wasStill = true;
     const text = `systemd: no watchdog ping, because workers make no progress: ${still.join(", ")}`;
     this.#log.error(text);
-    this.#tell(`STATUS=${text}`);
+    this.#notify(`STATUS=${text}`);
   }
 
-  #standingStill(times: readonly bigint[]): number[] {
+  #stalledWorkers(times: readonly bigint[]): number[] {
     const nowNs = this.#clock.monotonicNs();
     this.#moved = times.map((cpuNs, worker) => {
       const before = this.#moved[worker];
@@ -125,7 +125,7 @@ export class ServiceManager {
   #extend(what: string): void {
     if (this.#address === null) return;
     this.#stopExtending();
-    const extend = () => this.#tell(`EXTEND_TIMEOUT_USEC=${extension.usec}`, `STATUS=${what}`);
+    const extend = () => this.#notify(`EXTEND_TIMEOUT_USEC=${extension.usec}`, `STATUS=${what}`);
     extend();
     this.#extending = this.#clock.every(extension.everyMs, extend);
   }
@@ -135,7 +135,7 @@ export class ServiceManager {
     this.#extending = undefined;
   }
 
-  #tell(...lines: readonly string[]): void {
+  #notify(...lines: readonly string[]): void {
     if (this.#address === null) return;
     const text = lines.map((line) => line.replaceAll(/[\r\n]+/g, " ")).join("\n");
     const failure = this.#send(this.#address, text);

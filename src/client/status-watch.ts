@@ -51,7 +51,7 @@ function nameOf(signature: string, event: StatusEvent): string {
 }
 
 /** Given signatures: the events that were reported, and the signatures with a final status. */
-class Told {
+class ReportedEvents {
   readonly #names = new Set<string>();
   readonly #open: Set<string>;
 
@@ -106,7 +106,7 @@ async function* watchNamed(
   feed: FollowOptions,
   signatures: readonly string[],
 ): AsyncGenerator<StatusUpdate> {
-  const told = new Told(signatures);
+  const reported = new ReportedEvents(signatures);
   let isFiltered = false;
   for await (const text of follow(feed)) {
     if (text === null) {
@@ -117,18 +117,18 @@ async function* watchNamed(
     if (!message.isFilter) {
       // Events before the filter applies are in the timelines, which are read next.
       const { signature, event } = message;
-      if (isFiltered && told.take(signature, event)) yield { signature, event };
+      if (isFiltered && reported.take(signature, event)) yield { signature, event };
     } else if (!isFiltered) {
       isFiltered = true;
       for (const status of await patiently(source, signatures, feed.signal)) {
         for (const timed of status?.events ?? []) {
           const { offsetMs: _, ...event } = timed;
           const { signature = "" } = status ?? {};
-          if (told.take(signature, event)) yield { signature, event };
+          if (reported.take(signature, event)) yield { signature, event };
         }
       }
     }
-    if (told.isOver) return;
+    if (reported.isOver) return;
   }
 }
 

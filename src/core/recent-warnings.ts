@@ -57,23 +57,23 @@ function problemOf(line: string): Problem | null {
 
 export class RecentWarnings {
   /** Entries, oldest first. */
-  readonly #kept: Problem[] = [];
+  readonly #problems: Problem[] = [];
 
   /** Adds one line of the log. */
   add(line: string): void {
     const problem = problemOf(line);
     if (!problem) return;
-    const last = this.#kept.at(-1);
+    const last = this.#problems.at(-1);
     if (last && last.text === problem.text && last.level === problem.level) {
-      this.#kept[this.#kept.length - 1] = { ...problem, count: last.count + 1 };
+      this.#problems[this.#problems.length - 1] = { ...problem, count: last.count + 1 };
       return;
     }
-    this.#kept.push(problem);
-    if (this.#kept.length > problemsMax) this.#kept.shift();
+    this.#problems.push(problem);
+    if (this.#problems.length > problemsMax) this.#problems.shift();
   }
 
   /** The entries, newest first. */
   get list(): readonly Problem[] {
-    return this.#kept.toReversed();
+    return this.#problems.toReversed();
   }
 }

@@ -75,9 +75,9 @@ export class SeededRandom {
     const order = Uint32Array.from({ length }, (_, i) => i);
     for (let i = length - 1; i > 0; i--) {
       const j = this.below(i + 1);
-      const kept = order[i] ?? 0;
+      const saved = order[i] ?? 0;
       order[i] = order[j] ?? 0;
-      order[j] = kept;
+      order[j] = saved;
     }
     return order;
   }

@@ -21,10 +21,10 @@ export async function ensureSandboxKey(
   nowNs: bigint,
 ): Promise<string> {
   const path = join(folder, fileName);
-  const kept = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
-  const hash = hashKeyText(kept);
+  const storedKey = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
+  const hash = hashKeyText(storedKey);
   const isGood = (await keys.keys()).some((key) => hash.equals(key.hash) && key.revokedNs === null);
-  if (isGood) return kept;
+  if (isGood) return storedKey;
   const wishes = {
     accountName: "sandbox",
     label: "first screen",

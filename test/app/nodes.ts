@@ -87,7 +87,7 @@ export class Node {
   readonly clock = new ManualClock();
   readonly driver: SharingDriver;
   readonly store: SqlSubmissionStore;
-  readonly parcels: OutboundTransaction[] = [];
+  readonly outbound: OutboundTransaction[] = [];
   readonly logged: string[] = [];
   readonly keys: SqlKeyStore;
   readonly keyRing = new KeyRing();
@@ -171,7 +171,7 @@ export class Node {
       capabilities,
       isUp: true,
       offer: (parcel) => {
-        this.parcels.push(parcel);
+        this.outbound.push(parcel);
         parcel.report({ kind: "sent", atNs: this.clock.nowNs(), bytes: 200 });
         return true;
       },
@@ -202,7 +202,7 @@ export class Node {
 
   /** Signatures of the transactions that it sent, in order. */
   get sent(): string[] {
-    return this.parcels.flatMap(({ transactions }) =>
+    return this.outbound.flatMap(({ transactions }) =>
       transactions.map(({ signature }) => signature),
     );
   }

@@ -14,15 +14,15 @@ const socketed = { NOTIFY_SOCKET: "/run/notify" };
 /** A service manager that records the texts. */
 function managed(environment: ManagerEnvironment, failure = "") {
   const clock = new ManualClock();
-  const told: string[] = [];
+  const notifications: string[] = [];
   const logged: string[] = [];
   const log = createLogger({ stream: { write: (line) => logged.push(line) } });
   const send = (address: string, text: string) => {
-    told.push(`${address} ${text}`);
+    notifications.push(`${address} ${text}`);
     return failure;
   };
   const manager = new ServiceManager({ environment, pid: 77, send, clock, log });
-  return { manager, clock, told, logged };
+  return { manager, clock, told: notifications, logged };
 }
 
 describe("ServiceManager", () => {
@@ -102,16 +102,16 @@ describe("ServiceManager", () => {
   it("stops pinging while a worker makes no progress, and reports the worker once", async () => {
     const { manager, clock, told, logged } = managed({ ...socketed, WATCHDOG_USEC: "6000000" });
     let [moving, held] = [0n, 0n];
-    let stands = false;
-    manager.watch(() => [++moving, stands ? held : ++held]);
+    let isStalled = false;
+    manager.watch(() => [++moving, isStalled ? held : ++held]);
     await clock.advance(4000);
-    stands = true;
+    isStalled = true;
     told.length = 0;
     await clock.advance(20_000);
     expect(told.filter((text) => text.endsWith("WATCHDOG=1")).length).toBe(2); // up to 5 s
     expect(told.filter((text) => text.includes("STATUS=systemd: no watchdog ping")).length).toBe(1);
     expect(logged.filter((line) => line.includes("workers make no progress: 1")).length).toBe(1);
-    stands = false;
+    isStalled = false;
     told.length = 0;
     await clock.advance(2000);
     expect(told).toEqual(["/run/notify WATCHDOG=1"]);
@@ -133,7 +133,7 @@ describe("notifyServiceManager", () => {
       expect(notifyServiceManager(address, "READY=1\nSTATUS=grün")).toBe("");
       expect(notifyServiceManager(address, "STOPPING=1")).toBe("");
       await socket.hears(/^STOPPING=1$/);
-      expect(socket.heard).toEqual(["READY=1\nSTATUS=grün", "STOPPING=1"]);
+      expect(socket.received).toEqual(["READY=1\nSTATUS=grün", "STOPPING=1"]);
     }
   });
 

@@ -73,7 +73,7 @@ onEachDatabase((databases) => {
       // It has already landed there, so it is not sent again.
       await b.submit(facts);
       await c.submit(facts);
-      expect([b.sent.length, c.parcels.length <= 1]).toEqual([1, true]);
+      expect([b.sent.length, c.outbound.length <= 1]).toEqual([1, true]);
       expect(await c.states(facts)).toEqual(["landed"]);
     });
   });
@@ -87,8 +87,8 @@ onEachDatabase((databases) => {
       await a.submit(facts);
       cluster.landed.set(facts.signature, 9n);
       await passUntil(a, async () => (await b.states(facts))[0] === "landed");
-      const kept = "SELECT COUNT(*) FROM landed_tips";
-      await passUntil(a, async () => (await b.driver.query(kept, []))[0]?.[0] === 1n);
+      const countLandedTips = "SELECT COUNT(*) FROM landed_tips";
+      await passUntil(a, async () => (await b.driver.query(countLandedTips, []))[0]?.[0] === 1n);
       expect(b.tips.size).toBe(0);
       await b.clock.advance(9 * minute);
       await untilAsked(async () => b.tips.size === 1);
@@ -111,7 +111,7 @@ onEachDatabase((databases) => {
       const all = [single, ...bundle].map(({ signature }) => signature).toSorted();
       await passUntil(b, () => b.sent.length >= 3);
       expect(b.sent.slice(0, 3).toSorted()).toEqual(all);
-      expect(b.parcels.find(({ mode }) => mode === "bundle")?.transactions.length).toBe(2);
+      expect(b.outbound.find(({ mode }) => mode === "bundle")?.transactions.length).toBe(2);
       for (const signature of all) cluster.landed.set(signature, 9n);
       await passUntil(b, async () =>
         (await b.states(single, ...bundle)).every((s) => s === "landed"),
@@ -125,11 +125,11 @@ onEachDatabase((databases) => {
 
     it("is replaced by exactly one of several nodes", async () => {
       const cluster = await Cluster.open(databases);
-      const gone = await cluster.node("a");
+      const failedNode = await cluster.node("a");
       const others = [await cluster.node("b"), await cluster.node("c")];
       const all = Array.from({ length: 20 }, () => cluster.facts());
-      for (const facts of all) await gone.submit(facts);
-      await gone.kill();
+      for (const facts of all) await failedNode.submit(facts);
+      await failedNode.kill();
       const open = () => others.map(({ pipeline }) => pipeline.snapshot().open);
       await untilAsked(async () => {
         await Promise.all(others.map(({ clock }) => clock.advance(200)));
@@ -137,8 +137,8 @@ onEachDatabase((databases) => {
       });
       await Promise.all(others.map(({ clock }) => clock.advance(minute)));
       expect([Math.min(...open()), Math.max(...open())]).toEqual([0, 20]);
-      const taken = await Promise.all(others.map(({ store }) => store.open()));
-      expect(taken.map(({ length }) => length)).toEqual(open());
+      const adopted = await Promise.all(others.map(({ store }) => store.open()));
+      expect(adopted.map(({ length }) => length)).toEqual(open());
     });
 
     it("does not replace the state of a submission that another node also had", async () => {

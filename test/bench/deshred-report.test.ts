@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { landingsInJavaScript } from "../../bench/baselines/landings-in-javascript.ts";
 import { parseLine } from "../../bench/report/lines.ts";
 import { summarise } from "../../bench/report/statistics.ts";
-import { besideSection, handOverSection } from "../../bench/sections/beside-section.ts";
+import { besideSection, handOverSection } from "../../bench/sections/deshred-overhead-section.ts";
 import { deshredSection, recoverySection } from "../../bench/sections/deshred-section.ts";
 import { landingSection } from "../../bench/sections/landing-section.ts";
 import { finding, findingText, type Section } from "../../bench/sections/section.ts";

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { documents, mainRun, numbersPart, replacePart } from "../../bench/report/documents.ts";
-import {
-  type KeptReport,
-  parseKeptReport,
-  type Report,
-  readKeptReport,
-  withRun,
-} from "../../bench/report/kept-report.ts";
 import { judge, summarise } from "../../bench/report/statistics.ts";
+import {
+  parseStoredReport,
+  type Report,
+  readStoredReport,
+  type StoredReport,
+  withRun,
+} from "../../bench/report/stored-report.ts";
 import { Cells, summaryPart } from "../../bench/report/summary-table.ts";
 import { transmitPart } from "../../bench/report/transmit-table.ts";
 import { finding } from "../../bench/sections/section.ts";
@@ -52,12 +52,12 @@ function report(sections: readonly string[], { rounds = 7, load = 0.5 } = {}): R
   };
 }
 
-const nothing: KeptReport = { runs: [], sections: [] };
-const kept = (before: KeptReport, own: Report, commit: string | null = "abc") =>
+const nothing: StoredReport = { runs: [], sections: [] };
+const kept = (before: StoredReport, own: Report, commit: string | null = "abc") =>
   withRun(before, own, { commit, order });
 
 describe("the documents", () => {
-  it.each(documents(readKeptReport()))("$path matches bench/results/latest.json", (own) => {
+  it.each(documents(readStoredReport()))("$path matches bench/results/latest.json", (own) => {
     expect(own.text).toBe(own.wanted);
   });
 
@@ -77,7 +77,7 @@ describe("the documents", () => {
 });
 
 describe("the stored verdicts", () => {
-  const findings = readKeptReport().sections.flatMap((section) => section.findings);
+  const findings = readStoredReport().sections.flatMap((section) => section.findings);
   const strictness = ["met", "inconclusive", "missed"];
 
   // Numbers of the first runs are stored as printed: an end of the interval that prints like the
@@ -102,7 +102,7 @@ describe("the stored report", () => {
     ]);
     expect(second.sections[0]?.notes).toEqual(["Note of steps, 3 rounds."]);
     expect(second.runs.map(({ commit }) => commit)).toEqual(["abc", "def"]);
-    expect(parseKeptReport(JSON.stringify(second))).toEqual(second);
+    expect(parseStoredReport(JSON.stringify(second))).toEqual(second);
   });
 
   it("removes runs without sections", () => {
@@ -113,9 +113,9 @@ describe("the stored report", () => {
   });
 
   it("rejects an invalid report", () => {
-    expect(() => parseKeptReport("{}")).toThrow("expected an object of runs and sections");
+    expect(() => parseStoredReport("{}")).toThrow("expected an object of runs and sections");
     const [section] = kept(nothing, report(["steps"])).sections;
-    expect(() => parseKeptReport(JSON.stringify({ runs: [], sections: [section] }))).toThrow(
+    expect(() => parseStoredReport(JSON.stringify({ runs: [], sections: [section] }))).toThrow(
       "expected a run of the section steps",
     );
   });
@@ -153,7 +153,7 @@ describe("the numbers", () => {
   });
 
   it("contain in the summary only measured values", () => {
-    const now = readKeptReport();
+    const now = readStoredReport();
     const main = now.runs[mainRun(now)];
     if (!main) throw new Error("expected a run");
     const rowsWithout = (name: string) =>
@@ -164,7 +164,7 @@ describe("the numbers", () => {
   });
 
   it("compare clones with sockets, if they were measured", () => {
-    expect(transmitPart(readKeptReport())).toMatch(
+    expect(transmitPart(readStoredReport())).toMatch(
       /^\| 1,000 \| [\d,.]+ \/ [\d,.]+ \/ [\d,.]+ \|/m,
     );
     expect(transmitPart(both)).toBe("The kept report does not contain this measurement.");

@@ -5,7 +5,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 
 export class CutProxy {
   /** Number of accepted connections. */
-  taken = 0;
+  accepted = 0;
   /** Closes new connections immediately. */
   refuses = false;
   readonly #server: Server;
@@ -13,7 +13,7 @@ export class CutProxy {
 
   private constructor(to: URL) {
     this.#server = createServer((caller) => {
-      this.taken++;
+      this.accepted++;
       if (this.refuses) {
         caller.destroy();
         return;

@@ -24,18 +24,18 @@ const common = { WebSocket, signal: undefined, diagnose: () => Promise.resolve()
 
 it("reconnects if nothing answers", async () => {
   const { server, url } = await serverOf();
-  const heard: string[] = [];
+  const received: string[] = [];
   server.on("connection", (socket) =>
     socket.addEventListener("message", ({ data }) => {
-      if (typeof data === "string") heard.push(data);
+      if (typeof data === "string") received.push(data);
     }),
   );
   const feed = follow({ ...common, url, hello: "are you there", silenceMs: 60 });
   expect((await feed.next()).value).toBe(null);
   expect((await feed.next()).value).toBe(null);
   await feed.return(undefined);
-  expect(heard.length).toBeGreaterThanOrEqual(3);
-  expect(new Set(heard)).toEqual(new Set(["are you there"]));
+  expect(received.length).toBeGreaterThanOrEqual(3);
+  expect(new Set(received)).toEqual(new Set(["are you there"]));
 });
 
 it("delivers the messages before a disconnection, in order", async () => {

@@ -7,21 +7,21 @@ import type { TimelineEvent, TransactionStatus } from "../../src/gateway/submiss
 import { closing } from "../support/closing.ts";
 import { GatewayRun, scoped } from "../support/gateway/gateway.ts";
 import { until } from "../support/network/udp-receiver.ts";
-import { ClientStage } from "./client-stage.ts";
+import { ClientHarness } from "./client-harness.ts";
 import { CutProxy } from "./cut-proxy.ts";
 
 /** On a busy machine, routes may be down for a while. */
 const patiently = { retries: 100 };
 
-let stage: ClientStage;
+let harness: ClientHarness;
 let tipAccount = "";
 
 beforeAll(async () => {
-  stage = await ClientStage.open();
-  [tipAccount = ""] = await stage.client().getTipAccounts();
+  harness = await ClientHarness.open();
+  [tipAccount = ""] = await harness.client().getTipAccounts();
 });
 
-afterAll(() => stage.close());
+afterAll(() => harness.close());
 
 function openStatus(signature: string): TransactionStatus {
   return {
@@ -39,7 +39,7 @@ function openStatus(signature: string): TransactionStatus {
 
 /** Events of the timeline, without the fields that the stream lacks. */
 async function timelineOf(signature: string): Promise<StatusUpdate[]> {
-  const status = await stage.client().getTransactionStatus(signature);
+  const status = await harness.client().getTransactionStatus(signature);
   return (status?.events ?? []).map((timed) => {
     const { offsetMs: _, ...event } = timed;
     return { signature, event };
@@ -48,8 +48,8 @@ async function timelineOf(signature: string): Promise<StatusUpdate[]> {
 
 describe("a stream of statuses", () => {
   it("reports each event of a submission once, in order, to its final status", async () => {
-    const client = stage.client({ WebSocket });
-    const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
+    const client = harness.client({ WebSocket });
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
     const seen: StatusUpdate[] = [];
     for await (const update of client.watchStatuses({ signatures: [signature] })) seen.push(update);
     expect(seen).toEqual(await timelineOf(signature));
@@ -108,8 +108,8 @@ describe("a stream of statuses", () => {
   });
 
   it("of the whole account reports new events and the disconnection", async () => {
-    const proxy = closing(await CutProxy.open(stage.url));
-    const client = stage.client({ url: proxy.through(stage.url), WebSocket });
+    const proxy = closing(await CutProxy.open(harness.url));
+    const client = harness.client({ url: proxy.through(harness.url), WebSocket });
     let reopened = 0;
     const controller = new AbortController();
     const updates = client.watchStatuses({
@@ -130,7 +130,7 @@ describe("a stream of statuses", () => {
     };
     const { signature, event } = await landed();
     expect(reopened).toBe(1);
-    expect(event.slot).toBe(stage.sandbox.chain.status(signature)?.slot);
+    expect(event.slot).toBe(harness.sandbox.chain.status(signature)?.slot);
     const reason = new Error("enough");
     const waiting = updates.next();
     controller.abort(reason);
@@ -189,8 +189,8 @@ describe("a stream of statuses", () => {
 
 describe("the wait for a final status", () => {
   it("polls without a WebSocket, and streams report the missing option", async () => {
-    const client = stage.client();
-    const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
+    const client = harness.client();
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
     expect(await client.waitForEnd(signature, { pollMs: 50 })).toMatchObject({ state: "landed" });
     const hasOwn = "WebSocket" in globalThis;
     if (hasOwn) return;
@@ -201,23 +201,23 @@ describe("the wait for a final status", () => {
   });
 
   it("polls if WebSockets are blocked", async () => {
-    const client = stage.client({
+    const client = harness.client({
       WebSocket: class extends WebSocket {
         constructor(url: string) {
           super(url.replace("/status", "/nowhere"));
         }
       },
     });
-    const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
     expect(await client.waitForEnd(signature)).toMatchObject({ state: "landed" });
   });
 
   it("continues after disconnections, and ends at its timeout or abort", async () => {
-    const proxy = closing(await CutProxy.open(stage.url));
-    const client = stage.client({ url: proxy.through(stage.url), WebSocket });
-    const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
+    const proxy = closing(await CutProxy.open(harness.url));
+    const client = harness.client({ url: proxy.through(harness.url), WebSocket });
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
     const waiting = client.waitForEnd(signature);
-    await until(() => proxy.taken >= 2, "its stream");
+    await until(() => proxy.accepted >= 2, "its stream");
     proxy.cut();
     expect(await waiting).toMatchObject({ signature, state: "landed" });
 
@@ -242,25 +242,25 @@ describe("the wait for a final status", () => {
 
 describe("the stream of tips", () => {
   it("begins with the current snapshot, and a disconnection does not repeat it", async () => {
-    const proxy = closing(await CutProxy.open(stage.url));
-    const client = stage.client({ url: proxy.through(stage.url), WebSocket });
+    const proxy = closing(await CutProxy.open(harness.url));
+    const client = harness.client({ url: proxy.through(harness.url), WebSocket });
     const controller = new AbortController();
     const tips = client.tipStream({ signal: controller.signal });
     const { value } = await tips.next();
     expect(value).toEqual(await client.tipFloor());
     const waiting = tips.next();
     const reason = new Error("enough");
-    const taken = proxy.taken;
+    const acceptedBefore = proxy.accepted;
     proxy.cut();
-    await until(() => proxy.taken > taken, "its return");
+    await until(() => proxy.accepted > acceptedBefore, "its return");
     setTimeout(() => controller.abort(reason), 50);
     await expect(waiting).rejects.toBe(reason);
   });
 
   it("is rejected beyond two per address", async () => {
-    const tips = [1, 2].map(() => stage.client({ WebSocket }).tipStream());
+    const tips = [1, 2].map(() => harness.client({ WebSocket }).tipStream());
     for (const each of tips) expect((await each.next()).done).toBe(false);
-    await expect(stage.client({ WebSocket }).tipStream().next()).rejects.toMatchObject({
+    await expect(harness.client({ WebSocket }).tipStream().next()).rejects.toMatchObject({
       reason: "websocket_refused",
     });
     for (const each of tips) await each.return(undefined);

@@ -197,14 +197,14 @@ it("retries reads by the client's option, and submissions only by the call's opt
 });
 
 it("respects Retry-After, and an abort ends the wait", async () => {
-  const told = rpcError(
+  const error = rpcError(
     { code: -32_005, message: "nonce_pending: soon", data: { reason: "nonce_pending" } },
     200,
     {
       "retry-after": "3600",
     },
   );
-  const { url, asked } = await serverOf(told);
+  const { url, asked } = await serverOf(error);
   const controller = new AbortController();
   const reason = new Error("enough");
   const waiting = new ShredwayClient({ url }).getNonce("n", {
@@ -324,7 +324,7 @@ it("calls health at an interval, over one connection, until it is stopped", asyn
   await until(() => calls >= 3, "three calls");
   await warm.stop();
   expect(failures).toMatchObject([{ reason: "unreachable" }]);
-  expect(proxy.taken).toBe(1);
+  expect(proxy.accepted).toBe(1);
   const stopped = calls;
   await new Promise((done) => setTimeout(done, 250));
   expect(calls).toBe(stopped);

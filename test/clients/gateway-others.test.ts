@@ -46,7 +46,7 @@ async function landed(to: PublicKey, lamports: number): Promise<void> {
 }
 
 /** All responses about a landed bundle until "finalized", as in the examples of block engines. */
-async function followed(id: string) {
+async function statusesUntilFinalized(id: string) {
   const told = [];
   while (told.at(-1)?.confirmation_status !== "finalized") {
     const { result } = await client.getBundleStatuses([[id]]);
@@ -94,7 +94,7 @@ describe("jito-js-rpc", () => {
     const inflight = await client.getInFlightBundleStatuses([[String(id)]]);
     expect(["Pending", "Landed"]).toContain(inflight.result?.value[0]?.status);
     await landed(second, 2_000_000);
-    const told = await followed(String(id));
+    const told = await statusesUntilFinalized(String(id));
     expect(told.at(-1)).toMatchObject({ bundle_id: id, err: { Ok: null } });
     expect(told.at(-1)?.transactions.length).toBe(2);
     const words = [...new Set(told.map((each) => each.confirmation_status))];

@@ -19,7 +19,7 @@ export class RpcSocket {
   /** Messages that `next` has not returned yet. */
   readonly notifications: Notification[] = [];
   /** Received messages, in order. */
-  readonly heard: ("answer" | "notification")[] = [];
+  readonly received: ("answer" | "notification")[] = [];
   readonly #answers = new Map<unknown, (answer: RpcAnswer) => void>();
   #wake: () => void = () => {};
   #nextId = 0;
@@ -43,11 +43,11 @@ export class RpcSocket {
 
   #hear(value: unknown): void {
     if (isNotification(value)) {
-      this.heard.push("notification");
+      this.received.push("notification");
       this.notifications.push(value);
       this.#wake();
     } else if (isRpcAnswer(value)) {
-      this.heard.push("answer");
+      this.received.push("answer");
       this.#answers.get(value.id)?.(value);
       this.#answers.delete(value.id);
     }

@@ -14,7 +14,7 @@ import { freeUdpPort } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { goodCodeFields, goodDataFields, makePacket } from "../support/shreds/shreds.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { Program } from "./package-stage.ts";
+import { Program } from "./installed-package.ts";
 
 const has = (program: string): boolean => spawnSync(program, ["--version"]).status === 0;
 

@@ -69,7 +69,7 @@ interface LifetimesDependencies<T extends object> {
   readonly outcomes: LifetimeAnswers;
   nowMs(): number;
   /** Called when a lifetime has expired, for the first time or again. */
-  gone(lifetime: Lifetime<T>): void;
+  onExpired(lifetime: Lifetime<T>): void;
   failed(error: unknown): void;
 }
 
@@ -172,13 +172,13 @@ export class Lifetimes<T extends object> {
       lifetime.goneAgainMs = null;
     } else if (lifetime.goneMs === null) {
       lifetime.goneMs = this.#dependencies.nowMs();
-      this.#dependencies.gone(lifetime);
+      this.#dependencies.onExpired(lifetime);
     } else if (
       lifetime.goneAgainMs === null &&
       askedMs >= lifetime.goneMs + this.#limits.settleMs
     ) {
       lifetime.goneAgainMs = this.#dependencies.nowMs();
-      this.#dependencies.gone(lifetime);
+      this.#dependencies.onExpired(lifetime);
     }
   }
 }

@@ -84,17 +84,17 @@ export class LeaderQueue {
   take(timeNs: bigint, countMax: number): readonly QueueItem[] {
     if (this.#waiting.length === 0) return [];
     this.#waiting.sort(compare);
-    const taken: Waiting[] = [];
+    const removed: Waiting[] = [];
     let count = 0;
     this.#waiting = this.#waiting.filter((item) => {
       const isTaken = item.notBeforeNs <= timeNs && count + item.candidates.length <= countMax;
       if (!isTaken) return true;
       count += item.candidates.length;
-      taken.push(item);
+      removed.push(item);
       this.#forget(item);
       return false;
     });
-    return taken;
+    return removed;
   }
 
   /**

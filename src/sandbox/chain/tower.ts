@@ -26,22 +26,22 @@ const noRoot = 0xffff_ffff_ffff_ffffn;
 
 /** The tower after one more vote. `slot` must be above its newest one. */
 export function withVote(tower: Tower, slot: bigint): Tower {
-  const kept = [...tower.lockouts];
-  for (let top = kept.at(-1); top && top.slot + 2n ** BigInt(top.confirmations) < slot; ) {
-    kept.pop();
-    top = kept.at(-1);
+  const lockouts = [...tower.lockouts];
+  for (let top = lockouts.at(-1); top && top.slot + 2n ** BigInt(top.confirmations) < slot; ) {
+    lockouts.pop();
+    top = lockouts.at(-1);
   }
   let { root } = tower;
-  if (kept.length === lockoutsMax) root = kept.shift()?.slot ?? root;
-  kept.push({ slot, confirmations: 0 });
+  if (lockouts.length === lockoutsMax) root = lockouts.shift()?.slot ?? root;
+  lockouts.push({ slot, confirmations: 0 });
   // A vote doubles the lockout of each vote that has as many votes above it as its confirmation
   // count.
-  const lockouts = kept.map((lockout, i) =>
-    kept.length > i + lockout.confirmations
+  const deepened = lockouts.map((lockout, i) =>
+    lockouts.length > i + lockout.confirmations
       ? { ...lockout, confirmations: lockout.confirmations + 1 }
       : lockout,
   );
-  return { lockouts, root };
+  return { lockouts: deepened, root };
 }
 
 function varintBytes(value: bigint): Uint8Array {

@@ -39,8 +39,8 @@ export function blockAt(chain: ChainApi, slot: bigint, commitment: Commitment): 
 
 /** Slots from `first` to `last` with a retained block. */
 export function* blocksBetween(chain: ChainApi, first: bigint, last: bigint): Generator<Block> {
-  const kept = chain.firstKeptSlot();
-  for (let slot = first > kept ? first : kept; slot <= last; slot++) {
+  const firstSlot = chain.firstKeptSlot();
+  for (let slot = first > firstSlot ? first : firstSlot; slot <= last; slot++) {
     const block = chain.block(slot);
     if (block) yield block;
   }

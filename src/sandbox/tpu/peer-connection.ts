@@ -39,7 +39,7 @@ export interface ConnectionHost {
   admit(identity: string): PeerRank | CloseReason | undefined;
   transaction(wire: Uint8Array, peer: TpuPeer): void;
   /** Called once, when the connection has ended. */
-  gone(connection: PeerConnection): void;
+  onClosed(connection: PeerConnection): void;
 }
 
 export class PeerConnection {
@@ -115,7 +115,7 @@ export class PeerConnection {
     if (this.#phase === "handshake") this.#countFailure();
     this.#phase = "gone";
     this.#timer?.cancel();
-    this.#host.gone(this);
+    this.#host.onClosed(this);
   }
 
   /** Close packet when the leader shuts down. */

@@ -29,7 +29,7 @@ export interface SandboxTpuOptions {
 
 interface SandboxTpuCounts {
   /** Passed to the chain during their leader's slots. */
-  taken: number;
+  executed: number;
   /** Held until their leader's slots. */
   held: number;
   /** Forwarded to the current leader, for a staked peer. */
@@ -51,7 +51,7 @@ function stakeTable(chain: ChainApi, others: ReadonlyMap<string, bigint>): Stake
 
 export class SandboxTpu {
   readonly counts: SandboxTpuCounts = {
-    taken: 0,
+    executed: 0,
     held: 0,
     forwarded: 0,
     late: 0,
@@ -116,7 +116,7 @@ export class SandboxTpu {
 
   #take(identity: string, wire: Uint8Array, { isStaked }: TpuPeer): void {
     if (this.#chain.leaderOf(this.#slot) === identity) {
-      this.counts.taken++;
+      this.counts.executed++;
       this.#send(wire);
     } else if (this.#leadsSoon(identity)) {
       this.#hold(identity, wire);
@@ -155,7 +155,7 @@ export class SandboxTpu {
     if (leader === null || !held) return;
     this.#held.delete(leader);
     for (const wire of held) {
-      this.counts.taken++;
+      this.counts.executed++;
       this.#send(wire);
     }
   }

@@ -113,7 +113,7 @@ export class TpuServer {
       send: (packet, to) => this.#send(packet, to),
       admit: (identity) => this.#admit(identity),
       transaction: options.onTransaction,
-      gone: (connection) => this.#table.remove(connection),
+      onClosed: (connection) => this.#table.remove(connection),
     };
   }
 

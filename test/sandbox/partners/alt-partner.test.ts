@@ -64,9 +64,9 @@ function untilLeader(isWanted: (leaders: (string | null)[]) => boolean): void {
 const untilItLeads = (): void => untilLeader(([, leader]) => leader === identity);
 
 async function send(wire: Uint8Array, revertProtection = false): Promise<RouteEvent> {
-  const parcel = new TestOutbound([factsOf(wire)], { leader: identity, revertProtection });
-  expect(route.offer(parcel)).toBe(true);
-  return parcel.ended;
+  const outbound = new TestOutbound([factsOf(wire)], { leader: identity, revertProtection });
+  expect(route.offer(outbound)).toBe(true);
+  return outbound.ended;
 }
 
 interface Paid {

@@ -78,7 +78,7 @@ describe("signatureSubscribe", () => {
       const id = await socket.subscribe("signature", [signature, { commitment: "confirmed" }]);
       expect(await socket.next(id)).toMatchObject({ value: { err: null } });
       // A client does not know the number earlier, and would drop the notification.
-      expect(socket.heard).toEqual(["answer", "notification"]);
+      expect(socket.received).toEqual(["answer", "notification"]);
     }));
 
   it("reports why a transaction failed", () =>

@@ -92,7 +92,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     await cluster.send(identity, run.transfer(alice, bob, 5n));
     expect(tpu.counts).toMatchObject({ taken: 0, held: 1 });
     run.slots(Number(slot - run.chain.currentSlot) - 1);
-    expect(tpu.counts.taken).toBe(0);
+    expect(tpu.counts.executed).toBe(0);
     run.slots(2);
     expect(tpu.counts).toMatchObject({ taken: 1, late: 0 });
     expect(run.balance(bob)).toBe(before + 5n);
@@ -107,7 +107,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     run.slots(Number(slot - run.chain.currentSlot) - 1);
     run.chain.faults.skipNext(1);
     run.slots(3);
-    expect(tpu.counts.taken).toBe(1);
+    expect(tpu.counts.executed).toBe(1);
     expect(run.chain.block(slot)).toBe(null);
     expect(run.chain.block(slot + 1n)?.transactions.length).toBe(1);
   });
@@ -149,16 +149,16 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
       }),
     );
     const client = new RpcClient(`http://${endpoint.address}`);
-    const told = async (): Promise<unknown[]> => {
+    const clusterNodes = async (): Promise<unknown[]> => {
       const nodes: unknown = await client.call("getClusterNodes", []);
       if (!Array.isArray(nodes)) throw new Error("expected a list");
       return nodes.map((node: { tpuQuic: unknown }) => node.tpuQuic);
     };
     const addresses = () => run.chain.validators().map(({ identity }) => tpu.addressOf(identity));
-    expect(await told()).toEqual(addresses());
+    expect(await clusterNodes()).toEqual(addresses());
     const [first] = tpu.leaders.values();
     await first?.move();
-    expect(await told()).toEqual(addresses());
+    expect(await clusterNodes()).toEqual(addresses());
     const bare = closing(await RpcEndpoint.open(run.chain, systemClock, { listen: "127.0.0.1:0" }));
     const nodes = await new RpcClient(`http://${bare.address}`).call("getClusterNodes", []);
     expect(nodes).toMatchObject(addresses().map(() => ({ tpuQuic: null })));

@@ -30,9 +30,9 @@ export function checkResult(name: string, result: unknown): void {
   const validate = results.get(name) ?? schemaCheck(method.result.schema);
   results.set(name, validate);
   if (validate(result)) return;
-  const said = JSON.stringify(validate.errors, null, 1);
+  const violations = JSON.stringify(validate.errors, null, 1);
   throw new Error(
-    `${name}: expected a result of its schema, got ${JSON.stringify(result)}: ${said}`,
+    `${name}: expected a result of its schema, got ${JSON.stringify(result)}: ${violations}`,
   );
 }
 

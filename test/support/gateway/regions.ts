@@ -17,7 +17,7 @@ import { DelayLink, delayedAddresses } from "../network/delay-link.ts";
 import { hasNamespaces, NetworkNamespace } from "../network/network-namespace.ts";
 import { PostgresServer, postgresPrograms } from "../postgres/postgres.ts";
 import { Shredway, shredway } from "../processes/shredway.ts";
-import { madeSlot } from "../shreds/made-slot.ts";
+import { madeSlot } from "../shreds/generated-slot.ts";
 
 const oneWayMs = 45;
 const challengeBytesMax = 64;

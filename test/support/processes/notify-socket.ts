@@ -18,7 +18,7 @@ while True:
 
 export class NotifySocket {
   /** One text for each datagram, without the first line of the program. */
-  readonly heard: string[] = [];
+  readonly received: string[] = [];
   readonly #child: ChildProcess;
   readonly #waiting = new Set<() => void>();
   #bound = false;
@@ -38,7 +38,7 @@ export class NotifySocket {
     const lines = child.stdout && createInterface({ input: child.stdout });
     lines?.on("line", (line) => {
       const text = String(JSON.parse(line));
-      if (this.#bound) this.heard.push(text);
+      if (this.#bound) this.received.push(text);
       this.#bound = true;
       for (const look of this.#waiting) look();
     });
@@ -47,12 +47,12 @@ export class NotifySocket {
   /** The first datagram with the line `line`, from index `from` on. */
   async hears(line: RegExp, from = 0): Promise<{ text: string; at: number }> {
     const find = () =>
-      this.heard.findIndex(
+      this.received.findIndex(
         (text, at) => at >= from && text.split("\n").some((part) => line.test(part)),
       );
     await this.#until(() => find() >= 0);
     const at = find();
-    return { text: this.heard[at] ?? "", at };
+    return { text: this.received[at] ?? "", at };
   }
 
   async close(): Promise<void> {

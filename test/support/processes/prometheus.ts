@@ -38,7 +38,7 @@ export interface Series {
 export class Prometheus {
   readonly #child: ChildProcess;
   readonly #url: string;
-  #said = "";
+  #output = "";
 
   /** Starts with a configuration file; its data is temporary. */
   static async start(configFile: string): Promise<Prometheus> {
@@ -63,14 +63,14 @@ export class Prometheus {
     this.#child = child;
     this.#url = url;
     child.stderr?.on("data", (chunk: Buffer) => {
-      this.#said += chunk.toString();
+      this.#output += chunk.toString();
     });
   }
 
   /** Polls every 100 ms; fails if the program ends. */
   async until(holds: () => Promise<boolean>, what: string): Promise<void> {
     while (!(await holds().catch(() => false))) {
-      if (this.#child.exitCode !== null) throw new Error(`ended before ${what}: ${this.#said}`);
+      if (this.#child.exitCode !== null) throw new Error(`ended before ${what}: ${this.#output}`);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }

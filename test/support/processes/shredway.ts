@@ -46,14 +46,14 @@ export class Shredway {
     });
     this.#child.stdout?.on("data", (chunk: Buffer) => {
       this.stdout += chunk.toString();
-      this.#tell();
+      this.#notify();
     });
     this.#child.stderr?.on("data", (chunk: Buffer) => {
       this.stderr += chunk.toString();
-      this.#tell();
+      this.#notify();
     });
     this.#ended = once(this.#child, "close").then(([code]: unknown[]) => {
-      this.#tell();
+      this.#notify();
       return typeof code === "number" ? code : null;
     });
   }
@@ -108,7 +108,7 @@ export class Shredway {
     await this.#ended;
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const watcher of this.#watchers) watcher();
   }
 }

@@ -82,7 +82,7 @@ export class QuicServer {
   readonly #config: QuicheConfig;
   readonly #options: QuicServerOptions;
   readonly #peers = new Map<string, Peer>();
-  readonly #look: NodeJS.Timeout;
+  readonly #pollTimer: NodeJS.Timeout;
 
   static async open(options: QuicServerOptions = {}): Promise<QuicServer> {
     const { host = defaultHost } = options;
@@ -111,7 +111,7 @@ export class QuicServer {
       streamsMax: options.streamsMax ?? 512,
     });
     socket.on("message", (packet, from) => this.#receive(packet, from));
-    this.#look = setInterval(() => this.#expire(), lookMs);
+    this.#pollTimer = setInterval(() => this.#expire(), lookMs);
   }
 
   get address(): { host: string; port: number } {
@@ -131,7 +131,7 @@ export class QuicServer {
   }
 
   close(): void {
-    clearInterval(this.#look);
+    clearInterval(this.#pollTimer);
     this.#socket.close();
   }
 

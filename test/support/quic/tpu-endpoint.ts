@@ -23,7 +23,7 @@ export class EndpointRun {
     credentials: QuicheCredentials = newCredentials(),
     settings: Partial<TpuSettings> = {},
   ): Promise<EndpointRun> {
-    const tell = (event: TpuEvent): void => {
+    const record = (event: TpuEvent): void => {
       const told = run.events.get(event.id);
       if (told) told.push(event);
       else run.events.set(event.id, [event]);
@@ -41,7 +41,7 @@ export class EndpointRun {
         ...settings,
       },
       credentials,
-      tell,
+      tell: record,
       changed: () => undefined,
     });
     const run = new EndpointRun(closing(endpoint));

@@ -68,7 +68,7 @@ export class TpuRun {
   readonly chain: ChainRun;
   readonly tpu: SandboxTpu;
   readonly route: TpuRoute;
-  readonly parcels: TestOutbound[] = [];
+  readonly outbound: TestOutbound[] = [];
   /** Transactions without a result, oldest first, with the slots in which they were offered. */
   readonly #open = new Map<TestOutbound, bigint>();
   readonly #clock: Clock;
@@ -156,7 +156,7 @@ export class TpuRun {
       if (parcel.events.at(-1)?.kind !== "sent") this.#open.delete(parcel);
     };
     if (!this.route.offer(parcel)) return false;
-    this.parcels.push(parcel);
+    this.outbound.push(parcel);
     this.#open.set(parcel, this.slot);
     return true;
   }
@@ -164,7 +164,7 @@ export class TpuRun {
   /** Offers and waits for the result: the kinds of the reported events. */
   async send(): Promise<string> {
     if (!this.offer()) throw new Error("expected a route that accepts a transaction");
-    const parcel = this.parcels.at(-1);
+    const parcel = this.outbound.at(-1);
     await parcel?.ended;
     return parcel?.kinds ?? "";
   }
@@ -172,14 +172,14 @@ export class TpuRun {
   /** Executed, possibly in an open block. */
   get landed(): number {
     const { chain } = this.chain;
-    return this.parcels.filter(
+    return this.outbound.filter(
       ({ transactions }) => chain.status(transactions[0]?.signature ?? "") !== null,
     ).length;
   }
 
   /** Waits until every transaction has a result. */
   ended(): Promise<void> {
-    return until(() => this.#open.size === 0, `the end of ${this.parcels.length} parcels`);
+    return until(() => this.#open.size === 0, `the end of ${this.outbound.length} parcels`);
   }
 
   /** Waits until this many of them are in blocks. */
@@ -190,7 +190,7 @@ export class TpuRun {
   /** Number of transactions by reported events: the kinds, and the reason of the last one. */
   get outcomes(): Record<string, number> {
     const counts: Record<string, number> = {};
-    for (const { kinds, events } of this.parcels) {
+    for (const { kinds, events } of this.outbound) {
       const last = events.at(-1);
       const outcome = last && "reason" in last ? `${kinds}: ${last.reason}` : kinds;
       counts[outcome] = (counts[outcome] ?? 0) + 1;

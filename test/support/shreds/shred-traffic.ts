@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { Shredder, type SlotPosition } from "../../../src/relay/data-plane/shredder.ts";
 import type { LeaderSchedule } from "../../../src/relay/leaders/schedule.ts";
-import { makeEntryBatch } from "./made-up-entries.ts";
+import { makeEntryBatch } from "./generated-entries.ts";
 
 /** Ledger bytes in 32 data shreds; the last set of a slot is resigned and carries less. */
 export const fecSetBytes = 32 * 963;

@@ -64,10 +64,10 @@ export class SubscriptionHub {
     switch (event.kind) {
       case "slot":
       case "executed":
-        this.#tell(event);
+        this.#publish(event);
         break;
       case "block":
-        this.#tell({ kind: "block", commitment: "processed", block: event.block });
+        this.#publish({ kind: "block", commitment: "processed", block: event.block });
         break;
       case "confirmed":
         this.#tellBlock(event.slot, "confirmed");
@@ -83,10 +83,10 @@ export class SubscriptionHub {
 
   #tellBlock(slot: bigint, commitment: Commitment): void {
     const block = this.context.chain.block(slot);
-    if (block) this.#tell({ kind: "block", commitment, block });
+    if (block) this.#publish({ kind: "block", commitment, block });
   }
 
-  #tell(item: FeedItem): void {
+  #publish(item: FeedItem): void {
     for (const watch of this.#watches) this.#guard(() => watch.accept(item));
   }
 

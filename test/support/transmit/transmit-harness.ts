@@ -20,9 +20,9 @@ function cut(packet: Uint8Array): Uint8Array {
   return packet.slice(0, ((packet[64] ?? 0) & 0xc0) === 0x40 ? 1228 : 1203);
 }
 
-export class Stage {
+export class TransmitHarness {
   readonly lab = TwoNamespaces.open();
-  readonly world: TransmitChild;
+  readonly peers: TransmitChild;
   readonly relay: TransmitChild;
   readonly addresses: string[] = [];
   refusal: string | null = null;
@@ -31,7 +31,7 @@ export class Stage {
   #passed: Uint8Array[] = [];
 
   constructor(before: readonly string[] = []) {
-    this.world = this.lab.child(this.lab.far);
+    this.peers = this.lab.child(this.lab.far);
     this.relay = this.lab.child(this.lab.near, before);
   }
 
@@ -40,8 +40,8 @@ export class Stage {
     const hosts = ([4, 6] as const).flatMap((family) =>
       Array.from({ length: count }, (_, i) => farAddress(family, i + 1)),
     );
-    await this.world.call("openReceivers", hosts, receivingPort);
-    this.addresses.push(...(await this.world.call<Map<string, number>>("counts")).keys());
+    await this.peers.call("openReceivers", hosts, receivingPort);
+    this.addresses.push(...(await this.peers.call<Map<string, number>>("counts")).keys());
     const options = {
       listen: ["0.0.0.0:0"],
       workers: 1,
@@ -85,7 +85,7 @@ export class Stage {
     for (let begin = 0; begin < packets.length; begin += atOnce) {
       const part = packets.slice(begin, begin + atOnce);
       this.#passed.push(...part.map(cut));
-      await this.world.call("send", part, this.#to);
+      await this.peers.call("send", part, this.#to);
       await this.#arrived();
     }
   }
@@ -93,7 +93,7 @@ export class Stage {
   async #arrived(): Promise<void> {
     const end = performance.now() + 30_000;
     for (;;) {
-      const counts = await this.world.call<Map<string, number>>("counts");
+      const counts = await this.peers.call<Map<string, number>>("counts");
       const least = Math.min(...this.addresses.map((address) => counts.get(address) ?? 0));
       if (least >= this.#passed.length) return;
       if (performance.now() > end)
@@ -104,7 +104,7 @@ export class Stage {
   /** Checks that all receivers got exactly the sent packets, and that the counters agree. */
   async check(): Promise<void> {
     const expected = digestOfPackets(this.#passed);
-    const digests = await this.world.call<Map<string, string>>("digests");
+    const digests = await this.peers.call<Map<string, string>>("digests");
     const others = this.addresses.filter((address) => digests.get(address) !== expected);
     if (others.length > 0)
       throw new Error(`expected the sent packets only, got others at: ${others.join()}`);

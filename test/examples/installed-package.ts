@@ -31,23 +31,23 @@ async function compile(folder: string): Promise<void> {
   );
 }
 
-export class PackageStage {
+export class InstalledPackage {
   readonly folder: string;
 
   private constructor(folder: string) {
     this.folder = folder;
   }
 
-  static async open(): Promise<PackageStage> {
+  static async open(): Promise<InstalledPackage> {
     const folder = mkdtempSync(join(tmpdir(), "shredway-package-"));
-    const stage = new PackageStage(folder);
+    const installed = new InstalledPackage(folder);
     cpSync("package.json", join(folder, "package.json"));
     cpSync("examples", join(folder, "examples"), { recursive: true });
     for (const linked of ["node_modules", "build"]) {
       symlinkSync(resolve(linked), join(folder, linked));
     }
     await compile(folder);
-    return stage;
+    return installed;
   }
 
   /** The code block of a document whose first line contains `name`. */

@@ -30,7 +30,7 @@ export interface Report {
 }
 
 /** Description of the machine and the time of a run. */
-export interface KeptRun {
+export interface StoredRun {
   /** Time in ISO 8601, and the commit of the code; null: the run is older than this field. */
   readonly takenAt: string | null;
   readonly commit: string | null;
@@ -39,7 +39,7 @@ export interface KeptRun {
   readonly facts: readonly string[];
 }
 
-export interface KeptSection {
+export interface StoredSection {
   readonly name: string;
   readonly title: string;
   /** Index of its run in the list of runs. */
@@ -51,14 +51,14 @@ export interface KeptSection {
   readonly findings: readonly Finding[];
 }
 
-export interface KeptReport {
-  readonly runs: readonly KeptRun[];
-  readonly sections: readonly KeptSection[];
+export interface StoredReport {
+  readonly runs: readonly StoredRun[];
+  readonly sections: readonly StoredSection[];
 }
 
 /** Throws if the text is not a stored report. */
-export function parseKeptReport(text: string): KeptReport {
-  const value: Partial<KeptReport> = JSON.parse(text);
+export function parseStoredReport(text: string): StoredReport {
+  const value: Partial<StoredReport> = JSON.parse(text);
   const { runs, sections } = value;
   if (!Array.isArray(runs) || !Array.isArray(sections)) {
     throw new Error("expected an object of runs and sections");
@@ -68,11 +68,11 @@ export function parseKeptReport(text: string): KeptReport {
   return { runs, sections };
 }
 
-export function readKeptReport(): KeptReport {
-  return parseKeptReport(readFileSync(file, "utf8"));
+export function readStoredReport(): StoredReport {
+  return parseStoredReport(readFileSync(file, "utf8"));
 }
 
-export function writeKeptReport(kept: KeptReport): void {
+export function writeStoredReport(kept: StoredReport): void {
   writeFileSync(file, `${JSON.stringify(kept, null, 1)}\n`);
 }
 
@@ -111,14 +111,14 @@ export function commitOfCode(): string | null {
 
 /** `order`: names of all sections, as the documents show them. */
 export function withRun(
-  kept: KeptReport,
+  kept: StoredReport,
   report: Report,
   { commit, order }: { readonly commit: string | null; readonly order: readonly string[] },
-): KeptReport {
+): StoredReport {
   const { takenAt, rounds } = report;
-  const run: KeptRun = { takenAt, commit, rounds, facts: factsOf(report) };
+  const run: StoredRun = { takenAt, commit, rounds, facts: factsOf(report) };
   const fresh = report.sections.map(
-    ({ name, title, tables, notes, findings, seconds }): KeptSection => ({
+    ({ name, title, tables, notes, findings, seconds }): StoredSection => ({
       name,
       title,
       run: kept.runs.length,
