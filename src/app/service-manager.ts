@@ -31,7 +31,7 @@ type WorkerTimes = () => readonly bigint[];
  */
 const extension = { everyMs: 10_000, usec: 60_000_000 } as const;
 /** A worker does its housekeeping every 50 ms; even on a busy machine it runs within this time. */
-const stillMaxNs = 5_000_000_000n;
+const stalledMaxNs = 5_000_000_000n;
 const checkMsMax = 10_000;
 const pingsPerPeriod = 3;
 
@@ -43,8 +43,8 @@ export class ServiceManager {
   readonly #log: Logger;
   #extending: Timer | undefined;
   #watching: Timer | undefined;
-  #moved: { cpuNs: bigint; atNs: bigint }[] = [];
-  #wasStill = false;
+  #progress: { cpuNs: bigint; atNs: bigint }[] = [];
+  #wasStalled = false;
   #warned = false;
 
   constructor({ environment, pid, send, clock, log }: ServiceManagerDependencies) {
@@ -100,26 +100,28 @@ export class ServiceManager {
   }
 
   #checkWorkers(times: WorkerTimes): void {
-    const still = this.#stalledWorkers(times());
-    if (still.length === 0) {
-      this.#wasStill = false;
+    const stalled = this.#stalledWorkers(times());
+    if (stalled.length === 0) {
+      this.#wasStalled = false;
       this.#notify("WATCHDOG=1");
       return;
     }
-    if (this.#wasStill) return;
-    this.#wasStill = true;
-    const text = `systemd: no watchdog ping, because workers make no progress: ${still.join(", ")}`;
+    if (this.#wasStalled) return;
+    this.#wasStalled = true;
+    const text = `systemd: no watchdog ping, because workers make no progress: ${stalled.join(", ")}`;
     this.#log.error(text);
     this.#notify(`STATUS=${text}`);
   }
 
   #stalledWorkers(times: readonly bigint[]): number[] {
     const nowNs = this.#clock.monotonicNs();
-    this.#moved = times.map((cpuNs, worker) => {
-      const before = this.#moved[worker];
+    this.#progress = times.map((cpuNs, worker) => {
+      const before = this.#progress[worker];
       return before?.cpuNs === cpuNs ? before : { cpuNs, atNs: nowNs };
     });
-    return this.#moved.flatMap(({ atNs }, worker) => (nowNs - atNs > stillMaxNs ? [worker] : []));
+    return this.#progress.flatMap(({ atNs }, worker) =>
+      nowNs - atNs > stalledMaxNs ? [worker] : [],
+    );
   }
 
   #extend(what: string): void {

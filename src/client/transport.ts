@@ -71,8 +71,8 @@ export function isTransient(error: unknown): error is ShredwayCallError {
 
 /** The service's Retry-After; else a delay that grows with each attempt and has a random part. */
 export function pauseMs(error: unknown, attempt: number): number {
-  const told = error instanceof ShredwayCallError ? error.retryAfterSeconds : null;
-  if (told !== null) return told * 1000;
+  const retryAfter = error instanceof ShredwayCallError ? error.retryAfterSeconds : null;
+  if (retryAfter !== null) return retryAfter * 1000;
   return Math.min(backoffMsMax, backoffMs * 2 ** attempt) * (0.5 + Math.random() / 2);
 }
 
@@ -100,8 +100,8 @@ function textOfCause(cause: unknown): string {
 function retryAfterOf(headers: Headers | null, data: unknown): number | null {
   const header = headers?.get("retry-after") ?? "";
   if (/^[0-9]{1,9}$/.test(header)) return Number(header);
-  const told = isObject(data) ? data["retryAfterSeconds"] : undefined;
-  return typeof told === "number" ? told : null;
+  const retryAfter = isObject(data) ? data["retryAfterSeconds"] : undefined;
+  return typeof retryAfter === "number" ? retryAfter : null;
 }
 
 /**
@@ -111,8 +111,8 @@ function retryAfterOf(headers: Headers | null, data: unknown): number | null {
 export function errorOf(error: unknown, answer: HttpAnswer | null): ShredwayCallError | null {
   if (!isObject(error) || typeof error["message"] !== "string") return null;
   const { code, message, data, reason: plain } = error;
-  const told = isObject(data) ? data["reason"] : plain;
-  const reason = typeof told === "string" ? told : "unknown";
+  const retryAfter = isObject(data) ? data["reason"] : plain;
+  const reason = typeof retryAfter === "string" ? retryAfter : "unknown";
   return new ShredwayCallError(typeof plain === "string" ? `${plain}: ${message}` : message, {
     reason,
     code: typeof code === "number" ? code : null,

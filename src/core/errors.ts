@@ -164,7 +164,7 @@ interface BatchFailure extends TransactionIndex {
 }
 
 /**
- * Machine-readable details besides the message; JSON-RPC callers receive them in `error.data`.
+ * Machine-readable details in addition to the message; JSON-RPC callers receive them in `error.data`.
  * Errors of a reason with a required key always have these details; with an optional key, some
  * errors do; all others never do.
  */

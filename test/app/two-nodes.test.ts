@@ -181,7 +181,7 @@ onEachDatabase((databases) => {
       expect(await b.states(known)).toEqual(["open"]);
     });
 
-    it("that was only disconnected does not change submissions that another node adopted", async () => {
+    it("does not change, after a disconnection, submissions that another node adopted", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const facts = cluster.facts();
@@ -225,7 +225,7 @@ onEachDatabase((databases) => {
   });
 
   describe("a key", () => {
-    it("that was revoked through one node is rejected by every node", async () => {
+    it("is rejected by every node after its revocation through one node", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const key = await a.makeKey();

@@ -29,7 +29,7 @@ it("runs with only fetch, timers and URL", async () => {
   expect(accounts.length).toBe(2);
 });
 
-it("has only web types", () => {
+it("uses only web types", () => {
   const folder = temporaryFolder();
   const path = join(folder, "tsconfig.json");
   const compilerOptions = { lib: ["ES2023", "DOM"], types: [], skipLibCheck: false };

@@ -107,7 +107,7 @@ describe("a stream of statuses", () => {
     ]);
   });
 
-  it("of the whole account reports new events and the disconnection", async () => {
+  it("reports new events of the whole account and the disconnection", async () => {
     const proxy = closing(await CutProxy.open(harness.url));
     const client = harness.client({ url: proxy.through(harness.url), WebSocket });
     let reopened = 0;

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { RareWarning, WarningInterval } from "../../src/core/rare-warning.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
-it("is logged immediately, then not before the interval has passed, and its text is created only if needed", async () => {
+it("logs a warning immediately, then once per interval, and creates its text only if needed", async () => {
   const clock = new ManualClock();
   const given: string[] = [];
   const log = { warn: (text: string): void => void given.push(text) };

@@ -50,7 +50,7 @@ describe.concurrent("stock clients", () => {
     expect([first, second]).toEqual([expect.stringMatching(/^\d+$/), first]);
   });
 
-  it("web3.js sends a pair of which one lands", async () => {
+  it("web3.js sends a pair, and exactly one lands", async () => {
     const printed = await installed.run("examples/web3.js/ideal.mjs", gateway, chain);
     const lines = printed
       .trimEnd()

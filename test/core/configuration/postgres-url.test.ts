@@ -12,7 +12,7 @@ const urls = (text: string) => postgresHosts(text).map(({ url }) => url);
 const names = (text: string) => postgresHosts(text).map(({ name }) => name);
 
 describe("a URL of PostgreSQL", () => {
-  it("of one server is unchanged", () => {
+  it("is unchanged with one server", () => {
     for (const text of [
       "postgres://shredway:p%40ss@db.example.com:5433/shredway?sslmode=verify-full",
       "postgresql://[::1]:5432/a",
@@ -23,7 +23,7 @@ describe("a URL of PostgreSQL", () => {
     }
   });
 
-  it("of several servers gives a URL per server with the same user, database and options", () => {
+  it("gives one URL per server with the same user, database and options", () => {
     const text =
       "postgres://shredway:a,b@c@one:5432,[::1],two.example.com:6000/db?sslmode=verify-full";
     expect(urls(text)).toEqual([
@@ -105,7 +105,7 @@ describe("a URL of PostgreSQL", () => {
     );
   });
 
-  it("of several servers is printed masked, and can be read again", () => {
+  it("is printed masked with several servers, and can be read again", () => {
     const data = "data: { postgres: 'postgres://u:SECRET@a:5432,b/db?sslkey=SECRET' }";
     const text = `relay: { authentication: "off", shredVersion: 50093 }\n${data}\n`;
     const printed = formatConfig(parseConfig(text, "a.yaml"));

@@ -45,9 +45,9 @@ describe("a text about a partner", () => {
       routeConfig({ kind: "swqos", url: "http://partner.invalid", headers: { x: "ENOTFOUND" } }),
       { clock: new ManualClock() },
     );
-    const parcel = new TestOutbound([madeUpFacts(1)]);
-    route.offer(parcel);
-    await parcel.ended;
+    const outbound = new TestOutbound([madeUpFacts(1)]);
+    route.offer(outbound);
+    await outbound.ended;
     const { lastFailure } = route.snapshot();
     expect(lastFailure).toContain("partner.invalid: name_unknown: [masked]");
     expect(lastFailure).not.toContain("ENOTFOUND");

@@ -114,7 +114,7 @@ describe("a bundle", () => {
     expect(run.balance(bob)).toBe(walletLamports + 77n);
   });
 
-  it("with a failing transaction does not land", async () => {
+  it("does not land with a failing transaction", async () => {
     const run = await ChainRun.open();
     const wire = run.transfer(alice, bob, 2n * walletLamports);
     const [signature] = run.chain.sendBundle([wire]);

@@ -164,7 +164,7 @@ describe("a port of the alternative partner", () => {
   });
 });
 
-describe("its port with revert protection", () => {
+describe("the port with revert protection", () => {
   it("rejects a transaction that would fail now", async () => {
     untilItLeads();
     const failing = paying(alice, bob, { lamports: 1000n * sol });

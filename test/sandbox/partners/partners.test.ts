@@ -62,12 +62,12 @@ async function send(
   wires: readonly Uint8Array[],
   options: ConstructorParameters<typeof TestOutbound>[1] = {},
 ): Promise<RouteEvent> {
-  const parcel = new TestOutbound(
+  const outbound = new TestOutbound(
     wires.map((wire) => factsOf(wire)),
     options,
   );
-  expect(route.offer(parcel)).toBe(true);
-  return parcel.ended;
+  expect(route.offer(outbound)).toBe(true);
+  return outbound.ended;
 }
 
 function landed(wire: Uint8Array): boolean {
@@ -195,7 +195,7 @@ describe("bundles", () => {
     expect(partners.blockEngine.counts.bundles).toBe(1);
   });
 
-  it("with a transaction in the queue may be sent again", async () => {
+  it("may be sent again with a transaction that is in the queue", async () => {
     const wire = tipped(alice, bob);
     run.chain.send(wire);
     const route = open("block-builder");
@@ -334,15 +334,15 @@ describe("faults", () => {
   it("delay responses", async () => {
     const route = open("swqos");
     partners.swqos.faults.delayMs = 300;
-    const parcel = new TestOutbound([factsOf(tipped(alice, bob))]);
-    route.offer(parcel);
-    await parcel.sent;
+    const outbound = new TestOutbound([factsOf(tipped(alice, bob))]);
+    route.offer(outbound);
+    await outbound.sent;
     // The sum of the route's timeout and the partner's delay.
     while (clock.pending < 2) await new Promise((turn) => setImmediate(turn));
     await clock.advance(299);
-    expect(parcel.kinds).toBe("sent");
+    expect(outbound.kinds).toBe("sent");
     await clock.advance(1);
-    expect((await parcel.ended).kind).toBe("acknowledged");
+    expect((await outbound.ended).kind).toBe("acknowledged");
   });
 
   it("can make a partner unreachable for a while", async () => {
@@ -363,13 +363,13 @@ describe("faults", () => {
   it("end with the partners, including pending responses", async () => {
     const route = open("swqos");
     partners.swqos.faults.answer = "silence";
-    const parcel = new TestOutbound([factsOf(tipped(alice, bob))]);
-    route.offer(parcel);
-    await parcel.sent;
+    const outbound = new TestOutbound([factsOf(tipped(alice, bob))]);
+    route.offer(outbound);
+    await outbound.sent;
     while (partners.swqos.counts.requests < 1) await new Promise((turn) => setImmediate(turn));
     partners.close();
     partners.close();
-    expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "connection_lost" });
+    expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "connection_lost" });
     run.slots(2);
   });
 });

@@ -122,7 +122,7 @@ describe("accounts", () => {
     expect(read("finalized")).toBe(2n * sol);
   });
 
-  it("of nonces show their earlier state, also after it was rooted", () => {
+  it("show the earlier state of nonces, also after it was rooted", () => {
     const nonce = wallet(31);
     const nonceAt = (commitment: string) => {
       const value = answerValue("getAccountInfo", addressOf(nonce), {
@@ -460,7 +460,7 @@ describe("transactions", () => {
     expect(refusalOf("simulateTransaction", base64(forged()), many)).toBe(-32602);
   });
 
-  it("of the faucet are limited", () => {
+  it("are limited for the faucet", () => {
     const to = wallet(60);
     const signature = ask("requestAirdrop", addressOf(to), 5);
     expect(signature).toBeTypeOf("string");

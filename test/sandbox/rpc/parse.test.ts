@@ -116,7 +116,7 @@ describe("accounts", () => {
 });
 
 describe("texts", () => {
-  it("of base58 and base64 decode to the encoded bytes", () => {
+  it("decode base58 and base64 to the encoded bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
         expect(decodeBase58(encodeBase58(bytes), 200)).toEqual(bytes);
@@ -132,14 +132,14 @@ describe("texts", () => {
     expect(decodeBase64("AAAA", 3)).toBeUndefined();
   });
 
-  it("of amounts are exact", () => {
+  it("are exact for amounts", () => {
     expect(uiTokenAmount(1_500_000n, 6)).toMatchObject({ uiAmountString: "1.5", uiAmount: 1.5 });
     expect(uiTokenAmount(1n, 9)).toMatchObject({ uiAmountString: "0.000000001" });
     expect(uiTokenAmount(0n, 0)).toMatchObject({ uiAmountString: "0", amount: "0" });
     expect(uiTokenAmount(2n ** 64n - 1n, 2).uiAmountString).toBe("184467440737095516.15");
   });
 
-  it("of failures describe the error", () => {
+  it("describe the error of failures", () => {
     expect(describeFailure("BlockhashNotFound")).toBe("Blockhash not found");
     expect(describeFailure("ClusterMaintenance")).toBe("cluster maintenance");
     expect(describeFailure({ InstructionError: [3, { Custom: 17 }] })).toBe(

@@ -79,7 +79,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     const { run, tpu } = cluster;
     const before = run.balance(bob);
     await cluster.send(cluster.leaderAt(run.chain.currentSlot), run.transfer(alice, bob, 5n));
-    expect(tpu.counts).toMatchObject({ taken: 1, held: 0 });
+    expect(tpu.counts).toMatchObject({ executed: 1, held: 0 });
     run.slots(1);
     expect(run.balance(bob)).toBe(before + 5n);
   });
@@ -90,11 +90,11 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     const { identity, slot } = cluster.nextLeader(4n);
     const before = run.balance(bob);
     await cluster.send(identity, run.transfer(alice, bob, 5n));
-    expect(tpu.counts).toMatchObject({ taken: 0, held: 1 });
+    expect(tpu.counts).toMatchObject({ executed: 0, held: 1 });
     run.slots(Number(slot - run.chain.currentSlot) - 1);
     expect(tpu.counts.executed).toBe(0);
     run.slots(2);
-    expect(tpu.counts).toMatchObject({ taken: 1, late: 0 });
+    expect(tpu.counts).toMatchObject({ executed: 1, late: 0 });
     expect(run.balance(bob)).toBe(before + 5n);
     expect(run.chain.block(slot)?.transactions.length).toBe(1);
   });

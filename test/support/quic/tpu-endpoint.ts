@@ -72,11 +72,11 @@ export class EndpointRun {
   }
 
   /**
-   * Each of `parcels` (by id) is acknowledged in the end: transactions lost with a connection are
+   * Each of `ids` is acknowledged in the end: transactions lost with a connection are
    * sent again. Some may arrive twice.
    */
-  async delivered(address: string, parcels: ReadonlyMap<number, Uint8Array>): Promise<void> {
-    let open = [...parcels];
+  async delivered(address: string, ids: ReadonlyMap<number, Uint8Array>): Promise<void> {
+    let open = [...ids];
     for (let round = 0; round < roundsMax && open.length > 0; round++) {
       const isEnded = ([id]: readonly [number, Uint8Array]): boolean =>
         endings.has(this.events.get(id)?.at(-1)?.kind ?? "");

@@ -151,22 +151,22 @@ export class TpuRun {
   offer(restMs = restMsDefault): boolean {
     const wire = this.#transfer(++this.#lamports);
     const deadlineNs = this.#clock.nowNs() + BigInt(restMs) * 1_000_000n;
-    const parcel = new TestOutbound([factsOf(wire)], { deadlineNs });
-    parcel.onReport = () => {
-      if (parcel.events.at(-1)?.kind !== "sent") this.#open.delete(parcel);
+    const outbound = new TestOutbound([factsOf(wire)], { deadlineNs });
+    outbound.onReport = () => {
+      if (outbound.events.at(-1)?.kind !== "sent") this.#open.delete(outbound);
     };
-    if (!this.route.offer(parcel)) return false;
-    this.outbound.push(parcel);
-    this.#open.set(parcel, this.slot);
+    if (!this.route.offer(outbound)) return false;
+    this.outbound.push(outbound);
+    this.#open.set(outbound, this.slot);
     return true;
   }
 
   /** Offers and waits for the result: the kinds of the reported events. */
   async send(): Promise<string> {
     if (!this.offer()) throw new Error("expected a route that accepts a transaction");
-    const parcel = this.outbound.at(-1);
-    await parcel?.ended;
-    return parcel?.kinds ?? "";
+    const outbound = this.outbound.at(-1);
+    await outbound?.ended;
+    return outbound?.kinds ?? "";
   }
 
   /** Executed, possibly in an open block. */
@@ -179,7 +179,7 @@ export class TpuRun {
 
   /** Waits until every transaction has a result. */
   ended(): Promise<void> {
-    return until(() => this.#open.size === 0, `the end of ${this.outbound.length} parcels`);
+    return until(() => this.#open.size === 0, `the end of ${this.outbound.length} transactions`);
   }
 
   /** Waits until this many of them are in blocks. */

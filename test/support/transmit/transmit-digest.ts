@@ -6,7 +6,7 @@ import type { NextHopStateName } from "../../../src/relay/data-plane/names.ts";
 
 export interface RelayState {
   readonly received: bigint;
-  /** By address. */
+  /** Counters by address. */
   readonly sent: ReadonlyMap<string, number>;
   readonly failed: boolean;
   readonly cloned: number;
