@@ -1,7 +1,7 @@
 // Micro-benchmarks of the TypeScript parts, with the `benchmark` package.
 //
-// What the control plane does beside the packets: parsing a shred for receivers of the feed, tables
-// to bytes, counters to objects. One second per part, a tenth in the small form.
+// They measure the control plane's work outside the packet path: parsing a shred for receivers of
+// the feed, tables to bytes, counters to objects. One second per part, a tenth in the small form.
 
 import Benchmark from "benchmark";
 import { parseShred } from "../src/relay/data-plane/parse-shred.ts";
@@ -73,7 +73,7 @@ function measure(name: string, work: () => unknown, small: boolean): Summary {
   return summarise(bench.stats.sample.map((seconds) => seconds * 1e9));
 }
 
-/** `lines`: those of the native scenario "sample". */
+/** `lines`: output of the native scenario "sample". */
 export function microSection(lines: readonly Line[], small: boolean): Section {
   const packets = ofKind(lines, "sample").map((line) => Buffer.from(textOf(line, "packet"), "hex"));
   const results = [...parts(packets)].map(

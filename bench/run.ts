@@ -1,27 +1,27 @@
-// npm run bench: everything that this project claims about speed, measured here and now.
+// npm run bench: measures everything that this project claims about speed.
 //
-// Builds the native half, runs the scenarios one after the other and prints one report; docs/
-// benchmarks.md explains it. Needs no privilege, but without the right to make a network namespace
-// the costs of sending are not comparable, and it says so.
+// Builds the native half, runs the scenarios one after the other and prints one report;
+// docs/benchmarks.md explains it. It needs no privilege. Without the permission to create a network
+// namespace, the costs of sending are not comparable, and the report says so.
 
 import { parseArgs } from "node:util";
 import { buildNativeProgram, findProgram, runScenario } from "./load/native-program.ts";
 import { microSection } from "./micro.ts";
 import { numbersPart, writeDocuments } from "./report/documents.ts";
+import { type Line, numberOf, ofKind, textOf } from "./report/lines.ts";
+import { describeMachine } from "./report/machine.ts";
+import { judgedRoundsMin, noiseIndex } from "./report/statistics.ts";
 import {
   commitOfCode,
   factsOf,
   type Report,
-  readKeptReport,
+  readStoredReport,
   withRun,
-  writeKeptReport,
-} from "./report/kept-report.ts";
-import { type Line, numberOf, ofKind, textOf } from "./report/lines.ts";
-import { describeMachine } from "./report/machine.ts";
-import { judgedRoundsMin, noiseIndex } from "./report/statistics.ts";
+  writeStoredReport,
+} from "./report/stored-report.ts";
 import { renderText } from "./report/table.ts";
-import { besideSection, handOverSection } from "./sections/beside-section.ts";
 import { costSection } from "./sections/cost-section.ts";
+import { besideSection, handOverSection } from "./sections/deshred-overhead-section.ts";
 import { deshredSection, recoverySection } from "./sections/deshred-section.ts";
 import { gatewaySection } from "./sections/gateway-section.ts";
 import { landingsSection } from "./sections/landing-section.ts";
@@ -132,7 +132,7 @@ function readOptions(): Options {
     throw new Error(`--only: expected one of ${names}; got ${unknown}`);
   }
   if (values.report && values.small) {
-    throw new Error("--report: expected a measurement, got --small, which is none");
+    throw new Error("--report: expected a full measurement, got --small; run it without --small");
   }
   const format = values.json ? "json" : values.markdown ? "markdown" : "text";
   const { only, small, loopback, report, documents, program } = values;
@@ -173,10 +173,10 @@ function renderDocument(report: Report): string {
   return numbersPart(withRun({ runs: [], sections: [] }, report, { commit, order }));
 }
 
-/** Keeps it, and makes the documents from what is kept. */
-function keep(report: Report): void {
-  writeKeptReport(withRun(readKeptReport(), report, { commit: commitOfCode(), order }));
-  writeDocuments(readKeptReport());
+/** Stores the report and generates the documents from it. */
+function storeReport(report: Report): void {
+  writeStoredReport(withRun(readStoredReport(), report, { commit: commitOfCode(), order }));
+  writeDocuments(readStoredReport());
 }
 
 async function run(options: Options): Promise<Report> {
@@ -248,11 +248,11 @@ try {
 if (options) {
   try {
     if (options.documents) {
-      writeDocuments(readKeptReport());
+      writeDocuments(readStoredReport());
     } else {
       const report = await run(options);
       console.log(renderers[options.format](report));
-      if (options.report) keep(report);
+      if (options.report) storeReport(report);
     }
   } catch (error) {
     fail(error, "");

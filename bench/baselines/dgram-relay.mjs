@@ -1,8 +1,8 @@
-// Plain Node relay: what one would write in an afternoon, as a yardstick for the real one.
+// Plain Node relay: a simple implementation as a baseline for the real one.
 //
-// Receives on one port, drops what it has seen (slot, index, type as the key), sends the rest to
-// every destination. No authentication. Started by the bench as its "dgram" driver:
-//   node bench/baselines/dgram-relay.mjs PORT ADDRESS:PORT…
+// Receives on one port, drops duplicates (key: slot, index, type), and sends the rest to every
+// destination. No authentication. Started by the bench as its "dgram" driver:
+// node bench/baselines/dgram-relay.mjs PORT ADDRESS:PORT…
 
 import { createSocket } from "node:dgram";
 

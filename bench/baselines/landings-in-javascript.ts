@@ -1,6 +1,7 @@
-// When a watched transaction reaches JavaScript: through a real relay and the addon.
+// Landing latency in JavaScript: when a watched transaction reaches JavaScript, through a real
+// relay and the addon.
 //
-// One process as the product is: relay, its worker and its deshred thread, the event loop; and the
+// One process, like the product: relay, its worker and its deshred thread, the event loop; and the
 // paced sender that feeds it. 10,000 shreds a second, eight watched transactions in every batch.
 
 import { SeededRandom } from "../../src/core/seeded-random.ts";
@@ -23,7 +24,7 @@ export interface JavaScriptLandings {
   readonly watched: number;
 }
 
-/** A batch of transfers, 215 bytes each, which fills two FEC sets; and all their signatures. */
+/** A batch of transfers, 215 bytes each, which fills two FEC sets; and all its signatures. */
 function makeBatch(random: SeededRandom): { bytes: Uint8Array; signatures: Uint8Array[] } {
   const signatures: Uint8Array[] = [];
   const parts: Uint8Array[] = [];
@@ -78,8 +79,9 @@ function makeTraffic(shredder: Shredder, batches: number): Traffic {
 }
 
 /**
- * The wall clock with the resolution of the monotonic one. Date.now() is cut to milliseconds and read
- * first, so each difference of the two is too small, by nothing at the best of many moments.
+ * The wall clock with the resolution of the monotonic clock. Date.now() is truncated to
+ * milliseconds and read first, so each difference of the two clocks is too small. The largest
+ * difference is the most exact one.
  */
 function wallClock(): () => bigint {
   let differenceNs = 0n;

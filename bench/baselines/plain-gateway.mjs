@@ -1,7 +1,7 @@
-// The baseline: a gateway as one writes it in an afternoon with node:http and @solana/web3.js.
+// The baseline gateway: a simple implementation with node:http and @solana/web3.js.
 //
-// Checks the same (form, tip, signatures) and sends on by fetch to the partner whose port it is given.
-// Prints its own port and process.
+// It makes the same checks (form, tip, signatures) and forwards by fetch to the partner at the
+// given port. Prints its own port and process id.
 
 import { createServer } from "node:http";
 import { SystemInstruction, SystemProgram, Transaction } from "@solana/web3.js";

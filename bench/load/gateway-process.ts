@@ -1,10 +1,10 @@
-// One server under test, in a process of its own: what the gateway's bench sends its callers to.
+// One server under test in its own process: the target of the gateway bench.
 //
-//   tsx bench/load/gateway-process.ts fixed                 the HTTP server with a fixed answer
-//   tsx bench/load/gateway-process.ts gateway PORT FOLDER   the gateway, its one route to that port
-//   … unchecked PORT FOLDER                            the same with signatures taken on trust
+// tsx bench/load/gateway-process.ts fixed                 the HTTP server with a fixed answer
+// tsx bench/load/gateway-process.ts gateway PORT FOLDER   the gateway, its one route to that port
+// … unchecked PORT FOLDER                            the same without signature verification
 //
-// Prints where it listens, its process and the API key; ends with its standard input.
+// Prints its address, its process id and the API key; ends with its standard input.
 
 import { randomBytes } from "node:crypto";
 import { openGateway } from "../../src/app/compose-gateway.ts";

@@ -11,7 +11,7 @@ export interface LoadPlan {
   readonly seconds: number;
   /** 0: as fast as answers come. */
   readonly ratePerSecond: number;
-  /** Whose processor time is counted. */
+  /** Process whose CPU time is counted. */
   readonly pid: number;
   /** API key; empty: none. */
   readonly credential: string;
@@ -25,7 +25,7 @@ export interface LoadResult {
   readonly broken: number;
   readonly seconds: number;
   readonly cpuNs: number;
-  /** Of what was sent, how much came to the partner. */
+  /** Number of sent transactions that reached the partner. */
   readonly arrived: number;
   readonly p50Ns: number;
   readonly p99Ns: number;
@@ -35,14 +35,14 @@ export interface LoadResult {
 
 const answerMs = 120_000;
 
-/** Lines of a child's standard output, one for each question. */
+/** Reads lines of a child's standard output, one for each command. */
 export class LineReader {
   readonly #lines: string[] = [];
   readonly #waiting: ((text: string | undefined) => void)[] = [];
   #ended = false;
 
   constructor(child: ChildProcess) {
-    if (!child.stdout) throw new Error("expected a child with a standard output");
+    if (!child.stdout) throw new Error("expected a child with a standard output, got none");
     const reader = createInterface({ input: child.stdout });
     reader.on("line", (text) => {
       const waiter = this.#waiting.shift();
@@ -57,7 +57,7 @@ export class LineReader {
 
   async next(): Promise<Line> {
     const text = this.#lines.shift() ?? (this.#ended ? undefined : await this.#wait());
-    if (text === undefined) throw new Error("expected a line, the program ended");
+    if (text === undefined) throw new Error("expected a line, but the program ended");
     return parseLine(text);
   }
 
@@ -86,11 +86,11 @@ export class HttpLoad {
   static async open(program: string): Promise<HttpLoad> {
     const child = spawn(program, ["http", "--loopback"], { stdio: ["pipe", "pipe", "inherit"] });
     const lines = new LineReader(child);
-    await lines.next(); // what every scenario says of the machine
+    await lines.next(); // every scenario prints these lines about the machine
     return new HttpLoad(child, lines, numberOf(await lines.next(), "port"));
   }
 
-  /** Signs so many new transactions; those not sent yet are forgotten. */
+  /** Signs this many new transactions and discards those that were not sent yet. */
   async make(count: number, tip: Uint8Array, paddingBytes: number): Promise<void> {
     const lifetime = Buffer.alloc(32, 9).toString("hex");
     const tipText = Buffer.from(tip).toString("hex");
@@ -119,7 +119,7 @@ export class HttpLoad {
     };
   }
 
-  /** Verifications per second of so many threads that do nothing else. */
+  /** Verifications per second of this many threads that do nothing else. */
   async checksPerSecond(count: number, threads: number): Promise<number> {
     const line = await this.#ask(`checks ${count} ${threads}`);
     return (numberOf(line, "count") * 1e9) / numberOf(line, "elapsed_ns");

@@ -11,7 +11,7 @@ import { type Line, parseLine } from "../report/lines.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** Builds shredway_bench with node-gyp and returns its path. Throws with the compiler's words. */
+/** Builds shredway_bench with node-gyp and returns its path. Throws with the compiler's output. */
 export function buildNativeProgram(): string {
   const headers = dirname(dirname(process.execPath));
   const env = { ...process.env };
@@ -45,13 +45,13 @@ export function findProgram(name: string): string | undefined {
 export interface ScenarioOptions {
   readonly small: boolean;
   readonly rounds: number;
-  /** Longest time that it may take. */
+  /** Maximum duration of the program. */
   readonly timeoutMs: number;
-  /** Without a network namespace, even when one could be had. */
+  /** Run without a network namespace, even if one is available. */
   readonly loopback: boolean;
 }
 
-/** Runs one scenario and returns its lines. Throws when the program fails or takes too long. */
+/** Runs one scenario and returns its lines. Throws if the program fails or takes too long. */
 export async function runScenario(
   program: string,
   scenario: string,
@@ -75,7 +75,7 @@ export async function runScenario(
     timeout: options.timeoutMs,
     killSignal: "SIGKILL",
   });
-  // The program's own children are told by the kernel when it dies.
+  // The kernel notifies the program's own children when it dies.
   const stop = () => child.kill("SIGKILL");
   process.once("exit", stop);
   const ended = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>(

@@ -1,6 +1,7 @@
-// Signed tips for shreds, and bodies of POST /shred-pay: what the bench's customer sends.
+// Signed tips for shreds, and bodies of POST /shred-pay: the requests of the bench's customer.
 //
-// Legacy transactions with one transfer, written by hand: a library would take most of the bench.
+// Legacy transactions with one transfer, encoded by hand: a library would use most of the bench's
+// CPU time.
 
 import { KeyPair } from "../../src/core/key-pair.ts";
 
@@ -15,7 +16,7 @@ export class Payer {
     this.#keyPair = new KeyPair(seed);
   }
 
-  /** In base64; every one is another transaction. */
+  /** Transactions in base64; all of them differ. */
   tip(to: Uint8Array, lamports: bigint): string {
     const data = Buffer.alloc(12);
     data.writeUInt32LE(transferInstruction, 0);
@@ -23,7 +24,7 @@ export class Payer {
     const lifetime = Buffer.alloc(32, 9);
     lifetime.writeUInt32LE(++this.#made, 0);
     const message = Buffer.concat([
-      // One signer; one account that is only read, the System program.
+      // One signer; one read-only account, the System program.
       Buffer.from([1, 0, 1, 3]),
       this.#keyPair.publicKey,
       to,

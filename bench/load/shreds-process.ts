@@ -1,9 +1,10 @@
-// The whole service in a process of its own, as the bench of tips and tiers asks it.
+// The whole service in its own process, for the bench of tips and tiers.
 //
-//   tsx bench/load/shreds-process.ts FOLDER ACCOUNTS TIPADDRESS
+// tsx bench/load/shreds-process.ts FOLDER ACCOUNTS TIPADDRESS
 //
-// No node: a registered tip counts at once. One source at 127.0.0.2. Prints where it is reached and the
-// keys of so many accounts; then, after every line on its standard input, its memory; ends with it.
+// No node: a registered tip counts immediately. One source at 127.0.0.2. Prints its address and the
+// keys of ACCOUNTS accounts; then, after every line on its standard input, its memory; ends with
+// it.
 
 import { randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -37,7 +38,7 @@ const service = await openService({ config, readConfig: () => config, log, clock
 await service.start();
 const startNs = systemClock.monotonicNs() - beginNs;
 const { gateway } = service;
-if (!gateway) throw new Error("expected a gateway");
+if (!gateway) throw new Error("expected a gateway, got none");
 const keys: string[] = [];
 for (let i = 0; i < Number(accounts); i++) {
   const limits = { requestsPerSecond: null, burst: null, allowedRanges: [] };
@@ -51,12 +52,12 @@ for (let i = 0; i < Number(accounts); i++) {
 await gateway.refreshKeys();
 const port = Number(gateway.addresses[0]?.split(":").at(-1));
 
-function tell(kind: string, more: object = {}): void {
+function printLine(kind: string, more: object = {}): void {
   const { rss } = process.memoryUsage();
   console.log(JSON.stringify({ kind, rss, ...more }));
 }
 
-tell("ready", {
+printLine("ready", {
   port,
   pid: process.pid,
   keys: keys.join(" "),
@@ -64,5 +65,5 @@ tell("ready", {
   start_ns: Number(startNs),
 });
 const lines = createInterface({ input: process.stdin });
-lines.on("line", () => tell("memory"));
+lines.on("line", () => printLine("memory"));
 lines.on("close", () => process.exit(0));

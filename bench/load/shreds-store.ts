@@ -1,4 +1,4 @@
-// A store as it is after a day of many tips: for the bench of a restart.
+// A store with a day of many tips, for the bench of a restart.
 
 import { randomFillSync } from "node:crypto";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ export async function fillStore(
   const log = createLogger({ level: "warn" });
   await (await Store.open({ directory, clock: systemClock, log })).close();
   const database = new Database(join(directory, databaseFileName));
-  database.pragma("synchronous = OFF"); // nobody would miss it
+  database.pragma("synchronous = OFF"); // no durability needed
   database.pragma("cache_size = -262144");
   const nowMs = Number(systemClock.nowNs() / 1_000_000n);
   const insert = database.prepare(

@@ -1,9 +1,10 @@
-// Leaders for the bench of the direct route, in a process of their own: take everything at once.
+// Leaders for the bench of the TPU route in their own process: they accept every stream
+// immediately.
 //
-//   tsx bench/load/tpu-sink.ts LEADERS
+// tsx bench/load/tpu-sink.ts LEADERS
 //
-// Prints the port of each; then, after every line on its standard input, how many transactions came
-// whole since the last one. Ends with its standard input.
+// Prints the port of each; then, after every line on its standard input, the number of complete
+// transactions since the last one. Ends with its standard input.
 
 import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
@@ -31,7 +32,7 @@ const config = buildQuicheConfig(quiche, {
 });
 const idBytes = 8;
 const chunk = Buffer.alloc(8192);
-let taken = 0;
+let receivedCount = 0;
 
 interface Peer {
   readonly quiche: QuicheConnection;
@@ -44,7 +45,7 @@ function serve({ quiche: connection, host, port }: Peer, socket: Socket): void {
     for (let isOver = false; !isOver; ) {
       const read = connection.streamRecv(streamId, chunk);
       isOver = read === null || read[1];
-      if (read?.[1]) taken++;
+      if (read?.[1]) receivedCount++;
     }
   }
   for (;;) {
@@ -82,7 +83,7 @@ async function open(): Promise<number> {
     if (!peer) return;
     peer.quiche.recv(packet, { from: { host, port }, to: local });
     changed.add(peer);
-    // What came together is answered together.
+    // Packets that arrive together are answered together.
     if (changed.size === 1) setImmediate(serveChanged);
   });
   setInterval(() => {
@@ -98,7 +99,7 @@ const ports = await Promise.all(Array.from({ length: Number(process.argv[2]) }, 
 console.log(JSON.stringify({ kind: "ready", ports: ports.join(" ") }));
 const lines = createInterface({ input: process.stdin });
 lines.on("line", () => {
-  console.log(JSON.stringify({ kind: "taken", taken }));
-  taken = 0;
+  console.log(JSON.stringify({ kind: "taken", taken: receivedCount }));
+  receivedCount = 0;
 });
 lines.on("close", () => process.exit(0));

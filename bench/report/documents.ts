@@ -5,30 +5,30 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { measuredText, targetText, verdictsText } from "../sections/section.ts";
-import type { KeptReport, KeptRun, KeptSection } from "./kept-report.ts";
+import type { StoredReport, StoredRun, StoredSection } from "./stored-report.ts";
 import { summaryPart } from "./summary-table.ts";
 import { renderMarkdown } from "./table.ts";
 import { transmitPart } from "./transmit-table.ts";
 
-/** The run that most sections are of; of as many, the last. */
-export function mainRun({ runs, sections }: KeptReport): number {
+/** The run of most sections; if several runs have as many, the last one. */
+export function mainRun({ runs, sections }: StoredReport): number {
   const sizes = runs.map((_, place) => sections.filter(({ run }) => run === place).length);
   return sizes.lastIndexOf(Math.max(...sizes));
 }
 
-function originOf({ takenAt, commit }: KeptRun): string[] {
+function originOf({ takenAt, commit }: StoredRun): string[] {
   if (takenAt === null) return [];
   return [`Taken on ${takenAt.slice(0, 10)}${commit === null ? "" : `, commit ${commit}`}`];
 }
 
-/** What differs between the run of a section and that of most. */
-function ownRun(run: KeptRun, main: KeptRun): string {
+/** The differences between the run of a section and that of most sections. */
+function ownRun(run: StoredRun, main: StoredRun): string {
   const facts = run.facts.filter((fact) => !main.facts.includes(fact));
   const own = [`Of a run of its own: medians of ${run.rounds} rounds`, ...originOf(run), ...facts];
   return own.map((sentence) => `${sentence}.`).join(" ");
 }
 
-function sectionPart(section: KeptSection, own: string | null): string[] {
+function sectionPart(section: StoredSection, own: string | null): string[] {
   const notes = own === null ? section.notes : [...section.notes, own];
   return [
     "",
@@ -39,7 +39,7 @@ function sectionPart(section: KeptSection, own: string | null): string[] {
 }
 
 /** The numbers of docs/benchmarks.md. */
-export function numbersPart(kept: KeptReport): string {
+export function numbersPart(kept: StoredReport): string {
   const place = mainRun(kept);
   const main = kept.runs[place];
   if (!main) throw new Error("expected a run");
@@ -82,11 +82,11 @@ export function replacePart(text: string, part: string): string {
 interface Document {
   readonly path: string;
   readonly text: string;
-  /** As the kept report wants it. */
+  /** Parses a report in the format of the stored report. */
   readonly wanted: string;
 }
 
-export function documents(kept: KeptReport): Document[] {
+export function documents(kept: StoredReport): Document[] {
   const main = kept.runs[mainRun(kept)];
   if (!main) throw new Error("expected a run");
   const parts = [
@@ -100,7 +100,7 @@ export function documents(kept: KeptReport): Document[] {
   });
 }
 
-export function writeDocuments(kept: KeptReport): void {
+export function writeDocuments(kept: StoredReport): void {
   for (const { path, wanted } of documents(kept)) {
     writeFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), wanted);
   }

@@ -2,10 +2,11 @@
 
 export type Line = ReadonlyMap<string, string | number | boolean>;
 
-/** Throws when the text is no object of plain values with a kind. */
+/** Throws if the text is not an object of plain values with a kind. */
 export function parseLine(text: string): Line {
   const value: unknown = JSON.parse(text);
-  if (typeof value !== "object" || value === null) throw new Error(`expected an object: ${text}`);
+  if (typeof value !== "object" || value === null)
+    throw new Error(`bench line: expected an object, got ${text}`);
   const line = new Map<string, string | number | boolean>();
   for (const [key, field] of Object.entries(value)) {
     if (typeof field !== "string" && typeof field !== "number" && typeof field !== "boolean") {
@@ -13,7 +14,8 @@ export function parseLine(text: string): Line {
     }
     line.set(key, field);
   }
-  if (typeof line.get("kind") !== "string") throw new Error(`expected a kind: ${text}`);
+  if (typeof line.get("kind") !== "string")
+    throw new Error(`bench line: expected a kind, got ${text}`);
   return line;
 }
 

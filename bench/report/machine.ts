@@ -1,4 +1,4 @@
-// What machine the numbers come from.
+// Description of the machine that produced the numbers.
 
 import { readFileSync } from "node:fs";
 import { availableParallelism, cpus, release, totalmem } from "node:os";
@@ -12,7 +12,7 @@ export interface Machine {
   readonly virtualised: boolean;
   readonly node: string;
   readonly openssl: string;
-  /** Others that want the CPUs right now, before the run. */
+  /** Load of other processes just before the run. */
   readonly loadAverage: number;
 }
 

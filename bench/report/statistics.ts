@@ -1,7 +1,8 @@
-// Statistics of the bench: quartiles, ratios taken round by round, and verdicts on targets.
+// Statistics of the bench: quartiles, ratios round by round, and verdicts on targets.
 //
-// Pure. On a shared machine a mean says little: medians and quartiles are reported. The quartiles are
-// the interval that a target is held against, so noise widens the interval and never hides a miss.
+// Pure. On a shared machine a mean says little, so medians and quartiles are reported. The interval
+// between the quartiles is compared with a target, so noise widens the interval and never hides a
+// miss.
 
 export interface Summary {
   readonly median: number;
@@ -29,7 +30,7 @@ export function summarise(values: readonly number[]): Summary {
   };
 }
 
-/** Distance of the quartiles as a part of the median; 0 for a single value or none. */
+/** Distance of the quartiles as a share of the median; 0 for a single value or none. */
 export function spread(summary: Summary): number {
   return summary.count === 0 || summary.median === 0
     ? 0
@@ -39,7 +40,9 @@ export function spread(summary: Summary): number {
 /** Values of one variant by round. */
 export type Rounds = ReadonlyMap<number, number>;
 
-/** Combines values that were measured in the same round; rounds that one of them lacks drop out. */
+/**
+ * Combines values that were measured in the same round. Rounds that lack one of them are omitted.
+ */
 export function perRound(
   inputs: readonly Rounds[],
   combine: (values: readonly number[]) => number,
@@ -55,7 +58,7 @@ export function perRound(
   return results;
 }
 
-/** Quartiles of fewer rounds are no interval to judge a ratio by. */
+/** Below this number of rounds, quartiles are not an interval for judging a ratio. */
 export const judgedRoundsMin = 5;
 
 /**
@@ -70,13 +73,16 @@ export interface Target {
   readonly target: number;
   /** Default: "at most". */
   readonly bound?: Bound | undefined;
-  /** A ratio to something measured in the same rounds: inconclusive after fewer than judgedRoundsMin. */
+  /**
+   * A ratio to something measured in the same rounds; inconclusive after fewer than
+   * judgedRoundsMin.
+   */
   readonly isRatio?: boolean | undefined;
 }
 
 /**
- * Holds the interval from the lower to the upper quartile against the target; a value that meets the
- * target exactly meets it. A single absolute value is an interval of no width.
+ * Compares the interval from the lower to the upper quartile with the target; a value equal to the
+ * target meets it. A single absolute value is an interval of width 0.
  */
 export function judge(
   value: Summary,
@@ -91,8 +97,8 @@ export function judge(
 }
 
 /**
- * How unsteady the machine was: spread of the processor time of constant work, and by how much wall
- * time exceeded it (somebody else had the CPU). Both as parts; 0 is perfectly quiet.
+ * Noise of the machine: spread of the CPU time of constant work, and the share by which wall time
+ * exceeded it (another process used the CPU). Both as shares; 0 is a quiet machine.
  */
 export interface NoiseIndex {
   readonly cpuSpread: number;

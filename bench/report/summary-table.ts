@@ -1,29 +1,30 @@
-// The summary in docs/performance.md: its rows, and the cells of the kept report that each row shows.
+// The summary in docs/performance.md: its rows, and the cells of the stored report that each row
+// shows.
 //
-// A row appears when every section that it reads was measured. A cell that is missing in a section that
-// was measured is an error: the section changed, and the row has to follow.
+// A row appears if every section that it reads was measured. A missing cell in a measured section
+// is an error: the section changed, and the row must follow.
 
 import { type Finding, targetText, verdictsText } from "../sections/section.ts";
-import type { KeptReport, KeptRun } from "./kept-report.ts";
+import type { StoredReport, StoredRun } from "./stored-report.ts";
 import { number } from "./table.ts";
 
-/** Reads numbers as they are printed, without their quartiles. */
+/** Reads numbers in their printed form, without quartiles. */
 export class Cells {
-  readonly #kept: KeptReport;
+  readonly #report: StoredReport;
 
-  constructor(kept: KeptReport) {
-    this.#kept = kept;
+  constructor(kept: StoredReport) {
+    this.#report = kept;
   }
 
   #section(name: string) {
-    const section = this.#kept.sections.find((one) => one.name === name);
+    const section = this.#report.sections.find((one) => one.name === name);
     if (!section) throw new Error(`expected a section ${name}`);
     return section;
   }
 
-  /** Whether it was measured: a section that could not be says so in its notes alone. */
+  /** Whether the section was measured: otherwise it has only notes. */
   has(name: string): boolean {
-    return this.#kept.sections.some((one) => one.name === name && one.tables.length > 0);
+    return this.#report.sections.some((one) => one.name === name && one.tables.length > 0);
   }
 
   /** `row`: its first cells. The table is the section's first one with such a row and column. */
@@ -54,7 +55,7 @@ export class Cells {
     return `target: ${targetText(found)}, ${found.verdict}`;
   }
 
-  /** What the first group of `pattern` matches in the notes. */
+  /** The first group of `pattern` in the notes. */
   note(section: string, pattern: RegExp): string {
     const value = pattern.exec(this.#section(section).notes.join("\n"))?.[1];
     if (value === undefined) throw new Error(`${section}: expected a note with ${pattern}`);
@@ -136,8 +137,8 @@ const relayRows: readonly Row[] = [
     section: "transmit",
     value: (cells) => {
       const row = ["200 × burst of 32, segments cut by the device"];
-      const ways = ["bare sendmmsg", "socket", "clone"];
-      return `${ways.map((way) => cells.at("transmit", row, way)).join(" / ")} ns`;
+      const modes = ["bare sendmmsg", "socket", "clone"];
+      return `${modes.map((way) => cells.at("transmit", row, way)).join(" / ")} ns`;
     },
   },
 ];
@@ -247,7 +248,7 @@ const gatewayRows: readonly Row[] = [
 ];
 
 /** The generated part of docs/performance.md: the machine and the table. */
-export function summaryPart(kept: KeptReport, main: KeptRun): string {
+export function summaryPart(kept: StoredReport, main: StoredRun): string {
   const cells = new Cells(kept);
   const machine = main.facts[0]?.replace(/^Machine: /, "").replace(/, load before.*/, "");
   const rows = [...relayRows, ...chainRows, ...gatewayRows]

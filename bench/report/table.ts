@@ -12,7 +12,7 @@ function widths(table: Table): number[] {
   );
 }
 
-/** First column to the left, numbers to the right. */
+/** First column aligned left, numbers aligned right. */
 function align(text: string, width: number, column: number): string {
   return column === 0 ? text.padEnd(width) : text.padStart(width);
 }

@@ -1,6 +1,6 @@
-// The generated tables of docs/transmit.md: sockets and clones side by side, from the kept report.
+// The generated tables of docs/transmit.md: sockets compared with clones, from the stored report.
 
-import type { KeptReport } from "./kept-report.ts";
+import type { StoredReport } from "./stored-report.ts";
 import { Cells } from "./summary-table.ts";
 import { renderMarkdown } from "./table.ts";
 
@@ -58,7 +58,7 @@ function burstTable(cells: Cells): string {
 }
 
 /** The generated part of docs/transmit.md. */
-export function transmitPart(kept: KeptReport): string {
+export function transmitPart(kept: StoredReport): string {
   const cells = new Cells(kept);
   if (!cells.has("transmit")) return "The kept report does not contain this measurement.";
   return [costTable(cells), "", burstTable(cells)].join("\n");

@@ -1,4 +1,4 @@
-// Cost per delivered datagram: lines of the cost scenario to tables and findings.
+// Cost per delivered datagram: converts lines of the cost scenario to tables and findings.
 
 import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
 import { perRound, type Rounds, type Summary, summarise } from "../report/statistics.ts";
@@ -29,10 +29,13 @@ interface Case {
 }
 
 const lossTolerated = 0.005;
-/** With fewer, the paced loop mostly shows its own waking up, which the relay's receiving pays. */
+/**
+ * With fewer destinations, the paced loop mostly measures its own wake-ups, which the relay's
+ * receiving includes.
+ */
 const pacedDestinationsMin = 50;
 
-/** Lines whose datagrams did not all leave say nothing about cost. */
+/** Lines with lost datagrams are ignored: they say nothing about cost. */
 function isWhole(line: Line): boolean {
   return Math.abs(numberOf(line, "delivered") - 1) <= lossTolerated;
 }
@@ -68,7 +71,7 @@ function summaryOf(which: Case, driver: Driver, divisor = 1): Summary {
   return summarise([...perShred(which, driver).values()].map((value) => value / divisor));
 }
 
-/** What `driver` costs above `without`, as a multiple of what `reference` costs. */
+/** Cost of `driver` above `without`, as a multiple of the cost of `reference`. */
 function ratio(which: Case, driver: Driver, without: Driver | null, reference: Driver): Summary {
   const inputs = [perShred(which, driver), perShred(which, reference)];
   if (without) inputs.push(perShred(which, without));

@@ -1,4 +1,4 @@
-// Cost of recovering FEC sets, and how much one core deshreds: tables and findings.
+// Cost of recovering FEC sets, and the deshredding rate of one core: tables and findings.
 
 import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
 import { type Rounds, type Summary, summarise } from "../report/statistics.ts";
@@ -51,7 +51,7 @@ export function recoverySection(lines: readonly Line[]): Section {
 
 interface Throughput {
   readonly arrival: string;
-  /** ns of processor time for each FEC set. */
+  /** Nanoseconds of CPU time for each FEC set. */
   readonly perSetNs: Summary;
   readonly gbitPerSecond: Summary;
   readonly transactionsPerSecond: Summary;

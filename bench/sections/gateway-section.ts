@@ -1,6 +1,6 @@
-// Submissions: how many a second, what each costs, how soon they are on a route, what overload does.
+// Submissions: rate, cost, latency to a route, and behaviour under overload.
 //
-// Four servers in processes of their own (ours, ours with signatures on trust, ours with a fixed
+// Four servers in their own processes (ours, ours without signature verification, ours with a fixed
 // answer, and the plain one of plain-gateway.mjs) get the same signed transactions from the native
 // callers, round by round in turn; a bare loop verifies the same signatures. All on loopback.
 
@@ -21,7 +21,7 @@ const tipBytes = new Uint8Array(32).fill(5);
 const paddingBytes = 300;
 const checkThreads = 2;
 const connections = 256;
-/** More than may wait for their checks. */
+/** More transactions than may wait for their checks. */
 const overloadConnections = 6000;
 
 const drivers = ["gateway", "unchecked", "fixed", "plain"] as const;
@@ -32,7 +32,7 @@ const titles: Readonly<Record<Driver, string>> = {
   fixed: "its HTTP server with a fixed answer",
   plain: "node:http and @solana/web3.js",
 };
-/** About what each can take, so that not too many are signed in vain. */
+/** About the capacity of each server, so that few signed transactions are wasted. */
 const signedPerSecond: Readonly<Record<Driver, number>> = {
   gateway: 20_000,
   unchecked: 30_000,
@@ -105,7 +105,7 @@ async function round(scene: Scene): Promise<Round> {
   return { checksPerSecond, most: results, calm: await calm(scene) };
 }
 
-/** Ten times what the gateway can take, asked for on many connections. */
+/** Ten times the capacity of the gateway, requested on many connections. */
 async function overload({ load, servers, seconds }: Scene, perSecond: number): Promise<LoadResult> {
   const ratePerSecond = 10 * perSecond;
   await load.make(Math.min(150_000, Math.ceil(ratePerSecond * seconds)), tipBytes, paddingBytes);
@@ -232,7 +232,7 @@ export async function gatewaySection(
       plain: await open("plain"),
     };
     const scene = { load, servers, seconds: small ? 0.5 : 2 };
-    await most(scene, "gateway"); // once for the compiler
+    await most(scene, "gateway"); // warm-up for the compiler
     await most(scene, "unchecked");
     const results: Round[] = [];
     for (let i = 0; i < rounds; i++) results.push(await round(scene));

@@ -70,7 +70,7 @@ function javaScriptLandings(runs: readonly JavaScriptLandings[]): Landings {
   );
 }
 
-/** A report that never came is none in time. */
+/** A report that never arrived does not count as in time. */
 function landingFinding({ which, p99Best, watched, reported }: Landings): Finding {
   const what = `best p99 from the last needed shred to the report, ${which}`;
   const limit = { target: targetUs, unit: "µs" };

@@ -1,4 +1,4 @@
-// Latency and highest rate: lines of those scenarios to tables and findings.
+// Latency and highest rate: converts lines of these scenarios to tables and findings.
 
 import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
 import { perRound, summarise } from "../report/statistics.ts";

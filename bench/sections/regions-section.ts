@@ -1,8 +1,8 @@
 // Two regions with 90 ms between them, one database: from a tip's acknowledgement to its shreds.
 //
-// Nodes, database and link as the integration tests have them (test/support/gateway/regions.ts), so it needs
-// network namespaces and PostgreSQL. What is seen is what a customer sees: the answer to his tip, and
-// the first shred at his receivers.
+// Nodes, database and link are those of the integration tests (test/support/gateway/regions.ts), so
+// it needs network namespaces and PostgreSQL. It measures on the customer's side: the response to
+// the tip, and the first shred at the receivers.
 
 import { systemClock } from "../../src/core/clock.ts";
 import {
@@ -19,15 +19,18 @@ import { finding, type Section } from "./section.ts";
 
 const title = "Two regions, 90 ms apart";
 const oneWayMs = 45;
-/** Between two shreds: as exactly as that the first one can be told. */
+/** Interval between two shreds, which is the resolution of the measurement. */
 const gapNs = 500_000n;
 const feedBytes = 600_000;
 const feedTargetMs = 50;
 
 interface Moments {
-  /** From the request to its answer. */
+  /** Time from the request to its response. */
   readonly answerMs: number;
-  /** From the answer to the first shred in the region that took the tip, and in the other one. */
+  /**
+   * Time from the response to the first shred in the region that received the tip, and in the other
+   * one.
+   */
   readonly hereMs: number;
   readonly thereMs: number;
 }
@@ -93,7 +96,7 @@ export async function regionsSection(options: {
     title,
     notes: [
       `Every packet between the regions takes ${oneWayMs} ms each way; the database is in the first one, whose ` +
-        "node keeps the tiers. A shred comes every 0.5 ms in both. Below 0: the first shred was faster " +
+        "node is the leader of the tiers. A shred comes every 0.5 ms in both. Below 0: the first shred was faster " +
         "than the answer.",
     ],
     tables: [

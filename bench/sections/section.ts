@@ -1,4 +1,4 @@
-// A section of the report: what one scenario found, ready to be printed in any form.
+// A section of the report: the result of one scenario, ready to be printed in any form.
 
 import {
   type Bound,
@@ -15,7 +15,7 @@ export interface Finding {
   readonly value: Summary;
   readonly unit: string;
   readonly target: number;
-  /** Whether `target` is the most or the least that the value should be. */
+  /** Whether `target` is the maximum or the minimum of the value. */
   readonly bound: Bound;
   readonly verdict: Verdict;
 }

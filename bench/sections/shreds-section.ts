@@ -1,7 +1,7 @@
-// From a tip to the shreds it buys: how fast tips are registered, how soon the feed follows, and what
-// a day of many tips costs.
+// From a tip to the shreds it buys: the rate of registrations, the delay of the feed, and the cost
+// of a day of many tips.
 //
-// The whole service in a process of its own (shreds-process.ts), real HTTP, SQLite and UDP, all on
+// The whole service in its own process (shreds-process.ts), real HTTP, SQLite and UDP, all on
 // loopback and the same CPUs as the customer.
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -100,7 +100,9 @@ function acceptedIn(answer: string): number {
   return Array.isArray(parsed.accepted) ? parsed.accepted.length : 0;
 }
 
-/** Registrations acknowledged per second, asked for on several connections as answers come. */
+/**
+ * Registrations acknowledged per second, requested on several connections as fast as answers come.
+ */
 async function rate(server: Server, payer: Payer, wanted: number): Promise<number> {
   const bodies = Array.from({ length: Math.ceil(wanted / entriesPerRequest) }, () =>
     registrationBody(Array.from({ length: entriesPerRequest }, () => payer.tip(tipBytes, 1000n))),
@@ -125,7 +127,7 @@ async function rate(server: Server, payer: Payer, wanted: number): Promise<numbe
 
 const feedGapNs = 200_000;
 
-/** Shreds at 5,000 a second for so long. */
+/** Shreds at 5,000 a second for this time. */
 function feedFor(seconds: number, to: string): PacedSender {
   const shredder = new Shredder(new Uint8Array(32).fill(3));
   const packets: Uint8Array[] = [];
@@ -151,13 +153,13 @@ function feedFor(seconds: number, to: string): PacedSender {
 interface Listener {
   readonly key: string;
   readonly socket: Socket;
-  /** When the first shred came. */
+  /** Arrival time of the first shred. */
   firstMs: number | null;
 }
 
 async function openListener(server: Server, key: string, host: string): Promise<Listener> {
   const socket = createSocket("udp4");
-  socket.unref(); // whatever fails, it keeps nothing alive
+  socket.unref(); // it must not keep the process alive after a failure
   socket.bind(0, host);
   await once(socket, "listening");
   const listener: Listener = { key, socket, firstMs: null };
@@ -178,9 +180,9 @@ async function openListener(server: Server, key: string, host: string): Promise<
 }
 
 interface Delay {
-  /** From the request to its answer. */
+  /** Time from the request to its response. */
   readonly answerMs: number;
-  /** From the answer to the first shred; below 0: it was there before. */
+  /** Time from the response to the first shred; below 0: the shred was first. */
   readonly shredMs: number;
 }
 
@@ -191,7 +193,8 @@ async function upgrade(server: Server, listener: Listener, payer: Payer): Promis
   acceptedIn(await server.post("/shred-pay", listener.key, body));
   const answered = performance.now();
   while (listener.firstMs === null) {
-    if (performance.now() - answered > 5000) throw new Error("no shred in five seconds");
+    if (performance.now() - answered > 5000)
+      throw new Error("expected a shred within five seconds, got none");
     await new Promise((resolve) => setImmediate(resolve));
   }
   listener.socket.close();
@@ -200,7 +203,7 @@ async function upgrade(server: Server, listener: Listener, payer: Payer): Promis
 
 async function delays(server: Server, payer: Payer): Promise<Delay[]> {
   const listeners: Listener[] = [];
-  // An address each: challenges to one are limited.
+  // One address each: challenges per address are limited.
   for (const [i, key] of server.keys.slice(1).entries()) {
     listeners.push(await openListener(server, key, `127.0.1.${i + 1}`));
   }
@@ -325,7 +328,7 @@ export async function shredsSection({
     let found: Delay[];
     try {
       const count = small ? 1000 : 20_000;
-      await rate(server, payer, count / 4); // once for the compiler
+      await rate(server, payer, count / 4); // warm-up for the compiler
       for (let i = 0; i < rounds; i++) rates.push(await rate(server, payer, count));
       found = await delays(server, payer);
     } finally {

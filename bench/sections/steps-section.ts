@@ -1,4 +1,4 @@
-// Cost of each step, of the worker by what comes in, and its allocations: tables and findings.
+// Cost of each step, of the worker by kind of packet, and its allocations: tables and findings.
 
 import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
 import { perRound, type Rounds, type Summary, summarise } from "../report/statistics.ts";
@@ -11,7 +11,7 @@ function summaries(groups: ReadonlyMap<string, Rounds>): [string, Summary][] {
   return [...groups].map(([name, rounds]) => [name, summarise([...rounds.values()])]);
 }
 
-/** Bits of all 64 shreds of a FEC set: of what is sent for it. */
+/** Bits of all 64 shreds of a FEC set, as sent. */
 export const fecSetBits = (32 * 1203 + 32 * 1228) * 8;
 
 /** At least this many Gbit/s of shreds on one core, made or read. */

@@ -1,7 +1,7 @@
-// The direct route: how many transactions a second, what each costs, and how soon it is on the wire.
+// The TPU route: transactions per second, cost, and latency to the wire.
 //
-// The route as the gateway has it, with its thread, against leaders in a process of their own
-// (tpu-sink.ts), all on loopback and the same CPUs.
+// The gateway's route with its thread, against leaders in their own process (tpu-sink.ts), all on
+// loopback and the same CPUs.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -21,8 +21,11 @@ import type { Section } from "./section.ts";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const windowSlots = 4n;
 const manyLeaders = 32;
-/** Under way at once, of all connections: enough to keep them busy, less than any of them queues. */
-const underWayMax = 512;
+/**
+ * Concurrent transactions on all connections: enough to keep them busy, and below every queue
+ * limit.
+ */
+const pendingMax = 512;
 const transactionBytes = 700;
 const pauseMs = 2;
 
@@ -67,7 +70,7 @@ class Leaders {
     this.#ports = ports;
   }
 
-  /** Each of the first `count` in turn leads what is offered next. */
+  /** The first `count` leaders in turn lead for the next transaction. */
   turn(count: number): void {
     this.#now = (this.#now + 1) % count;
   }
@@ -105,7 +108,7 @@ function openRoute(leaders: Leaders, connections: number): TpuRoute {
         kind: "tpu",
         quicAddresses: {},
         connections,
-        queueMax: 4 * underWayMax,
+        queueMax: 4 * pendingMax,
         connectAheadSlots: Math.min(128, (connections - 1) * Number(windowSlots)),
       },
     ],
@@ -124,7 +127,7 @@ function openRoute(leaders: Leaders, connections: number): TpuRoute {
 function offer(route: TpuRoute): Promise<readonly RouteEvent[]> {
   return new Promise((resolve, reject) => {
     const events: RouteEvent[] = [];
-    const parcel: OutboundTransaction = {
+    const transaction: OutboundTransaction = {
       mode: "transaction",
       transactions: [facts],
       revertProtection: false,
@@ -136,7 +139,8 @@ function offer(route: TpuRoute): Promise<readonly RouteEvent[]> {
         if (event.kind !== "sent") resolve(events);
       },
     };
-    if (!route.offer(parcel)) reject(new Error("expected the route to take it, it did not"));
+    if (!route.offer(transaction))
+      reject(new Error("expected the route to accept the transaction, but it did not"));
   });
 }
 
@@ -165,11 +169,12 @@ async function throughput(leaders: Leaders, connections: number, count: number) 
         if (events.at(-1)?.kind !== "acknowledged") failed++;
       }
     };
-    await Promise.all(Array.from({ length: underWayMax }, feed));
+    await Promise.all(Array.from({ length: pendingMax }, feed));
     const { user, system } = process.cpuUsage(before);
     const seconds = Number(systemClock.monotonicNs() - beginNs) / 1e9;
     const taken = await leaders.taken();
-    if (taken + failed < count) throw new Error(`expected ${count} transactions, got ${taken}`);
+    if (taken + failed < count)
+      throw new Error(`expected ${count} accepted transactions, got ${taken}`);
     return { perSecond: count / seconds, cpuUs: (user + system) / count };
   } finally {
     await route.close();
@@ -199,21 +204,21 @@ async function moments(route: TpuRoute, count: number, afterEach: () => Promise<
 async function warmMoments(leaders: Leaders, count: number): Promise<Moments> {
   const route = openRoute(leaders, 1);
   try {
-    await moments(route, count / 4, () => systemClock.sleep(pauseMs)); // for the compiler
+    await moments(route, count / 4, () => systemClock.sleep(pauseMs)); // warm-up for the compiler
     return await moments(route, count, () => systemClock.sleep(pauseMs));
   } finally {
     await route.close();
   }
 }
 
-/** Each to another leader that nobody was connected with before. */
+/** Sends each transaction to another leader without a connection. */
 async function coldMoments(leaders: Leaders, rounds: number): Promise<Moments> {
   const sentUs: number[] = [];
   const acknowledgedUs: number[] = [];
   for (let i = 0; i < rounds; i++) {
     const route = openRoute(leaders, 1);
     try {
-      await offer(route); // the thread's start is another matter
+      await offer(route); // the thread's start is not measured
       const found = await moments(route, manyLeaders - 1, () => {
         leaders.turn(manyLeaders);
         return Promise.resolve();
@@ -249,7 +254,7 @@ function report({ one, many, warm, cold }: Measured): Section {
     title: "Transactions to leaders over QUIC",
     notes: [
       `Transactions of ${transactionBytes} bytes, each on a stream of its own, acknowledged; the route's ` +
-        `thread and the thread that offers share the CPUs with the leaders. Up to ${underWayMax} under way.`,
+        `thread and the thread that offers share the CPUs with the leaders. Up to ${pendingMax} under way.`,
       "On the wire: the kernel has the last byte. A cold leader is one that nobody was connected with: " +
         "its handshake comes first.",
     ],
@@ -298,7 +303,7 @@ export async function tpuSection({
   const leaders = await Leaders.open(manyLeaders);
   try {
     const count = small ? 2000 : 20_000;
-    await throughput(leaders, 1, count / 4); // for the compiler, on both sides
+    await throughput(leaders, 1, count / 4); // warm-up for the compiler, on both sides
     const one: Throughput[] = [];
     const many: Throughput[] = [];
     for (let i = 0; i < rounds; i++) {

@@ -1,14 +1,15 @@
-// The ways out of a relay beside each other: lines of the transmit scenario to tables and findings.
+// The transmit modes of a relay compared: converts lines of the transmit scenario to tables and
+// findings.
 
 import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
 import { perRound, type Rounds, type Summary, summarise } from "../report/statistics.ts";
 import { micros, number, percent, type Table } from "../report/table.ts";
 import { type Finding, finding, type Section } from "./section.ts";
 
-const ways = ["bare_sendmmsg", "socket", "clone", "packet_ring", "xdp"] as const;
-type Way = (typeof ways)[number];
+const modes = ["bare_sendmmsg", "socket", "clone", "packet_ring", "xdp"] as const;
+type Mode = (typeof modes)[number];
 
-const wayTexts: Readonly<Record<Way, string>> = {
+const modeTexts: Readonly<Record<Mode, string>> = {
   bare_sendmmsg: "bare sendmmsg",
   socket: "socket",
   clone: "clone",
@@ -22,12 +23,17 @@ interface Case {
   readonly burst: number;
   readonly segmentation: string;
   readonly lines: readonly Line[];
-  /** CPU ns per datagram by way, of the slots in which every datagram came out. */
+  /**
+   * CPU nanoseconds per datagram by transmit mode, for slots in which every datagram was delivered.
+   */
   readonly rounds: ReadonlyMap<string, Rounds>;
 }
 
 const lossTolerated = 0.005;
-/** With fewer, the one send that is cloned is most of the cost, and no reason to leave the socket. */
+/**
+ * With fewer destinations, the single cloned send is most of the cost, and not a reason to replace
+ * sockets.
+ */
 const judgedDestinationsMin = 50;
 const targets = { single: 0.25, segmentedByDevice: 0.05, segmentedByKernel: 0.16, last: 0.05 };
 const targetRate = 10_000;
@@ -38,7 +44,7 @@ function groupBy(lines: readonly Line[], key: (line: Line) => string): Map<strin
   return groups;
 }
 
-/** Every datagram came out of the device, and the way itself says the same. */
+/** Whether every datagram left the device, and the mode's own counters agree. */
 function isWhole(line: Line): boolean {
   return (
     Math.abs(numberOf(line, "delivered") - 1) <= lossTolerated &&
@@ -69,15 +75,15 @@ function readCases(lines: readonly Line[]): Case[] {
   });
 }
 
-function perDatagram(which: Case, way: Way): Rounds {
+function perDatagram(which: Case, way: Mode): Rounds {
   return which.rounds.get(way) ?? new Map();
 }
 
-function summaryOf(which: Case, way: Way): Summary {
+function summaryOf(which: Case, way: Mode): Summary {
   return summarise([...perDatagram(which, way).values()]);
 }
 
-function toBare(which: Case, way: Way): Summary {
+function toBare(which: Case, way: Mode): Summary {
   return summarise(
     perRound(
       [perDatagram(which, way), perDatagram(which, "bare_sendmmsg")],
@@ -91,8 +97,8 @@ function label(which: Case): string {
   return `${which.destinations} × burst of ${which.burst}${segments}`;
 }
 
-/** A way that always lost something has no cost; how much it lost. */
-function lossText(which: Case, way: Way): string {
+/** A mode that always lost datagrams has no cost: the loss is shown instead. */
+function lossText(which: Case, way: Mode): string {
   const own = which.lines.filter((line) => line.get("way") === way);
   if (own.length === 0) return "–";
   const { median } = summarise(own.map((line) => 1 - numberOf(line, "delivered")));
@@ -107,14 +113,14 @@ function ratioText(summary: Summary): string {
 function costTables(device: string, title: string, cases: readonly Case[]): Table[] {
   const own = cases.filter((which) => which.device === device);
   if (own.length === 0) return [];
-  const others = ways.slice(1);
+  const others = modes.slice(1);
   return [
     {
       title: `${title}: CPU ns per delivered datagram`,
-      columns: ["destinations × burst", ...ways.map((way) => wayTexts[way])],
+      columns: ["destinations × burst", ...modes.map((way) => modeTexts[way])],
       rows: own.map((which) => [
         label(which),
-        ...ways.map((way) => {
+        ...modes.map((way) => {
           const summary = summaryOf(which, way);
           return summary.count === 0 ? lossText(which, way) : number(summary.median);
         }),
@@ -122,7 +128,7 @@ function costTables(device: string, title: string, cases: readonly Case[]): Tabl
     },
     {
       title: `${title}: ÷ bare sendmmsg`,
-      columns: ["destinations × burst", ...others.map((way) => wayTexts[way])],
+      columns: ["destinations × burst", ...others.map((way) => modeTexts[way])],
       rows: own.map((which) => [
         label(which),
         ...others.map((way) => ratioText(toBare(which, way))),
@@ -306,7 +312,7 @@ export function transmitSection(lines: readonly Line[]): Section {
     findings: [...costFindings(cases), ...latencyFindings(latencies), ...rateFindings(rates)],
     values: Object.fromEntries([
       ...cases.flatMap((which) =>
-        ways
+        modes
           .filter((way) => which.rounds.has(way))
           .map((way) => [
             `${way}, ${which.device}, ${label(which)}, ns per datagram`,

@@ -1,12 +1,12 @@
-// Adds an address of this machine as destination and proves that it is its own.
+// Adds an address of this machine as a destination for shreds and proves its ownership.
 //
-//   node destination.mjs GATEWAY [ADDRESS] [REGION]
+// node destination.mjs GATEWAY [ADDRESS] [REGION]
 //
-// ADDRESS is ip:port (default 127.0.0.1:9001; the sandbox allows loopback). Without --receiver this program
-// itself listens there for the challenge and hands its token in by a call. With it a receiver that is
-// running there (../udp-c, ../udp-python, ../udp-rust) answers the challenge by itself:
+// ADDRESS is ip:port (default 127.0.0.1:9001; the sandbox allows loopback). Without --receiver,
+// this program listens there for the challenge and submits its token by a call. With --receiver, a
+// receiver that runs there (../udp-c, ../udp-python, ../udp-rust) answers the challenge:
 //
-//   node destination.mjs GATEWAY 127.0.0.1:9001 frankfurt --receiver
+// node destination.mjs GATEWAY 127.0.0.1:9001 frankfurt --receiver
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -27,7 +27,7 @@ let destination;
 if (answersItself) {
   destination = await client.addDestination({ region, address });
 } else {
-  // The receiver first: the challenge leaves at once.
+  // Open the receiver first: the challenge is sent immediately.
   const colon = address.lastIndexOf(":");
   const host = address.slice(0, colon).replace(/^\[|\]$/g, "");
   const socket = createSocket(host.includes(":") ? "udp6" : "udp4");

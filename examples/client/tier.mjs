@@ -1,9 +1,10 @@
-// From a tip to a tier: pays a tip for shreds by the chain's own node, registers it, waits until it counts.
+// From a tip to a tier: pays a tip for shreds through the chain's own node, registers it, and waits
+// until it counts.
 //
-//   node tier.mjs GATEWAY [CHAIN] [LAMPORTS]
+// node tier.mjs GATEWAY [CHAIN] [LAMPORTS]
 //
-// GATEWAY is the URL of the first screen, with its key; CHAIN gives the payer money and lands the tip. Any
-// provider may land it: what counts is that a copy is registered here.
+// GATEWAY is the URL of the first screen, with its key; CHAIN gives the payer money and lands the
+// tip. Any provider may land it, as long as a copy is registered here.
 
 import {
   Connection,

@@ -1,6 +1,6 @@
-// Prints recent landed-tip percentiles: the current snapshot, then each new one every 15 minutes.
+// Recent landed tips: the current snapshot, and a new one every quarter of an hour.
 //
-//   node tips.mjs GATEWAY [COUNT]
+// node tips.mjs GATEWAY [COUNT]
 //
 // Ends after COUNT snapshots (default: never). Needs no key.
 

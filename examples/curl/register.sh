@@ -1,5 +1,5 @@
 #!/bin/sh
-# A tip for shreds: paid by whatever way (here: the chain's own node), registered by a copy, seen in the tier.
+# A tip for shreds: paid by any provider (here: the chain's own node), registered by a copy, counted for the tier.
 #
 #   sh register.sh GATEWAY [CHAIN]
 #
@@ -21,10 +21,10 @@ transaction=$(node "$here/sign.mjs" "$chain" "$tip_account" 200000000)
 call "$chain" sendTransaction "[\"$transaction\",{\"encoding\":\"base64\"}]" >/dev/null
 slot=$(call "$chain" getSlot '[]' | sed -n 's/.*"result":\([0-9]*\).*/\1/p')
 
-# verbose=true tells of entries that were not taken, too.
+# verbose=true also reports rejected entries.
 curl -sS --fail-with-body "$base/shred-pay?$query&verbose=true" -H 'Content-Type: application/json' \
   -d "[{\"transaction\":\"$transaction\",\"slot\":$slot}]" && echo
 
-# It counts when it has landed.
+# The tip counts after it has landed.
 until call "$gateway" getRegistrations '[{"limit":1}]' | grep -q '"state":"counted"'; do sleep 0.2; done
 call "$gateway" getTier '[]' && echo

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Sends a signed transaction with curl and polls its status.
+# Sends a signed transaction with curl, and queries its status.
 #
 #   sh send.sh GATEWAY [CHAIN]
 #
-# GATEWAY is the URL of the first screen, with its key; CHAIN gives the payer money. sign.mjs makes the
-# transaction; everything else is curl.
+# GATEWAY is the URL of the first screen, with its key; CHAIN gives the payer money. sign.mjs creates the
+# transaction; curl does the rest.
 set -eu
 gateway=$1
 chain=${2:-http://127.0.0.1:8899}

@@ -1,6 +1,7 @@
-// Helper of the shell scripts: makes a payer with money, and prints a signed transfer to ADDRESS in base64.
+// Helper of the shell scripts: creates a funded payer, and prints a signed transfer to ADDRESS in
+// base64.
 //
-//   node sign.mjs CHAIN ADDRESS LAMPORTS
+// node sign.mjs CHAIN ADDRESS LAMPORTS
 
 import {
   Connection,

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Recent landed-tip percentiles in lamports. The endpoint is public: ten requests per second.
+# Recent landed tips in lamports. Public; at most ten requests a second.
 #
 #   sh tip-floor.sh GATEWAY
 set -eu
@@ -7,5 +7,5 @@ gateway=$1
 base=${gateway%%/relay*}
 
 curl -sS --fail "$base/tip_floor" && echo
-# The format of block engines, in SOL.
+# In SOL, in the format of block engines.
 curl -sS --fail "$base/tip_floor?format=sol" && echo

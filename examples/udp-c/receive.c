@@ -1,13 +1,12 @@
-// Receives shreds on a UDP port: prints one line for each, and once a second what came.
+// Receives shreds on a UDP port: prints one line for each shred, and a summary once a second.
 //
 //   cc -O2 -o receive receive.c && ./receive 9001 [--bind ADDRESS] [--seconds S] [--count N]
 //   [--quiet]
 //
-// Answers the ownership challenges of the service, so that the address proves itself. Lines on
+// Answers the ownership challenges of the service, which verifies the address. Lines on
 // stdout are "SLOT INDEX data|code FEC_SET_INDEX VERSION" with "data_complete" and "last_in_slot"
-// behind them; numbers of the second are on stderr. Whatever is no shred is counted, nothing more.
-// Nothing here proves who signed a shred: that takes the leader schedule (`shredway listen
-// --leaders`).
+// after them; the summary of each second is on stderr. Other packets are only counted.
+// Signatures are not verified: that requires the leader schedule (`shredway listen --leaders`).
 //
 // Linux: up to 64 datagrams a system call, a large socket buffer, the kernel's receive times.
 
@@ -28,14 +27,14 @@
 enum {
   kBatch = 64,
   kPacketMax = 1232,
-  kBuffer = 2048,  // what is longer than a packet shows as such
+  kBuffer = 2048,  // large enough to detect oversized packets
   kDataBytes = 1203,
   kCodeBytes = 1228,
   kFecSet = 32,
   kIndexMax = 32768,
   kChallengeBytes = 52,
   kAnswersPerSecond = 16,
-  kSlots = 16,  // of the slots of the second; forged ones take no more memory
+  kSlots = 16,  // slots per second in memory; bounds it for forged shreds
   kReceiveBufferBytes = 8 << 20,
   kWaitUs = 100000,
 };
@@ -81,17 +80,17 @@ static bool parse_data(const uint8_t* p, bool is_resigned, struct shred* out) {
   return size >= 88 && size <= (is_resigned ? 987 : 1051);
 }
 
-// 83 code: u16 number of data shreds; 85: u16 of code shreds; 87: u16 place among these.
+// 83 code: u16 number of data shreds; 85: u16 of code shreds; 87: u16 index among the code shreds.
 static bool parse_code(const uint8_t* p, const struct shred* out) {
   if (u16_at(p + 83) != kFecSet || u16_at(p + 85) != kFecSet) return false;
   return u16_at(p + 87) == out->index - out->fec_set_index;
 }
 
 // 0 signature; 64 variant; 65 u64 slot; 73 u32 index; 77 u16 version; 79 u32 FEC set index. Bytes
-// behind the shred's own length belong to nothing. False: no shred.
+// after the shred's own length are ignored. False: not a shred.
 static bool parse_shred(const uint8_t* p, size_t length, struct shred* out) {
   if (length > kPacketMax || length < 65) return false;
-  uint8_t variant = p[64];  // chained data and code, and the same of a slot's last FEC set
+  uint8_t variant = p[64];  // chained data and code, and the variants of a slot's last FEC set
   if (variant != 0x96 && variant != 0x66 && variant != 0xb6 && variant != 0x76) return false;
   out->is_data = variant & 0x80;
   if (length < (out->is_data ? kDataBytes : kCodeBytes)) return false;
@@ -108,7 +107,7 @@ static bool parse_shred(const uint8_t* p, size_t length, struct shred* out) {
 
 // ---- counting ----------------------------------------------------------------------------------
 
-// The slot's entry; a new slot takes the place of the lowest one.
+// Returns the slot's entry; a new slot replaces the lowest one.
 static void count_slot(struct slot_count slots[kSlots], const struct shred* shred) {
   struct slot_count* entry = &slots[0];
   for (int i = 0; i < kSlots; i++) {
@@ -170,7 +169,7 @@ static int open_socket(const char* bind_to, const char* port) {
   int fd = socket(found->ai_family, SOCK_DGRAM, 0);
   int bytes = kReceiveBufferBytes, on = 1;
   struct timeval wait = {.tv_usec = kWaitUs};
-  // The kernel gives at most net.core.rmem_max: `shredway doctor` says how much is good.
+  // The kernel grants at most net.core.rmem_max: `shredway doctor` recommends a value.
   setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
   setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &on, sizeof on);
@@ -183,7 +182,7 @@ static int open_socket(const char* bind_to, const char* port) {
   return fd;
 }
 
-// The datagram goes back unchanged to where it came from. True: it was a challenge.
+// Returns the datagram unchanged to its sender. True: it was a challenge.
 static bool answer_challenge(int fd, const struct msghdr* message, size_t length,
                              int* answers_left) {
   const uint8_t* bytes = message->msg_iov->iov_base;
@@ -195,7 +194,7 @@ static bool answer_challenge(int fd, const struct msghdr* message, size_t length
   return true;
 }
 
-// When the kernel had it, in microseconds since 1970; 0: not told. Takes up the kernel's drops.
+// Kernel receive time in microseconds since 1970; 0: unknown. Also reads the kernel's drops.
 static double read_control(struct msghdr* message, struct counts* counts) {
   double received_us = 0;
   for (struct cmsghdr* c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
@@ -260,7 +259,7 @@ static void receive(int fd, const struct options* options) {
                                             .msg_controllen = sizeof control[i]};
     }
     int got = recvmmsg(fd, messages, kBatch, MSG_WAITFORONE, NULL);
-    if (got < 0) continue;  // nothing came for a while, or a signal
+    if (got < 0) continue;  // timeout, or a signal
     double wall_us = now_us(CLOCK_REALTIME);
     for (int i = 0; i < got; i++) {
       double received_us = read_control(&messages[i].msg_hdr, &counts);

@@ -1,4 +1,4 @@
-"""Receives shreds on a UDP port: prints one line for each, and once a second what came.
+"""Receives shreds on a UDP port: prints one line for each shred, and a summary once a second.
 
     python3 receive.py 9001 [--bind ADDRESS] [--seconds S] [--count N] [--quiet]
 
@@ -20,14 +20,14 @@ import time
 from typing import NamedTuple, Optional
 
 PACKET_MAX = 1232
-BUFFER = 2048  # what is longer than a packet shows as such
+BUFFER = 2048  # large enough to detect oversized packets
 DATA_BYTES = 1203
 CODE_BYTES = 1228
 FEC_SET = 32
 INDEX_MAX = 32768
 CHALLENGE_BYTES = 52
 ANSWERS_PER_SECOND = 16
-SLOTS_MAX = 16  # of the slots of a second; forged ones take no more memory
+SLOTS_MAX = 16  # slots per second in memory; bounds it for forged shreds
 RECEIVE_BUFFER_BYTES = 8 << 20
 WAIT_SECONDS = 0.1
 
@@ -35,7 +35,7 @@ WAIT_SECONDS = 0.1
 COMMON = struct.Struct("<BQIHI")
 # 83: slot - parent slot u16, flags u8, size of headers and ledger bytes u16.
 DATA = struct.Struct("<HBH")
-# 83: number of data shreds u16, of code shreds u16, place among these u16.
+# 83: number of data shreds u16, of code shreds u16, index among the code shreds u16.
 CODE = struct.Struct("<HHH")
 
 
@@ -57,10 +57,10 @@ class Shred(NamedTuple):
 
 
 def parse_shred(packet: memoryview) -> Optional[Shred]:
-    """None: no shred. Bytes behind the shred's own length belong to nothing."""
+    """Return None if it is not a shred. Bytes after the shred's own length are ignored."""
     if not 65 <= len(packet) <= PACKET_MAX:
         return None
-    # Chained data and code, and the same of a slot's last FEC set.
+    # Chained data and code, and the variants of a slot's last FEC set.
     if packet[64] not in (0x96, 0x66, 0xB6, 0x76):
         return None
     is_data = packet[64] & 0x80 != 0
@@ -119,7 +119,7 @@ class Counts:
 def open_socket(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_DGRAM)
-    # The kernel gives at most net.core.rmem_max: `shredway doctor` says how much is good.
+    # The kernel grants at most net.core.rmem_max: `shredway doctor` recommends a value.
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
     opened.settimeout(WAIT_SECONDS)
     opened.bind((address, port))
@@ -166,9 +166,9 @@ def receive(opened: socket.socket, options: argparse.Namespace) -> Counts:
             if answers_left > 0:
                 answers_left -= 1
                 try:
-                    opened.sendto(view[:length], sender)  # unchanged, to where it came from
+                    opened.sendto(view[:length], sender)  # unchanged, to its sender
                 except OSError:
-                    pass  # the next challenge may reach somebody
+                    pass  # the next challenge may succeed
         else:
             counts.bad += 1
     return counts
@@ -194,5 +194,5 @@ if __name__ == "__main__":
     try:
         main()
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the lines has enough of them
+    except BrokenPipeError:  # the reader has closed its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

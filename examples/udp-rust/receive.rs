@@ -1,13 +1,13 @@
-//! Receives shreds on a UDP port: prints one line for each, and once a second what came.
+//! Receives shreds on a UDP port: prints one line for each shred, and a summary once a second.
 //!
 //!     rustc --edition 2021 -O receive.rs && ./receive 9001 [--bind ADDRESS] [--seconds S] [--count N] [--quiet]
 //!
-//! Answers the ownership challenges of the service, so that the address proves itself. Lines on stdout are
-//! "SLOT INDEX data|code FEC_SET_INDEX VERSION" with "data_complete" and "last_in_slot" behind them; numbers
-//! of the second are on stderr. Whatever is no shred is counted, nothing more. Nothing here proves who signed
-//! a shred: that takes the leader schedule (`shredway listen --leaders`).
+//! Answers the ownership challenges of the service, which verifies the address. Lines on stdout are
+//! "SLOT INDEX data|code FEC_SET_INDEX VERSION" with "data_complete" and "last_in_slot" after them; the
+//! summary of each second is on stderr. Other packets are only counted. Signatures are not verified: that
+//! requires the leader schedule (`shredway listen --leaders`).
 //!
-//! Standard library only (Rust 1.63 and newer). It has no way to ask for a larger socket buffer: raise
+//! Standard library only (Rust 1.63 and newer). It cannot request a larger socket buffer: raise
 //! net.core.rmem_default, or take the crate socket2.
 
 use std::collections::BTreeMap;
@@ -54,13 +54,13 @@ fn u64_at(packet: &[u8], at: usize) -> u64 {
     u64::from(u32_at(packet, at)) | u64::from(u32_at(packet, at + 4)) << 32
 }
 
-/// 0 signature; 64 variant; 65 slot; 73 index; 77 version; 79 FEC set index. None: no shred. Bytes behind
-/// the shred's own length belong to nothing.
+/// 0 signature; 64 variant; 65 slot; 73 index; 77 version; 79 FEC set index. None: not a shred. Bytes
+/// after the shred's own length are ignored.
 fn parse_shred(packet: &[u8]) -> Option<Shred> {
     if packet.len() > PACKET_MAX {
         return None;
     }
-    // Chained data and code, and the same of a slot's last FEC set.
+    // Chained data and code, and the variants of a slot's last FEC set.
     let (is_data, size_max) = match packet.get(64)? {
         0x96 => (true, 1051),
         0xb6 => (true, 987),
@@ -88,7 +88,7 @@ fn parse_shred(packet: &[u8]) -> Option<Shred> {
     }
     let at_83 = u16_at(packet, 83);
     if !is_data {
-        // Number of data shreds, of code shreds, place among these.
+        // Number of data shreds, of code shreds, index among the code shreds.
         let holds = u32::from(at_83) == FEC_SET
             && u32::from(u16_at(packet, 85)) == FEC_SET
             && u32::from(u16_at(packet, 87)) == index - first;
@@ -223,7 +223,7 @@ fn receive(socket: &UdpSocket, options: &Options) -> io::Result<Counts> {
         let (length, from) = match socket.recv_from(&mut buffer) {
             Ok(received) => received,
             Err(error) => match error.kind() {
-                // Nothing came for a while; or an answer of ours reached nobody.
+                // A timeout, or a response that could not be delivered.
                 ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => {
                     out.flush()?;
                     continue;
@@ -242,7 +242,7 @@ fn receive(socket: &UdpSocket, options: &Options) -> io::Result<Counts> {
             counts.challenges += 1;
             if answers_left > 0 {
                 answers_left -= 1;
-                // Unchanged, to where it came from. What is lost is asked again.
+                // Sent unchanged to the sender. After a loss, the service sends another challenge.
                 let _ = socket.send_to(packet, from);
             }
         } else {
@@ -266,7 +266,7 @@ fn run(options: &Options) -> io::Result<()> {
 
 fn main() {
     match run(&read_options()) {
-        // Whoever read the lines has enough of them.
+        // The reader has closed its end.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         Err(error) => {
             eprintln!("{error}");

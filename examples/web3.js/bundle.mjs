@@ -40,7 +40,7 @@ const bundle = [
   signed(new PublicKey(tipAccount), 50_000),
 ];
 
-// revertProtection: with one transaction alone it keeps it from the routes that may land it as failed.
+// revertProtection: a single transaction then uses no route that may land it as failed.
 const signatures = await call("sendBundle", [
   bundle,
   { encoding: "base64", revertProtection: true },

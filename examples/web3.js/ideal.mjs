@@ -1,10 +1,11 @@
-// sendIdeal: two transactions of one durable nonce, one dear for staked partners and one with a high tip
-// for block builders. One lands, the other is dead at once.
+// sendIdeal: two transactions with one durable nonce, one with a high priority fee for staked
+// partners and one with a high tip for block builders. When one of them lands, the other becomes
+// invalid.
 //
-//   node ideal.mjs GATEWAY [CHAIN]
+// node ideal.mjs GATEWAY [CHAIN]
 //
-// The nonce account is the one that the service keeps for the key: it makes it at the first call, and signs
-// the advance and nothing else. GATEWAY is the URL of the first screen; CHAIN gives the payer money.
+// The service manages the nonce account of the key: it creates the account at the first call, and
+// signs only the advance. GATEWAY is the URL of the first screen; CHAIN gives the payer money.
 
 import {
   ComputeBudgetProgram,
@@ -25,14 +26,14 @@ const payer = Keypair.generate();
 const airdrop = await chain.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
 await chain.confirmTransaction({ signature: airdrop, ...(await chain.getLatestBlockhash()) });
 
-// Making the account may take longer than one answer: "nonce_pending" says when to ask again.
+// Creating the account may take longer than one call: "nonce_pending" says when to retry.
 const nonce = await client.getNonce(undefined, { retries: 10 });
 const [tipAccount] = await client.getTipAccounts();
 
 const partiallySigned = (microLamports, tipLamports) => {
   const transaction = new Transaction();
   transaction.feePayer = payer.publicKey;
-  transaction.recentBlockhash = nonce.nonce; // the nonce's value lives until it is spent
+  transaction.recentBlockhash = nonce.nonce; // the nonce value is valid until it is used
   transaction.add(
     SystemProgram.nonceAdvance({
       noncePubkey: new PublicKey(nonce.nonceAccount),

@@ -30,7 +30,7 @@ const payer = Keypair.generate();
 const airdrop = await chain.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
 await chain.confirmTransaction({ signature: airdrop, ...(await chain.getLatestBlockhash()) });
 
-// Each response begins with a different address, so using the first one rotates.
+// The order of the addresses changes with each response: using the first one rotates.
 const [tipAccount] = await call("getTipAccounts");
 const transaction = new Transaction().add(
   SystemProgram.transfer({
@@ -41,11 +41,11 @@ const transaction = new Transaction().add(
   SystemProgram.transfer({
     fromPubkey: payer.publicKey,
     toPubkey: new PublicKey(tipAccount),
-    lamports: 10_000, // the least; /tip_floor tells what others pay
+    lamports: 10_000, // the minimum; /tip_floor has current percentiles
   }),
 );
 
-// Blockhash, sending and confirmation all go to the gateway. It opens its WebSocket one port above.
+// Blockhash, submission and confirmation all use the gateway. Its WebSocket is one port higher.
 const connection = new Connection(gateway, "confirmed");
 const signature = await sendAndConfirmTransaction(connection, transaction, [payer], {
   skipPreflight: true,

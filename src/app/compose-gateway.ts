@@ -57,23 +57,26 @@ import type { ShredSalesService } from "./shred-sales.ts";
 
 interface GatewayOptions {
   readonly config: Config;
-  /** Source of leaders and landings; absent: neither is known. */
+  /** Source of leaders and landings. If absent, neither is known. */
   readonly relay?: RelayService;
-  /** Metrics and readiness pages; absent: none. */
+  /** Metrics and readiness pages. If absent, the gateway serves none. */
   readonly pages?: Pages;
   readonly log: Logger;
   readonly clock: Clock;
   /** Clock of the tiers only; default: `clock`. */
   readonly tierClock?: Clock;
-  /** Default: the native verifier. One measurement of the bench accepts every signature. */
+  /** Default: the native verifier. One bench section accepts every signature instead. */
   readonly verifier?: Pick<SignatureVerifier, "verify" | "close">;
 }
 
-/** Most callers whose rate limits are held; beyond that, the one that called longest ago is dropped. */
+/**
+ * Maximum number of callers with a rate-limit entry. Above it, the least recently active caller is
+ * dropped.
+ */
 const callersMax = 100_000;
 const msPerHour = 3_600_000;
 
-/** Each address of http.listen; by default WebSockets listen at the next port. */
+/** One address for each entry of http.listen. By default, WebSockets use the next port. */
 function listenersOf({ http }: Config): string[] {
   const listen = http?.listen ?? [];
   const [first] = listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
@@ -82,15 +85,15 @@ function listenersOf({ http }: Config): string[] {
   return [...new Set([...listen, ...(http?.webSocketListen ?? above)])];
 }
 
-/** Everything that is derived from the configuration alone and follows a reload. */
+/** Settings that are derived from the configuration alone and follow a reload. */
 class Tables {
   config: Config;
-  /** Always the same object; a reload changes its fields. */
+  /** This object never changes; a reload changes its fields. */
   readonly settings: GatewaySettings;
   inspector: TransactionInspector;
-  /** In base58. */
+  /** Identity in base58. */
   shredTipAddresses: ReadonlySet<string>;
-  /** Finds tips to the shred-tip addresses only. */
+  /** Finds only tips to the shred-tip addresses. */
   shredInspector: TransactionInspector;
   policy: PlanPolicy;
 

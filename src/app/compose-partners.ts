@@ -24,7 +24,7 @@ interface PartnersOptions {
   readonly log: Logger;
 }
 
-/** Shorter than the timeout of an HTTP connection. */
+/** This must be shorter than the timeout of an HTTP connection. */
 const nonceNodeTimeoutMs = 6000;
 
 /** The tracker follows the relay's leader schedule and the configured members. */

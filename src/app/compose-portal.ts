@@ -36,7 +36,7 @@ interface PortalOptions {
   readonly settings: GatewaySettings;
   /** The current configuration, including reloaded keys. */
   readonly inForce: () => Config;
-  /** Both exist when the first request arrives. */
+  /** Both functions exist when the first request arrives. */
   readonly gateway: () => Gateway;
   readonly service: () => GatewayService;
 }

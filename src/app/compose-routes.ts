@@ -25,7 +25,7 @@ interface RoutesOptions {
 
 interface RoutesPart {
   readonly table: RouteTable;
-  /** Close it after the route table. */
+  /** Close this after the route table. */
   readonly addresses: NodeAddresses;
 }
 

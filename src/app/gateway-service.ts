@@ -48,7 +48,7 @@ interface LiveSettings {
   prepare(config: Config): () => void;
 }
 
-const drainLookMs = 10;
+const drainPollMs = 10;
 
 interface Closable {
   close(): void | Promise<void>;
@@ -60,7 +60,7 @@ interface GatewayServiceDependencies {
   readonly keyRing: KeyRing;
   readonly routes: RouteTable;
   readonly pipeline: Pipeline;
-  /** Null: the relay does not decode transactions. */
+  /** null: the relay does not decode transactions. */
   readonly landings: LandingWatchList | null;
   readonly tips: TipStatistics;
   /** null: this service does not sell shreds. */
@@ -75,7 +75,7 @@ interface GatewayServiceDependencies {
   readonly verifier: Pick<SignatureVerifier, "pending"> | null;
   readonly tracker: Tracker;
   readonly openServer: () => Promise<HttpServerGroup>;
-  /** Closed last, in this order. */
+  /** These are closed last, in this order. */
   readonly others: readonly Closable[];
   readonly log: Logger;
   readonly clock: Clock;
@@ -135,7 +135,10 @@ export class GatewayService {
     return this.#dependencies.landings;
   }
 
-  /** A new key is valid after `refreshKeys`; one that another process created is valid within a second. */
+  /**
+   * A new key is valid after `refreshKeys`. A key that another process created is valid within a
+   * second.
+   */
   get keys(): KeyStore {
     return this.#dependencies.store.keys;
   }
@@ -150,20 +153,22 @@ export class GatewayService {
     const warnings = [...store.warnings];
     if (keyRing.size === 0) {
       warnings.push(
-        "there is no API key yet: every call is refused. shredway keys create makes one",
+        "no API key exists: every call is rejected; create a key with: shredway keys create",
       );
     }
     if (routes.length === 0) {
-      warnings.push("routes is empty: every submission is refused with no_route");
+      warnings.push(
+        "routes is empty: every submission is rejected with no_route; configure a route to accept submissions",
+      );
     }
     if (!solana) {
       warnings.push(
-        "solana.rpc is not given: read methods are refused, and what became of a transaction is known " +
-          "from the relay's shreds alone",
+        "solana.rpc is not configured: read methods are rejected, and transaction statuses come " +
+          "from the relay's shreds only",
       );
       if (shreds) {
         warnings.push(
-          "solana.rpc is not given: registered tips count at once, whether they land or not",
+          "solana.rpc is not configured: registered tips count immediately, without a check of their landing",
         );
       }
     }
@@ -171,8 +176,8 @@ export class GatewayService {
   }
 
   /**
-   * Checks `wanted`. The returned function applies what can change at runtime, and returns the
-   * configuration keys that need a restart. Throws ShredwayError if `wanted` is invalid.
+   * Checks `wanted`. The returned function applies the changes that need no restart, and returns
+   * the configuration keys that do. Throws ShredwayError if `wanted` is invalid.
    */
   prepare(wanted: Config): () => readonly string[] {
     const take = this.#dependencies.live.prepare(wanted);
@@ -277,16 +282,18 @@ export class GatewayService {
     };
   }
 
-  /** Answers requests in progress, then lets the routes send what they queued; at most `graceMs`. */
+  /**
+   * Answers requests in progress, then lets the routes send their queues. Takes at most `graceMs`.
+   */
   async drain(graceMs: number): Promise<void> {
     const { clock, routes } = this.#dependencies;
     const endNs = clock.monotonicNs() + BigInt(graceMs) * 1_000_000n;
     await this.#server?.drain(graceMs, clock);
     const isBusy = () => routes.snapshots().some(({ queued, inFlight }) => queued + inFlight > 0);
-    while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainLookMs);
+    while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainPollMs);
   }
 
-  /** Settles when everything acknowledged is durable and every file is closed. Idempotent. */
+  /** Settles when all acknowledged submissions are durable and every file is closed. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -297,7 +304,7 @@ export class GatewayService {
     this.#keyUpdates.close();
     this.#server?.close();
     pipeline.stop();
-    const orphansClosed = orphans?.close(); // what it still takes the next process goes on with
+    const orphansClosed = orphans?.close(); // the next process resumes the submissions that are still open
     await routes.close();
     pipeline.close();
     await shreds?.close();

@@ -1,7 +1,8 @@
-// Settings of the gateway that are derived from the configuration: regions, tip addresses, policy. Pure.
+// Settings of the gateway that are derived from the configuration: regions, tip addresses, policy.
+// Pure.
 //
-// Called by compose-gateway.ts at startup and by gateway-service.ts on reload, which also finds out here
-// which keys need a restart.
+// Called by compose-gateway.ts at startup and by gateway-service.ts on reload. The reload also uses
+// it to find the changed keys that need a restart.
 
 import { parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
@@ -21,7 +22,7 @@ function regionOf(config: Config, one: Config["regions"][number]): Region {
   };
 }
 
-/** All regions, this node's first. */
+/** All regions; the region of this node comes first. */
 function regionsOf(config: Config): readonly [Region, ...Region[]] {
   const { tips, region, regions } = config;
   const all = regions.map((one) => regionOf(config, one));
@@ -57,7 +58,7 @@ export function shredTipAddressesOf(config: Config): ReadonlySet<string> {
   return new Set([...all, ...config.tips.shredAddresses]);
 }
 
-/** The members of the tracker change at runtime: they are read when they are needed. */
+/** The tracker's members change at runtime, so they are read on each use. */
 export function policyOf(config: Config, tracker: Tracker): PlanPolicy {
   return {
     denyLeaders: new Set(config.gateway.denyLeaders),
@@ -82,7 +83,7 @@ function changedKeys(section: string, running: object, wanted: object): string[]
     .map((key) => `${section}.${key}`);
 }
 
-/** Configuration keys that take effect after a restart only. */
+/** Configuration keys that take effect only after a restart. */
 export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   const { http } = running;
   const found = wanted.http
@@ -115,12 +116,15 @@ export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   return found;
 }
 
-/** How to move to another database, if one of the keys that need a restart selects it; null: none does. */
+/**
+ * Instructions for moving to another database, if one of the keys that need a restart selects it;
+ * null: the database is unchanged.
+ */
 export function databaseChangeWarning(restartKeys: readonly string[]): string | null {
   const changed = restartKeys.filter((key) => key === "data.postgres" || key === "data.directory");
   if (changed.length === 0) return null;
   return (
-    `${changed.join(", ")}: a running service keeps its database. To change it, stop the service, run ` +
+    `${changed.join(", ")}: a running service cannot change its database. To change it, stop the service, run ` +
     `"shredway export" with the old configuration and "shredway import" with the new one, then start ` +
     `(docs/backup.md)`
   );

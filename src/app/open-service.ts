@@ -19,7 +19,7 @@ import { Service } from "./service.ts";
 interface ServiceDependencies {
   readonly config: Config;
   readonly readConfig: () => Config;
-  /** Touch the workers' memory at startup, so that no page fault occurs later. */
+  /** Touches the workers' memory at startup, so that no page fault occurs later. */
   readonly prefault?: boolean;
   readonly log: Logger;
   readonly clock: Clock;

@@ -24,7 +24,7 @@ import type { RelayService } from "../relay/relay-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { checksOf, type ReadinessFacts } from "./readiness.ts";
 
-/** Interval of the database check: without traffic nothing else would notice an outage. */
+/** Interval of the database check. Without traffic, only this check detects an outage. */
 const pingMs = 5000;
 const connectionsMax = 256;
 
@@ -36,7 +36,7 @@ interface OperationsDependencies {
 }
 
 export class Operations {
-  /** Pages on the gateway's listeners; callers that may not read them get 404. */
+  /** Pages on the gateway's listeners. Callers without permission receive 404. */
   readonly pages: Pages;
   readonly #dependencies: OperationsDependencies;
   readonly #ownPages: OperatorPages;
@@ -87,7 +87,7 @@ export class Operations {
     );
   }
 
-  /** Call it when everything has started: checks the database at once. */
+  /** Call this when everything has started. It checks the database immediately. */
   async started(): Promise<void> {
     await this.#ping();
     this.#phase = "running";
@@ -102,7 +102,7 @@ export class Operations {
     return this.#server?.addresses ?? [];
   }
 
-  /** Applies what can change at runtime; returns the configuration keys that need a restart. */
+  /** Applies the changes that need no restart; returns the configuration keys that need one. */
   apply(wanted: Config): readonly string[] {
     this.#allowed = wanted.operations.allow.map(parseAddressRange);
     this.#trustedProxies = proxiesOf(wanted);

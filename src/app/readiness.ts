@@ -1,8 +1,9 @@
-// Readiness: whether this node should get traffic, and if not, why. Pure.
+// Readiness: whether this node should receive traffic, and the reason if it should not. Pure.
 //
-// operations.ts uses it for /health/ready and the metrics. A problem is critical if it makes this node
-// useless while another node may work: then a load balancer moves its callers. Problems that all nodes
-// share (PostgreSQL, the chain) are not critical, because the nodes still answer from memory.
+// operations.ts uses it for /health/ready and the metrics. A problem is critical if it makes this
+// node useless while another node may work, so that a load balancer moves its callers. Problems
+// that all nodes share (PostgreSQL, the chain) are not critical, because the nodes still answer
+// from memory.
 
 import type { RouteSnapshot } from "../gateway/submission/types.ts";
 import type { Check } from "../platform/metrics/pages.ts";
@@ -33,59 +34,59 @@ function check(name: string, critical: boolean, problem: string | null, detail: 
 }
 
 function phaseCheck({ phase }: ReadinessFacts): Check {
-  const problem = phase === "running" ? null : `the service is ${phase}`;
-  return check("running", true, problem, "started, and not draining");
+  const problem = phase === "running" ? null : `service phase: ${phase}`;
+  return check("running", true, problem, "the service is running");
 }
 
 function dataPlane({ lastShredNs }: ReadinessFacts): Check {
   const problem = lastShredNs === "unanswered" ? "the relay's workers are closed" : null;
-  return check("data_plane", true, problem, "the relay's workers answer");
+  return check("data_plane", true, problem, "the relay's workers respond");
 }
 
 function shreds({ lastShredNs, nowNs }: ReadinessFacts): Check {
   const last = lastShredNs === "unanswered" ? null : lastShredNs;
   const ageNs = last === null ? null : nowNs - last;
   const age =
-    ageNs === null ? "" : `the last new shred came ${Number(ageNs / 100_000_000n) / 10} s ago`;
-  if (ageNs === null) return check("shreds", false, "no shred has come yet", "");
+    ageNs === null ? "" : `the last new shred arrived ${Number(ageNs / 100_000_000n) / 10} s ago`;
+  if (ageNs === null) return check("shreds", false, "no shred has arrived yet", "");
   return check("shreds", false, ageNs > silentNs ? age : null, age);
 }
 
-/** Without a leader schedule every shred is dropped. */
+/** Without a leader schedule, every shred is dropped. */
 function leaderSchedule({ isAuthenticated, schedule, slot }: ReadinessFacts): Check {
   const name = "leader_schedule";
-  if (!isAuthenticated) return check(name, false, null, "not needed: authentication is off");
-  if (!schedule) return check(name, true, "there is none yet: every shred is dropped", "");
+  if (!isAuthenticated) return check(name, false, null, "not required: authentication is off");
+  if (!schedule) return check(name, true, "no leader schedule yet: every shred is dropped", "");
   const text = coverageText(schedule);
   const { first, last } = coveredSlots(schedule);
   const isOutside = slot !== null && (slot < first || slot > last);
-  return check(name, true, isOutside ? `${text}, the present slot is ${slot}` : null, text);
+  return check(name, true, isOutside ? `${text}, the current slot is ${slot}` : null, text);
 }
 
 function slotClock({ slot }: ReadinessFacts): Check {
-  const problem = slot === null ? "the present slot is not known" : null;
+  const problem = slot === null ? "the current slot is unknown" : null;
   return check("slot_clock", false, problem, `slot ${slot}`);
 }
 
 type GatewayReadiness = NonNullable<ReadinessFacts["gateway"]>;
 
-/** No routes is a valid configuration: tips and tracker need none. */
+/** An empty list of routes is valid: tips and tracker need no route. */
 function routes({ routes: all }: GatewayReadiness): Check {
-  if (all.length === 0) return check("routes", false, "none is configured", "");
+  if (all.length === 0) return check("routes", false, "no route is configured", "");
   const up = all.filter(({ health }) => health === "up").length;
   const text = `${up} of ${all.length} are up`;
   return check("routes", true, up === 0 ? text : null, text);
 }
 
 function database({ store: { isReachable, isOnFile } }: GatewayReadiness): Check {
-  const problem = isReachable === false ? "it did not answer the last question" : null;
-  const text = isReachable === null ? "not asked yet" : "it answered the last question";
+  const problem = isReachable === false ? "the last query failed" : null;
+  const text = isReachable === null ? "not queried yet" : "the last query succeeded";
   return check("database", isOnFile, problem, text);
 }
 
 function keys({ keysInForce }: GatewayReadiness): Check {
-  const problem = keysInForce === 0 ? "none is in force: every call is refused" : null;
-  return check("api_keys", false, problem, `${keysInForce} in force`);
+  const problem = keysInForce === 0 ? "no valid API key: every call is rejected" : null;
+  return check("api_keys", false, problem, `valid API keys: ${keysInForce}`);
 }
 
 export function checksOf(facts: ReadinessFacts): Check[] {

@@ -1,7 +1,8 @@
-// Removes compiled files whose source no longer exists, so that an old path cannot start an old program.
+// Removes compiled files whose source no longer exists, so that an old path cannot start an old
+// program.
 //
-// Run by `npm run compile` after the compiler. Leaves everything else in dist/ in place: a service may be
-// running from it. The portal's page is built by its own script, which removes its own old files.
+// Run by `npm run compile` after the compiler. It leaves all other files in dist/ in place, because
+// a service may be running from them. The portal's build script removes the portal's old files.
 
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join, relative } from "node:path";

@@ -17,7 +17,7 @@ export interface ManagerEnvironment {
 interface ServiceManagerDependencies {
   readonly environment: ManagerEnvironment;
   readonly pid: number;
-  /** Returns why the text could not be sent; empty: it was sent. */
+  /** Returns the reason of a failed send; an empty string means success. */
   readonly send: (address: string, text: string) => string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -26,11 +26,13 @@ interface ServiceManagerDependencies {
 /** CPU time that each worker has used. */
 type WorkerTimes = () => readonly bigint[];
 
-/** While the program starts or stops, each notification extends the manager's timeout by this time. */
+/**
+ * While the program starts or stops, each notification extends the manager's timeout by this time.
+ */
 const extension = { everyMs: 10_000, usec: 60_000_000 } as const;
 /** A worker does its housekeeping every 50 ms; even on a busy machine it runs within this time. */
-const stillMaxNs = 5_000_000_000n;
-const lookMsMax = 10_000;
+const stalledMaxNs = 5_000_000_000n;
+const checkMsMax = 10_000;
 const pingsPerPeriod = 3;
 
 export class ServiceManager {
@@ -41,8 +43,8 @@ export class ServiceManager {
   readonly #log: Logger;
   #extending: Timer | undefined;
   #watching: Timer | undefined;
-  #moved: { cpuNs: bigint; atNs: bigint }[] = [];
-  #wasStill = false;
+  #progress: { cpuNs: bigint; atNs: bigint }[] = [];
+  #wasStalled = false;
   #warned = false;
 
   constructor({ environment, pid, send, clock, log }: ServiceManagerDependencies) {
@@ -53,39 +55,41 @@ export class ServiceManager {
     this.#log = log;
   }
 
-  /** A start may take long: a schema migration, or a database that is not up yet. */
+  /**
+   * A start may take long: for example a schema migration, or a database that is not available yet.
+   */
   starting(): void {
-    this.#tell("STATUS=starting");
+    this.#notify("STATUS=starting");
     this.#extend("starting");
   }
 
   ready(status: string): void {
     this.#stopExtending();
-    this.#tell("READY=1", `STATUS=${status}`);
+    this.#notify("READY=1", `STATUS=${status}`);
   }
 
   status(text: string): void {
-    this.#tell(`STATUS=${text}`);
+    this.#notify(`STATUS=${text}`);
   }
 
-  /** Notifies of the begin and end of `reload`, whose result becomes the status text. */
+  /** Reports the begin and end of `reload`, whose result becomes the status text. */
   reload(reload: () => string): void {
     const usec = this.#clock.monotonicNs() / 1000n;
-    this.#tell("RELOADING=1", `MONOTONIC_USEC=${usec}`, "STATUS=reloading");
+    this.#notify("RELOADING=1", `MONOTONIC_USEC=${usec}`, "STATUS=reloading");
     this.ready(reload());
   }
 
   stopping(): void {
-    this.#tell("STOPPING=1", "STATUS=draining");
+    this.#notify("STOPPING=1", "STATUS=draining");
     this.#extend("draining");
   }
 
-  /** Pings the watchdog, if there is one, while every worker makes progress. */
+  /** Pings the watchdog, if it is set, while every worker makes progress. */
   watch(times: WorkerTimes): void {
     if (this.#address === null || this.#watchdogMs === null) return;
-    const periodMs = Math.max(1, Math.min(lookMsMax, this.#watchdogMs / pingsPerPeriod));
-    this.#look(times);
-    this.#watching = this.#clock.every(periodMs, () => this.#look(times));
+    const periodMs = Math.max(1, Math.min(checkMsMax, this.#watchdogMs / pingsPerPeriod));
+    this.#checkWorkers(times);
+    this.#watching = this.#clock.every(periodMs, () => this.#checkWorkers(times));
   }
 
   /** Stops all notifications. Idempotent. */
@@ -95,33 +99,35 @@ export class ServiceManager {
     this.#watching = undefined;
   }
 
-  #look(times: WorkerTimes): void {
-    const still = this.#standingStill(times());
-    if (still.length === 0) {
-      this.#wasStill = false;
-      this.#tell("WATCHDOG=1");
+  #checkWorkers(times: WorkerTimes): void {
+    const stalled = this.#stalledWorkers(times());
+    if (stalled.length === 0) {
+      this.#wasStalled = false;
+      this.#notify("WATCHDOG=1");
       return;
     }
-    if (this.#wasStill) return;
-    this.#wasStill = true;
-    const text = `worker ${still.join(", ")} stands still: the watchdog is not told that all is well`;
+    if (this.#wasStalled) return;
+    this.#wasStalled = true;
+    const text = `systemd: no watchdog ping, because workers make no progress: ${stalled.join(", ")}`;
     this.#log.error(text);
-    this.#tell(`STATUS=${text}`);
+    this.#notify(`STATUS=${text}`);
   }
 
-  #standingStill(times: readonly bigint[]): number[] {
+  #stalledWorkers(times: readonly bigint[]): number[] {
     const nowNs = this.#clock.monotonicNs();
-    this.#moved = times.map((cpuNs, worker) => {
-      const before = this.#moved[worker];
+    this.#progress = times.map((cpuNs, worker) => {
+      const before = this.#progress[worker];
       return before?.cpuNs === cpuNs ? before : { cpuNs, atNs: nowNs };
     });
-    return this.#moved.flatMap(({ atNs }, worker) => (nowNs - atNs > stillMaxNs ? [worker] : []));
+    return this.#progress.flatMap(({ atNs }, worker) =>
+      nowNs - atNs > stalledMaxNs ? [worker] : [],
+    );
   }
 
   #extend(what: string): void {
     if (this.#address === null) return;
     this.#stopExtending();
-    const extend = () => this.#tell(`EXTEND_TIMEOUT_USEC=${extension.usec}`, `STATUS=${what}`);
+    const extend = () => this.#notify(`EXTEND_TIMEOUT_USEC=${extension.usec}`, `STATUS=${what}`);
     extend();
     this.#extending = this.#clock.every(extension.everyMs, extend);
   }
@@ -131,7 +137,7 @@ export class ServiceManager {
     this.#extending = undefined;
   }
 
-  #tell(...lines: readonly string[]): void {
+  #notify(...lines: readonly string[]): void {
     if (this.#address === null) return;
     const text = lines.map((line) => line.replaceAll(/[\r\n]+/g, " ")).join("\n");
     const failure = this.#send(this.#address, text);

@@ -39,7 +39,7 @@ export class Service {
     this.#log = log;
   }
 
-  /** Settles when the leader schedule is published (or not available yet) and HTTP is open. */
+  /** Settles when HTTP is open and the leader schedule is published, or known to be unavailable. */
   async start(): Promise<void> {
     await this.operations?.start();
     await this.relay.start();
@@ -52,7 +52,7 @@ export class Service {
     return [...this.relay.warnings(), ...(this.gateway?.warnings() ?? []), ...this.#configWarnings];
   }
 
-  /** Applies the configuration file as far as possible without a restart. Never throws. */
+  /** Applies all changes of the configuration file that need no restart. Never throws. */
   reload(): boolean {
     try {
       const wanted = this.#readConfig();
@@ -66,18 +66,20 @@ export class Service {
         this.#log.warn({ keys: restart }, `reload: restart needed for: ${restart.join(", ")}`);
       return true;
     } catch (error) {
-      this.#log.error(`reload failed, the old configuration stays in force: ${messageOf(error)}`);
+      this.#log.error(
+        `reload failed, the previous configuration stays in force: ${messageOf(error)}`,
+      );
       return false;
     }
   }
 
-  /** Answers requests in progress and accepts no new ones; at most `graceMs`. */
+  /** Answers requests in progress and accepts no new ones. Takes at most `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     this.operations?.draining();
     await this.gateway?.drain(graceMs);
   }
 
-  /** Settles when everything is durable and closed. Idempotent. */
+  /** Settles when all data is durable and everything is closed. Idempotent. */
   async close(): Promise<void> {
     await this.gateway?.close();
     this.operations?.close();

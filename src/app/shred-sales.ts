@@ -56,7 +56,7 @@ export class ShredSalesService implements ShredSales {
     this.#region = destinationSettingsOf(dependencies.config).region;
   }
 
-  /** Restores the state of an earlier process; no shred is sent before. Throws ShredwayError. */
+  /** Restores the state of an earlier process. No shred is sent before. Throws ShredwayError. */
   async start(): Promise<void> {
     const { leadership, tiers, destinations, relay } = this.#dependencies;
     await leadership.start();
@@ -86,7 +86,7 @@ export class ShredSalesService implements ShredSales {
 
   readonly tierRules = (): TierRules => this.#dependencies.rules;
 
-  /** Applies what can change at runtime. */
+  /** Applies the changes that need no restart. */
   apply(config: Config): void {
     const settings = destinationSettingsOf(config);
     this.#region = settings.region;

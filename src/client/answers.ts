@@ -1,6 +1,6 @@
-// Reads the responses that come over the wire, as responses.ts declares them.
+// Parses the service's responses into the types of responses.ts.
 //
-// Called by client.ts and the streams. Throws ShredwayCallError "answer_invalid" and nothing else.
+// Called by client.ts and the streams. Throws only ShredwayCallError "answer_invalid".
 
 import { Fields, listOf, textOf } from "./fields.ts";
 import type {

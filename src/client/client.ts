@@ -1,8 +1,8 @@
-// ShredwayClient: the methods of the service that stock Solana clients lack, typed.
+// ShredwayClient: typed methods for the service's features that stock Solana clients lack.
 //
-// For programs of callers, on Node, Deno and in browsers: needs fetch, and a WebSocket for streams, and
-// imports nothing but its own folder. Shapes and rules of the service are those of docs/gateway.md; how
-// the client itself behaves stands in docs/client.md. Holds no socket open between calls.
+// For callers' programs on Node, Deno and in browsers. It needs fetch, and a WebSocket for streams,
+// and imports only its own folder. The service's types and rules are documented in docs/gateway.md,
+// the client's behaviour in docs/client.md. It holds no socket open between calls.
 
 import {
   readAltLeader,
@@ -59,10 +59,10 @@ import type {
   TransactionStatus,
 } from "./types.ts";
 
-/** Two snapshots are a quarter of an hour apart at most. */
+/** The service sends a snapshot at least every quarter of an hour. */
 const tipSilenceMs = 16 * 60_000;
 const statusSilenceMs = 45_000;
-/** A signature that nobody has: asked for to learn whether the key may ask. */
+/** A signature that does not exist. A status call for it shows whether the key has the scope. */
 const nobodysSignature = "1".repeat(64);
 
 function queryOf({ swqosOnly = false, mevProtect = false }: RouteOptions): string {
@@ -75,16 +75,19 @@ export class ShredwayClient {
   readonly #transport: Transport;
   readonly #WebSocket: SocketConstructor | null;
 
-  /** Throws TypeError for a URL that is none. */
+  /** Throws TypeError for an invalid URL. */
   constructor(options: ShredwayClientOptions) {
     const { url, apiKey, timeoutMs = 10_000, readRetries = 0 } = options;
     this.#transport = new Transport({ url, apiKey, fetch: options.fetch, timeoutMs, readRetries });
     this.#WebSocket = options.WebSocket ?? globalWebSocket();
   }
 
-  // ---- submissions: sent once, unless `retries` says otherwise --------------------------------
+  // ---- submissions: sent once, unless `retries` is set ------------------------------------------
 
-  /** The signature. It means that a route has it, not that it landed: waitForEnd. */
+  /**
+   * Returns the signature. It means that a route accepted the transaction, not that it landed: see
+   * waitForEnd.
+   */
   async sendTransaction(
     transaction: TransactionInput,
     options: SendTransactionOptions = {},
@@ -98,7 +101,7 @@ export class ShredwayClient {
     );
   }
 
-  /** 1 to 4, in order, all or none. */
+  /** Sends 1 to 4 transactions in this order, all or none. */
   async sendBundle(
     transactions: readonly TransactionInput[],
     options: SendBundleOptions = {},
@@ -116,7 +119,10 @@ export class ShredwayClient {
     return { signatures: readTexts(result, "sendBundle"), bundleId: headers.get("x-bundle-id") };
   }
 
-  /** Two of one durable nonce, of which one lands; the signatures in the order of the transactions. */
+  /**
+   * Two transactions that use one durable nonce, so that only one of them lands. Returns the
+   * signatures in the order of the transactions.
+   */
   async sendIdeal(
     pair: readonly [TransactionInput, TransactionInput],
     options: SendPairOptions = {},
@@ -130,7 +136,7 @@ export class ShredwayClient {
     return [first, second];
   }
 
-  /** Up to 25, each for itself. Needs a key with the scope "batch". */
+  /** Sends up to 25 independent transactions. Requires a key with the scope "batch". */
   async sendBatch(
     transactions: readonly TransactionInput[],
     options: SendBatchOptions = {},
@@ -140,7 +146,7 @@ export class ShredwayClient {
     return readTexts(await this.#submit("sendBatch", params, options), "sendBatch");
   }
 
-  /** For the slots of alternative partners. */
+  /** Sends the transaction in the slots of alternative partners. */
   async sendAlt(transaction: TransactionInput, options: SendAltOptions): Promise<string> {
     const { enableFallback, revertProtection } = options;
     const encoding = encodingOf([transaction], options.encoding);
@@ -149,11 +155,12 @@ export class ShredwayClient {
     return textOf(readTexts(result, "sendAlt")[0], "sendAlt[0]");
   }
 
-  // ---- what became of them --------------------------------------------------------------------
+  // ---- transaction status
+  // ------------------------------------------------------------------------
 
-  /** null: none of this account in the time that is kept. */
+  /** null: this account has no such submission within the retention time. */
   getTransactionStatus(signature: string, options?: CallOptions): Promise<TransactionStatus | null>;
-  /** Up to 256, in their order. */
+  /** Up to 256 signatures; the result has the same order. */
   getTransactionStatus(
     signatures: readonly string[],
     options?: CallOptions,
@@ -167,9 +174,12 @@ export class ShredwayClient {
     return isOne ? (statuses[0] ?? null) : statuses;
   }
 
-  /** The end of a submission, by the stream where there is a WebSocket, else by asking. */
+  /**
+   * Waits for the final status of a submission, by the stream if a WebSocket is available, else by
+   * polling.
+   */
   waitForEnd(signature: string, options?: WaitOptions): Promise<TransactionStatus>;
-  /** Up to 256; settles when all of them have ended. */
+  /** Up to 256 signatures. Settles when all of them have a final status. */
   waitForEnd(signatures: readonly string[], options?: WaitOptions): Promise<TransactionStatus[]>;
   async waitForEnd(
     given: string | readonly string[],
@@ -182,7 +192,7 @@ export class ShredwayClient {
     return isOne && first ? first : ended;
   }
 
-  /** Events as they come; comes back by itself when the connection is cut. Throws the signal's reason. */
+  /** Events as they occur. Reconnects after a disconnection. Throws the signal's reason. */
   watchStatuses(options: WatchOptions = {}): AsyncGenerator<StatusUpdate> {
     const source = this.#statusSource();
     const { feed } = source;
@@ -192,13 +202,13 @@ export class ShredwayClient {
 
   // ---- nonces, tips, regions ------------------------------------------------------------------
 
-  /** Of the account that the service keeps for this key; or of any nonce account. */
+  /** The nonce account that the service manages for this key, or any other nonce account. */
   async getNonce(nonceAccount?: string, options?: CallOptions): Promise<NonceInfo> {
     const of = nonceAccount ?? this.#transport.apiKey;
     return readNonce(await this.#ask("getNonce", [of], options), "getNonce");
   }
 
-  /** Each answer begins with another one: take the first. */
+  /** The order of the addresses changes with each response: use the first address. */
   async getTipAccounts(region?: string, options?: CallOptions): Promise<string[]> {
     const params = region === undefined ? [] : [region];
     return readTexts(await this.#ask("getTipAccounts", params, options), "getTipAccounts");
@@ -216,7 +226,7 @@ export class ShredwayClient {
     return readRegions(await this.#ask("getRegions", [], options), "getRegions");
   }
 
-  /** Without a key. */
+  /** Requires no key. */
   async tipFloor(options?: CallOptions): Promise<TipSnapshot> {
     const [snapshot] = listOf(
       await this.#get("/tip_floor", options),
@@ -224,12 +234,18 @@ export class ShredwayClient {
       readTipSnapshot,
     );
     if (snapshot) return snapshot;
-    throw new ShredwayCallError("answer_invalid: /tip_floor: expected a snapshot, got none", {
-      reason: "answer_invalid",
-    });
+    throw new ShredwayCallError(
+      "answer_invalid: /tip_floor: expected a snapshot, got an empty list",
+      {
+        reason: "answer_invalid",
+      },
+    );
   }
 
-  /** The present snapshot at once, a fresh one every quarter of an hour. Without a key. */
+  /**
+   * Yields the current snapshot immediately and a new one every quarter of an hour. Requires no
+   * key.
+   */
   tipStream(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<TipSnapshot> {
     const feed = this.#feed("/tip_stream", false, (signal) => this.tipFloor({ signal }));
     if (!feed) throw this.#webSocketMissing();
@@ -238,7 +254,10 @@ export class ShredwayClient {
 
   // ---- tips for shreds ------------------------------------------------------------------------
 
-  /** 1 to 25 that were paid, each with the slot that triggered it. Each stands for itself. */
+  /**
+   * Registers 1 to 25 tips that were paid, each with the slot that triggered it. Each result is
+   * independent.
+   */
   async registerTips(
     tips: readonly TipRegistration[],
     options: RegisterTipsOptions = {},
@@ -258,7 +277,7 @@ export class ShredwayClient {
     return readReceipt(await this.#transport.json(call, options), "/shred-pay");
   }
 
-  /** Newest first. `beforeMs`: the last `registeredMs` of the page before. */
+  /** Newest first. `beforeMs`: the last `registeredMs` of the previous page. */
   async getRegistrations(
     page: { readonly beforeMs?: number; readonly limit?: number } = {},
     options?: CallOptions,
@@ -273,7 +292,7 @@ export class ShredwayClient {
     return readTier(await this.#ask("getTier", [], options), "getTier");
   }
 
-  /** Newest first. `before`: the last `number` of the page before. */
+  /** Newest first. `before`: the last `number` of the previous page. */
   async getTierHistory(
     page: { readonly before?: bigint | number; readonly limit?: number } = {},
     options?: CallOptions,
@@ -285,7 +304,7 @@ export class ShredwayClient {
     return readDestinations(await this.#ask("getDestinations", [], options), "getDestinations");
   }
 
-  /** Unproved; three challenges are on their way to it. */
+  /** The new destination is unverified; the service sends three challenges to it. */
   addDestination(
     destination: { readonly region: string; readonly address: string },
     options?: CallOptions,
@@ -297,24 +316,30 @@ export class ShredwayClient {
     await this.#submit("removeDestination", [id], options ?? {});
   }
 
-  /** Three more challenges leave. */
+  /** Sends three more challenges. */
   challengeDestination(id: string, options?: CallOptions): Promise<Destination> {
     return this.#destination("challengeDestination", [id], options);
   }
 
-  /** By the token of a challenge, for receivers that cannot answer it: 32 hex digits. */
+  /**
+   * Proves ownership with the token of a challenge (32 hex digits), for receivers that cannot
+   * answer challenges.
+   */
   proveDestination(id: string, token: string, options?: CallOptions): Promise<Destination> {
     return this.#destination("proveDestination", [id, token], options);
   }
 
   // ---- alternative partners, health -----------------------------------------------------------
 
-  /** Identities that lead in the present epoch. Without a key. */
+  /** Identities that are leaders in the current epoch. Requires no key. */
   async altValidators(options?: CallOptions): Promise<string[]> {
     return readTexts(await this.#get("/api/alt_validators", options), "/api/alt_validators");
   }
 
-  /** From `slot` on, default the present one; null: none is known. Without a key. */
+  /**
+   * Searches from `slot`, by default the current slot. null: no such leader is known. Requires no
+   * key.
+   */
   async nextAltValidator(slot?: bigint | number, options?: CallOptions): Promise<AltLeader | null> {
     const path = `/api/next_alt_validator${slot === undefined ? "" : `/${slot}`}`;
     try {
@@ -325,18 +350,22 @@ export class ShredwayClient {
     }
   }
 
-  /** "ok". Without a key. */
+  /** Returns "ok". Requires no key. */
   getHealth(options?: CallOptions): Promise<string> {
     const call = { method: "GET", path: "/gethealth", isRead: true, what: "/gethealth" } as const;
     return this.#transport.text(call, options);
   }
 
-  /** A health call now and every `intervalMs`, so that a pooled connection stays open. 5 to 8 seconds do. */
+  /**
+   * Calls health now and every `intervalMs`, so that a pooled connection stays open. Recommended: 5
+   * to 8 seconds.
+   */
   keepAlive(intervalMs = 5_000, options: KeepAliveOptions = {}): KeepAlive {
     return keepAlive(() => this.getHealth({ retries: 0 }), intervalMs, options);
   }
 
-  // ---- inside ---------------------------------------------------------------------------------
+  // ---- private methods
+  // ---------------------------------------------------------------------------
 
   async #ask(method: string, params: readonly unknown[], options?: CallOptions): Promise<unknown> {
     return (await this.#transport.rpc(method, params, { isRead: true }, options)).result;
@@ -391,8 +420,8 @@ export class ShredwayClient {
 
   #webSocketMissing(): ShredwayCallError {
     return new ShredwayCallError(
-      "websocket_missing: expected a WebSocket in this runtime, got none: pass one as the option WebSocket, " +
-        "on Node 20 the one of the package ws",
+      "websocket_missing: this runtime has no WebSocket: pass an implementation as the option WebSocket, " +
+        "on Node 20 for example that of the package ws",
       { reason: "websocket_missing" },
     );
   }
@@ -401,7 +430,7 @@ export class ShredwayClient {
 async function* tipsOf(feed: FollowOptions): AsyncGenerator<TipSnapshot> {
   let before = "";
   for await (const text of follow(feed)) {
-    // After a cut the service begins with the present one again.
+    // After a reconnection, the service first repeats the current snapshot.
     if (text === null || text === before) continue;
     before = text;
     yield readTipSnapshot(readJson(text), "/tip_stream");

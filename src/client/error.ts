@@ -1,42 +1,46 @@
-// ShredwayCallError: the one error of the client, whatever went wrong with a call.
+// ShredwayCallError: the only error class of the client.
 //
-// Thrown by everything in this folder but aborts, which throw the signal's own reason. A program decides
-// by `reason`: the gateway's words (docs/gateway.md, "Errors") and those of `clientReasons`.
+// Everything in this folder throws it, except for aborts, which throw the signal's own reason.
+// Programs decide by `reason`: one of the gateway's reasons (docs/gateway.md, "Errors") or of
+// `clientReasons`.
 
-/** What the client itself finds. All other reasons are the service's own words. */
+/** Reasons of the client itself. All other reasons come from the service. */
 export const clientReasons = [
-  /** No connection, or it was cut before the answer. A submission may have arrived. */
+  /** No connection, or it was closed before the response. A submission may have arrived. */
   "unreachable",
-  /** No whole answer within `timeoutMs`. A submission may have arrived. */
+  /** No complete response within `timeoutMs`. A submission may have arrived. */
   "timeout",
-  /** The answer is none of this service: a proxy's page, half an answer, another shape. */
+  /**
+   * The response is not from this service: a proxy's page, an incomplete response, or an unknown
+   * type.
+   */
   "answer_invalid",
-  /** This runtime has no WebSocket and none was given. */
+  /** The runtime has no WebSocket, and the option WebSocket is not set. */
   "websocket_missing",
-  /** The service is there and did not open the WebSocket. */
+  /** The service answers, but did not open the WebSocket. */
   "websocket_refused",
-  /** None of this account in the time that is kept. */
+  /** This account has no such submission within the retention time. */
   "submission_unknown",
-  /** An error without a reason, as a node behind the service wrote it. */
+  /** An error without a reason, for example from a node behind the service. */
   "unknown",
 ] as const;
 
 interface ShredwayCallErrorOptions {
   readonly reason: string;
-  /** JSON-RPC; null: the answer was none. */
+  /** JSON-RPC error code; null: the response was not a JSON-RPC error. */
   readonly code?: number | null;
-  /** null: there was no answer. */
+  /** HTTP status; null: there was no response. */
   readonly httpStatus?: number | null;
-  /** null: the service did not say. */
+  /** Seconds before the next attempt; null: the service did not say. */
   readonly retryAfterSeconds?: number | null;
-  /** `error.data` as it came; integers beyond 2^53 are bigint. */
+  /** The unchanged `error.data`; integers beyond 2^53 are bigint. */
   readonly data?: unknown;
   readonly cause?: unknown;
 }
 
 export class ShredwayCallError extends Error {
   override readonly name = "ShredwayCallError";
-  /** Stable word. */
+  /** A stable word that programs can compare. */
   readonly reason: string;
   readonly code: number | null;
   readonly httpStatus: number | null;

@@ -1,8 +1,8 @@
-// Fields: reads an object of an answer field by field, each checked in type.
+// Fields: reads the fields of a response object with a type check for each.
 //
-// Called by answers.ts and streams. An answer of another shape than docs/gateway.md says is no answer of
-// this service: ShredwayCallError "answer_invalid", with the field. Fields that are not asked for may be
-// anything: a newer service may say more.
+// Called by answers.ts and the streams. A response that does not match docs/gateway.md throws
+// ShredwayCallError "answer_invalid" with the field's name. Unknown fields are ignored, because a
+// newer service may add some.
 
 import { ShredwayCallError } from "./error.ts";
 
@@ -46,7 +46,7 @@ export function listOf<T>(value: unknown, where: string, read: Reader<T>): T[] {
 
 type Name<T> = keyof T & string;
 
-/** Fields of a `T` of responses.ts: the name of another field does not compile. */
+/** Reads fields of a `T` of responses.ts. The name of an unknown field does not compile. */
 export class Fields<T extends object> {
   readonly #fields: Readonly<Record<string, unknown>>;
   readonly #where: string;
@@ -81,7 +81,7 @@ export class Fields<T extends object> {
     throw answerInvalid(this.#at(name), "true or false", value);
   }
 
-  /** u64. */
+  /** Unsigned 64-bit integer. */
   integer(name: Name<T>): bigint {
     return integerOf(this.value(name), this.#at(name));
   }

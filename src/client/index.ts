@@ -1,4 +1,4 @@
-// What "shredway/client" offers.
+// Public exports of "shredway/client".
 
 export { ShredwayClient } from "./client.ts";
 export { clientReasons, ShredwayCallError } from "./error.ts";

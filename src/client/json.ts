@@ -1,16 +1,16 @@
-// JSON whose integers are exact: beyond 2^53 they are bigint, in both directions.
+// JSON with exact integers: beyond 2^53 they are bigint, in both directions.
 //
-// Called by transport.ts and socket.ts. JSON.parse alone would round lamports and slots without a word.
+// Called by transport.ts and socket.ts. JSON.parse alone would silently round lamports and slots.
 
-/** Only such a text can hold an integer that a number does not. */
+/** Only a text that matches this can contain an integer that a number cannot represent. */
 const longDigits = /[0-9]{16}/;
-/** A string, with the colon behind it when it is a key, or a number. */
+/** Matches a string (with the colon, if it is a key) or a number. */
 const tokens = /"(?:[^"\\]|\\.)*"(\s*:)?|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/g;
 const integer = /^-?[0-9]+$/;
 
 /**
- * Long integers pass JSON.parse as strings. Every string has a letter before it on the way, so that none
- * can be taken for an integer, whatever it says.
+ * Long integers pass JSON.parse as strings. Meanwhile every string has a letter before it, so that
+ * no string can be mistaken for an integer.
  */
 function marked(text: string): string {
   return text.replaceAll(tokens, (token: string, colon: string | undefined) => {
@@ -29,7 +29,7 @@ export function readJson(text: string): unknown {
   return longDigits.test(text) ? JSON.parse(marked(text), revive) : JSON.parse(text);
 }
 
-/** bigint as integers, absent fields left out. */
+/** Writes bigints as integers and omits absent fields. */
 export function writeJson(value: unknown): string {
   if (typeof value === "bigint") return value.toString();
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";

@@ -1,25 +1,29 @@
-// Health calls that keep a connection warm: the service closes one that is silent for ten seconds.
+// Keep-alive: health calls at an interval, because the service closes connections that are idle for
+// ten seconds.
 //
-// Called by client.ts. Does not keep a Node process alive by itself.
+// Called by client.ts. It does not keep a Node process alive.
 
 export interface KeepAliveOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Told of every health call that failed; the next one comes all the same. */
+  /** Called for every failed health call. The calls continue. */
   readonly onFailure?: ((error: unknown) => void) | undefined;
 }
 
 export interface KeepAlive {
-  /** Idempotent; settles when the call under way has ended. */
+  /** Idempotent. Settles when the call in progress has ended. */
   stop(): Promise<void>;
 }
 
-/** Node's timers hold the process until they are told not to; browsers' are numbers. */
+/** A Node timer keeps the process alive unless it is unreferenced. A browser timer is a number. */
 function release(timer: unknown): void {
   const unref: unknown = Reflect.get(Object(timer), "unref");
   if (typeof unref === "function") Reflect.apply(unref, timer, []);
 }
 
-/** The first call leaves at once, each other one `intervalMs` after the one before has ended. */
+/**
+ * The first call starts immediately; each further call starts `intervalMs` after the end of the
+ * previous one.
+ */
 export function keepAlive(
   health: () => Promise<unknown>,
   intervalMs: number,

@@ -1,4 +1,4 @@
-// What each call of the client takes besides its parameters.
+// Options of the client and of its calls.
 //
 // Only types.
 
@@ -6,39 +6,42 @@ import type { SocketConstructor } from "./socket.ts";
 import type { CallOptions } from "./transport.ts";
 
 export interface ShredwayClientOptions {
-  /** Of the gateway, also as the operator gives it: "https://host/relay?api-key=…". */
+  /** URL of the gateway. It may contain the key: "https://host/relay?api-key=…". */
   readonly url: string;
-  /** Default: the one in `url`. Health, tip statistics and the tracker need none. */
+  /** Default: the key in `url`. Health, tip statistics and the tracker need no key. */
   readonly apiKey?: string;
   readonly fetch?: typeof fetch;
-  /** Default: the runtime's own. Node 20 has none: pass the one of the package ws. */
+  /** Default: the runtime's implementation. Node 20 has none: pass that of the package ws. */
   readonly WebSocket?: SocketConstructor;
-  /** Of each request. Default 10,000. */
+  /** Timeout of each request. Default 10,000. */
   readonly timeoutMs?: number;
-  /** How often a call that changes nothing is sent again. Default 0. */
+  /** Number of retries of calls that change nothing. Default 0. */
   readonly readRetries?: number;
 }
 
-/** `encoding` of texts; without it the service looks. Bytes are sent as base64. */
+/** `encoding` of texts. If absent, the service detects it. Bytes are sent as base64. */
 interface EncodingOptions {
   readonly encoding?: "base64" | "base58";
 }
 
 interface ProtectionOptions {
-  /** Only by routes that keep what they get. */
+  /** Use only routes with MEV protection. */
   readonly mevProtect?: boolean;
 }
 
 export interface RouteOptions extends ProtectionOptions {
-  /** Only by staked partners. */
+  /** Use only staked partners. */
   readonly swqosOnly?: boolean;
 }
 
 export interface SendTransactionOptions extends CallOptions, EncodingOptions, RouteOptions {
-  /** Default true, unlike stock clients: a simulation takes longer than a slot may have left. */
+  /** Default true, unlike stock clients: a simulation may take longer than the rest of a slot. */
   readonly skipPreflight?: boolean;
   readonly preflightCommitment?: "processed" | "confirmed" | "finalized";
-  /** By the service; 0: it sends once. Absent: until its end. */
+  /**
+   * Number of resends by the service; 0: it sends once. If absent, it resends until the final
+   * status.
+   */
   readonly maxRetries?: number;
   readonly minContextSlot?: bigint | number;
 }
@@ -51,12 +54,15 @@ export interface SendPairOptions extends CallOptions, EncodingOptions, RouteOpti
 export interface SendBatchOptions extends CallOptions, EncodingOptions, RouteOptions {}
 
 export interface SendAltOptions extends CallOptions, EncodingOptions, ProtectionOptions {
-  /** By the routes of sendTransaction when no partner leads or takes it. */
+  /**
+   * Fall back to the routes of sendTransaction if no partner is the leader or accepts the
+   * transaction.
+   */
   readonly enableFallback: boolean;
   readonly revertProtection: boolean;
 }
 
 export interface RegisterTipsOptions extends CallOptions {
-  /** Checks everything and keeps nothing. */
+  /** Checks everything and stores nothing. */
   readonly dryRun?: boolean;
 }

@@ -1,12 +1,12 @@
 // Responses of the service: one type for each, shared by the gateway, this client and the portal.
 //
-// Only types, and the one place where a field of a response is declared: the gateway's writers and JSON
-// schemas, the client's readers and the portal's page do not compile when they differ from it. The fields
-// are documented in docs/gateway.md, docs/shreds.md and docs/tracker.md. Slots and lamports are u64, which
-// each side holds as it needs: bigint in the client, bigint or number in the gateway, number in the
-// portal's page. Times are ISO 8601 in UTC. Texts whose choices may grow are plain strings.
+// Only types, and the only place that declares the fields of responses. If the gateway's writers
+// and JSON schemas, the client's readers or the portal's page differ from it, they do not compile.
+// The fields are documented in docs/gateway.md, docs/shreds.md and docs/tracker.md. Slots and
+// lamports are u64: bigint in the client, bigint or number in the gateway, number in the portal's
+// page. Times are ISO 8601 in UTC. Fields whose values may grow in number are plain strings.
 
-/** What the gateway writes: a u64 of its own or of a JSON text. */
+/** A u64 that the gateway writes: a value of its own, or one inside a JSON text. */
 export type WrittenInteger = bigint | number;
 
 // ---- submissions ----
@@ -14,12 +14,12 @@ export type WrittenInteger = bigint | number;
 export type EndState = "landed" | "landed_failed" | "expired" | "superseded" | "rejected";
 export type SubmissionState = "open" | EndState;
 
-/** One line of a timeline; a kind has the fields that it needs. */
+/** One entry of a timeline. Each kind has its own set of fields. */
 export interface StatusEvent<Integer = bigint> {
   /** received, held, queued, sent, acknowledged, refused, failed, dropped, seen, or an EndState. */
   readonly kind: string;
   readonly at: string;
-  /** Since the receipt; absent in the stream. */
+  /** Milliseconds since the receipt; absent in the stream. */
   readonly offsetMs?: number;
   readonly method?: string;
   readonly route?: string;
@@ -30,40 +30,40 @@ export interface StatusEvent<Integer = bigint> {
   readonly reason?: string;
   /** Error of the chain, for landed_failed. */
   readonly err?: unknown;
-  /** Superseded by this transaction. */
+  /** Transaction that supersedes this one. */
   readonly sibling?: string;
 }
 
-/** getTransactionStatus */
+/** Response of getTransactionStatus. */
 export interface TransactionStatus<Integer = bigint> {
   readonly signature: string;
   readonly state: SubmissionState;
   readonly method: string;
   readonly bundleId: string | null;
   readonly receivedAt: string;
-  /** Where it landed, or was seen last. */
+  /** Slot in which it landed or was last seen. */
   readonly slot: Integer | null;
-  /** null while it is open. */
+  /** null while the submission is open. */
   readonly reason: string | null;
   readonly err: unknown;
   readonly events: readonly StatusEvent<Integer>[];
 }
 
-/** A message of the WebSocket /status. */
+/** Message of the WebSocket /status. */
 export interface StatusUpdate<Integer = bigint> {
   readonly signature: string;
   readonly event: StatusEvent<Integer>;
 }
 
-/** The answer to a filter that a client of /status sends. */
+/** Response to a filter that a client of /status sends. */
 export interface FilterSet {
-  /** How many signatures it names; null: every submission of the account. */
+  /** Number of signatures in the filter; null: every submission of the account. */
   readonly filter: { readonly signatures: number | null };
 }
 
-/** getNonce */
+/** Response of getNonce. */
 export interface NonceInfo {
-  /** In place of a recent blockhash. */
+  /** Use this in place of a recent blockhash. */
   readonly nonce: string;
   readonly nonceAccount: string;
   readonly nonceAuthority: string;
@@ -71,17 +71,17 @@ export interface NonceInfo {
 
 // ---- tips and regions ----
 
-/** getRegions */
+/** Response of getRegions. */
 export interface Region {
   readonly name: string;
   readonly url: string | null;
-  /** This region gave the answer. */
+  /** This region sent the response. */
   readonly isThis: boolean;
   readonly tipAddresses: readonly string[];
   readonly shredTipAddresses: readonly string[];
 }
 
-/** Percentiles of landed tips and how many tips they describe. */
+/** Percentiles of landed tips and the number of these tips. */
 export interface TipPercentiles<Integer = bigint> {
   readonly time: string;
   readonly p25: Integer;
@@ -92,7 +92,10 @@ export interface TipPercentiles<Integer = bigint> {
   readonly count: Integer;
 }
 
-/** GET /tip_floor and /tip_stream, in the field names that block engines use; amounts in lamports or SOL. */
+/**
+ * Response of GET /tip_floor and message of /tip_stream, with the field names of block engines.
+ * Amounts in lamports or SOL.
+ */
 export interface TipFloorEntry<Integer = bigint> {
   readonly time: string;
   readonly landed_tips_25th_percentile: Integer;
@@ -100,12 +103,12 @@ export interface TipFloorEntry<Integer = bigint> {
   readonly landed_tips_75th_percentile: Integer;
   readonly landed_tips_95th_percentile: Integer;
   readonly landed_tips_99th_percentile: Integer;
-  /** Only in SOL. */
+  /** Present only in SOL. */
   readonly ema_landed_tips_50th_percentile?: Integer;
-  /** Landed tips in the window; 0: none ever landed. */
+  /** Number of landed tips in the window; 0: no tip has ever landed. */
   readonly count: Integer;
   readonly window_start: string;
-  /** Nothing landed in the window: the numbers describe an earlier one. */
+  /** True if no tip landed in the window; the numbers then describe an earlier window. */
   readonly stale: boolean;
 }
 
@@ -118,14 +121,14 @@ export interface RejectedRegistration {
   readonly message: string;
 }
 
-/** POST /shred-pay?verbose=true */
+/** Response of POST /shred-pay?verbose=true. */
 export interface RegistrationReceipt {
-  /** Signatures, in the order of the entries. */
+  /** Signatures in the order of the entries. */
   readonly accepted: readonly string[];
   readonly rejected: readonly RejectedRegistration[];
 }
 
-/** getRegistrations */
+/** Response of getRegistrations. */
 export interface Registration<Integer = bigint> {
   readonly signature: string;
   readonly state: "pending" | "counted" | "dropped";
@@ -135,7 +138,7 @@ export interface Registration<Integer = bigint> {
   readonly countedLamports: Integer | null;
   readonly registeredAt: string;
   readonly settledAt: string | null;
-  /** Pass it as `beforeMs` for the next page. */
+  /** Pass this as `beforeMs` to get the next page. */
   readonly registeredMs: number;
 }
 
@@ -150,25 +153,25 @@ export interface GracePeriod {
   readonly ends: string;
 }
 
-/** getTier */
+/** Response of getTier. */
 export interface TierView<Integer = bigint> {
-  /** null: none. */
+  /** null: no tier. */
   readonly tier: string | null;
   readonly sumLamports: Integer;
   readonly windowHours: number;
   readonly thresholds: readonly TierThreshold<Integer>[];
-  /** null: the sum is enough for the tier. */
+  /** null: the total is sufficient for the tier. */
   readonly grace: GracePeriod | null;
-  /** How many the account has. */
+  /** Number of destinations of the account. */
   readonly destinations: number;
 }
 
-/** getTierHistory */
+/** Response of getTierHistory. */
 export interface TierEvent<Integer = bigint> {
-  /** Pass it as `before` for the next page. */
+  /** Pass this as `before` to get the next page. */
   readonly number: Integer;
   readonly at: string;
-  /** upgraded, downgraded, grace_started or grace_cancelled. */
+  /** One of upgraded, downgraded, grace_started and grace_cancelled. */
   readonly kind: string;
   readonly from: string | null;
   readonly to: string | null;
@@ -176,11 +179,11 @@ export interface TierEvent<Integer = bigint> {
   readonly text: string;
 }
 
-/** getDestinations, addDestination, challengeDestination, proveDestination */
+/** Response of getDestinations, addDestination, challengeDestination and proveDestination. */
 export interface Destination {
   readonly id: string;
   readonly region: string;
-  /** "ip:port". */
+  /** Address in the form "ip:port". */
   readonly address: string;
   readonly state: "unproved" | "active" | "paused";
   readonly createdAt: string;
@@ -189,13 +192,13 @@ export interface Destination {
   readonly proofEndsAt: string | null;
   readonly pausedAt: string | null;
   readonly pauseReason: string | null;
-  /** Why nothing is sent there, whatever its state is. */
+  /** Reason why no shred is sent to it, independent of its state. */
   readonly refusal: string | null;
 }
 
 // ---- alternative partners ----
 
-/** GET /api/next_alt_validator */
+/** Response of GET /api/next_alt_validator. */
 export interface NextAltValidator<Integer = bigint> {
   readonly pubkey: string;
   readonly leader_slot: Integer;

@@ -1,13 +1,13 @@
-// A WebSocket as messages that can be waited for, and one that comes back when it is cut.
+// Sockets: a WebSocket with awaitable messages, and a stream that reconnects.
 //
-// Called by status-watch.ts and client.ts. Knows browsers' WebSocket and everything that behaves like it
-// (ws, undici, Deno's). A cut that nobody reports is found by silence.
+// Called by status-watch.ts and client.ts. Works with browsers' WebSocket and compatible ones (ws,
+// undici, Deno's). An unreported disconnection is detected by silence.
 
 import { ShredwayCallError } from "./error.ts";
 import { isObject } from "./fields.ts";
 import { pauseMs, sleep } from "./transport.ts";
 
-/** As much of a WebSocket as is used here. */
+/** The part of the WebSocket interface that this client uses. */
 export interface SocketLike {
   addEventListener(type: string, listener: (event: unknown) => void): void;
   send(text: string): void;
@@ -20,16 +20,16 @@ function isConstructor(value: unknown): value is SocketConstructor {
   return typeof value === "function";
 }
 
-/** The runtime's own, or null. */
+/** The runtime's WebSocket, or null. */
 export function globalWebSocket(): SocketConstructor | null {
   const found: unknown = Reflect.get(globalThis, "WebSocket");
   return isConstructor(found) ? found : null;
 }
 
-/** Whoever reads so slowly begins anew. */
+/** Maximum number of queued messages. A slower reader reconnects. */
 const messagesMax = 65_536;
 const openMsMax = 10_000;
-/** RFC 6455: the service says that the key does not hold any more. */
+/** RFC 6455 close code: the service reports that the key is no longer valid. */
 const policyCode = 1008;
 
 interface CloseFacts {
@@ -37,14 +37,14 @@ interface CloseFacts {
   readonly reason: string;
 }
 
-/** One WebSocket from its opening to its end. */
+/** One WebSocket connection. */
 class Line {
   closed: CloseFacts | null = null;
   readonly #socket: SocketLike;
   readonly #messages: string[] = [];
   #wake: () => void = () => undefined;
 
-  /** null: it was not opened. Rejects with the signal's reason. */
+  /** null: the connection was not opened. Rejects with the signal's reason. */
   static open(
     url: string,
     WebSocket: SocketConstructor,
@@ -91,7 +91,7 @@ class Line {
       this.#wake();
     });
     socket.addEventListener("close", (event) => this.#end(event));
-    // ws throws an error that nobody listens to; "close" follows it.
+    // ws throws unhandled errors; "close" follows the error.
     socket.addEventListener("error", () => undefined);
   }
 
@@ -99,7 +99,9 @@ class Line {
     if (this.closed === null) this.#socket.send(text);
   }
 
-  /** The next message; null: closed, or silent for `silenceMs`. Rejects with the signal's reason. */
+  /**
+   * The next message; null: closed, or silent for `silenceMs`. Rejects with the signal's reason.
+   */
   async next(silenceMs: number, signal: AbortSignal | undefined): Promise<string | null> {
     if (this.#messages.length === 0 && this.closed === null) await this.#silence(silenceMs, signal);
     signal?.throwIfAborted();
@@ -141,18 +143,18 @@ export interface FollowOptions {
   readonly url: string;
   readonly WebSocket: SocketConstructor;
   readonly signal: AbortSignal | undefined;
-  /** Said at every opening and every third of `silenceMs`; the service answers it. */
+  /** Sent after every opening and every third of `silenceMs`; the service answers it. */
   readonly hello?: string;
-  /** After so long without any message the line counts as cut. */
+  /** A connection without any message for this time counts as closed. */
   readonly silenceMs: number;
-  /** Asked when it was not opened: rejects with what the service has against the caller. */
+  /** Called after a failed opening. Rejects with the service's error for this caller. */
   readonly diagnose: (signal: AbortSignal | undefined) => Promise<unknown>;
 }
 
-/** null: opened anew; what was said meanwhile is lost. */
+/** null: reconnected; messages in between are lost. */
 type FeedItem = string | null;
 
-/** What no other attempt would change. */
+/** Errors that a retry would not change. */
 const finalReasons: ReadonlySet<string> = new Set([
   "unauthorized",
   "scope_missing",
@@ -164,12 +166,12 @@ async function refusalOf({ diagnose, url, signal }: FollowOptions): Promise<Shre
     await diagnose(signal);
   } catch (error) {
     if (error instanceof ShredwayCallError) return error;
-    throw error; // the signal's reason
+    throw error; // aborted: throws the signal's reason
   }
   const { origin, pathname } = new URL(url);
   return new ShredwayCallError(
     `websocket_refused: expected a WebSocket at ${origin}${pathname}, but it was not opened: too many at ` +
-      "once, or a proxy that does not pass them on",
+      "once, or a proxy that does not forward WebSockets",
     { reason: "websocket_refused" },
   );
 }
@@ -193,8 +195,8 @@ async function* messagesOf(line: Line, options: FollowOptions): AsyncGenerator<s
 }
 
 /**
- * Every message, and null at every opening. Comes back by itself when the line is cut. Throws the signal's
- * reason; ShredwayCallError when the first opening fails, or the key does not hold any more.
+ * Yields every message, and null at every opening. Reconnects after a disconnection. Throws the
+ * signal's reason, or ShredwayCallError if the first opening fails or the key is no longer valid.
  */
 export async function* follow(options: FollowOptions): AsyncGenerator<FeedItem> {
   let wasOpen = false;

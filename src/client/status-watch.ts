@@ -1,7 +1,7 @@
-// What becomes of submissions: as events while they come, or as the end that is waited for.
+// Transaction statuses: the events of submissions as they occur, or their final status.
 //
-// Called by client.ts. A cut of the stream loses nothing of signatures that were named: their timelines are
-// read after every opening, and each event is told once.
+// Called by client.ts. A disconnection loses no event of the given signatures: their timelines are
+// read after every opening, and each event is reported once.
 
 import { readEvent } from "./answers.ts";
 import { ShredwayCallError } from "./error.ts";
@@ -15,43 +15,43 @@ import { endStates } from "./types.ts";
 export interface WatchOptions {
   readonly signal?: AbortSignal | undefined;
   /**
-   * Up to 256: each event of these from the first one on, until all of them have ended. Absent: what
-   * happens to all of the account from now on, without end.
+   * Up to 256 signatures: reports each event from the first one until all have a final status. If
+   * absent, reports all new events of the account, without end.
    */
   readonly signatures?: readonly string[] | undefined;
-  /** Called when a cut stream is open again: of all of the account, what happened meanwhile is not told. */
+  /** Called after a reconnection. Without `signatures`, the events in between are lost. */
   readonly onReopened?: (() => void) | undefined;
 }
 
 export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Default: as long as it takes; the service itself gives up after some two minutes. */
+  /** Default: no limit; the service itself gives up after some two minutes. */
   readonly timeoutMs?: number | undefined;
-  /** Between two questions where there is no WebSocket. Default 500. */
+  /** Polling interval if no WebSocket is available. Default 500. */
   readonly pollMs?: number | undefined;
 }
 
-/** The client as it is used here. */
+/** The part of the client that this file uses. */
 export interface StatusSource {
   readonly statuses: (
     signatures: readonly string[],
     options: CallOptions,
   ) => Promise<(TransactionStatus | null)[]>;
-  /** null: there is no WebSocket. */
+  /** null: no WebSocket is available. */
   readonly feed: Omit<FollowOptions, "signal"> | null;
 }
 
 const pollMsUsual = 500;
 const ends: ReadonlySet<string> = new Set(endStates);
 
-/** The same for the stream and for timelines, which tell an offset besides. */
+/** The common part of stream messages and timeline entries; the latter also have an offset. */
 function nameOf(signature: string, event: StatusEvent): string {
   const { offsetMs: _, ...facts } = event;
   return writeJson([signature, facts]);
 }
 
-/** Named signatures: which of their events were told, and which of them have ended. */
-class Told {
+/** Given signatures: the events that were reported, and the signatures with a final status. */
+class ReportedEvents {
   readonly #names = new Set<string>();
   readonly #open: Set<string>;
 
@@ -63,7 +63,7 @@ class Told {
     return this.#open.size === 0;
   }
 
-  /** Whether it is news of one that is waited for. */
+  /** Returns whether it is a new event of a given signature. */
   take(signature: string, event: StatusEvent): boolean {
     const name = nameOf(signature, event);
     if (!this.#open.has(signature) || this.#names.has(name)) return false;
@@ -73,7 +73,7 @@ class Told {
   }
 }
 
-/** Tries for as long as the service cannot answer at present. */
+/** Retries while the service is unavailable. */
 async function patiently(
   { statuses }: StatusSource,
   signatures: readonly string[],
@@ -106,7 +106,7 @@ async function* watchNamed(
   feed: FollowOptions,
   signatures: readonly string[],
 ): AsyncGenerator<StatusUpdate> {
-  const told = new Told(signatures);
+  const reported = new ReportedEvents(signatures);
   let isFiltered = false;
   for await (const text of follow(feed)) {
     if (text === null) {
@@ -115,20 +115,20 @@ async function* watchNamed(
     }
     const message = readMessage(text);
     if (!message.isFilter) {
-      // What comes before the filter holds stands in the timelines that are read then.
+      // Events before the filter applies are in the timelines, which are read next.
       const { signature, event } = message;
-      if (isFiltered && told.take(signature, event)) yield { signature, event };
+      if (isFiltered && reported.take(signature, event)) yield { signature, event };
     } else if (!isFiltered) {
       isFiltered = true;
       for (const status of await patiently(source, signatures, feed.signal)) {
         for (const timed of status?.events ?? []) {
           const { offsetMs: _, ...event } = timed;
           const { signature = "" } = status ?? {};
-          if (told.take(signature, event)) yield { signature, event };
+          if (reported.take(signature, event)) yield { signature, event };
         }
       }
     }
-    if (told.isOver) return;
+    if (reported.isOver) return;
   }
 }
 
@@ -147,7 +147,7 @@ async function* watchAll(
   }
 }
 
-/** `feed` as of StatusSource. */
+/** `feed` of StatusSource. */
 export function watchStatuses(
   source: StatusSource & { readonly feed: NonNullable<StatusSource["feed"]> },
   { signatures, signal, onReopened = () => undefined }: WatchOptions,
@@ -157,7 +157,7 @@ export function watchStatuses(
   return signatures ? watchNamed(source, feed, signatures) : watchAll(feed, onReopened);
 }
 
-// ---- the end ---------------------------------------------------------------------------------
+// ---- final status ------------------------------------------------------------------------------
 
 function isOver(status: TransactionStatus): boolean {
   return status.state !== "open";
@@ -176,7 +176,7 @@ function known(
   });
 }
 
-/** Settles when they have ended; early where the stream cannot be had. */
+/** Settles when all have a final status, or earlier if the stream is not available. */
 async function hearEnds(
   source: StatusSource,
   signatures: readonly string[],
@@ -221,7 +221,7 @@ export async function waitForEnds(
   const abort = (): void => controller.abort(signal?.reason);
   signal?.addEventListener("abort", abort, { once: true });
   const timer = setTimeout(() => {
-    const message = `timeout: expected an end within ${timeoutMs} ms, got none`;
+    const message = `timeout: expected a final status within ${timeoutMs} ms, got none`;
     controller.abort(new ShredwayCallError(message, { reason: "timeout" }));
   }, timeoutMs);
   try {

@@ -1,10 +1,10 @@
-// Transactions as texts of a call.
+// Transactions as texts for calls.
 //
-// Called by client.ts. Looks into none of them: building and signing is what Solana's libraries are for.
+// Called by client.ts. It does not parse them: Solana's libraries build and sign transactions.
 
 import type { TransactionInput } from "./types.ts";
 
-/** A text stays as it is. */
+/** Leaves a text unchanged. */
 export function base64Of(transaction: TransactionInput): string {
   if (typeof transaction === "string") return transaction;
   let characters = "";
@@ -12,7 +12,7 @@ export function base64Of(transaction: TransactionInput): string {
   return btoa(characters);
 }
 
-/** undefined: the service looks. */
+/** undefined: the service detects the encoding. */
 export function encodingOf(
   transactions: readonly TransactionInput[],
   ofTexts: "base64" | "base58" | undefined,

@@ -1,7 +1,8 @@
-// Transport: one HTTP request to the service and its answer, or one ShredwayCallError.
+// Transport: one HTTP request to the service, with its response or one ShredwayCallError.
 //
-// Called by client.ts. The key leaves in a header, never in the URL of a request, and follows no redirect.
-// Nothing is sent again unless the caller asked for it; then the service's Retry-After is kept to.
+// Called by client.ts. The key is sent in a header, never in the URL of a request, and never to the
+// target of a redirect. A request is repeated only if the caller asks for it, and not before the
+// service's Retry-After.
 
 import { ShredwayCallError } from "./error.ts";
 import { isObject } from "./fields.ts";
@@ -9,9 +10,9 @@ import { readJson, writeJson } from "./json.ts";
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
-  /** For each attempt, to the last byte of the answer. */
+  /** Timeout of each attempt, up to the last byte of the response. */
   readonly timeoutMs?: number | undefined;
-  /** How often it is sent again when the service was not reached, or has no room or leave at present. */
+  /** Number of retries if the service was not reached, is overloaded, or limits the rate. */
   readonly retries?: number | undefined;
 }
 
@@ -25,12 +26,12 @@ interface TransportOptions {
 
 interface HttpCall {
   readonly method: "GET" | "POST";
-  /** With the query. */
+  /** Path with the query. */
   readonly path: string;
   readonly body?: string;
-  /** Changes nothing: the client's own number of retries holds. */
+  /** A call that changes nothing uses the client's default number of retries. */
   readonly isRead: boolean;
-  /** For messages. */
+  /** Name of the call for error messages. */
   readonly what: string;
 }
 
@@ -45,7 +46,10 @@ interface RpcAnswer {
   readonly headers: Headers;
 }
 
-/** Another attempt may succeed, and of a submission nothing was taken, or the same bytes cannot land twice. */
+/**
+ * True if a retry may succeed, and either no part of a submission was accepted, or the same bytes
+ * cannot land twice.
+ */
 const transientReasons: ReadonlySet<string> = new Set([
   "unreachable",
   "timeout",
@@ -65,10 +69,10 @@ export function isTransient(error: unknown): error is ShredwayCallError {
   return error instanceof ShredwayCallError && transientReasons.has(error.reason);
 }
 
-/** What the service said, else longer each time, and never all callers at once. */
+/** The service's Retry-After; else a delay that grows with each attempt and has a random part. */
 export function pauseMs(error: unknown, attempt: number): number {
-  const told = error instanceof ShredwayCallError ? error.retryAfterSeconds : null;
-  if (told !== null) return told * 1000;
+  const retryAfter = error instanceof ShredwayCallError ? error.retryAfterSeconds : null;
+  if (retryAfter !== null) return retryAfter * 1000;
   return Math.min(backoffMsMax, backoffMs * 2 ** attempt) * (0.5 + Math.random() / 2);
 }
 
@@ -96,16 +100,19 @@ function textOfCause(cause: unknown): string {
 function retryAfterOf(headers: Headers | null, data: unknown): number | null {
   const header = headers?.get("retry-after") ?? "";
   if (/^[0-9]{1,9}$/.test(header)) return Number(header);
-  const told = isObject(data) ? data["retryAfterSeconds"] : undefined;
-  return typeof told === "number" ? told : null;
+  const retryAfter = isObject(data) ? data["retryAfterSeconds"] : undefined;
+  return typeof retryAfter === "number" ? retryAfter : null;
 }
 
-/** Of the member "error" of an answer, as JSON-RPC writes it or as other paths do; null: neither. */
+/**
+ * Parses the member "error" of a response, in the form of JSON-RPC or of other paths; null:
+ * neither.
+ */
 export function errorOf(error: unknown, answer: HttpAnswer | null): ShredwayCallError | null {
   if (!isObject(error) || typeof error["message"] !== "string") return null;
   const { code, message, data, reason: plain } = error;
-  const told = isObject(data) ? data["reason"] : plain;
-  const reason = typeof told === "string" ? told : "unknown";
+  const retryAfter = isObject(data) ? data["reason"] : plain;
+  const reason = typeof retryAfter === "string" ? retryAfter : "unknown";
   return new ShredwayCallError(typeof plain === "string" ? `${plain}: ${message}` : message, {
     reason,
     code: typeof code === "number" ? code : null,
@@ -130,14 +137,14 @@ export class Transport {
     }
     this.apiKey = options.apiKey ?? url.searchParams.get("api-key");
     this.#base = url.origin + url.pathname.replace(/\/+$/, "").replace(/\/relay$/, "");
-    // A browser's fetch refuses to be called as a method of something else.
+    // A browser's fetch fails if it is called as a method of another object.
     const given = options.fetch ?? fetch;
     this.#fetch = (...request) => given(...request);
     this.timeoutMs = options.timeoutMs;
     this.#readRetries = options.readRetries;
   }
 
-  /** Browsers send no headers with a WebSocket: the key stands in the query. */
+  /** Browsers send no headers with a WebSocket, so the key is in the query. */
   socketUrl(path: string, withKey: boolean): string {
     const key =
       withKey && this.apiKey !== null ? `?api-key=${encodeURIComponent(this.apiKey)}` : "";
@@ -163,7 +170,7 @@ export class Transport {
     });
   }
 
-  /** Of a path that speaks no JSON-RPC. */
+  /** For a path without JSON-RPC. */
   json(call: HttpCall, options: CallOptions = {}): Promise<unknown> {
     return this.#retried(call, options, async () => {
       const answer = await this.#send(call, options);
@@ -221,8 +228,11 @@ export class Transport {
     } catch (cause) {
       signal?.throwIfAborted();
       const [reason, message] = isLate
-        ? ["timeout", `expected a whole answer within ${timeoutMs} ms, got none`]
-        : ["unreachable", `expected an answer of ${this.#base}, got none: ${textOfCause(cause)}`];
+        ? ["timeout", `expected a complete response within ${timeoutMs} ms, got none`]
+        : [
+            "unreachable",
+            `expected a response from ${this.#base}, got none: ${textOfCause(cause)}`,
+          ];
       throw new ShredwayCallError(`${reason}: ${call.what}: ${message}`, { reason, cause });
     } finally {
       clearTimeout(timer);
@@ -237,7 +247,7 @@ export class Transport {
     };
   }
 
-  /** Throws what the answer says. */
+  /** Throws the error of the response. */
   #read(call: HttpCall, answer: HttpAnswer): unknown {
     let read: unknown;
     try {
@@ -253,7 +263,7 @@ export class Transport {
   #invalid({ what }: HttpCall, { status, headers, text }: HttpAnswer): ShredwayCallError {
     const begin = JSON.stringify(text.slice(0, 80));
     return new ShredwayCallError(
-      `answer_invalid: ${what}: expected an answer of this service, got HTTP ${status} with ${begin}`,
+      `answer_invalid: ${what}: expected a response of this service, got HTTP ${status} with ${begin}`,
       {
         reason: "answer_invalid",
         httpStatus: status,

@@ -1,6 +1,6 @@
-// Types of the client's own: what it takes, and the responses that it gives other names.
+// The client's own types: parameters, and responses with other field names.
 //
-// The other responses are in responses.ts, in the form in which the service writes them.
+// All other responses are in responses.ts, as the service sends them.
 
 import type {
   EndState,
@@ -25,7 +25,7 @@ export type {
   TransactionStatus,
 } from "./responses.ts";
 
-/** Signed and serialised: bytes, or their base64 (or base58) text. */
+/** A signed, serialised transaction: bytes, or their base64 (or base58) text. */
 export type TransactionInput = Uint8Array | string;
 
 export const endStates = [
@@ -46,7 +46,7 @@ export interface BundleReceipt {
   readonly bundleId: string | null;
 }
 
-/** What landed tips of the last 15 minutes paid, in lamports. */
+/** Landed tips of the last 15 minutes, in lamports. */
 export interface TipSnapshot extends TipPercentiles {
   readonly windowStart: TipFloorEntry["window_start"];
   readonly stale: TipFloorEntry["stale"];
@@ -54,7 +54,7 @@ export interface TipSnapshot extends TipPercentiles {
 
 export interface TipRegistration {
   readonly transaction: TransactionInput;
-  /** That triggered the transaction. */
+  /** Slot that triggered the transaction. */
   readonly slot: bigint | number;
 }
 

@@ -14,7 +14,7 @@ export interface HistogramValue {
   readonly sum: number;
 }
 
-/** In seconds: from a call that is answered from memory to one that waits for a node. */
+/** Bounds in seconds: from a call that is answered from memory to one that waits for a node. */
 export const durationBounds = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
   10.0,

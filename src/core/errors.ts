@@ -1,17 +1,22 @@
-// Errors: why a call was refused, and what the caller is told.
+// Errors: the reasons why a call can fail, with their codes.
 //
-// Answers: "which exit code, HTTP status, JSON-RPC code and details belong to this reason?" Everything
-// that refuses a call throws ShredwayError; src/tools and the adapters translate it by the one table
-// below. Packets never raise errors: they end in a verdict.
+// Each reason has one row in the table below: its text, its exit code, HTTP status and JSON-RPC
+// code, and its details. A failed call throws ShredwayError; src/tools and the HTTP and JSON-RPC
+// endpoints derive the response from the table. Invalid packets do not throw: they get a verdict.
 
 interface ErrorRow {
-  /** One phrase for people; the message of the error says what came and what was expected. */
+  /**
+   * A short description of the reason. The error's message adds the received and the expected
+   * value.
+   */
   readonly text: string;
-  /** The exit code of a command that fails with this reason; absent: 1. */
+  /** Exit code of a command that fails with this reason; default: 1. */
   readonly exitCode?: 2;
-  /** The status of an HTTP answer that is not JSON-RPC; absent: the reason never reaches HTTP callers. */
+  /**
+   * Status of an HTTP response that is not JSON-RPC; absent: the reason never reaches HTTP callers.
+   */
   readonly httpStatus?: number;
-  /** Absent: the reason never reaches JSON-RPC callers. */
+  /** JSON-RPC error code; absent: the reason never reaches JSON-RPC callers. */
   readonly jsonRpcCode?: number;
 }
 
@@ -119,10 +124,10 @@ const table = {
   internal: { text: "internal error", ...internalError },
 } as const satisfies Readonly<Record<string, ErrorRow>>;
 
-/** A stable word that programs read (`error.data.reason`, logs, `--json`). */
+/** A stable word for programs (`error.data.reason`, logs, `--json`). */
 export type Reason = keyof typeof table;
 
-/** A row states only what differs from the default; a reason exists by having a row. */
+/** A row contains only the differences from the default. A reason exists because it has a row. */
 export const errorTable: Readonly<Record<Reason, ErrorRow>> = table;
 
 const isReason = (word: string): word is Reason => Object.hasOwn(table, word);
@@ -132,7 +137,7 @@ export const reasons: readonly Reason[] = Object.keys(table).filter(isReason);
 
 // ---- details --------------------------------------------------------------------------------
 
-/** The rule that a transaction breaks, and the byte at which it does. */
+/** The violated rule of a transaction, and the byte offset of the violation. */
 interface TransactionFault {
   readonly refusal: string;
   readonly offset: number;
@@ -152,27 +157,28 @@ interface TransactionIndex {
   readonly index: number;
 }
 
-/** One transaction of a batch and the error that it got. */
+/** One transaction of a batch, and its error. */
 interface BatchFailure extends TransactionIndex {
   readonly cause: Reason;
   readonly detail: string;
 }
 
 /**
- * Facts for programs beside the message; JSON-RPC callers get them in `error.data`. A reason with a
- * key here has these details at every throw, one with an optional key at some, any other never.
+ * Machine-readable details in addition to the message; JSON-RPC callers receive them in `error.data`.
+ * Errors of a reason with a required key always have these details; with an optional key, some
+ * errors do; all others never do.
  */
 export interface ErrorDetails {
   config_invalid?: { readonly path: string; readonly problems: number };
   capture_invalid?: { readonly file: string; readonly offset: number };
-  /** The JSON-RPC code that the node answered. */
+  /** The JSON-RPC code of the node's error. */
   rpc_failed?: { readonly code: number };
   http_open?: { readonly address: string };
   transaction_invalid?: TransactionFault;
-  /** `version`: from the sandbox, whose caller asked for older versions only. */
+  /** `version`: only from the sandbox, whose caller requested older versions only. */
   transaction_version?: TransactionFault | { readonly version: "legacy" | number };
   signature_invalid?: TransactionIndex;
-  /** The result of the simulation, as the node's simulateTransaction answers it. */
+  /** The result of the simulation, as the node's simulateTransaction returns it. */
   preflight_failed: { readonly err: unknown; readonly logs?: unknown };
   node_behind: { readonly numSlotsBehind: null } | { readonly slot: bigint };
   context_slot_ahead: { readonly contextSlot: bigint };
@@ -195,7 +201,7 @@ export interface ErrorDetails {
     readonly minimumLamportsPerUnit: bigint;
     readonly computeUnitLimit: number;
     readonly priorityFeeLamports: bigint;
-    /** Absent in version 1, which has a total fee only. */
+    /** Absent in version 1, which has only a total fee. */
     readonly computeUnitPrice?: bigint;
   };
   batch_refused:
@@ -203,7 +209,7 @@ export interface ErrorDetails {
     | { readonly signature: string }
     | BatchFailure;
   batch_failed: { readonly failed: readonly BatchFailure[]; readonly sent: readonly string[] };
-  /** `code`: the database's own, or "UNKNOWN" when nobody can know whether the commit was done. */
+  /** `code`: the database's own, or "UNKNOWN" if the result of the commit is unknown. */
   store_failed?:
     | { readonly code: string; readonly path?: string; readonly database?: string }
     | { readonly code: "UNFINISHED"; readonly mark: number }
@@ -211,21 +217,21 @@ export interface ErrorDetails {
   store_newer: { readonly version: number; readonly newest: number };
 }
 
-/** Does not compile when ErrorDetails names a reason without a row. */
+/** Does not compile if ErrorDetails contains a reason without a row. */
 type Known<R extends Reason> = R;
 type DetailedReason = Known<keyof ErrorDetails>;
 
-/** What `details` of an error with this reason is; undefined: there are none. */
+/** Type of `details` of an error with this reason; undefined: no details. */
 type DetailsOf<R extends Reason> = R extends DetailedReason ? ErrorDetails[R] : undefined;
 
-/** The arguments of an error whose reason has details: some or all of its throws state them. */
+/** Arguments of an error whose reason has details; some or all of its errors include them. */
 type DetailedArguments = {
   [R in DetailedReason]-?: undefined extends ErrorDetails[R]
     ? [reason: R, message: string, options?: ErrorOptions & { details?: NonNullable<DetailsOf<R>> }]
     : [reason: R, message: string, options: ErrorOptions & { details: DetailsOf<R> }];
 }[DetailedReason];
 
-/** A reason that needs no details. */
+/** A reason whose errors need no details. */
 export type PlainReason =
   | Exclude<Reason, DetailedReason>
   | { [R in DetailedReason]-?: undefined extends ErrorDetails[R] ? R : never }[DetailedReason];
@@ -236,11 +242,13 @@ type ErrorArguments =
 
 // ---- the error ------------------------------------------------------------------------------
 
-/** A refused call: a reason from the table and a message that says what was expected and what came. */
+/**
+ * A failed call: a reason from the table and a message with the expected and the received value.
+ */
 export class ShredwayError extends Error {
   override readonly name = "ShredwayError";
   readonly reason: Reason;
-  /** Typed by reason for those who ask isShredwayError. */
+  /** The type depends on the reason, after a check by isShredwayError. */
   readonly details: DetailsOf<Reason>;
 
   constructor(...[reason, message, options = {}]: ErrorArguments) {
@@ -259,7 +267,7 @@ interface ErrorOf<R extends Reason> extends Omit<ShredwayError, "reason" | "deta
   readonly details: DetailsOf<R>;
 }
 
-/** Narrows anything thrown to an error with this reason and its details. */
+/** Narrows an unknown error to one with this reason and its details. */
 export function isShredwayError<R extends Reason>(
   thrown: unknown,
   reason: R,
@@ -268,8 +276,8 @@ export function isShredwayError<R extends Reason>(
 }
 
 /**
- * `cause` with another message; reason and details stay. With `place`, the details say which
- * transaction of a list the error concerns.
+ * Returns `cause` with another message; reason and details are unchanged. With `place`, the details
+ * say which transaction of a list the error concerns.
  */
 export function reworded(
   cause: ShredwayError,
@@ -282,24 +290,24 @@ export function reworded(
   return new ShredwayError(...([reason, message, { cause, details }] as ErrorArguments));
 }
 
-/** The code of a database that failed; undefined: it is another error, or there is no code. */
+/** The code of a database error; undefined: it is another error, or it has no code. */
 export function storeCodeOf(thrown: unknown): string | undefined {
   if (!isShredwayError(thrown, "store_failed")) return undefined;
   return thrown.details && "code" in thrown.details ? thrown.details.code : undefined;
 }
 
-/** The seconds after which the caller may try again; undefined: the error does not say. */
+/** Seconds after which the caller may retry; undefined: the error does not say. */
 export function retryAfterOf(thrown: unknown): number | undefined {
   if (!(thrown instanceof ShredwayError) || thrown.details === undefined) return undefined;
   return "retryAfterSeconds" in thrown.details ? thrown.details.retryAfterSeconds : undefined;
 }
 
-/** The text of anything thrown, for messages that quote a cause. */
+/** The text of an unknown error, for messages that quote a cause. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** `value` as a message quotes it: short, on one line, never the whole of something large. */
+/** Quotes `value` for a message: on one line, and shortened if it is long. */
 export function quote(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "bigint" || typeof value === "number") return String(value);
@@ -307,7 +315,7 @@ export function quote(value: unknown): string {
   try {
     text = JSON.stringify(value);
   } catch {
-    text = undefined; // cycles, bigint inside: the type is all that can be said
+    text = undefined; // values with cycles or bigints: only their type is shown
   }
   text ??= typeof value;
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;

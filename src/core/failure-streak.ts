@@ -1,7 +1,7 @@
-// Failures in a row of something that is tried again and again: which of them to log.
+// FailureStreak: chooses which of many consecutive failures of a retried action to log.
 //
-// A node may be away for hours: each kind of failure is logged once, and of a row of failures every
-// `logEvery`th.
+// A node may be unavailable for hours. Each kind of failure is logged once, and then every
+// `logEvery`th failure of a streak.
 
 export class FailureStreak {
   readonly #logEvery: number;
@@ -12,12 +12,12 @@ export class FailureStreak {
     this.#logEvery = logEvery;
   }
 
-  /** True: the last try failed. */
+  /** True: the last attempt failed. */
   get isFailing(): boolean {
     return this.#count > 0;
   }
 
-  /** Counts a failure. True: log it. */
+  /** Counts a failure. Returns true if it should be logged. */
   add(message: string): boolean {
     this.#count++;
     const isNew = message !== this.#last;
@@ -25,7 +25,7 @@ export class FailureStreak {
     return isNew || this.#count % this.#logEvery === 1;
   }
 
-  /** The next failure is the first one of a new row. */
+  /** Ends the streak: the next failure starts a new one. */
   end(): void {
     this.#count = 0;
     this.#last = "";

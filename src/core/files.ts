@@ -1,7 +1,7 @@
 // Files: opens regular files only, and reads small text files up to a limit.
 //
-// Used for the configuration, leader schedules and captures. Reading is synchronous, so anything that could
-// block is refused: a pipe without a writer would stop signals and reloads.
+// Used for the configuration, leader schedules and captures. Reading is synchronous, so files that
+// could block are refused: a pipe without a writer would stop signals and reloads.
 
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
 import { messageOf, type PlainReason, ShredwayError } from "./errors.ts";

@@ -22,7 +22,7 @@ export function privateKeyOf(seed: Uint8Array): KeyObject {
   return made;
 }
 
-/** A key for verification. `key`: 32 bytes; throws Node's error for another length. */
+/** Creates a key for verification from 32 bytes. Throws Node's error for another length. */
 export function publicKeyOf(key: Uint8Array): KeyObject {
   return createPublicKey({ key: Buffer.concat([publicPrefix, key]), format: "der", type: "spki" });
 }

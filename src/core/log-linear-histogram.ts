@@ -10,7 +10,7 @@ export interface Histogram {
   readonly count: bigint;
   readonly max: bigint;
   readonly sum: bigint;
-  /** 0: nothing was counted. */
+  /** 0: the histogram is empty. */
   readonly mean: number;
   /** Upper edge of the bucket of the nearest-rank percentile, at most `max`; 0n: empty. */
   percentile(p: number): bigint;
@@ -25,7 +25,7 @@ export interface Histogram {
 }
 
 interface HistogramBar {
-  /** The largest duration that is counted here. */
+  /** The largest duration that this histogram counts. */
   readonly upTo: bigint;
   readonly count: bigint;
 }
@@ -90,7 +90,7 @@ export function decodeHistogram(words: BigUint64Array, precisionBits: number): H
       return max;
     },
     countsBelow(edges: readonly bigint[]): bigint[] {
-      // As numbers, which are exact up to 2^53, for speed: a scrape reads tens of thousands of them.
+      // Numbers are exact up to 2^53 and faster: a scrape reads tens of thousands of them.
       const halves = new Uint32Array(buckets.buffer, buckets.byteOffset, 2 * buckets.length);
       let below = 0;
       let bucket = 0;
@@ -112,7 +112,7 @@ function wordsSince(
   precisionBits: number,
 ): BigUint64Array {
   const words = now.slice();
-  // Another source uses this row of counters now: everything in it is new.
+  // Another source now uses this row of counters, so all of its counts are new.
   if (before.length !== now.length || now.some((word, i) => word < (before[i] ?? 0n))) return words;
   let highest = -1;
   for (let i = 0; i < words.length; i++) {
@@ -154,9 +154,9 @@ function lagOf(bucket: number): number {
 }
 
 /**
- * Distribution of signed nanoseconds: how early or late something was. Values below 2,048 ns are exact,
- * larger ones have an error of at most 0.1 %; count, minimum and maximum are exact. Memory is bounded by
- * the number of distinct buckets, some ten thousand.
+ * Distribution of signed nanoseconds, early or late. Values below 2,048 ns are exact, larger ones
+ * have an error of at most 0.1 %; count, minimum and maximum are exact. Memory is bounded by the
+ * number of distinct buckets, some ten thousand.
  */
 export class LagHistogram {
   count = 0;

@@ -1,7 +1,7 @@
 // Log: structured lines for operators on standard error, one JSON object each.
 //
-// Nothing logs a line per packet, a key, a secret or a raw transaction. Fields with such names are masked,
-// and so are keys inside texts.
+// No line contains a key, a secret or a raw transaction, and no line is written per packet. Fields
+// with such names are masked, and so are keys inside texts.
 
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
 import { RecentWarnings } from "./recent-warnings.ts";
@@ -21,7 +21,7 @@ const secretFields = [
   "password",
   "transaction",
 ];
-// Masked at the top level and two levels below: headers, options, rows.
+// Masks fields at the top level and two levels below: headers, options, rows.
 const secretPaths = secretFields.flatMap((field) =>
   ["", "*", "*.*"].map((prefix) => (prefix === "" ? `["${field}"]` : `${prefix}["${field}"]`)),
 );

@@ -1,9 +1,9 @@
-// Versions of Node.js that the program runs on: `engines` in package.json, and nowhere else.
+// Supported versions of Node.js; package.json (`engines`) is the only source.
 //
-// Asked by the command line, the doctor and the web server's loader. `npm start` runs this file as a
-// program before it compiles anything: one line on standard error and exit code 1 on a version that
-// is not supported. Plain JavaScript without dependencies, because it must run without node_modules
-// and without the compiler; compiled into dist/ as it is.
+// Used by the command line, the doctor and the web server's loader. `npm start` runs this file as a
+// program before it compiles anything: on an unsupported version it writes one line to standard
+// error and exits with code 1. Plain JavaScript without dependencies, because it must run without
+// node_modules and without the compiler. The build copies it to dist/ unchanged.
 
 import { readFileSync, realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -23,7 +23,7 @@ function releaseLines(range) {
     const found = /^\^(\d+)\.(\d+)\.(\d+)$/.exec(part.trim());
     if (!found) {
       throw new Error(
-        `package.json: engines.node: expected "^20.19.0 || ^22.12.0" or the like, got "${range}"`,
+        `package.json: engines.node: expected a range such as "^20.19.0 || ^22.12.0", got "${range}"`,
       );
     }
     return found.slice(1).map(Number);
@@ -31,7 +31,7 @@ function releaseLines(range) {
 }
 
 /**
- * The supported versions in words: "Node 20 (from 20.19) or Node 22 (from 22.12)".
+ * The supported versions as text: "Node 20 (from 20.19) or Node 22 (from 22.12)".
  *
  * @param {string} [range] default: that of package.json
  */
@@ -45,9 +45,10 @@ export function supportedNode(range = enginesOfPackage()) {
 }
 
 /**
- * What is wrong with a version of Node, in one line with the remedy; null when it is supported.
+ * The error text for an unsupported version of Node, in one line with the remedy; null if it is
+ * supported.
  *
- * @param {string} [version] "22.14.0"; default: the one that runs
+ * @param {string} [version] "22.14.0"; default: the running version
  * @param {string} [range] default: that of package.json
  * @returns {string | null}
  */

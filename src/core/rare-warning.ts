@@ -2,7 +2,7 @@
 
 import type { Clock } from "./clock.ts";
 
-/** For a warning that its owner writes itself, e.g. with fields. */
+/** Use this for a warning that the caller logs itself, for example with fields. */
 export class WarningInterval {
   readonly #clock: Pick<Clock, "monotonicNs">;
   readonly #everyNs: bigint;
@@ -13,7 +13,10 @@ export class WarningInterval {
     this.#everyNs = BigInt(everyMs) * 1_000_000n;
   }
 
-  /** True: log it now, and the interval restarts. False: the last warning was too recent. */
+  /**
+   * Returns true if the warning should be logged now, and restarts the interval. False: the last
+   * warning was too recent.
+   */
   begin(): boolean {
     const nowNs = this.#clock.monotonicNs();
     if (this.#nextNs !== null && nowNs < this.#nextNs) return false;

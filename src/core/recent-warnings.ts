@@ -1,7 +1,7 @@
 // Recent warnings: the last warnings and errors of the log, for the portal's operator view.
 //
-// log.ts adds lines as they were written, so keys and secrets are masked. Bounded; consecutive equal lines
-// are one entry with a count.
+// log.ts adds lines as they were written, so keys and secrets are masked. The list is bounded;
+// consecutive equal lines are one entry with a count.
 
 import { isObject } from "./values.ts";
 
@@ -49,7 +49,7 @@ function problemOf(line: string): Problem | null {
     .filter(([name]) => !ownFields.has(name))
     .flatMap(([name, value]) => fieldText(name, value));
   const message = typeof msg === "string" ? msg : "";
-  // Fields whose text is part of the message are left out.
+  // Omits fields whose text is part of the message.
   const more = others.filter((other) => !message.includes(other.slice(other.indexOf(" ") + 1)));
   const text = more.length > 0 ? `${message} (${more.join(", ")})` : message;
   return { time, level, text: text.slice(0, textMax), count: 1 };
@@ -57,23 +57,23 @@ function problemOf(line: string): Problem | null {
 
 export class RecentWarnings {
   /** Entries, oldest first. */
-  readonly #kept: Problem[] = [];
+  readonly #problems: Problem[] = [];
 
   /** Adds one line of the log. */
   add(line: string): void {
     const problem = problemOf(line);
     if (!problem) return;
-    const last = this.#kept.at(-1);
+    const last = this.#problems.at(-1);
     if (last && last.text === problem.text && last.level === problem.level) {
-      this.#kept[this.#kept.length - 1] = { ...problem, count: last.count + 1 };
+      this.#problems[this.#problems.length - 1] = { ...problem, count: last.count + 1 };
       return;
     }
-    this.#kept.push(problem);
-    if (this.#kept.length > problemsMax) this.#kept.shift();
+    this.#problems.push(problem);
+    if (this.#problems.length > problemsMax) this.#problems.shift();
   }
 
   /** The entries, newest first. */
   get list(): readonly Problem[] {
-    return this.#kept.toReversed();
+    return this.#problems.toReversed();
   }
 }

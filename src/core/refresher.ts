@@ -1,8 +1,8 @@
-// Refresher: keeps a copy in memory up to date with changes that others make in the store.
+// Refresher: updates a copy in memory after changes of the store by others.
 //
-// One read runs at a time, so an older result never replaces a newer one. If changes arrive during a read,
-// exactly one more read follows. Results apply at once, so a series of changes neither piles up nor delays
-// what is visible.
+// One read runs at a time, so an older result never replaces a newer one. If changes arrive during
+// a read, exactly one more read follows. Results apply immediately, so a series of changes neither
+// queues up nor delays visible results.
 
 import type { Clock, Timer } from "./clock.ts";
 
@@ -10,7 +10,7 @@ interface RefresherOptions {
   readonly clock: Clock;
   /** Reads the store and applies the result. */
   readonly read: () => Promise<void>;
-  /** Called once for background reads that fail, until one succeeds; they are retried. */
+  /** Called once when background reads fail, until one succeeds. They are retried. */
   readonly failed: (error: unknown) => void;
 }
 
@@ -20,8 +20,8 @@ export class Refresher {
   readonly #options: RefresherOptions;
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
-  /** Of `told`: who follows one reading need not follow it twice. */
-  #followed: Promise<void> | null = null;
+  /** The read whose result `notifyChange` already handles. */
+  #observedRead: Promise<void> | null = null;
   #retry: Timer | null = null;
   #isFailing = false;
   #isClosed = false;
@@ -30,7 +30,9 @@ export class Refresher {
     this.#options = options;
   }
 
-  /** Settles when everything that was stored before the call is in memory. Rejects if `read` does. */
+  /**
+   * Settles when everything that was stored before the call is in memory. Rejects if `read` does.
+   */
   refresh(): Promise<void> {
     if (this.#running === null) {
       const running = this.#options.read().finally(() => {
@@ -49,12 +51,12 @@ export class Refresher {
     return this.#next;
   }
 
-  /** Another process changed something: reads until it succeeds. */
-  told(): void {
+  /** Another process changed the store: reads until one read succeeds. */
+  notifyChange(): void {
     if (this.#isClosed) return;
     const reading = this.refresh();
-    if (reading === this.#followed) return;
-    this.#followed = reading;
+    if (reading === this.#observedRead) return;
+    this.#observedRead = reading;
     const succeeded = (): void => {
       this.#isFailing = false;
     };
@@ -64,12 +66,12 @@ export class Refresher {
       this.#isFailing = true;
       this.#retry ??= this.#options.clock.after(retryMs, () => {
         this.#retry = null;
-        this.told();
+        this.notifyChange();
       });
     });
   }
 
-  /** Lets a read in progress end; nothing is retried. */
+  /** Waits for the read in progress and retries nothing. */
   close(): void {
     this.#isClosed = true;
     this.#retry?.cancel();

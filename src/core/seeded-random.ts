@@ -63,7 +63,7 @@ export class SeededRandom {
     for (let at = 0; at < bytes.length; at += 4) {
       const word = this.u32();
       bytes[at] = word;
-      bytes[at + 1] = word >>> 8; // beyond the end: ignored
+      bytes[at + 1] = word >>> 8; // writes beyond the end are ignored
       bytes[at + 2] = word >>> 16;
       bytes[at + 3] = word >>> 24;
     }
@@ -75,9 +75,9 @@ export class SeededRandom {
     const order = Uint32Array.from({ length }, (_, i) => i);
     for (let i = length - 1; i > 0; i--) {
       const j = this.below(i + 1);
-      const kept = order[i] ?? 0;
+      const saved = order[i] ?? 0;
       order[i] = order[j] ?? 0;
-      order[j] = kept;
+      order[j] = saved;
     }
     return order;
   }

@@ -7,5 +7,5 @@ export const windowSlots = 4n;
 /** MAX_PROCESSING_AGE: a blockhash is valid for this many blocks after its own. */
 export const lifetimeSlots = 150n;
 
-/** DEFAULT_MS_PER_SLOT: the length of a slot while nobody has measured it. */
+/** DEFAULT_MS_PER_SLOT: the length of a slot until a measurement is available. */
 export const defaultSlotNs = 400_000_000n;

@@ -1,14 +1,14 @@
-// Timer wheel: finds the items that are due, among very many.
+// Timer wheel: finds the due items among very many.
 //
-// Open submissions and pending registrations have their resends, questions and deadlines in wheels, each
-// turned by one timer. Adding, moving and removing take constant time. A turn visits the due items, and
-// once per round each item that is due later than a round.
+// Open submissions and pending registrations have their resends, queries and deadlines in wheels,
+// each turned by one timer. Adding, moving and removing take constant time. A turn visits the due
+// items, and once per round each item that is due later than a round.
 
 const buckets = 512;
 
 export class TimerWheel<T extends object> {
   readonly #tickMs: number;
-  /** Item -> the tick in which it is due. */
+  /** Maps an item to the tick in which it is due. */
   readonly #buckets: Map<T, number>[] = Array.from({ length: buckets }, () => new Map());
   readonly #bucketOf = new Map<T, Map<T, number>>();
   #tick: number;
@@ -31,7 +31,7 @@ export class TimerWheel<T extends object> {
     this.delete(item);
     const tick = Math.max(this.#tick + 1, Math.ceil(atMs / this.#tickMs));
     const bucket = this.#buckets[tick % buckets];
-    if (!bucket) throw new RangeError(`expected a time of 0 or more, got ${atMs}`);
+    if (!bucket) throw new RangeError(`timer wheel: expected a time of 0 or more, got ${atMs}`);
     bucket.set(item, tick);
     this.#bucketOf.set(item, bucket);
   }

@@ -1,6 +1,6 @@
 // Small functions on values: checks of parsed JSON of unknown shape, and ratios.
 
-/** Whether a value is an object, and neither an array nor null. */
+/** Whether a value is an object, but not an array or null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

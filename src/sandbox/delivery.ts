@@ -1,24 +1,25 @@
-// What a source makes of a leader's shreds: later, jittered, some lost, some forged.
+// Delivery: the shreds of a leader as a source delivers them: delayed, jittered, some lost, some
+// forged.
 //
-// Called by source-feed.ts, one Delivery per source. Pure and repeatable for a seed: takes the shreds
-// of a batch, gives packets with times. Forged copies leave just before the true ones, so that a
-// relay which believed them would lose the true ones.
+// Called by source-feed.ts, one Delivery per source. Pure and repeatable for a seed: it maps the
+// shreds of a batch to packets with times. A forged copy is sent just before the valid packet, so
+// that a relay that accepted it would lose the valid one.
 
 import { SeededRandom } from "../core/seeded-random.ts";
 
 export interface DeliveryProfile {
   readonly delayNs: number;
-  /** Mean of what comes on top, packet by packet (memoryless, at most eight times the mean). */
+  /** Mean of the additional delay per packet (exponential, at most eight times the mean). */
   readonly jitterNs: number;
-  /** Share of the packets that never come. */
+  /** Share of lost packets. */
   readonly loss: number;
-  /** Share of the packets that a forged copy precedes. */
+  /** Share of packets that a forged copy precedes. */
   readonly forged: number;
 }
 
 export interface TimedPacket {
   readonly packet: Uint8Array;
-  /** From the moment that its batch was made. */
+  /** Delay from the production of the batch. */
   readonly timeNs: number;
 }
 
@@ -28,7 +29,7 @@ const signatureBytes = 64;
 const forgedLeadNs = 200_000;
 
 export class Delivery {
-  /** May be changed at any time, so that faults can be switched on and off. */
+  /** These values may change at any time, so that faults can be switched on and off. */
   profile: DeliveryProfile;
   readonly #random: SeededRandom;
 
@@ -37,7 +38,7 @@ export class Delivery {
     this.#random = new SeededRandom(seed);
   }
 
-  /** What arrives of these packets, ascending in time. */
+  /** The arriving packets, in order of time. */
   plan(packets: readonly TimedPacket[]): TimedPacket[] {
     const { delayNs, jitterNs, loss, forged } = this.profile;
     const random = this.#random;
@@ -53,7 +54,10 @@ export class Delivery {
   }
 }
 
-/** A copy that no leader signed: one byte of the body changed, another signature, or a far slot. */
+/**
+ * A copy with an invalid signature: one byte of the body changed, another signature, or a distant
+ * slot.
+ */
 export function forge(packet: Uint8Array, random: SeededRandom): Uint8Array {
   const copy = new Uint8Array(packet); // slice() of a Buffer would share its memory
   const kind = random.below(4);

@@ -1,7 +1,8 @@
-// Key pairs of the sandbox in files: made at the first start, kept beside the database.
+// Key files of the sandbox: created at the first start and stored next to the database.
 //
-// Called by open-sandbox.ts before the chain begins. The one that pays for nonce accounts must stay: the
-// accounts' addresses follow from it. The other one is the identity that leaders see.
+// Called by open-sandbox.ts before the chain begins. The key that pays for nonce accounts must not
+// change, because the accounts' addresses derive from it. The other key is the identity for
+// leaders.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -11,11 +12,13 @@ const fileNames = { funding: "nonce-funding.json", identity: "identity.json" } a
 
 export interface SandboxKeyFile {
   readonly path: string;
-  /** Base58. */
+  /** Public key in base58. */
   readonly address: string;
 }
 
-/** Throws ShredwayError "config_invalid" when the file is another's, or cannot be made. */
+/**
+ * Throws ShredwayError "config_invalid" if the file belongs to another user or cannot be created.
+ */
 export function ensureKeyFile(folder: string, name: keyof typeof fileNames): SandboxKeyFile {
   const path = join(folder, fileNames[name]);
   mkdirSync(folder, { recursive: true, mode: 0o700 });

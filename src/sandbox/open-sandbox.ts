@@ -1,6 +1,7 @@
-// Composition root of the sandbox: a chain, sources and receivers around the service of app/open-service.ts.
+// Composition root of the sandbox: a chain, sources and receivers around the service of
+// app/open-service.ts.
 //
-// Called by cli/sandbox.ts and by tests; imported only where a sandbox is wanted.
+// Called by tools/commands/sandbox.ts and by tests. Only code that needs a sandbox imports it.
 
 import { availableParallelism } from "node:os";
 import type { GatewayService } from "../app/gateway-service.ts";
@@ -35,7 +36,7 @@ interface Closable {
   close(): void | Promise<void>;
 }
 
-/** Collects what was opened; when `build` fails, closes it, newest first. */
+/** Collects the opened resources. If `build` fails, it closes them, newest first. */
 async function closingOnFailure<T>(
   build: (opened: <Part extends Closable>(part: Part) => Part) => Promise<T> | T,
 ): Promise<T> {
@@ -54,21 +55,21 @@ async function closingOnFailure<T>(
 export interface SandboxChoice {
   /** "ip:port" of the relay; port 0: the kernel chooses. */
   readonly udp: string;
-  /** "ip:port" of the chain's endpoint, which takes the port above it, too. */
+  /** "ip:port" of the chain's endpoint, which also uses the next port. */
   readonly rpc: string;
-  /** "ip:port" of the gateway, which takes the port above it, too, unless the kernel chooses. */
+  /** "ip:port" of the gateway, which also uses the next port, unless the kernel chooses. */
   readonly http: string;
   /** Folder of the database and of the sandbox's API key. */
   readonly data: string;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Of the tiers alone; default: `clock`. Tests let days pass. */
+  /** Clock of the tiers only; default: `clock`. Tests use it to let days pass. */
   readonly tierClock?: Clock;
 }
 
-/** As much as a middling validator has. */
+/** About the stake of a medium validator. */
 const gatewayStakeLamports = 100_000_000_000_000n;
-const sandboxBufferBytes = 4 << 20; // half a second of traffic; more would need privileges
+const sandboxBufferBytes = 4 << 20; // half a second of traffic; more would require privileges
 
 interface SandboxSurroundings {
   readonly rpcUrl: string;
@@ -88,7 +89,7 @@ function sandboxConfig(
   const userDestination = port === 0 || port === 65_535 ? undefined : `127.0.0.1:${port + 1}`;
   const config = completeConfig({
     solana: { rpc: rpcUrl },
-    // With a port of the kernel's choice the one above is anybody's.
+    // If the kernel chooses the port, the next port may be in use.
     http: { listen: choice.http, ...(httpPort === 0 && { webSocketListen: [] }) },
     data: { directory: choice.data },
     tips: {
@@ -134,14 +135,14 @@ function openReceiver({ name, tier }: { name: string; tier: string }): SandboxRe
   return { name, tier, address, relay };
 }
 
-/** Who the sandbox's chain knows from the beginning. */
+/** The accounts of the chain's genesis. */
 interface SandboxWallets {
   readonly customer: KeyPair;
   readonly tipAddresses: readonly string[];
   readonly shredTipAddresses: readonly string[];
   /** Pays for the nonce accounts. */
   readonly funding: SandboxKeyFile;
-  /** That leaders see over QUIC. */
+  /** Identity for leaders over QUIC. */
   readonly identity: SandboxKeyFile;
 }
 
@@ -176,8 +177,8 @@ function openChain(
       ]),
     ]),
     onShreds: ({ packets }) => {
-      // From now, not from when the leader was to send them: the tick may be late, and shreds that
-      // are all overdue would leave as one burst.
+      // The times count from now, not from the leader's planned time: the tick may be late, and a
+      // batch of overdue shreds would be sent as one burst.
       const nowNs = clock.monotonicNs();
       for (const feed of feeds) feed.add(paced(packets), nowNs);
     },
@@ -203,14 +204,14 @@ interface GatewayPart {
 function gatewayOf({ gateway }: Service): GatewayPart {
   const landings = gateway?.landings;
   if (gateway && landings) return { gateway, landings };
-  throw new ShredwayError("internal", "the sandbox has a gateway, and its relay deshreds");
+  throw new ShredwayError("internal", "the sandbox needs a gateway and a relay with deshred");
 }
 
 /**
- * The default start: a chain in this process, its shreds over UDP through the product to receivers on
- * loopback, its transactions over HTTP through the product to its leaders. Nothing flows before
- * Sandbox.start. Throws ShredwayError: "relay_open" or "http_open" when a port is taken,
- * "sandbox_missing" without the virtual machine.
+ * Opens the default sandbox: a chain in this process, its shreds over UDP through the product to
+ * receivers on loopback, its transactions over HTTP through the product to its leaders. There is no
+ * traffic before Sandbox.start. Throws ShredwayError: "relay_open" or "http_open" if a port is in
+ * use, "sandbox_missing" without the virtual machine.
  */
 export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
   return closingOnFailure(async (opened) => {
@@ -279,7 +280,7 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
   });
 }
 
-/** 0.0.0.0 is no address to send to: the sources are on this machine, so loopback is meant. */
+/** Replaces 0.0.0.0, which is not a destination, by loopback: the sources are on this machine. */
 function reachable(address: string): string {
   const endpoint = parseEndpoint(address);
   const unspecified = formatEndpoint({ ...endpoint, port: 0 }) === "0.0.0.0:0";

@@ -1,7 +1,7 @@
-// What the sandbox consists of: tiers, sources with their habits, receivers, the chain's pace.
+// Plan of the sandbox: tiers, sources with their delays and losses, receivers, the chain's pace.
 //
-// Read by main, which builds it, and by the screen. Addresses are loopback's; nothing leaves the
-// machine.
+// Read by open-sandbox.ts, which builds it, and by the screen. All addresses are on loopback; no
+// packet leaves the machine.
 
 import type { DeliveryProfile } from "./delivery.ts";
 
@@ -45,18 +45,18 @@ export const sandboxReceivers = [
 export const sandboxPace = {
   seed: 1,
   slotsPerEpoch: 8192,
-  firstSlot: 51_048n * 8192n, // the first slot of an epoch, about where mainnet-beta is
-  shredVersion: 7531, // of no public cluster
+  firstSlot: 51_048n * 8192n, // the first slot of an epoch, near the current slots of mainnet-beta
+  shredVersion: 7531, // not the version of any public cluster
   tipAddresses: 4,
   shredTipAddresses: 2,
   resendMs: 1000,
   noncePollMs: 200,
-  // A machine that is too slow for a while gets slower slots. Making up for all of them at once would
-  // take longer than they did, then longer still, and meanwhile nobody would be answered.
+  // On a machine that is too slow for a while, slots are late. To make up for all of them at once
+  // would take longer and longer, without any response meanwhile.
   catchUpSlotsMax: 2,
 } as const;
 
-/** Shreds of a batch leave their leader so far apart. */
+/** Interval between the shreds of a batch at their leader. */
 export const shredGapNs = 60_000;
-/** The chain and its sources are looked after so often. */
+/** Interval of the timer for the chain and its sources. */
 export const tickMs = 5;

@@ -1,8 +1,8 @@
-// The sandbox's own customer: sends a tipped transfer now and then and notes when it lands.
+// SandboxProbe: sends a tipped transfer at an interval and records its landing.
 //
-// Made by the sandbox. It goes the whole way of a transaction: over HTTP to the gateway, by its routes
-// to a leader, into a block, as shreds through the relay, and back as a landing. Then it asks the
-// gateway what became of it. Bounded: the last few are kept.
+// Created by the sandbox. It uses the full path of a transaction: over HTTP to the gateway, by its
+// routes to a leader, into a block, as shreds through the relay, and back as a landing. Then it
+// queries the gateway for the status. Bounded: it keeps the last few transfers.
 
 import type { Clock } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
@@ -16,12 +16,12 @@ import { buildTransaction, transferInstruction } from "./chain/build.ts";
 import type { KeyPair } from "./chain/keys.ts";
 
 export interface ProbeRecord {
-  /** Base58. */
+  /** Signature in base58. */
   readonly signature: string;
   readonly sentNs: bigint;
-  /** As the gateway tells it: "open", "landed", …; null: not asked yet. */
+  /** Status from the gateway: "open", "landed", …; null: not queried yet. */
   state: string | null;
-  /** Where and when the relay's own shreds showed it; null: not yet. */
+  /** Slot and time of the landing in the relay's own shreds; null: not yet. */
   landed: {
     readonly slot: bigint;
     readonly batchIndex: number;
@@ -40,7 +40,7 @@ interface ProbeOptions {
 
 const recordsMax = 64;
 const firstLamports = 10_000n;
-/** A landing comes within a slot or two, or not at all. */
+/** A landing takes a slot or two, or never happens. */
 const patienceMs = 30_000;
 
 export class LandingProbe {
@@ -59,24 +59,27 @@ export class LandingProbe {
     return this.#records;
   }
 
-  /** Waits for nothing any more. */
+  /** Stops all pending work. */
   close(): void {
     for (const waiting of this.#waiting) waiting.end();
   }
 
-  /** `node` is the gateway, as any client sees it. Nothing is sent before. */
+  /** `node` is the gateway, used like any client does. Nothing is sent before. */
   start(node: RpcClient): void {
     this.#node = node;
   }
 
-  /** Sends one and asks about the ones before. Never rejects: a failure is logged. */
+  /**
+   * Sends one transfer and queries the status of the earlier ones. Never rejects: a failure is
+   * logged.
+   */
   async send(): Promise<void> {
     try {
       if (!this.#node) return;
       await this.#ask(this.#node);
       await this.#send(this.#node);
     } catch (error) {
-      this.#options.log.warn(`the sandbox's own transaction was not sent: ${messageOf(error)}`);
+      this.#options.log.warn(`sandbox: the probe transaction was not sent: ${messageOf(error)}`);
     }
   }
 

@@ -1,7 +1,7 @@
-// The sandbox's API key: made at the first start, kept beside the database, the same at every start.
+// The sandbox's API key: created at the first start and stored next to the database.
 //
-// Called by open-sandbox.ts. The one key whose text is kept in a file (for its owner only): the first
-// screen shows it, and what a user pasted somewhere shall hold after a restart.
+// Called by open-sandbox.ts. This is the only key whose text is stored in a file (for its owner
+// only): the first screen shows it, and it must stay valid after a restart.
 
 import { randomBytes } from "node:crypto";
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -14,17 +14,17 @@ const fileName = "sandbox.key";
 const requestsPerSecond = 10_000;
 const fileMode = 0o600;
 
-/** Text of a key that is good for everything. */
+/** Text of a key with all scopes. */
 export async function ensureSandboxKey(
   keys: KeyStore,
   folder: string,
   nowNs: bigint,
 ): Promise<string> {
   const path = join(folder, fileName);
-  const kept = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
-  const hash = hashKeyText(kept);
+  const storedKey = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
+  const hash = hashKeyText(storedKey);
   const isGood = (await keys.keys()).some((key) => hash.equals(key.hash) && key.revokedNs === null);
-  if (isGood) return kept;
+  if (isGood) return storedKey;
   const wishes = {
     accountName: "sandbox",
     label: "first screen",

@@ -1,8 +1,8 @@
-// The sandbox as one object: a chain, its endpoint, sources, the product, receivers on loopback.
+// Sandbox: a chain, its endpoint, sources, the product, and receivers on loopback.
 //
-// Built by main (which opens the parts); shown by cli/sandbox.ts. The product in it is the same that
-// runs in production, told by a configuration where its node is. Receivers are relays without
-// destinations, so what arrives is verified and duplicates are counted by the same code.
+// Built by open-sandbox.ts, shown by tools/commands/sandbox.ts. The product is the same as in
+// production; its configuration contains the sandbox's node. Receivers are relays without
+// destinations, so the same code verifies what arrives and counts duplicates.
 
 import type { GatewayService, GatewaySnapshot } from "../app/gateway-service.ts";
 import type { Service } from "../app/service.ts";
@@ -31,10 +31,12 @@ export interface ChainView {
   readonly slot: bigint;
   readonly blockHeight: bigint;
   readonly transactions: bigint;
-  /** Name of the validator that leads now. */
+  /** Name of the current leader. */
   readonly leader: string;
   readonly isAltPartner: boolean;
-  /** Slots until an alternative partner leads; 0: now; null: not in this epoch and the next. */
+  /**
+   * Slots until an alternative partner is the leader; 0: now; null: not in this epoch and the next.
+   */
   readonly slotsToAltPartner: number | null;
 }
 
@@ -42,7 +44,7 @@ export interface SandboxSnapshot {
   readonly chain: ChainView;
   readonly relay: RelaySnapshot;
   readonly gateway: GatewaySnapshot;
-  /** By the slot clock, from the relay's shreds; null: not measured yet. */
+  /** From the slot clock, by the relay's shreds; null: not measured yet. */
   readonly slotNs: bigint | null;
   readonly receivers: readonly { readonly name: string; readonly seen: RelaySnapshot }[];
   readonly landings: readonly ProbeRecord[];
@@ -58,13 +60,13 @@ interface SandboxOptions {
   readonly service: Service;
   readonly gateway: GatewayService;
   readonly landings: LandingWatchList;
-  /** Good for everything at the gateway. */
+  /** API key of the gateway with all scopes. */
   readonly apiKey: string;
   readonly receivers: readonly SandboxReceiver[];
   readonly receiverLeaders: RpcLeaderSchedule;
   readonly probe: LandingProbe;
-  /** Where a user's own `listen` gets the feed; absent when the relay's port was left to the kernel. */
-  readonly userDestination: string | undefined;
+  /** Address at which `listen` receives the feed; absent if the kernel chose the relay's port. */
+  readonly openSeat: string | undefined;
   readonly clock: Clock;
 }
 
@@ -99,7 +101,7 @@ export class Sandbox {
     this.userDestination = options.userDestination;
   }
 
-  /** Begins the first slot when the relay knows who leads it. */
+  /** Begins the first slot when the relay has the leader schedule. */
   async start(): Promise<void> {
     const { service, receiverLeaders, clock, probe } = this.#options;
     await Promise.all([service.start(), receiverLeaders.start()]);
@@ -111,7 +113,7 @@ export class Sandbox {
     this.#tick();
   }
 
-  /** Complete, with the API key. Only after `start`. */
+  /** Complete, with the API key. Available after `start`. */
   get gatewayUrl(): string {
     const { gateway, apiKey } = this.#options;
     return `http://${gateway.addresses[0] ?? ""}/relay?api-key=${apiKey}`;
@@ -129,7 +131,10 @@ export class Sandbox {
     };
   }
 
-  /** Ends the chain's traffic; the relay and its receivers stand, so that the last shreds arrive. */
+  /**
+   * Stops the chain's traffic. The relay and its receivers stay open, so that the last shreds
+   * arrive.
+   */
   stopTraffic(): void {
     for (const timer of this.#timers) timer.cancel();
     for (const feed of this.#options.feeds) feed.close();
@@ -150,7 +155,7 @@ export class Sandbox {
   #tick(): void {
     const { chain, feeds, clock } = this.#options;
     chain.advanceTo(clock.monotonicNs());
-    // Handed over a tick ahead, so that a late timer does not make the shreds late.
+    // Sent one tick ahead, so that a late timer does not delay the shreds.
     for (const feed of feeds) feed.tick(BigInt(2 * tickMs) * 1_000_000n);
   }
 
@@ -173,7 +178,7 @@ export class Sandbox {
   }
 }
 
-/** A batch of shreds as it leaves its leader: one after the other. */
+/** A batch of shreds with the send times of its leader. */
 export function paced(packets: readonly Uint8Array[]): { packet: Uint8Array; timeNs: number }[] {
   return packets.map((packet, i) => ({ packet, timeNs: i * shredGapNs }));
 }

@@ -1,20 +1,20 @@
-// One validator-direct source of the sandbox: takes a leader's shreds as they are made and sends them
-// as its profile says: later, jittered, some lost, some preceded by forgeries.
+// SourceFeed: one validator-direct source of the sandbox. It sends a leader's shreds by its
+// profile: delayed, jittered, some lost, some preceded by forged copies.
 //
-// Made by the sandbox, one for each source. The schedule is repeatable for a seed; the clock only
-// says when to hand the due packets over. Late packets of one batch may come after early ones of the
-// next, as on a network.
+// Created by the sandbox, one for each source. The schedule is repeatable for a seed; the clock
+// only determines when due packets are sent. As on a network, late packets of a batch may follow
+// early packets of the next one.
 
 import type { Clock } from "../core/clock.ts";
 import type { Delivery, TimedPacket } from "./delivery.ts";
 
-/** What plays packets: PacedSender, or a stand-in of tests. */
+/** Sends packets: PacedSender, or a test double. */
 export interface Player {
   enqueue(packets: readonly Uint8Array[], timesNs: BigUint64Array): void;
   close(): void;
 }
 
-/** A machine that stood still must not answer with a flood: what is older is not sent any more. */
+/** After a pause, older packets are dropped, to avoid a burst. */
 const latenessMaxNs = 1_000_000_000n;
 
 interface Due {
@@ -26,7 +26,7 @@ export class SourceFeed {
   readonly delivery: Delivery;
   readonly #player: Player;
   readonly #clock: Clock;
-  /** Ascending. */
+  /** Ascending by time. */
   #waiting: Due[] = [];
 
   constructor(options: { delivery: Delivery; player: Player; clock: Clock }) {
@@ -44,7 +44,7 @@ export class SourceFeed {
     this.#waiting.sort((a, b) => (a.atNs < b.atNs ? -1 : Number(a.atNs > b.atNs)));
   }
 
-  /** Hands over what is due within the next `horizonNs`. */
+  /** Sends the packets that are due within the next `horizonNs`. */
   tick(horizonNs: bigint): void {
     const nowNs = this.#clock.monotonicNs();
     const end = this.#waiting.findIndex(({ atNs }) => atNs >= nowNs + horizonNs);
@@ -58,7 +58,7 @@ export class SourceFeed {
     );
   }
 
-  /** Packets that wait for their time. */
+  /** Number of packets that are not due yet. */
   get waiting(): number {
     return this.#waiting.length;
   }

@@ -1,4 +1,4 @@
-// A gateway on PostgreSQL is a node with a name: what it takes up again is its own.
+// A gateway on PostgreSQL is a node with a name: it resumes its own submissions.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openGateway } from "../../src/app/compose-gateway.ts";
@@ -19,12 +19,12 @@ describe.skipIf(postgresPrograms === null)("a gateway on PostgreSQL", () => {
   });
   afterAll(() => server?.remove());
 
-  it("resumes its own submissions and those without a node name", async () => {
+  it("resumes its own submissions, and those without a node name", async () => {
     const url = server?.url("node") ?? "";
     await server?.ensureDatabase(url);
     const driver = closing(await PostgresDriver.open({ url, clock: systemClock, log: silent }));
     await migrate(driver, "bytea");
-    // Nobody can read their bytes: whoever takes them up ends them.
+    // Their bytes are unreadable, so the node that resumes them ends them.
     for (const node of ["fra-1", "fra-2", ""]) {
       await new SqlSubmissionStore(driver, node).put([recordOf(`of ${node}`)]);
     }

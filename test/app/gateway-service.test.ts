@@ -1,5 +1,4 @@
-// A running gateway and its configuration: what a reload changes, everywhere, and what a refused one
-// does not.
+// Reload of a running gateway: the effect of an accepted and of a rejected configuration.
 
 import { expect, it } from "vitest";
 import { WebSocket } from "ws";
@@ -27,7 +26,7 @@ function configOf(directory: string, addresses: readonly string[]) {
   });
 }
 
-it("applies a reload to HTTP and open WebSockets, not earlier", async () => {
+it("applies a reload to HTTP and to open WebSockets, but not before", async () => {
   const directory = temporaryFolder();
   const log = createLogger({ level: "silent" });
   const config = configOf(directory, oldTips);
@@ -70,7 +69,7 @@ it("applies a reload to HTTP and open WebSockets, not earlier", async () => {
   expect(await closed).toBe(1008);
 });
 
-it("names settings that need a restart", async () => {
+it("reports the keys that need a restart", async () => {
   const directory = temporaryFolder();
   const log = createLogger({ level: "silent" });
   const config = configOf(directory, oldTips);

@@ -1,4 +1,4 @@
-// Keys that need a restart, and what the operator is told when one of them names another database.
+// Keys that need a restart, and the instructions if one of them selects another database.
 
 import { expect, it } from "vitest";
 import { databaseChangeWarning, gatewayRestartKeys } from "../../src/app/gateway-settings.ts";
@@ -23,13 +23,13 @@ it.each([
   ["another folder", {}, { directory: "/other" }, ["data.directory"]],
   ["name and history", {}, { node: "b", historyHours: 7 }, ["data.historyHours", "data.node"]],
   ["nothing", { postgres: url }, { postgres: url }, []],
-])("%s needs a restart for exactly the changed keys", (_, running, wanted, keys) => {
+])("requires a restart for exactly the changed keys: %s", (_, running, wanted, keys) => {
   expect(gatewayRestartKeys(configOf(running), configOf(wanted)).toSorted()).toEqual(keys);
 });
 
-it("explains how to change the database, and nothing for other keys", () => {
+it("explains a change of the database, and reports nothing for other keys", () => {
   expect(databaseChangeWarning(["http.listen", "data.postgres"])).toBe(
-    "data.postgres: a running service keeps its database. To change it, stop the service, run " +
+    "data.postgres: a running service cannot change its database. To change it, stop the service, run " +
       '"shredway export" with the old configuration and "shredway import" with the new one, then start ' +
       "(docs/backup.md)",
   );

@@ -9,12 +9,12 @@ it.each([
   ["ü", "node"],
   ["", "node"],
   ["x".repeat(80), "x".repeat(64)],
-])("of the host %j is %j, as the configuration takes it", (hostName, expected) => {
+])("derives a valid name from host %j: %j", (hostName, expected) => {
   expect(nodeNameOf(undefined, hostName)).toBe(expected);
   const relay = { shredVersion: 1, authentication: "off" as const };
   expect(() => completeConfig({ relay, data: { node: expected } })).not.toThrow();
 });
 
-it("is the configured one", () => {
+it("uses the configured name", () => {
   expect(nodeNameOf("b", "a")).toBe("b");
 });

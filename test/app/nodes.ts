@@ -1,5 +1,5 @@
-// Nodes that share a real database, each with a pipeline, keys, a tip floor and an orphan watch of its
-// own; what is on the chain is what a test says.
+// Several nodes on one real database, each with its own pipeline, keys, tip floor and failover; the
+// test determines the state of the chain.
 
 import { base58 } from "@scure/base";
 import { nodeLockOf } from "../../src/core/node-lock-name.ts";
@@ -33,13 +33,13 @@ import { ManualClock } from "../support/clocks/manual-clock.ts";
 export const accountId = "ann";
 const signatures = { decode: base58.decode, encode: base58.encode };
 
-/** What nodes share: the database, the chain, and who hears whom. */
+/** The shared part of the nodes: the database, the chain, and the notifications between them. */
 export class Cluster {
   readonly exchange = new Exchange();
   readonly random = new SeededRandom(5);
   /** Slots by signature. */
   readonly landed = new Map<string, bigint>();
-  /** How settled all of it is. */
+  /** Commitment of all of them. */
   commitment: Commitment = "confirmed";
   readonly made: TransactionFacts[] = [];
   readonly #databases: Databases;
@@ -56,7 +56,7 @@ export class Cluster {
     return new Cluster(databases, place);
   }
 
-  /** Started: it has its lock, and what was its own is taken up again. */
+  /** Starts a node: it holds its lock and has resumed its own submissions. */
   async node(name: string): Promise<Node> {
     const driver = this.exchange.join(await this.#databases.driver(this.#place));
     if ((await driver.tryLock(nodeLockOf(name))) === null) throw new Error("a second one");
@@ -87,7 +87,7 @@ export class Node {
   readonly clock = new ManualClock();
   readonly driver: SharingDriver;
   readonly store: SqlSubmissionStore;
-  readonly parcels: OutboundTransaction[] = [];
+  readonly outbound: OutboundTransaction[] = [];
   readonly logged: string[] = [];
   readonly keys: SqlKeyStore;
   readonly keyRing = new KeyRing();
@@ -171,7 +171,7 @@ export class Node {
       capabilities,
       isUp: true,
       offer: (parcel) => {
-        this.parcels.push(parcel);
+        this.outbound.push(parcel);
         parcel.report({ kind: "sent", atNs: this.clock.nowNs(), bytes: 200 });
         return true;
       },
@@ -193,16 +193,16 @@ export class Node {
     return this.pipeline.submit(request);
   }
 
-  /** As its API tells it. */
+  /** Status in the API's format. */
   async states(...transactions: TransactionFacts[]): Promise<(string | undefined)[]> {
     const asked = transactions.map(({ signature }) => signature);
     const statuses = await this.pipeline.statuses(accountId, asked);
     return statuses.map((status) => status?.state);
   }
 
-  /** Signatures of what it sent, in order. */
+  /** Signatures of the transactions that it sent, in order. */
   get sent(): string[] {
-    return this.parcels.flatMap(({ transactions }) =>
+    return this.outbound.flatMap(({ transactions }) =>
       transactions.map(({ signature }) => signature),
     );
   }
@@ -233,7 +233,7 @@ export class Node {
     return this.keyRing.find(text, this.clock.nowNs()) !== null;
   }
 
-  /** Its locks are free, and nothing of it happens any more: nobody moves its clock. */
+  /** Stops a node like a crash: its locks are free, and its clock no longer moves. */
   async kill(): Promise<void> {
     this.pipeline.stop();
     await this.driver.close();

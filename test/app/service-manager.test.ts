@@ -11,18 +11,18 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const socketed = { NOTIFY_SOCKET: "/run/notify" };
 
-/** A manager whose texts are kept. */
+/** A service manager that records the texts. */
 function managed(environment: ManagerEnvironment, failure = "") {
   const clock = new ManualClock();
-  const told: string[] = [];
+  const notifications: string[] = [];
   const logged: string[] = [];
   const log = createLogger({ stream: { write: (line) => logged.push(line) } });
   const send = (address: string, text: string) => {
-    told.push(`${address} ${text}`);
+    notifications.push(`${address} ${text}`);
     return failure;
   };
   const manager = new ServiceManager({ environment, pid: 77, send, clock, log });
-  return { manager, clock, told, logged };
+  return { manager, clock, told: notifications, logged };
 }
 
 describe("ServiceManager", () => {
@@ -38,7 +38,7 @@ describe("ServiceManager", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("requests more time until it is ready, and while it drains", async () => {
+  it("extends the start timeout until it is ready, and again while it drains", async () => {
     const { manager, clock, told } = managed(socketed);
     manager.starting();
     await clock.advance(20_000);
@@ -58,7 +58,7 @@ describe("ServiceManager", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("reports begin and end of a reload, with its monotonic time", async () => {
+  it("reports a reload with its begin time", async () => {
     const { manager, clock, told } = managed(socketed);
     await clock.advance(1234);
     manager.reload(() => {
@@ -99,25 +99,25 @@ describe("ServiceManager", () => {
     expect(told).toEqual([]);
   });
 
-  it("stops pings while a worker is stuck, and logs it once", async () => {
+  it("stops pinging while a worker makes no progress, and reports the worker once", async () => {
     const { manager, clock, told, logged } = managed({ ...socketed, WATCHDOG_USEC: "6000000" });
     let [moving, held] = [0n, 0n];
-    let stands = false;
-    manager.watch(() => [++moving, stands ? held : ++held]);
+    let isStalled = false;
+    manager.watch(() => [++moving, isStalled ? held : ++held]);
     await clock.advance(4000);
-    stands = true;
+    isStalled = true;
     told.length = 0;
     await clock.advance(20_000);
-    expect(told.filter((text) => text.endsWith("WATCHDOG=1")).length).toBe(2); // up to 5 s of it
-    expect(told.filter((text) => text.includes("STATUS=worker 1 stands still")).length).toBe(1);
-    expect(logged.filter((line) => line.includes("worker 1 stands still")).length).toBe(1);
-    stands = false;
+    expect(told.filter((text) => text.endsWith("WATCHDOG=1")).length).toBe(2); // up to 5 s
+    expect(told.filter((text) => text.includes("STATUS=systemd: no watchdog ping")).length).toBe(1);
+    expect(logged.filter((line) => line.includes("workers make no progress: 1")).length).toBe(1);
+    isStalled = false;
     told.length = 0;
     await clock.advance(2000);
     expect(told).toEqual(["/run/notify WATCHDOG=1"]);
   });
 
-  it("logs a failed notification once", () => {
+  it("warns once if it cannot send", () => {
     const { manager, logged } = managed(socketed, "sendto: Connection refused");
     manager.ready("ready");
     manager.status("more");
@@ -127,17 +127,17 @@ describe("ServiceManager", () => {
 });
 
 describe("notifyServiceManager", () => {
-  it("sends to sockets with a path and to abstract ones", async () => {
+  it("reaches sockets with a path and abstract sockets", async () => {
     for (const address of [join(temporaryFolder(), "notify"), `@shredway-test-${process.pid}`]) {
       const socket = closing(await NotifySocket.open(address));
       expect(notifyServiceManager(address, "READY=1\nSTATUS=grün")).toBe("");
       expect(notifyServiceManager(address, "STOPPING=1")).toBe("");
       await socket.hears(/^STOPPING=1$/);
-      expect(socket.heard).toEqual(["READY=1\nSTATUS=grün", "STOPPING=1"]);
+      expect(socket.received).toEqual(["READY=1\nSTATUS=grün", "STOPPING=1"]);
     }
   });
 
-  it("reports why it failed", () => {
+  it("returns the reason if it cannot send", () => {
     const folder = temporaryFolder();
     mkdirSync(join(folder, "notify"));
     expect(notifyServiceManager(join(folder, "gone"), "A=1")).toMatch(/^sendto: No such file/);

@@ -1,4 +1,5 @@
-// Several nodes on one database: what one took is known to all, sent by one, and goes on when it is gone.
+// Several nodes on one database: each knows the submissions of the others, and one continues those
+// of a failed node.
 
 import { describe, expect, it } from "vitest";
 import { onEachDatabase } from "../platform/store/databases.ts";
@@ -8,7 +9,7 @@ import { accountId, Cluster, type Node } from "./nodes.ts";
 const second = 1000;
 const minute = 60 * second;
 
-/** Moves the clock of a node on, bit by bit, until what it asks the database for has come about. */
+/** Advances the clock of a node in steps until its database query has the expected result. */
 async function passUntil(node: Node, look: () => Promise<boolean> | boolean): Promise<void> {
   await untilAsked(async () => {
     if (await look()) return true;
@@ -51,7 +52,7 @@ onEachDatabase((databases) => {
       expect(b.sent).toEqual([]);
     });
 
-    it("is also sent by another node if it is repeated there: one row, one tip", async () => {
+    it("is also sent by another node that receives it again: one row, one tip", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b, c] = [await cluster.node("a"), await cluster.node("b"), await cluster.node("c")];
       const facts = cluster.facts();
@@ -61,7 +62,7 @@ onEachDatabase((databases) => {
       cluster.landed.set(facts.signature, 9n);
       const isLanded = (node: Node) => async () => (await node.states(facts))[0] === "landed";
       await passUntil(b, isLanded(b));
-      expect(await c.states(facts)).toEqual(["open"]); // the row is the first one's
+      expect(await c.states(facts)).toEqual(["open"]); // the row is from the first node
       await passUntil(a, isLanded(c));
       const count = async (table: string) =>
         (await c.driver.query(`SELECT COUNT(*) FROM ${table}`, []))[0]?.[0];
@@ -69,16 +70,16 @@ onEachDatabase((databases) => {
       await passUntil(a, async () => (await count("landed_tips")) === 1n);
       await passUntil(b, () => b.clock.nowNs() > a.clock.nowNs());
       expect(await count("landed_tips")).toBe(1n);
-      // Where it landed already it is not sent again.
+      // It has already landed there, so it is not sent again.
       await b.submit(facts);
       await c.submit(facts);
-      expect([b.sent.length, c.parcels.length <= 1]).toEqual([1, true]);
+      expect([b.sent.length, c.outbound.length <= 1]).toEqual([1, true]);
       expect(await c.states(facts)).toEqual(["landed"]);
     });
   });
 
   describe("the tip floor of a node", () => {
-    it("includes tips that landed through other nodes", async () => {
+    it("includes the tips that landed through the others", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       for (const node of [a, b]) await node.clock.advance(5 * minute);
@@ -86,8 +87,8 @@ onEachDatabase((databases) => {
       await a.submit(facts);
       cluster.landed.set(facts.signature, 9n);
       await passUntil(a, async () => (await b.states(facts))[0] === "landed");
-      const kept = "SELECT COUNT(*) FROM landed_tips";
-      await passUntil(a, async () => (await b.driver.query(kept, []))[0]?.[0] === 1n);
+      const countLandedTips = "SELECT COUNT(*) FROM landed_tips";
+      await passUntil(a, async () => (await b.driver.query(countLandedTips, []))[0]?.[0] === 1n);
       expect(b.tips.size).toBe(0);
       await b.clock.advance(9 * minute);
       await untilAsked(async () => b.tips.size === 1);
@@ -97,38 +98,38 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a dead node", () => {
-    it("leaves its open submissions to another node, which completes them", async () => {
+  describe("a failed node", () => {
+    it("is replaced by another node, which completes its open submissions", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [single, ...bundle] = [cluster.facts(), cluster.facts(), cluster.facts()] as const;
       await a.submit(single);
       await a.submit(...bundle);
       await b.clock.advance(minute);
-      expect(await b.store.open()).toEqual([]); // as long as it is there
+      expect(await b.store.open()).toEqual([]); // as long as the node runs
       await a.kill();
       const all = [single, ...bundle].map(({ signature }) => signature).toSorted();
       await passUntil(b, () => b.sent.length >= 3);
       expect(b.sent.slice(0, 3).toSorted()).toEqual(all);
-      expect(b.parcels.find(({ mode }) => mode === "bundle")?.transactions.length).toBe(2);
+      expect(b.outbound.find(({ mode }) => mode === "bundle")?.transactions.length).toBe(2);
       for (const signature of all) cluster.landed.set(signature, 9n);
       await passUntil(b, async () =>
         (await b.states(single, ...bundle)).every((s) => s === "landed"),
       );
       await passUntil(b, async () => (await b.store.open()).length === 0);
-      // It is back: there is nothing left for it, and the lock was not kept.
+      // The node is back: it has nothing to resume, and the lock was released.
       const again = await cluster.node("a");
       expect(again.pipeline.snapshot().open).toBe(0);
       expect(await again.states(single)).toEqual(["landed"]);
     });
 
-    it("is replaced by one of several nodes", async () => {
+    it("is replaced by exactly one of several nodes", async () => {
       const cluster = await Cluster.open(databases);
-      const gone = await cluster.node("a");
+      const failedNode = await cluster.node("a");
       const others = [await cluster.node("b"), await cluster.node("c")];
       const all = Array.from({ length: 20 }, () => cluster.facts());
-      for (const facts of all) await gone.submit(facts);
-      await gone.kill();
+      for (const facts of all) await failedNode.submit(facts);
+      await failedNode.kill();
       const open = () => others.map(({ pipeline }) => pipeline.snapshot().open);
       await untilAsked(async () => {
         await Promise.all(others.map(({ clock }) => clock.advance(200)));
@@ -136,11 +137,11 @@ onEachDatabase((databases) => {
       });
       await Promise.all(others.map(({ clock }) => clock.advance(minute)));
       expect([Math.min(...open()), Math.max(...open())]).toEqual([0, 20]);
-      const taken = await Promise.all(others.map(({ store }) => store.open()));
-      expect(taken.map(({ length }) => length)).toEqual(open());
+      const adopted = await Promise.all(others.map(({ store }) => store.open()));
+      expect(adopted.map(({ length }) => length)).toEqual(open());
     });
 
-    it("with a submission that another node has too continues there, and ends in the store", async () => {
+    it("does not replace the state of a submission that another node also had", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [open, ended] = [cluster.facts(), cluster.facts()];
@@ -164,7 +165,7 @@ onEachDatabase((databases) => {
       });
     });
 
-    it("leaves the rest of a bundle to be observed, not sent", async () => {
+    it("leaves the rest of a bundle to be observed, but not sent", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [known, other] = [cluster.facts(), cluster.facts()];
@@ -180,12 +181,12 @@ onEachDatabase((databases) => {
       expect(await b.states(known)).toEqual(["open"]);
     });
 
-    it("that was only disconnected does not change adopted submissions", async () => {
+    it("does not change, after a disconnection, submissions that another node adopted", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const facts = cluster.facts();
       await a.submit(facts);
-      cluster.exchange.locks.clear(); // its connection was lost
+      cluster.exchange.locks.clear(); // it lost its connection
       await passUntil(b, () => b.pipeline.snapshot().open === 1);
       cluster.landed.set(facts.signature, 9n);
       await passUntil(a, async () => (await a.states(facts))[0] === "landed");
@@ -195,7 +196,7 @@ onEachDatabase((databases) => {
       expect((await a.store.find(accountId, [facts.signature]))[0]?.state).toBe("landed");
     });
 
-    it("is replaced even if the answer of the database was lost", async () => {
+    it("is replaced even if the response of the database was lost", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const facts = cluster.facts();
@@ -209,7 +210,7 @@ onEachDatabase((databases) => {
       expect(cluster.exchange.locks.has("node a")).toBe(false);
     });
 
-    it("may have had no name in an earlier version", async () => {
+    it("had no name in older versions", async () => {
       const cluster = await Cluster.open(databases);
       const a = await cluster.node("a");
       const facts = cluster.facts();
@@ -223,20 +224,20 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("an API key", () => {
-    it("revoked on one node is rejected on every node", async () => {
+  describe("a key", () => {
+    it("is rejected by every node after its revocation through one node", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const key = await a.makeKey();
       await untilAsked(async () => b.knows(key));
       const { length } = b.driver.queries;
-      await a.submit(cluster.facts()); // and nothing else makes anybody read keys
+      await a.submit(cluster.facts()); // nothing else causes a read of the keys
       expect(b.driver.queries.length).toBe(length);
       await a.keys.revokeKey(key.id, a.clock.nowNs());
       await untilAsked(async () => !b.knows(key));
     });
 
-    it("stays valid while the database is unreachable, and is read again afterwards", async () => {
+    it("stays valid while the database is unavailable, and is read again afterwards", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const [kept, revoked] = [await a.makeKey(), await a.makeKey()];
@@ -252,7 +253,7 @@ onEachDatabase((databases) => {
     });
   });
 
-  describe("a node without its database", () => {
+  describe("a node with an unavailable database", () => {
     it("sends and reports from memory, rejects new submissions, and catches up", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
@@ -263,7 +264,7 @@ onEachDatabase((databases) => {
       a.driver.isAway = true;
       const { length } = a.sent;
       await a.clock.advance(10 * second);
-      expect(a.sent.length).toBeGreaterThan(length); // resends go on
+      expect(a.sent.length).toBeGreaterThan(length); // resends continue
       cluster.landed.set(landing.signature, 9n);
       await a.clock.advance(10 * second);
       expect(await a.states(open, landing)).toEqual(["open", "landed"]);

@@ -1,10 +1,10 @@
-// The report's parts about reading the chain: what is counted, subtracted and judged.
+// The report's sections about deshredding: counts, differences and verdicts.
 
 import { describe, expect, it } from "vitest";
 import { landingsInJavaScript } from "../../bench/baselines/landings-in-javascript.ts";
 import { parseLine } from "../../bench/report/lines.ts";
 import { summarise } from "../../bench/report/statistics.ts";
-import { besideSection, handOverSection } from "../../bench/sections/beside-section.ts";
+import { besideSection, handOverSection } from "../../bench/sections/deshred-overhead-section.ts";
 import { deshredSection, recoverySection } from "../../bench/sections/deshred-section.ts";
 import { landingSection } from "../../bench/sections/landing-section.ts";
 import { finding, findingText, type Section } from "../../bench/sections/section.ts";
@@ -30,7 +30,7 @@ describe("findings with a least value", () => {
     expect(findingText(slow)).toBe("missed        x: 1.90 Gbit/s, target: ≥ 2");
   });
 
-  it("hold for the shredder: bits of 64 shreds by the time of one set", () => {
+  it("compute the shredder's rate: bits of 64 shreds by the time of one set", () => {
     const shredder = (ns: number) =>
       stepsSection(
         rounds(() => ({ kind: "step", step: "shredder, one FEC set of 64 shreds", ns })),
@@ -95,7 +95,7 @@ describe("deshred section", () => {
     expect(deshredSection(lines(400_000)).findings[0]?.verdict).toBe("missed");
   });
 
-  it("tells nanoseconds per transaction and megabytes per second of the entries alone", () => {
+  it("reports nanoseconds per transaction and megabytes per second of the entries alone", () => {
     const { values } = deshredSection(lines(100_000));
     expect(values["entries, ns per transaction"]?.median).toBe(50);
     expect(values["entries, MB/s"]?.median).toBe(8000);
@@ -120,7 +120,7 @@ describe("hand-over section", () => {
       })),
     );
 
-  it("subtracts round by round, and shows how much was really handed over", () => {
+  it("subtracts round by round, and shows the share of shreds handed over", () => {
     const section = handOverSection(lines(0));
     expect(section.tables[0]?.rows).toEqual([["64", "3,000", "3,120", "120", "120–120", "75 %"]]);
     expect(section.findings.map(({ value, verdict }) => [value.median, verdict])).toEqual([
@@ -128,7 +128,7 @@ describe("hand-over section", () => {
     ]);
   });
 
-  it("wants no allocation, and does not blame the worker for those of OpenSSL", () => {
+  it("requires zero allocations, and ignores those of OpenSSL", () => {
     const [found] = handOverSection(lines(1)).findings;
     expect(found).toMatchObject({ verdict: "missed", value: { median: 10 } });
     expect(found?.unit).toBe("in 1000 packets");
@@ -137,7 +137,7 @@ describe("hand-over section", () => {
 });
 
 describe("beside section", () => {
-  /** p50 and p99 of each round without deshredding, and how much longer they are with it. */
+  /** p50 and p99 of each round without deshredding, and the additional time with it. */
   const lines = (without: readonly number[], ratio: number) =>
     ["without", "with"].flatMap((driver) =>
       rounds((round) => {
@@ -167,7 +167,7 @@ describe("beside section", () => {
     expect(slower[1]?.value.median).toBeCloseTo(1.06);
   });
 
-  it("says missed although the relay without deshredding did not hold still", () => {
+  it("reports missed although the relay without deshredding varied", () => {
     const unsteady = [1000, 1100, 1200, 1300, 1400];
     const verdictsAt = (ratio: number) =>
       besideSection(lines(unsteady, ratio)).findings.map(({ verdict }) => verdict);
@@ -176,7 +176,7 @@ describe("beside section", () => {
     expect(verdictsAt(1.01)).toEqual(["met", "inconclusive"]);
   });
 
-  it("shows what was lost and recovered", () => {
+  it("shows lost and recovered shreds", () => {
     const row = besideSection(lines(steady, 1)).tables[0]?.rows[0];
     expect(row?.slice(-3)).toEqual(["1000", "5", "10"]);
   });
@@ -208,7 +208,7 @@ describe("landings section", () => {
     expect(slow.findings[0]?.verdict).toBe("missed");
   });
 
-  it("calls it missed when a report never came", () => {
+  it("reports missed if a report never arrived", () => {
     const section = landingSection(lines([900_000], 9), inJavaScript);
     expect(section.findings[0]).toMatchObject({
       verdict: "missed",
@@ -218,7 +218,7 @@ describe("landings section", () => {
 });
 
 describe("the scenario in JavaScript", () => {
-  it("sees every watched transaction once, after its shred", async () => {
+  it("observes every watched transaction once, after its shred", async () => {
     const { delaysNs, watched } = await landingsInJavaScript(50);
     expect(watched).toBe(4 * 8);
     expect(delaysNs.length).toBe(watched);

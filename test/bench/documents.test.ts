@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { documents, mainRun, numbersPart, replacePart } from "../../bench/report/documents.ts";
-import {
-  type KeptReport,
-  parseKeptReport,
-  type Report,
-  readKeptReport,
-  withRun,
-} from "../../bench/report/kept-report.ts";
 import { judge, summarise } from "../../bench/report/statistics.ts";
+import {
+  parseStoredReport,
+  type Report,
+  readStoredReport,
+  type StoredReport,
+  withRun,
+} from "../../bench/report/stored-report.ts";
 import { Cells, summaryPart } from "../../bench/report/summary-table.ts";
 import { transmitPart } from "../../bench/report/transmit-table.ts";
 import { finding } from "../../bench/sections/section.ts";
@@ -52,16 +52,16 @@ function report(sections: readonly string[], { rounds = 7, load = 0.5 } = {}): R
   };
 }
 
-const nothing: KeptReport = { runs: [], sections: [] };
-const kept = (before: KeptReport, own: Report, commit: string | null = "abc") =>
+const nothing: StoredReport = { runs: [], sections: [] };
+const kept = (before: StoredReport, own: Report, commit: string | null = "abc") =>
   withRun(before, own, { commit, order });
 
 describe("the documents", () => {
-  it.each(documents(readKeptReport()))("$path says what bench/results/latest.json holds", (own) => {
+  it.each(documents(readStoredReport()))("$path matches bench/results/latest.json", (own) => {
     expect(own.text).toBe(own.wanted);
   });
 
-  it("leave everything outside of the marks as it is, and want both marks", () => {
+  it("leave everything outside the marks unchanged, and require both marks", () => {
     const mark = (word: string) => `<!-- made by \`npm run bench -- --report\`: ${word} -->`;
     const text = `before\n${mark("begin")}\nold\n${mark("end")}\nafter`;
     expect(replacePart(text, "new").split("\n").filter(Boolean)).toEqual([
@@ -76,12 +76,12 @@ describe("the documents", () => {
   });
 });
 
-describe("the kept verdicts", () => {
-  const findings = readKeptReport().sections.flatMap((section) => section.findings);
+describe("the stored verdicts", () => {
+  const findings = readStoredReport().sections.flatMap((section) => section.findings);
   const strictness = ["met", "inconclusive", "missed"];
 
-  // Numbers of the first runs are kept as they were printed: an end of the interval that prints like
-  // the target may lie on either side.
+  // Numbers of the first runs are stored as printed: an end of the interval that prints like the
+  // target may be on either side.
   it.each(findings.map((found) => [found.what, found] as const))(
     "%s: not more lenient than its numbers",
     (_, { value, target, bound, verdict }) => {
@@ -91,7 +91,7 @@ describe("the kept verdicts", () => {
   );
 });
 
-describe("what is kept", () => {
+describe("the stored report", () => {
   it("replaces the sections of a new run and leaves the others, in the order of the bench", () => {
     const first = kept(nothing, report(["steps", "cost"]));
     const second = kept(first, report(["tpu", "steps"], { rounds: 3 }), "def");
@@ -102,20 +102,20 @@ describe("what is kept", () => {
     ]);
     expect(second.sections[0]?.notes).toEqual(["Note of steps, 3 rounds."]);
     expect(second.runs.map(({ commit }) => commit)).toEqual(["abc", "def"]);
-    expect(parseKeptReport(JSON.stringify(second))).toEqual(second);
+    expect(parseStoredReport(JSON.stringify(second))).toEqual(second);
   });
 
-  it("forgets runs of which nothing is left", () => {
+  it("removes runs without sections", () => {
     const first = kept(nothing, report(["steps"]));
     const second = kept(first, report(["steps", "cost"]), "def");
     expect(second.runs.map(({ commit }) => commit)).toEqual(["def"]);
     expect(second.sections.map(({ run }) => run)).toEqual([0, 0]);
   });
 
-  it("refuses what is none", () => {
-    expect(() => parseKeptReport("{}")).toThrow("expected an object of runs and sections");
+  it("rejects an invalid report", () => {
+    expect(() => parseStoredReport("{}")).toThrow("expected an object of runs and sections");
     const [section] = kept(nothing, report(["steps"])).sections;
-    expect(() => parseKeptReport(JSON.stringify({ runs: [], sections: [section] }))).toThrow(
+    expect(() => parseStoredReport(JSON.stringify({ runs: [], sections: [section] }))).toThrow(
       "expected a run of the section steps",
     );
   });
@@ -128,7 +128,7 @@ describe("the numbers", () => {
     "def",
   );
 
-  it("say machine, day, commit and rounds, of each run", () => {
+  it("contain machine, date, commit and rounds of each run", () => {
     expect(mainRun(both)).toBe(0);
     const text = numbersPart(both);
     expect(text).toMatch(/^- Taken on 2026-01-02, commit abc\.\n- Machine: 4 CPUs Processor/);
@@ -152,8 +152,8 @@ describe("the numbers", () => {
     expect(() => cells.note("cost", /(none)/)).toThrow("cost: expected a note");
   });
 
-  it("contain in the summary only what was measured", () => {
-    const now = readKeptReport();
+  it("contain in the summary only measured values", () => {
+    const now = readStoredReport();
     const main = now.runs[mainRun(now)];
     if (!main) throw new Error("expected a run");
     const rowsWithout = (name: string) =>
@@ -163,8 +163,8 @@ describe("the numbers", () => {
     expect(rowsWithout("shreds")).toContain("fan-out of single shreds");
   });
 
-  it("put clones beside sockets, when they were measured", () => {
-    expect(transmitPart(readKeptReport())).toMatch(
+  it("compare clones with sockets, if they were measured", () => {
+    expect(transmitPart(readStoredReport())).toMatch(
       /^\| 1,000 \| [\d,.]+ \/ [\d,.]+ \/ [\d,.]+ \|/m,
     );
     expect(transmitPart(both)).toBe("The kept report does not contain this measurement.");

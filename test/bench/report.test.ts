@@ -10,7 +10,7 @@ const line = (fields: Record<string, string | number | boolean>) =>
   parseLine(JSON.stringify(fields));
 
 describe("lines", () => {
-  it("refuses what is no object of plain values with a kind", () => {
+  it("rejects a line that is not an object of plain values with a kind", () => {
     expect(() => parseLine("3")).toThrow("expected an object");
     expect(() => parseLine('{"round":1}')).toThrow("expected a kind");
     expect(() => parseLine('{"kind":"x","list":[1]}')).toThrow("expected plain values, got list");
@@ -74,7 +74,7 @@ describe("tables", () => {
     ]);
   });
 
-  it("gives numbers as many digits as they deserve", () => {
+  it("formats numbers with three significant digits", () => {
     expect([1234.5, 56.78, 3.456, 0.1234, Number.NaN].map(number)).toEqual([
       "1,235",
       "56.8",
@@ -113,14 +113,14 @@ function costLines(options: { delivered?: number; slowdown?: (round: number) => 
 }
 
 describe("cost section", () => {
-  it("takes the fan-out as the relay minus the relay to nobody", () => {
+  it("computes the fan-out as the relay minus the relay without destinations", () => {
     const [found] = costSection(costLines()).findings;
     expect(found?.value.median).toBeCloseTo(1.05);
     expect(found?.verdict).toBe("met");
     expect(found?.what).toBe("fan-out ÷ bare sendmmsg, single shreds, 10 destinations");
   });
 
-  it("says missed on a machine that was not quiet, when every round misses", () => {
+  it("reports missed on a noisy machine if every round misses", () => {
     const noisy = costLines({ slowdown: (round) => 1 + round / 5 }).map((own) =>
       own.get("driver") === "shredway"
         ? new Map([...own, ["cpu_ns", numberOf(own, "cpu_ns") * 1.2]])
@@ -131,7 +131,7 @@ describe("cost section", () => {
     expect(found?.verdict).toBe("missed");
   });
 
-  it("leaves out slots in which datagrams were lost", () => {
+  it("omits slots in which datagrams were lost", () => {
     const section = costSection(costLines({ delivered: 0.9 }));
     expect(section.findings[0]?.verdict).toBe("inconclusive");
     expect(section.notes.join("\n")).toContain("Slots in which not all datagrams left: 5 of 25");
@@ -153,7 +153,7 @@ describe("worker section", () => {
       refused: 0,
     });
 
-  it("subtracts receiving round by round, and wants no allocation", () => {
+  it("subtracts receiving round by round, and requires zero allocations", () => {
     const section = workerSection([
       worker("receive", 1, 10),
       worker("shredway", 1, 40),
@@ -176,7 +176,7 @@ describe("worker section", () => {
 });
 
 describe("findings", () => {
-  it("say verdict, value, quartiles and target", () => {
+  it("contain verdict, value, quartiles and target", () => {
     const found = finding("x", summarise([1, 1.1, 1.2]), { target: 1.2, unit: "×" });
     expect(findingText(found)).toBe("met           x: 1.10 (1.05 to 1.15) ×, target: ≤ 1.2");
   });

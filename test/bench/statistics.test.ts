@@ -54,7 +54,7 @@ describe("summarise and spread", () => {
 });
 
 describe("perRound", () => {
-  it("combines values of the same round and drops rounds that one lacks", () => {
+  it("combines values of the same round and omits incomplete rounds", () => {
     const ours = new Map([
       [1, 110],
       [2, 220],
@@ -80,7 +80,7 @@ describe("judge", () => {
   const ratio = (value: Summary, bound: Bound, target: number) =>
     judge(value, { target, bound, isRatio: true });
 
-  it("holds the whole interval against the target, the target included", () => {
+  it("compares the whole interval with the target, the target included", () => {
     expect(ratio(interval(0.9, 1, 1.1), "at most", 1.1)).toBe("met");
     expect(ratio(interval(0.9, 1, 1.11), "at most", 1.1)).toBe("inconclusive");
     expect(ratio(interval(1.1, 1.2, 1.3), "at most", 1.1)).toBe("inconclusive");
@@ -90,7 +90,7 @@ describe("judge", () => {
     expect(ratio(interval(0.7, 0.75, 0.79), "at least", 0.8)).toBe("missed");
   });
 
-  it("judges a single absolute value by itself", () => {
+  it("judges a single absolute value alone", () => {
     expect(judge(summarise([140]), { target: 150 })).toBe("met");
     expect(judge(summarise([151]), { target: 150 })).toBe("missed");
     expect(judge(summarise([0]), { target: 0 })).toBe("met");
@@ -103,7 +103,7 @@ describe("judge", () => {
     expect(ratio(interval(1, 1, 1, judgedRoundsMin), "at most", 1.1)).toBe("met");
   });
 
-  it("says missed for every interval beyond the target, however wide", () => {
+  it("reports missed for every interval beyond the target, of any width", () => {
     const bounds = fc.constantFrom<Bound>("at most", "at least");
     const rounds = fc.array(finite, { minLength: judgedRoundsMin, maxLength: 20 });
     fc.assert(
@@ -126,7 +126,7 @@ describe("noiseIndex", () => {
     expect(noiseIndex([])).toEqual({ cpuSpread: 0, stolen: 0 });
   });
 
-  it("tells unsteady work from a CPU that others had", () => {
+  it("distinguishes unsteady work from a CPU in use by others", () => {
     const stolen = Array.from({ length: 8 }, () => ({ cpuNs: 1000, wallNs: 1250 }));
     expect(noiseIndex(stolen)).toEqual({ cpuSpread: 0, stolen: 0.25 });
     const unsteady = [900, 1000, 1000, 1100].map((cpuNs) => ({ cpuNs, wallNs: cpuNs }));

@@ -6,7 +6,7 @@ type Fields = Record<string, string | number | boolean>;
 const line = (fields: Fields) => parseLine(JSON.stringify(fields));
 const rounds = [1, 2, 3, 4, 5];
 
-// Per shred to 200 destinations.
+// Numbers per shred to 200 destinations.
 const nsPerDatagram = {
   bare_sendmmsg: 1700,
   socket: 1700,
@@ -70,8 +70,8 @@ const rateLine = (fields: Fields) =>
     ...fields,
   });
 
-describe("cost of the ways out", () => {
-  it("divides processor time by datagrams, and every way by bare sendmmsg of the same round", () => {
+describe("cost of the transmit modes", () => {
+  it("divides CPU time by datagrams, and every mode by bare sendmmsg of the same round", () => {
     const section = transmitSection(costLines());
     const [costs, ratios] = section.tables;
     expect(costs?.rows).toEqual([["200 × burst of 1", "1,700", "1,700", "340", "510", "425"]]);
@@ -97,7 +97,7 @@ describe("cost of the ways out", () => {
     expect(transmitSection(costLines({ all: { device: "veth" } })).findings).toEqual([]);
   });
 
-  it("gives a way no cost when the device's counters contradict it, and says how much was lost", () => {
+  it("gives a mode no cost if the device's counters contradict it, and shows the loss", () => {
     const section = transmitSection(costLines({ clone: { delivered: 0.6 } }));
     expect(section.tables[0]?.rows[0]?.[3]).toBe("40.0 % lost");
     expect(section.tables[1]?.rows[0]?.[2]).toBe("–");
@@ -105,13 +105,13 @@ describe("cost of the ways out", () => {
     expect(section.notes.join("\n")).toContain("what was asked for: 5 of 25");
   });
 
-  it("gives a way no cost when it says itself that it sent less", () => {
+  it("gives a mode no cost if its own counters show a loss", () => {
     const section = transmitSection(costLines({ clone: { told: 0.9 } }));
     expect(section.findings[0]?.verdict).toBe("inconclusive");
   });
 });
 
-describe("latency of the ways out", () => {
+describe("latency of the transmit modes", () => {
   it("compares the last destination's median round by round", () => {
     const section = transmitSection(
       latencyLines({ bare_sendmmsg: 6_000_000, clone: 150_000, forwarder: 1e7, relay_clone: 1e6 }),
@@ -133,7 +133,7 @@ describe("latency of the ways out", () => {
     ]);
   });
 
-  it("has no median of nothing", () => {
+  it("has no median without values", () => {
     const section = transmitSection(latencyLines({ bare_sendmmsg: 6_000_000, clone: 0 }, 320));
     expect(section.findings.map(({ verdict }) => verdict)).toEqual([
       "inconclusive",
@@ -144,7 +144,7 @@ describe("latency of the ways out", () => {
 });
 
 describe("rate of the whole relay", () => {
-  it("judges the clone alone", () => {
+  it("judges only the clone", () => {
     const section = transmitSection([
       rateLine({ way: "socket", shreds_per_second: 2800 }),
       rateLine({}),
@@ -167,8 +167,8 @@ describe("rate of the whole relay", () => {
   });
 });
 
-describe("what was left out", () => {
-  it("is named once, with the reason", () => {
+describe("skipped measurements", () => {
+  it("are named once, with the reason", () => {
     const skipped = line({ kind: "transmit_skipped", what: "clone", why: "grant CAP_BPF" });
     const section = transmitSection([skipped, skipped, ...costLines()]);
     expect(section.notes.filter((note) => note.startsWith("Skipped"))).toEqual([
@@ -176,7 +176,7 @@ describe("what was left out", () => {
     ]);
   });
 
-  it("leaves a section without tables when it was everything", () => {
+  it("leave a section without tables if everything was skipped", () => {
     const section = transmitSection([
       line({ kind: "transmit_skipped", what: "everything", why: "no namespace" }),
     ]);

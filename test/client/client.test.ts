@@ -6,22 +6,22 @@ import { ComputeBudgetProgram } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ShredwayCallError, type ShredwayClient } from "../../src/client/index.ts";
 import { until } from "../support/network/udp-receiver.ts";
-import { ClientStage } from "./client-stage.ts";
+import { ClientHarness } from "./client-harness.ts";
 
-/** On a machine that is too busy routes are down for a while. */
+/** On a busy machine, routes may be down for a while. */
 const patiently = { retries: 100 };
 
-let stage: ClientStage;
+let harness: ClientHarness;
 let client: ShredwayClient;
 let tipAccount = "";
 
 beforeAll(async () => {
-  stage = await ClientStage.open();
-  client = stage.client();
+  harness = await ClientHarness.open();
+  client = harness.client();
   [tipAccount = ""] = await client.getTipAccounts();
 });
 
-afterAll(() => stage.close());
+afterAll(() => harness.close());
 
 async function reasonOf(work: Promise<unknown>): Promise<string> {
   const thrown: unknown = await work.then(
@@ -32,8 +32,8 @@ async function reasonOf(work: Promise<unknown>): Promise<string> {
 }
 
 describe.concurrent("submissions", () => {
-  it("land a transaction, with its status", async () => {
-    const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
+  it("lands a transaction, and returns its status", async () => {
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
     const status = await client.waitForEnd(signature);
     expect(status).toMatchObject({
       signature,
@@ -41,7 +41,7 @@ describe.concurrent("submissions", () => {
       method: "sendTransaction",
       err: null,
     });
-    expect(status.slot).toBe(stage.sandbox.chain.status(signature)?.slot);
+    expect(status.slot).toBe(harness.sandbox.chain.status(signature)?.slot);
     expect(status.events[0]).toMatchObject({
       kind: "received",
       offsetMs: 0,
@@ -52,9 +52,9 @@ describe.concurrent("submissions", () => {
     expect(await client.getTransactionStatus([signature])).toEqual([status]);
   });
 
-  it("honour staked partners and private routes", async () => {
+  it("restricts routes to staked partners and to those with MEV protection", async () => {
     const routesOf = async (options: { swqosOnly?: boolean; mevProtect?: boolean }) => {
-      const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), {
+      const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), {
         ...patiently,
         ...options,
       });
@@ -65,8 +65,8 @@ describe.concurrent("submissions", () => {
     expect(await routesOf({ mevProtect: true })).toEqual(new Set(["block-builder"]));
   });
 
-  it("land a bundle together", async () => {
-    const bundle = [stage.tip(20_000, tipAccount), stage.tip(20_000, tipAccount)];
+  it("lands a bundle together", async () => {
+    const bundle = [harness.tip(20_000, tipAccount), harness.tip(20_000, tipAccount)];
     const { signatures, bundleId } = await client.sendBundle(bundle, {
       ...patiently,
       revertProtection: true,
@@ -80,11 +80,11 @@ describe.concurrent("submissions", () => {
     expect(ended[0]?.slot).toBe(ended[1]?.slot);
   });
 
-  it("land a batch, each transaction separately", async () => {
+  it("lands a batch of independent transactions", async () => {
     const signatures = await client.sendBatch(
       [
-        stage.tip(20_000, tipAccount),
-        Buffer.from(stage.tip(20_000, tipAccount)).toString("base64"),
+        harness.tip(20_000, tipAccount),
+        Buffer.from(harness.tip(20_000, tipAccount)).toString("base64"),
       ],
       patiently,
     );
@@ -92,12 +92,12 @@ describe.concurrent("submissions", () => {
     expect(ended.map(({ state }) => state)).toEqual(["landed", "landed"]);
   });
 
-  it("land one of a pair with the managed nonce", async () => {
+  it("lands one of a pair with the key's own nonce", async () => {
     const nonce = await client.getNonce(undefined, { retries: 20 });
-    expect(nonce.nonce).toBe(stage.nonceValue(nonce.nonceAccount));
+    expect(nonce.nonce).toBe(harness.nonceValue(nonce.nonceAccount));
     expect(await client.getNonce(nonce.nonceAccount)).toEqual(nonce);
     const signatures = await client.sendIdeal(
-      [stage.ofNonce(nonce, 1_000_000, tipAccount), stage.ofNonce(nonce, 100, tipAccount)],
+      [harness.ofNonce(nonce, 1_000_000, tipAccount), harness.ofNonce(nonce, 100, tipAccount)],
       patiently,
     );
     const ended = await client.waitForEnd(signatures);
@@ -106,25 +106,25 @@ describe.concurrent("submissions", () => {
     expect(dead?.events.at(-1)?.sibling).toBe(signatures.find((one) => one !== dead?.signature));
   });
 
-  it("reach alternative partners, or use the fallback", async () => {
+  it("uses alternative partners, or the fallback", async () => {
     const fees = [
       ComputeBudgetProgram.setComputeUnitLimit({ units: 1_000 }),
       ComputeBudgetProgram.setComputeUnitPrice({ microLamports: 10_000_000 }),
     ];
     const options = { ...patiently, enableFallback: true, revertProtection: false };
-    const cheap = client.sendAlt(stage.tip(100_000, tipAccount), options);
+    const cheap = client.sendAlt(harness.tip(100_000, tipAccount), options);
     expect(await reasonOf(cheap)).toBe("priority_fee_too_low");
-    const signature = await client.sendAlt(stage.tip(100_000, tipAccount, ...fees), options);
+    const signature = await client.sendAlt(harness.tip(100_000, tipAccount, ...fees), options);
     expect(await client.waitForEnd(signature)).toMatchObject({
       state: "landed",
       method: "sendAlt",
     });
   });
 
-  it("are rejected with the service's reason", async () => {
-    expect(await reasonOf(client.sendTransaction(stage.tip(1, tipAccount)))).toBe("tip_too_low");
+  it("rejects with the service's reason", async () => {
+    expect(await reasonOf(client.sendTransaction(harness.tip(1, tipAccount)))).toBe("tip_too_low");
     expect(await reasonOf(client.sendTransaction("AAAA"))).toBe("transaction_invalid");
-    const one = stage.tip(20_000, tipAccount);
+    const one = harness.tip(20_000, tipAccount);
     expect(await reasonOf(client.sendBundle([one, one]))).toBe("bundle_invalid");
     expect(await reasonOf(client.sendIdeal([one, one]))).toBe("pair_invalid");
     const batch: unknown = await client.sendBatch([one, one]).catch((error: unknown) => error);
@@ -151,8 +151,8 @@ describe.concurrent("tips, regions, partners", () => {
     expect(typeof snapshot.count).toBe("bigint");
   });
 
-  it("returns the alternative partners and the next one", async () => {
-    const { chain } = stage.sandbox;
+  it("returns the alternative partners, and the next one", async () => {
+    const { chain } = harness.sandbox;
     const partners = chain.validators().filter(({ isAltPartner }) => isAltPartner);
     expect(await client.altValidators()).toEqual(partners.map((one) => one.identity).toSorted());
     const from = chain.currentSlot + 100n;
@@ -176,9 +176,9 @@ describe("tips for shreds", () => {
       grace: null,
     });
     const [shredTip = ""] = await client.getShredTipAccounts();
-    const wire = stage.tip(200_000_000, shredTip);
-    const slot = stage.sandbox.chain.currentSlot;
-    stage.sandbox.chain.send(wire);
+    const wire = harness.tip(200_000_000, shredTip);
+    const slot = harness.sandbox.chain.currentSlot;
+    harness.sandbox.chain.send(wire);
     const entries = [
       { transaction: wire, slot },
       { transaction: "AAAA", slot: 5 },

@@ -1,19 +1,19 @@
-// A TCP proxy before a gateway, whose connections can be counted, cut and refused.
+// A TCP proxy in front of a gateway that counts, cuts and rejects connections.
 
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
 export class CutProxy {
-  /** Connections that it took. */
-  taken = 0;
-  /** New ones are closed at once. */
+  /** Number of accepted connections. */
+  accepted = 0;
+  /** Closes new connections immediately. */
   refuses = false;
   readonly #server: Server;
   readonly #open = new Set<Socket>();
 
   private constructor(to: URL) {
     this.#server = createServer((caller) => {
-      this.taken++;
+      this.accepted++;
       if (this.refuses) {
         caller.destroy();
         return;
@@ -42,7 +42,7 @@ export class CutProxy {
     return proxy;
   }
 
-  /** `url` by way of this proxy. */
+  /** Returns `url` with the address of this proxy. */
   through(url: string): string {
     const address = this.#server.address();
     const through = new URL(url);

@@ -1,4 +1,4 @@
-// JSON of the client: every integer to the last digit, every string untouched.
+// JSON of the client: exact integers, unchanged strings.
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
@@ -11,7 +11,7 @@ const exact = fc.letrec((tie) => ({
     u64.map((each) => (Number.isSafeInteger(Number(each)) ? Number(each) : each)),
     fc
       .double({ noNaN: true, noDefaultInfinity: true })
-      // A whole number beyond 2^53 is written as digits, and digits are read exactly: as a bigint.
+      // Whole numbers beyond 2^53 are written as digits, and digits are read as an exact bigint.
       .filter((each) => !Number.isInteger(each) || Number.isSafeInteger(each))
       .map((each) => (Object.is(each, -0) ? 0 : each)),
     fc.string({ unit: "binary" }),
@@ -32,7 +32,7 @@ const exact = fc.letrec((tie) => ({
   ),
 })).value;
 
-it("round-trips values", () => {
+it("reads back its own output", () => {
   fc.assert(
     fc.property(exact, (value) => {
       expect(readJson(writeJson(value))).toEqual(value);
@@ -40,7 +40,7 @@ it("round-trips values", () => {
   );
 });
 
-it("reads integers with spaces and after keys that look like numbers", () => {
+it("reads integers of other writers, with spaces and after keys that look like numbers", () => {
   const text =
     ' { "9007199254740993" : 9007199254740993 , "a":[18446744073709551615,1.5e300, -9007199254740993] }';
   expect(readJson(text)).toEqual({
@@ -49,7 +49,7 @@ it("reads integers with spaces and after keys that look like numbers", () => {
   });
 });
 
-it("rejects invalid JSON, with or without long integers", () => {
+it("rejects invalid JSON, with and without long integers", () => {
   for (const text of [
     "",
     "{",

@@ -1,4 +1,4 @@
-// The client where there is no Node: bundled for browsers it needs nothing but what the web has.
+// The client outside Node: bundled for browsers, it needs only web APIs.
 
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// A followed WebSocket whose other side is dead without a word, or says more than anybody reads.
+// A stream whose peer is silently dead, or sends faster than the reader reads.
 
 import { once } from "node:events";
 import { expect, it } from "vitest";
@@ -22,23 +22,23 @@ async function serverOf(): Promise<{ server: WebSocketServer; url: string }> {
 
 const common = { WebSocket, signal: undefined, diagnose: () => Promise.resolve() };
 
-it("is reopened if there is no answer", async () => {
+it("reconnects if nothing answers", async () => {
   const { server, url } = await serverOf();
-  const heard: string[] = [];
+  const received: string[] = [];
   server.on("connection", (socket) =>
     socket.addEventListener("message", ({ data }) => {
-      if (typeof data === "string") heard.push(data);
+      if (typeof data === "string") received.push(data);
     }),
   );
   const feed = follow({ ...common, url, hello: "are you there", silenceMs: 60 });
   expect((await feed.next()).value).toBe(null);
   expect((await feed.next()).value).toBe(null);
   await feed.return(undefined);
-  expect(heard.length).toBeGreaterThanOrEqual(3);
-  expect(new Set(heard)).toEqual(new Set(["are you there"]));
+  expect(received.length).toBeGreaterThanOrEqual(3);
+  expect(new Set(received)).toEqual(new Set(["are you there"]));
 });
 
-it("delivers messages from before the loss, in order", async () => {
+it("delivers the messages before a disconnection, in order", async () => {
   const { server, url } = await serverOf();
   server.on("connection", (socket) => {
     for (const text of ["a", "b", "c"]) socket.send(text);

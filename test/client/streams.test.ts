@@ -1,4 +1,4 @@
-// Streams of the client while connections are cut, refused, aborted and missing.
+// Streams of the client with cut, rejected, aborted and missing connections.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
@@ -7,21 +7,21 @@ import type { TimelineEvent, TransactionStatus } from "../../src/gateway/submiss
 import { closing } from "../support/closing.ts";
 import { GatewayRun, scoped } from "../support/gateway/gateway.ts";
 import { until } from "../support/network/udp-receiver.ts";
-import { ClientStage } from "./client-stage.ts";
+import { ClientHarness } from "./client-harness.ts";
 import { CutProxy } from "./cut-proxy.ts";
 
-/** On a machine that is too busy routes are down for a while. */
+/** On a busy machine, routes may be down for a while. */
 const patiently = { retries: 100 };
 
-let stage: ClientStage;
+let harness: ClientHarness;
 let tipAccount = "";
 
 beforeAll(async () => {
-  stage = await ClientStage.open();
-  [tipAccount = ""] = await stage.client().getTipAccounts();
+  harness = await ClientHarness.open();
+  [tipAccount = ""] = await harness.client().getTipAccounts();
 });
 
-afterAll(() => stage.close());
+afterAll(() => harness.close());
 
 function openStatus(signature: string): TransactionStatus {
   return {
@@ -37,9 +37,9 @@ function openStatus(signature: string): TransactionStatus {
   };
 }
 
-/** As the timeline has them, without what the stream does not tell. */
+/** Events of the timeline, without the fields that the stream lacks. */
 async function timelineOf(signature: string): Promise<StatusUpdate[]> {
-  const status = await stage.client().getTransactionStatus(signature);
+  const status = await harness.client().getTransactionStatus(signature);
   return (status?.events ?? []).map((timed) => {
     const { offsetMs: _, ...event } = timed;
     return { signature, event };
@@ -47,9 +47,9 @@ async function timelineOf(signature: string): Promise<StatusUpdate[]> {
 }
 
 describe("a stream of statuses", () => {
-  it("delivers each event of a submission once, in order, to its end", async () => {
-    const client = stage.client({ WebSocket });
-    const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
+  it("reports each event of a submission once, in order, to its final status", async () => {
+    const client = harness.client({ WebSocket });
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
     const seen: StatusUpdate[] = [];
     for await (const update of client.watchStatuses({ signatures: [signature] })) seen.push(update);
     expect(seen).toEqual(await timelineOf(signature));
@@ -59,7 +59,7 @@ describe("a stream of statuses", () => {
     expect(again).toEqual(seen);
   });
 
-  it("loses and repeats no event when its connection is lost", async () => {
+  it("loses and repeats no event after a disconnection", async () => {
     const gateway = await GatewayRun.open();
     const proxy = closing(await CutProxy.open(gateway.url()));
     const client = new ShredwayClient({ url: proxy.through(gateway.url()), WebSocket });
@@ -107,9 +107,9 @@ describe("a stream of statuses", () => {
     ]);
   });
 
-  it("of the whole account delivers new events, and reports a lost connection", async () => {
-    const proxy = closing(await CutProxy.open(stage.url));
-    const client = stage.client({ url: proxy.through(stage.url), WebSocket });
+  it("reports new events of the whole account and the disconnection", async () => {
+    const proxy = closing(await CutProxy.open(harness.url));
+    const client = harness.client({ url: proxy.through(harness.url), WebSocket });
     let reopened = 0;
     const controller = new AbortController();
     const updates = client.watchStatuses({
@@ -118,7 +118,7 @@ describe("a stream of statuses", () => {
         reopened++;
       },
     });
-    // The sandbox's own customer has the same key.
+    // The sandbox's own probe uses the same key.
     expect((await updates.next()).value?.event.kind).toBeDefined();
     proxy.cut();
     const landed = async (): Promise<StatusUpdate> => {
@@ -130,11 +130,11 @@ describe("a stream of statuses", () => {
     };
     const { signature, event } = await landed();
     expect(reopened).toBe(1);
-    expect(event.slot).toBe(stage.sandbox.chain.status(signature)?.slot);
+    expect(event.slot).toBe(harness.sandbox.chain.status(signature)?.slot);
     const reason = new Error("enough");
     const waiting = updates.next();
     controller.abort(reason);
-    // What had come already may be told still.
+    // Earlier events may still arrive.
     await expect(waiting.then(() => updates.next().then(() => updates.next()))).rejects.toBe(
       reason,
     );
@@ -156,7 +156,7 @@ describe("a stream of statuses", () => {
     await until(() => listeners() === 0, "its end");
   });
 
-  it("reports why it was rejected, and ends when the key becomes invalid", async () => {
+  it("reports why it is not opened, and ends when the key is no longer valid", async () => {
     const gateway = await GatewayRun.open();
     const reasonOf = async (client: ShredwayClient): Promise<string> => {
       const thrown: unknown = await client
@@ -187,35 +187,37 @@ describe("a stream of statuses", () => {
   });
 });
 
-describe("waiting for the final state", () => {
-  it("polls without WebSocket, and streams name the missing option", async () => {
-    const client = stage.client();
-    const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
+describe("the wait for a final status", () => {
+  it("polls without a WebSocket, and streams report the missing option", async () => {
+    const client = harness.client();
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
     expect(await client.waitForEnd(signature, { pollMs: 50 })).toMatchObject({ state: "landed" });
     const hasOwn = "WebSocket" in globalThis;
     if (hasOwn) return;
-    expect(() => client.watchStatuses()).toThrow("websocket_missing: expected a WebSocket");
+    expect(() => client.watchStatuses()).toThrow(
+      "websocket_missing: this runtime has no WebSocket",
+    );
     expect(() => client.tipStream()).toThrow("the package ws");
   });
 
-  it("polls where WebSockets are blocked", async () => {
-    const client = stage.client({
+  it("polls if WebSockets are blocked", async () => {
+    const client = harness.client({
       WebSocket: class extends WebSocket {
         constructor(url: string) {
           super(url.replace("/status", "/nowhere"));
         }
       },
     });
-    const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
     expect(await client.waitForEnd(signature)).toMatchObject({ state: "landed" });
   });
 
-  it("continues after lost connections, and ends at the time limit or on abort", async () => {
-    const proxy = closing(await CutProxy.open(stage.url));
-    const client = stage.client({ url: proxy.through(stage.url), WebSocket });
-    const signature = await client.sendTransaction(stage.tip(20_000, tipAccount), patiently);
+  it("continues after disconnections, and ends at its timeout or abort", async () => {
+    const proxy = closing(await CutProxy.open(harness.url));
+    const client = harness.client({ url: proxy.through(harness.url), WebSocket });
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
     const waiting = client.waitForEnd(signature);
-    await until(() => proxy.taken >= 2, "its stream");
+    await until(() => proxy.accepted >= 2, "its stream");
     proxy.cut();
     expect(await waiting).toMatchObject({ signature, state: "landed" });
 
@@ -226,7 +228,7 @@ describe("waiting for the final state", () => {
       const other = new ShredwayClient({ url: gateway.url(), ...given });
       await expect(other.waitForEnd(never, { timeoutMs: 150 })).rejects.toMatchObject({
         reason: "timeout",
-        message: "timeout: expected an end within 150 ms, got none",
+        message: "timeout: expected a final status within 150 ms, got none",
       });
       const controller = new AbortController();
       const reason = new Error("enough");
@@ -239,26 +241,26 @@ describe("waiting for the final state", () => {
 });
 
 describe("the stream of tips", () => {
-  it("begins with the current snapshot, which a lost connection does not repeat", async () => {
-    const proxy = closing(await CutProxy.open(stage.url));
-    const client = stage.client({ url: proxy.through(stage.url), WebSocket });
+  it("begins with the current snapshot, and a disconnection does not repeat it", async () => {
+    const proxy = closing(await CutProxy.open(harness.url));
+    const client = harness.client({ url: proxy.through(harness.url), WebSocket });
     const controller = new AbortController();
     const tips = client.tipStream({ signal: controller.signal });
     const { value } = await tips.next();
     expect(value).toEqual(await client.tipFloor());
     const waiting = tips.next();
     const reason = new Error("enough");
-    const taken = proxy.taken;
+    const acceptedBefore = proxy.accepted;
     proxy.cut();
-    await until(() => proxy.taken > taken, "its return");
+    await until(() => proxy.accepted > acceptedBefore, "its return");
     setTimeout(() => controller.abort(reason), 50);
     await expect(waiting).rejects.toBe(reason);
   });
 
-  it("is limited to two per address", async () => {
-    const tips = [1, 2].map(() => stage.client({ WebSocket }).tipStream());
+  it("is rejected beyond two per address", async () => {
+    const tips = [1, 2].map(() => harness.client({ WebSocket }).tipStream());
     for (const each of tips) expect((await each.next()).done).toBe(false);
-    await expect(stage.client({ WebSocket }).tipStream().next()).rejects.toMatchObject({
+    await expect(harness.client({ WebSocket }).tipStream().next()).rejects.toMatchObject({
       reason: "websocket_refused",
     });
     for (const each of tips) await each.return(undefined);

@@ -1,5 +1,5 @@
-// One call and its answer: what is sent, what a service or somebody between may answer, and when it is
-// sent again. Real HTTP; answers that the gateway never gives come from a server of the test's own.
+// One call and its response: the request, possible responses of the service or of a proxy, and
+// retries. Real HTTP; a test server sends the responses that the gateway never sends.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -20,7 +20,7 @@ interface Asked {
 
 type Answer = (response: ServerResponse, asked: Asked) => void;
 
-/** Answers one after the other; the last one for ever. */
+/** Sends these responses one after the other, then repeats the last one. */
 async function serverOf(...answers: Answer[]): Promise<{ url: string; asked: Asked[] }> {
   const asked: Asked[] = [];
   const server = createServer((request, response) => {
@@ -68,7 +68,7 @@ async function failure(work: Promise<unknown>): Promise<ShredwayCallError> {
   throw new Error(`expected a ShredwayCallError, got ${String(thrown)}`);
 }
 
-it("keeps the key out of URLs, and the path of a proxy in them", async () => {
+it("sends the key in a header, not in URLs, and preserves a proxy's path", async () => {
   const { url, asked } = await serverOf(ok);
   for (const path of [
     "/relay?api-key=sw_1",
@@ -95,7 +95,7 @@ it("keeps the key out of URLs, and the path of a proxy in them", async () => {
   expect(() => new ShredwayClient({ url: "ftp://here" })).toThrow("expected http: or https:");
 });
 
-it("sends what each option says", async () => {
+it("sends every option", async () => {
   const { url, asked } = await serverOf(says('{"jsonrpc":"2.0","result":"s","id":1}'));
   const client = new ShredwayClient({ url });
   await client.sendTransaction(Uint8Array.of(1, 2, 3, 255));
@@ -120,7 +120,7 @@ it("sends what each option says", async () => {
   ]);
 });
 
-it("quotes an answer that is not from the service", async () => {
+it("describes a response that is not from the service", async () => {
   const strange: [Answer, number][] = [
     [says("<html>Bad Gateway</html>", 502), 502],
     [says("", 200), 200],
@@ -140,7 +140,7 @@ it("quotes an answer that is not from the service", async () => {
   expect(error.message).toBe("answer_invalid: getTipAccounts[1]: expected a string, got 7");
 });
 
-it("handles late, cut, rejected and redirected answers within its time limit", async () => {
+it("handles late, cut, rejected and redirected responses within its timeout", async () => {
   const silent = await serverOf(() => undefined);
   const late = await failure(new ShredwayClient({ url: silent.url, timeoutMs: 50 }).getHealth());
   expect(late).toMatchObject({ reason: "timeout", httpStatus: null });
@@ -164,7 +164,7 @@ it("handles late, cut, rejected and redirected answers within its time limit", a
   expect(nobody.message).toMatch(/^unreachable: \/gethealth: .*ECONNREFUSED/);
 });
 
-it("retries reads if configured, and submissions only if the call allows it", async () => {
+it("retries reads by the client's option, and submissions only by the call's option", async () => {
   const reads = await serverOf(limited, limited, ok);
   const patient = new ShredwayClient({ url: reads.url, readRetries: 2 });
   expect(await patient.getTipAccounts()).toEqual(["tip"]);
@@ -196,15 +196,15 @@ it("retries reads if configured, and submissions only if the call allows it", as
   expect([error.reason, wrong.asked.length]).toEqual(["tip_missing", 1]);
 });
 
-it("honours Retry-After, and an abort ends the wait", async () => {
-  const told = rpcError(
+it("respects Retry-After, and an abort ends the wait", async () => {
+  const error = rpcError(
     { code: -32_005, message: "nonce_pending: soon", data: { reason: "nonce_pending" } },
     200,
     {
       "retry-after": "3600",
     },
   );
-  const { url, asked } = await serverOf(told);
+  const { url, asked } = await serverOf(error);
   const controller = new AbortController();
   const reason = new Error("enough");
   const waiting = new ShredwayClient({ url }).getNonce("n", {
@@ -212,7 +212,7 @@ it("honours Retry-After, and an abort ends the wait", async () => {
     signal: controller.signal,
   });
   await until(() => asked.length > 0, "the request");
-  // The answer is here: nothing but the hour is waited for.
+  // The response has arrived: only Retry-After is pending.
   await new Promise((done) => setTimeout(done, 20));
   controller.abort(reason);
   await expect(waiting).rejects.toBe(reason);
@@ -232,7 +232,7 @@ it("an abort before and during a call throws the signal's reason", async () => {
   await expect(waiting).rejects.toBe(reason);
 });
 
-it("maps the gateway's errors to their reasons", async () => {
+it("reports the gateway's errors by their reasons", async () => {
   const gateway = await GatewayRun.open();
   const as = (key: string) => new ShredwayClient({ url: gateway.url(`/relay?api-key=${key}`) });
   expect(await failure(as("wrong").getTipAccounts())).toMatchObject({
@@ -279,7 +279,7 @@ it("maps the gateway's errors to their reasons", async () => {
   });
 });
 
-it("reads slots beyond 2^53 to the last digit", async () => {
+it("reads slots beyond 2^53 exactly", async () => {
   const gateway = await GatewayRun.open();
   const signature = "1".repeat(64);
   const slot = 2n ** 63n + 1n;
@@ -305,7 +305,7 @@ it("reads slots beyond 2^53 to the last digit", async () => {
   expect(await failure(client.waitForEnd(other))).toMatchObject({ reason: "submission_unknown" });
 });
 
-it("checks health regularly, over one connection, until it is stopped", async () => {
+it("calls health at an interval, over one connection, until it is stopped", async () => {
   const gateway = await GatewayRun.open();
   const proxy = closing(await CutProxy.open(gateway.url()));
   let calls = 0;
@@ -324,7 +324,7 @@ it("checks health regularly, over one connection, until it is stopped", async ()
   await until(() => calls >= 3, "three calls");
   await warm.stop();
   expect(failures).toMatchObject([{ reason: "unreachable" }]);
-  expect(proxy.taken).toBe(1);
+  expect(proxy.accepted).toBe(1);
   const stopped = calls;
   await new Promise((done) => setTimeout(done, 250));
   expect(calls).toBe(stopped);

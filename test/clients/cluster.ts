@@ -68,7 +68,7 @@ export function isRpcAnswer(value: unknown): value is RpcAnswer {
   return typeof value === "object" && value !== null && "jsonrpc" in value && "id" in value;
 }
 
-/** `body` as it is, for what no library would send. */
+/** Sends `body` unchanged, for requests that no library sends. */
 export function post(
   site: Site,
   body: string | Uint8Array<ArrayBuffer>,
@@ -86,10 +86,10 @@ export async function call(
   const answer = await post(site, body);
   const value: unknown = await answer.json();
   if (isRpcAnswer(value)) return value;
-  throw new Error(`expected a JSON-RPC answer, got ${JSON.stringify(value)}`);
+  throw new Error(`expected a JSON-RPC response, got ${JSON.stringify(value)}`);
 }
 
-/** A promise and the function that settles it: for callbacks of clients. */
+/** A promise and the function that settles it, for callbacks of clients. */
 export function deferred<T>(): {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;

@@ -1,5 +1,5 @@
 // A gateway in front of the sandbox chain: the real HTTP server, gateway, upstream and chain, and a
-// stand-in that sends what is submitted straight to the chain. The one place that puts them together.
+// test route that submits directly to the chain. Only this file combines them.
 
 import { randomBytes } from "node:crypto";
 import { Connection, Keypair, LAMPORTS_PER_SOL } from "@solana/web3.js";
@@ -40,7 +40,7 @@ async function verify(wire: Uint8Array): Promise<boolean> {
   }
 }
 
-/** Sends to the chain at once; asks the chain what became of it. */
+/** Submits to the chain immediately, and reads the status from the chain. */
 class ChainSubmissions implements Submissions {
   readonly requests: SubmitRequest[] = [];
   readonly #chain: ChainApi;
@@ -111,7 +111,7 @@ export interface GatewayClusterOptions {
 export class GatewayCluster implements Site {
   readonly cluster: Cluster;
   readonly submissions: ChainSubmissions;
-  /** "ip:port" of HTTP; the port above answers, too. */
+  /** "ip:port" of HTTP; the next port answers as well. */
   readonly address: string;
   readonly key: string;
   readonly #servers: readonly HttpServer[];
@@ -169,7 +169,7 @@ export class GatewayCluster implements Site {
     return new GatewayCluster({ cluster, submissions, key }, upstream, servers);
   }
 
-  /** With the key: all that a stock client is told. */
+  /** URL with the key: the only setting of a stock client. */
   get url(): string {
     return `http://${this.address}/?api-key=${this.key}`;
   }
@@ -211,7 +211,7 @@ function apiKey(scopes: readonly Scope[] = ["submit", "read"]): ApiKey {
   };
 }
 
-/** On a free port and the one above it. */
+/** Listens on a free port and the next one. */
 async function listen(gateway: Gateway): Promise<readonly HttpServer[]> {
   const options = gateway.serverOptions();
   for (;;) {
@@ -221,12 +221,12 @@ async function listen(gateway: Gateway): Promise<readonly HttpServer[]> {
       const above = formatEndpoint({ ...endpoint, port: endpoint.port + 1 });
       return [first, await HttpServer.open({ ...options, listen: [above] })];
     } catch {
-      first.close(); // the port above is taken, or there is none
+      first.close(); // the next port is in use, or does not exist
     }
   }
 }
 
-/** A new payer with money of the node itself: the gateway gives none. */
+/** A new payer, funded through the node itself: the gateway has no airdrops. */
 export async function fundedPayer(gateway: GatewayCluster): Promise<Keypair> {
   const payer = Keypair.generate();
   const node = new Connection(gateway.cluster.url, "confirmed");

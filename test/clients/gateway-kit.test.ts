@@ -1,4 +1,4 @@
-// @solana/kit 8.4 against the gateway, over real sockets, with nothing but its URL.
+// @solana/kit 8.4 against the gateway, over real sockets, configured only with its URL.
 
 import {
   type Address,
@@ -36,7 +36,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { GatewayCluster, minimumTipLamports, tipAddress } from "./gateway-cluster.ts";
 import { systemProgram, transfer } from "./kit-transfer.ts";
 
-/** Enough that the address may exist. */
+/** The minimum balance of an account. */
 const tipLamports = minimumTipLamports + 1_000_000n;
 
 const v1Config = {
@@ -167,7 +167,7 @@ describe("kit", () => {
     expect(String(failure.cause)).toContain("Custom program error: #1");
   });
 
-  it("maps the errors of the node and the gateway", async () => {
+  it("understands the errors of the node and of the gateway", async () => {
     const { rpc } = client;
     const ahead = rpc.getBalance(payer.address, { minContextSlot: 2n ** 52n }).send();
     await expect(ahead).rejects.toSatisfy((thrown) =>
@@ -178,7 +178,7 @@ describe("kit", () => {
     );
   });
 
-  it("reads 64-bit integers to the last digit", async () => {
+  it("reads 64-bit integers exactly", async () => {
     const { value } = await client.rpc.getAccountInfo(systemProgram, { encoding: "base64" }).send();
     const direct = await createSolanaRpc(gateway.cluster.url)
       .getAccountInfo(systemProgram, { encoding: "base64" })

@@ -45,8 +45,8 @@ async function landed(to: PublicKey, lamports: number): Promise<void> {
   }
 }
 
-/** Every answer about a bundle that landed, as the examples of block engines ask: until "finalized". */
-async function followed(id: string) {
+/** All responses about a landed bundle until "finalized", as in the examples of block engines. */
+async function statusesUntilFinalized(id: string) {
   const told = [];
   while (told.at(-1)?.confirmation_status !== "finalized") {
     const { result } = await client.getBundleStatuses([[id]]);
@@ -69,7 +69,7 @@ afterAll(() => {
 });
 
 describe("jito-js-rpc", () => {
-  it("asks for tip accounts", async () => {
+  it("returns tip accounts", async () => {
     expect((await client.getTipAccounts()).result).toEqual([tipAddress]);
     expect(await client.getRandomTipAccount()).toBe(tipAddress);
   });
@@ -94,7 +94,7 @@ describe("jito-js-rpc", () => {
     const inflight = await client.getInFlightBundleStatuses([[String(id)]]);
     expect(["Pending", "Landed"]).toContain(inflight.result?.value[0]?.status);
     await landed(second, 2_000_000);
-    const told = await followed(String(id));
+    const told = await statusesUntilFinalized(String(id));
     expect(told.at(-1)).toMatchObject({ bundle_id: id, err: { Ok: null } });
     expect(told.at(-1)?.transactions.length).toBe(2);
     const words = [...new Set(told.map((each) => each.confirmation_status))];
@@ -110,7 +110,7 @@ describe("jito-js-rpc", () => {
 });
 
 describe("curl", () => {
-  it("gets the node's answer with its own id, byte for byte", async () => {
+  it("returns the node's response with its own id, byte for byte", async () => {
     const body = '{"jsonrpc":"2.0","id":"mine","method":"getGenesisHash"}';
     const args = ["-sS", "-H", `api-key: ${gateway.key}`, "-d", body, `http://${gateway.address}/`];
     const { stdout } = await promisify(execFile)("curl", args);

@@ -1,4 +1,4 @@
-// @solana/web3.js 1.99 against the gateway, over real sockets, with nothing but its URL.
+// @solana/web3.js 1.99 against the gateway, over real sockets, configured only with its URL.
 
 import {
   Connection,
@@ -42,7 +42,7 @@ async function signed(message: Transaction) {
 beforeAll(async () => {
   gateway = await GatewayCluster.open();
   connection = new Connection(gateway.url, "confirmed");
-  // It keeps a blockhash for half a minute, which is longer than one of this quick chain holds.
+  // The library caches a blockhash for half a minute, longer than it is valid on this fast chain.
   Reflect.set(connection, "_disableBlockhashCaching", true);
   payer = await fundedPayer(gateway);
 });
@@ -143,7 +143,7 @@ describe("web3.js", () => {
       account: connection.onAccountChange(to, ({ lamports }) => account.resolve(lamports)),
       logs: connection.onLogs(to, ({ signature }) => logs.resolve(signature)),
     };
-    // The library tells nobody when it has subscribed; the node counts.
+    // The library does not report that it has subscribed, so the test reads the node's count.
     while (gateway.cluster.endpoint.counts.subscriptions < 4) {
       await new Promise((resolve) => setImmediate(resolve));
     }

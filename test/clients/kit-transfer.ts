@@ -1,4 +1,4 @@
-// A transfer of the System program in the words of @solana/kit.
+// A transfer of the System program, built with @solana/kit.
 
 import {
   AccountRole,

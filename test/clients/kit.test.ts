@@ -198,7 +198,7 @@ describe("kit", () => {
     expect(String(failure.cause)).toContain("Custom program error: #1");
   });
 
-  it("maps the errors of skipped and of future slots", async () => {
+  it("understands the errors of skipped slots and of future slots", async () => {
     const ahead = client.rpc.getBalance(payer.address, { minContextSlot: 2n ** 52n }).send();
     await expect(ahead).rejects.toSatisfy((thrown) =>
       isSolanaError(thrown, SOLANA_ERROR__JSON_RPC__SERVER_ERROR_MIN_CONTEXT_SLOT_NOT_REACHED),
@@ -252,7 +252,7 @@ describe("kit", () => {
         { commitment: "confirmed", maxSupportedTransactionVersion: 1, encoding: "base64" },
       )
       .subscribe({ abortSignal: abort.signal });
-    // The library drops what comes before somebody asks: ask first, send then.
+    // The library drops messages before the first request, so request first and send then.
     const first = Promise.all([firstOf(balances), firstOf(logs), firstOf(blocks)]);
     const signed = await signedTransfer(1, to.address, 5_000_000n);
     await client.sendAndConfirm(signed, { commitment: "processed" });

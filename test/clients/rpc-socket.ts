@@ -1,4 +1,4 @@
-// A bare WebSocket client: sends what no library would, and waits for answers and notifications.
+// A bare WebSocket client: sends arbitrary texts, and waits for responses and notifications.
 
 import Client from "ws";
 import { isRpcAnswer, type RpcAnswer } from "./cluster.ts";
@@ -16,10 +16,10 @@ export class RpcSocket {
   readonly raw: Client;
   /** Settles with the code when the connection ends. */
   readonly closed: Promise<number>;
-  /** Not taken by `next` yet. */
+  /** Messages that `next` has not returned yet. */
   readonly notifications: Notification[] = [];
-  /** What came, in order. */
-  readonly heard: ("answer" | "notification")[] = [];
+  /** Received messages, in order. */
+  readonly received: ("answer" | "notification")[] = [];
   readonly #answers = new Map<unknown, (answer: RpcAnswer) => void>();
   #wake: () => void = () => {};
   #nextId = 0;
@@ -43,17 +43,17 @@ export class RpcSocket {
 
   #hear(value: unknown): void {
     if (isNotification(value)) {
-      this.heard.push("notification");
+      this.received.push("notification");
       this.notifications.push(value);
       this.#wake();
     } else if (isRpcAnswer(value)) {
-      this.heard.push("answer");
+      this.received.push("answer");
       this.#answers.get(value.id)?.(value);
       this.#answers.delete(value.id);
     }
   }
 
-  /** The answer with the id that `text` has. */
+  /** The response with the id of `text`. */
   answerTo(text: string, id: unknown): Promise<RpcAnswer> {
     const answer = new Promise<RpcAnswer>((resolve) => this.#answers.set(id, resolve));
     this.raw.send(text);
@@ -72,7 +72,7 @@ export class RpcSocket {
     throw new Error(`expected a subscription, got ${JSON.stringify(error)}`);
   }
 
-  /** The result of the next notification of `subscription`, taken out of the row. */
+  /** The result of the next notification of `subscription`, which is removed from the queue. */
   async next(subscription: number): Promise<unknown> {
     for (;;) {
       const at = this.notifications.findIndex((each) => each.params.subscription === subscription);
@@ -84,7 +84,7 @@ export class RpcSocket {
     }
   }
 
-  /** Reads nothing any more. (The library can; its type declarations are older.) */
+  /** Stops reading. (The library can; its type declarations are older.) */
   pause(): void {
     const pause: unknown = Reflect.get(this.raw, "pause");
     if (typeof pause !== "function") throw new Error("expected a socket that can pause");

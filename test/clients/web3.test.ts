@@ -1,4 +1,4 @@
-// @solana/web3.js 1.99 against the endpoint, over real sockets, with nothing but its URL.
+// @solana/web3.js 1.99 against the endpoint, over real sockets, configured only with its URL.
 
 import {
   AddressLookupTableProgram,
@@ -39,7 +39,7 @@ function transfer(to: PublicKey, lamports: number): Transaction {
 beforeAll(async () => {
   cluster = await Cluster.open();
   connection = new Connection(cluster.url, "confirmed");
-  // It keeps a blockhash for half a minute, which is longer than one of this quick chain holds.
+  // The library caches a blockhash for half a minute, longer than it is valid on this fast chain.
   Reflect.set(connection, "_disableBlockhashCaching", true);
   payer = Keypair.generate();
   await airdrop(payer.publicKey, 1000);
@@ -86,7 +86,7 @@ describe("reading", () => {
     expect((await connection.getBlockProduction()).value.range.firstSlot).toBe(0);
   });
 
-  it("reads one or many accounts, raw or parsed", async () => {
+  it("reads accounts, singly, in groups and parsed", async () => {
     const info = await connection.getAccountInfo(payer.publicKey);
     expect(info?.owner.equals(SystemProgram.programId)).toBe(true);
     expect(info?.lamports).toBe(await connection.getBalance(payer.publicKey));
@@ -222,7 +222,7 @@ describe("sending", () => {
       writable: true,
       signer: false,
     });
-    // Who does not say that it can read v0 is told so.
+    // A caller that does not declare support for v0 gets an error.
     const refusals = await Promise.all([
       call(cluster, "getTransaction", [signature, { commitment: "confirmed" }]),
       call(cluster, "getBlock", [found?.slot ?? 0, { commitment: "confirmed" }]),
@@ -268,8 +268,8 @@ describe("sending", () => {
     transaction.sign(payer);
     const signature = await connection.sendRawTransaction(transaction.serialize());
     while ((await connection.getSignatureStatus(signature)).value === null);
-    // It is processed, not finalized: the nonce must not seem to have moved on at "finalized", or
-    // the library takes the transaction for dead.
+    // The transaction is processed, not finalized. At "finalized" the nonce must not seem to have
+    // advanced, or the library considers the transaction expired.
     const strategy = {
       signature,
       nonceAccountPubkey: nonce.publicKey,
@@ -298,12 +298,12 @@ describe("sending", () => {
     const tooMuch = transfer(Keypair.generate().publicKey, 5_000_000 * LAMPORTS_PER_SOL);
     const sent = sendAndConfirmTransaction(connection, tooMuch, [payer], { skipPreflight: true });
     const failure: unknown = await sent.catch((thrown: unknown) => thrown);
-    // The library throws an Error, or the bare cause when its polling is first.
+    // The library throws an Error, or the bare cause if its polling is first.
     const text = failure instanceof Error ? failure.message : JSON.stringify(failure);
     expect(text).toContain('"InstructionError":[0,{"Custom":1}]');
   });
 
-  it("simulates without a trace", async () => {
+  it("simulates without changes", async () => {
     const to = Keypair.generate().publicKey;
     const message = new TransactionMessage({
       payerKey: payer.publicKey,
@@ -356,8 +356,8 @@ describe("subscriptions", () => {
       if (keyed.accountId.equals(to)) program.resolve(keyed.accountId.toBase58());
     });
     const logsId = connection.onLogs(to, ({ signature }) => logs.resolve(signature));
-    // Subscriptions are sent by the library when it has connected; a second airdrop would hide a
-    // first that came too early, so wait until all three are known.
+    // The library subscribes after it has connected. A second airdrop would hide a first one that
+    // came too early, so wait until all three are registered.
     while (cluster.endpoint.counts.subscriptions < 3) {
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -367,7 +367,7 @@ describe("subscriptions", () => {
     expect(await program.promise).toBe(to.toBase58());
     expect(await logs.promise).toBe(signature);
     expect(await result.promise).toBeNull();
-    // At the commitment already: told at once.
+    // It has already reached the commitment, so the notification is immediate.
     const again = deferred<unknown>();
     connection.onSignature(signature, ({ err }) => again.resolve(err), "confirmed");
     expect(await again.promise).toBeNull();

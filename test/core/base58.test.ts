@@ -1,4 +1,4 @@
-// Base58 of the control plane against the native one.
+// Base58 of the control plane compared with the native one.
 
 import fc from "fast-check";
 import { expect, it } from "vitest";

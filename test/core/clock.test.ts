@@ -3,7 +3,7 @@ import { systemClock, WallClock } from "../../src/core/clock.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 describe("manual clock", () => {
-  it("runs timers at their times, in order", async () => {
+  it("runs timers at their own times, in order", async () => {
     const clock = new ManualClock(1_000n);
     const seen: string[] = [];
     const note = (name: string) => () => seen.push(`${name}@${clock.monotonicNs() / 1_000_000n}`);
@@ -20,7 +20,7 @@ describe("manual clock", () => {
     expect(clock.nowNs()).toBe(1_000n + 120_000_000n);
   });
 
-  it("wakes sleepers, even if they sleep again", async () => {
+  it("wakes all sleepers, including repeated sleeps", async () => {
     const clock = new ManualClock();
     const seen: bigint[] = [];
     const sleeper = (async () => {
@@ -47,7 +47,7 @@ describe("manual clock", () => {
 });
 
 describe("wall clock", () => {
-  it("interpolates between milliseconds, and follows a clock that is set", () => {
+  it("finds the time between milliseconds, and follows changes of the clock", () => {
     let wallNs = 1_000_000_000_000_700n;
     let monotonicNs = 5n;
     const clock = new WallClock(
@@ -66,7 +66,7 @@ describe("wall clock", () => {
       expect(behindNs).toBeLessThan(1_000_000n);
       last = behindNs;
     }
-    expect(last).toBeLessThanOrEqual(1_700n); // a moment just after the tick was among them
+    expect(last).toBeLessThanOrEqual(1_700n); // a time just after the tick was among them
     wallNs -= 3_600_000_000_000n;
     for (let i = 0; i < 3000; i++) last = pass(1_700n);
     expect(last >= 0n && last <= 1_700n).toBe(true);
@@ -75,10 +75,10 @@ describe("wall clock", () => {
     expect(last >= 0n && last <= 1_700n).toBe(true);
   });
 
-  it("returns no future time if it is delayed between its readings", () => {
+  it("returns no future time after a delay between its readings", () => {
     let nowNs = 1_000_000_000_000_000n;
     let heldUpNs = 0n;
-    // Whichever it reads first, the other comes later.
+    // The second reading is later, whichever clock it is.
     const reading = (): bigint => {
       const readNs = nowNs;
       nowNs += heldUpNs;
@@ -100,7 +100,7 @@ describe("system clock", () => {
     expect(new Set(times.map((ns) => ns % 1_000_000n)).size).toBeGreaterThan(10);
     const beforeMs = Date.now();
     const nowMs = Number(systemClock.nowNs() / 1_000n) / 1e3;
-    // Within the two readings, however long the machine let us wait between them.
+    // The time is between the two readings, for any delay of the machine.
     expect(nowMs).toBeGreaterThan(beforeMs - 3);
     expect(nowMs).toBeLessThan(Date.now() + 3);
   });

@@ -1,9 +1,9 @@
-// Which failures of a row are logged.
+// The failures of a streak that are logged.
 
 import { expect, it } from "vitest";
 import { FailureStreak } from "../../src/core/failure-streak.ts";
 
-it("logs each kind of failure once, and every nth of a series", () => {
+it("logs each kind of failure once, and every nth of the streak", () => {
   const failures = new FailureStreak(3);
   const logged = (...messages: string[]): boolean[] =>
     messages.map((message) => failures.add(message));

@@ -15,7 +15,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 describe("readTextFile", () => {
   const read = (path: string) => readTextFile(path, 8, "config_invalid");
 
-  it("reads up to the limit, only UTF-8", () => {
+  it("reads up to the limit, and UTF-8 only", () => {
     const path = join(folder, "text");
     writeFileSync(path, "12345678");
     expect(read(path)).toBe("12345678");

@@ -51,7 +51,7 @@ describe("histogram", () => {
     );
   });
 
-  it("counts values below a power of two exactly", () => {
+  it("counts exactly the values below a power of two", () => {
     const values = fc.array(fc.bigInt({ min: 0n, max: 2n ** 30n }), { maxLength: 100 });
     const powers = Array.from({ length: 34 }, (_, power) => 1n << BigInt(power));
     fc.assert(
@@ -83,7 +83,7 @@ describe("histogram", () => {
     return words;
   };
 
-  it("returns the difference to an earlier state, and treats a smaller count as a restart", () => {
+  it("returns the difference to an earlier state, and treats a smaller one as a restart", () => {
     fc.assert(
       fc.property(counted, counted, (before, after) => {
         const all = decodeHistogram(wordsOf([...before, ...after]), precisionBits);
@@ -94,7 +94,7 @@ describe("histogram", () => {
         expect(bucketOf(since.max)).toBe(bucketOf(exact.max));
         expect(since.max).toBeGreaterThanOrEqual(exact.max);
         expect(since.bars()).toEqual(exact.bars());
-        // Nothing of the earlier states was touched.
+        // The earlier states are unchanged.
         expect(all.count).toBe(BigInt(before.length + after.length));
         if (before.length > 0 && after.length === 0) {
           const anew = decodeHistogram(wordsOf([]), precisionBits).since(earlier);
@@ -104,7 +104,7 @@ describe("histogram", () => {
     );
   });
 
-  it("returns bars for all values, each a quarter to a half wider than the last", () => {
+  it("returns bars that contain everything, each a quarter to a half wider than the last", () => {
     fc.assert(
       fc.property(counted, (numbers) => {
         const bars = decodeHistogram(wordsOf(numbers), precisionBits).bars();
@@ -126,7 +126,7 @@ describe("histogram", () => {
     );
   });
 
-  it("is zero without values", () => {
+  it("is zero when empty", () => {
     const histogram = decodeHistogram(new BigUint64Array(20), precisionBits);
     expect([histogram.count, histogram.max, histogram.mean, histogram.percentile(50)]).toEqual([
       0n,
@@ -138,7 +138,7 @@ describe("histogram", () => {
 });
 
 describe("LagHistogram", () => {
-  it("is accurate to 0.1 % at any size, and exact below 2,048 ns", () => {
+  it("has an error of at most 0.1 % at any size, and is exact below 2,048 ns", () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: -3e9, max: 3e9 }), { minLength: 1, maxLength: 60 }),

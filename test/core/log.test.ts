@@ -11,7 +11,7 @@ function logged(
 }
 
 describe("log", () => {
-  it("writes one JSON object per line, at or above the level", () => {
+  it("writes one JSON object per line, from the configured level on", () => {
     const lines = logged("info", (logger) => {
       logger.debug("hidden");
       logger.child({ part: "relay" }).info({ slot: 5 }, "seen");
@@ -39,7 +39,7 @@ describe("log", () => {
     for (const line of lines) expect(() => JSON.parse(line)).not.toThrow();
   });
 
-  it("does not change other texts", () => {
+  it("leaves other texts unchanged", () => {
     expect(maskKeys("10.0.0.1:9000 -> [::1]:9000 http://host:80/a@b")).toBe(
       "10.0.0.1:9000 -> [::1]:9000 http://host:80/a@b",
     );

@@ -1,4 +1,4 @@
-// Supported versions of Node.js: what package.json says, what users read, and what npm makes of it.
+// Supported versions of Node.js: package.json, the messages for users, and npm's behaviour.
 
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const words = "Node 20 (from 20.19) or Node 22 (from 22.12)";
 const remedy = `expected ${words}; install one of these, then run npm ci`;
 
-/** Environment in which every Node program is told that it runs on another version. */
+/** Environment in which every Node program sees another version. */
 function onNode(version: string): NodeJS.ProcessEnv {
   const changes = {
     version: `"v${version}"`,
@@ -43,7 +43,7 @@ describe("supported versions of Node.js", () => {
     expect(supportedNode("^24.1.2")).toBe("Node 24 (from 24.1.2)");
   });
 
-  it("are those with a binary of the web server", () => {
+  it("are those for which the web server has a binary", () => {
     const files = readdirSync(join(root, "node_modules/uWebSockets.js/dist/bin"));
     const binaries = files.flatMap((file) => /^uws_linux_x64_(\d+)\.node$/.exec(file)?.[1] ?? []);
     const modules = { 20: "115", 22: "127" };
@@ -61,13 +61,13 @@ describe("supported versions of Node.js", () => {
   });
 
   it.each(["18.20.4", "20.18.3", "21.7.3", "22.11.0", "23.11.0", "24.21.0", "26.10.0"])(
-    "exclude %s, and the message says what runs and what to install",
+    "exclude %s, with a message that has the running and the supported versions",
     (version) => {
       expect(nodeVersionError(version)).toBe(`unsupported Node.js version ${version}: ${remedy}`);
     },
   );
 
-  it("begin with the least version of each line and end with the line", () => {
+  it("begin with the lowest version of each line and end with the line", () => {
     const number = fc.integer({ min: 0, max: 40 });
     const three = fc.tuple(number, number, number);
     fc.assert(
@@ -83,8 +83,10 @@ describe("supported versions of Node.js", () => {
     );
   });
 
-  it("are rejected in another form than a list of release lines", () => {
-    expect(() => supportedNode(">=20")).toThrow('engines.node: expected "^20.19.0 || ^22.12.0"');
+  it("are rejected in any form other than a list of release lines", () => {
+    expect(() => supportedNode(">=20")).toThrow(
+      'engines.node: expected a range such as "^20.19.0 || ^22.12.0"',
+    );
   });
 });
 
@@ -95,7 +97,7 @@ describe("on an unsupported version", () => {
     ["npm start, before it compiles", ["src/core/node-version.mjs"]],
     ["shredway start", [...programWords, "start", "--data", "/nonexistent/data"]],
     ["shredway start --config", [...programWords, "start", "--config", "/nonexistent.yaml"]],
-  ])("%s reports it in one line and ends with exit code 1", (_, program) => {
+  ])("%s reports this in one line and ends with exit code 1", (_, program) => {
     const { status, stdout, stderr } = run("24.21.0", program);
     expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: "", stderr: line });
   });
@@ -110,7 +112,7 @@ describe("on an unsupported version", () => {
 });
 
 describe("npm ci", () => {
-  /** In a copy, without installing anything. */
+  /** Works in a copy, without installing anything. */
   function dryRun(version: string) {
     const folder = mkdtempSync(join(tmpdir(), "shredway-npm-"));
     try {
@@ -129,13 +131,13 @@ describe("npm ci", () => {
     }
   }
 
-  it.each(["20.19.0", "22.12.0"])("accepts every package on Node %s", (version) => {
+  it.each(["20.19.0", "22.12.0"])("accepts every package for Node %s", (version) => {
     const { status, stderr } = dryRun(version);
     expect(stderr).not.toContain("EBADENGINE");
     expect(status).toBe(0);
   });
 
-  it.each(["18.20.4", "24.21.0", "26.10.0"])("names the expected version on Node %s", (version) => {
+  it.each(["18.20.4", "24.21.0", "26.10.0"])("names the required version on Node %s", (version) => {
     const { status, stderr } = dryRun(version);
     expect(status).toBe(1);
     expect(stderr).toContain("EBADENGINE");

@@ -46,7 +46,7 @@ describe("numbers", () => {
     expect(() => parseLamports(text)).toThrow(/^lamports: expected 0 to 18446744073709551615/);
   });
 
-  it("limits bigints", () => {
+  it("rejects bigints out of range", () => {
     expect(slotOf(u64Max)).toBe(u64Max);
     expect(() => slotOf(u64Max + 1n)).toThrow("got 18446744073709551616");
     expect(() => lamportsOf(-1n)).toThrow("got -1");
@@ -62,7 +62,7 @@ describe("public keys", () => {
     );
   });
 
-  it("knows the system program and a token program", () => {
+  it("accepts the system program and a token program", () => {
     expect(pubkeyBytes(parsePubkey("11111111111111111111111111111111"))).toEqual(
       new Uint8Array(32),
     );
@@ -80,7 +80,7 @@ describe("public keys", () => {
     "1".repeat(33),
     "z".repeat(44),
     "z".repeat(9999),
-  ])("refuses a text of another kind", (text) => {
+  ])("rejects invalid texts", (text) => {
     expect(() => parsePubkey(text)).toThrow(/expected 32 bytes in base58/);
   });
 });
@@ -92,7 +92,7 @@ describe("errors", () => {
     expect(errorTable.internal.jsonRpcCode).toBe(-32603);
   });
 
-  it("keeps cause and details", () => {
+  it("preserves cause and details", () => {
     const cause = new Error("inner");
     const error = new ShredwayError("capture_invalid", "outer", {
       cause,
@@ -127,13 +127,13 @@ describe("errors", () => {
       new ShredwayError("usage", "x", { details: { offset: 3 } }),
       // @ts-expect-error: this reason has other details
       new ShredwayError("nonce_pending", "x", { details: { offset: 3 } }),
-      // @ts-expect-error: this reason cannot do without details
+      // @ts-expect-error: this reason requires details
       new ShredwayError("store_newer", "x"),
     ];
     expect(refused).toHaveLength(3);
   });
 
-  it("retains reason and details with another message", () => {
+  it("preserves reason and details under another message", () => {
     const cause = new ShredwayError("rate_limited", "x", { details: { retryAfterSeconds: 3 } });
     const error = reworded(cause, "y", { index: 1 });
     const { reason, details, message } = error;
@@ -145,7 +145,7 @@ describe("errors", () => {
     expect(error.cause).toBe(cause);
   });
 
-  it("quotes anything in one short line", () => {
+  it("quotes any value in one short line", () => {
     const cycle: unknown[] = [];
     cycle.push(cycle);
     fc.assert(

@@ -1,10 +1,10 @@
-// Warnings that are given at most once in a while.
+// Warnings with a minimum interval.
 
 import { expect, it } from "vitest";
 import { RareWarning, WarningInterval } from "../../src/core/rare-warning.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
-it("is logged immediately, then not again within the interval, and its text is built only if needed", async () => {
+it("logs a warning immediately, then once per interval, and creates its text only if needed", async () => {
   const clock = new ManualClock();
   const given: string[] = [];
   const log = { warn: (text: string): void => void given.push(text) };
@@ -22,7 +22,7 @@ it("is logged immediately, then not again within the interval, and its text is b
   expect(made).toBe(2);
 });
 
-it("allows one warning per interval, which begins with the warning", async () => {
+it("permits its owner one warning per interval, which begins with the warning", async () => {
   const clock = new ManualClock();
   const interval = new WarningInterval(clock, 1000);
   expect([interval.begin(), interval.begin()]).toEqual([true, false]);

@@ -7,7 +7,7 @@ function logger() {
   return { log, list: () => problemsOf(log).list };
 }
 
-describe("recent warnings", () => {
+describe("problems", () => {
   it("are the warnings and errors of the log, newest first, with their fields", () => {
     const { log, list } = logger();
     log.info("nothing");
@@ -30,7 +30,7 @@ describe("recent warnings", () => {
     expect(JSON.stringify(list())).not.toContain(key);
   });
 
-  it("are bounded: equal texts are counted, the oldest is removed, and long ones are cut", () => {
+  it("are bounded: equal texts are counted, the oldest is dropped, and long ones are cut", () => {
     const { log, list } = logger();
     for (let i = 0; i < 1000; i++) log.warn("again");
     expect(list()).toMatchObject([{ text: "again", count: 1000 }]);

@@ -2,11 +2,11 @@ import { expect, it } from "vitest";
 import { Refresher } from "../../src/core/refresher.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
-/** What is kept, what of it is in memory, and readings that take their time. */
-class Stage {
+/** A store, its copy in memory, and reads that take time. */
+class StoreHarness {
   readonly clock = new ManualClock();
   readonly failures: unknown[] = [];
-  kept = 0;
+  stored = 0;
   inMemory = 0;
   readings = 0;
   readingMs = 30;
@@ -15,7 +15,7 @@ class Stage {
     clock: this.clock,
     read: async () => {
       this.readings++;
-      const read = this.kept;
+      const read = this.stored;
       await this.clock.sleep(this.readingMs);
       if (this.isDown) throw new Error("down");
       this.inMemory = read;
@@ -24,78 +24,78 @@ class Stage {
   });
 
   change(): void {
-    this.kept++;
-    this.refresher.told();
+    this.stored++;
+    this.refresher.notifyChange();
   }
 }
 
-it("reads immediately, and again after a change during a read", async () => {
-  const stage = new Stage();
-  stage.change();
-  expect(stage.readings).toBe(1);
-  await stage.clock.advance(10);
-  stage.change();
-  stage.change();
-  await stage.clock.advance(20);
-  expect(stage.inMemory).toBe(1); // what was read counts, though there is more
-  await stage.clock.advance(30);
-  expect(stage.inMemory).toBe(3);
-  expect(stage.readings).toBe(2);
-  expect(stage.clock.pending).toBe(0);
+it("reads immediately, and reads again after changes during a read", async () => {
+  const harness = new StoreHarness();
+  harness.change();
+  expect(harness.readings).toBe(1);
+  await harness.clock.advance(10);
+  harness.change();
+  harness.change();
+  await harness.clock.advance(20);
+  expect(harness.inMemory).toBe(1); // the result is applied although more changes follow
+  await harness.clock.advance(30);
+  expect(harness.inMemory).toBe(3);
+  expect(harness.readings).toBe(2);
+  expect(harness.clock.pending).toBe(0);
 });
 
-it("is not delayed by repeated changes, and limits its read rate", async () => {
-  const stage = new Stage();
-  const every = stage.clock.every(1, () => stage.change());
-  await stage.clock.advance(3000);
-  expect(stage.kept - stage.inMemory).toBeLessThanOrEqual(61);
-  expect(stage.readings).toBeLessThanOrEqual(101);
+it("applies results during continuous changes, and reads no more often than needed", async () => {
+  const harness = new StoreHarness();
+  const every = harness.clock.every(1, () => harness.change());
+  await harness.clock.advance(3000);
+  expect(harness.stored - harness.inMemory).toBeLessThanOrEqual(61);
+  expect(harness.readings).toBeLessThanOrEqual(101);
   every.cancel();
-  await stage.clock.advance(60);
-  expect(stage.inMemory).toBe(stage.kept);
+  await harness.clock.advance(60);
+  expect(harness.inMemory).toBe(harness.stored);
 });
 
-it("lets a caller wait for a read that began after its call", async () => {
-  const stage = new Stage();
-  const first = stage.refresher.refresh();
-  await stage.clock.advance(10);
-  stage.kept = 5;
+it("lets a caller wait for a read that began after the call", async () => {
+  const harness = new StoreHarness();
+  const first = harness.refresher.refresh();
+  await harness.clock.advance(10);
+  harness.stored = 5;
   let isDone = false;
-  const second = stage.refresher.refresh().finally(() => {
+  const second = harness.refresher.refresh().finally(() => {
     isDone = true;
   });
-  await stage.clock.advance(20);
+  await harness.clock.advance(20);
   await first;
-  expect([isDone, stage.inMemory]).toEqual([false, 0]);
-  await stage.clock.advance(30);
+  expect([isDone, harness.inMemory]).toEqual([false, 0]);
+  await harness.clock.advance(30);
   await second;
-  expect(stage.inMemory).toBe(5);
+  expect(harness.inMemory).toBe(5);
 });
 
-it("retries until it succeeds, and reports failures to callers", async () => {
-  const stage = new Stage();
-  stage.isDown = true;
-  const asked = expect(stage.refresher.refresh()).rejects.toThrow("down");
-  for (let i = 0; i < 10; i++) stage.change();
-  await stage.clock.advance(60);
+it("retries a failed read until it succeeds, and rejects the caller's promise", async () => {
+  const harness = new StoreHarness();
+  harness.isDown = true;
+  const asked = expect(harness.refresher.refresh()).rejects.toThrow("down");
+  for (let i = 0; i < 10; i++) harness.change();
+  await harness.clock.advance(60);
   await asked;
-  expect(stage.failures.length).toBe(1);
-  await stage.clock.advance(5000);
-  expect([stage.readings, stage.failures.length]).toEqual([6, 1]);
-  stage.isDown = false;
-  await stage.clock.advance(1100);
-  expect(stage.inMemory).toBe(10);
-  expect(stage.clock.pending).toBe(0);
+  expect(harness.failures.length).toBe(1);
+  await harness.clock.advance(5000);
+  expect([harness.readings, harness.failures.length]).toEqual([6, 1]);
+  harness.isDown = false;
+  await harness.clock.advance(1100);
+  expect(harness.inMemory).toBe(10);
+  expect(harness.clock.pending).toBe(0);
 });
 
-it("leaves no timer after close", async () => {
-  const stage = new Stage();
-  stage.isDown = true;
-  stage.change();
-  await stage.clock.advance(50);
-  expect(stage.clock.pending).toBe(1);
-  stage.refresher.close();
-  stage.change();
-  expect(stage.clock.pending).toBe(0);
-  expect(stage.readings).toBe(1);
+it("leaves no timer behind when it is closed", async () => {
+  const harness = new StoreHarness();
+  harness.isDown = true;
+  harness.change();
+  await harness.clock.advance(50);
+  expect(harness.clock.pending).toBe(1);
+  harness.refresher.close();
+  harness.change();
+  expect(harness.clock.pending).toBe(0);
+  expect(harness.readings).toBe(1);
 });

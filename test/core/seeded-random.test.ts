@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 
 describe("SeededRandom", () => {
-  it("returns the same numbers for the same seed, others for another", () => {
+  it("gives the same numbers for the same seed, and others for another", () => {
     const draw = (seed: bigint) => {
       const random = new SeededRandom(seed);
       return Array.from({ length: 8 }, () => random.u32());

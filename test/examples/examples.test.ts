@@ -1,5 +1,5 @@
-// Every example as its head says to run it, and the programs of docs/, against one sandbox
-// that was started as users start it.
+// Runs every example by the command in its header, and the programs of docs/, against one sandbox
+// that was started like a user's.
 
 import { spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
@@ -10,39 +10,39 @@ import { freePortPair, freeUdpPort } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { Shredway } from "../support/processes/shredway.ts";
 import { goodCodeFields, goodDataFields, makePacket } from "../support/shreds/shreds.ts";
-import { PackageStage, Program } from "./package-stage.ts";
+import { InstalledPackage, Program } from "./installed-package.ts";
 
 const signature = "[1-9A-HJ-NP-Za-km-z]{87,88}";
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
 
-let stage: PackageStage;
+let installed: InstalledPackage;
 let sandbox: Shredway;
 let gateway = "";
 let chain = "";
 
 beforeAll(async () => {
-  stage = await PackageStage.open();
+  installed = await InstalledPackage.open();
   const http = `127.0.0.1:${await freePortPair()}`;
   const addresses = ["--http", http, "--udp", "127.0.0.1:0", "--rpc", "127.0.0.1:0"];
-  sandbox = Shredway.run("start", ...addresses, "--data", `${stage.folder}/data`);
+  sandbox = Shredway.run("start", ...addresses, "--data", `${installed.folder}/data`);
   const [, rpc = "", url = ""] = await sandbox.printed(/^ready .* rpc=(\S+) gateway=(\S+)$/m);
   [chain, gateway] = [rpc, url];
 });
 
 afterAll(async () => {
   await sandbox.kill();
-  stage.close();
+  installed.close();
 });
 
 describe.concurrent("stock clients", () => {
   it("web3.js sends and confirms", async () => {
-    expect(await stage.run("examples/web3.js/send.mjs", gateway, chain)).toMatch(
+    expect(await installed.run("examples/web3.js/send.mjs", gateway, chain)).toMatch(
       new RegExp(`^${signature} is confirmed in slot \\d+\n$`),
     );
   });
 
   it("web3.js sends a bundle that lands together", async () => {
-    const printed = await stage.run("examples/web3.js/bundle.mjs", gateway, chain);
+    const printed = await installed.run("examples/web3.js/bundle.mjs", gateway, chain);
     const lines = new RegExp(
       `^${signature} landed in slot (\\d+)\n${signature} landed in slot (\\d+)\n$`,
     );
@@ -50,8 +50,8 @@ describe.concurrent("stock clients", () => {
     expect([first, second]).toEqual([expect.stringMatching(/^\d+$/), first]);
   });
 
-  it("web3.js sends a pair of which one lands", async () => {
-    const printed = await stage.run("examples/web3.js/ideal.mjs", gateway, chain);
+  it("web3.js sends a pair, and exactly one lands", async () => {
+    const printed = await installed.run("examples/web3.js/ideal.mjs", gateway, chain);
     const lines = printed
       .trimEnd()
       .split("\n")
@@ -60,13 +60,13 @@ describe.concurrent("stock clients", () => {
   });
 
   it("kit sends and confirms", async () => {
-    expect(await stage.run("examples/kit/send.mjs", gateway, chain)).toMatch(
+    expect(await installed.run("examples/kit/send.mjs", gateway, chain)).toMatch(
       new RegExp(`^${signature} is confirmed in slot \\d+\n$`),
     );
   });
 
   it("jito-js-rpc sends a bundle and follows it", async () => {
-    expect(await stage.run("examples/jito-js-rpc/bundle.mjs", gateway, chain)).toMatch(
+    expect(await installed.run("examples/jito-js-rpc/bundle.mjs", gateway, chain)).toMatch(
       new RegExp(`^bundle [0-9a-f]{64}\nfinalized in slot \\d+: ${signature} ${signature}\n$`),
     );
   });
@@ -74,14 +74,14 @@ describe.concurrent("stock clients", () => {
 
 describe.concurrent("curl", () => {
   it.skipIf(!hasCurl)("asks for health over one connection", async () => {
-    const printed = await stage.run("examples/curl/health.sh", gateway);
+    const printed = await installed.run("examples/curl/health.sh", gateway);
     expect(printed).toBe(
       'ok\n{"jsonrpc":"2.0","result":"ok","id":1}\nnew connections: 1\nnew connections: 0\n',
     );
   });
 
-  it.skipIf(!hasCurl)("asks what landed tips were", async () => {
-    const printed = await stage.run("examples/curl/tip-floor.sh", gateway);
+  it.skipIf(!hasCurl)("returns recent landed tips", async () => {
+    const printed = await installed.run("examples/curl/tip-floor.sh", gateway);
     const [lamports, sol] = printed
       .trimEnd()
       .split("\n")
@@ -92,15 +92,15 @@ describe.concurrent("curl", () => {
     expect(sol).toMatchObject([{ ema_landed_tips_50th_percentile: expect.any(Number) }]);
   });
 
-  it.skipIf(!hasCurl)("sends a transaction and sees its end", async () => {
-    const printed = await stage.run("examples/curl/send.sh", gateway, chain);
+  it.skipIf(!hasCurl)("sends a transaction and waits for its final status", async () => {
+    const printed = await installed.run("examples/curl/send.sh", gateway, chain);
     expect(printed).toMatch(
       new RegExp(`^sent (${signature})\nlanded\n.*"signature":"\\1","state":"landed"`),
     );
   });
 
   it.skipIf(!hasCurl)("registers a tip, which counts", async () => {
-    const printed = await stage.run("examples/curl/register.sh", gateway, chain);
+    const printed = await installed.run("examples/curl/register.sh", gateway, chain);
     const [receipt = "", tier = ""] = printed.trimEnd().split("\n");
     expect(receipt).toMatch(new RegExp(`^{"accepted":\\["${signature}"\\],"rejected":\\[\\]}$`));
     expect(tier).toMatch(/"tier":"tier-[12]"/);
@@ -109,7 +109,7 @@ describe.concurrent("curl", () => {
 
 describe.concurrent("the typed client", () => {
   it("shows a timeline as it happens", async () => {
-    const printed = await stage.run("examples/client/status.mjs", gateway, chain);
+    const printed = await installed.run("examples/client/status.mjs", gateway, chain);
     const lines = printed.trimEnd().split("\n");
     expect(lines[0]).toMatch(new RegExp(`^sent ${signature}$`));
     const kinds = lines.slice(1, -1).map((line) => line.split(" ")[1]);
@@ -120,14 +120,14 @@ describe.concurrent("the typed client", () => {
   });
 
   it("shows tips of the stream", async () => {
-    expect(await stage.run("examples/client/tips.mjs", gateway, "1")).toMatch(
+    expect(await installed.run("examples/client/tips.mjs", gateway, "1")).toMatch(
       /^\S+Z p25 \d+ p50 \d+ p75 \d+ p95 \d+ p99 \d+ of \d+/,
     );
   });
 
   it("adds a destination and proves it by a call", async () => {
     const address = `127.0.0.1:${await freeUdpPort()}`;
-    const printed = await stage.run(
+    const printed = await installed.run(
       "examples/client/destination.mjs",
       gateway,
       address,
@@ -138,11 +138,15 @@ describe.concurrent("the typed client", () => {
     await new ShredwayClient({ url: gateway }).removeDestination(id);
   });
 
-  it("buys a tier, and a receiver that proves itself gets the shreds", async () => {
+  it("buys a tier, and a receiver that proves its ownership receives the shreds", async () => {
     const port = await freeUdpPort();
     const address = `127.0.0.1:${port}`;
     const script = "examples/udp-python/receive.py";
-    const receiver = new Program("python3", [script, `${port}`, "--count", "200"], stage.folder);
+    const receiver = new Program(
+      "python3",
+      [script, `${port}`, "--count", "200"],
+      installed.folder,
+    );
     try {
       await until(() => receiver.stderr.includes("receiving on"), "the receiver");
       const destination = [
@@ -151,9 +155,9 @@ describe.concurrent("the typed client", () => {
         address,
         "frankfurt",
       ] as const;
-      const printed = await stage.run(...destination, "--receiver");
+      const printed = await installed.run(...destination, "--receiver");
       expect(printed).toMatch(/active proved by datagram, until/);
-      const tier = await stage.run("examples/client/tier.mjs", gateway, chain, "500000000");
+      const tier = await installed.run("examples/client/tier.mjs", gateway, chain, "500000000");
       expect(tier).toMatch(new RegExp(`^${signature} counted\ntier tier-2 of \\d+ lamports\n`));
       expect(tier).toMatch(/^ {2}tier-2 reached\n\S+Z upgraded from [\w -]+ to tier-2; /m);
       expect(await receiver.ended).toBe(0);
@@ -173,11 +177,11 @@ describe.concurrent("programs of the documents", () => {
   it("docs/receivers.md: shreds.mjs reads shreds", async () => {
     const port = await freeUdpPort();
     const on = (code: string): string => code.replaceAll("20001", `${port}`);
-    const program = stage.start(stage.write("docs/receivers.md", "shreds.mjs", on));
+    const program = installed.start(installed.write("docs/receivers.md", "shreds.mjs", on));
     const socket = createSocket("udp4");
     try {
       const packets = [makePacket(goodDataFields), makePacket(goodCodeFields), new Uint8Array(100)];
-      // Until it listens, and then once more.
+      // Once until it listens, then once more.
       await until(() => {
         for (const packet of packets) socket.send(packet, port, "127.0.0.1");
         return program.stdout.includes("refused");
@@ -191,20 +195,25 @@ describe.concurrent("programs of the documents", () => {
     }
   });
 
-  it("docs/client.md: client.mjs says what to pay", async () => {
-    const printed = await stage.run(stage.write("docs/client.md", "client.mjs"), gateway);
+  it("docs/client.md: client.mjs recommends a tip", async () => {
+    const printed = await installed.run(installed.write("docs/client.md", "client.mjs"), gateway);
     expect(printed).toMatch(/^pay \w{32,44}; the median of \d+ landed tips was \d+ lamports\n$/);
   });
 
   it("docs/nonces.md: pair.mjs lands one of two", async () => {
-    const printed = await stage.run(stage.write("docs/nonces.md", "pair.mjs", own), gateway);
+    const printed = await installed.run(
+      installed.write("docs/nonces.md", "pair.mjs", own),
+      gateway,
+    );
     expect(printed).toMatch(
       /^\[ '(landed', 'superseded|superseded', 'landed)' \] next nonce \w+\n$/,
     );
   });
 
   it("docs/sandbox.md: first-transaction.mjs lands by the chain's own node", async () => {
-    const printed = await stage.run(stage.write("docs/sandbox.md", "first-transaction.mjs", own));
+    const printed = await installed.run(
+      installed.write("docs/sandbox.md", "first-transaction.mjs", own),
+    );
     expect(printed).toMatch(new RegExp(`^${signature} in slot \\d+\n$`));
   });
 });

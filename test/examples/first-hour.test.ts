@@ -1,6 +1,6 @@
-// docs/first-hour.md, literally: every command as it stands there, in order, but for ports that are free here.
+// docs/first-hour.md, literally: runs every command of the document in order, with free ports.
 //
-// Starting and killing the sandbox is the test's own, by its process id.
+// The test itself starts and kills the sandbox, by its process id.
 
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freePortPair, freeUdpPort } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
-import { PackageStage, type Program } from "./package-stage.ts";
+import { InstalledPackage, type Program } from "./installed-package.ts";
 
 const blocks = Array.from(
   readFileSync("docs/first-hour.md", "utf8").matchAll(/^```sh\n(.*?)^```$/gms),
@@ -18,24 +18,26 @@ const isStart = (block: string): boolean => /^npm (ci && npm )?start\n$/.test(bl
 const isKill = (block: string): boolean => block.startsWith("pkill ");
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
 
-let stage: PackageStage;
+let installed: InstalledPackage;
 let sandbox: Program | undefined;
 let ports: ReadonlyMap<string, number>;
-let said = "";
+let output = "";
 
 async function start(): Promise<void> {
   const at = (port: string): string => `127.0.0.1:${ports.get(port)}`;
   const addresses = ["--http", at("8780"), "--udp", at("20000"), "--rpc", at("8899")];
-  const started = stage.start("dist/tools/shredway.js", "start", ...addresses);
+  const started = installed.start("dist/tools/shredway.js", "start", ...addresses);
   sandbox = started;
   await until(() => started.stdout.includes("\nready "), "the sandbox");
 }
 
-/** One shell for a stretch of blocks, as a person has one terminal. Settles with what it printed. */
+/** One shell for several blocks, like one terminal of a user. Settles with its output. */
 function typed(commands: string): Promise<string> {
   const words = ["-c", commands];
   return new Promise((resolve) => {
-    execFile("bash", words, { cwd: stage.folder }, (_, stdout, stderr) => resolve(stdout + stderr));
+    execFile("bash", words, { cwd: installed.folder }, (_, stdout, stderr) =>
+      resolve(stdout + stderr),
+    );
   });
 }
 
@@ -44,7 +46,7 @@ function withPorts(text: string): string {
 }
 
 beforeAll(async () => {
-  stage = await PackageStage.open();
+  installed = await InstalledPackage.open();
   const udp = await freePortPair();
   ports = new Map([
     ["8780", await freePortPair()],
@@ -56,7 +58,7 @@ beforeAll(async () => {
   let variables = "";
   let stretch = "";
   const runStretch = async (): Promise<void> => {
-    if (stretch !== "") said += await typed(withPorts(variables + stretch));
+    if (stretch !== "") output += await typed(withPorts(variables + stretch));
     stretch = "";
   };
   for (const block of blocks) {
@@ -71,7 +73,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await sandbox?.close();
-  stage.close();
+  installed.close();
 });
 
 describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
@@ -84,24 +86,26 @@ describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
   it.each([
     ["a transaction", /^\w{87,88} is confirmed in slot \d+$/m],
     ["a pair", /\b(landed\b[\s\S]*superseded|superseded\b[\s\S]*landed)\b/],
-    ["a transaction that is none", /"code":-32602,"message":"transaction_invalid: /],
+    ["an invalid transaction", /"code":-32602,"message":"transaction_invalid: /],
     ["a method that is unknown", /"code":-32601,"message":"method_unknown: /],
     ["a wrong key", /"code":-32600,"message":"unauthorized: /],
     ["tips", /"landed_tips_50th_percentile":\d+/],
     ["a destination", /active proved by \w+, until /],
     ["a tier", /^tier tier-1 of 200000000 lamports$/m],
     ["a race", /tier-1[\s\S]*first/],
-    ["what outlived the kill", /"tier":"tier-1","sumLamports":200000000/],
+    ["the state after the kill", /"tier":"tier-1","sumLamports":200000000/],
     ["its destination", /"state":"active"/],
     ["one more source", /now has 2 sources/],
     ["a configuration with its secret masked", /url: https:\/\/swqos.example.com\/masked/],
     ["the doctor", /\d+ ok, \d+ to improve, \d+ to fix/],
   ])("%s", (_, pattern) => {
-    expect(said).toMatch(pattern);
-    expect(said).not.toContain("key=secret");
+    expect(output).toMatch(pattern);
+    expect(output).not.toContain("key=secret");
   });
 
   it("leaves a configuration that has both sources", () => {
-    expect(readFileSync(join(stage.folder, "shredway.yaml"), "utf8")).toMatch(/fra-a[\s\S]*nyc-a/);
+    expect(readFileSync(join(installed.folder, "shredway.yaml"), "utf8")).toMatch(
+      /fra-a[\s\S]*nyc-a/,
+    );
   });
 });

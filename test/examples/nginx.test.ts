@@ -1,5 +1,5 @@
-// examples/production/nginx.conf in a real nginx: what reaches the gateway, and what does not.
-// Debian's package `nginx-light` brings the program.
+// examples/production/nginx.conf in a real nginx: the requests that reach the gateway, and those
+// that do not. Debian's package `nginx-light` contains the program.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -25,7 +25,7 @@ interface Upstream {
   readonly sockets: Set<Socket>;
 }
 
-/** In the gateway's place: keeps what it was asked, and echoes over WebSocket. */
+/** In place of the gateway: records requests, and echoes over WebSocket. */
 async function upstream(): Promise<Upstream> {
   const requests: IncomingMessage[] = [];
   const sockets = new Set<Socket>();
@@ -54,7 +54,7 @@ async function upstream(): Promise<Upstream> {
   return { port: address.port, requests, sockets };
 }
 
-/** nginx with the example, its paths and ports replaced by a test's own. Returns its TLS port. */
+/** nginx with the example, with the paths and ports of the test. Returns its TLS port. */
 async function nginx(folder: string, upstreamPort: number): Promise<number> {
   const port = await freePort();
   const file = (name: string, text: string) => {
@@ -88,7 +88,7 @@ async function nginx(folder: string, upstreamPort: number): Promise<number> {
   return port;
 }
 
-it.skipIf(!hasNginx)("hands callers on, and keeps operators' pages to itself", async () => {
+it.skipIf(!hasNginx)("forwards callers, and hides operators' pages", async () => {
   const folder = temporaryFolder();
   const gateway = await upstream();
   const port = await nginx(folder, gateway.port);

@@ -1,4 +1,5 @@
-// examples/udp-c, udp-python and udp-rust against parseShred: the same packets, the same words about them.
+// examples/udp-c, udp-python and udp-rust compared with parseShred: the same packets give the same
+// output.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { createSocket } from "node:dgram";
@@ -13,11 +14,11 @@ import { freeUdpPort } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { goodCodeFields, goodDataFields, makePacket } from "../support/shreds/shreds.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { Program } from "./package-stage.ts";
+import { Program } from "./installed-package.ts";
 
 const has = (program: string): boolean => spawnSync(program, ["--version"]).status === 0;
 
-/** Command that receives; built in `folder` when it has to be. */
+/** Command that receives; it is built in `folder` if necessary. */
 const receivers: Readonly<Record<string, (folder: string) => readonly [string, ...string[]]>> = {
   gcc: (folder) => {
     const program = join(folder, "receive-c");
@@ -34,7 +35,7 @@ const receivers: Readonly<Record<string, (folder: string) => readonly [string, .
   },
 };
 
-/** Two FEC sets of a slot, the last one of it among them. */
+/** Two FEC sets of a slot, including its last one. */
 function realPackets(): Uint8Array[] {
   const shredder = new Shredder(new Uint8Array(32).fill(7));
   const position: SlotPosition = {
@@ -51,13 +52,13 @@ function realPackets(): Uint8Array[] {
   return [...first.packets, ...second.packets];
 }
 
-/** One for each rule that a packet can break, and for what must be let pass. */
+/** One packet for each rule that a packet can violate, and for each valid exception. */
 function madePackets(): Uint8Array[] {
   const [data, code] = [goodDataFields, goodCodeFields];
   return [
     makePacket(data),
     makePacket(code),
-    makePacket(data, 1232), // bytes behind it
+    makePacket(data, 1232), // trailing bytes
     makePacket(data, 1233),
     makePacket(data, 1202),
     makePacket(code, 1227),
@@ -93,7 +94,7 @@ function madePackets(): Uint8Array[] {
   ];
 }
 
-/** Good ones with some bytes of their headers changed. */
+/** Valid packets with some bytes of their headers changed. */
 function damagedPackets(count: number): Uint8Array[] {
   const random = new SeededRandom(11);
   const good = realPackets();
@@ -108,7 +109,7 @@ function challengeOf(mark: string): Uint8Array {
   return Buffer.from(`${mark}0123456789abcdefshredway: prove this address`, "latin1");
 }
 
-/** As the receivers print it; null: no shred. */
+/** Output of the receivers; null: not a shred. */
 function lineOf(packet: Uint8Array): string | null {
   const parsed = parseShred(packet);
   if (!parsed.ok) return null;
@@ -121,12 +122,12 @@ function lineOf(packet: Uint8Array): string | null {
   return words.join(" ");
 }
 
-/** So many fit into the smallest socket buffer; receivers answer sixteen challenges a second. */
+/** This many fit into the smallest socket buffer; receivers answer sixteen challenges a second. */
 const burst = 40;
 const burstsMax = 14;
 
 for (const [name, make] of Object.entries(receivers)) {
-  it.skipIf(!has(name))(`a receiver made by ${name} reads what parseShred reads`, async () => {
+  it.skipIf(!has(name))(`a receiver made by ${name} reads packets like parseShred`, async () => {
     const [program, ...args] = make(temporaryFolder());
     const port = await freeUdpPort();
     const packets = [...realPackets(), ...madePackets()];
@@ -152,7 +153,7 @@ for (const [name, make] of Object.entries(receivers)) {
     const challenge = challengeOf("SWPROOF1");
     let asked = 0;
     for (let at = 0; at < others.length; at += burst) {
-      // Before the last burst: the receiver ends with it.
+      // Sent before the last burst, because the receiver ends with that.
       send(challenge);
       asked++;
       await until(() => answers.length === asked, "the answer to a challenge");

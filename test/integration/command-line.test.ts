@@ -369,7 +369,7 @@ describe("start --config", () => {
     );
     service.signal("SIGHUP");
     await service.printed(
-      /reload failed, the old configuration stays in force: .*tier-9/,
+      /reload failed, the previous configuration stays in force: .*tier-9/,
       "stderr",
     );
     await play(2);

@@ -137,7 +137,9 @@ describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL an
     writeFileSync(file, stringify(wanted));
     service.signal("SIGHUP");
     await service.printed(/restart needed for: data\.postgres/, "stderr");
-    expect(service.stderr).toMatch(/data\.postgres: a running service keeps its database.* stop/);
+    expect(service.stderr).toMatch(
+      /data\.postgres: a running service cannot change its database.* stop/,
+    );
     await systemClock.sleep(300);
     over.abort();
     const kept = await calling;

@@ -15,7 +15,7 @@ import { closing } from "../support/closing.ts";
 import { freePort, freeUdpPort } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { Shredway, shredway } from "../support/processes/shredway.ts";
-import { madeSlot } from "../support/shreds/made-slot.ts";
+import { madeSlot } from "../support/shreds/generated-slot.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const rounds = 3;

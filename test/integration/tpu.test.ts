@@ -25,7 +25,7 @@ async function landsAgain(run: TpuRun): Promise<void> {
   while (performance.now() < end) {
     if (run.offer(5000)) {
       await run.ended();
-      if (run.parcels.at(-1)?.kinds === good) return;
+      if (run.outbound.at(-1)?.kinds === good) return;
     }
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
@@ -38,7 +38,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     run.toWindow();
     expect(await run.send()).toBe(good);
     const { slot } = run;
-    await until(() => run.tpu.counts.taken === 1, "the leader's taking it");
+    await until(() => run.tpu.counts.executed === 1, "the leader's taking it");
     run.chain.slots(1);
     expect(run.landed).toBe(1);
     expect(run.chain.chain.block(slot)?.transactions.length).toBe(1);
@@ -78,7 +78,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     const perSlot = 10;
     run.drive();
     let slot = run.slot;
-    while (run.parcels.length < total) {
+    while (run.outbound.length < total) {
       await until(() => run.slot > slot, "another slot");
       slot = run.slot;
       for (let i = 0; i < perSlot; i++) run.offer();
@@ -145,7 +145,7 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     leader.faults.refuse = reason;
     run.offer(1000);
     await run.ended();
-    const [parcel] = run.parcels;
+    const [parcel] = run.outbound;
     expect(parcel?.kinds).toMatch(/^(dropped|sent failed)$/);
     const name = reason === "certificate" ? "tls_decode_error" : reason;
     const closes = (): number =>
@@ -229,7 +229,7 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     run.leader().faults.silent = true;
     expect(run.offer(500)).toBe(true);
     await run.ended();
-    expect(run.parcels[0]?.kinds).toBe("dropped");
+    expect(run.outbound[0]?.kinds).toBe("dropped");
     run.chain.slots(4);
     expect(await run.send()).toBe(good);
   });

@@ -12,7 +12,7 @@ import { Shredway } from "../support/processes/shredway.ts";
 import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../support/shreds/captures.ts";
 import { ShredTraffic } from "../support/shreds/shred-traffic.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { type Feed, receivingPort, Stage } from "../support/transmit/transmit-stage.ts";
+import { type Feed, receivingPort, TransmitHarness } from "../support/transmit/transmit-harness.ts";
 
 function hasTool(name: string): boolean {
   try {
@@ -107,18 +107,18 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
       `${transmit}: a real capture, offload on and off`,
       async () => {
         const feed = realFeed();
-        const stage = new Stage();
-        await stage.open(feed, transmit, 12);
-        expect(stage.mode).toBe(transmit);
+        const harness = new TransmitHarness();
+        await harness.open(feed, transmit, 12);
+        expect(harness.mode).toBe(transmit);
         const half = feed.packets.length / 2;
-        setOffload(stage.lab, true);
-        await stage.play(feed.packets.slice(0, half));
+        setOffload(harness.lab, true);
+        await harness.play(feed.packets.slice(0, half));
         if (transmit === "clone")
-          await stage.until(({ cloned }) => cloned > 0, "somebody that goes by clone");
-        setOffload(stage.lab, false);
-        await stage.play(feed.packets.slice(half));
-        await stage.check();
-        const { triggers, fallbacks } = await stage.state();
+          await harness.until(({ cloned }) => cloned > 0, "somebody that goes by clone");
+        setOffload(harness.lab, false);
+        await harness.play(feed.packets.slice(half));
+        await harness.check();
+        const { triggers, fallbacks } = await harness.state();
         expect(triggers > 0).toBe(transmit === "clone");
         expect(fallbacks).toBe(0);
       },
@@ -127,30 +127,30 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
 
   it("1,000 destinations, each shred once", async () => {
     const feed = madeFeed();
-    const stage = new Stage();
-    await stage.open(feed, "clone", 500);
-    await stage.play(feed.packets.slice(0, 64)); // the kernel learns who its neighbours are
-    await stage.until(({ cloned }) => cloned >= 900, "nearly everybody by clone");
-    await stage.play(feed.packets.slice(64));
-    await stage.check();
+    const harness = new TransmitHarness();
+    await harness.open(feed, "clone", 500);
+    await harness.play(feed.packets.slice(0, 64)); // the kernel learns who its neighbours are
+    await harness.until(({ cloned }) => cloned >= 900, "nearly everybody by clone");
+    await harness.play(feed.packets.slice(64));
+    await harness.check();
   });
 
   it.skipIf(!hasTool("tshark") || !hasTool("ethtool"))(
     "checksums on the cable are right, whoever makes them",
     async () => {
       const feed = madeFeed();
-      const stage = new Stage();
-      await stage.open(feed, "clone", 6);
-      setOffload(stage.lab, false); // with it, a veth carries checksums that nobody has finished
-      await stage.play(feed.packets.slice(0, 32));
-      await stage.until(({ cloned }) => cloned >= 10, "destinations by clone");
+      const harness = new TransmitHarness();
+      await harness.open(feed, "clone", 6);
+      setOffload(harness.lab, false); // with it, a veth carries checksums that nobody has finished
+      await harness.play(feed.packets.slice(0, 32));
+      await harness.until(({ cloned }) => cloned >= 10, "destinations by clone");
       const file = join(temporaryFolder(), "cable.pcap");
-      const { triggers } = await stage.state();
-      const capture = stage.lab.capture(file, receivingPort, 12 * 128);
+      const { triggers } = await harness.state();
+      const capture = harness.lab.capture(file, receivingPort, 12 * 128);
       await capture.started;
-      await stage.play(feed.packets.slice(32, 160));
-      await stage.check();
-      expect((await stage.state()).triggers).toBeGreaterThan(triggers);
+      await harness.play(feed.packets.slice(32, 160));
+      await harness.check();
+      expect((await harness.state()).triggers).toBeGreaterThan(triggers);
       await capture.done();
       const verdicts = execFileSync("tshark", tsharkOptions(file), {
         encoding: "utf8",
@@ -165,12 +165,12 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
 
   it("without the capabilities: names the missing ones, and delivers the same by socket", async () => {
     const feed = madeFeed();
-    const stage = new Stage(without);
-    await stage.open(feed, "clone", 6);
-    expect(stage.mode).toBe("socket");
-    expect(stage.refusal).toMatch(/CAP_NET_ADMIN/);
-    await stage.play(feed.packets.slice(0, 128));
-    await stage.check();
+    const harness = new TransmitHarness(without);
+    await harness.open(feed, "clone", 6);
+    expect(harness.mode).toBe("socket");
+    expect(harness.refusal).toMatch(/CAP_NET_ADMIN/);
+    await harness.play(feed.packets.slice(0, 128));
+    await harness.check();
   });
 
   it("a service reports its transmit mode at startup, and drops its privileges", async () => {
@@ -192,13 +192,13 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
 
   it("leaves no interface after close and after kill -9", async () => {
     const feed = madeFeed();
-    const stage = new Stage();
-    await stage.open(feed, "clone", 6);
-    const links = () => stage.lab.run(stage.lab.near, "ip", "-o", "link");
+    const harness = new TransmitHarness();
+    await harness.open(feed, "clone", 6);
+    const links = () => harness.lab.run(harness.lab.near, "ip", "-o", "link");
     expect(links()).toMatch(/: shredway\d/);
-    await stage.relay.kill();
+    await harness.relay.kill();
     expect(links()).not.toMatch(/: shredway\d/);
-    const next = stage.lab.child(stage.lab.near);
+    const next = harness.lab.child(harness.lab.near);
     const opened = await next.call<{ transmit: { mode: string } }>(
       "openRelay",
       {

@@ -14,7 +14,7 @@ describe("Delivery", () => {
     expect(plan).toEqual(packets.map(({ packet, timeNs }) => ({ packet, timeNs: timeNs + 1000 })));
   });
 
-  it("loses, jitters and forges at the configured rates, in time order", () => {
+  it("loses, jitters and forges the configured shares, in the order of time", () => {
     const delivery = new Delivery({ ...quiet, jitterNs: 500_000, loss: 0.2, forged: 0.3 }, 2);
     const plan = delivery.plan(packets);
     const times = plan.map(({ timeNs }) => timeNs);
@@ -27,7 +27,7 @@ describe("Delivery", () => {
     expect(plan.length - forged.length).toBeLessThan(290);
   });
 
-  it("is deterministic for a seed, and accepts another profile at any time", () => {
+  it("is repeatable for a seed, and accepts another profile at any time", () => {
     const profile = { ...quiet, jitterNs: 500_000, loss: 0.2, forged: 0.3 };
     const plan = new Delivery(profile, 5).plan(packets);
     expect(new Delivery(profile, 5).plan(packets)).toEqual(plan);

@@ -4,7 +4,7 @@ import { type Player, SourceFeed } from "../../src/sandbox/source-feed.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 class Recorder implements Player {
-  /** Numbers of the packets and when they are due, on the clock. */
+  /** Numbers of the packets and their due times. */
   readonly played: [number, bigint][] = [];
   closed = false;
   readonly #clock: ManualClock;
@@ -36,7 +36,7 @@ function packetsFrom(first: number, count: number, gapNs: number) {
 }
 
 describe("SourceFeed", () => {
-  it("plays each packet at its time, with any step size", async () => {
+  it("sends each packet at its time, for any interval of calls", async () => {
     const { clock, player, feed } = openFeed();
     const startNs = clock.monotonicNs();
     feed.add(packetsFrom(0, 30, 700_000), startNs);
@@ -50,7 +50,7 @@ describe("SourceFeed", () => {
     expect(feed.waiting).toBe(0);
   });
 
-  it("delivers late packets of one batch after early ones of the next", () => {
+  it("may send late packets of one batch after early packets of the next", () => {
     const { clock, player, feed } = openFeed();
     const startNs = clock.monotonicNs();
     feed.add(packetsFrom(0, 3, 2_000_000), startNs);
@@ -59,7 +59,7 @@ describe("SourceFeed", () => {
     expect(player.played.map(([number]) => number)).toEqual([0, 100, 1, 101, 2, 102]);
   });
 
-  it("does not send a flood after a pause", async () => {
+  it("sends no burst after a pause", async () => {
     const { clock, player, feed } = openFeed();
     feed.add(packetsFrom(0, 5, 1_000_000), clock.monotonicNs());
     await clock.advance(3000);

@@ -1,4 +1,4 @@
-// Closes what a test opened, after the test, in the opposite order.
+// Closes a test's resources after the test, in reverse order.
 
 import { afterEach } from "vitest";
 
@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const part of opened.splice(0).toReversed()) await part.close();
 });
 
-/** Hands `part` back; it is closed when the test is over. Call only inside a test. */
+/** Returns `part` and closes it after the test. Call this only inside a test. */
 export function closing<T extends Closable>(part: T): T {
   opened.push(part);
   return part;

@@ -1,4 +1,4 @@
-// Numbers as instructions and messages of the chain hold them.
+// Little-endian encodings of numbers in instructions and messages.
 
 export function u32(value: number): Buffer {
   const bytes = Buffer.alloc(4);

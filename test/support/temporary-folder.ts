@@ -1,11 +1,11 @@
-// A folder of its own for one test, removed afterwards.
+// A temporary folder for one test, removed afterwards.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closing } from "./closing.ts";
 
-/** Call before what uses it is opened: what is opened later is closed earlier. */
+/** Call this before its users are opened: resources are closed in reverse order. */
 export function temporaryFolder(): string {
   const path = mkdtempSync(join(tmpdir(), "shredway-"));
   closing({ close: () => rmSync(path, { recursive: true, force: true }) });

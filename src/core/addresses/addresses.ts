@@ -42,7 +42,7 @@ function parseIpv4Into(text: string, bytes: Uint8Array): boolean {
   return true;
 }
 
-/** Groups of one side of "::" as 16-bit numbers; undefined: one of them is invalid. */
+/** Groups on one side of "::" as 16-bit numbers; undefined: at least one of them is invalid. */
 function parseGroups(text: string, mayEndInIpv4: boolean): number[] | undefined {
   if (text === "") return [];
   const parts = text.split(":");

@@ -15,7 +15,7 @@ export function readOwnAddresses(): string[] {
       .flatMap((list) => list ?? [])
       .map(({ address }) => address);
   } catch {
-    return []; // refused inside some sandboxes: loopback is known anyway
+    return []; // some sandboxes refuse this; loopback is known anyway
   }
 }
 
@@ -32,8 +32,8 @@ export function listenerReachedBy(
 }
 
 /**
- * The same for many destinations. Own addresses are read once, and only if a destination has the port of a
- * listener. The answer for an endpoint object is cached.
+ * Checks many destinations. It reads the own addresses once, and only if a destination has the port
+ * of a listener. The result for an endpoint object is cached.
  */
 export function listenersReached(
   listeners: readonly Endpoint[],

@@ -1,8 +1,8 @@
 // Configuration: from shredway.yaml to a checked, complete value.
 //
-// Called by src/app and src/tools at startup and on reload. All problems of the file are reported together,
-// each with its line, its key, the expected value and the value received. Opens only the file itself and
-// the files of its secrets.
+// Called by the command line at start and on reload. All problems of the file are reported
+// together, each with file, line, key, expected value and received value. It starts nothing and
+// opens only the file itself.
 
 import { dirname, resolve } from "node:path";
 import {
@@ -48,7 +48,7 @@ const nestingMax = 64;
 const warningsByConfig = new WeakMap<Config, readonly string[]>();
 
 interface Located {
-  /** From 1; undefined when the problem has no place in the text. */
+  /** Line number from 1; undefined: the problem has no position in the text. */
   readonly line: number | undefined;
   readonly text: string;
 }
@@ -75,7 +75,7 @@ function keyText(path: readonly PropertyKey[]): string {
   return text;
 }
 
-/** Line of the key at `path`, or of the nearest one around it. */
+/** Line of the key at `path`, or of the nearest key around it. */
 function lineOf(document: Document, lines: LineCounter, path: readonly PropertyKey[]) {
   for (let length = path.length; length > 0; length--) {
     const parent: unknown = length === 1 ? document.contents : nodeAt(document, path, length - 1);
@@ -94,7 +94,10 @@ function nodeAt(document: Document, path: readonly PropertyKey[], length: number
   return document.getIn(path.slice(0, length), true);
 }
 
-/** The value of the file at `path`; of the list's only value where the file has no list. */
+/**
+ * The value at `path` in the file. If the schema has a list and the file a single value, that
+ * value.
+ */
 function valueAt(file: unknown, path: readonly PropertyKey[]): unknown {
   let value = file;
   for (const part of path) {
@@ -115,7 +118,7 @@ function unknownKeyProblem(path: readonly PropertyKey[], key: string): ConfigPro
   const schema = unwrapSchema(schemaAt(path));
   const known =
     "shape" in schema && typeof schema.shape === "object" ? Object.keys(schema.shape ?? {}) : [];
-  const message = `expected one of the keys ${known.join(", ")}; got the unknown key ${quote(key)}`;
+  const message = `unknown key ${quote(key)}; expected one of the keys ${known.join(", ")}`;
   return { path: [...path.map(toPathPart), key], message };
 }
 
@@ -123,7 +126,7 @@ function toPathPart(part: PropertyKey): string | number {
   return typeof part === "number" ? part : String(part);
 }
 
-/** zod's issue as problems in this program's words. */
+/** Converts zod's issues to problems with this program's texts. */
 function problemsOf(issue: z.core.$ZodIssue, file: unknown): ConfigProblem[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => unknownKeyProblem(issue.path, key));
@@ -149,14 +152,14 @@ function locate(
 }
 
 /**
- * Whether the text nests deeper than any configuration does. The composer of the YAML library
- * recurses, and running out of stack there can end the process, so this is asked before it starts;
- * the parser below it keeps a stack of its own.
+ * Whether the text is nested more deeply than any valid configuration. The composer of the YAML
+ * library recurses, and a stack overflow there can end the process. This check therefore runs
+ * first; the parser uses its own stack, not recursion.
  */
 function nestsTooDeeply(text: string): boolean {
   const parser = new Parser();
   for (const lexeme of new Lexer().lex(text)) {
-    // Runs the parser over the lexeme; the tokens that it finishes are of no interest here.
+    // Runs the parser over the lexeme. The resulting tokens are not needed.
     Array.from(parser.next(lexeme));
     if (parser.stack.length > nestingMax) return true;
   }
@@ -174,7 +177,7 @@ function parseYaml(
       throw refusal(path, [{ line: undefined, text: message }]);
     }
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-    // A warning is a tag or directive that the file means and this program would ignore.
+    // A warning means a tag or directive that this program would ignore.
     const faults = [...document.errors, ...document.warnings];
     if (faults.length > 0) {
       const located = faults.map((fault) => ({
@@ -187,15 +190,16 @@ function parseYaml(
     return { document, lines, file };
   } catch (cause) {
     if (cause instanceof ShredwayError) throw cause;
-    // Too many aliases, or nested deeper than the parser's stack.
+    // The text has too many aliases, or exceeds the parser's stack.
     throw refusal(path, [{ line: undefined, text: `expected YAML, got: ${messageOf(cause)}` }]);
   }
 }
 
 /**
- * The configuration in `text`. `path` names the file in errors, and relative paths inside start at
- * its folder. `ownAddresses` are this machine's, which no destination may name with a port of a
- * listener. Throws ShredwayError "config_invalid" with one line for each problem.
+ * Parses the configuration in `text`. `path` is the file name for errors, and relative paths inside
+ * start at its folder. `ownAddresses` are this machine's addresses: a destination must not be one
+ * of them with a port of a listener. Throws ShredwayError "config_invalid" with one line for each
+ * problem.
  */
 export function parseConfig(
   text: string,
@@ -209,7 +213,7 @@ export function parseConfig(
   if (renamed.problems.length > 0) throw refusal(path, locate(renamed.problems, document, lines));
   const result = configSchema.safeParse(renamed.value);
   if (!result.success) {
-    // What the file says is quoted, never what its references stand for.
+    // Errors quote the file's text, never the secrets that its references stand for.
     const problems = result.error.issues.flatMap((issue) => problemsOf(issue, file));
     throw refusal(path, locate(problems, document, lines));
   }
@@ -230,7 +234,10 @@ function secretsOf(file: unknown, path: string): ResolvedSecrets {
   return resolveSecrets(file, { folder: dirname(path), environment: process.env });
 }
 
-/** Files that hold secrets for the configuration at `path`. Throws ShredwayError "config_invalid". */
+/**
+ * Files that contain secrets for the configuration at `path`. Throws ShredwayError
+ * "config_invalid".
+ */
 export function secretFilesOf(path: string): readonly string[] {
   const { file } = parseYaml(readTextFile(path, configFileBytesMax, "config_invalid"), path);
   return secretsOf(file, path).files;
@@ -249,12 +256,15 @@ function makePathsAbsolute({ relay, data, nonces, routes }: Config, folder: stri
   }
 }
 
-/** A configuration that the program itself wrote, with its defaults. Throws as a file's would. */
+/**
+ * Completes a configuration that the program itself wrote with the defaults. Throws ShredwayError
+ * "config_invalid".
+ */
 export function completeConfig(written: z.input<typeof configSchema>): Config {
   return parseConfig(stringify(written), "configuration");
 }
 
-/** The configuration in the file `path`. Throws ShredwayError "config_invalid". */
+/** Reads the configuration in the file `path`. Throws ShredwayError "config_invalid". */
 export function loadConfig(path: string, ownAddresses: readonly string[] = []): Config {
   const text = readTextFile(path, configFileBytesMax, "config_invalid");
   return parseConfig(text, path, ownAddresses);
@@ -294,7 +304,7 @@ function maskRoute(route: RouteConfig): RouteConfig {
   };
 }
 
-/** What of a URL may hold a key (path, query, user) becomes `masked`. */
+/** Replaces the parts of a URL that may contain a key (path, query, user) by `masked`. */
 function maskUrl(text: string): string {
   const { protocol, host, pathname, search, username } = new URL(text);
   const holdsMore = search !== "" || username !== "" || pathname.length > 1;

@@ -1,7 +1,7 @@
 // Configuration document: docs/configuration.md, written from the schema.
 //
 // A test compares the file with the result of describeConfiguration; `npx vitest run -u` writes it
-// again. Facts about keys belong into the files of the schema, never here.
+// again. All facts about keys belong in the schema files, none here.
 
 import { z } from "zod";
 import { configSchema, keyDocuments, unwrapSchema } from "./schema.ts";
@@ -100,7 +100,7 @@ is used unchanged. A reload (SIGHUP) reads the files again; \`data.postgres\` an
 |---|---|---|---|---|
 `;
 
-/** The configuration example of the document, for the test that it is accepted. */
+/** The configuration example of the document; a test checks that it is accepted. */
 export function configurationExample(): string {
   return /```yaml\n([\s\S]*?)```/.exec(head)?.[1] ?? "";
 }

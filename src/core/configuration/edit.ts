@@ -1,7 +1,8 @@
-// Editing of a configuration file's text: sources put in and taken out, comments and order kept.
+// Edits the text of a configuration file: adds and removes sources, and preserves comments and
+// order.
 //
-// Called by cli/sources.ts. What comes out is checked as a whole file is: nothing that the service would
-// refuse leaves here. Writes nothing.
+// Called by tools/commands/sources.ts. The result is checked like a whole file, so that it is
+// always a valid configuration. It writes no file.
 
 import { isMap, isSeq, parseDocument, type YAMLSeq } from "yaml";
 import { quote, ShredwayError } from "../errors.ts";
@@ -14,14 +15,14 @@ export interface WrittenSource {
   readonly tier: string;
 }
 
-/** Lines are not folded: what stood in one stays in one. */
+/** Long lines are not folded, so that unchanged lines stay unchanged. */
 const layout = { lineWidth: 0, flowCollectionPadding: true } as const;
 
 function invalid(path: string, message: string): ShredwayError {
   return new ShredwayError("config_invalid", `${path}: ${message}`);
 }
 
-/** Throws "config_invalid" before and after `change` alike. */
+/** Throws "config_invalid" if the text is invalid before or after `change`. */
 function edited(text: string, path: string, change: (sources: YAMLSeq) => void): string {
   parseConfig(text, path);
   const document = parseDocument(text);
@@ -29,16 +30,22 @@ function edited(text: string, path: string, change: (sources: YAMLSeq) => void):
   if (!isMap(relay)) throw invalid(path, "relay: expected a mapping");
   if (!relay.has("sources")) relay.set("sources", document.createNode([]));
   const sources = relay.get("sources");
-  // An alias or an anchor stands for another place of the file, which is not ours to change.
+  // An alias or an anchor refers to another part of the file, which this program must not change.
   if (!isSeq(sources))
-    throw invalid(path, "relay.sources: expected a list that stands there itself");
+    throw invalid(
+      path,
+      "relay.sources: expected a list, got an alias or a list with an anchor; write the list in place",
+    );
   change(sources);
   const result = document.toString(layout);
   parseConfig(result, path);
   return result;
 }
 
-/** The text with one more source at the end of relay.sources. Throws ShredwayError "config_invalid". */
+/**
+ * Returns the text with a further source at the end of relay.sources. Throws ShredwayError
+ * "config_invalid".
+ */
 export function withSource(text: string, path: string, source: WrittenSource): string {
   return edited(text, path, (sources) => {
     const node = parseDocument(JSON.stringify(source)).contents;
@@ -47,13 +54,14 @@ export function withSource(text: string, path: string, source: WrittenSource): s
   });
 }
 
-/** The text without the source of that name. Throws ShredwayError "config_invalid". */
+/** Returns the text without the named source. Throws ShredwayError "config_invalid". */
 export function withoutSource(text: string, path: string, name: string): string {
   return edited(text, path, (sources) => {
     const at = sources.items.findIndex((item) => isMap(item) && item.get("name") === name);
     if (at < 0) {
       const known = sources.items.map((item) => (isMap(item) ? String(item.get("name")) : "?"));
-      const expected = known.length > 0 ? `one of ${known.join(", ")}` : "a source, there is none";
+      const expected =
+        known.length > 0 ? `one of ${known.join(", ")}` : "a source, but no source is configured";
       throw new ShredwayError("value_invalid", `source: expected ${expected}, got ${quote(name)}`);
     }
     sources.delete(at);

@@ -1,15 +1,15 @@
 // PostgreSQL URLs with one or several servers, in the format of libpq.
 //
-// "postgres://user:password@a:5432,b:5432/database?sslmode=verify-full", or the hosts in the options:
-// "postgres:///database?host=/run/a,/run/b&port=5432,5433". Called by the configuration and by the
-// store. What is said of one never holds its user, its password or its options.
+// "postgres://user:password@a:5432,b:5432/database?sslmode=verify-full", or the hosts in the
+// options: "postgres:///database?host=/run/a,/run/b&port=5432,5433". Called by the configuration
+// and by the store. Errors never contain the user, the password or the options.
 
 import { ShredwayError } from "../errors.ts";
 
 export interface PostgresHost {
-  /** The URL of this host only. */
+  /** A URL with this host only. */
   readonly url: string;
-  /** "a:5432", as people may read of it. */
+  /** "a:5432", safe to show. */
   readonly name: string;
 }
 
@@ -18,18 +18,18 @@ interface UrlFields {
   /** "user:password@", or nothing. */
   readonly user: string;
   readonly hosts: readonly string[];
-  /** The path and what follows it. */
+  /** The path and the rest of the URL. */
   readonly rest: string;
 }
 
 const hostsMax = 16;
 
-// Not quoted: it may hold a password.
+// The text is not quoted, because it may contain a password.
 function refusal(expected: string, got: string): ShredwayError {
   return new ShredwayError("config_invalid", `expected ${expected}, got ${got}`);
 }
 
-/** Splits the text itself, because the URL standard rejects a port that another host follows. */
+/** Splits the text itself, because the URL standard rejects a port before another host. */
 function fieldsOf(text: string): UrlFields {
   const match = /^(postgres(?:ql)?:\/\/)([^/?#]*)(.*)$/is.exec(text);
   if (!match) throw refusal("a URL of postgres", "another text");
@@ -51,14 +51,14 @@ function checkCount(count: number): void {
 function hostsOfAuthority({ scheme, user, hosts, rest }: UrlFields): PostgresHost[] {
   return hosts.map((host, i) => {
     const of = `host ${i + 1} of ${hosts.length}`;
-    if (host === "") throw refusal(`a host at each side of a comma`, `none as ${of}`);
+    if (host === "") throw refusal("a host on both sides of a comma", `none as ${of}`);
     const url = `${scheme}${user}${host}${rest}`;
     if (!URL.canParse(url)) throw refusal("hosts with or without a port", `another text as ${of}`);
     return { url, name: new URL(url).host };
   });
 }
 
-/** A list of sockets' folders or hosts in `host`, and one port for all in `port`, or one for each. */
+/** `host` is a list of hosts or socket folders; `port` has one port for all or one for each. */
 function hostsOfOptions(url: URL, hosts: readonly string[]): PostgresHost[] {
   const ports = url.searchParams.get("port")?.split(",") ?? [];
   if (ports.length > 1 && ports.length !== hosts.length) {
@@ -66,7 +66,7 @@ function hostsOfOptions(url: URL, hosts: readonly string[]): PostgresHost[] {
   }
   return hosts.map((host, i) => {
     if (host === "") {
-      throw refusal("a host at each side of a comma", `none as host ${i + 1} of ${hosts.length}`);
+      throw refusal("a host on both sides of a comma", `none as host ${i + 1} of ${hosts.length}`);
     }
     const one = new URL(url);
     one.searchParams.set("host", host);
@@ -77,8 +77,8 @@ function hostsOfOptions(url: URL, hosts: readonly string[]): PostgresHost[] {
 }
 
 /**
- * One for each host, in the order of the text. Throws ShredwayError "config_invalid", whose text does
- * not quote it.
+ * Returns one URL per host, in the order of the text. Throws ShredwayError "config_invalid", whose
+ * text does not quote the URL.
  */
 export function postgresHosts(text: string): PostgresHost[] {
   const fields = fieldsOf(text);
@@ -100,14 +100,17 @@ export function postgresHosts(text: string): PostgresHost[] {
   return hostsOfOptions(url, listed);
 }
 
-/** The database as people may read of it: without user, password and options. Throws as postgresHosts. */
+/**
+ * The database URL in a form that is safe to show: without user, password and options. Throws like
+ * postgresHosts.
+ */
 export function postgresName(text: string): string {
   const urls = postgresHosts(text).map(({ url }) => new URL(url));
   const hosts = [...new Set(urls.map(({ host }) => host))];
   return `postgres://${hosts.join(",")}${urls[0]?.pathname ?? ""}`;
 }
 
-/** The same, and what else it holds is "masked". */
+/** The same, with other secret parts replaced by "masked". */
 export function maskPostgresUrl(text: string): string {
   const hosts = postgresName(text).slice("postgres://".length).split("/", 1)[0] ?? "";
   return `postgres://${hosts}/masked`;

@@ -1,7 +1,7 @@
 // Configuration rules: conditions between the keys of a well-formed configuration.
 //
-// Called by config.ts after the schema. Returns problems, never throws: an operator who
-// repairs a file wants to see all of them together.
+// Called by configuration.ts after the schema. Returns problems and never throws, so that an
+// operator sees all problems of a file together.
 
 import { destinationRefusal } from "../addresses/address-classes.ts";
 import {
@@ -17,9 +17,9 @@ import type { Config, RelayConfig } from "./schema.ts";
 import { thresholdsOf } from "./schema-delivery.ts";
 
 export interface ConfigProblem {
-  /** Keys and places in lists, from the top. */
+  /** Keys and list positions, from the top. */
   readonly path: readonly (string | number)[];
-  /** "expected …, got …" */
+  /** Text of the form "expected …, got …". */
   readonly message: string;
 }
 
@@ -213,7 +213,7 @@ function checkGateway(config: Config, report: Report): void {
   for (const place of routes.keys()) checkRoute(config, place, report);
 }
 
-/** Every address that HTTP listens on: 0 leaves the port to the kernel. */
+/** All addresses of the HTTP listeners. With port 0 the kernel chooses the port. */
 function checkHttpListeners({ http, operations }: Config, report: Report): void {
   const all: [path: (string | number)[], text: string][] = [];
   const add = (path: (string | number)[], texts: readonly string[]): void => {
@@ -325,8 +325,8 @@ function checkRoute({ solana, routes }: Config, place: number, report: Report): 
 }
 
 /**
- * Everything that is wrong between the keys, in the order of the file's sections. `ownAddresses` are
- * those of this machine, where a listener on an unspecified address is reached.
+ * All problems between the keys, in the order of the file's sections. `ownAddresses` are this
+ * machine's addresses, on which a listener on an unspecified address is reachable.
  */
 export function checkConfig(config: Config, ownAddresses: readonly string[] = []): ConfigProblem[] {
   const problems: ConfigProblem[] = [];

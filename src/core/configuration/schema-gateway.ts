@@ -305,7 +305,7 @@ export const route = z.strictObject({
   identityFile: key(z.string().min(1).max(4096).exactOptional(), {
     expects: "a path, relative to the configuration file",
     meaning:
-      "Of a tpu, and of an alt-partner with `quicPorts`: key pair whose stake the leaders weigh, a JSON array " +
+      "For `tpu`, and for `alt-partner` with `quicPorts`: key pair whose stake the leaders weigh, a JSON array " +
       "of 64 numbers, readable by its owner only. A changed file applies without a restart.",
     absent: "an ephemeral key pair without stake",
   }),

@@ -1,20 +1,20 @@
-// Configuration keys: the words that a schema of the configuration is written in.
+// Building blocks of the configuration schema.
 //
-// Used by the files of the sections (schema.ts puts them together). Every key carries what
-// people read about it, in errors and in docs/configuration.md.
+// Used by the files of the sections, which schema.ts combines. Every key carries its texts for
+// errors and for docs/configuration.md.
 
 import { z } from "zod";
 import { parseEndpoint } from "../addresses/addresses.ts";
 import { messageOf, ShredwayError } from "../errors.ts";
 import { postgresHosts } from "./postgres-url.ts";
 
-/** What people read about a key, in errors and in the documentation. */
+/** Texts about a key for errors and the documentation. */
 interface KeyDocument {
-  /** Completes "expected …". */
+  /** Completes the sentence "expected …". */
   readonly expects: string;
   readonly meaning: string;
   readonly unit?: string;
-  /** What holds when the key is absent and there is no default value. */
+  /** Effect if the key is absent and has no default value. */
   readonly absent?: string;
 }
 
@@ -22,7 +22,7 @@ export const keyDocuments = z.registry<KeyDocument>();
 
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
-/** A string that `parse` accepts; the text that `parse` throws is the error of the key. */
+/** A string that `parse` accepts. The error that `parse` throws becomes the error of the key. */
 export function parsed(parse: (text: string) => unknown) {
   return z.string().superRefine((text, context) => {
     try {
@@ -35,7 +35,7 @@ export function parsed(parse: (text: string) => unknown) {
 
 export function parseHttpUrl(text: string): void {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return;
-  // Not quoted: it may hold a key.
+  // The text is not quoted, because it may contain a key.
   throw new ShredwayError("config_invalid", "expected a URL of http or https, got another text");
 }
 
@@ -64,7 +64,7 @@ export function integer(min: number, max: number) {
   return z.int().min(min).max(max);
 }
 
-/** Lamports in a file: whole numbers up to 2^53 - 1, far more than there are. */
+/** Lamports in a file: whole numbers up to 2^53 - 1, which is far above the total supply. */
 export function lamports() {
   return z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 }

@@ -16,7 +16,7 @@ const configLimits = {
 } as const;
 
 const bufferMin = 65_536;
-// The kernel doubles the wish and counts in an int.
+// The kernel doubles the requested value and stores it in an int.
 const bufferMax = 1_073_741_823;
 const bufferExpects = `an integer ${bufferMin} to ${bufferMax}`;
 

@@ -1,8 +1,8 @@
 // Configuration schema: every key of shredway.yaml, with its range, unit, default and meaning.
 //
-// The one place that puts the sections together. configuration.ts checks files against it,
-// document.ts writes docs/configuration.md from it, so a key cannot exist undocumented. Rules
-// between keys stand in rules.ts.
+// Only this file combines the sections. configuration.ts checks files against it, and document.ts
+// writes docs/configuration.md from it, so every key is documented. Rules between keys are in
+// rules.ts.
 
 import { z } from "zod";
 import { delivery, tiers } from "./schema-delivery.ts";
@@ -110,7 +110,10 @@ export type RelayConfig = Config["relay"];
 export type SolanaConfig = NonNullable<Config["solana"]>;
 export type RouteConfig = Config["routes"][number];
 
-/** Takes off what wraps a schema (default, optional, list of one): the part that has the keys. */
+/**
+ * Removes the wrappers of a schema (default, optional, list of one) down to the part that has the
+ * keys.
+ */
 export function unwrapSchema(schema: z.core.$ZodType): z.core.$ZodType {
   if (
     schema instanceof z.ZodDefault ||

@@ -1,8 +1,8 @@
-// Secrets of a configuration that stand outside of it: in files, in the environment, in credentials
-// of the service manager.
+// Secrets of a configuration that are stored outside it: in files, in the environment, in
+// credentials of the service manager.
 //
-// Called by config.ts between reading a file and checking it. Only keys that may hold a secret take a
-// reference; what it stands for is never quoted in an error.
+// Called by configuration.ts between reading a file and checking it. Only keys that may contain a
+// secret accept a reference. Errors never quote the secret.
 
 import { resolve } from "node:path";
 import { messageOf, ShredwayError } from "../errors.ts";
@@ -12,7 +12,7 @@ import type { ConfigProblem } from "./rules.ts";
 type Path = readonly (string | number)[];
 
 interface SecretPlaces {
-  /** Of the configuration: relative paths of files start there. */
+  /** Path of the configuration; relative paths of files start at its folder. */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
@@ -21,11 +21,11 @@ export interface ResolvedSecrets {
   /** The configuration with every reference replaced. */
   readonly value: unknown;
   readonly problems: readonly ConfigProblem[];
-  /** Files that were named, absolute. */
+  /** Absolute paths of the referenced files. */
   readonly files: readonly string[];
 }
 
-/** Keys with URLs: what is put into the middle of one is percent-encoded. */
+/** Keys with URLs: a secret in the middle of a URL is percent-encoded. */
 const urlKeys =
   /^(solana\.(rpc|websocket)|data\.postgres|tracker\.url|routes\.\d+\.url|routes\.\d+\.leaders\.[^.]+)$/;
 const textKeys = /^routes\.\d+\.headers\.[^.]+$/;
@@ -36,7 +36,9 @@ const forms = `\${file:PATH}, \${env:NAME} or \${credential:NAME}`;
 const secretBytesMax = 4096;
 const depthMax = 8;
 
-/** Every text of `file` with its references replaced. Throws nothing: what is wrong is a problem. */
+/**
+ * Replaces the references in all texts of `file`. It never throws: each error becomes a problem.
+ */
 export function resolveSecrets(file: unknown, places: SecretPlaces): ResolvedSecrets {
   const problems: ConfigProblem[] = [];
   const files: string[] = [];
@@ -70,7 +72,7 @@ export function resolveSecrets(file: unknown, places: SecretPlaces): ResolvedSec
 }
 
 function mapTexts(value: unknown, path: Path, map: (text: string, path: Path) => string): unknown {
-  if (path.length > depthMax) return value; // no key lies so deep; an alias may even hold itself
+  if (path.length > depthMax) return value; // no valid key is this deep, and an alias may contain itself
   if (typeof value === "string") return map(value, path);
   if (Array.isArray(value)) return value.map((part, i) => mapTexts(part, [...path, i], map));
   if (typeof value !== "object" || value === null) return value;

@@ -1,7 +1,7 @@
-// Which parts of an address and of headers are secrets, and texts without them.
+// Secrets in URLs and headers, and texts without them.
 //
-// Called for everything that is said of a node or a partner: their own error messages may repeat the
-// address or the key that they were asked with.
+// Called for every message about a node or a partner, because their own error messages may repeat
+// the URL or the key of the request.
 
 const mask = "[masked]";
 /** Shorter parts are words ("v1", "api"): masking them would hide the rest of a sentence. */
@@ -19,14 +19,14 @@ function formsOf(text: string): string[] {
   return [text, decoded(text), encodeURIComponent(text), encodeURIComponent(decoded(text))];
 }
 
-/** The value of the header Authorization for the user in `url`; null: it names none. */
+/** The value of the header Authorization for the user in `url`; null: the URL has no user. */
 export function basicAuthorization({ username, password }: URL): string | null {
   if (username === "" && password === "") return null;
   const user = `${decoded(username)}:${decoded(password)}`;
   return `Basic ${Buffer.from(user).toString("base64")}`;
 }
 
-/** A function that hides the secrets of `url` and `headers` in a text. */
+/** Returns a function that hides the secrets of `url` and `headers` in a text. */
 export function maskerOf(
   url: URL,
   headers: Readonly<Record<string, string>> = {},

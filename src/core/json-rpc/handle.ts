@@ -20,22 +20,28 @@ import { errorObjectOf, type RefusalOptions, reasonOf } from "./refusal.ts";
 export interface JsonRpcOptions extends RefusalOptions {
   /** Returns the result of a call; an exception becomes an error object. */
   dispatch(method: string, params: readonly Json[]): unknown;
-  /** Called first for each call, with its method, or "" if it is not a call. An exception refuses the call. */
+  /**
+   * Called first for each call, with its method, or "" if the call is invalid. An exception rejects
+   * the call.
+   */
   admit?(method: string): void;
-  /** Called after each call, with its method ("": not a call) and why it was refused (null: it was not). */
+  /**
+   * Called after each call, with its method ("": invalid call) and the reason of its rejection
+   * (null: accepted).
+   */
   ended?(method: string, reason: Reason | null): void;
-  /** Most calls in one array; default 100. */
+  /** Maximum number of calls in one array; default 100. */
   readonly batchMax?: number;
-  /** Most levels of nesting, including the array of calls. */
+  /** Maximum nesting depth, including the array of calls. */
   readonly depthMax?: number;
-  /** Answer calls without an id, with the id null. */
+  /** Answers calls without an id, with the id null. */
   readonly answersWithoutId?: boolean;
 }
 
 export interface JsonRpcAnswer {
-  /** Response text; empty: nothing to answer. */
+  /** Text of the response; empty: no response. */
   readonly text: string;
-  /** Why the single call or the whole array was refused; null: it was not. */
+  /** Why the single call or the whole array was rejected; null: it was accepted. */
   readonly reason: Reason | null;
 }
 
@@ -106,7 +112,7 @@ async function handleBatch(
   options: JsonRpcOptions,
 ): Promise<JsonRpcAnswer> {
   const answers: string[] = [];
-  // Sequentially, because the calls of an array may depend on each other.
+  // The calls run sequentially, because calls of an array may depend on each other.
   for (const value of values) {
     const { text } = await handleCall(value, options);
     if (text !== "") answers.push(text);
@@ -127,7 +133,10 @@ function refusedWhole(thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
   return answer;
 }
 
-/** The answer to `text`, and whether it is a refusal. Not async, which would cost another promise. */
+/**
+ * The response to `text`, and whether it is a rejection. Not async, which would cost another
+ * promise.
+ */
 export function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<JsonRpcAnswer> {
   const batchMax = options.batchMax ?? 100;
   let value: Json;
@@ -142,7 +151,7 @@ export function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<Js
   return isJsonArray(value) ? handleBatch(value, options) : handleCall(value, options);
 }
 
-/** The answer to `text`; empty: nothing to answer. */
+/** The response to `text`; empty: no response. */
 export async function handleJsonRpc(text: string, options: JsonRpcOptions): Promise<string> {
   return (await answerJsonRpc(text, options)).text;
 }

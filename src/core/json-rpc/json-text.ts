@@ -20,7 +20,10 @@ export function isJsonObject(value: unknown): value is JsonObject {
 
 export const jsonDepthMax = 16;
 
-/** Most values in one text: 25 calls with 256 signatures each. Bounds the memory for hostile text. */
+/**
+ * Maximum number of values in one text: 25 calls with 256 signatures each. Bounds the memory for
+ * hostile text.
+ */
 const callValuesMax = 8192;
 
 const spaces = /[ \t\n\r]*/y;
@@ -111,7 +114,7 @@ class JsonReader {
     let isEscaped = true;
     while (isEscaped) {
       end = this.#text.indexOf('"', end + 1);
-      if (end < 0) throw this.#unexpected("a string that ends");
+      if (end < 0) throw this.#unexpected("the end of the string");
       let backslashes = 0;
       while (this.#text[end - 1 - backslashes] === "\\") backslashes++;
       isEscaped = backslashes % 2 === 1;
@@ -189,8 +192,8 @@ function opensAtMost(text: string, max: number): boolean {
 }
 
 /**
- * As readJson, in a third of the time for texts with few brackets, as most calls are. Objects may have a
- * prototype: use it only to read known fields.
+ * Like readJson, in a third of the time for texts with few brackets, as in most calls. Objects may
+ * have a prototype: read only known fields.
  */
 export function readCallJson(text: string, depthMax = jsonDepthMax): Json {
   const read = (): Json => new JsonReader(text, depthMax, callValuesMax).read();
@@ -199,7 +202,7 @@ export function readCallJson(text: string, depthMax = jsonDepthMax): Json {
     const value: Json = JSON.parse(text);
     return value;
   } catch {
-    return read(); // says what is wrong, and where
+    return read(); // throws an error with the problem and its position
   }
 }
 

@@ -11,8 +11,9 @@ export type NodeAnswer = { readonly result: JsonText } | { readonly error: NodeE
 
 export interface NodeCalls {
   /**
-   * The node's answer, a result or an error. It may ask twice, so use it only for methods that change
-   * nothing. Rejects with ShredwayError "rpc_failed" (no answer, timeout, or not JSON-RPC) or "overloaded".
+   * The node's response, a result or an error. It may send the request twice, so use it only for
+   * methods that change nothing. Rejects with ShredwayError "rpc_failed" (no response, timeout, or
+   * not JSON-RPC) or "overloaded".
    */
   call(method: string, params: readonly Json[]): Promise<NodeAnswer>;
 }
@@ -23,13 +24,13 @@ export interface NodeNotification {
   readonly subscription: string;
   /** The notification ends the subscription, as the result of a signature does. */
   readonly isLast: boolean;
-  /** The whole message. */
+  /** The whole text of the message. */
   readonly text: string;
 }
 
 export interface NodeSocketListener {
   notified(notification: NodeNotification): void;
-  /** Called once, unless `close` was called before. Open questions have failed by then. */
+  /** Called once, unless `close` was called before. Pending requests have failed by then. */
   lost(error: ShredwayError): void;
 }
 
@@ -41,11 +42,11 @@ export interface NodeSocket {
     params: readonly Json[],
     done: (answer: NodeAnswer | ShredwayError) => void,
   ): void;
-  /** Closes at once; open questions are never answered. Idempotent. */
+  /** Closes immediately; pending requests are never answered. Idempotent. */
   close(): void;
 }
 
 export interface NodeSockets {
-  /** Connects; questions wait until the connection is open. */
+  /** Connects. Requests wait until the connection is open. */
   openSocket(listener: NodeSocketListener): NodeSocket;
 }

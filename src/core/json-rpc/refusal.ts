@@ -1,7 +1,7 @@
-// Error objects of JSON-RPC for refused calls.
+// JSON-RPC error objects for rejected calls.
 //
-// ShredwayErrors are converted by the table in core/errors.ts; their details become `error.data`. For an
-// internal error the caller gets a reference only; the text goes to the log.
+// ShredwayErrors are converted by the table in core/errors.ts; their details become `error.data`.
+// For an internal error the caller gets only a reference; the text is logged.
 
 import { type Reason, ShredwayError } from "../errors.ts";
 import { type JsonRpcCode, jsonRpcCodes } from "./codes.ts";
@@ -12,7 +12,7 @@ interface JsonRpcErrorObject {
   readonly data?: unknown;
 }
 
-/** The error object of a node, which the caller gets unchanged. */
+/** A node's error object, which the caller receives unchanged. */
 export class PassedError extends ShredwayError {
   readonly error: JsonRpcErrorObject & { readonly code: JsonRpcCode };
 
@@ -22,7 +22,7 @@ export class PassedError extends ShredwayError {
   }
 }
 
-/** Logs an internal error; returns a reference by which it can be found in the log. */
+/** Logs an internal error. Returns a reference by which the operator finds it in the log. */
 export type ReportFault = (thrown: unknown) => string;
 
 export interface RefusalOptions {
@@ -52,7 +52,7 @@ export function errorObjectOf(
       data: { reason: "internal", reference },
     };
   }
-  // The node's address and network errors are for the operator only: they are in the log.
+  // The node's address and its network errors are for the operator only: they are in the log.
   const isInner = prefixOf !== undefined && thrown.reason === "rpc_failed";
   const message = isInner
     ? "the Solana node behind this service did not return a valid answer; retry later"

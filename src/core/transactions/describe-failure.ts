@@ -1,7 +1,8 @@
 // Describes in a sentence why a transaction failed: the message of a preflight failure.
 //
-// Used by the gateway and the sandbox to answer sendTransaction. Programs read `error.data.err`; this text
-// is for people, and for clients that show only the message. Unknown failures are shown unchanged.
+// Used by the gateway and the sandbox in the response to sendTransaction. Programs read
+// `error.data.err`; this text is for people, and for clients that show only the message. Unknown
+// failures are shown unchanged.
 
 import { quote } from "../errors.ts";
 import { isObject } from "../values.ts";

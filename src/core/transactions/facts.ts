@@ -1,6 +1,7 @@
-// Facts of a transaction: what its bytes say, before its signatures are verified.
+// Facts of a transaction: the content of its bytes, before its signatures are verified.
 //
-// Only types. native/transaction parses the bytes, which may be hostile; all values here are validated.
+// Only types. native/transaction parses the bytes, which may be hostile; all values here are
+// validated.
 
 /** Transaction version, in the form of Solana's RPC. */
 export type TransactionVersion = "legacy" | 0 | 1;
@@ -22,7 +23,7 @@ export interface TransactionFacts {
   readonly feePayer: Uint8Array;
   /** 32 bytes: a recent blockhash, or the value of a durable nonce. */
   readonly lifetime: Uint8Array;
-  /** Durable nonce that the first instruction advances; null: none. */
+  /** Durable nonce that the first instruction advances; null: no durable nonce. */
   readonly nonce: NonceUse | null;
   /** Sum of System Transfer and TransferWithSeed to the configured addresses among the static keys. */
   readonly tipLamports: bigint;

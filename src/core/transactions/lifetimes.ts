@@ -1,22 +1,23 @@
 // Lifetimes: whether a transaction with a blockhash or nonce value can still land.
 //
-// Used to observe submissions and registrations. One question to the node serves all transactions with the
-// same lifetime; young ones are asked about rarely. Several nodes may answer behind one address, and a
-// lagging node may not know a blockhash yet or return an old nonce value. A lifetime therefore counts as
-// over only after two answers some time apart, and any contradicting answer reverts that.
+// Used to observe submissions and registrations. One query to the node serves all transactions with
+// the same lifetime; recent lifetimes are queried rarely. Several nodes may answer behind one
+// address, and a lagging node may not know a blockhash yet or return an old nonce value. A lifetime
+// therefore counts as expired only after two responses some time apart, and any contradicting
+// response reverts that.
 
 import { pubkeyOf } from "../primitives.ts";
 import { TimerWheel } from "../timer-wheel.ts";
 
 export interface LifetimeLimits {
-  /** Age of a blockhash at the first question. */
+  /** Age of a blockhash at the first query. */
   readonly firstAskMs: number;
   readonly askMs: number;
-  /** Interval of questions about old ones, as a share of their age; default 0. */
+  /** Interval of queries for old lifetimes, as a share of their age; default 0. */
   readonly askAgeShare?: number;
-  /** Shortest time between two answers that both count; longer than a node may lag. */
+  /** Shortest time between two responses that both count. It is longer than a node may lag. */
   readonly settleMs: number;
-  /** Most concurrent questions. */
+  /** Maximum number of concurrent queries. */
   readonly asksMax: number;
 }
 
@@ -26,19 +27,22 @@ interface LifetimeFacts {
   readonly nonce: { readonly account: Uint8Array } | null;
 }
 
-/** Answers of a Solana node; see Outcomes in gateway/submission/types.ts. */
+/** Responses of a Solana node; see Outcomes in gateway/submission/types.ts. */
 export interface LifetimeAnswers {
   isBlockhashValid(blockhash: string): Promise<boolean>;
   nonceValue(account: string): Promise<string | null>;
 }
 
-/** `T`: what has this lifetime. */
+/** `T`: the owner of this lifetime. */
 export class Lifetime<T extends object> {
   readonly key: string;
   readonly facts: LifetimeFacts;
   readonly bornMs: number;
   readonly members = new Set<T>();
-  /** When an answer first said that it is over, and when one said so again; null: not, or reverted. */
+  /**
+   * Times of the first and of the confirming response that it has expired; null: no such response,
+   * or reverted.
+   */
   goneMs: number | null = null;
   goneAgainMs: number | null = null;
   /** The nonce account does not exist. */
@@ -46,7 +50,7 @@ export class Lifetime<T extends object> {
 
   constructor(key: string, { lifetime, nonce }: LifetimeFacts, bornMs: number) {
     this.key = key;
-    // Copied, because the facts may be views of a whole request.
+    // The bytes are copied, because the facts may be views of a whole request.
     this.facts = {
       lifetime: Uint8Array.from(lifetime),
       nonce: nonce && { account: Uint8Array.from(nonce.account) },
@@ -64,8 +68,8 @@ export function lifetimeKeyOf({ lifetime, nonce }: LifetimeFacts): string {
 interface LifetimesDependencies<T extends object> {
   readonly outcomes: LifetimeAnswers;
   nowMs(): number;
-  /** Called when a lifetime is found to be over, for the first time or again. */
-  gone(lifetime: Lifetime<T>): void;
+  /** Called when a lifetime has expired, for the first time or again. */
+  onExpired(lifetime: Lifetime<T>): void;
   failed(error: unknown): void;
 }
 
@@ -74,7 +78,7 @@ export class Lifetimes<T extends object> {
   readonly #limits: LifetimeLimits;
   readonly #byKey = new Map<string, Lifetime<T>>();
   readonly #wheel: TimerWheel<Lifetime<T>>;
-  /** Lifetimes that are due for a question, in order. */
+  /** Lifetimes that are due for a query, in order. */
   readonly #waiting = new Set<Lifetime<T>>();
   #asked = 0;
 
@@ -88,7 +92,7 @@ export class Lifetimes<T extends object> {
     return this.#byKey.size;
   }
 
-  /** `bornMs`: when it was first used. */
+  /** `bornMs`: time of its first use. */
   join(member: T, facts: LifetimeFacts, bornMs: number): Lifetime<T> {
     const key = lifetimeKeyOf(facts);
     let lifetime = this.#byKey.get(key);
@@ -114,7 +118,7 @@ export class Lifetimes<T extends object> {
     return this.#byKey.get(lifetimeKeyOf(facts));
   }
 
-  /** Asks about it at once: there is reason to believe that it is over. */
+  /** Queries it immediately, because it has probably expired. */
   hurry(facts: LifetimeFacts): void {
     const lifetime = this.of(facts);
     if (lifetime?.goneMs === null && this.#wheel.has(lifetime)) {
@@ -168,13 +172,13 @@ export class Lifetimes<T extends object> {
       lifetime.goneAgainMs = null;
     } else if (lifetime.goneMs === null) {
       lifetime.goneMs = this.#dependencies.nowMs();
-      this.#dependencies.gone(lifetime);
+      this.#dependencies.onExpired(lifetime);
     } else if (
       lifetime.goneAgainMs === null &&
       askedMs >= lifetime.goneMs + this.#limits.settleMs
     ) {
       lifetime.goneAgainMs = this.#dependencies.nowMs();
-      this.#dependencies.gone(lifetime);
+      this.#dependencies.onExpired(lifetime);
     }
   }
 }

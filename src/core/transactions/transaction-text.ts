@@ -46,9 +46,9 @@ function fromBase58(what: string, text: string, reader: TransactionReader): Uint
 }
 
 /**
- * `what` names the text in messages. Without an encoding, text in the base58 alphabet is tried as base58,
- * then as base64. If it is neither, the error is that of base58, the default of Solana nodes. Throws
- * ShredwayError "value_invalid", or the error of `inspect`.
+ * `what` names the text in messages. Without an encoding, text in the base58 alphabet is tried as
+ * base58, then as base64. If both fail, the error is that of base58, the default of Solana nodes.
+ * Throws ShredwayError "value_invalid", or the error of `inspect`.
  */
 export function readTransactionText(
   what: string,

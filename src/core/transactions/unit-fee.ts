@@ -12,7 +12,9 @@ export type UnitFeeFacts = Pick<
 
 const microPerLamport = 1_000_000n;
 
-/** Minimum price of legacy and v0 transactions; minimum total fee of v1, which has no price field. */
+/**
+ * Minimum price of legacy and v0 transactions; minimum total fee of v1, which has no price field.
+ */
 function minimumOf({ version, computeUnitLimit }: UnitFeeFacts, unitLamports: bigint): bigint {
   return version === 1 ? unitLamports * BigInt(computeUnitLimit) : unitLamports * microPerLamport;
 }

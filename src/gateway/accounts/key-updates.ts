@@ -31,7 +31,7 @@ export class KeyUpdates {
           `accounts: API keys could not be reloaded; the previous keys stay in force: ${messageOf(error)}`,
         ),
     });
-    this.#endWatch = store.onForeignChange(() => this.#refresher.told());
+    this.#endWatch = store.onForeignChange(() => this.#refresher.notifyChange());
   }
 
   /**

@@ -92,7 +92,7 @@ export class ManagedNonces {
         dependencies.log.warn(`nonces: managed nonces could not be reloaded: ${messageOf(error)}`);
       },
     });
-    this.#endWatch = dependencies.store.onForeignChange(() => this.#refresher.told());
+    this.#endWatch = dependencies.store.onForeignChange(() => this.#refresher.notifyChange());
   }
 
   /** Number of ready nonces. */

@@ -84,7 +84,7 @@ export class OutcomeObserver {
         {
           outcomes,
           nowMs: () => this.#nowMs,
-          gone: (lifetime) => this.#askAboutAll(lifetime),
+          onExpired: (lifetime) => this.#askAboutAll(lifetime),
           failed: (error) => this.#failed(error),
         },
         limits,

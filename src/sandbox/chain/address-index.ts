@@ -1,7 +1,7 @@
-// Which transactions named an address: a list per address, grown at one end, forgotten at the other.
+// Address index: the transactions that mention an address.
 //
-// Called by the ledger: blocks are added at the tip, abandoned from the tip and forgotten from the
-// oldest. Holds no more than the blocks that the ledger keeps.
+// Called by the ledger: it adds blocks at the tip, removes abandoned blocks from the tip and
+// expired blocks from the oldest. It covers only the blocks that the ledger retains.
 
 import type { ExecutedTransaction } from "./types.ts";
 
@@ -12,7 +12,7 @@ export interface IndexedSignature {
 
 interface List {
   items: IndexedSignature[];
-  /** Of the oldest item that still counts. */
+  /** Index of the oldest item that is still valid. */
   first: number;
 }
 
@@ -28,7 +28,7 @@ export class AddressIndex {
     }
   }
 
-  /** Takes back the newest transaction that was added. */
+  /** Removes the newest transaction. */
   removeNewest(transaction: ExecutedTransaction): void {
     for (const address of transaction.accountKeys) {
       const list = this.#lists.get(address);
@@ -38,7 +38,7 @@ export class AddressIndex {
     }
   }
 
-  /** Forgets the oldest transaction that is still known. */
+  /** Removes the oldest transaction. */
   removeOldest(transaction: ExecutedTransaction): void {
     for (const address of transaction.accountKeys) {
       const list = this.#lists.get(address);
@@ -47,7 +47,7 @@ export class AddressIndex {
       if (list.first >= list.items.length) {
         this.#lists.delete(address);
       } else if (list.first > 1024 && list.first * 2 > list.items.length) {
-        list.items = list.items.slice(list.first); // pays for itself: half the items go
+        list.items = list.items.slice(list.first); // amortized: half of the items are removed
         list.first = 0;
       }
     }

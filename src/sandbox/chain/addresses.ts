@@ -14,9 +14,9 @@ export const slotHashesSysvar = key("SysvarS1otHashes111111111111111111111111111
 export const clockSysvar = key("SysvarC1ock11111111111111111111111111111111");
 export const rentSysvar = key("SysvarRent111111111111111111111111111111111");
 
-/** Programs that cost a fixed small amount of compute units (SIMD-0170). */
+/** Built-in programs, whose instructions cost a fixed small number of compute units (SIMD-0170). */
 export const builtinPrograms: readonly Uint8Array[] = [
-  new Uint8Array(32), // System
+  new Uint8Array(32), // System program
   voteProgram,
   computeBudgetProgram,
   key("BPFLoader1111111111111111111111111111111111"),
@@ -27,7 +27,7 @@ export const builtinPrograms: readonly Uint8Array[] = [
   key("KeccakSecp256k11111111111111111111111111111"),
 ];
 
-/** Programs whose instructions carry signatures, which cost as those of the transaction do. */
+/** Programs whose instructions contain signatures, which cost as much as the transaction's. */
 export const signatureVerifyPrograms: readonly Uint8Array[] = [
   key("Ed25519SigVerify111111111111111111111111111"),
   key("KeccakSecp256k11111111111111111111111111111"),

@@ -1,7 +1,7 @@
-// Background traffic: a few seeded wallets that pay each other, and now and then a tip.
+// Background traffic: seeded wallets that transfer to each other and sometimes pay a tip.
 //
-// Called by the producer in every interval. Real signed transfers at a configured rate; every third
-// one bids a priority fee. No two are alike: the amount counts up.
+// Called by the producer in every interval. It creates signed transfers at a configured rate; every
+// third one sets a priority fee. All transfers differ, because the amount counts up.
 
 import { SeededRandom } from "../../core/seeded-random.ts";
 import { computeBudgetProgram } from "./addresses.ts";
@@ -17,16 +17,16 @@ import { KeyPair } from "./keys.ts";
 interface BackgroundOptions {
   readonly transactionsPerSecond: number;
   readonly wallets: number;
-  /** 32 bytes each. Some transfers go to them as tips. */
+  /** Addresses of 32 bytes. Some transfers go to them as tips. */
   readonly tipAddresses: readonly Uint8Array[];
-  /** Of the transactions, 0 to 1; without addresses nobody tips. */
+  /** Share of transactions with a tip, 0 to 1. Without addresses, no transaction has a tip. */
   readonly tipShare: number;
 }
 
 const priorityShare = 1 / 3;
 const priceMax = 500_000; // micro-lamports per compute unit
 const unitLimit = 600;
-const tipMean = 60_000; // lamports, above the 10,000 that everybody pays at least
+const tipMean = 60_000; // lamports, above the fee of 10,000 that all transfers pay
 const tipMax = 5_000_000;
 
 function computeBudget(units: number, price: number): BuildInstruction[] {
@@ -56,7 +56,7 @@ export class Background {
     );
   }
 
-  /** Wire bytes of what these `seconds` bring. */
+  /** Wire bytes of the transfers for these `seconds`. */
   take(seconds: number, blockhash: Uint8Array): readonly Uint8Array[] {
     if (this.wallets.length < 2) return [];
     this.#owed += seconds * this.#options.transactionsPerSecond;
@@ -71,7 +71,7 @@ export class Background {
     const to = (from + 1 + random.below(this.wallets.length - 1)) % this.wallets.length;
     const payer = this.wallets[from];
     const receiver = this.wallets[to];
-    if (!payer || !receiver) throw new RangeError("expected a wallet at every place");
+    if (!payer || !receiver) throw new RangeError("expected a wallet at every index, got none");
     const price = random.happens(priorityShare) ? 1 + random.below(priceMax) : 0;
     const amount = BigInt(1_000_000 + (this.#made++ % 1_000_000));
     const instructions = [transferInstruction(payer.publicKey, receiver.publicKey, amount)];

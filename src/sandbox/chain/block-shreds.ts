@@ -1,8 +1,8 @@
-// A block on its way out: batches of entries, cut into signed shreds as they are made.
+// Block shreds: the entries of a block as signed shreds, batch by batch.
 //
-// Called by the producer, one object per block. Every batch goes through the native shredder with
-// the leader's key; FEC sets are chained inside the block and onto the last set of the actual parent,
-// whatever slots lie between. The last batch ends the slot.
+// Called by the producer, one object per block. Every batch passes the native shredder with the
+// leader's key. FEC sets are chained inside the block and to the last set of the actual parent,
+// even across skipped slots. The last batch ends the slot.
 
 import type { Shredder, SlotPosition } from "../../relay/data-plane/shredder.ts";
 import { HashChain } from "./poh.ts";
@@ -11,7 +11,7 @@ import type { WireTransaction } from "./wire.ts";
 export const ticksPerSlot = 64;
 const referenceTickMax = 63;
 
-/** What a child needs of its parent. */
+/** The part of a block that its child needs. */
 export interface ParentEnd {
   readonly slot: bigint;
   readonly blockhash: Uint8Array;
@@ -43,7 +43,7 @@ export class BlockShreds {
     };
   }
 
-  /** The blockhash once the last batch is made. */
+  /** The blockhash, after the last batch is complete. */
   get hash(): Uint8Array {
     return this.#hashes.hash;
   }

@@ -1,8 +1,8 @@
 // Transactions that the sandbox itself sends: transfers, votes, genesis.
 //
-// Called by the faucet, background traffic, votes and genesis. Legacy form; one or more signers, the
-// first of them pays. Keys are sorted as a message needs them: signers, then the others, writable
-// before read-only.
+// Called by the faucet, background traffic, votes and genesis. Legacy format; one or more signers,
+// and the first one pays. Keys have the order of a message: signers first, and writable before
+// read-only.
 
 import type { KeyPair } from "./keys.ts";
 
@@ -32,7 +32,7 @@ export function u64Bytes(value: bigint): Uint8Array {
   return bytes;
 }
 
-/** compact-u16 of a length below 16,384. */
+/** Encodes a length below 16,384 as compact-u16. */
 export function lengthBytes(length: number): Uint8Array {
   return Uint8Array.from(length < 0x80 ? [length] : [(length & 0x7f) | 0x80, length >> 7]);
 }
@@ -72,7 +72,7 @@ function sortedKeys(payer: Uint8Array, instructions: readonly BuildInstruction[]
   for (const { program } of instructions) use({ key: program, isSigner: false, isWritable: false });
   const rank = ({ isSigner, isWritable }: Slot): number =>
     (isSigner ? 0 : 2) + (isWritable ? 0 : 1);
-  return [...slots.values()].toSorted((a, b) => rank(a) - rank(b)); // stable: the payer stays first
+  return [...slots.values()].toSorted((a, b) => rank(a) - rank(b)); // a stable sort: the payer stays first
 }
 
 /** The signed wire bytes. Every signing account of the instructions must be among `signers`. */

@@ -1,10 +1,10 @@
 // SandboxChain: a Solana-like cluster in this process, with a real virtual machine and real shreds.
 //
-// Opened by the sandbox's start and by tests; the RPC endpoint reads and submits through ChainApi. It
-// has no timers: whoever owns it calls `advanceTo` with the monotonic time, as often as it wants
-// shreds to come. The same options and the same calls give the same bytes. Deviations from a real
-// cluster, all deliberate: fees are burned and nobody is rewarded; a block's bank hash, which votes
-// name, is its blockhash; stakes are a table, no stake accounts.
+// Opened by the sandbox and by tests; the RPC endpoint reads and submits through ChainApi. It has
+// no timers: the owner calls `advanceTo` with the monotonic time, as often as it needs shreds. The
+// same options and the same calls give the same bytes. Deliberate differences from a real cluster:
+// fees are burned and no rewards are paid; the bank hash of a block, which votes contain, is its
+// blockhash; stakes are a table, without stake accounts.
 
 import { ShredwayError } from "../../core/errors.ts";
 import { parsePubkey, pubkeyBytes, u64Max } from "../../core/primitives.ts";
@@ -48,7 +48,7 @@ const accountBytesMax = 10 * 1024 * 1024;
 export class SandboxChain implements ChainApi {
   readonly genesisHash: string;
   readonly slotsPerEpoch: bigint;
-  /** What goes wrong on purpose. */
+  /** Injected faults. */
   readonly faults: ChainFaults;
   readonly #options: CheckedOptions;
   readonly #svm: Svm;
@@ -64,7 +64,7 @@ export class SandboxChain implements ChainApi {
   #airdrops = 0;
 
   /**
-   * Throws ShredwayError "value_invalid" for options out of range and "sandbox_missing" when the
+   * Throws ShredwayError "value_invalid" for options out of range and "sandbox_missing" if the
    * virtual machine is not installed.
    */
   static async open(options: ChainOptions = {}): Promise<SandboxChain> {
@@ -114,8 +114,9 @@ export class SandboxChain implements ChainApi {
   }
 
   /**
-   * Does all that is due until `timeNs` (Clock.monotonicNs); the first call begins the first slot.
-   * A time before an earlier one does nothing. What a listener throws is thrown when all is done.
+   * Runs everything that is due until `timeNs` (Clock.monotonicNs). The first call begins the first
+   * slot. A time before an earlier one does nothing. An exception of a listener is thrown at the
+   * end.
    */
   advanceTo(timeNs: bigint): void {
     this.#producer.advanceTo(timeNs);
@@ -123,7 +124,7 @@ export class SandboxChain implements ChainApi {
     if (failure) throw failure.thrown;
   }
 
-  /** The slot whose time it is, also when it passes without a block. */
+  /** The current slot by time, even if it has no block. */
   get currentSlot(): bigint {
     return this.#producer.currentSlot;
   }
@@ -132,12 +133,12 @@ export class SandboxChain implements ChainApi {
     return this.#faucet.address;
   }
 
-  /** Transactions that wait for a leader. */
+  /** Number of transactions in the leader's queue. */
   get queued(): number {
     return this.#queue.count;
   }
 
-  /** Who signs the shreds of which slot: the epoch of the current slot and the next one. */
+  /** Leaders of the slots in the current epoch and the next one. */
   relaySchedule(): LeaderSchedule {
     return this.#leaders.forRelay(this.currentSlot);
   }
@@ -196,7 +197,7 @@ export class SandboxChain implements ChainApi {
     }));
   }
 
-  /** Throws ShredwayError "value_invalid" when `address` is no public key. */
+  /** Throws ShredwayError "value_invalid" if `address` is not a public key. */
   account(address: string, commitment: Commitment = "processed"): Account | null {
     const key = pubkeyBytes(parsePubkey(address));
     return this.#accountBefore(key, this.#ledger.undoLogsAfter(commitment));
@@ -261,7 +262,7 @@ export class SandboxChain implements ChainApi {
     return this.#enqueue([candidate], false, tipLamports)[0] ?? "";
   }
 
-  /** Throws as `send`, and "value_invalid" unless there are 1 to 5 different transactions. */
+  /** Throws like `send`, and "value_invalid" unless there are 1 to 5 different transactions. */
   sendBundle(wires: readonly Uint8Array[], tipLamports = 0n): readonly string[] {
     if (wires.length === 0 || wires.length > bundleTransactionsMax) {
       throw new ShredwayError(
@@ -315,13 +316,14 @@ export class SandboxChain implements ChainApi {
     tipLamports: bigint,
   ): readonly string[] {
     const signatures = candidates.map(({ signature }) => signature);
-    // Sent again while it waits: as good as sent once. (A bundle with one that waits is refused.)
+    // Sending a waiting transaction again has no effect. (A bundle with a waiting transaction is
+    // rejected.)
     const waiting = signatures.filter((signature) => this.#queue.has(signature));
     if (waiting.length > 0) {
       if (!isBundle) return signatures;
       throw new ShredwayError(
         "value_invalid",
-        `bundle: expected new transactions, got ${waiting[0]}, which waits already`,
+        `bundle: expected new transactions, got ${waiting[0]}, which is already in the queue`,
       );
     }
     const delayNs = BigInt(Math.round(this.faults.delayMs * 1e6));
@@ -330,7 +332,10 @@ export class SandboxChain implements ChainApi {
     return signatures;
   }
 
-  /** As it was before all that `logs` can undo, oldest first; of now when none of them knows it. */
+  /**
+   * The account before the changes that `logs` can undo, oldest first; the current account if no
+   * log contains it.
+   */
   #accountBefore(key: Uint8Array, logs: readonly UndoLog[]): Account | null {
     for (const log of logs) {
       const handle = log.before(key);
@@ -349,7 +354,7 @@ export class SandboxChain implements ChainApi {
       try {
         listener(event);
       } catch (thrown) {
-        // In the middle of a block: the chain must come to a state that can go on.
+        // This may be in the middle of a block: the chain must return to a consistent state.
         this.#listenerFailures.push({ thrown });
       }
     }

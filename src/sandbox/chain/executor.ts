@@ -1,9 +1,10 @@
-// What becomes of one transaction: it lands (with or without an error) or is dropped.
+// Executor: runs one transaction, which lands (with or without an error) or is dropped.
 //
-// Called by the chain for everything that a leader takes, and for simulations. The VM executes; the
-// rules of a validator around it stand here: recent blockhash or durable nonce, each transaction
-// once, fees of transactions that could not be loaded, and the advance of a nonce by a transaction
-// that fails (litesvm 1.4.1 takes the fee and forgets both). Knows nothing of blocks and queues.
+// Called by the chain for every transaction that a leader executes, and for simulations. The VM
+// executes; this file applies the validator's rules around it: recent blockhash or durable nonce,
+// no duplicate, fees of transactions that could not be loaded, and the advance of a nonce by a
+// failed transaction (litesvm 1.4.1 charges the fee and omits both). It does not know blocks and
+// queues.
 
 import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import { sameKey } from "./addresses.ts";
@@ -18,17 +19,17 @@ import type { ExecutedTransaction, TransactionFailure } from "./types.ts";
 import type { UndoLog } from "./undo.ts";
 import { isStaticWritable, parseTransaction, type WireTransaction } from "./wire.ts";
 
-/** A transaction with what is known of it before any block. */
+/** A transaction with its properties that do not depend on a block. */
 export interface Candidate {
   readonly transaction: WireTransaction;
   readonly signature: string;
   readonly blockhash: string;
-  /** The same for two transactions with the same message, whatever their signatures. */
+  /** Equal for two transactions with the same message, whatever their signatures are. */
   readonly messageKey: string;
   readonly fee: Fee;
 }
 
-/** Copies and takes apart `wire`. Throws as parseTransaction. */
+/** Copies and parses `wire`. Throws like parseTransaction. */
 export function candidateOf(wire: Uint8Array): Candidate {
   const transaction = parseTransaction(Uint8Array.from(wire));
   return {
@@ -40,19 +41,19 @@ export function candidateOf(wire: Uint8Array): Candidate {
   };
 }
 
-/** The block that a transaction is executed in. */
+/** The block in which a transaction is executed. */
 interface BlockContext {
   readonly slot: bigint;
   readonly parentBlockhash: Uint8Array;
   isRecent(blockhash: string): boolean;
-  /** Whether a transaction of this message was executed on this fork already. */
+  /** Whether a transaction with this message was already executed on this fork. */
   wasExecuted(messageKey: string): boolean;
 }
 
 export type LandedTransaction = Omit<ExecutedTransaction, "index">;
 export type Verdict =
   | { readonly kind: "landed"; readonly transaction: LandedTransaction }
-  /** Pays nothing and leaves no trace. `outcome`: what the VM said, when it was asked. */
+  /** Charges nothing and changes nothing. `outcome`: the VM's result, if it ran. */
   | {
       readonly kind: "dropped";
       readonly failure: TransactionFailure;
@@ -133,8 +134,8 @@ export class Executor {
   }
 
   /**
-   * The VM refused before it charged. What failed while accounts were loaded lands and pays its fee
-   * all the same; returns null then, otherwise why nothing lands.
+   * The VM rejected the transaction before it charged a fee. A failure to load accounts still lands
+   * and pays its fee: the result is then null. Otherwise the result says why nothing landed.
    */
   #chargeUnloaded(
     { transaction, fee }: Candidate,
@@ -160,8 +161,9 @@ export class Executor {
   }
 
   /**
-   * Looked up here, because litesvm has one word for a program that is missing and one that is no
-   * program, and ends the process on one whose deployment a fork or a simulation has taken back.
+   * Checked here, because litesvm has the same error for a missing program and for an account that
+   * is not a program. It ends the process if a fork or a simulation has undone the program's
+   * deployment.
    */
   #programFailure({ instructions, keys }: WireTransaction): VmOutcome | null {
     for (const { program } of instructions) {
@@ -178,7 +180,7 @@ export class Executor {
     if (account) this.#svm.setAccount(nonceKey, advanced(account, parentBlockhash));
   }
 
-  /** The same few thousand keys come again and again; the text costs more than their balance. */
+  /** The same few thousand keys recur, and encoding a key costs more than reading its balance. */
   #textOf(key: Uint8Array): string {
     const name = Buffer.from(key).toString("latin1");
     let text = this.#texts.get(name);

@@ -1,8 +1,8 @@
-// Why a transaction failed, as the RPC writes it.
+// Transaction errors in the format of the RPC.
 //
-// Called by svm.ts with what the VM says, and by the chain for its own refusals. The VM counts its
-// errors in the order of the runtime's enumerations; the names here stand in the same order
-// (solana-transaction-error and solana-instruction-error of the runtime that litesvm 1.4.1 holds).
+// Called by svm.ts for the VM's errors, and by the chain for its own. The VM numbers its errors in
+// the order of the runtime's enumerations. The names here have the same order
+// (solana-transaction-error and solana-instruction-error of the runtime in litesvm 1.4.1).
 
 export const transactionErrors = [
   "AccountInUse",
@@ -99,7 +99,7 @@ export const instructionErrors = [
   "BorshIoError",
 ] as const;
 
-/** Found while accounts are loaded: nothing runs, but the fee is paid (fees-only transactions). */
+/** Errors during account loading: nothing runs, but the fee is paid (fees-only transactions). */
 export const loadFailures: ReadonlySet<string> = new Set<TransactionErrorName>([
   "ProgramAccountNotFound",
   "InvalidProgramForExecution",

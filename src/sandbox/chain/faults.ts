@@ -1,13 +1,13 @@
-// Faults: what an operator or a test can make go wrong, while the chain runs.
+// Chain faults that an operator or a test can inject at runtime.
 //
-// One object of the chain (`chain.faults`), read by the producer at the moments named below. All of
-// it is off at the start. Chance is drawn from the chain's seed, so a run can be repeated. Lost or
-// late shreds and a slow RPC are made elsewhere: here only what happens to blocks.
+// One object of the chain (`chain.faults`), read by the producer at the times given below. All
+// faults are off at the start. Random numbers come from the chain's seed, so a run can be repeated.
+// This file has only faults of blocks; other files lose or delay shreds and slow down the RPC.
 
 import { ShredwayError } from "../../core/errors.ts";
 import { SeededRandom } from "../../core/seeded-random.ts";
 
-/** Chance of [0, 1]; throws ShredwayError "value_invalid" outside. */
+/** A probability in [0, 1]. Throws ShredwayError "value_invalid" outside. */
 function checkedShare(share: number, what: string): number {
   if (share >= 0 && share <= 1) return share;
   throw new ShredwayError("value_invalid", `${what}: expected 0 to 1, got ${share}`);
@@ -26,21 +26,21 @@ export class ChainFaults {
   #refuseShare = 0;
   #delayMs = 0;
 
-  /** Identities of leaders that make no blocks. Read when a slot begins. */
+  /** Identities of leaders that produce no blocks. Read when a slot begins. */
   readonly silentLeaders = new Set<string>();
-  /** Transactions that a leader throws away when it takes them; null: none. */
+  /** Transactions that a leader drops instead of executing; null: none. */
   refuses: ((signature: string, wire: Uint8Array) => boolean) | null = null;
 
   constructor(seed: number) {
     this.#random = new SeededRandom(BigInt(seed) ^ 0xfa_0175n);
   }
 
-  /** The next `count` slots pass without a block. */
+  /** Skips the next `count` slots. */
   skipNext(count: number): void {
     this.#slotsToSkip = checkedCount(count, "slots to skip");
   }
 
-  /** Chance of each slot to pass without a block. */
+  /** Probability that a slot is skipped. */
   get skipShare(): number {
     return this.#skipShare;
   }
@@ -49,14 +49,15 @@ export class ChainFaults {
   }
 
   /**
-   * The next leader to begin its turn has not seen the `count` newest blocks: it builds on their
-   * parent, and the cluster goes with it. Never reaches behind the root. 0 takes the order back.
+   * The next leader ignores the `count` newest blocks at the beginning of its turn: it builds on
+   * their parent, and the cluster follows it. The fork never goes below the root. 0 cancels the
+   * order.
    */
   forkNext(count: number): void {
     this.#blocksToAbandon = checkedCount(count, "blocks to abandon");
   }
 
-  /** Chance of each transaction, or bundle, to be thrown away when a leader takes it. */
+  /** Probability that a leader drops a transaction, or bundle, instead of executing it. */
   get refuseShare(): number {
     return this.#refuseShare;
   }
@@ -64,7 +65,7 @@ export class ChainFaults {
     this.#refuseShare = checkedShare(share, "share of refused transactions");
   }
 
-  /** From the submission to the earliest execution. Counts for what is submitted from now on. */
+  /** Delay from submission to the earliest execution. Applies to later submissions. */
   get delayMs(): number {
     return this.#delayMs;
   }
@@ -75,7 +76,7 @@ export class ChainFaults {
     this.#delayMs = delayMs;
   }
 
-  /** Asked once per slot. */
+  /** Called once per slot. */
   takeSkip(leader: string): boolean {
     const isByChance = this.#random.happens(this.#skipShare);
     if (this.#slotsToSkip > 0) {
@@ -85,14 +86,14 @@ export class ChainFaults {
     return isByChance || this.silentLeaders.has(leader);
   }
 
-  /** Asked when a leader begins its turn; how many blocks it has not seen. */
+  /** Called when a leader begins its turn. Returns the number of blocks that it ignores. */
   takeFork(): number {
     const count = this.#blocksToAbandon;
     this.#blocksToAbandon = 0;
     return count;
   }
 
-  /** Asked for every transaction, or bundle, that a leader takes. */
+  /** Called for every transaction, or bundle, before its execution. */
   takeRefusal(transactions: readonly { signature: string; wire: Uint8Array }[]): boolean {
     const isByChance = this.#random.happens(this.#refuseShare);
     const { refuses } = this;

@@ -1,8 +1,8 @@
-// What a transaction pays: 5,000 lamports per signature and its priority fee.
+// Fees of a transaction: 5,000 lamports per signature and the priority fee.
 //
-// Called by the executor (fees of landed transactions) and the queue (order). Compute unit limits as
-// the runtime sets them: what the transaction asks for, else 3,000 units per built-in and 200,000 per
-// other instruction, at most 1.4 million (SIMD-0170); v1 says all of it in its config (SIMD-0385).
+// Called by the executor (fees of landed transactions) and the queue (order). Compute unit limits
+// follow the runtime: the requested limit, else 3,000 units per built-in and 200,000 per other
+// instruction, at most 1.4 million (SIMD-0170). v1 states these values in its config (SIMD-0385).
 
 import {
   builtinPrograms,
@@ -19,10 +19,10 @@ const otherUnits = 200_000n;
 const microPerLamport = 1_000_000n;
 
 export interface Fee {
-  /** All of it, lamports. */
+  /** Total fee in lamports. */
   readonly lamports: bigint;
   readonly computeUnitLimit: bigint;
-  /** Micro-lamports per compute unit: what orders the queue. */
+  /** Micro-lamports per compute unit; determines the order of the queue. */
   readonly price: bigint;
 }
 

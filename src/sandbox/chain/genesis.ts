@@ -1,7 +1,7 @@
-// Genesis: what exists before the first block.
+// Genesis: the accounts before the first block.
 //
-// Called by chain.ts once. Funds the faucet, the validators' identities, the background wallets and
-// whom the caller names; creates the vote accounts by the vote program itself.
+// Called by chain.ts once. It funds the faucet, the validators' identities, the background wallets
+// and the accounts from the options. The vote program itself creates the vote accounts.
 
 import { clockSysvar, rentSysvar, voteProgram } from "./addresses.ts";
 import { type AccountUse, buildTransaction, u32Bytes } from "./build.ts";
@@ -18,7 +18,7 @@ const voteAccountBytes = 3762;
 const initializeVoteInstruction = 0;
 
 interface Funded {
-  /** 32 bytes. */
+  /** Address of 32 bytes. */
   readonly key: Uint8Array;
   readonly lamports: bigint;
 }
@@ -75,7 +75,7 @@ function createVoteAccount(
   );
   const { err } = svm.execute(parseTransaction(wire), hash);
   if (err !== null) {
-    throw new RangeError(`expected a vote account, got ${JSON.stringify(err)}`);
+    throw new RangeError(`genesis: expected a vote account, got the error ${JSON.stringify(err)}`);
   }
 }
 

@@ -1,8 +1,8 @@
-// Keys of the sandbox: seeded key pairs, signing, and the check of what others signed.
+// Keys of the sandbox: seeded key pairs, signing, and verification of submitted signatures.
 //
-// Called by genesis, validators, the faucet, background traffic (signing) and by the chain for every
-// submission (checking). Ed25519 of node:crypto. Seeded keys are known to everybody who knows the
-// seed: never for anything of value.
+// Called by genesis, validators, the faucet, background traffic (signing) and by the chain for
+// every submission (verification). Ed25519 of node:crypto. The seed reveals the seeded keys: never
+// use them for anything of value.
 
 import { createHash, type KeyObject, verify } from "node:crypto";
 import { ShredwayError } from "../../core/errors.ts";
@@ -17,7 +17,7 @@ export function sha256(...parts: readonly (string | Uint8Array)[]): Uint8Array {
 }
 
 export class KeyPair extends BaseKeyPair {
-  /** 32 bytes: the private key as Ed25519 defines it. */
+  /** 32 bytes: the Ed25519 private key. */
   readonly seed: Uint8Array;
 
   constructor(seed: Uint8Array) {
@@ -25,13 +25,13 @@ export class KeyPair extends BaseKeyPair {
     this.seed = seed;
   }
 
-  /** The key pair that `seed` and `name` stand for. */
+  /** The key pair of `seed` and `name`. */
   static named(seed: number, name: string): KeyPair {
     return new KeyPair(sha256(`shredway sandbox ${seed} ${name}`));
   }
 }
 
-/** Importing a key costs a third of a verification, and the same wallets come again and again. */
+/** Importing a key costs a third of a verification, and the same wallets recur. */
 const importedKeysMax = 1024;
 const importedKeys = new Map<string, KeyObject>();
 
@@ -47,14 +47,14 @@ function importKey(key: Uint8Array): KeyObject {
   return imported;
 }
 
-/** Throws ShredwayError "signature_invalid" that names the first signature that does not hold. */
+/** Throws ShredwayError "signature_invalid" with the first invalid signature. */
 export function verifySignatures({ signatures, keys, message }: WireTransaction): void {
   for (const [index, signature] of signatures.entries()) {
     const key = keys[index];
     if (!key || !verify(null, message, importKey(key), signature)) {
       throw new ShredwayError(
         "signature_invalid",
-        `signature ${index}: expected one of ${key ? encodeBase58(key) : "nobody"} over the message, got another`,
+        `signature ${index}: expected a signature of ${key ? encodeBase58(key) : "a known key"} over the message, got another`,
         { details: { index } },
       );
     }

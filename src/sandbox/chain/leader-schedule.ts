@@ -1,8 +1,8 @@
-// Leader schedule of the sandbox: who leads which slot, drawn by stake, epoch by epoch.
+// Leader schedule of the sandbox: the leader of each slot, drawn by stake for each epoch.
 //
-// Called by the producer, the RPC answers and the relay's tables. Four slots in a row per draw; the
-// draws of an epoch depend on the seed, the epoch and the stakes alone. Known: the present epoch and
-// the next one, as a cluster tells them.
+// Called by the producer, the RPC methods and the relay's tables. Each draw assigns four
+// consecutive slots. The draws of an epoch depend only on the seed, the epoch and the stakes. As in
+// a cluster, the current epoch and the next one are known.
 
 import { SeededRandom } from "../../core/seeded-random.ts";
 import { buildSchedule, type LeaderSchedule } from "../../relay/leaders/schedule.ts";
@@ -15,7 +15,7 @@ interface StakedLeader {
   readonly stakeLamports: bigint;
 }
 
-/** Epochs whose draws are remembered. */
+/** Number of epochs in the cache. */
 const rememberedEpochs = 4;
 
 export class SandboxLeaders {
@@ -34,13 +34,13 @@ export class SandboxLeaders {
     return slot / this.slotsPerEpoch;
   }
 
-  /** Number of the leader of `slot` in the order of the constructor's list. */
+  /** Index of the leader of `slot` in the constructor's list. */
   numberOf(slot: bigint): number {
     const turns = this.#turnsOf(this.epochOf(slot));
     return turns[Math.floor(Number(slot % this.slotsPerEpoch) / slotsPerTurn)] ?? 0;
   }
 
-  /** identity -> its slots relative to the epoch's first. */
+  /** Maps each identity to its slots, relative to the first slot of the epoch. */
   slotsByIdentity(epoch: bigint): ReadonlyMap<string, readonly number[]> {
     const slots = new Map<string, number[]>();
     const turns = this.#turnsOf(epoch);
@@ -54,7 +54,7 @@ export class SandboxLeaders {
     return slots;
   }
 
-  /** Of the epoch of `slot` and the one behind it, as the relay takes it. */
+  /** The schedule of the epoch of `slot` and the next one, in the format of the relay. */
   forRelay(slot: bigint): LeaderSchedule {
     const epoch = this.epochOf(slot);
     const length = Number(this.slotsPerEpoch);

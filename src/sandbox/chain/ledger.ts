@@ -1,8 +1,9 @@
-// Ledger: the blocks of the present fork, what they hold and how settled they are.
+// Ledger: the blocks of the current fork, with their contents and commitment.
 //
-// Called by the producer (begin, add, finish, abandon) and by chain.ts (everything that is read). One
-// fork: what the cluster left is taken back completely. Heights count blocks, not slots. A blockhash
-// is good for the 150 blocks after its own. Bounded: finished blocks of the last `historySlots` slots.
+// Called by the producer (begin, add, finish, abandon) and by chain.ts (reads). It has one fork:
+// abandoned blocks are undone completely. Heights count blocks, not slots. A blockhash is valid for
+// the 150 blocks after its own. Bounded: it retains the finished blocks of the last `historySlots`
+// slots.
 
 import { lifetimeSlots } from "../../core/solana-constants.ts";
 import { AddressIndex, type IndexedSignature } from "./address-index.ts";
@@ -11,11 +12,14 @@ import type { LandedTransaction } from "./executor.ts";
 import type { Block, Commitment, ExecutedTransaction, SignatureStatus } from "./types.ts";
 import type { UndoLog } from "./undo.ts";
 
-/** Blocks whose messages and blockhashes are remembered: those that count, and any fork's depth. */
+/**
+ * Number of blocks whose messages and blockhashes are retained: the valid ones, and the depth of
+ * any fork.
+ */
 const rememberedBlocks = 300;
 export const unrootedBlocksMax = 128;
 
-/** Takes back, besides accounts, what a block changed. */
+/** Undoes the changes of a block other than accounts. */
 interface BlockUndo {
   readonly accounts: UndoLog;
   readonly others: (() => void)[];
@@ -41,18 +45,18 @@ export interface OpenBlock {
 
 interface LedgerOptions {
   readonly historySlots: number;
-  /** A block is confirmed when the tip is so many slots ahead. */
+  /** A block is confirmed when the tip is this many slots ahead. */
   readonly confirmedDepth: number;
-  /** A block is rooted when so many confirmed ones follow. */
+  /** A block is rooted when this many confirmed blocks follow. */
   readonly rootedDepth: number;
 }
 
 export class Ledger {
   readonly #options: LedgerOptions;
   readonly #history = new Map<bigint, Record>();
-  /** The root, then what follows, oldest first. Never empty. */
+  /** The root and its descendants, oldest first. Never empty. */
   readonly #unsettled: Record[];
-  /** Of the last blocks, oldest first: for blockhashes, repeated messages and slot hashes. */
+  /** The last blocks, oldest first: for blockhashes, duplicate messages and slot hashes. */
   readonly #remembered: Record[];
   readonly #heights = new Map<string, bigint>();
   readonly #messages = new Set<string>();
@@ -94,7 +98,7 @@ export class Ledger {
     return this.#root.block.slot;
   }
 
-  /** Blocks that a fork can take back. */
+  /** Blocks that a fork can undo. */
   get abandonableCount(): number {
     return this.#unsettled.length - 1;
   }
@@ -123,7 +127,7 @@ export class Ledger {
     }
   }
 
-  /** Of the blocks behind the newest one at the commitment, oldest first, the open one included. */
+  /** Blocks after the newest block at the commitment, oldest first, including the open one. */
   undoLogsAfter(commitment: Commitment): UndoLog[] {
     if (commitment === "processed") return [];
     const { slot } = this.blockAt(commitment);
@@ -237,7 +241,7 @@ export class Ledger {
     return block;
   }
 
-  /** Leaves the newest block and undoes what it did; null when that is the root. */
+  /** Abandons the newest block and undoes its changes; null if it is the root. */
   abandonTip(): Block | null {
     if (this.#open || this.#unsettled.length < 2) return null;
     const record = this.#unsettled.pop();
@@ -267,7 +271,7 @@ export class Ledger {
   }
 
   #opened(): OpenBlock {
-    if (!this.#open) throw new RangeError("expected an open block, got none");
+    if (!this.#open) throw new RangeError("ledger: expected an open block, got none");
     return this.#open;
   }
 

@@ -1,8 +1,8 @@
-// Address lookup tables: which accounts a v0 transaction loads besides its static keys.
+// Address lookup tables: the accounts that a v0 transaction loads in addition to its static keys.
 //
-// Called by the executor before it executes, to know what may be written to. The VM resolves the
-// tables again by the same rules. Account data: u32 type, u64 deactivation slot, u64 slot of the last
-// extension, u8 first index of that extension, …; addresses from byte 56.
+// Called by the executor before execution, to determine the writable accounts. The VM resolves the
+// tables again by the same rules. Account data: u32 type, u64 deactivation slot, u64 slot of the
+// last extension, u8 first index of that extension, …; addresses from byte 56.
 
 import { addressLookupTableProgram, sameKey } from "./addresses.ts";
 import type { TransactionErrorName } from "./failures.ts";
@@ -17,14 +17,14 @@ export interface LoadedKeys {
   readonly readonly: readonly Uint8Array[];
 }
 
-/** Addresses in use: those added in the present slot wait for the next one. */
+/** Addresses in use: those added in the current slot apply from the next slot on. */
 function activeCount(data: Uint8Array, slot: bigint): number {
   const stored = Math.floor((data.length - headerBytes) / keyBytes);
   const lastExtended = new DataView(data.buffer, data.byteOffset).getBigUint64(12, true);
   return slot > lastExtended ? stored : Math.min(stored, data[20] ?? 0);
 }
 
-/** The loaded keys in the order of the message, or the runtime's word for why there are none. */
+/** The loaded keys in the order of the message, or the runtime's error name. */
 export function loadLookups(
   { lookups }: WireTransaction,
   slot: bigint,

@@ -1,9 +1,10 @@
-// Durable nonces: when a transaction may use one instead of a recent blockhash.
+// Durable nonces: the conditions for using one instead of a recent blockhash.
 //
-// Called by the executor. The rules of the runtime: the first instruction advances the nonce account,
-// which is writable and among the static keys; the stored value is the transaction's blockhash; the
-// authority signs that instruction; and the value is not the one that an advance would write now.
-// Account data: u32 version, u32 state, 32 authority, 32 value, u64 lamports per signature.
+// Called by the executor. The rules of the runtime: the first instruction advances the nonce
+// account, which is writable and among the static keys; the stored value is the transaction's
+// blockhash; the authority signs that instruction; and the value differs from the one that an
+// advance would write now. Account data: u32 version, u32 state, 32 authority, 32 value, u64
+// lamports per signature.
 
 import { sameKey } from "./addresses.ts";
 import { systemProgram } from "./build.ts";
@@ -22,7 +23,10 @@ function nonceValueOf(blockhash: Uint8Array): Uint8Array {
   return sha256("DURABLE_NONCE", blockhash);
 }
 
-/** The nonce account that the first instruction advances; null: it does nothing of the kind. */
+/**
+ * The nonce account that the first instruction advances; null: that instruction does not advance
+ * one.
+ */
 export function advancedNonceKey(transaction: WireTransaction): Uint8Array | null {
   const [first] = transaction.instructions;
   if (!first || !sameKey(transaction.keys[first.program], systemProgram)) return null;
@@ -34,7 +38,7 @@ export function advancedNonceKey(transaction: WireTransaction): Uint8Array | nul
   return key && isStaticWritable(transaction, index) ? key : null;
 }
 
-/** Whether `account` lets this transaction live although its blockhash is not recent. */
+/** Whether `account` makes this transaction valid although its blockhash is not recent. */
 export function allowsNonce(
   transaction: WireTransaction,
   account: VmAccount | null,
@@ -58,7 +62,7 @@ export function allowsNonce(
   );
 }
 
-/** `account` with the value that an advance writes. */
+/** `account` after an advance. */
 export function advanced(account: VmAccount, lastBlockhash: Uint8Array): VmAccount {
   const data = Uint8Array.from(account.data);
   data.set(nonceValueOf(lastBlockhash), 40);

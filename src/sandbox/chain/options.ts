@@ -1,7 +1,7 @@
-// Options of the sandbox chain: what each means, its default and its range.
+// Options of the sandbox chain, with their meanings, defaults and ranges.
 //
-// Called by chain.ts. Everything that a block depends on is here, so that the same options and the
-// same calls give the same bytes.
+// Called by chain.ts. These are all inputs of a block, so that the same options and the same calls
+// give the same bytes.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { parsePubkey } from "../../core/primitives.ts";
@@ -12,54 +12,54 @@ import type { EmittedShreds } from "./producer.ts";
 import type { TransactionFailure } from "./types.ts";
 
 export interface ChainOptions {
-  /** Of all keys, the leader schedule, background traffic and chance. Default 1. */
+  /** Seed of all keys, the leader schedule, background traffic and random faults. Default 1. */
   readonly seed?: number;
-  /** 1 to 64. Default 5. */
+  /** Number of validators, 1 to 64. Default 5. */
   readonly validators?: number;
-  /** 1 to 60,000. Default 400. */
+  /** Length of a slot in milliseconds, 1 to 60,000. Default 400. */
   readonly slotMs?: number;
   /** Batches of entries per slot: a power of two up to 64. Default 16. */
   readonly intervalsPerSlot?: number;
-  /** A multiple of 4, 32 to 432,000. Default 8,192. */
+  /** Slots per epoch: a multiple of 4, 32 to 432,000. Default 8,192. */
   readonly slotsPerEpoch?: number;
-  /** First slot with a block; the root lies in the slot before. Default 1. */
+  /** First slot with a block; the root is in the slot before. Default 1. */
   readonly firstSlot?: bigint;
   /** Block time of the first slot, seconds since 1970. Default 1,767,225,600. */
   readonly genesisSeconds?: bigint;
-  /** Default 50093. */
+  /** Shred version. Default 50093. */
   readonly shredVersion?: number;
   /** Slots from a confirmed block to the tip, 0 to 32. Default 1. */
   readonly confirmedDepth?: number;
   /** Blocks from a rooted block to the newest confirmed one, 0 to 95. Default 31. */
   readonly rootedDepth?: number;
-  /** Slots whose blocks are kept, 256 or more. Default 2,000. */
+  /** Number of slots whose blocks are retained, 256 or more. Default 2,000. */
   readonly historySlots?: number;
-  /** Transactions that may wait for a leader. Default 4,096. */
+  /** Maximum number of transactions in the leader's queue. Default 4,096. */
   readonly queueMax?: number;
   /** Transactions from the queue per interval, 1 to 512. Default 128. */
   readonly transactionsPerIntervalMax?: number;
   /** SHA-256 hashes between two ticks, 4 to 12,500. Default 16. */
   readonly hashesPerTick?: number;
-  /** Slots that one call of `advanceTo` makes at most; time beyond is lost. Default 1,000. */
+  /** Maximum number of slots per call of `advanceTo`; further time is skipped. Default 1,000. */
   readonly catchUpSlotsMax?: number;
-  /** Validators vote. Default true. */
+  /** Whether validators vote. Default true. */
   readonly votes?: boolean;
-  /** false: none. */
+  /** false: no background traffic. */
   readonly background?: BackgroundChoice | false;
-  /** Accounts that exist from the start: base58 -> lamports. */
+  /** Accounts at genesis: base58 -> lamports. */
   readonly funded?: ReadonlyMap<string, bigint>;
   readonly onShreds?: (shreds: EmittedShreds) => void;
   readonly onDropped?: (signature: string, failure: TransactionFailure) => void;
 }
 
 interface BackgroundChoice {
-  /** 0 to 2,000. Default 60. */
+  /** Transactions per second, 0 to 2,000. Default 60. */
   readonly transactionsPerSecond?: number;
-  /** 2 to 256. Default 8. */
+  /** Number of wallets, 2 to 256. Default 8. */
   readonly wallets?: number;
-  /** Base58. Default none. */
+  /** Tip addresses in base58. Default none. */
   readonly tipAddresses?: readonly string[];
-  /** Of the transactions, 0 to 1. Default 0.25. */
+  /** Share of transactions with a tip, 0 to 1. Default 0.25. */
   readonly tipShare?: number;
 }
 
@@ -158,7 +158,7 @@ function checkBackground(choice: BackgroundChoice | false): Required<BackgroundC
   return background;
 }
 
-/** With the defaults filled in. Throws ShredwayError "value_invalid". */
+/** Fills in the defaults. Throws ShredwayError "value_invalid". */
 export function checkOptions(options: ChainOptions): CheckedOptions {
   const all = { ...defaultOptions, ...options };
   for (const name of wholeOptions) checkWhole(name, all[name], ranges[name]);
@@ -172,7 +172,7 @@ export function checkOptions(options: ChainOptions): CheckedOptions {
   const ticks = ticksPerSlot / all.intervalsPerSlot;
   const room = HashChain.roomOf(all.hashesPerTick) * ticks;
   const needed = all.transactionsPerIntervalMax + all.validators;
-  if (room < needed) refuse("hashesPerTick", `room for ${needed} transactions`, room);
+  if (room < needed) refuse("hashesPerTick", `capacity for ${needed} transactions`, room);
   for (const [address, lamports] of all.funded) {
     parsePubkey(address);
     if (lamports < 0n || lamports > 2n ** 63n) refuse(`funded.${address}`, "lamports", lamports);

@@ -1,15 +1,16 @@
 // Entries of a block: the hash chain that orders transactions, and its bytes.
 //
-// Called by block-shreds.ts, one chain per block. Real SHA-256 by the rules of the network: an entry
-// of n hashes is n - 1 times hash = SHA-256(hash), then once more, mixed with the Merkle root of its
-// transactions' signatures when it has any; between two ticks lie exactly `hashesPerTick` hashes. Only
-// their number is small (mainnet hashes for hundreds of milliseconds, which would prove nothing
-// here). Batch = u64 count, then entries {u64 hashes, 32-byte hash, u64 transactions, wire bytes}.
+// Called by block-shreds.ts, one chain per block. Real SHA-256 by the rules of the network: an
+// entry of n hashes is n - 1 times hash = SHA-256(hash), then once more, mixed with the Merkle root
+// of its transactions' signatures, if it has transactions. Exactly `hashesPerTick` hashes are
+// between two ticks. Only their number is small: mainnet hashes for hundreds of milliseconds, which
+// would be of no use here. Batch = u64 count, then entries {u64 hashes, 32-byte hash, u64
+// transactions, wire bytes}.
 
 import { hash as hashOnce } from "node:crypto";
 import { signatureBytes, type WireTransaction } from "./wire.ts";
 
-/** Of one entry; a validator locks an entry's accounts together. */
+/** Maximum number of transactions in one entry; a validator locks an entry's accounts together. */
 const entryTransactionsMax = 64;
 const entryHeaderBytes = 48;
 
@@ -17,7 +18,7 @@ function sha256(bytes: Uint8Array): Uint8Array {
   return hashOnce("sha256", bytes, "buffer");
 }
 
-/** Root over all signatures of the transactions, leaf and node marked by 0 and 1. */
+/** Root over all signatures of the transactions; leaves and nodes have the prefixes 0 and 1. */
 export function signaturesRoot(transactions: readonly WireTransaction[]): Uint8Array {
   const leaf = new Uint8Array(1 + signatureBytes);
   let level = transactions.flatMap(({ signatures }) =>
@@ -59,19 +60,19 @@ export class HashChain {
     this.#hashesPerTick = hashesPerTick;
   }
 
-  /** After the last tick of a block: its blockhash. */
+  /** After the last tick of a block, this is its blockhash. */
   get hash(): Uint8Array {
     return this.#hash;
   }
 
-  /** Transactions that one tick has room for. */
+  /** Maximum number of transactions in one tick. */
   static roomOf(hashesPerTick: number): number {
     return (hashesPerTick - 1) * entryTransactionsMax;
   }
 
   /**
    * The bytes of a batch: `transactions` in as many entries as they need, then the rest of `ticks`
-   * ticks. Throws RangeError when there are more than the ticks have room for.
+   * ticks. Throws RangeError for more transactions than the ticks can contain.
    */
   batch(transactions: readonly WireTransaction[], ticks: number): Uint8Array {
     let ticksLeft = ticks;
@@ -83,7 +84,9 @@ export class HashChain {
       this.#record(transactions.slice(at, at + entryTransactionsMax));
     }
     if (ticksLeft < 1) {
-      throw new RangeError(`expected transactions for ${ticks} ticks, got ${transactions.length}`);
+      throw new RangeError(
+        `entries: expected transactions for ${ticks} ticks, got ${transactions.length}`,
+      );
     }
     for (; ticksLeft > 0; ticksLeft--) this.#tick();
     const bytes = entryBytes(this.#entries);

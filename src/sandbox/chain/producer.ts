@@ -1,8 +1,9 @@
-// Producer: makes the blocks. What leaders do, slot after slot, at the times of the caller's clock.
+// Producer: makes the blocks of each leader, at the times of the caller's clock.
 //
-// Called by chain.ts (`advanceTo`). A slot is cut into intervals; in each the leader takes what waits,
-// executes it and sends it out as a batch of entries, so a transaction is in the shreds within one
-// interval of its arrival. Has no clock and no timer. What happens is told to `emit` in order.
+// Called by chain.ts (`advanceTo`). A slot consists of intervals. In each interval the leader
+// executes the waiting transactions and sends them as a batch of entries, so a transaction is in
+// the shreds within one interval of its arrival. It has no clock and no timer, and reports all
+// events to `emit` in order.
 
 import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { Background } from "./background.ts";
@@ -22,10 +23,10 @@ import type { Votes } from "./votes.ts";
 /** Shreds of one interval, as their leader sends them. */
 export interface EmittedShreds {
   readonly slot: bigint;
-  /** Identity. */
+  /** Identity of the leader. */
   readonly leader: string;
   readonly packets: readonly Uint8Array[];
-  /** When the leader sent them, on the clock of `advanceTo`. */
+  /** Time at which the leader sent them, on the clock of `advanceTo`. */
   readonly timeNs: bigint;
 }
 
@@ -37,10 +38,10 @@ interface ProducerOptions {
   readonly catchUpSlotsMax: number;
   readonly shredVersion: number;
   readonly firstSlot: bigint;
-  /** Of the first slot. */
+  /** Start of the first slot. */
   readonly genesisSeconds: bigint;
   readonly onShreds: ((shreds: EmittedShreds) => void) | null;
-  /** A transaction that a leader threw away; it pays nothing and has no status. */
+  /** A transaction that a leader dropped; it pays no fee and has no status. */
   readonly onDropped: ((signature: string, failure: TransactionFailure) => void) | null;
 }
 
@@ -66,7 +67,7 @@ export class Producer {
   readonly #ticks: number;
   #startNs: bigint | null = null;
   #timeNs = 0n;
-  /** Intervals that are over, since the start. */
+  /** Number of completed intervals since the start. */
   #intervals = 0n;
   #shreds: BlockShreds | null = null;
   #skippedLeader: string | null = null;
@@ -78,20 +79,19 @@ export class Producer {
     this.#ticks = ticksPerSlot / options.intervalsPerSlot;
   }
 
-  /** Of the last call of `advanceTo`. */
+  /** Time of the last call of `advanceTo`. */
   get timeNs(): bigint {
     return this.#timeNs;
   }
 
-  /** The slot whose time it is, with or without a block. */
+  /** The current slot by time, with or without a block. */
   get currentSlot(): bigint {
     return this.#options.firstSlot + this.#intervals / BigInt(this.#options.intervalsPerSlot);
   }
 
   /**
-   * Does all that is due at `timeNs`. The first call is the start of the first slot. A cluster that
-   * stood still (a stopped process) does not make up for hours: what lies more than
-   * `catchUpSlotsMax` slots back is time that never was.
+   * Does everything that is due at `timeNs`. The first call starts the first slot. After a long
+   * pause (a stopped process), time beyond `catchUpSlotsMax` slots is skipped.
    */
   advanceTo(timeNs: bigint): void {
     if (this.#startNs === null) {
@@ -114,7 +114,10 @@ export class Producer {
     return genesisSeconds + ((slot - firstSlot) * slotNs) / nsPerSecond;
   }
 
-  /** End of the running interval. Rounding never adds up: it is counted from the start. */
+  /**
+   * End of the current interval. It is counted from the start, so that rounding errors do not add
+   * up.
+   */
   #nextDueNs(): bigint {
     const { slotNs, intervalsPerSlot } = this.#options;
     return (this.#startNs ?? 0n) + ((this.#intervals + 1n) * slotNs) / BigInt(intervalsPerSlot);
@@ -140,7 +143,7 @@ export class Producer {
     const slot = this.currentSlot;
     const leader = validators[leaders.numberOf(slot)];
     if (!leader) throw new RangeError("expected at least one validator, got none");
-    // Asked in every slot, so that chance does not depend on anything but the slots before.
+    // Called in every slot, so that the random numbers depend only on the slots before.
     const isSkipped = faults.takeSkip(leader.identity);
     if (isSkipped && slot + 1n - ledger.tip.slot < parentOffsetMax) {
       this.#skippedLeader = leader.identity;
@@ -156,7 +159,7 @@ export class Producer {
     for (const { signature } of queue.purge((candidate) => this.#isExpired(candidate))) {
       this.#options.onDropped?.(signature, "BlockhashNotFound");
     }
-    // Nobody votes for the root that the chain began with.
+    // No validator votes for the initial root.
     const isFirst = parent.slot < this.#options.firstSlot;
     this.#votes = votes && !isFirst ? votes.castFor(parent).map(candidateOf) : [];
     emit({ kind: "slot", slot, parent: parent.slot, root: ledger.rootSlot });
@@ -164,7 +167,7 @@ export class Producer {
     for (const rootedSlot of rooted) emit({ kind: "rooted", slot: rootedSlot });
   }
 
-  /** The first slot with a block in a leader's turn: where a fork can begin. */
+  /** The first slot with a block in a leader's turn, in which a fork can begin. */
   #isTurnBegin(slot: bigint): boolean {
     const turn = BigInt(slotsPerTurn);
     return slot / turn !== this.#dependencies.ledger.tip.slot / turn;
@@ -192,7 +195,7 @@ export class Producer {
     });
   }
 
-  /** Waits for nothing any more: its blockhash is not recent, and it uses no nonce. */
+  /** The transaction has expired: its blockhash is not recent, and it uses no nonce. */
   #isExpired({ blockhash, transaction }: Candidate): boolean {
     return !this.#dependencies.ledger.isRecent(blockhash) && advancedNonceKey(transaction) === null;
   }
@@ -232,7 +235,7 @@ export class Producer {
     }
   }
 
-  /** Votes trickle in over the slot. */
+  /** Votes are spread over the slot. */
   #votesOf(interval: number): readonly Candidate[] {
     return this.#votes.filter((_, i) => (3 * i + 1) % this.#options.intervalsPerSlot === interval);
   }

@@ -1,20 +1,20 @@
-// The leader's queue: what waits to be executed, best paid first.
+// The leader's queue: transactions that wait for execution, highest fee first.
 //
-// Called by chain.ts (put in) and the producer (take out). Bounded in transactions: a full queue
-// refuses, so that nobody gets a signature for something that was thrown away. A bundle stays
-// together. Between equal fees the tip decides that a partner's port vouches for, then who came first.
-// One queue for the cluster: a transaction that waits reaches whoever leads next.
+// Called by chain.ts (add) and the producer (remove). Bounded in transactions: a full queue
+// rejects, so that no caller gets a signature of a dropped transaction. A bundle stays together.
+// With equal fees, the tip reported by a partner's port decides, then the order of arrival. The
+// cluster has one queue: a waiting transaction reaches the next leader.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Candidate } from "./executor.ts";
 
 export interface QueueItem {
-  /** One, or those of a bundle in their order. */
+  /** One transaction, or those of a bundle in order. */
   readonly candidates: readonly Candidate[];
   readonly isBundle: boolean;
-  /** Not to be executed before this moment of the chain's clock. */
+  /** Earliest execution time on the chain's clock. */
   readonly notBeforeNs: bigint;
-  /** Of what came by an alternative partner's port; everything else is without. */
+  /** Tip of a transaction from an alternative partner's port; otherwise absent. */
   readonly tipLamports?: bigint;
 }
 
@@ -23,7 +23,7 @@ interface Waiting extends QueueItem {
   readonly order: number;
 }
 
-/** Priority fees per compute unit, over all transactions of the item. */
+/** Priority fee per compute unit, over all transactions of the item. */
 function priceOf(candidates: readonly Candidate[]): bigint {
   let units = 0n;
   let paid = 0n;
@@ -52,7 +52,7 @@ export class LeaderQueue {
     this.#countMax = countMax;
   }
 
-  /** Transactions that wait. */
+  /** Number of waiting transactions. */
   get count(): number {
     return this.#signatures.size;
   }
@@ -70,31 +70,36 @@ export class LeaderQueue {
     if (!this.hasRoomFor(item.candidates.length)) {
       throw new ShredwayError(
         "queue_full",
-        `leader's queue: expected room for ${item.candidates.length} transactions, got ${this.count} waiting of at most ${this.#countMax}`,
+        `leader's queue: expected capacity for ${item.candidates.length} transactions, got ${this.count} waiting of at most ${this.#countMax}`,
       );
     }
     for (const { signature } of item.candidates) this.#signatures.add(signature);
     this.#waiting.push({ ...item, price: priceOf(item.candidates), order: this.#nextOrder++ });
   }
 
-  /** Takes out what may run at `timeNs`, best paid first, as long as `countMax` are not passed. */
+  /**
+   * Removes and returns the items that may run at `timeNs`, highest fee first, with at most
+   * `countMax` transactions.
+   */
   take(timeNs: bigint, countMax: number): readonly QueueItem[] {
     if (this.#waiting.length === 0) return [];
     this.#waiting.sort(compare);
-    const taken: Waiting[] = [];
+    const removed: Waiting[] = [];
     let count = 0;
     this.#waiting = this.#waiting.filter((item) => {
       const isTaken = item.notBeforeNs <= timeNs && count + item.candidates.length <= countMax;
       if (!isTaken) return true;
       count += item.candidates.length;
-      taken.push(item);
+      removed.push(item);
       this.#forget(item);
       return false;
     });
-    return taken;
+    return removed;
   }
 
-  /** Throws out items with a transaction that `isExpired`, and returns these transactions. */
+  /**
+   * Removes items with a transaction for which `isExpired` is true, and returns these transactions.
+   */
   purge(isExpired: (candidate: Candidate) => boolean): readonly Candidate[] {
     const expired: Candidate[] = [];
     this.#waiting = this.#waiting.filter((item) => {

@@ -1,6 +1,6 @@
-// Simulation: what a transaction would do now, without a trace.
+// Simulation: the effect of a transaction at the current state, without changes.
 //
-// Called by chain.ts. It is really executed, by the same rules as in a block, and taken back.
+// Called by chain.ts. The transaction is executed by the same rules as in a block, and then undone.
 
 import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { lifetimeSlots } from "../../core/solana-constants.ts";
@@ -24,7 +24,7 @@ function withBlockhash(candidate: Candidate, blockhash: Uint8Array): Candidate {
   return candidateOf(wire);
 }
 
-/** Throws "transaction_invalid", "transaction_version" and, when asked for, "signature_invalid". */
+/** Throws "transaction_invalid", "transaction_version" and, if requested, "signature_invalid". */
 export function simulate(
   wire: Uint8Array,
   { verifySignatures: isVerified, replaceBlockhash }: SimulateOptions,

@@ -1,12 +1,13 @@
 // The virtual machine: executes the bytes of one transaction on one set of accounts.
 //
-// The only file that knows litesvm, an optional dependency, loaded when a sandbox is opened. What a
-// validator decides around the execution (age of the blockhash, duplicates, signatures, durable
-// nonces, what lands) is decided by the callers: the VM's own checks of these are off. It must never
-// see bytes that wire.ts did not accept: on those litesvm 1.4.1 ends the process.
+// The only file that uses litesvm, an optional dependency, which is loaded when a sandbox is
+// opened. The callers apply a validator's rules around the execution (age of the blockhash,
+// duplicates, signatures, durable nonces, landing); the VM's own checks of these are off. It must
+// only get bytes that wire.ts accepted: on other bytes litesvm 1.4.1 ends the process.
 //
-// Its raw interface (dist/internal) is used: the published one decodes and encodes every transaction
-// through @solana/kit again, 170 µs beside 5 µs for executing a transfer, and drops rentEpoch.
+// It uses litesvm's raw interface (dist/internal). The published one decodes and encodes every
+// transaction again through @solana/kit (170 µs, compared with 5 µs to execute a transfer), and
+// drops rentEpoch.
 
 import type * as LiteSvmModule from "litesvm/dist/internal.js";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
@@ -20,17 +21,17 @@ import type {
 } from "./types.ts";
 import type { WireTransaction } from "./wire.ts";
 
-/** As CommonJS exports it. */
+/** The module in its CommonJS form. */
 type Module = (typeof LiteSvmModule)["default"];
 type Outcome = LiteSvmModule.TransactionMetadata | LiteSvmModule.FailedTransactionMetadata;
 
-/** An account as the VM keeps it: only good for putting it back. */
+/** An account in the VM's own form; it can only be restored. */
 export type AccountHandle = LiteSvmModule.Account;
 
 export interface VmAccount {
   readonly lamports: bigint;
   readonly data: Uint8Array;
-  /** 32 bytes. */
+  /** Address of 32 bytes. */
   readonly owner: Uint8Array;
 }
 
@@ -42,7 +43,7 @@ export interface VmOutcome {
   readonly returnData: ExecutedTransaction["returnData"];
 }
 
-/** What programs see of the slot. */
+/** The slot's data that programs can read. */
 interface SlotSysvars {
   readonly slot: bigint;
   readonly epoch: bigint;
@@ -53,9 +54,9 @@ interface SlotSysvars {
 }
 
 const slotHashesMax = 512;
-/** Accounts that owe no rent say so. */
+/** The rent epoch of rent-exempt accounts. */
 const rentExemptEpoch = 0xffff_ffff_ffff_ffffn;
-/** Most log lines of a busy chain are the same few. */
+/** Log lines repeat on a busy chain, so their decoded texts are cached. */
 const knownLinesMax = 4096;
 
 async function loadModule(): Promise<Module> {
@@ -78,7 +79,7 @@ export class Svm {
   readonly #sysvarOwner: Uint8Array;
   readonly #knownLines = new Map<string, string>();
 
-  /** Loads litesvm. Throws ShredwayError "sandbox_missing" when it is not installed. */
+  /** Loads litesvm. Throws ShredwayError "sandbox_missing" if it is not installed. */
   static async open(options: {
     readonly slotsPerEpoch: bigint;
     /** Keys of SysvarS1otHashes and of the owner of sysvars. */
@@ -111,7 +112,7 @@ export class Svm {
   beginSlot({ slot, epoch, epochStartSeconds, unixSeconds, slotHashes }: SlotSysvars): void {
     const { Clock } = this.#module;
     this.#vm.setClock(new Clock(slot, epochStartSeconds, epoch, epoch + 1n, unixSeconds));
-    // As account bytes: 512 entries as objects, each hash in base58, take twice the time.
+    // Written as account bytes: 512 entries as objects, each hash in base58, take twice the time.
     const data = new Uint8Array(8 + slotHashesMax * 40);
     const view = new DataView(data.buffer);
     view.setBigUint64(0, BigInt(Math.min(slotHashes.length, slotHashesMax)), true);
@@ -122,7 +123,7 @@ export class Svm {
     this.setAccount(this.#slotHashesKey, { lamports: 1n, data, owner: this.#sysvarOwner });
   }
 
-  /** 0 when there is no such account. */
+  /** 0 if the account does not exist. */
   balance(key: Uint8Array): bigint {
     return this.#vm.getBalance(key) ?? 0n;
   }
@@ -142,7 +143,7 @@ export class Svm {
     return handle === null || handle.lamports() === 0n ? null : handle;
   }
 
-  /** Puts back what `handle` returned earlier; null: the account did not exist. */
+  /** Restores an earlier result of `handle`; null: the account did not exist. */
   restore(key: Uint8Array, handle: AccountHandle | null): void {
     this.#vm.setAccount(
       key,
@@ -157,7 +158,7 @@ export class Svm {
     );
   }
 
-  /** Address in base58 -> account. */
+  /** Maps addresses in base58 to accounts. */
   programAccounts(program: Uint8Array): Map<string, Account> {
     return new Map(
       this.#vm
@@ -167,7 +168,7 @@ export class Svm {
           this.accountOf(found.account()),
         ])
         .filter(([, { lamports }]) => lamports > 0n)
-        .toSorted(([a], [b]) => (a < b ? -1 : 1)), // the VM has no order
+        .toSorted(([a], [b]) => (a < b ? -1 : 1)), // the VM's order is undefined
     );
   }
 
@@ -176,8 +177,8 @@ export class Svm {
   }
 
   /**
-   * Executes and keeps the effects. The programs' view of the newest blockhash (it makes the values
-   * of durable nonces) is the one in the transaction itself, so that is replaced by `blockhash`.
+   * Executes and keeps the effects. The programs' newest blockhash (from which the values of
+   * durable nonces derive) is the transaction's own, so it is replaced by `blockhash`.
    */
   execute(transaction: WireTransaction, blockhash: Uint8Array): VmOutcome {
     const bytes = Uint8Array.from(transaction.wire);

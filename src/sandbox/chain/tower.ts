@@ -1,9 +1,9 @@
-// Tower: how one validator votes, and the bytes of its vote.
+// Tower: the votes of one validator, and the bytes of a vote.
 //
-// Called by votes.ts. Each vote locks the ones below for twice as long; a stack of 31, whose bottom
-// becomes the voter's root (Tower BFT). Towers are values: a fork takes an older one back. Vote =
-// instruction 14 of the vote program (TowerSync): root, lockouts as offsets, hash of the newest slot,
-// no timestamp, block id.
+// Called by votes.ts. Each vote doubles the lockout of those below it. The stack has 31 votes, and
+// the oldest becomes the voter's root (Tower BFT). Towers are immutable: a fork restores an older
+// one. Vote = instruction 14 of the vote program (TowerSync): root, lockouts as offsets, hash of
+// the newest slot, no timestamp, block id.
 
 import { lengthBytes, u32Bytes, u64Bytes } from "./build.ts";
 
@@ -24,23 +24,24 @@ const lockoutsMax = 31;
 const towerSyncInstruction = 14;
 const noRoot = 0xffff_ffff_ffff_ffffn;
 
-/** The tower after one more vote. `slot` must be above its newest. */
+/** The tower after one more vote. `slot` must be above its newest one. */
 export function withVote(tower: Tower, slot: bigint): Tower {
-  const kept = [...tower.lockouts];
-  for (let top = kept.at(-1); top && top.slot + 2n ** BigInt(top.confirmations) < slot; ) {
-    kept.pop();
-    top = kept.at(-1);
+  const lockouts = [...tower.lockouts];
+  for (let top = lockouts.at(-1); top && top.slot + 2n ** BigInt(top.confirmations) < slot; ) {
+    lockouts.pop();
+    top = lockouts.at(-1);
   }
   let { root } = tower;
-  if (kept.length === lockoutsMax) root = kept.shift()?.slot ?? root;
-  kept.push({ slot, confirmations: 0 });
-  // A vote deepens those below that have as many votes on top as their lockout counts.
-  const lockouts = kept.map((lockout, i) =>
-    kept.length > i + lockout.confirmations
+  if (lockouts.length === lockoutsMax) root = lockouts.shift()?.slot ?? root;
+  lockouts.push({ slot, confirmations: 0 });
+  // A vote doubles the lockout of each vote that has as many votes above it as its confirmation
+  // count.
+  const deepened = lockouts.map((lockout, i) =>
+    lockouts.length > i + lockout.confirmations
       ? { ...lockout, confirmations: lockout.confirmations + 1 }
       : lockout,
   );
-  return { lockouts, root };
+  return { lockouts: deepened, root };
 }
 
 function varintBytes(value: bigint): Uint8Array {
@@ -66,6 +67,6 @@ export function towerSyncData(tower: Tower, hash: Uint8Array): Uint8Array {
     ...lockouts,
     hash,
     Uint8Array.of(0), // no timestamp
-    hash, // the block id: the sandbox has no better name of a block
+    hash, // the block id: the sandbox uses the blockhash
   ]);
 }

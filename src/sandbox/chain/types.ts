@@ -1,7 +1,7 @@
-// What the sandbox chain is to those who ask it: the RPC endpoint, the feed of shreds, the screen.
+// Types of the sandbox chain for the RPC endpoint, the shred feed and the screen.
 //
-// Only types. The chain itself is chain.ts. Public keys, hashes and signatures are base58 text, as
-// the RPC writes them; amounts, slots and heights are bigint.
+// Only types. chain.ts has the chain itself. Public keys, hashes and signatures are base58 text, as
+// in the RPC; amounts, slots and heights are bigint.
 
 export type Commitment = "processed" | "confirmed" | "finalized";
 
@@ -13,11 +13,11 @@ export interface Account {
   readonly rentEpoch: bigint;
 }
 
-/** As the RPC writes it: "BlockhashNotFound", { InstructionError: [0, { Custom: 1 }] }, … */
+/** In the format of the RPC: "BlockhashNotFound", { InstructionError: [0, { Custom: 1 }] }, … */
 export type TransactionFailure = string | Readonly<Record<string, unknown>>;
 
 export interface InnerInstructions {
-  /** Index of the instruction that called. */
+  /** Index of the calling instruction. */
   readonly index: number;
   readonly instructions: readonly {
     readonly programIdIndex: number;
@@ -27,11 +27,11 @@ export interface InnerInstructions {
   }[];
 }
 
-/** A transaction that is part of a block; it paid its fee even when `err` is not null. */
+/** A transaction in a block; it paid its fee even if `err` is not null. */
 export interface ExecutedTransaction {
   /** First signature. */
   readonly signature: string;
-  /** Place in the block. */
+  /** Index in the block. */
   readonly index: number;
   readonly wire: Uint8Array;
   readonly version: "legacy" | 0 | 1;
@@ -39,7 +39,9 @@ export interface ExecutedTransaction {
   readonly fee: bigint;
   readonly computeUnits: bigint;
   readonly logs: readonly string[];
-  /** Static keys, then loaded writable, then loaded read-only ones; balances follow this order. */
+  /**
+   * Static keys, then loaded writable keys, then loaded read-only keys; balances have this order.
+   */
   readonly accountKeys: readonly string[];
   readonly loadedAddresses: {
     readonly writable: readonly string[];
@@ -68,7 +70,7 @@ export interface Validator {
   readonly identity: string;
   readonly voteAccount: string;
   readonly stakeLamports: bigint;
-  /** Runs the alternative partner's software. */
+  /** Whether the validator runs the alternative partner's software. */
   readonly isAltPartner: boolean;
 }
 
@@ -96,9 +98,9 @@ export interface Simulation {
   readonly returnData: ExecutedTransaction["returnData"];
   readonly innerInstructions: readonly InnerInstructions[];
   readonly fee: bigint | null;
-  /** After the simulated execution, of the accounts that the transaction names. */
+  /** State after the simulated execution of the transaction's accounts. */
   readonly accounts: ReadonlyMap<string, Account | null>;
-  /** Set when `replaceBlockhash` was asked for. */
+  /** Set if `replaceBlockhash` was requested. */
   readonly replacementBlockhash: { blockhash: string; lastValidBlockHeight: bigint } | null;
 }
 
@@ -110,21 +112,21 @@ export interface SimulateOptions {
 export type ChainEvent =
   /** A leader began its slot. */
   | { readonly kind: "slot"; readonly slot: bigint; readonly parent: bigint; readonly root: bigint }
-  /** Executed by the leader; its block may still be open. */
+  /** The leader executed the transaction; its block may still be open. */
   | {
       readonly kind: "executed";
       readonly slot: bigint;
       readonly transaction: ExecutedTransaction;
     }
   | { readonly kind: "block"; readonly block: Block }
-  /** The slot passed without a block. */
+  /** The slot ended without a block. */
   | { readonly kind: "skipped"; readonly slot: bigint; readonly leader: string }
-  /** The cluster left this block for another fork; its transactions never happened. */
+  /** The cluster abandoned this block for another fork; its transactions have no effect. */
   | { readonly kind: "abandoned"; readonly block: Block }
   | { readonly kind: "confirmed"; readonly slot: bigint }
   | { readonly kind: "rooted"; readonly slot: bigint };
 
-/** Reading, simulating and submitting. Errors are ShredwayError with a reason of the one table. */
+/** Reads, simulates and submits. Errors are ShredwayErrors. */
 export interface ChainApi {
   readonly genesisHash: string;
   slot(commitment: Commitment): bigint;
@@ -137,36 +139,43 @@ export interface ChainApi {
   isBlockhashValid(blockhash: string): boolean;
   epochInfo(commitment: Commitment): EpochInfo;
   readonly slotsPerEpoch: bigint;
-  /** Of the slot's epoch: identity -> slots relative to the epoch's first; null when unknown yet. */
+  /**
+   * Schedule of the slot's epoch: identity -> slots relative to the epoch's first; null: not known
+   * yet.
+   */
   leaderSchedule(slot: bigint): ReadonlyMap<string, readonly number[]> | null;
   leaderOf(slot: bigint): string | null;
   validators(): readonly Validator[];
-  /** At the newest block of the commitment (default: at the tip). */
+  /** State at the newest block of the commitment (default: at the tip). */
   account(address: string, commitment?: Commitment): Account | null;
   programAccounts(program: string, commitment?: Commitment): ReadonlyMap<string, Account>;
   minimumBalanceForRentExemption(bytes: number): bigint;
-  /** null: no block there (skipped, abandoned, not yet); undefined: older than what is kept. */
+  /**
+   * null: the slot has no block (skipped, abandoned, or in the future); undefined: older than the
+   * retained blocks.
+   */
   block(slot: bigint): Block | null | undefined;
-  /** First slot of which blocks are kept. */
+  /** First slot with a retained block. */
   firstKeptSlot(): bigint;
   transaction(
     signature: string,
   ): { readonly block: Block; readonly transaction: ExecutedTransaction } | null;
-  /** Known at once after execution, also while the block is open. */
+  /** Known immediately after execution, even while the block is open. */
   status(signature: string): SignatureStatus | null;
   /** Newest first. */
   signaturesFor(address: string): readonly { readonly signature: string; readonly slot: bigint }[];
   simulate(wire: Uint8Array, options: SimulateOptions): Simulation;
   /**
-   * Puts a transaction into the leader's queue and returns its signature. Signatures are checked
-   * now; what else is wrong with it shows when a leader takes it (or in `simulate`). `tipLamports`, of
-   * what comes by an alternative partner's port: orders those that pay the same fee per compute unit.
+   * Adds a transaction to the leader's queue and returns its signature. Signatures are checked now.
+   * Other errors occur when a leader executes it (or in `simulate`). `tipLamports`: the tip of a
+   * transaction from an alternative partner's port; it orders transactions with equal fees per
+   * compute unit.
    */
   send(wire: Uint8Array, tipLamports?: bigint): string;
-  /** All or nothing, in order, next to each other in one block. Returns the signatures. */
+  /** Adds a bundle: all or none land, consecutively in one block. Returns the signatures. */
   sendBundle(wires: readonly Uint8Array[], tipLamports?: bigint): readonly string[];
-  /** A real transfer from the faucet. */
+  /** A transfer from the faucet. */
   airdrop(address: string, lamports: bigint): string;
-  /** Calls `listener` from now on; the returned function ends that. */
+  /** Registers `listener`. The returned function removes it. */
   subscribe(listener: (event: ChainEvent) => void): () => void;
 }

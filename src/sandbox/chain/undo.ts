@@ -1,8 +1,8 @@
-// Undo: accounts as they were before something may have written to them.
+// Undo log: the state of accounts before they were changed.
 //
-// Called by the chain, one log per block (for forks) and one per bundle or simulation (for all or
-// nothing). Only the first state of each account counts. Dropped when the block is rooted; until then it
-// also tells what accounts were at an older commitment.
+// Called by the chain, with one log per block (for forks) and one per bundle or simulation (for
+// atomic execution). Only the first state of each account is stored. A log is dropped when its
+// block is rooted; until then it also gives accounts at an older commitment.
 
 import type { AccountHandle, Svm } from "./svm.ts";
 
@@ -19,7 +19,7 @@ export class UndoLog {
     this.#svm = svm;
   }
 
-  /** To be called before `key` may be written to. */
+  /** Call this before a possible change of `key`. */
   remember(key: Uint8Array): void {
     const name = Buffer.from(key).toString("latin1");
     if (this.#before.has(name)) return;
@@ -27,7 +27,7 @@ export class UndoLog {
     this.#before.set(name, { key: key.slice(), handle: this.#svm.handle(key) });
   }
 
-  /** `key` as it was; undefined when nothing could write to it. */
+  /** The former state of `key`; undefined: it was not changed. */
   before(key: Uint8Array): AccountHandle | null | undefined {
     return this.#before.get(Buffer.from(key).toString("latin1"))?.handle;
   }
@@ -36,19 +36,19 @@ export class UndoLog {
     return [...this.#before.values()].map(({ key }) => key);
   }
 
-  /** Puts everything back. The log is empty afterwards. */
+  /** Restores all accounts. The log is empty afterwards. */
   rollBack(): void {
     const programs: Before[] = [];
     for (const before of this.#before.values()) {
       if (before.handle?.executable()) programs.push(before);
       else this.#svm.restore(before.key, before.handle);
     }
-    // Putting back a program loads its code, which lies in another account.
+    // Restoring a program loads its code from another account, so programs come last.
     for (const { key, handle } of programs) this.#svm.restore(key, handle);
     this.#before.clear();
   }
 
-  /** The effects stay; `outer` can undo them from now on. */
+  /** Keeps the effects; `outer` can now undo them. */
   mergeInto(outer: UndoLog): void {
     for (const [name, before] of this.#before) {
       if (!outer.#before.has(name)) outer.#before.set(name, before);

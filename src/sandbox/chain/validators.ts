@@ -1,7 +1,8 @@
-// The validators of the sandbox cluster: seeded keys, stakes, and who runs the partner's software.
+// The validators of the sandbox cluster: seeded keys, stakes, and the use of the partner's
+// software.
 //
-// Called by chain.ts at the start. The stakes fall from the first to the last, as a real cluster's
-// do, so that the leader schedule is uneven.
+// Called by chain.ts at the start. The stakes decrease from the first to the last, as in a real
+// cluster, so that the leader schedule is uneven.
 
 import { Shredder } from "../../relay/data-plane/shredder.ts";
 import { KeyPair } from "./keys.ts";
@@ -17,7 +18,7 @@ export interface ClusterValidator extends Validator {
   readonly shredder: Shredder;
 }
 
-/** Every second one from the second on runs the alternative partner's software. */
+/** Every second validator, from the second on, runs the alternative partner's software. */
 export function makeValidators(seed: number, count: number): readonly ClusterValidator[] {
   return Array.from({ length: count }, (_, i) => {
     const identityKeys = KeyPair.named(seed, `validator ${i} identity`);

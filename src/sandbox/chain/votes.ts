@@ -1,8 +1,8 @@
-// Votes: what the validators send about the block before.
+// Votes of the validators for the previous block.
 //
-// Called by the producer once per block. Real signed transactions, executed by the vote program; the
-// identity pays. A validator votes once per block, for its parent; a fork takes the towers back to
-// what they were, as it does with the vote accounts.
+// Called by the producer once per block. They are signed transactions, executed by the vote
+// program; the identity pays. A validator votes once per block, for its parent. A fork restores the
+// towers as it restores the vote accounts.
 
 import { voteProgram } from "./addresses.ts";
 import type { ParentEnd } from "./block-shreds.ts";
@@ -19,7 +19,7 @@ export class Votes {
     this.#towers = validators.map(() => emptyTower);
   }
 
-  /** Signed wire bytes, one per validator in their order, that vote for `parent`. */
+  /** Signed wire bytes of the votes for `parent`, one per validator in their order. */
   castFor(parent: ParentEnd): readonly Uint8Array[] {
     this.#towers = this.#towers.map((tower) => withVote(tower, parent.slot));
     return this.#validators.map(({ identityKeys, voteKeys }, i) =>
@@ -40,7 +40,7 @@ export class Votes {
     );
   }
 
-  /** A function that takes the towers back to what they are now. */
+  /** Returns a function that restores the current towers. */
   checkpoint(): () => void {
     const towers = this.#towers;
     return () => {

@@ -1,13 +1,13 @@
-// Wire bytes of a transaction, taken apart: legacy, v0 and v1.
+// Wire format of transactions: parses legacy, v0 and v1.
 //
-// Called by the chain for everything that is submitted. Strict: only what a validator's decoder and
-// its sanitising accept comes through, to the last byte, because the VM ends the process on bytes
-// that it cannot decode. Formats: wire-format of the entries, D4 (compact-u16 lengths, v1 with the
-// signatures at the end). Never executes or verifies anything.
+// Called by the chain for every submission. It accepts only the bytes that a validator's decoder
+// and sanitizer accept, because the VM ends the process on bytes that it cannot decode. Formats:
+// compact-u16 lengths for legacy and v0, v1 with the signatures at the end. It never executes or
+// verifies anything.
 
 import { ShredwayError } from "../../core/errors.ts";
 
-/** Largest legacy or v0 transaction. */
+/** Size limit of a legacy or v0 transaction. */
 const packetTransactionBytesMax = 1232;
 const v1TransactionBytesMax = 4096;
 export const signatureBytes = 64;
@@ -16,7 +16,7 @@ export const keyBytes = 32;
 const v1SignaturesMax = 12;
 const v1AddressesMax = 64;
 const v1InstructionsMax = 64;
-/** Instructions at the top level that the runtime traces, legacy and v0. */
+/** Maximum number of top-level instructions that the runtime traces, legacy and v0. */
 const instructionsMax = 64;
 
 interface Instruction {
@@ -32,7 +32,7 @@ interface Lookup {
   readonly readonly: Uint8Array;
 }
 
-/** What a v1 transaction says about its costs; absent: not said. */
+/** Costs in a v1 transaction; absent fields are not set. */
 interface V1Config {
   readonly priorityFeeLamports?: bigint;
   readonly computeUnitLimit?: number;
@@ -45,13 +45,13 @@ export interface WireTransaction {
   readonly wire: Uint8Array;
   readonly version: "legacy" | 0 | 1;
   readonly signatures: readonly Uint8Array[];
-  /** What is signed. */
+  /** The signed part. */
   readonly message: Uint8Array;
   readonly requiredSignatures: number;
   readonly readonlySigned: number;
   readonly readonlyUnsigned: number;
   readonly keys: readonly Uint8Array[];
-  /** Of the recent blockhash (or nonce value) in `wire`. */
+  /** Offset of the recent blockhash (or nonce value) in `wire`. */
   readonly blockhashAt: number;
   readonly blockhash: Uint8Array;
   readonly instructions: readonly Instruction[];
@@ -110,11 +110,12 @@ class Reader {
       const byte = this.u8();
       value |= (byte & 0x7f) << (7 * i);
       if ((byte & 0x80) !== 0) continue;
-      if (byte === 0 && i > 0) throw invalidTransaction("the shortest length", "a longer one");
+      if (byte === 0 && i > 0)
+        throw invalidTransaction("the shortest form of a length", "a longer form");
       if (value > 0xffff) break;
       return value;
     }
-    throw invalidTransaction("a length up to 65535", "a larger one");
+    throw invalidTransaction("a length up to 65535", "a larger length");
   }
 
   keys(count: number): Uint8Array[] {
@@ -158,7 +159,7 @@ function parsePacket(reader: Reader): WireTransaction {
   if (isVersioned && prefix !== 0x80) {
     throw new ShredwayError(
       "transaction_version",
-      `transaction: expected version legacy, 0 or 1, got ${prefix & 0x7f} behind its signatures`,
+      `transaction: expected version legacy, 0 or 1, got ${prefix & 0x7f} after its signatures`,
     );
   }
   if (isVersioned) reader.u8();
@@ -193,7 +194,7 @@ function readConfig(reader: Reader, mask: number): V1Config {
   }
   const feeBits = mask & 0b11;
   if (feeBits !== 0 && feeBits !== 0b11) {
-    throw invalidTransaction("both bits of the priority fee or none", `0x${mask.toString(16)}`);
+    throw invalidTransaction("both or neither of the priority fee bits", `0x${mask.toString(16)}`);
   }
   const priorityFeeLamports = feeBits === 0 ? {} : { priorityFeeLamports: reader.u64() };
   const computeUnitLimit = (mask & 4) === 0 ? {} : { computeUnitLimit: reader.u32() };
@@ -252,7 +253,7 @@ function parseV1(reader: Reader): WireTransaction {
   };
 }
 
-/** The sanitising that a validator does before it looks at any account. */
+/** The sanitizer of a validator, which runs before any account is read. */
 function sanitize(transaction: WireTransaction): void {
   const { keys, signatures, requiredSignatures, readonlySigned, readonlyUnsigned } = transaction;
   if (requiredSignatures === 0 || readonlySigned >= requiredSignatures) {
@@ -273,7 +274,7 @@ function sanitize(transaction: WireTransaction): void {
   let accounts = keys.length;
   for (const { writable, readonly } of transaction.lookups) {
     if (writable.length + readonly.length === 0) {
-      throw invalidTransaction("a table lookup with an index", "one without");
+      throw invalidTransaction("a table lookup with an index", "a lookup without an index");
     }
     accounts += writable.length + readonly.length;
   }
@@ -285,7 +286,7 @@ function sanitize(transaction: WireTransaction): void {
     );
   }
   for (const { program, accounts: used } of transaction.instructions) {
-    // A program must be a static key, and the payer is none.
+    // A program must be a static key other than the payer.
     if (program === 0 || program >= keys.length) {
       throw invalidTransaction(`a program at 1 to ${keys.length - 1}`, String(program));
     }
@@ -297,7 +298,7 @@ function sanitize(transaction: WireTransaction): void {
 }
 
 /**
- * Takes `wire` apart. Throws ShredwayError "transaction_invalid" (malformed, too long, not sane) or
+ * Parses `wire`. Throws ShredwayError "transaction_invalid" (malformed, too long, not sane) or
  * "transaction_version". The result refers to `wire`: do not change it afterwards.
  */
 export function parseTransaction(wire: Uint8Array): WireTransaction {
@@ -323,7 +324,7 @@ export function parseTransaction(wire: Uint8Array): WireTransaction {
   return transaction;
 }
 
-/** Whether the message lets the static key at `index` be written to. */
+/** Whether the message makes the static key at `index` writable. */
 export function isStaticWritable(transaction: WireTransaction, index: number): boolean {
   const { requiredSignatures, readonlySigned, readonlyUnsigned, keys } = transaction;
   return index < requiredSignatures

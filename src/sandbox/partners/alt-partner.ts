@@ -1,10 +1,10 @@
-// Ports of the alternative partner's validators: each takes transactions while it leads.
+// Ports of the alternative partner's validators: each accepts transactions during its leader slots.
 //
-// A slot before and a slot after its own are good, too: callers see the slots a little later. What pays
-// less than the partner's minimum per compute unit is refused for good; the rest is an auction: the
-// highest fee per compute unit first, between equals the highest tip. The second lane,
-// `?revert-protection=true`, makes a bundle of one: what fails is dropped, at once when it would fail
-// now, else by the leader that executes it.
+// One slot before and after is accepted as well, because callers observe slots with a delay. A
+// transaction below the partner's minimum fee per compute unit is rejected. The rest is an auction:
+// the highest fee per compute unit first, then the highest tip. With `?revert-protection=true`, a
+// transaction becomes a bundle of one: it is dropped if it would fail, at submission or at
+// execution.
 
 import { ShredwayError } from "../../core/errors.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
@@ -21,11 +21,11 @@ const unitLamportsMin = 10n;
 const microPerLamport = 1_000_000n;
 
 interface AltPartnerOptions {
-  /** Base58. */
+  /** Identities in base58. */
   readonly identity: string;
-  /** Base58; tips to these count in the auction. */
+  /** Addresses in base58. Tips to these addresses count in the auction. */
   readonly tipAddresses: readonly string[];
-  /** The one whose time it is. */
+  /** The current slot by time. */
   readonly slot: () => bigint;
 }
 
@@ -42,7 +42,7 @@ function checkLeader(chain: ChainApi, identity: string, slot: bigint): void {
 
 function checkFee(transaction: WireTransaction): void {
   const { price, computeUnitLimit } = feeOf(transaction);
-  // A v1 transaction without units has no price.
+  // A v1 transaction without compute units has no price.
   const hasPrice = transaction.version !== 1 || computeUnitLimit > 0n;
   if (hasPrice && price >= unitLamportsMin * microPerLamport) return;
   throw new ShredwayError(

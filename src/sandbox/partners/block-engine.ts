@@ -1,8 +1,8 @@
-// The block engine of the sandbox: bundles that land whole or not at all.
+// The block engine of the sandbox: bundles that land completely or not at all.
 //
-// `/api/v1/bundles` takes sendBundle and the questions about bundles, `/api/v1/transactions` takes
-// sendTransaction, with `bundleOnly=true` as a bundle of one. A bundle that is sent again while it is
-// known is answered as before.
+// `/api/v1/bundles` accepts sendBundle and status queries. `/api/v1/transactions` accepts
+// sendTransaction, with `bundleOnly=true` as a bundle of one. A bundle that is sent again while it
+// is known gets the same response.
 
 import type { HttpRequest } from "../../gateway/http/types.ts";
 import type { ChainApi } from "../chain/types.ts";
@@ -15,9 +15,12 @@ import { readTransaction } from "./swqos.ts";
 
 const bundleTransactionsMax = 5;
 const idsMax = 5;
-/** Of those that were taken last. */
+/** Number of recent bundles in memory. */
 const bundlesKept = 10_000;
-/** A bundle that has not landed by then will not: leaders throw out what fails at once. */
+/**
+ * A bundle that has not landed after this time cannot land: leaders drop failing bundles
+ * immediately.
+ */
 const pendingSlots = 32n;
 
 interface KnownBundle extends Bundle {
@@ -33,7 +36,7 @@ export class BlockEngine {
   readonly #chain: ChainApi;
   readonly #tipAddresses: ReadonlySet<string>;
   readonly #minimumTipLamports: bigint;
-  /** By id, oldest first. */
+  /** Bundles by id, oldest first. */
   readonly #bundles = new Map<string, KnownBundle>();
 
   constructor(chain: ChainApi, { tipAddresses, minimumTipLamports }: BlockEngineOptions) {
@@ -152,6 +155,6 @@ function readIds(params: Params): string[] {
     .map((value: Value) => {
       const text = value.text();
       if (/^[0-9a-f]{64}$/.test(text)) return text;
-      throw value.refuse("the id of a bundle: 64 characters of hex");
+      throw value.refuse("the id of a bundle: 64 hex characters");
     });
 }

@@ -1,4 +1,4 @@
-// What partners look at in a bundle: its tip, and keys that belong to its front.
+// Partners' checks of a bundle: its tip, and its don't-front markers.
 
 import { createHash } from "node:crypto";
 import { ShredwayError } from "../../core/errors.ts";
@@ -8,7 +8,7 @@ import { parseTransaction, type WireTransaction } from "../chain/wire.ts";
 
 const dontFrontPrefixes = ["jitodontfront", "dontbund1e"];
 const systemProgram = "11111111111111111111111111111111";
-/** Instructions of the System program: number, place of the receiver, place of the amount. */
+/** Instructions of the System program: number, index of the receiver, offset of the amount. */
 const transfers: ReadonlyMap<number, { readonly to: number; readonly lamportsAt: number }> =
   new Map([
     [2, { to: 1, lamportsAt: 4 }],
@@ -64,7 +64,7 @@ export function checkBundle(
   if (misplaced > 0) {
     throw new ShredwayError(
       "bundle_invalid",
-      `bundle: expected a key of the front in its first transaction only, got one in transaction ${misplaced}`,
+      `bundle: expected a don't-front marker in its first transaction only, got one in transaction ${misplaced}`,
     );
   }
   const signatures = transactions.map((one) =>
@@ -73,7 +73,10 @@ export function checkBundle(
   return { id: createHash("sha256").update(signatures.join(",")).digest("hex"), signatures };
 }
 
-/** To the leader's queue. Throws ShredwayError as `sendBundle`, but "queue_full" for what waits already. */
+/**
+ * Adds the bundle to the leader's queue. Throws ShredwayError like `sendBundle`, but "queue_full"
+ * if a transaction is already in the queue.
+ */
 export function sendBundleTo(
   chain: ChainApi,
   wires: readonly Uint8Array[],
@@ -82,8 +85,10 @@ export function sendBundleTo(
   try {
     chain.sendBundle(wires, tipLamports);
   } catch (thrown) {
-    const isWaiting = thrown instanceof ShredwayError && thrown.message.includes("waits already");
-    // Sent by another way, too: not the bundle's fault, and over with the next block.
+    const isWaiting =
+      thrown instanceof ShredwayError && thrown.message.includes("already in the queue");
+    // The transaction was also sent by another route. That is not the bundle's error, and ends with
+    // the next block.
     throw isWaiting ? new ShredwayError("queue_full", thrown.message) : thrown;
   }
 }

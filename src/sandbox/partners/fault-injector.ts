@@ -1,7 +1,7 @@
-// A TCP gate before a server: connections pass, until they are to be cut or refused.
+// FaultInjector: a TCP proxy before a server that can cut and reject connections.
 //
-// Opened by partner-endpoint.ts. The web server itself can only close for good; a gate can cut what
-// stands, refuse for a while, and let in again at the same port.
+// Opened by partner-endpoint.ts. The web server itself can only close permanently; this proxy cuts
+// existing connections, rejects new ones for a time, and accepts again on the same port.
 
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
@@ -19,7 +19,7 @@ export class FaultInjector {
   #server: Server | undefined;
   readonly #sockets = new Set<Socket>();
 
-  /** `listen`: "ip:port", port 0 for the kernel's choice; `inner`: "ip:port" of the server behind. */
+  /** `listen`: "ip:port", with port 0 the kernel chooses; `inner`: "ip:port" of the server. */
   static async open(listen: string, inner: string): Promise<FaultInjector> {
     const gate = new FaultInjector(listen, inner);
     await gate.start();
@@ -40,14 +40,14 @@ export class FaultInjector {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  /** Cuts, and refuses connections from now on. */
+  /** Cuts all connections and rejects new ones from now on. */
   stop(): void {
     this.#server?.close();
     this.#server = undefined;
     this.cut();
   }
 
-  /** At the same port as before. Throws ShredwayError "http_open". */
+  /** Listens on the same port as before. Throws ShredwayError "http_open". */
   async start(): Promise<void> {
     if (this.#server) return;
     const server = createServer({ noDelay: true }, (socket) => this.#pass(socket));
@@ -72,7 +72,7 @@ export class FaultInjector {
       [inside, outside],
     ] as const) {
       this.#sockets.add(one);
-      // Errors end in "close"; what is cut on one side is cut on the other.
+      // Errors end in "close". If one side closes, the other side is closed.
       one.on("error", () => undefined);
       one.on("close", () => {
         this.#sockets.delete(one);

@@ -1,7 +1,7 @@
-// One HTTP endpoint of a partner of the sandbox, with what can go wrong on purpose.
+// One HTTP endpoint of a sandbox partner, with fault injection.
 //
-// Opened by partners.ts for every partner; the handler says what a request means. The switches in
-// `faults` may be changed at any time and hold for requests that come afterwards.
+// Opened by partners.ts for every partner; the handler interprets the requests. `faults` may change
+// at any time and applies to later requests.
 
 import type { Clock } from "../../core/clock.ts";
 import { handleJsonRpc } from "../../core/json-rpc/handle.ts";
@@ -14,24 +14,24 @@ import { FaultInjector } from "./fault-injector.ts";
 
 const bodyBytesMax = 256 * 1024;
 const batchMax = 100;
-/** Longer than any transaction: the node's own bound of base64. */
+/** Above the size of any transaction: the node's own limit for base64. */
 export const base64CharactersMax = 5464;
 
 interface PartnerFaults {
-  /** Every answer comes so much later. */
+  /** Delay of every response. */
   delayMs: number;
   /**
-   * What is answered instead: 429 with Retry-After, 503, no JSON, nothing at all, or every
-   * connection of the endpoint is cut. Nothing is executed then.
+   * Response instead of the normal one: 429 with Retry-After, 503, invalid JSON, no response, or
+   * every connection of the endpoint is cut. The request is not executed.
    */
   answer: "normal" | "limit" | "unavailable" | "garbage" | "silence" | "cut";
-  /** With "limit". */
+  /** For "limit". */
   retryAfterSeconds: number;
 }
 
 interface PartnerCounts {
   requests: number;
-  /** Transactions and bundles that went on to the chain. */
+  /** Number of transactions and bundles that were passed to the chain. */
   transactions: number;
   bundles: number;
 }
@@ -63,7 +63,7 @@ export class PartnerServer {
   #gate: FaultInjector | undefined;
   #reports = 0;
 
-  /** On `host` ("127.0.0.1"). Throws ShredwayError "address_invalid" or "http_open". */
+  /** Listens on `host` ("127.0.0.1"). Throws ShredwayError "address_invalid" or "http_open". */
   static async open(
     host: string,
     handler: PartnerHandler,
@@ -89,17 +89,17 @@ export class PartnerServer {
     return `http://${this.#gate?.address ?? ""}`;
   }
 
-  /** Drops every connection, with what is under way on it. */
+  /** Cuts every connection with its pending requests. */
   cut(): void {
     this.#gate?.cut();
   }
 
-  /** Connections are refused from now on, and those that stand are cut. */
+  /** Rejects new connections and cuts existing ones. */
   stop(): void {
     this.#gate?.stop();
   }
 
-  /** Listens again, at the same port. Throws ShredwayError "http_open" when it is taken. */
+  /** Listens again, at the same port. Throws ShredwayError "http_open" if it is in use. */
   async start(): Promise<void> {
     if (!this.#closing.signal.aborted) await this.#gate?.start();
   }
@@ -123,7 +123,7 @@ export class PartnerServer {
     this.#gate = await FaultInjector.open(listen, this.#server.addresses[0] ?? listen);
   }
 
-  /** Answers the body as JSON-RPC: HTTP 200, whatever becomes of the calls. */
+  /** Answers the body as JSON-RPC: always HTTP 200, even if calls fail. */
   async answerJsonRpc(
     request: HttpRequest,
     call: (method: string, params: Params) => unknown,
@@ -152,10 +152,10 @@ export class PartnerServer {
       case "garbage":
         return { status: 200, headers: jsonHeaders, body: '{"jsonrpc": "2.0", "result' };
       case "silence":
-        return new Promise(() => undefined); // until the caller goes away
+        return new Promise(() => undefined); // until the caller disconnects
       case "cut":
         this.cut();
-        return textAnswer(503, "nobody reads this: the connection is gone");
+        return textAnswer(503, "the connection is closed");
       case "normal":
         return this.#handler(request, this);
     }
@@ -164,7 +164,7 @@ export class PartnerServer {
   #report(thrown: unknown): string {
     const reference = `partner-${++this.#reports}`;
     const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-    this.#log?.error({ reference, error }, "a partner of the sandbox failed");
+    this.#log?.error({ reference, error }, "sandbox: a partner's request failed");
     return reference;
   }
 }

@@ -1,8 +1,8 @@
-// SandboxPartners: everybody that the gateway's routes lead to, on the chain of the sandbox.
+// SandboxPartners: the HTTP partners of the gateway's routes, on the chain of the sandbox.
 //
-// Opened by the sandbox's start and by tests. Real HTTP servers on one host, ports of the kernel's
-// choice; what they take is really executed. `routeConfigs` is what a configuration needs to reach
-// them all.
+// Opened by the sandbox and by tests. They are HTTP servers on one host, on ports chosen by the
+// kernel, and the chain executes their transactions. `routeConfigs` is the configuration that
+// reaches all of them.
 
 import type { Clock } from "../../core/clock.ts";
 import type { completeConfig } from "../../core/configuration/configuration.ts";
@@ -17,23 +17,23 @@ import { schedulerPartner, swqosPartner } from "./swqos.ts";
 const blockEngineTipLamports = 1000n;
 const altPartnerTipLamports = 100_000;
 
-/** A route as completeConfig takes it. */
+/** A route in the format of completeConfig. */
 export type RouteInput = NonNullable<Parameters<typeof completeConfig>[0]["routes"]>[number];
 
 interface SandboxPartnersOptions {
   /** Address without a port. Default "127.0.0.1". */
   readonly host?: string;
-  /** Base58; where tips of bundles are looked for. Default: one made-up address. */
+  /** Tip addresses of bundles in base58. Default: one generated address. */
   readonly tipAddresses?: readonly string[];
   readonly log?: Logger | undefined;
 }
 
-/** Each with its switches and counts. */
+/** Endpoints, each with its faults and counts. */
 interface PartnerEndpoints {
   readonly swqos: PartnerServer;
   readonly blockEngine: PartnerServer;
   readonly scheduler: PartnerServer;
-  /** By identity of the validator (base58). */
+  /** Endpoints by identity of the validator (base58). */
   readonly altPartners: ReadonlyMap<string, PartnerServer>;
 }
 
@@ -45,7 +45,7 @@ export class SandboxPartners implements PartnerEndpoints {
   readonly altPartners: ReadonlyMap<string, PartnerServer>;
   readonly #unsubscribe: () => void;
 
-  /** Throws ShredwayError "address_invalid" or "http_open"; nothing stays open then. */
+  /** Throws ShredwayError "address_invalid" or "http_open"; everything is closed then. */
   static async open(
     chain: ChainApi,
     clock: Clock,
@@ -59,7 +59,7 @@ export class SandboxPartners implements PartnerEndpoints {
       opened.push(endpoint);
       return endpoint;
     };
-    // The processed slot is the last that ended; the one whose time it is comes by event.
+    // The processed slot is the last complete one; an event gives the current one.
     let slot = chain.slot("processed");
     const unsubscribe = chain.subscribe((event) => {
       if (event.kind === "slot") slot = event.slot;
@@ -107,7 +107,7 @@ export class SandboxPartners implements PartnerEndpoints {
     return [this.swqos, this.blockEngine, this.scheduler, ...this.altPartners.values()];
   }
 
-  /** Ready for the key `routes` of a configuration. */
+  /** Value for the key `routes` of a configuration. */
   routeConfigs(): RouteInput[] {
     const leaders = Array.from(this.altPartners, ([identity, { url }]) => [identity, url] as const);
     const ported: RouteInput[] =
@@ -130,7 +130,7 @@ export class SandboxPartners implements PartnerEndpoints {
     ];
   }
 
-  /** Idempotent. Cuts all connections. */
+  /** Cuts all connections. Idempotent. */
   close(): void {
     this.#unsubscribe();
     for (const endpoint of this.endpoints) endpoint.close();

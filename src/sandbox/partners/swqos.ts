@@ -1,4 +1,4 @@
-// The SWQoS partner and the scheduler of the sandbox: single transactions, straight to the chain.
+// The SWQoS partner and the scheduler of the sandbox: they pass single transactions to the chain.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { HttpRequest, HttpResponse } from "../../gateway/http/types.ts";
@@ -14,14 +14,14 @@ import {
   textAnswer,
 } from "./partner-endpoint.ts";
 
-/** The transaction of a call of sendTransaction. Throws ShredwayError. */
+/** The transaction of a sendTransaction call. Throws ShredwayError. */
 export function readTransaction(method: string, params: Params): Uint8Array {
   if (method !== "sendTransaction") throw unknownMethod(method);
   params.atMost(2);
   return readWire(params.at(0, "transaction"), params.config(1));
 }
 
-/** sendTransaction, alone or in arrays, at "/". */
+/** Accepts sendTransaction, alone or in arrays, at "/". */
 export function swqosPartner(chain: ChainApi): PartnerHandler {
   return (request, endpoint) => {
     if (request.method !== "POST") return textAnswer(405, "expected POST");
@@ -53,7 +53,7 @@ function base64Body({ body }: HttpRequest): Uint8Array | undefined {
   return decodeBase64(Buffer.from(body).toString("latin1").trim(), base64CharactersMax);
 }
 
-/** Plain bytes at "/bytes", base64 text at "/base64", JSON-RPC at "/". */
+/** Accepts plain bytes at "/bytes", base64 text at "/base64", JSON-RPC at "/". */
 export function schedulerPartner(chain: ChainApi): PartnerHandler {
   const rpc = swqosPartner(chain);
   return (request, endpoint) => {

@@ -1,7 +1,7 @@
-// Filters over the accounts of a program: by size, by bytes at an offset.
+// Filters for the accounts of a program: by size, or by bytes at an offset.
 //
-// Called by getProgramAccounts and programSubscribe. At most four, all of which must match. Reading
-// them throws as params.ts does; running them never throws, whatever an account holds.
+// Called by getProgramAccounts and programSubscribe. At most four filters, which must all match.
+// Parsing throws like params.ts; matching never throws, for any account data.
 
 import type { Account } from "../chain/types.ts";
 import { decodeBase58, decodeBase64 } from "./bytes.ts";
@@ -48,7 +48,7 @@ function readFilter(value: Value): AccountFilter {
   }
 }
 
-/** Whether an account passes all filters of `config`; no filters let all through. */
+/** Whether an account passes all filters of `config`; without filters, every account does. */
 export function readAccountFilter(config: Config): AccountFilter {
   const filters = config
     .field("filters")

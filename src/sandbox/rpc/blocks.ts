@@ -1,13 +1,13 @@
-// Which block a caller may see, and what it is told when there is none.
+// Block access by commitment, with the node's errors for missing blocks.
 //
-// Called by the methods that read blocks and transactions and by subscriptions. The node answers
-// differently for slots to come, slots without a block and blocks that it no longer keeps.
+// Called by the methods that read blocks and transactions and by subscriptions. The node has
+// different errors for future slots, skipped slots and expired blocks.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Block, ChainApi, Commitment } from "../chain/types.ts";
 import { type Config, invalidParams } from "./params.ts";
 
-/** Blocks and transactions are shown once confirmed. Throws "value_invalid" for "processed". */
+/** Blocks and transactions are visible when confirmed. Throws "value_invalid" for "processed". */
 export function settledCommitment(config: Config): Exclude<Commitment, "processed"> {
   const commitment = config.commitment();
   if (commitment !== "processed") return commitment;
@@ -37,10 +37,10 @@ export function blockAt(chain: ChainApi, slot: bigint, commitment: Commitment): 
   );
 }
 
-/** Slots from `first` to `last` that have a block which is kept. */
+/** Slots from `first` to `last` with a retained block. */
 export function* blocksBetween(chain: ChainApi, first: bigint, last: bigint): Generator<Block> {
-  const kept = chain.firstKeptSlot();
-  for (let slot = first > kept ? first : kept; slot <= last; slot++) {
+  const firstSlot = chain.firstKeptSlot();
+  for (let slot = first > firstSlot ? first : firstSlot; slot <= last; slot++) {
     const block = chain.block(slot);
     if (block) yield block;
   }

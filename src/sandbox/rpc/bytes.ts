@@ -1,22 +1,22 @@
-// Bytes in the texts of the RPC: base58 and base64, both ways, bounded and strict.
+// Bytes as base58 and base64 texts of the RPC; bounded and strict.
 //
-// Called by params.ts and the encoders. Decoding returns undefined for everything that is not the
-// encoding of some bytes; it never throws and never looks at a text longer than it was told.
+// Called by params.ts and the encoders. Decoding returns undefined for an invalid text. It never
+// throws and never reads a text above the given length.
 
 import { decodeBase58 as decode, encodeBase58 } from "../../relay/data-plane/base58.ts";
 
-/** Costs the square of the length: `charactersMax` bounds it. */
+/** The time grows with the square of the length, which `charactersMax` bounds. */
 export function decodeBase58(text: string, charactersMax: number): Uint8Array | undefined {
   return text.length > charactersMax ? undefined : (decode(text) ?? undefined);
 }
 
 const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-/** Most that the addon encodes. */
+/** Maximum length that the addon encodes. */
 const addonBytesMax = 4096;
 
 /**
- * Data of an instruction in base58. A call between programs may carry 10 KiB, more than the addon and
- * `@scure/base` encode; a number without bounds does it then, slowly.
+ * Data of an instruction in base58. A call between programs may have 10 KiB, more than the addon
+ * and `@scure/base` encode; a bigint encodes it then, slowly.
  */
 export function dataText(data: Uint8Array): string {
   if (data.length <= addonBytesMax) return encodeBase58(data);
@@ -27,7 +27,7 @@ export function dataText(data: Uint8Array): string {
   return "1".repeat(first < 0 ? data.length : first) + digits.toReversed().join("");
 }
 
-/** Standard alphabet with padding; nothing else passes. */
+/** Standard alphabet with padding; other texts are invalid. */
 export function decodeBase64(text: string, charactersMax: number): Uint8Array | undefined {
   if (text.length > charactersMax || text.length % 4 !== 0) return undefined;
   const bytes = Buffer.from(text, "base64");
@@ -40,7 +40,7 @@ export function encodeBase64(bytes: Uint8Array): string {
 
 export { encodeBase58 };
 
-/** Reads of little-endian fields; the caller has checked the length. */
+/** Reads little-endian fields; the caller has checked the length. */
 export class Fields {
   readonly #bytes: Uint8Array;
   readonly #view: DataView;
@@ -70,7 +70,7 @@ export class Fields {
     return this.#view.getBigInt64(at, true);
   }
 
-  /** UTF-8; what is none becomes U+FFFD. */
+  /** Decodes UTF-8; invalid bytes become U+FFFD. */
   text(at: number, end: number): string {
     return Buffer.from(this.#bytes.subarray(at, end)).toString();
   }

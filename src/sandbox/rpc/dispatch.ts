@@ -1,7 +1,7 @@
-// From a method's name to its result.
+// Dispatches a call to the method of its name.
 //
-// Called by the endpoint for every call over HTTP. Answers -32601 for names that are not in the
-// table; everything that a method throws goes on to the framing.
+// Called by the endpoint for every call over HTTP. Unknown names get the error -32601; the JSON-RPC
+// framing handles the methods' exceptions.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";

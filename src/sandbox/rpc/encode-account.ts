@@ -1,7 +1,8 @@
-// Accounts as the RPC writes them.
+// Accounts in the format of the RPC.
 //
-// Called by the account, token and simulation methods and by subscriptions. One reader of the
-// configuration (encoding, dataSlice) and one encoder, so that they all refuse and answer alike.
+// Called by the account, token and simulation methods and by subscriptions. All of them use one
+// parser of the configuration (encoding, dataSlice) and one encoder, so their errors and results
+// agree.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Account } from "../chain/types.ts";
@@ -14,7 +15,7 @@ type AccountEncoding = Exclude<(typeof encodings)[number], "base64+zstd">;
 
 export interface AccountFormat {
   readonly encoding: AccountEncoding;
-  /** null: all of it. */
+  /** null: all data. */
   readonly slice: { readonly offset: number; readonly length: number } | null;
 }
 
@@ -31,7 +32,7 @@ export function readAccountEncoding(config: Config, fallback: AccountEncoding): 
   );
 }
 
-/** Without an encoding: `fallback`; the node's is "binary" where it is asked for accounts. */
+/** Without an encoding: `fallback`; that of the node's account methods is "binary". */
 export function readAccountFormat(
   config: Config,
   fallback: AccountEncoding = "binary",

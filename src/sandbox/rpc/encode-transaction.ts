@@ -1,8 +1,8 @@
-// Landed transactions and blocks as the RPC writes them.
+// Landed transactions and blocks in the format of the RPC.
 //
 // Called by getTransaction, getBlock, blockSubscribe and simulateTransaction (inner instructions).
-// Forms: json, jsonParsed, base58, base64, and accounts only. The version rule of the node stands
-// here: who does not say a version gets legacy transactions only, and is told so by -32015.
+// Forms: json, jsonParsed, base58, base64, and accounts only. As in the node, a caller that gives
+// no version gets only legacy transactions, and otherwise the error -32015.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { Block, ExecutedTransaction, InnerInstructions } from "../chain/types.ts";
@@ -15,12 +15,12 @@ import { isWritable, wireOf } from "./transaction-view.ts";
 const encodings = ["json", "jsonParsed", "base58", "base64", "binary"] as const;
 type TransactionEncoding = (typeof encodings)[number];
 const details = ["full", "accounts", "signatures", "none"] as const;
-/** Of instructions that the transaction itself lists. */
+/** Stack height of top-level instructions. */
 const topStackHeight = 1;
 
 interface TransactionFormat {
   readonly encoding: TransactionEncoding;
-  /** null: the caller knows legacy only. */
+  /** null: the caller supports only legacy transactions. */
   readonly versionMax: number | null;
 }
 
@@ -38,7 +38,7 @@ export function readTransactionFormat(config: Config): TransactionFormat {
   };
 }
 
-/** `rewards`: the name that the field has; subscriptions call it showRewards. */
+/** `rewards`: the name of the field; subscriptions use showRewards. */
 export function readBlockFormat(config: Config, rewards: string): BlockFormat {
   return {
     ...readTransactionFormat(config),
@@ -47,7 +47,10 @@ export function readBlockFormat(config: Config, rewards: string): BlockFormat {
   };
 }
 
-/** Throws ShredwayError "transaction_version" when the caller cannot read the transaction. */
+/**
+ * Throws ShredwayError "transaction_version" if the caller does not support the transaction's
+ * version.
+ */
 function versionFields(
   { version }: ExecutedTransaction,
   { versionMax }: TransactionFormat,
@@ -101,7 +104,7 @@ function shortMeta(transaction: ExecutedTransaction): object {
     fee,
     preBalances,
     postBalances,
-    // The VM keeps no history of token amounts.
+    // The VM stores no history of token amounts.
     preTokenBalances: [],
     postTokenBalances: [],
   };
@@ -205,7 +208,7 @@ function encodeWire(transaction: ExecutedTransaction, encoding: TransactionEncod
   }
 }
 
-/** { transaction, meta, version? }. Throws ShredwayError "transaction_version". */
+/** Returns { transaction, meta, version? }. Throws ShredwayError "transaction_version". */
 export function encodeTransaction(
   transaction: ExecutedTransaction,
   format: TransactionFormat,

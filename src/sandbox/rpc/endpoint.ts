@@ -1,9 +1,9 @@
-// RpcEndpoint: a Solana JSON-RPC and WebSocket endpoint over the sandbox chain.
+// RpcEndpoint: a Solana JSON-RPC and WebSocket endpoint of the sandbox chain.
 //
-// Opened by the sandbox's start and by tests. HTTP and WebSocket answer on one port and again on the
-// next one: @solana/web3.js asks for its WebSocket there when the URL names a port. Answers HTTP 200
-// to everything that is JSON-RPC, errors included: stock clients lose the error otherwise.
-// What may go wrong on purpose is in `faults`.
+// Opened by the sandbox and by tests. HTTP and WebSocket use the same port and also the next one:
+// @solana/web3.js opens its WebSocket there if the URL contains a port. All JSON-RPC responses have
+// HTTP status 200, even errors: otherwise stock clients lose the error. `faults` has the fault
+// injection.
 
 import { formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -27,7 +27,7 @@ import { RpcSession } from "./subscriptions/session.ts";
 
 const bodyBytesMax = 256 * 1024;
 const messageBytesMax = 64 * 1024;
-/** Wide: the gateway's own connections end here, and it limits what its callers send. */
+/** High limits: the gateway's own connections end here, and the gateway limits its callers. */
 const messageLimits = {
   messagesPerSecond: 10_000,
   messagesBurst: 20_000,
@@ -36,32 +36,32 @@ const messageLimits = {
 const backpressureBytesMax = 8 * 1024 * 1024;
 const idleSeconds = 120;
 const batchMax = 100;
-/** Ports that the kernel offers until one has a free neighbour above it. */
+/** Maximum number of attempts to find two free neighbouring ports. */
 const portTries = 32;
 
-/** Switches; may be changed at any time. */
+/** Injected faults; they may change at any time. */
 interface RpcFaults {
-  /** Every answer comes so much later. */
+  /** Delay of every response. */
   delayMs: number;
   /**
-   * "behind": every method answers -32005, /health says so. "unavailable": HTTP answers 503,
-   * WebSockets are closed and not accepted.
+   * "behind": every method returns -32005, and so does /health. "unavailable": HTTP returns 503,
+   * WebSockets are closed and rejected.
    */
   refuse: "nothing" | "behind" | "unavailable";
-  /** Subscriptions stay silent. */
+  /** Subscriptions send no notifications. */
   dropNotifications: boolean;
 }
 
 export interface RpcEndpointOptions {
-  /** "ip:port"; port 0: the kernel chooses. The port above it is used, too. */
+  /** "ip:port"; with port 0 the kernel chooses. The next port is used as well. */
   readonly listen: string;
-  /** Base58; default: the first validator's. */
+  /** Identity in base58; default: the first validator's. */
   readonly identity?: string;
-  /** As getVersion answers it. Default "4.2.0". */
+  /** Version in the result of getVersion. Default "4.2.0". */
   readonly version?: string;
   /** Default 0. */
   readonly shredVersion?: number;
-  /** Where a validator takes transactions over QUIC. Default: nowhere. */
+  /** Address at which a validator accepts transactions over QUIC. Default: none. */
   readonly tpuQuicAddress?: (identity: string) => string | null;
   readonly faults?: Partial<RpcFaults>;
   readonly log?: Logger;
@@ -100,7 +100,7 @@ export class RpcEndpoint {
   readonly #decoder = new TextDecoder("utf-8", { fatal: true });
   #reports = 0;
 
-  /** Throws ShredwayError "address_invalid" or "http_open"; nothing stays open then. */
+  /** Throws ShredwayError "address_invalid" or "http_open"; everything is closed then. */
   static async open(
     chain: ChainApi,
     clock: Clock,
@@ -120,7 +120,8 @@ export class RpcEndpoint {
     this.faults = { delayMs: 0, refuse: "nothing", dropNotifications: false, ...options.faults };
     this.#clock = clock;
     this.#log = options.log;
-    // Before the hub: what is noted of a block must be there when subscriptions hear of it.
+    // Registered before the hub: data of a block must be recorded before subscriptions are
+    // notified.
     this.#context = {
       chain,
       clock,
@@ -146,12 +147,12 @@ export class RpcEndpoint {
     return this.#servers[1]?.addresses[0] ?? "";
   }
 
-  /** What is open now, for the screen and for tests. */
+  /** Current number of connections and subscriptions, for the screen and tests. */
   get counts(): { readonly connections: number; readonly subscriptions: number } {
     return { connections: this.#sessions.size, subscriptions: this.#hub.count };
   }
 
-  /** Idempotent. Cuts all connections; answers under way go nowhere. */
+  /** Cuts all connections; pending responses are lost. Idempotent. */
   close(): void {
     this.#closing.abort();
     this.#hub.close();
@@ -209,7 +210,7 @@ export class RpcEndpoint {
     return { status: 200, headers: jsonHeaders, body: text };
   }
 
-  /** What is no UTF-8 becomes a text that is no JSON, and is answered as such. */
+  /** Invalid UTF-8 becomes a text that is not JSON, and gets the response for that. */
   #textOf(body: Uint8Array): string {
     try {
       return this.#decoder.decode(body);
@@ -270,7 +271,7 @@ export class RpcEndpoint {
   #report(thrown: unknown): string {
     const reference = `rpc-${++this.#reports}`;
     const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-    this.#log?.error({ reference, error }, "a method of the RPC failed");
+    this.#log?.error({ reference, error }, "sandbox: an RPC method failed");
     return reference;
   }
 }

@@ -1,24 +1,27 @@
-// What a method of the endpoint is, and what it may ask.
+// Interface of a method of the endpoint, and its context.
 //
-// Implemented by methods/*.ts, gathered by methods/table.ts, called by dispatch.ts. A method reads
-// its parameters, asks the chain and returns the result as the node shapes it; it never waits.
+// Implemented by methods/*.ts, collected by methods/table.ts, called by dispatch.ts. A method
+// parses its parameters, reads the chain and returns the result in the node's format; it never
+// waits.
 
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import type { ChainApi, Commitment } from "../chain/types.ts";
 import type { Config, Params } from "./params.ts";
 
-/** Who the endpoint says it is. */
+/** The endpoint's identity and version. */
 interface NodeIdentity {
-  /** Base58. */
+  /** Public key in base58. */
   readonly identity: string;
-  /** As getVersion writes it, e.g. "4.2.0". */
+  /** Version in the format of getVersion, for example "4.2.0". */
   readonly version: string;
   readonly featureSet: number;
   readonly shredVersion: number;
-  /** "ip:port" of HTTP, once it listens. */
+  /** "ip:port" of HTTP, when it listens. */
   readonly rpcAddress: () => string | null;
-  /** "ip:port" where a validator (base58) takes transactions over QUIC; null or absent: nowhere. */
+  /**
+   * "ip:port" at which a validator (base58) accepts transactions over QUIC; null or absent: none.
+   */
   readonly tpuQuicAddress?: (identity: string) => string | null;
 }
 
@@ -35,7 +38,7 @@ interface Method {
 
 export type MethodTable = Readonly<Record<string, Method>>;
 
-/** The commitment of `config`, after its minContextSlot has been checked against the chain. */
+/** The commitment of `config`, after a check of its minContextSlot. */
 export function commitmentAt({ chain }: MethodContext, config: Config): Commitment {
   const commitment = config.commitment();
   checkMinContextSlot(chain, commitment, config.minContextSlot());
@@ -56,7 +59,7 @@ export function checkMinContextSlot(
   );
 }
 
-/** A value with the slot that it is answered for. */
+/** A value with its context slot. */
 export function withContext(
   { chain, node }: MethodContext,
   commitment: Commitment,

@@ -1,8 +1,8 @@
-// Parameters of a call: read one by one, each checked, each refusal saying what was expected.
+// Parameters of a call: each is read and checked, with an error that states the expected value.
 //
-// Called by every method and subscription. null counts as absent, unknown fields of a configuration
-// are ignored, as the node does. Throws ShredwayError "value_invalid" (JSON-RPC code -32602) and
-// nothing else, whatever the caller sent.
+// Called by every method and subscription. As in the node, null counts as absent, and unknown
+// fields of a configuration are ignored. For any input, it throws only ShredwayError
+// "value_invalid" (JSON-RPC code -32602).
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import {
@@ -42,7 +42,7 @@ export class Value {
     return this.json === undefined || this.json === null;
   }
 
-  /** The same value, for `read`, or `fallback` when it is absent. */
+  /** The result of `read`, or `fallback` if the value is absent. */
   or<T>(fallback: T, read: (value: Value) => T): T {
     return this.isAbsent ? fallback : read(this);
   }
@@ -117,7 +117,7 @@ export class Value {
 const noFields: JsonObject = Object.freeze(Object.create(null));
 const commitments = ["processed", "confirmed", "finalized"] as const;
 
-/** The configuration object that most methods take last. */
+/** The configuration object, the last parameter of most methods. */
 export class Config {
   readonly #what: string;
   readonly #fields: JsonObject;
@@ -136,7 +136,7 @@ export class Config {
     return this.field(name).or(fallback, (value) => value.boolean());
   }
 
-  /** Without one: finalized, as the node. */
+  /** Default: finalized, as in the node. */
   commitment(name = "commitment"): Commitment {
     return this.field(name).or<Commitment>("finalized", (value) => value.oneOf(commitments));
   }
@@ -170,7 +170,7 @@ export class Params {
     return value.or(new Config(value.what, noFields), (given) => given.object());
   }
 
-  /** Throws when there are more than `max`. */
+  /** Throws for more than `max` elements. */
   atMost(max: number): void {
     if (this.#values.length > max) {
       throw invalidParams("parameters", `at most ${max}`, this.#values.length);

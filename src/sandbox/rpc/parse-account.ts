@@ -1,7 +1,7 @@
-// What jsonParsed shows of an account: nonces, token accounts and mints, lookup tables.
+// Accounts in the encoding jsonParsed: nonces, token accounts and mints, lookup tables.
 //
-// Called by encode-account.ts. Returns undefined for everything else; the encoder then answers
-// base64, as the node does. Reads bytes that programs wrote: lengths are checked, nothing is trusted.
+// Called by encode-account.ts. Returns undefined for all others, which are then encoded as base64,
+// as in the node. Programs write these bytes, so all lengths are checked.
 
 import type { Account } from "../chain/types.ts";
 import { Fields } from "./bytes.ts";
@@ -21,12 +21,12 @@ interface ParsedAccount {
   readonly space: number;
 }
 
-/** Reads another account: token amounts need the decimals of their mint. */
+/** Reads another account: token amounts require the decimals of their mint. */
 export type ReadAccount = (address: string) => Account | null;
 
 const nonceBytes = 80;
 const lookupTableMetaBytes = 56;
-/** A token account of Token-2022 that has no extension but the one every associated account has. */
+/** A Token-2022 account whose only extension is the one that every associated account has. */
 const immutableOwnerBytes = 170;
 const immutableOwnerType = 7;
 
@@ -76,7 +76,7 @@ function tokenAccountInfo(token: TokenAccount, decimals: number): object {
   };
 }
 
-/** The list of extensions, when it is one that can be shown whole; undefined: it cannot. */
+/** The extensions, if all of them can be shown; undefined: at least one cannot. */
 function extensionsOf(data: Uint8Array): { extensions?: object[] } | undefined {
   if (data.length <= tokenAccountBytes) return {};
   const isImmutableOwner = data.length === immutableOwnerBytes && data[166] === immutableOwnerType;
@@ -112,7 +112,7 @@ function parseToken(data: Uint8Array, read: ReadAccount): ParsedAccount["parsed"
   return { type: "account", info: { ...tokenAccountInfo(token, decimals), ...extensions } };
 }
 
-/** undefined: nothing that can be shown taken apart. */
+/** undefined: the account cannot be parsed. */
 export function parseAccount(account: Account, read: ReadAccount): ParsedAccount | undefined {
   const { data, owner } = account;
   const space = data.length;

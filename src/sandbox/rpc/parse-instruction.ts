@@ -1,8 +1,8 @@
-// What jsonParsed shows of an instruction.
+// Instructions in the encoding jsonParsed.
 //
-// Called by encode-transaction.ts for top-level and inner instructions. Programs that are known are
-// parsed by parse-system.ts and parse-token.ts; what they do not know, or what is malformed, is
-// shown with its accounts and data, as the node does.
+// Called by encode-transaction.ts for top-level and inner instructions. parse-system.ts and
+// parse-token.ts parse known programs. As in the node, unknown or malformed instructions are shown
+// with their accounts and data.
 
 import { dataText } from "./bytes.ts";
 import { parseSystem } from "./parse-system.ts";

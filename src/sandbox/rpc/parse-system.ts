@@ -1,21 +1,22 @@
-// Instructions of the System program as jsonParsed shows them.
+// Instructions of the System program in the encoding jsonParsed.
 //
-// Called by parse-instruction.ts. Data: u32 number, then fields in bincode (u64 little-endian, texts
-// behind a u64 length). Returns undefined for unknown numbers and for data or accounts too short.
+// Called by parse-instruction.ts. Data: u32 number, then fields in bincode (u64 little-endian,
+// texts after a u64 length). Returns undefined for unknown numbers and for data or accounts that
+// are too short.
 
 import { Fields } from "./bytes.ts";
 import type { ParsedInstruction, PlainInstruction } from "./parsed-instruction.ts";
 
 interface Shape {
-  /** Names of the accounts that must be there; "" is not shown. */
+  /** Names of the required accounts; "" is not shown. */
   readonly accounts: readonly string[];
-  /** Bytes behind the number, without texts. */
+  /** Number of bytes after the number, without texts. */
   readonly bytes: number;
   readonly type: string;
   readonly fields?: (data: Fields, accounts: readonly string[]) => object | undefined;
 }
 
-/** A text at `at` and what follows it. */
+/** A text at `at`, and the offset after it. */
 function textAt(data: Fields, at: number, tailBytes: number): { text: string; end: number } | null {
   if (data.length < at + 8) return null;
   const length = data.u64(at);
@@ -61,7 +62,7 @@ const creation = (data: Fields): object => ({
   owner: data.key(20),
 });
 
-/** By number. */
+/** Instructions by number. */
 const shapes: readonly Shape[] = [
   { type: "createAccount", accounts: ["source", "newAccount"], bytes: 48, fields: creation },
   {
@@ -142,7 +143,7 @@ const shapes: readonly Shape[] = [
   },
 ];
 
-/** The first accounts under their names. */
+/** The first accounts, by their names. */
 export function namedAccounts(
   names: readonly string[],
   accounts: readonly string[],

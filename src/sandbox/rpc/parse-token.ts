@@ -1,7 +1,8 @@
-// Instructions of the token programs as jsonParsed shows them.
+// Instructions of the token programs in the encoding jsonParsed.
 //
-// Called by parse-instruction.ts. Data: u8 number, then packed little-endian fields. Covers what
-// SPL Token and Token-2022 share; extensions of Token-2022 and what is malformed: undefined.
+// Called by parse-instruction.ts. Data: u8 number, then packed little-endian fields. It covers the
+// common instructions of SPL Token and Token-2022, and returns undefined for Token-2022 extensions
+// and malformed instructions.
 
 import { Fields } from "./bytes.ts";
 import { namedAccounts } from "./parse-system.ts";
@@ -11,12 +12,12 @@ import { uiTokenAmount } from "./token-layout.ts";
 interface Shape {
   readonly type: string;
   readonly accounts: readonly string[];
-  /** Bytes behind the number. */
+  /** Number of bytes after the number. */
   readonly bytes: number;
   readonly fields?: (data: Fields) => object | undefined;
   /**
-   * Name of the account that signs, next after `accounts`. With more accounts behind it, it is a
-   * multisignature and they are its signers.
+   * Name of the signing account, which follows `accounts`. If more accounts follow, it is a
+   * multisignature account and they are its signers.
    */
   readonly authority?: string;
 }

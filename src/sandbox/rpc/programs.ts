@@ -1,7 +1,7 @@
-// Addresses of the programs whose accounts and instructions the endpoint can take apart.
+// Addresses of the programs whose accounts and instructions the endpoint can parse.
 //
-// Called by the parsers and the token methods. Only names: what is in the accounts and instructions
-// stands in parse-*.ts and token-layout.ts.
+// Called by the parsers and the token methods. Only names: parse-*.ts and token-layout.ts have the
+// formats.
 
 export const systemProgramId = "11111111111111111111111111111111";
 export const voteProgramId = "Vote111111111111111111111111111111111111111";
@@ -14,7 +14,7 @@ export const memoProgramIds: ReadonlySet<string> = new Set([
   "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
 ]);
 
-/** As jsonParsed names them. */
+/** Names of the programs in jsonParsed. */
 export const tokenPrograms: ReadonlyMap<string, string> = new Map([
   [tokenProgramId, "spl-token"],
   [token2022ProgramId, "spl-token-2022"],

@@ -1,7 +1,7 @@
-// What a simulation tells: the result of simulateTransaction, the data of a preflight failure.
+// The result of simulateTransaction, and the data of a preflight failure.
 //
-// Called by methods/transactions.ts. Signatures that do not hold come out as the transaction error
-// "SignatureFailure", as the node's simulation says since its version 3.1.
+// Called by methods/transactions.ts. An invalid signature is reported as the transaction error
+// "SignatureFailure", as in the node's simulation since version 3.1.
 
 import { ShredwayError } from "../../core/errors.ts";
 import type { ChainApi, SimulateOptions, Simulation } from "../chain/types.ts";
@@ -10,12 +10,12 @@ import { encodeBase58, Fields } from "./bytes.ts";
 import { type AccountFormat, encodeAccount } from "./encode-account.ts";
 import { encodeInnerInstructions, encodeReturnData } from "./encode-transaction.ts";
 
-/** What each account counts beside its data, and each lookup table (SIMD-0186). */
+/** Size of each account in addition to its data, and of each lookup table (SIMD-0186). */
 const accountBaseBytes = 64;
 const lookupTableBytes = 8248;
 const lookupTableMetaBytes = 56;
 
-/** Static keys, then what the lookup tables hold now: writable, then read-only. */
+/** Static keys, then the current keys of the lookup tables: writable, then read-only. */
 function accountKeysOf(chain: ChainApi, wire: Uint8Array): string[] {
   const { keys, lookups } = parseTransaction(wire);
   const loaded = (indexes: "writable" | "readonly"): string[] =>
@@ -37,7 +37,7 @@ function loadedBytes(simulation: Simulation, wire: Uint8Array): number {
   return bytes;
 }
 
-/** Throws "transaction_invalid" and "transaction_version" for what cannot be executed at all. */
+/** Throws "transaction_invalid" and "transaction_version" if the transaction cannot be executed. */
 export function simulate(chain: ChainApi, wire: Uint8Array, options: SimulateOptions): Simulation {
   try {
     return chain.simulate(wire, options);
@@ -58,7 +58,7 @@ export function simulate(chain: ChainApi, wire: Uint8Array, options: SimulateOpt
 
 export interface SimulationFormat {
   readonly hasInnerInstructions: boolean;
-  /** null: accounts were not asked for. */
+  /** null: accounts were not requested. */
   readonly accounts: {
     readonly addresses: readonly string[];
     readonly format: AccountFormat;

@@ -1,8 +1,8 @@
-// Accounts of the token programs: mints, token accounts, multisignatures.
+// Layouts of the token programs' accounts: mints, token accounts, multisignatures.
 //
-// Called by the token methods and by parse-account.ts. Layouts of SPL Token (82, 165 and 355 bytes);
-// accounts of Token-2022 with extensions begin with the same bytes, and byte 165 says what they are.
-// Returns undefined for everything that is not initialized.
+// Called by the token methods and by parse-account.ts. Layouts of SPL Token (82, 165 and 355
+// bytes). Token-2022 accounts with extensions begin with the same bytes, and byte 165 is their
+// type. Returns undefined for accounts that are not initialized.
 
 import { Fields } from "./bytes.ts";
 
@@ -27,7 +27,7 @@ export interface TokenAccount {
   readonly amount: bigint;
   readonly delegate: string | null;
   readonly state: (typeof tokenAccountStates)[number];
-  /** Lamports that wrapped SOL must keep; null: not wrapped SOL. */
+  /** Rent-exempt lamports of wrapped SOL; null: not wrapped SOL. */
   readonly nativeReserve: bigint | null;
   readonly delegatedAmount: bigint;
   readonly closeAuthority: string | null;
@@ -91,7 +91,7 @@ interface UiTokenAmount {
   readonly uiAmountString: string;
 }
 
-/** `amount` as the node writes it: raw, as a float, and as exact decimal text. */
+/** `amount` in the node's format: raw, as a float, and as exact decimal text. */
 export function uiTokenAmount(amount: bigint, decimals: number): UiTokenAmount {
   const digits = amount.toString().padStart(decimals + 1, "0");
   const whole = digits.slice(0, digits.length - decimals);

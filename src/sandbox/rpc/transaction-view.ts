@@ -1,7 +1,7 @@
-// A landed transaction with its wire bytes taken apart, once.
+// A landed transaction with its parsed wire bytes.
 //
-// Called by the encoders, the filters of subscriptions and getRecentPrioritizationFees. Answers: its
-// instructions, which of its accounts it may write, whether it is a vote, its memos.
+// Called by the encoders, the filters of subscriptions and getRecentPrioritizationFees. It gives
+// the instructions, the writable accounts, the memos, and whether it is a vote.
 
 import type { ExecutedTransaction } from "../chain/types.ts";
 import { isStaticWritable, parseTransaction, type WireTransaction } from "../chain/wire.ts";
@@ -18,7 +18,7 @@ export function wireOf(transaction: ExecutedTransaction): WireTransaction {
   return wire;
 }
 
-/** Whether the message lets the account at `index` of all keys be written to. */
+/** Whether the message makes the account at `index` of all keys writable. */
 export function isWritable(wire: WireTransaction, index: number): boolean {
   const staticKeys = wire.keys.length;
   if (index < staticKeys) return isStaticWritable(wire, index);
@@ -31,7 +31,7 @@ export function writableKeys(transaction: ExecutedTransaction): string[] {
   return transaction.accountKeys.filter((_, index) => isWritable(wire, index));
 }
 
-/** A transaction of nothing but a vote: left out of logs and fee statistics. */
+/** A transaction that contains only a vote; it is omitted from logs and fee statistics. */
 export function isVote(transaction: ExecutedTransaction): boolean {
   const { instructions } = wireOf(transaction);
   const [only] = instructions;
@@ -39,7 +39,7 @@ export function isVote(transaction: ExecutedTransaction): boolean {
   return transaction.accountKeys[only.program] === voteProgramId;
 }
 
-/** "[bytes] text; …" of the memo instructions at the top level; null: none. */
+/** "[bytes] text; …" of the top-level memo instructions; null: none. */
 export function memoOf(transaction: ExecutedTransaction): string | null {
   const memos = wireOf(transaction)
     .instructions.filter(({ program }) =>

@@ -1,7 +1,7 @@
-// Transactions and messages among the parameters: decoded, bounded, named when refused.
+// Transactions and messages in parameters: decoded and bounded, with their names in errors.
 //
-// Called by sendTransaction, simulateTransaction and getFeeForMessage. The bounds are those of the
-// node: 1,683 characters of base58, 5,464 of base64 (a v1 transaction of 4,096 bytes).
+// Called by sendTransaction, simulateTransaction and getFeeForMessage. The limits are the node's:
+// 1,683 characters of base58, 5,464 of base64 (a v1 transaction of 4,096 bytes).
 
 import { ShredwayError } from "../../core/errors.ts";
 import { parseTransaction, signatureBytes, type WireTransaction } from "../chain/wire.ts";
@@ -11,7 +11,7 @@ import { type Config, invalidParams, type Value } from "./params.ts";
 const base58CharactersMax = 1683;
 const base64CharactersMax = 5464;
 
-/** The wire bytes; base58 without an encoding, as the node. */
+/** The wire bytes. Default encoding: base58, as in the node. */
 export function readWire(value: Value, config: Config): Uint8Array {
   const encoding = config.encoding(["base58", "base64"], "base58");
   const text = value.text();
@@ -29,7 +29,7 @@ export function readWire(value: Value, config: Config): Uint8Array {
   throw value.refuse(`a transaction in ${encoding}`);
 }
 
-/** `message` as a transaction whose signatures are zero: what fees are computed of. */
+/** `message` as a transaction with empty signatures, for the calculation of its fee. */
 export function messageAsTransaction(value: Value): WireTransaction {
   const message = decodeBase64(value.text(), base64CharactersMax);
   if (!message) throw value.refuse("a message in base64");
@@ -37,7 +37,7 @@ export function messageAsTransaction(value: Value): WireTransaction {
   const isV0 = message[0] === 0x80;
   const signers = message[isV1 || isV0 ? 1 : 0] ?? 0;
   const signatures = new Uint8Array(signers * signatureBytes);
-  // More than 127 signatures fit into no transaction: the parser refuses what comes of it.
+  // No transaction has more than 127 signatures: the parser rejects the result.
   const wire = isV1
     ? Buffer.concat([message, signatures])
     : Buffer.concat([Uint8Array.of(signers & 0x7f), signatures, message]);

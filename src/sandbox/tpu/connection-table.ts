@@ -1,4 +1,4 @@
-// The connections of a leader: found by connection id, admitted by stake, counted by address.
+// Connection table of a leader: lookup by connection id, admission by stake, counts by address.
 //
 // Called by tpu-server.ts. No I/O.
 
@@ -7,7 +7,7 @@ import { type CloseReason, type PeerRank, rankOf, type TpuLimits } from "./limit
 import type { PeerConnection } from "./peer-connection.ts";
 
 const minuteNs = 60_000_000_000n;
-/** Addresses whose minute is remembered; when there are more, all begin anew. */
+/** Maximum number of addresses with a rate count; above it, all counts are reset. */
 const addressesMax = 10_000;
 
 interface Minute {
@@ -39,7 +39,7 @@ export class ConnectionTable {
     this.#stakes = stakes;
   }
 
-  /** Good while connections come and go. */
+  /** Valid until the set of connections changes. */
   connections(): readonly PeerConnection[] {
     return [...this.#ids.keys()];
   }
@@ -63,7 +63,7 @@ export class ConnectionTable {
     this.#ids.delete(connection);
   }
 
-  /** Counts a new connection from `host`. False: it had too many in the last minute. */
+  /** Counts a new connection from `host`. Returns false if it had too many in the last minute. */
   mayConnect(host: string): boolean {
     const nowNs = this.#clock.monotonicNs();
     let minute = this.#minutes.get(host);
@@ -77,7 +77,7 @@ export class ConnectionTable {
     return true;
   }
 
-  /** For a handshake that just ended. `evict` must close the connection that it gets. */
+  /** Called after a handshake. `evict` must close the given connection. */
   admit(identity: string, evict: (connection: PeerConnection) => void): PeerRank | CloseReason {
     const { connectionsPerPeer, stakedConnectionsMax, unstakedConnectionsMax } = this.#limits;
     const rank = rankOf(this.#stakes.of(identity), this.#stakes.total, this.#limits);

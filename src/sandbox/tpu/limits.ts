@@ -1,9 +1,9 @@
-// What a leader grants to whom: connections, streams, and the words it closes connections with.
+// Limits of a leader for connections and streams, and its close reasons.
 //
-// Called by the leaders' server of the sandbox. Numbers and reason texts are those of Agave's streamer
-// (3.1) and Firedancer; what cannot be had is said where it is decided. No I/O, no clock.
+// Called by the sandbox's TPU servers. Numbers and reason texts are those of Agave's streamer (3.1)
+// and Firedancer; comments note the differences. No I/O, no clock.
 
-/** Why leaders close connections; the reason travels as text. */
+/** Reasons for which leaders close connections; they are sent as text. */
 export const closeReasons = [
   "dropped",
   "disallowed",
@@ -13,7 +13,7 @@ export const closeReasons = [
 ] as const;
 export type CloseReason = (typeof closeReasons)[number];
 
-/** The application codes that go with them. */
+/** The application codes of these reasons. */
 export const closeCodes: Readonly<Record<CloseReason, number>> = {
   dropped: 1,
   disallowed: 2,
@@ -26,32 +26,35 @@ export const closeCodes: Readonly<Record<CloseReason, number>> = {
 export const badCertificateCode = 0x100 + 50;
 
 export const transactionBytesMax = 4096;
-/** Streams are counted in windows so long. */
+/** Length of the windows in which streams are counted. */
 export const windowMs = 100;
 
 export interface TpuLimits {
-  /** Of one identity at once. More: "too_many". */
+  /** Maximum number of connections per identity. Above it: "too_many". */
   readonly connectionsPerPeer: number;
-  /** Of all staked peers at once. When it is full, the one that was not used for longest is "dropped". */
+  /**
+   * Maximum number of staked connections. When it is reached, the least recently used one is
+   * "dropped".
+   */
   readonly stakedConnectionsMax: number;
-  /** Of all other peers. 0: they are "disallowed". */
+  /** Maximum number of unstaked connections. 0: they are "disallowed". */
   readonly unstakedConnectionsMax: number;
-  /** New connections from one address. More are not answered. */
+  /** Maximum number of new connections per address and minute. Further ones get no response. */
   readonly connectionsPerAddressPerMinute: number;
   /**
-   * Streams that a peer may have open at once, known to it from the handshake on. The same for all:
-   * quiche fixes it before the peer has shown its certificate. What tells the staked from the others is
-   * how fast the credit comes back.
+   * Maximum number of concurrent streams of a peer, announced in the handshake. It is the same for
+   * all peers: quiche fixes it before the peer has sent its certificate. Staked and unstaked peers
+   * differ in the rate at which new credit is granted.
    */
   readonly streamsMax: number;
-  /** Streams of all peers that are read in one window. */
+  /** Maximum number of streams of all peers that are read in one window. */
   readonly streamsPerWindow: number;
-  /** Of those, what each unstaked connection gets. */
+  /** Share of each unstaked connection. */
   readonly unstakedStreamsPerWindow: number;
-  /** From the first packet to the end of the handshake. */
+  /** Limit from the first packet to the end of the handshake. */
   readonly handshakeMs: number;
   readonly idleMs: number;
-  /** From the first byte of a stream to its last. */
+  /** Limit from the first byte of a stream to its last. */
   readonly streamMs: number;
 }
 
@@ -69,16 +72,16 @@ export const defaultLimits: TpuLimits = {
 };
 
 const stakedShare = 0.8;
-/** Below this part of all stake an identity counts as unstaked. */
+/** An identity below this share of the total stake counts as unstaked. */
 const leastStakePart = 50_000n;
 
-/** What a peer is worth to a leader. */
+/** Stake of a peer. */
 export interface PeerRank {
   readonly isStaked: boolean;
   readonly streamsPerWindow: number;
 }
 
-/** `total`: all stake of the cluster, the peer's included; lamports. */
+/** `total`: stake of the cluster, including the peer's; in lamports. */
 export function rankOf(stake: bigint, total: bigint, limits: TpuLimits): PeerRank {
   const isStaked = stake > 0n && stake * leastStakePart >= total;
   const { unstakedStreamsPerWindow: least, streamsPerWindow } = limits;
@@ -89,25 +92,25 @@ export function rankOf(stake: bigint, total: bigint, limits: TpuLimits): PeerRan
 
 export interface TpuCounts {
   packets: number;
-  /** Answered by a retry: the sender has yet to show that the address is its own. */
+  /** Answered by a retry: the sender has not yet validated its address. */
   retries: number;
-  /** Forged, expired, or of another address. */
+  /** Token is forged, expired, or of another address. */
   tokensRefused: number;
-  /** Of no connection that is known here, or no QUIC. */
+  /** Packet of an unknown connection, or not QUIC. */
   packetsUnknown: number;
-  /** Not answered, for its address had too many in the last minute. */
+  /** Not answered, because the address opened too many connections in the last minute. */
   connectionsIgnored: number;
-  /** Handshakes that ended well, with an identity. */
+  /** Completed handshakes with an identity. */
   connections: number;
-  /** Without a certificate, or with a key that is not Ed25519. */
+  /** Peers without a certificate, or with a key that is not Ed25519. */
   certificatesRefused: number;
-  /** Handshakes that failed otherwise or took too long. */
+  /** Handshakes that failed for other reasons or timed out. */
   handshakesFailed: number;
-  /** Closed by the leader, by reason. */
+  /** Connections closed by the leader, by reason. */
   closed: Record<CloseReason, number>;
-  /** Complete, 1 to 4,096 bytes. */
+  /** Complete transactions of 1 to 4,096 bytes. */
   transactions: number;
-  /** Empty, reset by the peer, or never finished. */
+  /** Streams that were empty, reset by the peer, or never finished. */
   streamsDropped: number;
 }
 

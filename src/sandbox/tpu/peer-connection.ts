@@ -1,7 +1,7 @@
-// One connection of a peer to a leader: handshake, identity, streams, end.
+// One connection of a peer to a leader: handshake, identity, streams, close.
 //
-// Made by tpu-server.ts for every first packet whose address is shown; fed with packets, and driven by
-// one timer for everything that comes due. Who may stay is the server's decision (`admit`).
+// Created by tpu-server.ts for every first packet with a validated address. It processes packets,
+// and one timer runs everything that is due. The server decides about admission (`admit`).
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Quiche, QuicheAddress, QuicheConnection } from "../../gateway/tpu/quiche.ts";
@@ -17,29 +17,29 @@ import {
 import { identityOf } from "./peer-identity.ts";
 import { StreamReader } from "./stream-reader.ts";
 
-/** TLS alert 116, certificate_required: how BoringSSL refuses those without one. */
+/** TLS alert 116, certificate_required: BoringSSL's response to a missing certificate. */
 const noCertificateCode = 0x100 + 116;
 const packetBufferBytes = 1500;
 const windowNs = BigInt(windowMs) * 1_000_000n;
 
 export interface TpuPeer {
-  /** Base58. */
+  /** Identity in base58. */
   readonly identity: string;
   readonly isStaked: boolean;
 }
 
-/** What a connection needs of its server. */
+/** The part of the server that a connection uses. */
 export interface ConnectionHost {
   readonly quiche: Quiche;
   readonly clock: Clock;
   readonly limits: TpuLimits;
   readonly counts: TpuCounts;
   send(packet: Buffer, to: QuicheAddress): void;
-  /** A reason: the connection is closed with it. Undefined: its certificate is refused. */
+  /** A reason closes the connection. undefined: the certificate is rejected. */
   admit(identity: string): PeerRank | CloseReason | undefined;
   transaction(wire: Uint8Array, peer: TpuPeer): void;
-  /** The last word of this connection. */
-  gone(connection: PeerConnection): void;
+  /** Called once, when the connection has ended. */
+  onClosed(connection: PeerConnection): void;
 }
 
 export class PeerConnection {
@@ -70,26 +70,28 @@ export class PeerConnection {
     });
   }
 
-  /** Once the handshake ended well, until the end of the connection. */
+  /** True from the end of a successful handshake to the end of the connection. */
   get peer(): TpuPeer | undefined {
     return this.#phase === "open" ? this.#peer : undefined;
   }
 
-  /** When it last brought a stream, or came. */
+  /** Time of the last stream, or of the opening. */
   get lastUsedNs(): bigint {
     return this.#lastUsedNs;
   }
 
-  /** Takes a packet; `work` must follow. Overwrites it: decryption happens in place. */
+  /**
+   * Processes a packet; `work` must follow. It overwrites the packet: decryption happens in place.
+   */
   receive(packet: Buffer, from: QuicheAddress, to: QuicheAddress): void {
     try {
       this.#quic.recv(packet, { from, to });
     } catch {
-      // Not of this connection, or refused: then quiche has an end to tell.
+      // The packet is invalid or rejected: quiche then reports the end of the connection.
     }
   }
 
-  /** Does what packets or time made due, and sends. */
+  /** Handles the effects of packets or timers, and sends. */
   work(): void {
     if (this.#phase === "gone") return;
     const nowNs = this.#host.clock.monotonicNs();
@@ -100,23 +102,23 @@ export class PeerConnection {
     else this.#arm(nowNs);
   }
 
-  /** Tells the peer why. Nothing is read afterwards. */
+  /** Closes with a reason for the peer. Nothing is read afterwards. */
   close(reason: CloseReason): void {
     if (this.#phase === "ending" || this.#phase === "gone") return;
     this.#host.counts.closed[reason]++;
     this.#end(true, closeCodes[reason], reason);
   }
 
-  /** Without a word to the peer. Idempotent. */
+  /** Closes without a packet to the peer. Idempotent. */
   forget(): void {
     if (this.#phase === "gone") return;
     if (this.#phase === "handshake") this.#countFailure();
     this.#phase = "gone";
     this.#timer?.cancel();
-    this.#host.gone(this);
+    this.#host.onClosed(this);
   }
 
-  /** A farewell, when the leader closes. */
+  /** Close packet when the leader shuts down. */
   leave(): void {
     this.#end(true, 0, "");
     this.#sendAll();
@@ -128,7 +130,7 @@ export class PeerConnection {
     try {
       this.#quic.close(isApplication, code, Buffer.from(reason));
     } catch {
-      // Closed already.
+      // The connection is already closed.
     }
   }
 
@@ -191,7 +193,7 @@ export class PeerConnection {
       try {
         sent = this.#quic.send(buffer);
       } catch {
-        return; // quiche has closed it; its timer says when it is gone
+        return; // quiche has closed it; its timer reports the end
       }
       if (!sent) return;
       const [length, { to }] = sent;
@@ -199,7 +201,7 @@ export class PeerConnection {
     }
   }
 
-  /** One timer: for quiche, the window, the handshake and streams that never end. */
+  /** One timer: for quiche, the window, the handshake and unfinished streams. */
   #arm(nowNs: bigint): void {
     this.#timer?.cancel();
     const quicMs = this.#quic.timeout();

@@ -1,12 +1,12 @@
-// Who a peer is: the Ed25519 key of the certificate that it showed.
+// Identity of a peer: the Ed25519 key of its certificate.
 //
-// Called once for every handshake. Nothing else of the certificate counts, not even its signature: TLS
-// has made the peer prove that it holds the key.
+// Called once for every handshake. The rest of the certificate is ignored, including its signature:
+// TLS has already verified that the peer has the private key.
 
 import { X509Certificate } from "node:crypto";
 import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 
-/** Base58; null: no certificate, none that can be read, or a key of another kind. */
+/** Identity in base58; null: no certificate, an unreadable one, or a key of another type. */
 export function identityOf(chain: readonly Uint8Array[] | null): string | null {
   const first = chain?.[0];
   if (!first) return null;
@@ -16,6 +16,6 @@ export function identityOf(chain: readonly Uint8Array[] | null): string | null {
     const { x } = publicKey.export({ format: "jwk" });
     return x === undefined ? null : encodeBase58(Buffer.from(x, "base64url"));
   } catch {
-    return null; // not X.509, or a key that OpenSSL does not know
+    return null; // not X.509, or a key type that OpenSSL does not support
   }
 }

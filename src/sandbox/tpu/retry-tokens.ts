@@ -1,8 +1,8 @@
-// Tokens of stateless retries: a sender shows that what goes to its address reaches it.
+// Tokens of stateless retries: a sender proves that it receives packets at its address.
 //
-// Called by the leaders' server for first packets (RFC 9000, 8.1). A token names the connection id
-// that the sender chose first; it is good for one address, one connection id of ours and a while.
-// Layout: u64 big-endian of the last good moment (ns, monotonic) | original connection id | HMAC.
+// Called by the TPU server for first packets (RFC 9000, 8.1). A token contains the original
+// connection id of the sender. It is valid for one address, one of our connection ids and a limited
+// time. Layout: u64 big-endian of the expiry (ns, monotonic) | original connection id | HMAC.
 
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
@@ -20,7 +20,7 @@ export class RetryTokens {
     this.#clock = clock;
   }
 
-  /** `scid`: the connection id that the retry offers. */
+  /** `scid`: the connection id of the retry. */
   mint(address: QuicheAddress, originalDcid: Uint8Array, scid: Uint8Array): Buffer {
     const time = Buffer.alloc(timeBytes);
     time.writeBigUInt64BE(this.#clock.monotonicNs() + lifetimeNs);
@@ -28,7 +28,7 @@ export class RetryTokens {
     return Buffer.concat([body, this.#mac(body, address, scid)]);
   }
 
-  /** The original connection id; undefined: no token of ours, or not for this. */
+  /** The original connection id; undefined: the token is invalid, or for another connection. */
   read(token: Uint8Array, address: QuicheAddress, scid: Uint8Array): Uint8Array | undefined {
     const bytes = Buffer.from(token);
     if (bytes.length < timeBytes + macBytes) return undefined;
@@ -42,7 +42,8 @@ export class RetryTokens {
 
   #mac(body: Uint8Array, { host, port }: QuicheAddress, scid: Uint8Array): Buffer {
     const hmac = createHmac("sha256", this.#key);
-    // Both ids have lengths of their own: told, so that no byte moves from one to the other.
+    // Both ids have variable lengths: the lengths are included, so that no byte can move from one
+    // to the other.
     hmac.update(Uint8Array.of(body.length, scid.length)).update(body).update(scid);
     return hmac.update(`${host} ${port}`).digest();
   }

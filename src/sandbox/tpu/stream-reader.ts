@@ -1,7 +1,7 @@
-// Puts the streams of one connection together: each carries one transaction, and ends with it.
+// Assembles the streams of one connection: each contains one transaction.
 //
-// Called by peer-connection.ts whenever packets came. Reads at most as many new streams as it is told
-// to: what is not read costs the peer its credit.
+// Called by peer-connection.ts after packets arrived. It reads a limited number of new streams;
+// unread streams use up the peer's credit.
 
 import type { Quiche, QuicheConnection } from "../../gateway/tpu/quiche.ts";
 import { transactionBytesMax } from "./limits.ts";
@@ -13,9 +13,9 @@ interface OpenStream {
 }
 
 interface StreamSink {
-  /** 1 to 4,096 bytes, good for keeps. */
+  /** 1 to 4,096 bytes, not overwritten later. */
   transaction(wire: Uint8Array): void;
-  /** A stream that ends without a transaction. */
+  /** Called for a stream that ends without a transaction. */
   dropped(): void;
 }
 
@@ -23,7 +23,7 @@ export class StreamReader {
   readonly #quiche: Pick<Quiche, "Shutdown">;
   readonly #sink: StreamSink;
   readonly #open = new Map<number, OpenStream>();
-  /** One byte more than allowed: a stream that fills it is too long. */
+  /** One byte above the limit: a stream that fills the buffer is too long. */
   readonly #scratch = Buffer.alloc(transactionBytesMax + 1);
 
   constructor(quiche: Pick<Quiche, "Shutdown">, sink: StreamSink) {
@@ -31,15 +31,15 @@ export class StreamReader {
     this.#sink = sink;
   }
 
-  /** When the oldest stream that is not complete began. */
+  /** Start time of the oldest incomplete stream. */
   get oldestNs(): bigint | undefined {
     const [oldest] = this.#open.values();
     return oldest?.sinceNs;
   }
 
   /**
-   * Begins at most `newMax` streams and goes on with all others. `begun`: how many; `isLong`: one has
-   * more than 4,096 bytes, nothing more was read.
+   * Starts at most `newMax` streams and continues all others. `begun`: number of started streams;
+   * `isLong`: one has more than 4,096 bytes, and reading stopped.
    */
   read(
     quic: QuicheConnection,
@@ -61,28 +61,28 @@ export class StreamReader {
     return { begun, isLong: false, hasMore };
   }
 
-  /** Ends what began before `beforeNs`: the peer is asked to stop sending. */
+  /** Ends streams that began before `beforeNs`: the peer is asked to stop sending. */
   dropBefore(quic: QuicheConnection, beforeNs: bigint): void {
     for (const [id, { sinceNs }] of this.#open) {
-      if (sinceNs > beforeNs) return; // they are in the order of their beginning
+      if (sinceNs > beforeNs) return; // streams are in the order of their start
       this.#open.delete(id);
       try {
         quic.streamShutdown(id, this.#quiche.Shutdown.Read, 0);
       } catch {
-        // The peer has ended it in the meantime.
+        // The peer has ended the stream in the meantime.
       }
       this.#sink.dropped();
     }
   }
 
-  /** False: too long. */
+  /** false: the stream is too long. */
   #readStream(quic: QuicheConnection, id: number, nowNs: bigint): boolean {
     for (;;) {
       let read: [number, boolean] | null;
       try {
         read = quic.streamRecv(id, this.#scratch);
       } catch {
-        this.#open.delete(id); // reset by the peer
+        this.#open.delete(id); // the peer reset the stream
         this.#sink.dropped();
         return true;
       }

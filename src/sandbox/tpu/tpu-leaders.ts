@@ -1,9 +1,9 @@
-// SandboxTpu: every validator of the sandbox takes transactions over QUIC, in its own slots.
+// SandboxTpu: every validator of the sandbox accepts transactions over QUIC for its own slots.
 //
-// Opened by the sandbox's start, when quiche is there, and by tests. What arrives is executed by the
-// chain as real validators would: at once in the leader's own slots; held until then when they are near;
-// else passed on when a staked peer sent it, and dropped as late when not. `addressOf` is what
-// getClusterNodes tells; `routeConfig` what a configuration needs to reach them all.
+// Opened by the sandbox, if quiche is available, and by tests. As with real validators, the chain
+// executes a transaction immediately in the leader's own slots; it is held if these are near.
+// Otherwise it is forwarded if the sender is staked, and dropped as late if not. getClusterNodes
+// uses `addressOf`; `routeConfig` is the configuration that reaches all of them.
 
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
@@ -14,31 +14,31 @@ import type { TpuLimits } from "./limits.ts";
 import type { TpuPeer } from "./peer-connection.ts";
 import { type StakeTable, TpuServer } from "./tpu-server.ts";
 
-/** As far ahead of its slots does a validator keep what it gets. */
+/** A validator holds transactions this many slots ahead of its own. */
 const holdSlots = 20n;
-/** What one leader keeps for its slots. */
+/** Maximum number of transactions that one leader holds. */
 const heldMax = 4096;
 
 export interface SandboxTpuOptions {
   /** Address without a port. Default "127.0.0.1". */
   readonly host?: string;
-  /** Of identities that are no validators of the chain: base58 -> lamports. */
+  /** Stakes of identities that are not validators of the chain: base58 -> lamports. */
   readonly stakes?: ReadonlyMap<string, bigint>;
   readonly limits?: Partial<TpuLimits>;
 }
 
 interface SandboxTpuCounts {
-  /** Handed to the chain while their leader led. */
-  taken: number;
-  /** Waited for their leader's slots. */
+  /** Passed to the chain during their leader's slots. */
+  executed: number;
+  /** Held until their leader's slots. */
   held: number;
-  /** Passed on to the leader of the moment, for a staked peer. */
+  /** Forwarded to the current leader, for a staked peer. */
   forwarded: number;
-  /** Dropped: their leader does not lead soon. */
+  /** Dropped: their leader has no slots soon. */
   late: number;
-  /** Dropped: too many waited. */
+  /** Dropped: too many were held. */
   overflowed: number;
-  /** Not accepted by the chain: no transaction, a bad signature, a full queue. */
+  /** Rejected by the chain: an invalid transaction, an invalid signature, or a full queue. */
   refused: number;
 }
 
@@ -51,7 +51,7 @@ function stakeTable(chain: ChainApi, others: ReadonlyMap<string, bigint>): Stake
 
 export class SandboxTpu {
   readonly counts: SandboxTpuCounts = {
-    taken: 0,
+    executed: 0,
     held: 0,
     forwarded: 0,
     late: 0,
@@ -62,10 +62,10 @@ export class SandboxTpu {
   readonly #leaders = new Map<string, TpuServer>();
   readonly #held = new Map<string, Uint8Array[]>();
   readonly #unsubscribe: () => void;
-  /** The one whose time it is. */
+  /** The current slot by time. */
   #slot: bigint;
 
-  /** Throws ShredwayError "system" when a socket cannot be had; nothing stays open then. */
+  /** Throws ShredwayError "system" if a socket is not available; everything is closed then. */
   static async open(
     chain: ChainApi,
     { quiche, clock }: { readonly quiche: Quiche; readonly clock: Clock },
@@ -93,17 +93,17 @@ export class SandboxTpu {
     this.#unsubscribe = chain.subscribe((event) => this.#follow(event));
   }
 
-  /** By identity (base58): each with its switches and counts. */
+  /** Servers by identity (base58), each with its faults and counts. */
   get leaders(): ReadonlyMap<string, TpuServer> {
     return this.#leaders;
   }
 
-  /** "ip:port" over QUIC; null: no validator of this chain. */
+  /** "ip:port" over QUIC; null: not a validator of this chain. */
   addressOf(identity: string): string | null {
     return this.#leaders.get(identity)?.address ?? null;
   }
 
-  /** For the key `routes` of a configuration. */
+  /** Value for the key `routes` of a configuration. */
   routeConfig(identityFile?: string): RouteInput {
     return { name: "tpu", kind: "tpu", ...(identityFile !== undefined && { identityFile }) };
   }
@@ -116,7 +116,7 @@ export class SandboxTpu {
 
   #take(identity: string, wire: Uint8Array, { isStaked }: TpuPeer): void {
     if (this.#chain.leaderOf(this.#slot) === identity) {
-      this.counts.taken++;
+      this.counts.executed++;
       this.#send(wire);
     } else if (this.#leadsSoon(identity)) {
       this.#hold(identity, wire);
@@ -149,13 +149,13 @@ export class SandboxTpu {
   #follow(event: ChainEvent): void {
     if (event.kind !== "slot" && event.kind !== "skipped") return;
     if (event.slot > this.#slot) this.#slot = event.slot;
-    // A skipped slot is over when it is told: its leader has the next one, or forwards.
+    // The event for a skipped slot comes at its end: its leader has the next slot, or forwards.
     const leader = this.#chain.leaderOf(this.#slot);
     const held = leader === null ? undefined : this.#held.get(leader);
     if (leader === null || !held) return;
     this.#held.delete(leader);
     for (const wire of held) {
-      this.counts.taken++;
+      this.counts.executed++;
       this.#send(wire);
     }
   }

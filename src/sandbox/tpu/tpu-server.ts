@@ -1,12 +1,12 @@
-// A leader's port for transactions, as real leaders have it: QUIC, one transaction per stream.
+// A leader's TPU port: QUIC, one transaction per stream.
 //
-// Opened by tpu-leaders.ts for every validator of the sandbox, and by tests. One UDP socket; first
-// packets get a stateless retry, peers must show a certificate with an Ed25519 key, limits go by their
-// stake. What arrives goes to `onTransaction`, which must not throw. `faults` may be changed at any
-// time. Not as Agave does it, because quiche cannot: the first credit of streams is the same for all
-// (limits.ts), those without a certificate get TLS alert 116 instead of 50, key exchanges other than
-// x25519 are taken, packets of unknown connections get no stateless reset, and the credit of a stream
-// that the peer was asked to stop is lost.
+// Opened by tpu-leaders.ts for every validator of the sandbox, and by tests. One UDP socket. First
+// packets get a stateless retry, peers must send a certificate with an Ed25519 key, and limits
+// depend on stake. Transactions go to `onTransaction`, which must not throw. `faults` may change at
+// any time. Differences from Agave, because of quiche: the initial stream credit is the same for
+// all (limits.ts). Peers without a certificate get TLS alert 116 instead of 50. Key exchanges other
+// than x25519 are accepted. Packets of unknown connections get no stateless reset. A stream that
+// the peer was asked to stop loses its credit.
 
 import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
@@ -39,20 +39,20 @@ import { type ConnectionHost, PeerConnection, type TpuPeer } from "./peer-connec
 import { RetryTokens } from "./retry-tokens.ts";
 
 const connectionIdBytes = 20;
-/** First packets are at least so long (RFC 9000, 14.1). */
+/** Minimum length of a first packet (RFC 9000, 14.1). */
 const firstPacketBytesMin = 1200;
 const receiveBufferBytes = 4 << 20;
 const longHeaderBit = 0x80;
 
 interface TpuFaults {
   /**
-   * Every new connection is closed with this reason as soon as its handshake is done. "certificate":
-   * with the TLS alert for one that is not understood.
+   * Every new connection is closed with this reason after its handshake. "certificate": with the
+   * TLS alert for an unsupported certificate.
    */
   refuse: CloseReason | "certificate" | null;
-  /** Packets are counted and not answered, nothing is sent: a host that is gone. */
+  /** Packets are counted but not answered, and nothing is sent, like an unreachable host. */
   silent: boolean;
-  /** Every packet of a handshake is taken up so much later. */
+  /** Delay of every handshake packet. */
   handshakeDelayMs: number;
 }
 
@@ -62,9 +62,9 @@ export interface TpuServerOptions {
   /** Address without a port. Default "127.0.0.1". */
   readonly host?: string;
   readonly limits?: Partial<TpuLimits>;
-  /** Default: nobody. */
+  /** Stakes of the peers. Default: all are unstaked. */
   readonly stakes?: StakeTable;
-  /** First packets are answered by a retry. Default true. */
+  /** Answers first packets with a retry. Default true. */
   readonly retries?: boolean;
   readonly onTransaction: (wire: Uint8Array, peer: TpuPeer) => void;
 }
@@ -91,7 +91,7 @@ export class TpuServer {
   #socket: Socket | undefined;
   #isClosed = false;
 
-  /** On a port of the kernel's choice. Throws ShredwayError "system". */
+  /** Listens on a port that the kernel chooses. Throws ShredwayError "system". */
   static async open(options: TpuServerOptions): Promise<TpuServer> {
     const server = new TpuServer(options);
     await server.start();
@@ -113,17 +113,17 @@ export class TpuServer {
       send: (packet, to) => this.#send(packet, to),
       admit: (identity) => this.#admit(identity),
       transaction: options.onTransaction,
-      gone: (connection) => this.#table.remove(connection),
+      onClosed: (connection) => this.#table.remove(connection),
     };
   }
 
-  /** "ip:port", the same after `stop` and `start`. */
+  /** "ip:port", unchanged by `stop` and `start`. */
   get address(): string {
     const { host, port } = this.#local;
     return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
   }
 
-  /** Connections whose handshake is done. */
+  /** Number of connections after the handshake. */
   get connections(): number {
     return this.#table.openCount;
   }
@@ -137,7 +137,7 @@ export class TpuServer {
     }
   }
 
-  /** As when the leader's process dies: nobody is told. */
+  /** Stops without notice to peers, like a crashed leader process. */
   async stop(): Promise<void> {
     for (const connection of this.#table.connections()) connection.forget();
     const socket = this.#socket;
@@ -148,7 +148,9 @@ export class TpuServer {
     await closed;
   }
 
-  /** At the same port as before, knowing nothing of before. Throws ShredwayError "system". */
+  /**
+   * Listens on the same port as before, without any earlier state. Throws ShredwayError "system".
+   */
   async start(): Promise<void> {
     if (this.#socket || this.#isClosed) return;
     this.#tokens = new RetryTokens(this.#options.clock);
@@ -164,7 +166,7 @@ export class TpuServer {
     this.#socket = socket;
     this.#local.port = socket.address().port;
     socket.on("message", (packet, from) => this.#receive(packet, from));
-    // What the kernel tells of packets sent earlier: QUIC finds out by itself.
+    // The kernel's errors for earlier packets are ignored: QUIC detects the loss itself.
     socket.on("error", () => undefined);
   }
 
@@ -173,30 +175,30 @@ export class TpuServer {
     await this.start();
   }
 
-  /** To another port of the kernel's choice. */
+  /** Moves to another port that the kernel chooses. */
   async move(): Promise<void> {
     await this.stop();
     this.#local.port = 0;
     await this.start();
   }
 
-  /** Says farewell to everybody. Idempotent. */
+  /** Closes all connections with notice. Idempotent. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const connection of this.#table.connections()) connection.leave();
-    await nextTurn(); // the socket sends a turn later, and not when it is closed
+    await nextTurn(); // the socket sends one turn later, and not after a close
     await this.stop();
   }
 
   #makeConfig(): QuicheConfig {
     return buildQuicheConfig(this.#options.quiche, {
-      credentials: newCredentials(), // random, as real leaders have it: nobody verifies it
+      credentials: newCredentials(), // random, as with real leaders: it is not verified
       asksCertificate: true,
       applicationProtocol: tpuProtocol,
       idleTimeoutMs: this.limits.idleMs,
       packetBytesMax,
       connectionBytesMax: this.limits.streamsMax * transactionBytesMax,
-      streamBytesMax: 2 * transactionBytesMax, // one that is too long must be seen to be
+      streamBytesMax: 2 * transactionBytesMax, // large enough to detect a transaction that is too long
       streamsMax: this.limits.streamsMax,
     });
   }
@@ -235,7 +237,7 @@ export class TpuServer {
     const connection = this.#connectionOf(packet, from);
     if (!connection) return;
     connection.receive(packet, from, this.#local);
-    // Packets that came together are worked on together: one answer for all of them.
+    // Packets that arrive together are processed together, with one response for all.
     if (this.#due.size === 0) setImmediate(() => this.#work());
     this.#due.add(connection);
   }
@@ -262,7 +264,7 @@ export class TpuServer {
     return this.#table.find(header.dcid) ?? this.#begin(header, packet.length, from);
   }
 
-  /** A first packet: a version to agree on, a retry, or a new connection. */
+  /** A first packet: leads to version negotiation, a retry, or a new connection. */
   #begin(
     { ty, version, dcid, scid, token }: QuicheHeader,
     packetBytes: number,
@@ -316,7 +318,7 @@ export class TpuServer {
       return undefined;
     }
     const connection = new PeerConnection(this.#host, quic);
-    // Until the peer knows our id it sends to its own.
+    // Until the peer knows our id, it sends to its own.
     this.#table.add(connection, [scid, dcid]);
     return connection;
   }

@@ -137,7 +137,7 @@ export class LandingConfirmation {
     const failed = (error: unknown): void => options.failed(error);
     const gone = (lifetime: Lifetime<PendingTip>): void => this.#lookAtAll(lifetime);
     this.#looks = new TimerWheel(turnMs, nowMs());
-    this.#lifetimes = new Lifetimes({ outcomes, nowMs, gone, failed }, this.#limits);
+    this.#lifetimes = new Lifetimes({ outcomes, nowMs, onExpired: gone, failed }, this.#limits);
   }
 
   /** Nothing is asked before. Once. */

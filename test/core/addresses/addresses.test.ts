@@ -15,7 +15,7 @@ import {
 } from "../../../src/core/addresses/addresses.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
 
-/** Whether the call throws ShredwayError "address_invalid" and nothing else. */
+/** Whether the call throws ShredwayError "address_invalid", and no other error. */
 function isRefused(call: () => unknown): boolean {
   try {
     call();
@@ -39,7 +39,7 @@ const addressBytes = fc.oneof(
   }),
 );
 
-// Characters of addresses: almost addresses, most of them.
+// Characters of addresses: most texts are almost addresses.
 const nearAddresses = fc.oneof(
   fc.string({ unit: fc.constantFrom(..."0123456789abcdefF:.:/[]%".split("")), maxLength: 50 }),
   addressBytes.map(formatAddress),
@@ -48,7 +48,7 @@ const nearAddresses = fc.oneof(
 );
 
 describe("addresses", () => {
-  it("accepts exactly what node:net accepts, except zones", () => {
+  it("accepts exactly the addresses of node:net, except zones", () => {
     fc.assert(
       fc.property(nearAddresses, (text) => {
         const expected = isIPv4(text) || (isIPv6(text) && !text.includes("%"));
@@ -58,7 +58,7 @@ describe("addresses", () => {
     );
   });
 
-  it("writes IPv6 as the URL standard does (RFC 5952)", () => {
+  it("formats IPv6 like the URL standard (RFC 5952)", () => {
     fc.assert(
       fc.property(addressBytes, (bytes) => {
         const text = formatAddress(bytes);
@@ -115,7 +115,7 @@ describe("addresses", () => {
     expect(isRefused(() => parseAddress(text))).toBe(true);
   });
 
-  it("treats IPv4-mapped addresses as IPv4", () => {
+  it("treats IPv4-mapped spellings as IPv4", () => {
     expect(parseEndpoint("[::ffff:192.0.2.1]:5")).toEqual(parseEndpoint("192.0.2.1:5"));
     expect(parseAddressRange("::ffff:10.0.0.0/104")).toEqual(parseAddressRange("10.0.0.0/8"));
   });
@@ -141,7 +141,7 @@ describe("ranges", () => {
     expect(isRefused(() => parseAddressRange(text))).toBe(true);
   });
 
-  it("suggests the range if bits are set after the prefix", () => {
+  it("suggests the range if bits after the prefix are set", () => {
     expect(() => parseAddressRange("10.0.0.7/24")).toThrow("10.0.0.0/24");
     expect(() => parseAddressRange("2001:db8::1/32")).toThrow("2001:db8::/32");
   });
@@ -164,7 +164,7 @@ describe("endpoints", () => {
     expect(isRefused(() => parseEndpoint(text))).toBe(true);
   });
 
-  it("accepts port 0 only with the option", () => {
+  it("accepts port 0 only if allowed", () => {
     expect(parseEndpoint("0.0.0.0:0", { allowPortZero: true }).port).toBe(0);
     expect(isRefused(() => parseEndpoint("0.0.0.0:0"))).toBe(true);
   });
@@ -205,7 +205,7 @@ describe("classes", () => {
     expect(classifyAddress(parseAddress(text))).toBe(expected);
   });
 
-  it("rejects local destinations unless they are allowed, and the unspecified one always", () => {
+  it("rejects local destinations unless they are allowed, and always the unspecified address", () => {
     const refusal = (text: string, allow: boolean) => destinationRefusal(parseAddress(text), allow);
     expect(refusal("192.0.2.10", false)).toBeUndefined();
     expect(refusal("10.0.0.1", false)).toBe("10.0.0.1 is an address of class private");

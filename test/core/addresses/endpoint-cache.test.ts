@@ -3,7 +3,7 @@ import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { EndpointCache } from "../../../src/core/addresses/endpoint-cache.ts";
 
 describe("EndpointCache", () => {
-  it("returns the result of parseEndpoint, and one text for all spellings", () => {
+  it("returns the result of parseEndpoint, parsed once, and one text for all spellings", () => {
     const cache = new EndpointCache(10);
     for (const text of ["192.0.2.1:9", "[2001:db8:0::1]:9", "[::ffff:192.0.2.1]:9"])
       expect(cache.get(text)).toMatchObject(parseEndpoint(text));
@@ -12,7 +12,7 @@ describe("EndpointCache", () => {
     expect(cache.get("[2001:db8:0::1]:9").canonical).toBe("[2001:db8::1]:9");
   });
 
-  it("rejects an invalid endpoint each time, without caching it", () => {
+  it("rejects an invalid endpoint each time, and caches nothing of it", () => {
     const cache = new EndpointCache(10);
     for (const text of ["192.0.2.1", "192.0.2.1:0", "192.0.2.1:0", "example.org:9"])
       expect(() => cache.get(text)).toThrow(/expected an address and port/);

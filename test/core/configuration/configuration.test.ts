@@ -81,7 +81,7 @@ describe("good configurations", () => {
     });
   });
 
-  it("accepts the example of the documentation, unchanged for the relay", () => {
+  it("accepts the example of the documentation, which the relay accepts unchanged", () => {
     const config = parseConfig(configurationExample(), path);
     const options: RelayOptions = relayOptionsOf(config.relay);
     expect(options.workers).toBe(2);
@@ -92,7 +92,7 @@ describe("good configurations", () => {
     });
   });
 
-  it("resolves relative paths at the folder of the file", () => {
+  it("resolves relative paths from the folder of the file", () => {
     const { nonces, routes, data } = parseConfig(
       `${least}solana: { rpc: "http://127.0.0.1:8899" }
 data: { directory: here }
@@ -107,7 +107,7 @@ routes: [{ name: direct, kind: tpu, identityFile: identity.json }]
     expect(routes[0]?.identityFile).toBe("/etc/shredway/identity.json");
   });
 
-  it("accepts every documented setting", () => {
+  it("accepts the options of a full configuration", () => {
     const text = `
 relay:
   listen: ["0.0.0.0:20000", "[::]:20001"]
@@ -175,22 +175,22 @@ describe("bad configurations", () => {
       /:4: http.split\[0\].listen\[0\]: expected every address once, got 127.0.0.1:8780 again/,
     ],
     [
-      "a listener that shows nothing that exists",
+      "a listener with an unknown endpoint group",
       `${least}http: { split: [{ listen: "127.0.0.1:8781", serves: [metrics] }] }\n`,
       /http.split\[0\].serves\[0\]: expected a list of 1 to 4 of gateway, tips, tracker and portal, got/,
     ],
     [
-      "operators from nowhere",
+      "an operator address that is not an address",
       `${least}operations: { allow: [everybody] }\n`,
       /operations.allow\[0\]: expected an IP address or a range/,
     ],
     [
-      "a region that is none",
+      "an unknown region",
       `${least}region: here\n`,
       /:4: region: expected a name of regions \(none is given\), got "here"/,
     ],
     [
-      "a route without a way",
+      "a route without a URL",
       `${least}routes: [{ name: a, kind: swqos }]\n`,
       /:4: routes\[0\]: expected url, got neither/,
     ],
@@ -200,7 +200,7 @@ describe("bad configurations", () => {
       /routes\[0\].leaders: expected kind alt-partner with it, got swqos/,
     ],
     [
-      "a direct route with an address of HTTP",
+      "a TPU route with an HTTP URL",
       `${least}routes: [{ name: a, kind: tpu, url: "http://x", quicAddresses: {} }]\n`,
       /routes\[0\].url: expected a route over HTTP with it, got one over QUIC/,
     ],
@@ -215,7 +215,7 @@ describe("bad configurations", () => {
       /nonces.authorityKeyFile: expected fundingKeyFile with it, got none/,
     ],
     [
-      "a direct route that knows no addresses",
+      "a TPU route without addresses",
       `${least}routes: [{ name: a, kind: tpu }]\n`,
       /routes\[0\]: expected solana.rpc or quicAddresses with it, got neither/,
     ],
@@ -230,22 +230,22 @@ describe("bad configurations", () => {
       /routes\[0\].leaders: expected a route over HTTP with it, got one over QUIC/,
     ],
     [
-      "an identity where nobody looks at it",
+      "an unused identity",
       `${least}routes: [{ name: a, kind: swqos, url: "http://x", identityFile: k }]\n`,
       /routes\[0\].identityFile: expected a route over QUIC with it, got one over HTTP/,
     ],
     [
-      "headers where there are none",
+      "unsupported headers",
       `${least}routes: [{ name: a, kind: tpu, quicAddresses: {}, headers: { k: v } }]\n`,
       /routes\[0\].headers: expected a route over HTTP with it, got one over QUIC/,
     ],
     [
-      "a route's header that frames",
+      "a route's header that frames the request",
       `${least}routes: [{ name: a, kind: swqos, url: "http://x", headers: { Connection: close } }]\n`,
       /routes\[0\].headers: expected headers that do not frame the request, got Connection/,
     ],
     [
-      "a route that takes nothing",
+      "a route that accepts nothing",
       `${least}routes: [{ name: a, kind: swqos, url: "http://x", transactions: false }]\n`,
       /expected transactions: true, or a block-builder with bundles: true/,
     ],
@@ -263,7 +263,7 @@ describe("bad configurations", () => {
     [
       "an unknown key",
       "lisen: x",
-      /:4: relay.lisen: expected one of the keys listen, .*; got the unknown key "lisen"/,
+      /:4: relay.lisen: unknown key "lisen"; expected one of the keys listen, /,
     ],
     [
       "a listener without port",
@@ -289,17 +289,21 @@ describe("bad configurations", () => {
     ["too many workers", "workers: 65", /:4: relay.workers: expected an integer 1 to 64, got 65/],
     ["half a worker", "workers: 1.5", /relay.workers: expected an integer 1 to 64, got 1.5/],
     [
-      "a way out that is not kept",
+      "a transmit mode that was removed",
       "transmit: xdp",
       /:4: relay.transmit: expected socket, clone or auto, got xdp: AF_XDP was measured .* write clone$/,
     ],
     [
-      "an unknown way out",
+      "an unknown transmit mode",
       "transmit: pigeon",
       /relay.transmit: expected socket, clone or auto, got "pigeon"/,
     ],
-    ["no hop at all", "send: { ttl: 0 }", /relay.send.ttl: expected an integer 1 to 255, got 0/],
-    ["a wide dscp", "send: { dscp: 64 }", /relay.send.dscp: expected an integer 0 to 63, got 64/],
+    ["a hop limit of 0", "send: { ttl: 0 }", /relay.send.ttl: expected an integer 1 to 255, got 0/],
+    [
+      "a dscp out of range",
+      "send: { dscp: 64 }",
+      /relay.send.dscp: expected an integer 0 to 63, got 64/,
+    ],
     ["tiers twice", "tiers: [a, a]", /relay.tiers\[1\]: expected every tier once/],
     ["a bad tier name", 'tiers: ["a b"]', /relay.tiers\[0\]: expected .*got "a b"/],
     [
@@ -308,7 +312,7 @@ describe("bad configurations", () => {
       /expected leader-schedule or off, got "none"/,
     ],
     [
-      "cpus that are too few",
+      "too few cpus",
       "workers: 2\ncpus: [1]",
       /relay.cpus: expected one CPU per worker, 2 in all, got 1/,
     ],
@@ -321,10 +325,10 @@ describe("bad configurations", () => {
     [
       "a source's unknown key",
       "sources: [{ name: a, tier: tier-1, adress: 10.0.0.1 }]",
-      /relay.sources\[0\].adress: expected one of the keys name, address, port, tier/,
+      /relay.sources\[0\].adress: unknown key "adress"; expected one of the keys name, address, port, tier/,
     ],
     [
-      "a source from nowhere",
+      "a source without address and port",
       "sources: [{ name: a, tier: tier-1 }]",
       /relay.sources\[0\]: expected an address, a port, or both, got neither/,
     ],
@@ -334,7 +338,7 @@ describe("bad configurations", () => {
       /relay.sources\[0\].tier: expected a tier of relay.tiers: tier-1, tier-2; got "x"/,
     ],
     [
-      "a source's port that nobody hears",
+      "a source's port without a listener",
       "sources: [{ name: a, tier: tier-1, port: 5 }]",
       /relay.sources\[0\].port: expected a port of relay.listen: 20000; got 5/,
     ],
@@ -411,7 +415,7 @@ describe("bad configurations", () => {
     ["nested mappings", "{a: ".repeat(100_000)],
     ["nested marks", "- ".repeat(100_000)],
     ["nested lines", Array.from({ length: 1500 }, (_, i) => `${" ".repeat(i)}a:`).join("\n")],
-  ])("refuses %s before the recursive part of the YAML parser runs", (_what, text) => {
+  ])("rejects %s before the recursive part of the YAML parser runs", (_what, text) => {
     expect(messageOf(text)).toMatch(/expected at most 64 levels of nesting, got more/);
   });
 
@@ -426,7 +430,7 @@ describe("bad configurations", () => {
     expect(messageOf(text)).not.toBe("accepted");
   });
 
-  it("parses or rejects any text", () => {
+  it("returns a configuration or an error for any text", () => {
     const pieces = fc.constantFrom(
       "relay",
       ":",

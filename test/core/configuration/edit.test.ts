@@ -1,4 +1,4 @@
-// Editing of a configuration's text: what changes, what stays, what is refused.
+// Edits of a configuration's text: changed, unchanged and rejected parts.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -34,13 +34,13 @@ describe("withSource", () => {
     expect(edited.replace(added, "")).toBe(text);
   });
 
-  it("keeps the comment after the list's key, on a separate line", () => {
+  it("preserves the comment after the list's key, on its own line", () => {
     const commented = text.replace("  sources:\n", "  sources: # who sends\n");
     const source = { name: "nyc-a", address: "10.0.2.0/24", tier: "tier-2" };
     expect(withSource(commented, "c.yaml", source)).toMatch(/sources:\n +# who sends\n/);
   });
 
-  it("creates a missing list, even in a one-line section", () => {
+  it("creates a missing list, also in a one-line mapping", () => {
     const source = { name: "a", address: "10.0.0.1", tier: "tier-1" };
     expect(
       namesOf(withSource("relay: { authentication: off, shredVersion: 1 }\n", "c.yaml", source)),
@@ -56,15 +56,15 @@ describe("withSource", () => {
     [{ name: "x", address: "10.0.0.5/24", tier: "tier-1" }, "the first address of the range"],
     [{ name: "x", address: "10.9.0.0/24", tier: "tier-9" }, "expected a tier of relay.tiers"],
     [{ name: "x", port: 1, tier: "tier-1" }, "expected a port of relay.listen"],
-  ])("rejects what the service rejects: %j", (source, message) => {
+  ])("rejects an invalid source: %j", (source, message) => {
     expect(() => withSource(text, "c.yaml", source)).toThrow(message);
   });
 
-  it("rejects an invalid file, and a list behind an alias", () => {
+  it("rejects an invalid file, and a list with an alias", () => {
     const source = { name: "a", address: "10.0.0.1", tier: "tier-1" };
     expect(() => withSource("relay: { nonsense: 1 }", "c.yaml", source)).toThrow(ShredwayError);
     const alias = `relay: { authentication: off, shredVersion: 1, destinations: &d [], sources: *d }\n`;
-    expect(() => withSource(alias, "c.yaml", source)).toThrow("a list that stands there itself");
+    expect(() => withSource(alias, "c.yaml", source)).toThrow("expected a list, got an alias");
   });
 });
 
@@ -74,13 +74,13 @@ describe("withoutSource", () => {
     expect(edited).toBe(text.replace(/ {4}- name: fra-b\n.*\n.*\n/, ""));
   });
 
-  it("names the known sources", () => {
+  it("lists the known sources in its error", () => {
     expect(() => withoutSource(text, "c.yaml", "x")).toThrow(
       'source: expected one of fra-a, fra-b, got "x"',
     );
   });
 
-  it("reverts withSource for any source", () => {
+  it("undoes withSource for any source", () => {
     const source = fc.record({
       name: fc.stringMatching(/^[a-z][a-z0-9-]{0,20}$/).filter((name) => !name.startsWith("fra-")),
       address: fc.ipV4().filter((address) => !address.startsWith("10.0.")),

@@ -12,7 +12,7 @@ const urls = (text: string) => postgresHosts(text).map(({ url }) => url);
 const names = (text: string) => postgresHosts(text).map(({ name }) => name);
 
 describe("a URL of PostgreSQL", () => {
-  it("of one server is unchanged", () => {
+  it("is unchanged with one server", () => {
     for (const text of [
       "postgres://shredway:p%40ss@db.example.com:5433/shredway?sslmode=verify-full",
       "postgresql://[::1]:5432/a",
@@ -23,7 +23,7 @@ describe("a URL of PostgreSQL", () => {
     }
   });
 
-  it("of several servers yields one URL each with the same user, database and options", () => {
+  it("gives one URL per server with the same user, database and options", () => {
     const text =
       "postgres://shredway:a,b@c@one:5432,[::1],two.example.com:6000/db?sslmode=verify-full";
     expect(urls(text)).toEqual([
@@ -34,7 +34,7 @@ describe("a URL of PostgreSQL", () => {
     expect(names(text)).toEqual(["one:5432", "[::1]", "two.example.com:6000"]);
   });
 
-  it("accepts hosts in its options, with one port for all or one for each", () => {
+  it("may have its hosts in the options, with one port for all or one for each", () => {
     const at = (options: string) =>
       urls(`postgres:///db?host=/run/a,/run/b${options}`).map((url) => {
         const { searchParams } = new URL(url);
@@ -55,7 +55,7 @@ describe("a URL of PostgreSQL", () => {
     ["postgres://u:SECRET@a:b/db", "expected a URL of postgres, got another text"],
     [
       "postgres://u:SECRET@a,,b/db",
-      "expected a host at each side of a comma, got none as host 2 of 3",
+      "expected a host on both sides of a comma, got none as host 2 of 3",
     ],
     [
       "postgres://u:SECRET@a,b:x/db",
@@ -79,15 +79,15 @@ describe("a URL of PostgreSQL", () => {
     ],
     [
       "postgres:///db?host=c,&password=SECRET",
-      "expected a host at each side of a comma, got none as host 2 of 2",
+      "expected a host on both sides of a comma, got none as host 2 of 2",
     ],
     [`postgres://u:SECRET@${"a,".repeat(16)}a/db`, "expected at most 16 hosts, got 17"],
-  ])("that is none, or of no use, is refused without being quoted: %s", (text, message) => {
+  ])("that is invalid or unusable is rejected without being quoted: %s", (text, message) => {
     expect(() => parsePostgresUrl(text)).toThrow(message);
     expect(() => parsePostgresUrl(text)).not.toThrow("SECRET");
   });
 
-  it("is named and masked without user, password and options", () => {
+  it("is shown without user, password and options", () => {
     const letters = "aZ09,:;@!$&'()*+=~._-%2F".split("");
     const part = fc.string({ unit: fc.constantFrom(...letters), maxLength: 12 });
     const host = fc.constantFrom("a", "b:5432", "[::1]:1", "db.example.com");
@@ -105,7 +105,7 @@ describe("a URL of PostgreSQL", () => {
     );
   });
 
-  it("of several servers is printed masked, and can be read again", () => {
+  it("is printed masked with several servers, and can be read again", () => {
     const data = "data: { postgres: 'postgres://u:SECRET@a:5432,b/db?sslkey=SECRET' }";
     const text = `relay: { authentication: "off", shredVersion: 50093 }\n${data}\n`;
     const printed = formatConfig(parseConfig(text, "a.yaml"));

@@ -32,7 +32,7 @@ function refusalOf(secret: string, ...lines: readonly string[]): string {
 }
 
 describe("secrets of a configuration", () => {
-  it("are read from a file, percent-encoded inside a URL", () => {
+  it("are read from a file, and percent-encoded inside a URL", () => {
     const { data } = load(
       "p@ss/w:rd\n",
       // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration's own form
@@ -43,7 +43,7 @@ describe("secrets of a configuration", () => {
     );
   });
 
-  it("are used unchanged if they are the whole value, or in a header", () => {
+  it("are unchanged as a whole value, or in a header", () => {
     const config = load(
       "https://rpc.example.com/?key=a+b\r\n",
       // biome-ignore lint/suspicious/noTemplateCurlyInString: the configuration's own form
@@ -97,13 +97,13 @@ describe("secrets of a configuration", () => {
     [`rpc: "\${FOO}"`, "", /expected \$\{file:PATH\}, .* got another text in/],
     [`rpc: "\${file:}"`, "", /got no name/],
     [`rpc: "\${file:secret}"`, "hidden".repeat(1000), /expected at most 4096 bytes/],
-  ])("are refused without being quoted: %s", (line, secret, message) => {
+  ])("are rejected without being quoted: %s", (line, secret, message) => {
     const refusal = refusalOf(secret, `solana: { ${line} }`);
     expect(refusal).toMatch(message);
     expect(refusal).not.toContain("hidden");
   });
 
-  it("are not quoted in an error", () => {
+  it("are not quoted if the resulting value is rejected", () => {
     const name = "x".repeat(65);
     const refusal = refusalOf(
       "hidden",
@@ -123,7 +123,7 @@ describe("secrets of a configuration", () => {
     );
   });
 
-  it("return their files", () => {
+  it("report their files", () => {
     const folder = temporaryFolder();
     const file = join(folder, "shredway.yaml");
     writeFileSync(file, `${least}solana: { rpc: "http://a/\${file:secrets/rpc}" }`);

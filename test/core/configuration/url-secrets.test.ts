@@ -1,4 +1,4 @@
-// What must not be said of a partner, in every form in which it may come back.
+// Secrets of a partner, in all forms in which they may return in a text.
 
 import { describe, expect, it } from "vitest";
 import { basicAuthorization, maskerOf } from "../../../src/core/configuration/url-secrets.ts";
@@ -24,7 +24,7 @@ describe("a text about a partner", () => {
     "Bearer bearer-key",
     "bearer-key",
     Buffer.from("us@er:pass/word").toString("base64"),
-  ])("does not hold %j", (secret) => {
+  ])("does not contain %j", (secret) => {
     expect(mask(`before ${secret} after`)).toBe("before [masked] after");
   });
 
@@ -35,19 +35,19 @@ describe("a text about a partner", () => {
     expect(() => new RpcClient(lone.href)).not.toThrow();
   });
 
-  it("retains public text", () => {
+  it("preserves text that is not secret", () => {
     expect(mask("v1 of host: x is %")).toBe("v1 of host: x is %");
     expect(maskerOf(new URL("http://host/%"), {})("a text")).toBe("a text");
   });
 
-  it("is masked in every output", async () => {
+  it("is masked before it is shown", async () => {
     const route = openRoute(
       routeConfig({ kind: "swqos", url: "http://partner.invalid", headers: { x: "ENOTFOUND" } }),
       { clock: new ManualClock() },
     );
-    const parcel = new TestOutbound([madeUpFacts(1)]);
-    route.offer(parcel);
-    await parcel.ended;
+    const outbound = new TestOutbound([madeUpFacts(1)]);
+    route.offer(outbound);
+    await outbound.ended;
     const { lastFailure } = route.snapshot();
     expect(lastFailure).toContain("partner.invalid: name_unknown: [masked]");
     expect(lastFailure).not.toContain("ENOTFOUND");

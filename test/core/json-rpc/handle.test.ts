@@ -106,7 +106,7 @@ describe("handleJsonRpc", () => {
     expect(await answerTo(text)).toMatchObject({ jsonrpc: "2.0", error: { code } });
   });
 
-  it("reports rejections completely and internal errors not at all", async () => {
+  it("shows the full text of expected errors and no text of internal errors", async () => {
     expect(await answerTo(request({ method: "refuse" }))).toMatchObject({
       error: { message: "expected more, got less", data: { reason: "value_invalid" } },
     });
@@ -137,7 +137,7 @@ describe("handleJsonRpc", () => {
 describe("answerJsonRpc", () => {
   const report = () => "r1";
 
-  it("reports the reason of a single rejected call, and none for calls of an array", async () => {
+  it("reports the rejection of a single call, but not of calls in an array", async () => {
     const reasonOf = async (text: string) =>
       (await answerJsonRpc(text, { dispatch, report })).reason;
     expect(await reasonOf(request({}))).toBeNull();
@@ -148,7 +148,7 @@ describe("answerJsonRpc", () => {
     expect(await reasonOf(`[${request({ method: "refuse" })}]`)).toBeNull();
   });
 
-  it("requests admission before each call, even an invalid one", async () => {
+  it("checks admission before each call, including invalid ones", async () => {
     const asked: string[] = [];
     const admit = (method: string) => {
       asked.push(method);
@@ -169,7 +169,7 @@ describe("answerJsonRpc", () => {
     });
   });
 
-  it("uses the given prefix, and answers calls without an id on request", async () => {
+  it("uses the message prefix, and answers calls without an id if configured", async () => {
     const prefixOf = (reason: string) => `${reason}: `;
     const options = { dispatch, report, prefixOf, answersWithoutId: true };
     const refused = await answerJsonRpc('{"jsonrpc":"2.0","method":"refuse"}', options);
@@ -185,7 +185,7 @@ describe("answerJsonRpc", () => {
 });
 
 describe("codes", () => {
-  it("contain every code of the error table", () => {
+  it("declares every code of the error table, so that clients know all codes", () => {
     for (const [reason, { jsonRpcCode }] of Object.entries(errorTable)) {
       if (jsonRpcCode !== undefined) expect(knownCodes, reason).toContain(jsonRpcCode);
     }

@@ -10,14 +10,14 @@ function refusalOf(text: string): string {
     if (thrown instanceof ShredwayError && thrown.reason === "json_invalid") return thrown.message;
     throw thrown;
   }
-  throw new Error(`expected a refusal of ${text}`);
+  throw new Error(`expected an error for ${text}`);
 }
 
-/** Whole numbers beyond 2^53, and what is beyond all numbers, are read differently on purpose. */
+/** Whole numbers beyond 2^53, and numbers out of range, are intentionally read differently. */
 const isReadDifferently = /[0-9]{16}|[eE]\+?[0-9]{3}/;
 
 describe("readJson", () => {
-  it("accepts what JSON.parse accepts", () => {
+  it("reads like JSON.parse", () => {
     const json = fc.json({ maxDepth: 6 });
     fc.assert(
       fc.property(json, (text) => {
@@ -27,7 +27,7 @@ describe("readJson", () => {
     );
   });
 
-  it("rejects exactly what JSON.parse rejects", () => {
+  it("rejects exactly the texts that JSON.parse rejects", () => {
     const mutated = fc
       .tuple(
         fc.json({ maxDepth: 3 }),
@@ -55,7 +55,7 @@ describe("readJson", () => {
     );
   });
 
-  it("keeps every 64-bit integer exact, both ways", () => {
+  it("preserves every 64-bit integer, both ways", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 64n - 1n }), (value) => {
         const read = readJson(value.toString());
@@ -76,7 +76,7 @@ describe("readJson", () => {
     expect(refusalOf("9".repeat(200_000))).toContain("expected a number");
     expect(refusalOf("1e999")).toContain("expected a number");
     expect(readJson("9".repeat(21))).toBe(1e21);
-    expect(refusalOf(`"${"\\\\".repeat(100_000)}`)).toContain("a string that ends");
+    expect(refusalOf(`"${"\\\\".repeat(100_000)}`)).toContain("the end of the string");
   });
 
   it("treats __proto__ as an ordinary key", () => {
@@ -88,7 +88,7 @@ describe("readJson", () => {
 });
 
 describe("writeJson", () => {
-  it("omits absent values and writes bigints as integers", () => {
+  it("omits absent fields and writes bigints as integers", () => {
     const value = { a: 2n ** 64n - 1n, b: undefined, c: [null, true, "\u2028"], d: { e: 1.5 } };
     expect(writeJson(value)).toBe(
       '{"a":18446744073709551615,"c":[null,true,"\u2028"],"d":{"e":1.5}}',
@@ -105,7 +105,7 @@ describe("readCallJson", () => {
     }
   }
 
-  it("reads as readJson does, and rejects with the same texts", () => {
+  it("reads like readJson, with the same errors", () => {
     const texts = fc.oneof(
       fc.json({ maxDepth: 6 }),
       fc.json({ maxDepth: 2 }).map((text) => text.slice(1)),
@@ -131,7 +131,7 @@ describe("readCallJson", () => {
 });
 
 describe("readCallJson", () => {
-  it("limits the values built from a hostile text", () => {
+  it("limits the number of values of a hostile text", () => {
     const bomb = `[${"{},".repeat(80_000)}{}]`;
     expect(() => readCallJson(bomb, 8)).toThrow(/expected at most 8192 values, got more at \d+/);
     const honest = JSON.stringify(Array.from({ length: 25 }, () => Array(256).fill("s")));

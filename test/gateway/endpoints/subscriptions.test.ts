@@ -266,8 +266,8 @@ describe("hostile nodes", () => {
     const socket = await connect(site);
     const number = await socket.subscribe("slot");
     for (let slot = 0; slot < 50; slot++) expect(await socket.next(number)).toEqual({ slot });
-    expect(socket.heard[0]).toBe("answer");
-    expect(socket.heard.length).toBe(51);
+    expect(socket.received[0]).toBe("answer");
+    expect(socket.received.length).toBe(51);
   });
 
   it("cannot send notifications of other kinds", async () => {
@@ -279,7 +279,7 @@ describe("hostile nodes", () => {
     });
     const socket = await connect(site);
     expect(await socket.next(await socket.subscribe("slot"))).toEqual({ slot: 1 });
-    expect(socket.heard).toEqual(["answer", "notification"]);
+    expect(socket.received).toEqual(["answer", "notification"]);
   });
 
   it.each<[string, (client: WebSocket) => void]>([

@@ -18,7 +18,7 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { tipAddress } from "../../support/gateway/gateway.ts";
 import { until } from "../../support/network/udp-receiver.ts";
-import { madeSlot } from "../../support/shreds/made-slot.ts";
+import { madeSlot } from "../../support/shreds/generated-slot.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
 

@@ -15,12 +15,12 @@ import {
 const fee = 5000n;
 
 describe("a bundle", () => {
-  it("lands completely, in order and next to each other, in one block", async () => {
+  it("lands completely, in order and consecutively, in one block", async () => {
     const run = await ChainRun.open();
     run.chain.send(run.transfer(carol, alice, 1n));
     const signatures = run.chain.sendBundle([
       run.transfer(alice, bob, 1_000_000n),
-      run.transfer(bob, carol, walletLamports), // only possible with what alice sent before
+      run.transfer(bob, carol, walletLamports), // possible only after alice's transfer
       run.transfer(alice, bob, 20n),
     ]);
     run.chain.send(run.transfer(carol, alice, 2n));
@@ -32,7 +32,7 @@ describe("a bundle", () => {
     expect(run.balance(bob)).toBe(1_000_000n - fee + 20n);
   });
 
-  it("leaves no trace when one of it fails", async () => {
+  it("leaves no trace if one transaction fails", async () => {
     const run = await ChainRun.open();
     run.slots();
     const balances = (): bigint[] => wallets.map((pair) => run.balance(pair));
@@ -53,14 +53,14 @@ describe("a bundle", () => {
     expect(run.chain.signaturesFor(addressOf(alice))).toEqual([]);
     expect(run.chain.transactionCount()).toBe(0n);
     expect(run.eventsOf("executed")).toEqual([]);
-    // Nothing of it counts as processed: its first transaction lands alone.
+    // None of the bundle counts as processed: its first transaction lands alone.
     const [first] = failing;
     const alone = run.chain.send(first ?? new Uint8Array(0));
     run.slots();
     expect(run.chain.status(alone)?.err).toBeNull();
   });
 
-  it("reverts new accounts, emptied accounts and an advanced nonce", async () => {
+  it("undoes new accounts, emptied accounts and an advanced nonce", async () => {
     const run = await ChainRun.open();
     const nonce = wallet(60);
     const fresh = wallet(61);
@@ -92,7 +92,7 @@ describe("a bundle", () => {
     expect(run.chain.account(addressOf(nonce))).toEqual(before);
     expect(run.chain.account(addressOf(fresh))).toBeNull();
     expect(run.balance(bob)).toBe(walletLamports);
-    // The same without the failing one does all of that.
+    // Without the failing transaction, the bundle does all of that.
     run.chain.sendBundle(bundle.slice(0, 2));
     run.slots();
     expect(run.chain.account(addressOf(nonce))).not.toEqual(before);
@@ -100,7 +100,7 @@ describe("a bundle", () => {
     expect(run.chain.account(addressOf(bob))).toBeNull();
   });
 
-  it("reverts accounts loaded through a lookup table", async () => {
+  it("undoes accounts that were loaded by a lookup table", async () => {
     const run = await ChainRun.open();
     const { lookup } = run.lookupTable(alice, [bob]);
     const wire = run.versioned([transferOf(alice, bob, 77n)], [alice], [lookup]);
@@ -114,7 +114,7 @@ describe("a bundle", () => {
     expect(run.balance(bob)).toBe(walletLamports + 77n);
   });
 
-  it("does not land if it fails, even if one transaction alone would", async () => {
+  it("does not land with a failing transaction", async () => {
     const run = await ChainRun.open();
     const wire = run.transfer(alice, bob, 2n * walletLamports);
     const [signature] = run.chain.sendBundle([wire]);
@@ -128,7 +128,7 @@ describe("a bundle", () => {
     });
   });
 
-  it("is rejected if it is empty, too long, repetitive or partly forged", async () => {
+  it("is rejected if it is empty, too long, has duplicates or invalid signatures", async () => {
     const run = await ChainRun.open();
     const wire = run.transfer(alice, bob, 1n);
     const forged = Uint8Array.from(wire);

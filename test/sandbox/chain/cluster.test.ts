@@ -12,7 +12,7 @@ describe("the leader schedule", () => {
     stakeLamports: stakeLamports * 10n ** 15n,
   }));
 
-  it("assigns windows of four slots by stake, the same for the same seed", () => {
+  it("assigns turns of four slots by stake, and equal seeds give equal schedules", () => {
     const schedule = new SandboxLeaders(3, leaders, 40_000n);
     const again = new SandboxLeaders(3, leaders, 40_000n);
     const other = new SandboxLeaders(4, leaders, 40_000n);
@@ -30,7 +30,7 @@ describe("the leader schedule", () => {
     expect(nextEpoch).not.toEqual(numbers);
   });
 
-  it("covers the current epoch and the next one, for RPC and relay alike", async () => {
+  it("reports the current epoch and the next one, equally to the RPC and to the relay", async () => {
     const run = await ChainRun.open({ slotsPerEpoch: 64, firstSlot: 1000n, intervalsPerSlot: 1 });
     const { chain } = run;
     expect(chain.epochInfo("processed")).toMatchObject({ epoch: 15n, slotIndex: 40n });
@@ -46,7 +46,7 @@ describe("the leader schedule", () => {
       expect(present?.get(leader)).toContain(Number(slot - 960n));
       expect(identities[relay.leaderBySlot[Number(slot - 960n)] ?? 0]).toBe(leader);
     }
-    run.slots(30); // over the end of the epoch
+    run.slots(30); // across the end of the epoch
     expect(chain.epochInfo("processed").epoch).toBe(16n);
     expect(chain.leaderSchedule(17n * 64n)).not.toBeNull();
     for (const { block } of run.eventsOf("block")) {
@@ -54,7 +54,7 @@ describe("the leader schedule", () => {
     }
   });
 
-  it("contains validators with different keys and stakes, some of them of the partner", () => {
+  it("has validators with different keys and stakes, some with the partner's software", () => {
     const validators = makeValidators(1, 5);
     expect(new Set(validators.flatMap((each) => [each.identity, each.voteAccount])).size).toBe(10);
     expect(new Set(validators.map(({ stakeLamports }) => stakeLamports)).size).toBe(5);
@@ -79,7 +79,7 @@ describe("votes", () => {
     expect(votes.map(({ err }) => err).filter((err) => err !== null)).toEqual([]);
     const made = run.eventsOf("block").length;
     expect(votes.length).toBeGreaterThanOrEqual(3 * (made - 2));
-    // Those for the newest block are still on their way.
+    // Votes for the newest block have not landed yet.
     const voted = run.chain.block(run.chain.slot("confirmed"))?.parentSlot;
     for (const { voteAccount, identity } of run.chain.validators()) {
       const data = run.chain.account(voteAccount)?.data ?? new Uint8Array(0);
@@ -90,7 +90,7 @@ describe("votes", () => {
   });
 });
 
-/** Version 4 of the account (3 in its first word): the votes stand behind 145 bytes. */
+/** Version 4 of the account (3 in its first word): the votes start after 145 bytes. */
 function readVoteAccount(data: Uint8Array): { node: string; newest: bigint } {
   const view = new DataView(data.buffer, data.byteOffset);
   expect(view.getUint32(0, true)).toBe(3);
@@ -103,7 +103,7 @@ function readVoteAccount(data: Uint8Array): { node: string; newest: bigint } {
 }
 
 describe("background traffic", () => {
-  it("arrives at its rate, lands, and tips the configured addresses", async () => {
+  it("has the configured rate, lands, and tips the configured addresses", async () => {
     const tipAddress = addressOf(erin);
     const run = await ChainRun.open({
       background: { transactionsPerSecond: 50, tipAddresses: [tipAddress], tipShare: 0.5 },
@@ -122,7 +122,7 @@ describe("background traffic", () => {
   });
 });
 
-describe("opening a cluster", () => {
+describe("opening", () => {
   it("rejects options out of range", async () => {
     const wrong = [
       { validators: 0 },
@@ -157,7 +157,7 @@ describe("opening a cluster", () => {
     }
   });
 
-  it("tells time by slots, block time by the genesis", async () => {
+  it("derives the time from slots, and the block time from the genesis", async () => {
     const run = await ChainRun.open({ genesisSeconds: 1000n, slotMs: 500, firstSlot: 77n });
     run.slots(5);
     expect(run.chain.block(76n)?.blockTime).toBe(1000n);
@@ -172,7 +172,7 @@ describe("opening a cluster", () => {
     expect(run.chain.block(1000n)).toBeNull();
   });
 
-  it("does not catch up after a pause", async () => {
+  it("does not catch up after a long pause", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1, catchUpSlotsMax: 10 });
     run.slots(5);
     expect(run.chain.currentSlot).toBe(6n);
@@ -183,7 +183,7 @@ describe("opening a cluster", () => {
     expect(run.eventsOf("skipped")).toEqual([]);
   });
 
-  it("continues when a listener throws, and reports it at the end", async () => {
+  it("continues after an exception of a listener, and throws it at the end", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1 });
     const stop = run.chain.subscribe(() => {
       throw new Error("listener");

@@ -10,7 +10,7 @@ import {
   walletLamports,
 } from "../../support/transactions/chain.ts";
 
-/** Parent offsets that the shreds of each slot say, and the chained roots of its first set. */
+/** Parent offsets in the shreds of each slot, and the chained roots of its first set. */
 function headersBySlot(run: ChainRun): Map<bigint, { offsets: Set<number>; chained: string }> {
   const slots = new Map<bigint, { offsets: Set<number>; chained: string }>();
   for (const { packets } of run.shreds) {
@@ -28,7 +28,7 @@ function headersBySlot(run: ChainRun): Map<bigint, { offsets: Set<number>; chain
 }
 
 describe("skipped slots", () => {
-  it("have no block, do not count in heights, and shreds contain the true parent", async () => {
+  it("have no block, do not count in heights, and shreds contain the actual parent", async () => {
     const run = await ChainRun.open();
     run.slots(2); // 1 and 2 have blocks, 3 is open
     run.chain.faults.skipNext(3); // 4, 5, 6
@@ -82,14 +82,14 @@ describe("skipped slots", () => {
 });
 
 describe("a fork", () => {
-  /** A chain in which a turn of leaders begins at the next slot. */
+  /** A chain in which a leader's turn begins at the next slot. */
   async function beforeTurn(): Promise<ChainRun> {
     const run = await ChainRun.open();
     run.slots(6); // slot 7 is open; a turn begins at slot 8
     return run;
   }
 
-  it("reverts the newest blocks: balances, statuses, hashes, counts", async () => {
+  it("undoes the newest blocks: balances, statuses, hashes, counts", async () => {
     const run = await beforeTurn();
     const kept = run.chain.send(run.transfer(alice, bob, 1n)); // slot 7
     run.slots(4); // 11 is open
@@ -116,7 +116,7 @@ describe("a fork", () => {
     expect(run.chain.transactionCount()).toBe(before.count);
     expect(run.chain.blockHeight("processed")).toBe(before.height);
     expect(run.chain.signaturesFor(addressOf(bob)).map((each) => each.signature)).toEqual([kept]);
-    // It was never processed on this fork, so it may land.
+    // It was not processed on this fork, so it may land.
     run.chain.send(lost);
     run.slots();
     expect(run.chain.status(signature)?.slot).toBe(12n);
@@ -133,13 +133,13 @@ describe("a fork", () => {
     const headers = headersBySlot(run);
     expect(headers.get(11n)?.offsets).toEqual(new Set([1]));
     expect(headers.get(12n)?.offsets).toEqual(new Set([4]));
-    // Both children of 8 chain onto its last set.
+    // Both children of 8 chain to its last set.
     expect(headers.get(12n)?.chained).toBe(headers.get(9n)?.chained);
     expect(headers.get(12n)?.chained).not.toBe(headers.get(11n)?.chained);
     expect(run.chain.block(12n)?.previousBlockhash).toBe(run.chain.block(8n)?.blockhash);
   });
 
-  it("reverts changes of transactions and bundles of one block to the same accounts", async () => {
+  it("undoes the changes of transactions and bundles in one block to the same accounts", async () => {
     const run = await beforeTurn();
     run.slots(4); // 11 is open
     run.chain.send(run.transfer(alice, bob, 1_000n));
@@ -159,7 +159,7 @@ describe("a fork", () => {
     ]);
   });
 
-  it("shows programs the slots of its own ancestors only", async () => {
+  it("shows programs only the slots of their own ancestors", async () => {
     const run = await beforeTurn();
     run.slots(4);
     run.chain.faults.forkNext(2);
@@ -194,7 +194,7 @@ describe("a fork", () => {
     expect(run.chain.slot("confirmed")).toBe(12n);
   });
 
-  it("never reaches behind the root", async () => {
+  it("never goes below the root", async () => {
     const run = await ChainRun.open({ rootedDepth: 4, intervalsPerSlot: 1 });
     run.slots(18);
     const root = run.chain.slot("finalized");
@@ -207,7 +207,7 @@ describe("a fork", () => {
 });
 
 describe("commitments", () => {
-  it("confirm a slot behind the tip and root 31 blocks behind that", async () => {
+  it("confirms a slot behind the tip and roots 31 blocks behind that", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1 });
     const signature = run.chain.send(run.transfer(alice, bob, 1n)); // slot 1
     run.slots(1);
@@ -237,7 +237,7 @@ describe("commitments", () => {
     expect(latest.lastValidBlockHeight).toBe(151n);
   });
 
-  it("retain a bounded history", async () => {
+  it("retains a bounded history", async () => {
     const run = await ChainRun.open({ historySlots: 256, slotMs: 16, intervalsPerSlot: 1 });
     const signature = run.chain.send(run.transfer(alice, bob, 1n));
     run.slots(255);
@@ -251,8 +251,8 @@ describe("commitments", () => {
   });
 });
 
-describe("injected faults", () => {
-  it("drop transactions by rule or at random", async () => {
+describe("rejecting and delaying", () => {
+  it("drops the transactions that a rule selects, or random ones", async () => {
     const run = await ChainRun.open();
     const bad = run.transfer(alice, bob, 666n);
     const { faults } = run.chain;
@@ -273,7 +273,7 @@ describe("injected faults", () => {
     expect(landed).toBeLessThan(50);
   });
 
-  it("execute transactions later while a delay is set", async () => {
+  it("delays the execution of later submissions", async () => {
     const run = await ChainRun.open();
     run.chain.faults.delayMs = 800;
     const late = run.chain.send(run.transfer(alice, bob, 1n));
@@ -286,7 +286,7 @@ describe("injected faults", () => {
     expect(run.chain.status(late)?.slot).toBe(2n);
   });
 
-  it("reject settings out of range", async () => {
+  it("rejects settings out of range", async () => {
     const { faults } = (await ChainRun.open()).chain;
     const value = expect.objectContaining({ reason: "value_invalid" });
     expect(() => faults.skipNext(-1)).toThrow(value);

@@ -71,12 +71,12 @@ async function openWithNonce(intervalsPerSlot = 8): Promise<ChainRun> {
 }
 
 describe("durable nonces", () => {
-  it("derive from the parent's blockhash, as on a validator", async () => {
+  it("derive from the parent's blockhash, as in a validator", async () => {
     const run = await openWithNonce();
     expect(nonceValue(run)).toBe(valueFor(run.chain.block(2n)?.previousBlockhash));
   });
 
-  it("allow a transaction without a recent blockhash, once", async () => {
+  it("make a transaction valid once, even after its blockhash would have expired", async () => {
     const run = await openWithNonce(1);
     const wire = withNonce(run, 7n);
     run.slots(200);
@@ -92,7 +92,7 @@ describe("durable nonces", () => {
     expect(run.balance(bob)).toBe(walletLamports + 7n);
   });
 
-  it("advance and charge the fee, without other effects, if the transaction fails", async () => {
+  it("advance and cost the fee, without other effects, if the transaction fails", async () => {
     const run = await openWithNonce();
     const before = { alice: run.balance(alice), value: nonceValue(run) };
     const wire = run.legacy(
@@ -112,7 +112,7 @@ describe("durable nonces", () => {
     run.slots();
     expect(run.dropped.get(signature)).toBe("BlockhashNotFound");
     expect(run.balance(alice)).toBe(before.alice - fee);
-    // The new value works.
+    // The new value is usable.
     const next = run.chain.send(withNonce(run, 1n));
     run.slots();
     expect(run.chain.status(next)?.err).toBeNull();
@@ -165,7 +165,7 @@ describe("durable nonces", () => {
     expect(nonceValue(run)).toBe(value);
   });
 
-  it("do not delay others: transactions with an old blockhash leave the queue", async () => {
+  it("do not keep other transactions with an expired blockhash in the queue", async () => {
     const run = await openWithNonce(1);
     run.chain.faults.delayMs = 3_600_000;
     run.chain.send(withNonce(run, 1n));

@@ -27,7 +27,7 @@ function loaderCall(
   return new TransactionInstruction({ programId: loader, keys, data: Buffer.concat(data) });
 }
 
-/** Simulates as a preflight does, sends, lets the slot pass and expects success of both. */
+/** Simulates like a preflight, sends, lets the slot pass and expects success of both. */
 function must(run: ChainRun, instructions: TransactionInstruction[], signers: Keypair[]): void {
   const wire = run.legacy(instructions, signers);
   const simulated = run.chain.simulate(wire, { verifySignatures: true, replaceBlockhash: false });
@@ -84,7 +84,7 @@ function call(run: ChainRun, units: number): unknown {
 }
 
 describe("a program", () => {
-  it("can be deployed and called; an abandoned fork leaves no program", async () => {
+  it("can be deployed and called; a fork that undoes the deployment leaves no program", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1 });
     deploy(run);
     expect(call(run, 100_001)).toBeNull();

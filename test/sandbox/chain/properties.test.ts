@@ -16,7 +16,7 @@ import {
 const fee = 5000n;
 const rentMinimum = 890_880n;
 
-/** What balances must be: the rules of a transfer between plain accounts, and nothing else. */
+/** Model of balances: the rules of a transfer between plain accounts. */
 class Model {
   balances: bigint[];
 
@@ -86,12 +86,12 @@ const action = fc.oneof(
   },
 );
 
-/** A chain beside its model; the model keeps its balances before each block, for forks. */
+/** A chain with its model, which stores the balances before each block for forks. */
 class Pair {
   readonly run: ChainRun;
   model = new Model(count, start);
   readonly before = new Map<bigint, bigint[]>();
-  /** Makes every message another one. */
+  /** Makes all messages different. */
   #salt = 0;
 
   constructor(run: ChainRun) {
@@ -137,7 +137,7 @@ class Pair {
 }
 
 describe("balances", () => {
-  it("follow the simple rules for any transactions, bundles, skips and forks", async () => {
+  it("follow the model for any mix of transactions, bundles, skips and forks", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { minLength: 1, maxLength: 25 }), async (actions) => {
         const run = await ChainRun.open({
@@ -147,7 +147,7 @@ describe("balances", () => {
         });
         const pair = new Pair(run);
         const settle = (): void => {
-          // What is sent now must meet the next interval of an open block.
+          // The next transactions must reach the next interval of an open block.
           const elapsed = run.timeNs % run.slotNs;
           if (elapsed + run.slotNs / 4n >= run.slotNs) run.pass(run.slotNs - elapsed);
           while (run.chain.slot("processed") !== run.chain.currentSlot) run.slots();
@@ -217,7 +217,7 @@ describe("the same seed and the same calls", () => {
     expect(third.bytes === first.bytes).toBe(false);
   });
 
-  it("do not depend on the step size of the clock", async () => {
+  it("do not depend on the frequency of the calls", async () => {
     const events = async (steps: readonly bigint[]): Promise<unknown> => {
       const run = await ChainRun.open({ background: { transactionsPerSecond: 50 }, votes: true });
       for (const step of steps) run.pass(step);

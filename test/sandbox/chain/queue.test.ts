@@ -40,7 +40,7 @@ describe("LeaderQueue", () => {
     expect(queue.count).toBe(0);
   });
 
-  it("ranks a bundle by its total fee per compute unit", () => {
+  it("orders a bundle by its total fee per compute unit", () => {
     const queue = new LeaderQueue(10);
     const cheap = candidate(1, 10n);
     const mixed = [candidate(2, 30n), candidate(3, 0n)];
@@ -53,7 +53,7 @@ describe("LeaderQueue", () => {
     );
   });
 
-  it("ranks equal fees by tip, then by arrival", () => {
+  it("orders equal fees by tip, then by arrival", () => {
     const queue = new LeaderQueue(10);
     const tipped = (lamports: number, price: bigint, tipLamports: bigint) => ({
       ...item([candidate(lamports, price)]),
@@ -72,7 +72,7 @@ describe("LeaderQueue", () => {
     );
   });
 
-  it("holds back delayed transactions, and removes expired ones, bundles as a whole", () => {
+  it("holds delayed items, and removes expired ones, bundles as a whole", () => {
     const queue = new LeaderQueue(3);
     const [a, b, c] = [1, 2, 3].map((lamports) => candidate(lamports));
     if (!a || !b || !c) throw new Error("expected three");

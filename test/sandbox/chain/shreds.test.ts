@@ -19,12 +19,13 @@ function dataShreds(run: ChainRun, slot: bigint): DataShred[] {
     .flatMap(({ packets }) => packets)
     .flatMap((packet) => {
       const parsed = parseShred(packet);
-      if (!parsed.ok || parsed.shred.slot !== slot) throw new Error("expected shreds of the slot");
+      if (!parsed.ok || parsed.shred.slot !== slot)
+        throw new Error("expected shreds of the slot, got none");
       return parsed.shred.type === "data" ? [parsed.shred] : [];
     });
 }
 
-/** The batches of a slot: the payloads up to each shred that ends one. */
+/** The batches of a slot: the payloads up to each shred that ends a batch. */
 function batchesOf(run: ChainRun, slot: bigint): Entry[][] {
   const batches: Entry[][] = [];
   let parts: Uint8Array[] = [];
@@ -129,7 +130,7 @@ describe("the shreds of a block", () => {
     }
   });
 
-  it("are sent within an interval of the transaction", async () => {
+  it("arrive within one interval of the transaction", async () => {
     const run = await ChainRun.open();
     run.pass(60_000_000n);
     const emitted = run.shreds.length;
@@ -148,7 +149,7 @@ describe("the shreds of a block", () => {
   });
 });
 
-/** Root by the shred's own proof (wire-format C1). */
+/** Merkle root by the shred's own proof. */
 function merkleRoot({ bytes, proof, index, fecSetIndex }: DataShred): Uint8Array {
   const proofAt = bytes.length - proof.length - ((bytes[64] ?? 0) & 0x20 ? 64 : 0);
   const leafPrefix = Buffer.from("\0SOLANA_MERKLE_SHREDS_LEAF", "latin1");
@@ -165,7 +166,7 @@ function merkleRoot({ bytes, proof, index, fecSetIndex }: DataShred): Uint8Array
 }
 
 describe("HashChain", () => {
-  it("starts another tick when one is full", () => {
+  it("adds another tick if the current one has no capacity for more entries", () => {
     const run = new HashChain(new Uint8Array(32), 4);
     const wire = Uint8Array.from({ length: 300 }, (_, i) => i & 0xff);
     const transaction = {

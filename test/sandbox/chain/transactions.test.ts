@@ -84,7 +84,7 @@ describe("a transaction in the chain", () => {
     expect(run.chain.transaction(signature)?.transaction.logs.at(-1)).toContain("failed");
   });
 
-  it("is dropped without a trace if the fee is not paid", async () => {
+  it("is dropped without a trace if the payer cannot pay the fee", async () => {
     const run = await ChainRun.open();
     const poor = Keypair.fromSeed(new Uint8Array(32).fill(99));
     const unknown = run.chain.send(run.transfer(poor, alice, 1n));
@@ -116,17 +116,17 @@ describe("a transaction in the chain", () => {
       run.slots();
       const landed = run.chain.transaction(signature)?.transaction;
       expect(landed?.err).toBeNull();
-      // What the VM took is the judge of what the chain says.
+      // The fee that the VM charged must equal the chain's calculation.
       expect(landed?.fee).toBe(before - run.balance(alice));
       expect(landed?.fee).toBeGreaterThan(fee);
     }
   });
 
-  it("is accepted once per message while its blockhash is valid", async () => {
+  it("accepts each message once while its blockhash is valid", async () => {
     const run = await ChainRun.open();
     const wire = run.transfer(alice, bob, 5n);
     const signature = run.chain.send(wire);
-    expect(run.chain.send(wire)).toBe(signature); // waits already
+    expect(run.chain.send(wire)).toBe(signature); // already in the queue
     run.slots(2);
     run.chain.send(wire);
     run.slots();
@@ -220,7 +220,7 @@ describe("a transaction in the chain", () => {
     expect(run.balance(bob)).toBe(walletLamports + 11n);
   });
 
-  it("may be a v1 transaction that requests no resources, which pays and fails", async () => {
+  it("may be a v1 transaction without requested resources, which pays and fails", async () => {
     const run = await ChainRun.open();
     const key = new KeyPair(alice.secretKey.subarray(0, 32));
     const wire = v1Transfer(key, bob.publicKey.toBytes(), 11n, {
@@ -234,7 +234,7 @@ describe("a transaction in the chain", () => {
 });
 
 describe("send", () => {
-  it("rejects invalid signatures, malformed bytes, unknown versions and too many bytes", async () => {
+  it("is rejected for invalid signatures, malformed bytes, an unknown version or its size", async () => {
     const run = await ChainRun.open();
     const good = run.transfer(alice, bob, 1n);
     const reasonOf = (wire: Uint8Array): unknown => {
@@ -275,7 +275,7 @@ describe("send", () => {
     expect(run.chain.status(signature)?.err).toBeNull();
   });
 
-  it("rejects when the queue is full, and accepts again after a leader emptied it", async () => {
+  it("is rejected while the queue is full, and accepted when a leader has emptied it", async () => {
     const run = await ChainRun.open({ queueMax: 3 });
     for (const lamports of [1n, 2n, 3n]) run.chain.send(run.transfer(alice, bob, lamports));
     const d = run.transfer(alice, bob, 4n);
@@ -290,7 +290,7 @@ describe("send", () => {
     expect(run.balance(bob)).toBe(walletLamports + 10n);
   });
 
-  it("orders by priority fee, then by arrival", async () => {
+  it("is ordered by priority fee, then by arrival", async () => {
     const run = await ChainRun.open();
     const bid = (from: Keypair, microLamports: number) =>
       run.legacy(
@@ -316,7 +316,7 @@ describe("send", () => {
 });
 
 describe("simulate", () => {
-  it("returns the result and leaves no trace", async () => {
+  it("returns the effects and leaves no trace", async () => {
     const run = await ChainRun.open();
     const wire = run.transfer(alice, bob, 5n, PublicKey.unique().toBase58());
     const options = { verifySignatures: true, replaceBlockhash: false };
@@ -333,7 +333,7 @@ describe("simulate", () => {
     expect(run.balance(alice)).toBe(walletLamports);
   });
 
-  it("checks signatures on request", async () => {
+  it("verifies signatures on request", async () => {
     const run = await ChainRun.open();
     const wire = run.transfer(alice, bob, 5n);
     wire.set(new KeyPair(alice.secretKey.subarray(0, 32)).sign(Buffer.from("other")), 1);
@@ -347,7 +347,7 @@ describe("simulate", () => {
 });
 
 describe("airdrop", () => {
-  it("is a real transfer from the faucet, and equal ones are separate", async () => {
+  it("is a real transfer from the faucet, and two equal ones are different transactions", async () => {
     const run = await ChainRun.open();
     const somebody = Keypair.fromSeed(new Uint8Array(32).fill(200));
     const first = run.chain.airdrop(addressOf(somebody), 3_000_000_000n);

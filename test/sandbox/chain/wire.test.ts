@@ -11,7 +11,7 @@ import { addressOf, alice, bob, ChainRun, transferOf } from "../../support/trans
 import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
 describe("encodeBase58", () => {
-  it("agrees with the library of the other modules", () => {
+  it("agrees with the library that the rest of the program uses", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 80 }), fc.nat({ max: 5 }), (bytes, zeros) => {
         const all = Uint8Array.of(...new Uint8Array(zeros), ...bytes);
@@ -38,7 +38,7 @@ describe("parseTransaction", () => {
         fc.array(instruction, { minLength: 1, maxLength: 3 }),
         fc.boolean(),
         (payerKey, instructions, isLegacy) => {
-          // A validator takes no program that pays for the call of itself.
+          // A validator rejects a program that pays for its own call.
           fc.pre(instructions.every(({ programId }) => !programId.equals(payerKey)));
           const draft = new TransactionMessage({
             payerKey,
@@ -47,7 +47,7 @@ describe("parseTransaction", () => {
           });
           const message = isLegacy ? draft.compileToLegacyMessage() : draft.compileToV0Message();
           const wire = new VersionedTransaction(message).serialize();
-          fc.pre(wire.length <= 1232); // a few of the largest are longer than a packet
+          fc.pre(wire.length <= 1232); // a few of the largest exceed a packet
           const parsed = parseTransaction(wire);
           expect(parsed.version).toBe(isLegacy ? "legacy" : 0);
           expect(parsed.keys.map(encodeBase58)).toEqual(
@@ -75,7 +75,7 @@ describe("parseTransaction", () => {
     );
   });
 
-  it("rejects every truncated and every extended transaction", () => {
+  it("rejects every shorter and every longer form of a transaction", () => {
     const payer = KeyPair.named(1, "payer");
     const wire = buildTransaction(
       [payer],
@@ -107,7 +107,7 @@ describe("parseTransaction", () => {
     );
     const longer = [...wire.subarray(0, 68), 0x82, 0, ...wire.subarray(69)];
     expect(wire[68]).toBe(2);
-    expect(() => parseTransaction(Uint8Array.from(longer))).toThrow(/shortest length/);
+    expect(() => parseTransaction(Uint8Array.from(longer))).toThrow(/shortest form of a length/);
   });
 
   it("builds transactions that web3.js reads", () => {
@@ -149,7 +149,7 @@ describe("parseTransaction", () => {
 });
 
 describe("hostile bytes", () => {
-  it("are rejected or fail in the virtual machine, which survives without changes", async () => {
+  it("are rejected or fail in the virtual machine, which survives and changes nothing", async () => {
     const run = await ChainRun.open({ intervalsPerSlot: 1 });
     const bases = [
       run.transfer(alice, bob, 5n),

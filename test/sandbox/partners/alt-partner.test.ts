@@ -1,4 +1,5 @@
-// The alternative partner's ports on a real chain: whose turn it is, what they cost, who wins, what is dropped.
+// The alternative partner's ports on a real chain: leader slots, minimum fee, auction order,
+// dropped transactions.
 
 import { ComputeBudgetProgram, type Keypair } from "@solana/web3.js";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -45,27 +46,27 @@ beforeEach(async () => {
     routes: partners.routeConfigs(),
   });
   const config = routes.find(({ kind }) => kind === "alt-partner");
-  if (!config) throw new Error("expected a route to the partner");
+  if (!config) throw new Error("expected a route to the partner, got none");
   route = closing(openRoute(config, { clock }));
   [identity = ""] = partners.altPartners.keys();
 });
 
-/** Lets slots pass until the present one, with those beside it, is as wanted. */
+/** Lets slots pass until the current one and its neighbours match the condition. */
 function untilLeader(isWanted: (leaders: (string | null)[]) => boolean): void {
   for (let count = 0; count < 200; count++) {
     const now = run.eventsOf("slot").at(-1)?.slot ?? 0n;
     if (isWanted([now - 1n, now, now + 1n].map((slot) => run.chain.leaderOf(slot)))) return;
     run.slots();
   }
-  throw new Error("expected such a leader within 200 slots");
+  throw new Error("expected such a leader within 200 slots, got none");
 }
 
 const untilItLeads = (): void => untilLeader(([, leader]) => leader === identity);
 
 async function send(wire: Uint8Array, revertProtection = false): Promise<RouteEvent> {
-  const parcel = new TestOutbound([factsOf(wire)], { leader: identity, revertProtection });
-  expect(route.offer(parcel)).toBe(true);
-  return parcel.ended;
+  const outbound = new TestOutbound([factsOf(wire)], { leader: identity, revertProtection });
+  expect(route.offer(outbound)).toBe(true);
+  return outbound.ended;
 }
 
 interface Paid {
@@ -92,13 +93,13 @@ function paying(
 const signatureOf = (wire: Uint8Array): string => factsOf(wire).signature;
 const statusOf = (wire: Uint8Array) => run.chain.status(signatureOf(wire));
 
-/** In the order of their execution. */
+/** In the order of execution. */
 function executed(): string[] {
   return run.eventsOf("executed").map(({ transaction }) => transaction.signature);
 }
 
 describe("a port of the alternative partner", () => {
-  it("accepts transactions while its validator leads", async () => {
+  it("accepts transactions while its validator is the leader", async () => {
     const endpoint = partners.altPartners.get(identity);
     untilLeader((leaders) => leaders.every((leader) => leader !== identity));
     expect(await send(paying(alice, bob))).toMatchObject({
@@ -115,7 +116,7 @@ describe("a port of the alternative partner", () => {
     expect(statusOf(wire)?.err).toBeNull();
   });
 
-  it("rejects permanently below 10 lamports per compute unit", async () => {
+  it("permanently rejects fees below 10 lamports per compute unit", async () => {
     untilLeader((leaders) => leaders.every((leader) => leader !== identity));
     const payer = new KeyPair(new Uint8Array(32).fill(1));
     const v1 = (priorityFeeLamports: bigint, computeUnitLimit: number) =>
@@ -145,7 +146,7 @@ describe("a port of the alternative partner", () => {
     expect(statusOf(good)?.err).toBeNull();
   });
 
-  it("ranks by fee per compute unit, then by tip, then by arrival", async () => {
+  it("orders by fee per compute unit, then by tip, then by arrival", async () => {
     untilItLeads();
     const plain = paying(carol, bob, { tip: 90_000n });
     const small = paying(alice, bob, { tip: 10_000n });
@@ -153,7 +154,7 @@ describe("a port of the alternative partner", () => {
     const alike = paying(alice, carol, { tip: 20_000n });
     const dear = paying(carol, alice, { price: enough + 1n, tip: 1n });
     const elsewhere = paying(bob, alice, { tip: 90_000n });
-    run.chain.send(plain); // by another way: its tip is nothing to this auction
+    run.chain.send(plain); // by another route: its tip does not count in this auction
     for (const wire of [small, large, alike, dear]) {
       expect((await send(wire)).kind).toBe("acknowledged");
     }
@@ -164,7 +165,7 @@ describe("a port of the alternative partner", () => {
 });
 
 describe("the port with revert protection", () => {
-  it("rejects transactions that fail now", async () => {
+  it("rejects a transaction that would fail now", async () => {
     untilItLeads();
     const failing = paying(alice, bob, { lamports: 1000n * sol });
     expect(await send(failing, true)).toMatchObject({
@@ -178,7 +179,7 @@ describe("the port with revert protection", () => {
     expect(statusOf(failing)?.err).not.toBeNull();
   });
 
-  it("drops transactions that fail at execution", async () => {
+  it("drops a transaction that fails at execution", async () => {
     untilItLeads();
     const wires = [1n, 2n].map((more) => paying(alice, bob, { lamports: 60n * sol + more }));
     const unprotected = paying(alice, bob, { lamports: 60n * sol });
@@ -186,14 +187,14 @@ describe("the port with revert protection", () => {
     expect((await send(unprotected)).kind).toBe("acknowledged");
     run.slots(2);
     const [first, second] = wires;
-    if (!first || !second) throw new Error("expected two");
+    if (!first || !second) throw new Error("expected two blocks");
     expect(statusOf(first)?.err).toBeNull();
     expect(statusOf(second)).toBeNull();
     expect(run.dropped.has(signatureOf(second))).toBe(true);
     expect(statusOf(unprotected)?.err).not.toBeNull();
   });
 
-  it("takes part in the auction, and rejects queued transactions temporarily", async () => {
+  it("takes part in the auction, and does not finally reject a waiting transaction", async () => {
     untilItLeads();
     const small = paying(alice, bob, { tip: 10_000n });
     const large = paying(bob, carol, { tip: 20_000n });

@@ -1,4 +1,4 @@
-// What leaves by each kind of route is really executed, and what goes wrong is really told.
+// Routes of each kind to the sandbox's partners: real execution and real errors.
 
 import { type Keypair, PublicKey, SystemProgram, TransactionInstruction } from "@solana/web3.js";
 import { beforeEach, describe, expect, it } from "vitest";
@@ -38,7 +38,7 @@ beforeEach(async () => {
   );
 });
 
-/** The route as a configuration makes it of what the partners say of themselves. */
+/** The route of a configuration with the partners' own values. */
 function open(name: string, change: { format?: "base64" | "json-rpc"; path?: string } = {}): Route {
   const inputs = partners.routeConfigs().map((input) => {
     if (input.name !== name || change.format === undefined) return input;
@@ -62,12 +62,12 @@ async function send(
   wires: readonly Uint8Array[],
   options: ConstructorParameters<typeof TestOutbound>[1] = {},
 ): Promise<RouteEvent> {
-  const parcel = new TestOutbound(
+  const outbound = new TestOutbound(
     wires.map((wire) => factsOf(wire)),
     options,
   );
-  expect(route.offer(parcel)).toBe(true);
-  return parcel.ended;
+  expect(route.offer(outbound)).toBe(true);
+  return outbound.ended;
 }
 
 function landed(wire: Uint8Array): boolean {
@@ -102,7 +102,7 @@ async function post(
 }
 
 describe("routes of the sandbox", () => {
-  it("reach all partners, the alternative partner with a higher tip", () => {
+  it("reach every partner; the alternative partner's has a higher tip", () => {
     const altPartners = run.chain.validators().filter(({ isAltPartner }) => isAltPartner);
     expect(altPartners.length).toBeGreaterThan(0);
     expect(
@@ -135,7 +135,7 @@ describe("single transactions", () => {
     ["bytes", undefined],
     ["base64", "/base64"],
     ["json-rpc", "/"],
-  ] as const)("land through a scheduler that accepts %s", async (format, path) => {
+  ] as const)("land by a scheduler with the format %s", async (format, path) => {
     const route = open("scheduler", path === undefined ? {} : { format, path });
     const wire = tipped(alice, bob);
     expect((await send(route, [wire])).kind).toBe("acknowledged");
@@ -147,7 +147,7 @@ describe("single transactions", () => {
     expect(partners.scheduler.counts.transactions).toBe(1);
   });
 
-  it("land through the block engine; with protection only if they succeed", async () => {
+  it("land by the block engine; with protection only if they succeed", async () => {
     const route = open("block-builder");
     const plain = tipped(alice, bob, 5n, 0n);
     const safe = tipped(bob, carol);
@@ -163,7 +163,7 @@ describe("single transactions", () => {
 });
 
 describe("bundles", () => {
-  it("land completely, in order and next to each other", async () => {
+  it("land completely, in order and consecutively", async () => {
     const route = open("block-builder");
     const wires = [tipped(alice, bob), tipped(bob, carol, 7n, 0n), tipped(carol, alice, 9n, 0n)];
     expect((await send(route, wires, { mode: "bundle" })).kind).toBe("acknowledged");
@@ -175,7 +175,7 @@ describe("bundles", () => {
     expect(wires.every(landed)).toBe(true);
   });
 
-  it("leave no trace if one of them fails", async () => {
+  it("leave no trace if one transaction fails", async () => {
     const route = open("block-builder");
     const wires = [tipped(alice, bob), overdrawn()];
     expect((await send(route, wires, { mode: "bundle" })).kind).toBe("acknowledged");
@@ -195,7 +195,7 @@ describe("bundles", () => {
     expect(partners.blockEngine.counts.bundles).toBe(1);
   });
 
-  it("with a queued transaction may be sent again", async () => {
+  it("may be sent again with a transaction that is in the queue", async () => {
     const wire = tipped(alice, bob);
     run.chain.send(wire);
     const route = open("block-builder");
@@ -205,7 +205,7 @@ describe("bundles", () => {
     });
   });
 
-  it("are rejected without a tip, with six, and with a misplaced don't-front marker", async () => {
+  it("are rejected without a tip, with six transactions, and with a misplaced don't-front marker", async () => {
     const route = open("block-builder");
     const final = { kind: "refused", reason: "params_invalid", isFinal: true };
     expect(await send(route, [tipped(alice, bob, 5n, 0n)], { mode: "bundle" })).toMatchObject(
@@ -238,7 +238,7 @@ describe("bundles", () => {
     expect(partners.blockEngine.counts.bundles).toBe(1);
   });
 
-  it("have a status", async () => {
+  it("can be queried", async () => {
     const url = `${partners.blockEngine.url}/api/v1/bundles`;
     expect((await post(url, "getTipAccounts", [])).result).toEqual([addressOf(tipAccount)]);
     const good = [tipped(alice, bob), tipped(bob, carol)];
@@ -331,25 +331,25 @@ describe("faults", () => {
     expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
   });
 
-  it("delay answers", async () => {
+  it("delay responses", async () => {
     const route = open("swqos");
     partners.swqos.faults.delayMs = 300;
-    const parcel = new TestOutbound([factsOf(tipped(alice, bob))]);
-    route.offer(parcel);
-    await parcel.sent;
-    // The route's time-out and the partner's delay.
+    const outbound = new TestOutbound([factsOf(tipped(alice, bob))]);
+    route.offer(outbound);
+    await outbound.sent;
+    // The sum of the route's timeout and the partner's delay.
     while (clock.pending < 2) await new Promise((turn) => setImmediate(turn));
     await clock.advance(299);
-    expect(parcel.kinds).toBe("sent");
+    expect(outbound.kinds).toBe("sent");
     await clock.advance(1);
-    expect((await parcel.ended).kind).toBe("acknowledged");
+    expect((await outbound.ended).kind).toBe("acknowledged");
   });
 
-  it("can make a partner unreachable for a limited time", async () => {
+  it("can make a partner unreachable for a while", async () => {
     const route = open("swqos");
     expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
     partners.swqos.stop();
-    // Whether the old connection's end is seen before the next sending is chance.
+    // Whether the end of the old connection is detected before the next request is random.
     const ends = [await send(route, [tipped(alice, bob)])];
     if (route.isUp) ends.push(await send(route, [tipped(alice, bob)]));
     expect(ends.at(-1)).toMatchObject({ reason: "connection_refused" });
@@ -360,16 +360,16 @@ describe("faults", () => {
     expect((await send(route, [tipped(alice, bob)])).kind).toBe("acknowledged");
   });
 
-  it("end with the partners, including pending answers", async () => {
+  it("end with the partners, including pending responses", async () => {
     const route = open("swqos");
     partners.swqos.faults.answer = "silence";
-    const parcel = new TestOutbound([factsOf(tipped(alice, bob))]);
-    route.offer(parcel);
-    await parcel.sent;
+    const outbound = new TestOutbound([factsOf(tipped(alice, bob))]);
+    route.offer(outbound);
+    await outbound.sent;
     while (partners.swqos.counts.requests < 1) await new Promise((turn) => setImmediate(turn));
     partners.close();
     partners.close();
-    expect(await parcel.ended).toMatchObject({ kind: "failed", reason: "connection_lost" });
+    expect(await outbound.ended).toMatchObject({ kind: "failed", reason: "connection_lost" });
     run.slots(2);
   });
 });

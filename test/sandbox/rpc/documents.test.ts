@@ -1,4 +1,4 @@
-// docs/sandbox.md names the methods that the endpoint has, and no others.
+// docs/sandbox.md lists exactly the methods of the endpoint.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-// Opening, closing and the switches of the endpoint.
+// Opening, closing and the faults of the endpoint.
 
 import { createServer } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -41,7 +41,7 @@ async function canListen(port: number): Promise<boolean> {
 }
 
 describe("listening", () => {
-  it("opens a port and the next one, for HTTP and WebSocket", async () => {
+  it("listens on a port and the next one, for HTTP and WebSocket", async () => {
     const { port } = parseEndpoint(endpoint.address);
     expect(parseEndpoint(endpoint.webSocketAddress).port).toBe(port + 1);
     for (const address of [endpoint.address, endpoint.webSocketAddress]) {
@@ -52,10 +52,10 @@ describe("listening", () => {
     }
   });
 
-  it("leaves nothing open when a port is in use", async () => {
+  it("leaves nothing open if a port is in use", async () => {
     const { port } = parseEndpoint(endpoint.address);
     let wasGivenBack = false;
-    // Other programs take ports, too: several tries, of which one must show it.
+    // Other programs may occupy ports, so there are several attempts.
     for (let tries = 0; tries < 5 && !wasGivenBack; tries++) {
       const refusal = await open(`127.0.0.1:${port - 1}`).catch((thrown: unknown) => thrown);
       expect(refusal).toBeInstanceOf(ShredwayError);
@@ -67,7 +67,7 @@ describe("listening", () => {
     await expect(open("nowhere")).rejects.toMatchObject({ reason: "address_invalid" });
   });
 
-  it("closes everything, even twice", async () => {
+  it("closes everything, also if called twice", async () => {
     const socket = await RpcSocket.open(`ws://${endpoint.webSocketAddress}`);
     await socket.subscribe("slot");
     endpoint.close();
@@ -81,7 +81,7 @@ describe("listening", () => {
 });
 
 describe("faults", () => {
-  it("delays every answer", async () => {
+  it("delays every response", async () => {
     endpoint.faults.delayMs = 250;
     const socket = await RpcSocket.open(`ws://${endpoint.webSocketAddress}`);
     const settled: string[] = [];
@@ -103,7 +103,7 @@ describe("faults", () => {
     socket.close();
   });
 
-  it("says that the node is behind", async () => {
+  it("reports that the node is behind", async () => {
     endpoint.faults.refuse = "behind";
     expect((await call(site, "getSlot")).error).toMatchObject({
       code: -32005,
@@ -114,7 +114,7 @@ describe("faults", () => {
     expect((await call(site, "getSlot")).result).toBe(Number(run.chain.slot("finalized")));
   });
 
-  it("rejects every call", async () => {
+  it("rejects all requests", async () => {
     const socket = await RpcSocket.open(`ws://${endpoint.address}`);
     endpoint.faults.refuse = "unavailable";
     expect((await post(site, "{}")).status).toBe(503);

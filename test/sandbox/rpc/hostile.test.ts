@@ -1,5 +1,5 @@
-// Callers that mean no good, over real sockets: every answer is JSON-RPC with a code that stock
-// clients know, nothing hangs, and the endpoint answers the next caller.
+// Hostile callers over real sockets: every response is JSON-RPC with a code that stock clients
+// know, nothing hangs, and the endpoint answers the next caller.
 
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -27,7 +27,7 @@ function expectAnswer(value: unknown): RpcAnswer {
     return value;
   }
   expect(knownCodes).toContain(value.error.code);
-  // -32603 would be a fault of ours.
+  // -32603 would be an error of the endpoint.
   expect(value.error.code, value.error.message).not.toBe(-32603);
   expect(value.error.message).toBeTypeOf("string");
   return value;
@@ -45,7 +45,7 @@ async function isAlive(): Promise<boolean> {
 
 const key = "11111111111111111111111111111111";
 const signature = "1".repeat(64);
-/** What parameters look like, and what they must not look like. */
+/** Valid and invalid parameters. */
 const parameter = fc.oneof(
   fc.constantFrom<unknown>(key, signature, "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "all"),
   fc.constantFrom<unknown>(0, 1, -1, 0.5, 2 ** 53, 1e300, "0", "", null, true, [], {}, [[]]),
@@ -83,7 +83,7 @@ const parameter = fc.oneof(
 const parameters = fc.array(parameter, { maxLength: 4 });
 
 describe("HTTP", () => {
-  it.each(Object.keys(methods))("%s takes any parameters", async (method) => {
+  it.each(Object.keys(methods))("%s handles any parameters", async (method) => {
     await fc.assert(
       fc.asyncProperty(parameters, async (params) => {
         await answerTo(JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }));
@@ -176,7 +176,7 @@ describe("WebSocket", () => {
     expect(await isAlive()).toBe(true);
   });
 
-  it("closes a client that sends too much at once", async () => {
+  it("disconnects callers that send too much at once", async () => {
     const socket = await RpcSocket.open(cluster.webSocketUrl);
     socket.raw.send("x".repeat(65 * 1024));
     expect(await socket.closed).toBe(1009);

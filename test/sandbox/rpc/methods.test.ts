@@ -1,4 +1,5 @@
-// Methods against the real chain, without sockets: shapes and refusals that clients do not show.
+// Methods on the real chain, without sockets: result types and errors that client libraries do not
+// reach.
 
 import { type Keypair, PublicKey, SystemProgram, TransactionInstruction } from "@solana/web3.js";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -48,14 +49,14 @@ function ask(method: string, ...params: Json[]): unknown {
   return dispatch(context, method, params);
 }
 
-/** The value of an answer with context. */
+/** The value of a result with context. */
 function answerValue(method: string, ...params: Json[]): unknown {
   const answer = ask(method, ...params);
   expect(answer).toMatchObject({ context: { apiVersion: "4.2.0" } });
   return Object(answer).value;
 }
 
-/** The JSON-RPC code. */
+/** The JSON-RPC error code. */
 function refusalOf(method: string, ...params: Json[]): number | undefined {
   try {
     ask(method, ...params);
@@ -63,7 +64,7 @@ function refusalOf(method: string, ...params: Json[]): number | undefined {
     if (thrown instanceof ShredwayError) return thrown.row.jsonRpcCode;
     throw thrown;
   }
-  throw new Error(`expected a refusal of ${method}`);
+  throw new Error(`expected an error of ${method}, got a result`);
 }
 
 function base64(wire: Uint8Array): string {
@@ -99,7 +100,7 @@ beforeAll(async () => {
 });
 
 describe("accounts", () => {
-  it("are returned as of the commitment", () => {
+  it("have their state at the commitment", () => {
     settle();
     const to = wallet(30);
     const read = (commitment: string) => answerValue("getBalance", addressOf(to), { commitment });
@@ -121,7 +122,7 @@ describe("accounts", () => {
     expect(read("finalized")).toBe(2n * sol);
   });
 
-  it("of nonces retain their previous value, even after it was rooted", () => {
+  it("show the earlier state of nonces, also after it was rooted", () => {
     const nonce = wallet(31);
     const nonceAt = (commitment: string) => {
       const value = answerValue("getAccountInfo", addressOf(nonce), {
@@ -171,7 +172,7 @@ describe("accounts", () => {
     }
   });
 
-  it("are returned in the encodings of a node", () => {
+  it("have the encodings of the node", () => {
     settle();
     const info = (config: { readonly [key: string]: Json }) =>
       answerValue("getAccountInfo", addressOf(wallet(31)), config);
@@ -292,10 +293,10 @@ describe("tokens", () => {
     });
   });
 
-  it("rejects accounts that are not tokens", () => {
+  it("rejects accounts that are not token accounts", () => {
     expect(refusalOf("getTokenAccountBalance", payerAddress)).toBe(-32602);
     expect(refusalOf("getTokenSupply", addressOf(account))).toBe(-32602);
-    // Too long for base58, which is what the node answers when it is asked for nothing else.
+    // The data is too long for base58, the node's default encoding.
     expect(refusalOf("getAccountInfo", addressOf(account))).toBe(-32600);
     expect(refusalOf("getTokenAccountsByOwner", payerAddress, {})).toBe(-32602);
     const program = { programId: "11111111111111111111111111111111" };
@@ -304,7 +305,7 @@ describe("tokens", () => {
 });
 
 describe("history", () => {
-  it("distinguishes future slots, skipped slots and pruned blocks", async () => {
+  it("distinguishes future slots, skipped slots and expired blocks", async () => {
     const fresh = await openChain();
     const askFresh = (...params: Json[]): number | undefined => {
       try {
@@ -358,7 +359,7 @@ describe("history", () => {
     ]);
   });
 
-  it("returns statuses of 300 rooted slots, and older ones only from the history", async () => {
+  it("returns statuses of the last 300 rooted slots, and older ones only from its history", async () => {
     const old = await openChain({ historySlots: 1_000 });
     const statusOf = (signature: string, config: { readonly [key: string]: Json } = {}) =>
       Object(dispatch(old.context, "getSignatureStatuses", [[signature], config])).value[0];
@@ -377,7 +378,7 @@ describe("history", () => {
 });
 
 describe("leaders and fees", () => {
-  it("returns this epoch and the next, and no other", () => {
+  it("covers this epoch and the next, and no other", () => {
     const [first] = run.chain.validators();
     const identity = first?.identity ?? "";
     const mine = ask("getLeaderSchedule", null, { identity });
@@ -389,7 +390,7 @@ describe("leaders and fees", () => {
     expect(ask("getSlotLeaders", 0, 5000)).toHaveLength(5000);
   });
 
-  it("returns fees of messages and of blocks", () => {
+  it("returns the fees of messages and of blocks", () => {
     settle();
     const price = (microLamports: number) =>
       new TransactionInstruction({
@@ -423,7 +424,7 @@ describe("transactions", () => {
     return wire;
   };
 
-  it("are rejected with the matching reason", () => {
+  it("are rejected with the correct reason", () => {
     settle();
     const encoding = "base64";
     expect(refusalOf("sendTransaction", base64(forged()), { encoding })).toBe(-32002);
@@ -459,7 +460,7 @@ describe("transactions", () => {
     expect(refusalOf("simulateTransaction", base64(forged()), many)).toBe(-32602);
   });
 
-  it("of the faucet are limited", () => {
+  it("are limited for the faucet", () => {
     const to = wallet(60);
     const signature = ask("requestAirdrop", addressOf(to), 5);
     expect(signature).toBeTypeOf("string");

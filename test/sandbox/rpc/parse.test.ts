@@ -1,4 +1,4 @@
-// What programs and callers wrote is shown, whatever it is: parsers read hostile bytes.
+// Parsers of hostile bytes: any data of programs and callers is shown.
 
 import { getBase58Decoder } from "@solana/kit";
 import fc from "fast-check";
@@ -26,14 +26,14 @@ function bytesOf(hex: string): Uint8Array {
 
 describe("instructions", () => {
   const small = fc.uint8Array({ maxLength: 140 });
-  /** Begins with a number that the program knows, more often than chance would. */
+  /** Begins with a known instruction number more often than by chance. */
   const numbered = fc
     .tuple(fc.nat(24), fc.boolean(), small)
     .map(([number, isWide, rest]) =>
       Uint8Array.from([number, ...(isWide ? [0, 0, 0] : []), ...rest]),
     );
 
-  it("are displayed with any data and accounts", () => {
+  it("are shown for any data and accounts", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...programs),
@@ -78,7 +78,7 @@ describe("instructions", () => {
 });
 
 describe("instructions with wrong lengths", () => {
-  it.each([3, 9, 10, 11])("are displayed undecoded: %i", (number) => {
+  it.each([3, 9, 10, 11])("are shown unparsed: %i", (number) => {
     for (const length of ["ffffffffffffffff", "4000000000000000", "3000000000000000"]) {
       const at = number === 11 ? 12 : 36;
       const data = bytesOf("00".repeat(95));
@@ -93,7 +93,7 @@ describe("instructions with wrong lengths", () => {
 });
 
 describe("accounts", () => {
-  it("are displayed with any content", () => {
+  it("are shown for any content", () => {
     const sizes = fc.constantFrom(0, 56, 80, 82, 88, 165, 170, 171, 355);
     const contents = sizes.chain((size) =>
       fc
@@ -116,7 +116,7 @@ describe("accounts", () => {
 });
 
 describe("texts", () => {
-  it("of base58 and base64 round-trip", () => {
+  it("decode base58 and base64 to the encoded bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
         expect(decodeBase58(encodeBase58(bytes), 200)).toEqual(bytes);
@@ -132,14 +132,14 @@ describe("texts", () => {
     expect(decodeBase64("AAAA", 3)).toBeUndefined();
   });
 
-  it("of amounts are exact", () => {
+  it("are exact for amounts", () => {
     expect(uiTokenAmount(1_500_000n, 6)).toMatchObject({ uiAmountString: "1.5", uiAmount: 1.5 });
     expect(uiTokenAmount(1n, 9)).toMatchObject({ uiAmountString: "0.000000001" });
     expect(uiTokenAmount(0n, 0)).toMatchObject({ uiAmountString: "0", amount: "0" });
     expect(uiTokenAmount(2n ** 64n - 1n, 2).uiAmountString).toBe("184467440737095516.15");
   });
 
-  it("of failures state the error", () => {
+  it("describe the error of failures", () => {
     expect(describeFailure("BlockhashNotFound")).toBe("Blockhash not found");
     expect(describeFailure("ClusterMaintenance")).toBe("cluster maintenance");
     expect(describeFailure({ InstructionError: [3, { Custom: 17 }] })).toBe(
@@ -154,7 +154,7 @@ describe("texts", () => {
 });
 
 describe("dataText", () => {
-  it.each([0, 3, 4096, 4097, 10_240])("writes %i bytes as another library does", (length) => {
+  it.each([0, 3, 4096, 4097, 10_240])("writes %i bytes like another library", (length) => {
     const data = Uint8Array.from({ length }, (_, at) => (at < 2 ? 0 : at % 256));
     expect(dataText(data)).toBe(getBase58Decoder().decode(data));
     expect(dataText(new Uint8Array(length))).toBe("1".repeat(length));

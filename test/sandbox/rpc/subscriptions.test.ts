@@ -1,4 +1,4 @@
-// Subscriptions over a bare WebSocket; slots pass when the test says so.
+// Subscriptions over a bare WebSocket; the test controls the slots.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
@@ -23,7 +23,7 @@ afterAll(() => {
 });
 
 async function withSocket(use: () => Promise<void>): Promise<void> {
-  // The same handlers on the port of HTTP and on the one above.
+  // The same handlers serve the HTTP port and the next one.
   for (const address of [endpoint.address, endpoint.webSocketAddress]) {
     socket = await RpcSocket.open(`ws://${address}`);
     try {
@@ -42,7 +42,7 @@ function send(lamports = 1_000_000n): { signature: string; to: string; slot: big
 }
 
 describe("signatureSubscribe", () => {
-  it("notifies at each commitment once, then ends", () =>
+  it("reports each commitment once, in time, and then ends", () =>
     withSocket(async () => {
       const sent = send();
       const [received, processed, confirmed, finalized] = await Promise.all([
@@ -71,17 +71,17 @@ describe("signatureSubscribe", () => {
       expect(gone.error?.code).toBe(-32602);
     }));
 
-  it("notifies immediately, after the subscription id, if the commitment is already reached", () =>
+  it("reports immediately if the commitment was already reached, but after the subscription number", () =>
     withSocket(async () => {
       const { signature } = send();
       run.slots(2);
       const id = await socket.subscribe("signature", [signature, { commitment: "confirmed" }]);
       expect(await socket.next(id)).toMatchObject({ value: { err: null } });
-      // A client does not know the number earlier, and would throw the notification away.
-      expect(socket.heard).toEqual(["answer", "notification"]);
+      // A client does not know the number earlier, and would drop the notification.
+      expect(socket.received).toEqual(["answer", "notification"]);
     }));
 
-  it("reports the error of a failed transaction", () =>
+  it("reports why a transaction failed", () =>
     withSocket(async () => {
       const { signature } = send(2n ** 62n);
       const id = await socket.subscribe("signature", [signature, { commitment: "processed" }]);
@@ -92,8 +92,8 @@ describe("signatureSubscribe", () => {
     }));
 });
 
-describe("other subscriptions", () => {
-  it("report accounts, programs and logs as of the commitment", () =>
+describe("the others", () => {
+  it("reports accounts, programs and logs with their state at the commitment", () =>
     withSocket(async () => {
       const first = send(5_000_000n);
       const [account, program, logs, block] = await Promise.all([
@@ -106,7 +106,7 @@ describe("other subscriptions", () => {
         socket.subscribe("block", ["all", { commitment: "confirmed", transactionDetails: "none" }]),
       ]);
       run.slots(1);
-      // A second transfer, processed when the first is confirmed: it must not show yet.
+      // A second transfer is processed when the first is confirmed: it must not be visible yet.
       run.chain.send(run.transfer(payer, wallet(next - 1), 1_000_000n));
       run.pass(run.slotNs / 2n);
       expect(run.chain.account(first.to)?.lamports).toBe(6_000_000n);
@@ -132,7 +132,7 @@ describe("other subscriptions", () => {
       expect(await socket.next(account ?? -1)).toMatchObject({ value: { lamports: 6_000_000 } });
     }));
 
-  it("report slots, roots and slot updates", () =>
+  it("reports slots, roots and slot updates", () =>
     withSocket(async () => {
       const [slot, root, updates] = await Promise.all([
         socket.subscribe("slot"),
@@ -160,7 +160,7 @@ describe("other subscriptions", () => {
       expect(endpoint.counts.subscriptions).toBe(0);
     }));
 
-  it("report an unreadable block instead of skipping it", () =>
+  it("reports a block that the caller cannot read instead of omitting it", () =>
     withSocket(async () => {
       const id = await socket.subscribe("block", [
         { mentionsAccountOrProgram: addressOf(payer) },
@@ -176,7 +176,7 @@ describe("other subscriptions", () => {
 });
 
 describe("limits", () => {
-  it("bound the subscriptions of a connection and release them when it ends", () =>
+  it("limits the subscriptions of a connection and frees them when it ends", () =>
     withSocket(async () => {
       for (let i = 0; i < subscriptionsMax; i++) await socket.subscribe("slot");
       expect((await socket.call("slotSubscribe")).error?.code).toBe(-32600);
@@ -198,7 +198,7 @@ describe("limits", () => {
       expect(await socket.next(id)).toBeDefined();
     }));
 
-  it("close a client that sends faster than it is answered", () =>
+  it("disconnects callers that send faster than they are answered", () =>
     withSocket(async () => {
       const call = '{"jsonrpc":"2.0","id":1,"method":"slotSubscribe","params":[1,2,3]}';
       endpoint.faults.delayMs = 1000;
@@ -207,7 +207,7 @@ describe("limits", () => {
       endpoint.faults.delayMs = 0;
     }));
 
-  it("close a client that does not read", async () => {
+  it("disconnects callers that do not read", async () => {
     const sleeper = await RpcSocket.open(`ws://${endpoint.address}`);
     const config = { maxSupportedTransactionVersion: 0, commitment: "confirmed" };
     for (let i = 0; i < subscriptionsMax; i++) await sleeper.subscribe("block", ["all", config]);

@@ -1,4 +1,4 @@
-// What stake is worth at a leader's port, and what a retry's token proves.
+// Limits by stake at a leader's port, and retry tokens.
 
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
@@ -9,7 +9,7 @@ import { RetryTokens } from "../../../src/sandbox/tpu/retry-tokens.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 describe("rankOf", () => {
-  it("counts as unstaked below 1/50,000 of the total stake", () => {
+  it("treats stakes below a fifty-thousandth of the total as unstaked", () => {
     const total = 50_000_000n;
     expect(rankOf(0n, total, defaultLimits)).toEqual({ isStaked: false, streamsPerWindow: 20 });
     expect(rankOf(999n, total, defaultLimits).isStaked).toBe(false);
@@ -39,7 +39,7 @@ describe("RetryTokens", () => {
     expect(tokens.read(token, address, scid)).toBe(undefined);
   });
 
-  it("accepts a token only for its address and connection id, and none of another leader", () => {
+  it("accepts a token only for its address and connection id, and not those of another leader", () => {
     const clock = new ManualClock();
     const tokens = new RetryTokens(clock);
     const token = tokens.mint(address, dcid, scid);
@@ -49,7 +49,7 @@ describe("RetryTokens", () => {
     expect(new RetryTokens(clock).read(token, address, scid)).toBe(undefined);
   });
 
-  it("rejects modified tokens and other bytes", () => {
+  it("rejects changed tokens and other bytes", () => {
     const tokens = new RetryTokens(new ManualClock());
     const token = tokens.mint(address, dcid, scid);
     fc.assert(

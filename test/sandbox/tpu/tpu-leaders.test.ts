@@ -1,4 +1,4 @@
-// The leaders of a sandbox over QUIC: who takes what arrives when, and what the cluster tells of them.
+// The leaders of a sandbox over QUIC: acceptance by slot and stake, and getClusterNodes.
 
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -26,7 +26,7 @@ class Cluster {
     const tpu = await SandboxTpu.open(
       run.chain,
       { quiche: needQuiche(), clock: systemClock },
-      // Machines that are busy with something else are no failure.
+      // Long, because the machine may be busy.
       { ...options, limits: { handshakeMs: 30_000, streamMs: 30_000, ...options.limits } },
     );
     return new Cluster(run, closing(tpu));
@@ -41,7 +41,7 @@ class Cluster {
     return this.run.chain.leaderOf(slot) ?? "";
   }
 
-  /** Leads `from` slots from now at the earliest, and not before. */
+  /** A leader whose next slot is at least `from` slots away. */
   nextLeader(from: bigint): { readonly identity: string; readonly slot: bigint } {
     const now = this.run.chain.currentSlot;
     const before = new Set<string>();
@@ -50,7 +50,7 @@ class Cluster {
       if (slot >= now + from && !before.has(identity)) return { identity, slot };
       before.add(identity);
     }
-    throw new Error(`expected a leader that leads only in ${from} slots or later`);
+    throw new Error(`expected a leader whose next slot is at least ${from} slots away, got none`);
   }
 
   connect(identity: string): Promise<QuicClient> {
@@ -67,19 +67,19 @@ class Cluster {
 }
 
 describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
-  it("has a port for each validator", async () => {
+  it("has its own port for each validator", async () => {
     const { tpu, run } = await Cluster.open();
     const addresses = run.chain.validators().map(({ identity }) => tpu.addressOf(identity));
     expect(new Set(addresses).size).toBe(30);
     expect(tpu.addressOf(gateway.address)).toBe(null);
   });
 
-  it("executes transactions that arrive in the leader's slots", async () => {
+  it("executes transactions in the leader's own slots", async () => {
     const cluster = await Cluster.open();
     const { run, tpu } = cluster;
     const before = run.balance(bob);
     await cluster.send(cluster.leaderAt(run.chain.currentSlot), run.transfer(alice, bob, 5n));
-    expect(tpu.counts).toMatchObject({ taken: 1, held: 0 });
+    expect(tpu.counts).toMatchObject({ executed: 1, held: 0 });
     run.slots(1);
     expect(run.balance(bob)).toBe(before + 5n);
   });
@@ -90,16 +90,16 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     const { identity, slot } = cluster.nextLeader(4n);
     const before = run.balance(bob);
     await cluster.send(identity, run.transfer(alice, bob, 5n));
-    expect(tpu.counts).toMatchObject({ taken: 0, held: 1 });
+    expect(tpu.counts).toMatchObject({ executed: 0, held: 1 });
     run.slots(Number(slot - run.chain.currentSlot) - 1);
-    expect(tpu.counts.taken).toBe(0);
+    expect(tpu.counts.executed).toBe(0);
     run.slots(2);
-    expect(tpu.counts).toMatchObject({ taken: 1, late: 0 });
+    expect(tpu.counts).toMatchObject({ executed: 1, late: 0 });
     expect(run.balance(bob)).toBe(before + 5n);
     expect(run.chain.block(slot)?.transactions.length).toBe(1);
   });
 
-  it("holds them even if the first of these slots is skipped", async () => {
+  it("holds them also if the first of these slots is skipped", async () => {
     const cluster = await Cluster.open();
     const { run, tpu } = cluster;
     const { identity, slot } = cluster.nextLeader(4n);
@@ -107,12 +107,12 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     run.slots(Number(slot - run.chain.currentSlot) - 1);
     run.chain.faults.skipNext(1);
     run.slots(3);
-    expect(tpu.counts.taken).toBe(1);
+    expect(tpu.counts.executed).toBe(1);
     expect(run.chain.block(slot)).toBe(null);
     expect(run.chain.block(slot + 1n)?.transactions.length).toBe(1);
   });
 
-  it("drops transactions for distant slots, and forwards them for staked senders", async () => {
+  it("drops transactions that its leader cannot execute soon, and forwards those of staked peers", async () => {
     const cluster = await Cluster.open();
     const { identity } = cluster.nextLeader(60n);
     await cluster.send(identity, cluster.run.transfer(alice, bob, 5n));
@@ -140,7 +140,7 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
     expect(run.balance(bob)).toBe(before + 5n);
   });
 
-  it("is listed in getClusterNodes with its current address", async () => {
+  it("is listed by getClusterNodes with its current address", async () => {
     const { run, tpu } = await Cluster.open();
     const endpoint = closing(
       await RpcEndpoint.open(run.chain, systemClock, {
@@ -149,16 +149,16 @@ describe.skipIf(!quiche)("leaders of a sandbox over QUIC", () => {
       }),
     );
     const client = new RpcClient(`http://${endpoint.address}`);
-    const told = async (): Promise<unknown[]> => {
+    const clusterNodes = async (): Promise<unknown[]> => {
       const nodes: unknown = await client.call("getClusterNodes", []);
       if (!Array.isArray(nodes)) throw new Error("expected a list");
       return nodes.map((node: { tpuQuic: unknown }) => node.tpuQuic);
     };
     const addresses = () => run.chain.validators().map(({ identity }) => tpu.addressOf(identity));
-    expect(await told()).toEqual(addresses());
+    expect(await clusterNodes()).toEqual(addresses());
     const [first] = tpu.leaders.values();
     await first?.move();
-    expect(await told()).toEqual(addresses());
+    expect(await clusterNodes()).toEqual(addresses());
     const bare = closing(await RpcEndpoint.open(run.chain, systemClock, { listen: "127.0.0.1:0" }));
     const nodes = await new RpcClient(`http://${bare.address}`).call("getClusterNodes", []);
     expect(nodes).toMatchObject(addresses().map(() => ({ tpuQuic: null })));

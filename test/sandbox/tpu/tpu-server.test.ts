@@ -1,4 +1,4 @@
-// A leader's port, asked by a bare QUIC client that may break every rule.
+// A leader's port, with a bare QUIC client that can violate every rule.
 
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
@@ -29,7 +29,7 @@ const stakes = {
   of: (identity: string) => (identity === whale.address ? 500_000n : 0n),
 };
 
-/** Machines that are busy with something else are no failure. */
+/** Long, because the machine may be busy. */
 const patience = { handshakeMs: 30_000, streamMs: 30_000, idleMs: 60_000 };
 
 interface Arrived {
@@ -83,7 +83,7 @@ class Leader {
 }
 
 describe.skipIf(!quiche)("a leader's port over QUIC", () => {
-  it("accepts a transaction and knows its sender", async () => {
+  it("receives a transaction with the sender's identity", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     const wire = randomBytes(200);
@@ -118,7 +118,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     expect(leader.server.counts.closed.invalid_stream).toBe(1);
   });
 
-  it("assembles transactions that arrive in parts, and counts them", async () => {
+  it("assembles transactions that arrive in parts, and counts all of them", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     const wire = randomBytes(4096);
@@ -136,7 +136,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     expect(await client.ended).toMatchObject({ by: "peer", code: closeCodes.invalid_stream });
   });
 
-  it("recognises a repeated first packet", async () => {
+  it("recognizes a repeated first packet", async () => {
     const limits = { connectionsPerAddressPerMinute: 1 };
     const leader = await Leader.open(limits, { retries: false });
     const sent: Buffer[] = [];
@@ -144,7 +144,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
       onTransmit: (packet) => sent.push(packet),
     });
     const [first] = sent;
-    if (!first) throw new Error("expected a first packet");
+    if (!first) throw new Error("expected a first packet, got none");
     client.transmit(first);
     client.send(randomBytes(100));
     await leader.has(1);
@@ -164,7 +164,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     await open.has(1);
   });
 
-  it("rejects clients without a certificate or with another key type", async () => {
+  it("rejects peers without a certificate, or with a key of another type", async () => {
     const leader = await Leader.open();
     const { address } = leader.server;
     const none = await QuicClient.open(address, { credentials: null });
@@ -185,7 +185,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     await until(() => leader.server.counts.handshakesFailed === 1, "a failure");
   });
 
-  it("offers a supported version to clients with another one", async () => {
+  it("offers a known version to peers that request another", async () => {
     const leader = await Leader.open();
     const client = await QuicClient.open(leader.server.address);
     const initial = Buffer.alloc(1200);
@@ -195,7 +195,7 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     await until(() => client.packets.some(isNegotiation), "a version negotiation");
   });
 
-  it("sends no answer to other datagrams", async () => {
+  it("does not answer packets that are not QUIC", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     const before = leader.server.counts.packetsUnknown;
@@ -217,8 +217,8 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
   });
 });
 
-describe.skipIf(!quiche)("a leader's port under hostile packets", () => {
-  it("continues to serve well-behaved clients", async () => {
+describe.skipIf(!quiche)("a leader's port with hostile packets", () => {
+  it("survives, and continues to serve other peers", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     const real: Buffer[] = [];
@@ -237,7 +237,7 @@ describe.skipIf(!quiche)("a leader's port under hostile packets", () => {
       for (let flips = below(4); flips >= 0; flips--) packet[below(60)] = below(256);
       client.transmit(round % 5 === 0 ? packet.subarray(0, below(packet.length)) : packet);
       sent++;
-      // Not more than the socket holds.
+      // At most the capacity of the socket.
       if (sent % 50 === 0) {
         await until(() => leader.server.counts.packets >= before + sent - 50, "their arrival");
       }
@@ -258,7 +258,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     reason,
   });
 
-  it("closes an excess connection of a peer, and admits others", async () => {
+  it("closes the connection above a peer's limit, and admits other peers", async () => {
     const leader = await Leader.open({ connectionsPerPeer: 2 });
     const first = await leader.connected();
     await leader.connected();
@@ -272,7 +272,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     expect(leader.server.counts.closed.too_many).toBe(1);
   });
 
-  it("drops the least recently used connection at the limit", async () => {
+  it("drops the least recently used connection if the table is full", async () => {
     const leader = await Leader.open({ unstakedConnectionsMax: 2 });
     const first = await leader.connected(KeyPair.named(1, "a"));
     const second = await leader.connected(KeyPair.named(1, "b"));
@@ -281,19 +281,19 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     await leader.connected(KeyPair.named(1, "c"));
     expect(await second.ended).toEqual(closedAs("dropped"));
     expect(leader.server.connections).toBe(2);
-    // The staked have places of their own.
+    // Staked peers have their own limit.
     await leader.connected(whale);
     expect(leader.server.connections).toBe(3);
   });
 
-  it("rejects unstaked clients if they have no capacity", async () => {
+  it("disallows unstaked peers if their limit is 0", async () => {
     const leader = await Leader.open({ unstakedConnectionsMax: 0 });
     const client = await leader.connect();
     expect(await client.ended).toEqual(closedAs("disallowed"));
     await leader.connected(whale);
   });
 
-  it("ignores an address with too many attempts for a minute", async () => {
+  it("ignores an address with too many connections until a minute has passed", async () => {
     const clock = ManualClock.running();
     const leader = await Leader.open({ connectionsPerAddressPerMinute: 2 }, { clock });
     for (let i = 0; i < 2; i++) await (await leader.connected()).close();
@@ -312,10 +312,10 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     const client = await leader.connect(); // its first packet waits
     await until(() => leader.server.counts.packets > 0, "a packet");
     leader.server.faults.handshakeDelayMs = 0;
-    clock.move(60_000); // now it gets its retry, and answers it
+    clock.move(60_000); // now it receives its retry, and answers it
     await client.established;
     await until(() => leader.server.counts.connections === 1, "a connection");
-    leader.server.faults.handshakeDelayMs = 20_000; // more than a token lives
+    leader.server.faults.handshakeDelayMs = 20_000; // longer than the validity of a token
     await leader.connect();
     const isRefused = (): boolean => leader.server.counts.tokensRefused > 0;
     await until(() => {
@@ -325,7 +325,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     expect(leader.server.counts.connections).toBe(1);
   });
 
-  it("returns streams slowly to unstaked clients, and immediately to staked ones", async () => {
+  it("returns stream credit slowly to unstaked peers, and immediately to staked ones", async () => {
     const clock = new ManualClock();
     const limits = { streamsMax: 10, streamsPerWindow: 1000, unstakedStreamsPerWindow: 3 };
     const leader = await Leader.open(limits, { clock });
@@ -336,7 +336,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     expect(client.credit).toBe(10);
     for (let i = 0; i < 100; i++) client.send(randomBytes(50));
     for (let window = 1; window <= 3; window++) {
-      // What it may have open at once, and what was read.
+      // The number of concurrent streams, and the number that was read.
       await until(() => client.streams === 10 + 3 * window, "its credit");
       expect(leader.arrived.length).toBe(400 + 3 * window);
       await clock.advance(100);
@@ -345,7 +345,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     await leader.has(413);
   });
 
-  it("ends streams that never finish, and keeps their connection", async () => {
+  it("ends unfinished streams, and keeps their connection open", async () => {
     const leader = await Leader.open({ streamMs: 50, streamsMax: 3 });
     const client = await leader.connected();
     client.begin(randomBytes(10));
@@ -359,13 +359,13 @@ describe.skipIf(!quiche)("limits of a leader", () => {
   it("ends a handshake that takes too long", async () => {
     const leader = await Leader.open({ handshakeMs: 50 }, { retries: false });
     const client = await QuicClient.open(leader.server.address);
-    // Its first packet alone: what follows is not sent.
+    // Only its first packet: the following ones are not sent.
     client.quic.send = () => null;
     await until(() => leader.server.counts.handshakesFailed === 1, "the end of its handshake");
     expect(leader.server.connections).toBe(0);
   });
 
-  it("removes a connection that is idle for too long", async () => {
+  it("closes idle connections", async () => {
     const leader = await Leader.open({ idleMs: 2000 });
     const client = await leader.connected();
     await until(() => leader.server.connections === 0, "the end of silence");
@@ -373,7 +373,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
   });
 });
 
-describe.skipIf(!quiche)("a failing leader", () => {
+describe.skipIf(!quiche)("a leader with faults", () => {
   it("closes all connections with any code", async () => {
     const leader = await Leader.open();
     for (const reason of closeReasons) {
@@ -390,7 +390,7 @@ describe.skipIf(!quiche)("a failing leader", () => {
     expect(await refused.ended).toMatchObject({ isApp: false, code: badCertificateCode });
   });
 
-  it("is silent, then responds again", async () => {
+  it("becomes silent, and then responds again", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     leader.server.faults.silent = true;
@@ -405,7 +405,7 @@ describe.skipIf(!quiche)("a failing leader", () => {
     await newcomer.established;
   });
 
-  it("restarts at its port without state, and moves to another", async () => {
+  it("restarts at its port without its state, and moves to another", async () => {
     const leader = await Leader.open();
     const { address } = leader.server;
     const client = await leader.connected();
@@ -423,7 +423,7 @@ describe.skipIf(!quiche)("a failing leader", () => {
     await leader.has(2);
   });
 
-  it("sends a close frame when it closes", async () => {
+  it("sends a close packet when it closes", async () => {
     const leader = await Leader.open();
     const client = await leader.connected();
     await leader.server.close();

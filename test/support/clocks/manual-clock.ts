@@ -1,7 +1,8 @@
-// ManualClock: time that a test moves.
+// ManualClock: time that a test controls.
 //
-// By default it stands still until `advance`, which runs every timer at its own time. ManualClock.running()
-// follows the system's clock, for tests with real sockets, and `move` pushes it forward by hours at once.
+// By default the time does not change until `advance`, which runs every timer at its own time.
+// ManualClock.running() follows the system's clock, for tests with real sockets, and `move`
+// advances it by hours at once.
 
 import { type Clock, sleepWith, systemClock, type Timer } from "../../../src/core/clock.ts";
 
@@ -18,11 +19,11 @@ export class ManualClock implements Clock {
   readonly sleep: Clock["sleep"];
   private readonly startNs: bigint;
   private readonly isRunning: boolean;
-  /** How far the test has moved the clock. */
+  /** Time by which the test has moved the clock. */
   private movedNs = 0n;
   private nextOrder = 0;
   private readonly waiting = new Set<Due>();
-  /** While it runs: wakes for the first timer. */
+  /** Only for a running clock: wakes for the first timer. */
   private wake: Timer | null = null;
 
   static running(): ManualClock {
@@ -52,12 +53,12 @@ export class ManualClock implements Clock {
     return this.add(periodMs, toNs(periodMs), action);
   }
 
-  /** Number of timers that wait, so that a test can see that none was left behind. */
+  /** Number of pending timers, so that a test can check that none is left. */
   get pending(): number {
     return this.waiting.size;
   }
 
-  /** Moves a clock that stands still. Timers run at their own times; promises settle between them. */
+  /** Advances a stopped clock. Timers run at their own times; promises settle between them. */
   async advance(durationMs: number): Promise<void> {
     const endNs = this.movedNs + toNs(durationMs);
     for (;;) {
@@ -71,7 +72,9 @@ export class ManualClock implements Clock {
     await settle();
   }
 
-  /** Pushes a running clock forward. Overdue timers run one after the other, in order of their times. */
+  /**
+   * Moves a running clock forward. Overdue timers run one after the other, in order of their times.
+   */
   move(durationMs: number): void {
     this.movedNs += toNs(durationMs);
     this.arm();

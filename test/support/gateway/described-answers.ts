@@ -1,6 +1,7 @@
-// Answers as the gateway's methods describe them: every result by its schema, every reason declared.
+// Checks responses against the descriptions of the gateway's methods: results by schema, reasons by
+// declaration.
 //
-// Called for each call that a test makes over HTTP, so that no test can see an answer of another shape.
+// Called for each call that a test makes over HTTP, so that every tested response is checked.
 
 import { Ajv } from "ajv";
 import addFormats from "ajv-formats";
@@ -16,26 +17,26 @@ addFormats.default(ajv);
 
 export function schemaCheck(schema: unknown): Validate {
   const plain: unknown = JSON.parse(writeJson(schema));
-  if (!isObject(plain)) throw new Error("expected a schema");
+  if (!isObject(plain)) throw new Error("expected a schema, got none");
   return ajv.compile(plain);
 }
 
 const results = new Map<string, Validate>();
 
-/** Throws when the method does not describe such a result. */
+/** Throws if the result does not match the method's description. */
 export function checkResult(name: string, result: unknown): void {
   const method = Object.hasOwn(methods, name) ? methods[name] : undefined;
   if (!method) return;
   const validate = results.get(name) ?? schemaCheck(method.result.schema);
   results.set(name, validate);
   if (validate(result)) return;
-  const said = JSON.stringify(validate.errors, null, 1);
+  const violations = JSON.stringify(validate.errors, null, 1);
   throw new Error(
-    `${name}: expected a result of its schema, got ${JSON.stringify(result)}: ${said}`,
+    `${name}: expected a result of its schema, got ${JSON.stringify(result)}: ${violations}`,
   );
 }
 
-/** Throws when the method does not declare the reason of this error. */
+/** Throws if the method does not declare the reason of this error. */
 export function checkReason(name: string, error: unknown): Reason | null {
   const method = Object.hasOwn(methods, name) ? methods[name] : undefined;
   const data = isObject(error) ? error["data"] : undefined;
@@ -53,13 +54,13 @@ function checkAnswer(call: unknown, answer: unknown): void {
   else if (!isOfPath(answer["error"])) checkReason(method, answer["error"]);
 }
 
-/** Refused for its path, whatever the method is. */
+/** Rejected because of its path, whatever the method is. */
 function isOfPath(error: unknown): boolean {
   const data = isObject(error) ? error["data"] : undefined;
   return isObject(data) && ["path_unknown", "http_method"].includes(String(data["reason"]));
 }
 
-/** `body` as it was sent; what is no JSON-RPC is passed over. */
+/** `body` as sent; a body that is not JSON-RPC is not checked. */
 export function checkAnswers(body: string | Uint8Array, answer: unknown): void {
   let sent: unknown;
   try {

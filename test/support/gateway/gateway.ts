@@ -1,4 +1,4 @@
-// A gateway on a port of its own: real HTTP, honest stand-ins for what is handed in.
+// A gateway on its own port: real HTTP, with test doubles for its dependencies.
 
 import { createHash } from "node:crypto";
 import { base58 } from "@scure/base";
@@ -35,7 +35,7 @@ export const otherTipAddress = addressOf(wallet(101));
 const frontPrefix = addressOf(wallet(102)).slice(0, 8);
 export const frontWallet = wallet(102);
 
-/** Tips and front keys by the sandbox's parser; fees are not looked at. */
+/** Tips and don't-front markers by the sandbox's parser; fees are not checked. */
 export function inspectorFor(
   tipAddresses: readonly string[],
   prefix = frontPrefix,
@@ -109,14 +109,14 @@ const plenty: LimitVerdict = {
   resetSeconds: 1,
 };
 
-/** Nobody is an alternative partner. */
+/** No leader is an alternative partner. */
 export const noPartners: Tracker = {
   members: () => [],
   memberSet: () => new Set(),
   next: () => null,
 };
 
-/** What the gateway handed on, and what it is told in return. */
+/** Calls that the gateway forwarded, and the responses to return. */
 export class GatewayRun {
   readonly clock = new ManualClock();
   readonly keys = new Map<string, ApiKey>([
@@ -156,7 +156,7 @@ export class GatewayRun {
   }
 
   get server(): HttpServer {
-    if (!this.#opened) throw new Error("expected an open gateway");
+    if (!this.#opened) throw new Error("expected an open gateway, got none");
     return this.#opened.server;
   }
 

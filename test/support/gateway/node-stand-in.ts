@@ -1,4 +1,4 @@
-// A node that answers every call with what a test gave it, and remembers what it was asked.
+// A test node that answers every call with the test's response, and records the calls.
 
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { type Json, JsonText } from "../../../src/core/json-rpc/json-text.ts";

@@ -15,20 +15,20 @@ function functionOf(name: string, member: string): (...args: readonly unknown[])
   };
 }
 
-/** true, or what is wrong. */
+/** true, or the error. */
 export function openRpcVerdict(document: unknown): unknown {
   const validate = functionOf("@open-rpc/schema-utils-js", "validateOpenRPCDocument");
   const verdict = validate(structuredClone(document));
   return verdict instanceof Error ? verdict.message : verdict;
 }
 
-/** With every reference resolved. Rejects when it is none. */
+/** Resolves all references. Rejects an invalid document. */
 export async function parsedOpenRpc(document: unknown): Promise<unknown> {
   const parse = functionOf("@open-rpc/schema-utils-js", "parseOpenRPCDocument");
   return parse(structuredClone(document));
 }
 
-/** One call that the tool made, as it judged it. */
+/** One call of the tool, with its verdict. */
 export interface CoverageCall {
   readonly methodName: string;
   readonly title: string;
@@ -39,7 +39,7 @@ export interface CoverageCall {
   readonly error: unknown;
 }
 
-/** Its own rule for examples. */
+/** The tool's own rule for examples. */
 export function examplesRule(): unknown {
   const loaded: unknown = load("@open-rpc/test-coverage/build/rules/examples-rule");
   const Made = isObject(loaded) ? loaded["default"] : undefined;
@@ -50,7 +50,7 @@ export function examplesRule(): unknown {
 
 const silent = { onBegin() {}, onTestBegin() {}, onTestEnd() {}, onEnd() {} };
 
-/** Its own reports are silent: what it found is returned. */
+/** The tool's own reports are silent: its findings are returned. */
 export async function runCoverage(
   openrpcDocument: unknown,
   transport: (url: string, method: string, params: unknown) => Promise<unknown>,
@@ -72,7 +72,10 @@ export async function runCoverage(
     }));
 }
 
-/** Its own maker of parameters from schemas, judged by `isRight` instead of by results alone. */
+/**
+ * The tool's own generator of parameters from schemas, judged by `isRight` instead of only by
+ * results.
+ */
 export function fakerRule(isRight: (call: Record<string, unknown>) => string | null): unknown {
   const loaded: unknown = load("@open-rpc/test-coverage/build/rules/json-schema-faker-rule");
   const Made = isObject(loaded) ? loaded["default"] : undefined;

@@ -1,4 +1,5 @@
-// A partner in a test: a real HTTP server that does what the test says, and parcels that remember.
+// A test partner: a real HTTP server controlled by the test, and outbound transactions that record
+// their events.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -16,7 +17,7 @@ export interface PartnerRequest {
 
 export type Behaviour = (request: PartnerRequest, response: ServerResponse) => void | Promise<void>;
 
-/** What a well-behaved partner answers to one call or an array of them. */
+/** A normal partner's response to one call or an array of calls. */
 export function signaturesOf(body: Buffer): unknown {
   const parsed: unknown = JSON.parse(body.toString());
   const answer = (call: unknown): unknown => {
@@ -95,7 +96,7 @@ export class Partner {
   }
 }
 
-/** A complete configuration, as the schema's defaults fill it in. */
+/** A complete configuration, with the schema's defaults. */
 export function routeConfig(config: Partial<RouteConfig> & Pick<RouteConfig, "kind">): RouteConfig {
   return {
     name: "partner",
@@ -115,7 +116,7 @@ export function routeConfig(config: Partial<RouteConfig> & Pick<RouteConfig, "ki
   };
 }
 
-/** A parcel that keeps what it was told. */
+/** An outbound transaction that records its events. */
 export class TestOutbound implements OutboundTransaction {
   readonly mode: OutboundTransaction["mode"];
   readonly transactions: readonly TransactionFacts[];

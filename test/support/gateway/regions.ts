@@ -1,7 +1,7 @@
 // Two regions with 90 ms between them: a namespace and a node in each, one PostgreSQL in the first.
 //
-// Used by test/integration/regions.test.ts and by the bench, so it knows nothing of either. Each
-// region's source and receivers are on this side of its cable, without a delay.
+// Used by test/integration/regions.test.ts and by the bench, so it depends on neither. Each
+// region's source and receivers are on this side of its link, without a delay.
 
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ import { DelayLink, delayedAddresses } from "../network/delay-link.ts";
 import { hasNamespaces, NetworkNamespace } from "../network/network-namespace.ts";
 import { PostgresServer, postgresPrograms } from "../postgres/postgres.ts";
 import { Shredway, shredway } from "../processes/shredway.ts";
-import { madeSlot } from "../shreds/made-slot.ts";
+import { madeSlot } from "../shreds/generated-slot.ts";
 
 const oneWayMs = 45;
 const challengeBytesMax = 64;
@@ -29,7 +29,7 @@ type RegionName = (typeof names)[number];
 const shredTips = Keypair.generate().publicKey;
 const blockhash = Keypair.generate().publicKey.toBase58();
 
-/** Whether what it needs is here. */
+/** Whether its requirements are installed. */
 export const hasRegions = hasNamespaces && postgresPrograms !== null;
 
 export const tier1Lamports = 200_000_000;
@@ -44,7 +44,7 @@ export function shredTip(lamports: number): string {
   return made.serialize().toString("base64");
 }
 
-/** Asks until it does not throw any more; throws what it threw last after a minute. */
+/** Retries until it no longer throws; throws the last error after a minute. */
 export async function eventually<T>(ask: () => Promise<T>): Promise<T> {
   const endMs = performance.now() + 60_000;
   for (;;) {
@@ -57,10 +57,10 @@ export async function eventually<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A customer's receiver; proves its address by itself. */
+/** A customer's receiver; it proves its ownership itself. */
 export class RegionReceiver {
   packets: Buffer[] = [];
-  /** performance.now() of the first packet since the last `clear`; null: none came. */
+  /** performance.now() of the first packet since the last `clear`; null: no packet arrived. */
   firstMs: number | null = null;
   readonly address: string;
   readonly #socket: Socket;
@@ -136,14 +136,14 @@ export class Region {
     await program.printed(/^ready /m);
   }
 
-  /** kill -9 of the node. */
+  /** Kills the node with kill -9. */
   async kill(): Promise<void> {
     this.#stderr += this.#program?.stderr ?? "";
     await this.#program?.kill();
     this.#program = undefined;
   }
 
-  /** What all nodes of this region said on standard error. */
+  /** Standard error of all nodes of this region. */
   get stderr(): string {
     return this.#stderr + (this.#program?.stderr ?? "");
   }
@@ -160,7 +160,7 @@ export class Region {
     return Object(await this.gateway(key).call("getTier")).tier;
   }
 
-  /** The whole answer of POST /shred-pay. */
+  /** The whole response of POST /shred-pay. */
   async register(key: string, ...tips: readonly string[]): Promise<Record<string, unknown>> {
     const body = JSON.stringify(tips.map((transaction) => ({ transaction, slot: 1 })));
     const url = `${this.url("/shred-pay", key)}&verbose=true`;
@@ -168,7 +168,7 @@ export class Region {
     return Object(await answer.json());
   }
 
-  /** A new destination of the key's account in this region, proved. */
+  /** Adds and verifies a destination of the key's account in this region. */
   async receiver(key: string): Promise<RegionReceiver> {
     const receiver = await RegionReceiver.open(this.namespace.here);
     this.#receivers.push(receiver);
@@ -182,7 +182,7 @@ export class Region {
     return receiver;
   }
 
-  /** From this region's source, `gapNs` apart. */
+  /** Sends shreds from this region's source, `gapNs` apart. */
   send(packets: readonly Uint8Array[], gapNs = 100_000n): void {
     this.#source.enqueue(
       packets,
@@ -206,7 +206,7 @@ export class Regions {
   readonly #link: DelayLink;
   #slots = 0;
 
-  /** Both started. The caller closes it. */
+  /** Both regions, started. The caller closes them. */
   static async open(): Promise<Regions> {
     const folder = mkdtempSync(join(tmpdir(), "shredway-"));
     const namespaces = [NetworkNamespace.open(), NetworkNamespace.open()] as const;
@@ -252,7 +252,7 @@ export class Regions {
     return [this.first, this.second];
   }
 
-  /** A new account's key, known in both regions. */
+  /** Key of a new account, known in both regions. */
   async customer(name: string): Promise<string> {
     const words = ["keys", "create", "--account", name, "--config", this.first.configFile];
     const { stdout, stderr } = await shredway(...words, "--json");
@@ -271,7 +271,7 @@ export class Regions {
     }
   }
 
-  /** Shreds of a slot that was never sent before. */
+  /** Shreds of a new slot. */
   nextShreds(bytes = 20_000): Uint8Array[] {
     const number = this.#slots++;
     return madeSlot(number, bytes, number);

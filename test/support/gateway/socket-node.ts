@@ -1,4 +1,4 @@
-// A node's WebSocket that does what a test tells it to, good or bad.
+// A node's WebSocket controlled by the test, with valid and invalid behaviour.
 
 import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
@@ -38,7 +38,8 @@ export class SocketNode {
 
   get url(): string {
     const address: AddressInfo | string | null = this.#server.address();
-    if (address === null || typeof address === "string") throw new Error("expected a port");
+    if (address === null || typeof address === "string")
+      throw new Error("expected a port, got none");
     return `ws://127.0.0.1:${address.port}`;
   }
 

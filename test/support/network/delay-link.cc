@@ -1,4 +1,4 @@
-// A link between two network namespaces on which every packet takes so many milliseconds each way.
+// A link between two network namespaces with a fixed delay in each direction.
 //
 //   delay-link NAMESPACE ADDRESS/BITS NAMESPACE ADDRESS/BITS MILLISECONDS
 //
@@ -44,7 +44,7 @@ uint64_t now_ns() {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
 }
 
-// Enters the namespace for good: the caller comes back by another one.
+// Enters the namespace. The caller returns by entering another one.
 void enter(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) fail(path);
@@ -64,7 +64,7 @@ int open_end(const char* name, const char* address) {
   return fd;
 }
 
-// False when nothing waits.
+// False if no packet waits.
 bool take(int from, uint64_t delay_ns, std::deque<Packet>& waiting) {
   static std::array<uint8_t, kPacketBytesMax> buffer;
   const ssize_t length = read(from, buffer.data(), buffer.size());

@@ -1,5 +1,5 @@
-// A link between two network namespaces that takes its time: delay-link.cc, built with the compiler
-// that is here and run.
+// A delayed link between two network namespaces: delay-link.cc, compiled with the installed
+// compiler and run.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -8,13 +8,16 @@ import { fileURLToPath } from "node:url";
 import type { NetworkNamespace } from "./network-namespace.ts";
 
 const source = fileURLToPath(new URL("delay-link.cc", import.meta.url));
-/** Ends of every link: they exist in the two namespaces only. */
+/** Names of the ends of every link: they exist only in the two namespaces. */
 export const delayedAddresses = ["198.19.255.1", "198.19.255.2"] as const;
 
 export class DelayLink {
   readonly #child: ChildProcess;
 
-  /** Needs root, a C++ compiler and /dev/net/tun. Each way takes `delayMs`. The caller closes it. */
+  /**
+   * Requires root, a C++ compiler and /dev/net/tun. Each direction has a delay of `delayMs`. The
+   * caller closes it.
+   */
   static async open(
     folder: string,
     ends: readonly [NetworkNamespace, NetworkNamespace],

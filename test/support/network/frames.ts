@@ -1,4 +1,4 @@
-// Frames and capture files made by hand, field by field, for tests of the capture readers.
+// Handmade frames and capture files, field by field, for tests of the capture readers.
 
 export function bytesOf(...parts: readonly (number | Uint8Array)[]): Uint8Array {
   return Buffer.concat(
@@ -30,7 +30,7 @@ export function ipv4(body: Uint8Array, fields: Ipv4Fields = {}): Uint8Array {
   return bytesOf(header, total, be16(7), be16(fields.fragment ?? 0x4000), rest, options, body);
 }
 
-/** `next` is the first next-header number; extension headers stand in front of `body`. */
+/** `next` is the first next-header number; extension headers precede `body`. */
 export function ipv6(body: Uint8Array, next = 17): Uint8Array {
   const from = Uint8Array.from({ length: 16 }, (_, i) => (i === 0 ? 0x20 : i));
   const to = Uint8Array.from({ length: 16 }, (_, i) => (i === 0 ? 0x20 : i + 1));
@@ -57,7 +57,7 @@ export function cooked2(type: number, body: Uint8Array): Uint8Array {
 
 type Words = (view: DataView) => void;
 
-/** `length` bytes that `fill` writes to. */
+/** `length` bytes that `fill` writes. */
 export function words(length: number, fill: Words): Uint8Array {
   const bytes = new Uint8Array(length);
   fill(new DataView(bytes.buffer));

@@ -1,9 +1,9 @@
-// Ports for those who cannot leave the choice to the kernel: two in a row, or one that is given up
-// and taken again.
+// Free ports, for cases in which the kernel cannot choose: two consecutive ports, or one that is
+// closed and opened again.
 //
-// From below the range from which the kernel gives ports to everybody who asks for any: in there, a
-// connection of a neighbour could take the port between the look and its use, or a client that is
-// refused connect to itself. Apart for each process, so that test files do not meet.
+// The ports are below the kernel's ephemeral range. Inside that range, another connection could use
+// the port between the check and its use, or a refused client could connect to itself. Each process
+// has its own range, so that test files do not collide.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -55,17 +55,17 @@ async function freePorts(
   return first;
 }
 
-/** A TCP port of loopback that is free. */
+/** A free TCP port of loopback. */
 export function freePort(): Promise<number> {
   return freePorts(1, isTcpFree);
 }
 
-/** A TCP port of loopback that is free, and the one above it. */
+/** A free TCP port of loopback, where the next port is free as well. */
 export function freePortPair(): Promise<number> {
   return freePorts(2, isTcpFree);
 }
 
-/** A UDP port of loopback that is free. */
+/** A free UDP port of loopback. */
 export function freeUdpPort(): Promise<number> {
   return freePorts(1, isUdpFree);
 }

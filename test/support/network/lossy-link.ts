@@ -1,16 +1,17 @@
-// A link before a UDP port on loopback that loses packets both ways, by seeded chance, and delays them.
+// A lossy link in front of a UDP port on loopback: it loses packets in both directions, by seeded
+// random numbers, and delays them.
 //
-// For kernels whose traffic control has no netem. Each sender gets a socket of its own towards the port, so
-// that the port sees as many addresses as there are senders. DelayLink is for TCP, between namespaces.
+// For kernels whose traffic control has no netem. Each sender gets its own socket towards the port,
+// so that the port sees one address per sender. DelayLink is for TCP, between namespaces.
 
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 
 export interface LinkQuality {
-  /** Share of the packets of each direction that is lost, 0 to 1. */
+  /** Share of lost packets in each direction, 0 to 1. */
   loss: number;
-  /** One-way delay in ms; default 0: packets are forwarded at once. */
+  /** One-way delay in ms; default 0: packets are forwarded immediately. */
   delayMs?: number;
 }
 
@@ -25,11 +26,11 @@ async function bound(): Promise<Socket> {
 }
 
 export class LossyLink {
-  /** May be changed at any time. */
+  /** These values may change at any time. */
   readonly quality: LinkQuality;
   passed = 0;
   lost = 0;
-  /** The first packets that the port sent back, lost ones included. */
+  /** The first packets from the port, including lost ones. */
   readonly answers: Buffer[] = [];
   readonly #random: SeededRandom;
   readonly #targetPort: number;

@@ -1,7 +1,7 @@
-// A network namespace with one cable to this machine's own network, which can be made a bad one.
+// A network namespace with a link to this machine's network that can be degraded.
 //
-// Needs root and Debian's iproute2; `hasNamespaces` tells: describe.skipIf(!hasNamespaces). Addresses
-// of the cable's two ends are of the network for measurements (198.18.0.0/15); nothing leaves the machine.
+// Requires root and Debian's iproute2, see `hasNamespaces`: describe.skipIf(!hasNamespaces). The
+// link's addresses are in the benchmark range (198.18.0.0/15); no packet leaves the machine.
 
 import { execFileSync } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
@@ -10,12 +10,12 @@ function ip(...words: string[]): void {
   execFileSync("ip", words, { stdio: "pipe" });
 }
 
-/** What was made may be gone already, or never was. */
+/** Ignores errors, because the object may not exist. */
 function ipIfPossible(...words: string[]): void {
   try {
     ip(...words);
   } catch {
-    // Nothing to do about it.
+    // The object does not exist.
   }
 }
 
@@ -23,7 +23,7 @@ const subnets = 32_768;
 const subnetsEach = 8;
 const congestion = ["tbf", "rate", "20mbit", "burst", "3kb", "limit", "8kb"];
 
-/** The first three and the last byte of a /30 that is like no other process's. */
+/** The first three bytes and the last byte of a /30 that no other process uses. */
 function freeSubnet(): { readonly net: string; readonly first: number } {
   for (;;) {
     const number = (process.pid * subnetsEach + randomInt(subnetsEach)) % subnets;
@@ -39,7 +39,7 @@ interface Queue {
 }
 
 export class NetworkNamespace {
-  /** This side's address, and the other's. */
+  /** The address of this side, and of the other side. */
   readonly here: string;
   readonly there: string;
   readonly #name: string;
@@ -51,7 +51,7 @@ export class NetworkNamespace {
     return new NetworkNamespace();
   }
 
-  /** Makes one with everything that tests need, and deletes it. */
+  /** Creates a namespace with everything that tests need; close deletes it. */
   static canOpen(): boolean {
     try {
       const probe = new NetworkNamespace();
@@ -69,7 +69,8 @@ export class NetworkNamespace {
   }
 
   private constructor() {
-    // Apart for each process and each namespace of it; names of cables have at most 15 characters.
+    // Unique for each process and each of its namespaces; interface names have at most 15
+    // characters.
     const id = `${(process.pid & 0xffff).toString(16)}${randomBytes(3).toString("hex")}`;
     this.#name = `shredway-${id}`;
     this.#near = `sw${id}n`;
@@ -99,14 +100,14 @@ export class NetworkNamespace {
     return this.#name;
   }
 
-  /** What to put before a command that is to run in it. */
+  /** Prefix of a command that runs in the namespace. */
   get command(): readonly string[] {
     return ["ip", "netns", "exec", this.#name];
   }
 
   /**
-   * Makes both directions lose packets. By chance (a tenth, with a delay) where the kernel can; else
-   * by too little room: 20 Mbit/s, and whatever comes faster than that is lost beyond a few packets.
+   * Makes both directions lose packets. Where the kernel supports it, randomly (a tenth, with a
+   * delay); otherwise by a limit of 20 Mbit/s with a short queue.
    */
   impair(): "chance" | "congestion" {
     const chance = ["netem", "loss", "10%", "delay", "3ms"];
@@ -119,7 +120,7 @@ export class NetworkNamespace {
     }
   }
 
-  /** Packets that the queues of both directions lost. */
+  /** Number of packets that the queues of both directions lost. */
   get drops(): number {
     const show = ["-s", "-j", "qdisc", "show", "dev"];
     return this.#tc([...show, this.#near], [...show, this.#far]).reduce((sum, text) => {
@@ -128,7 +129,7 @@ export class NetworkNamespace {
     }, 0);
   }
 
-  /** Pulls the cable, or plugs it in. */
+  /** Disconnects or reconnects the link. */
   connect(isConnected: boolean): void {
     ip("-n", this.#name, "link", "set", this.#far, isConnected ? "up" : "down");
   }

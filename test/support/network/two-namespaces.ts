@@ -1,7 +1,7 @@
-// Two network namespaces with a cable between them, and a program of the tests in each.
+// Two network namespaces with a link between them, and a test program in each.
 //
-// Needs root, Debian's iproute2 and /dev/net/tun; `hasTwoNamespaces` tells. Nothing of it touches the
-// machine's own network, and everything is taken away with close(), whatever a test did.
+// Requires root, Debian's iproute2 and /dev/net/tun, see `hasTwoNamespaces`. It does not change the
+// machine's own network, and close() removes everything, even after a failure.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -14,7 +14,7 @@ const program = fileURLToPath(new URL("../transmit/transmit-child.ts", import.me
 
 const farMac = "02:00:00:00:0f:0f";
 
-/** Of the far side, behind the cable's address: 10.77.0.0/16 and fd77::/64. */
+/** Networks on the far side, behind the link's address: 10.77.0.0/16 and fd77::/64. */
 export function farAddress(family: 4 | 6, number: number): string {
   return family === 4 ? `10.77.${number >> 8}.${number & 255}` : `fd77::${number.toString(16)}`;
 }
@@ -45,17 +45,17 @@ export class TwoNamespaces {
       for (const name of [this.near, this.far]) {
         execFileSync("ip", ["netns", "add", name], { stdio: "pipe" });
         this.ip(name, "link set lo up");
-        // No search for duplicates, which would take a second.
+        // Disables duplicate address detection, which would take a second.
         this.run(name, "sysctl", "-qw", "net.ipv6.conf.default.accept_dad=0");
       }
-      // Of IPv6, a local route alone lets nobody bind.
+      // For IPv6, a local route alone does not permit bind.
       this.run(this.far, "sysctl", "-qw", "net.ipv6.ip_nonlocal_bind=1");
       this.ip(this.near, `link add cable type veth peer name cable netns ${this.far}`);
       this.ip(this.near, "addr add 10.1.0.1/16 dev cable", "addr add fd01::1/64 dev cable");
       this.ip(this.far, "addr add 10.1.0.2/16 dev cable", "addr add fd01::2/64 dev cable");
       this.ip(this.far, `link set cable address ${farMac}`);
       for (const name of [this.near, this.far]) this.ip(name, "link set cable up");
-      // The kernel keeps few datagrams for a neighbour that it has to ask for first.
+      // The kernel queues few datagrams for an unresolved neighbour.
       for (const gateway of ["10.1.0.2", "fd01::2"])
         this.ip(this.near, `neigh replace ${gateway} lladdr ${farMac} dev cable nud permanent`);
       this.ip(this.near, "route add 10.77.0.0/16 via 10.1.0.2", "route add fd77::/64 via fd01::2");
@@ -70,7 +70,7 @@ export class TwoNamespaces {
     }
   }
 
-  /** Lines as ip(8) takes them. */
+  /** Lines in the format of ip(8). */
   ip(namespace: string, ...lines: readonly string[]): void {
     for (const line of lines)
       execFileSync("ip", ["-n", namespace, ...line.split(" ")], { stdio: "pipe" });
@@ -81,13 +81,13 @@ export class TwoNamespaces {
     return execFileSync("ip", words, { encoding: "utf8", stdio: "pipe" });
   }
 
-  /** Starts transmit-child.ts in a namespace; `before`: words in front of it, such as setpriv's. */
+  /** Starts transmit-child.ts in a namespace. `before`: a command prefix, such as setpriv. */
   child(namespace: string, before: readonly string[] = []): TransmitChild {
     const node = [process.execPath, "--import", "tsx", program];
     return closing(new TransmitChild(["netns", "exec", namespace, ...before, ...node]));
   }
 
-  /** Captures the next `count` UDP datagrams to a port at the far end of the cable. */
+  /** Captures the next `count` UDP datagrams to a port at the far end of the link. */
   capture(file: string, port: number, count: number): Capture {
     return closing(
       new Capture(
@@ -102,7 +102,7 @@ export class TwoNamespaces {
       try {
         execFileSync("ip", ["netns", "delete", name], { stdio: "pipe" });
       } catch {
-        // It was never made.
+        // It does not exist.
       }
     }
   }
@@ -126,7 +126,7 @@ export class Capture {
     });
   }
 
-  /** Settles when it has all. */
+  /** Settles when all packets are captured. */
   async done(): Promise<void> {
     await this.#ended;
   }
@@ -162,7 +162,7 @@ export class TransmitChild {
     return this.#process.pid ?? 0;
   }
 
-  /** Calls a function of transmit-child.ts; what it throws is thrown here. */
+  /** Calls a function of transmit-child.ts and throws its exceptions here. */
   async call<T>(name: string, ...args: readonly unknown[]): Promise<T> {
     const id = this.#next++;
     const answered = new Promise<{ value?: unknown; error?: string }>((resolve) => {

@@ -1,4 +1,4 @@
-// A plain UDP receiver on loopback, as a customer of the feed would write it.
+// A plain UDP receiver on loopback, like a customer's.
 
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
@@ -32,7 +32,7 @@ export class UdpReceiver {
   }
 }
 
-/** Ends when the condition holds; throws after `timeoutMs`, which only a failure ever takes. */
+/** Settles when the condition is true; throws after `timeoutMs`. */
 export async function until(
   condition: () => boolean,
   what: string,
@@ -40,7 +40,8 @@ export async function until(
 ): Promise<void> {
   const end = performance.now() + timeoutMs;
   while (!condition()) {
-    if (performance.now() > end) throw new Error(`waited ${timeoutMs} ms in vain for: ${what}`);
+    if (performance.now() > end)
+      throw new Error(`timeout after ${timeoutMs} ms, expected: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }

@@ -1,9 +1,9 @@
-// The options of every UDP socket of another process: what Node.js cannot ask of its own.
+// Prints the options of every UDP socket of another process, which Node.js cannot read itself.
 //
 //   udp-socket-options PID
 //
 // Prints a line for each: inode, address family, IP_MTU_DISCOVER, IPV6_MTU_DISCOVER (-1: none),
-// SO_REUSEADDR. Needs the right to trace that process; exit code 77 without it.
+// SO_REUSEADDR. Requires the permission to trace that process; exits with code 77 without it.
 #include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

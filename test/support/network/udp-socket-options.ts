@@ -1,5 +1,5 @@
-// The UDP sockets of this process with their options, read back from the kernel: udp-socket-options.cc,
-// built with the compiler that is here and run.
+// The UDP sockets of this process with their options, read from the kernel by
+// udp-socket-options.cc, compiled with the installed compiler.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -21,7 +21,7 @@ export interface UdpSocketState {
   readonly reuseAddress: number;
 }
 
-/** Null where this process may not be traced, as its own child would do it. */
+/** null if this process may not be traced, which its own child does here. */
 export function udpSockets(): UdpSocketState[] | null {
   const folder = mkdtempSync(join(tmpdir(), "shredway-options-"));
   try {
@@ -44,7 +44,7 @@ export function udpSockets(): UdpSocketState[] | null {
   }
 }
 
-/** The sockets among `now` that were not there before. */
+/** The sockets in `now` that are new. */
 export function newSockets(
   before: readonly UdpSocketState[],
   now: readonly UdpSocketState[],

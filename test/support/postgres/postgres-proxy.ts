@@ -1,5 +1,5 @@
-// Stands between a client and a PostgreSQL server, and loses connections at the worst of moments, or
-// all that goes through them, or time.
+// A proxy between a client and a PostgreSQL server that loses connections around a COMMIT, loses
+// all data, or delays it.
 
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,27 +11,27 @@ import { type PostgresServer, superuser } from "./postgres.ts";
 
 const socketName = ".s.PGSQL.5432";
 
-/** What becomes of the connection on which the next COMMIT comes. */
+/** Fault of the connection with the next COMMIT. */
 export type Fate =
   | "passes"
-  /** The server never hears of it. */
+  /** The server does not receive it. */
   | "request lost"
-  /** The same, and the server does not learn that the client is gone. */
+  /** The same, and the server does not see a disconnection. */
   | "request lost silently"
-  /** The server does it, the client never hears of that. */
+  /** The server executes it, but the client does not receive the response. */
   | "answer lost";
 
 export class PostgresProxy {
-  /** Of the next COMMIT; the ones after it pass. */
+  /** Applies to the next COMMIT only. */
   fate: Fate = "passes";
-  /** Sends new connections away. */
+  /** Rejects new connections. */
   isClosed = false;
-  /** From the next lost connection on. */
+  /** Applies after the next lost connection. */
   closesAfterLoss = false;
   connections = 0;
-  /** Nothing gets through, and no side learns that the other one is gone; new connections hang. */
+  /** No data passes, and neither side sees a disconnection; new connections hang. */
   isSilent = false;
-  /** Each way. */
+  /** Delay in each direction. */
   delayMs = 0;
   readonly #folder = mkdtempSync(join(tmpdir(), "shredway-proxy-"));
   readonly #server: Server;
@@ -54,7 +54,7 @@ export class PostgresProxy {
     return `postgres:///${database}?host=${encodeURIComponent(this.#folder)}&user=${superuser}`;
   }
 
-  /** Ends every connection. */
+  /** Cuts every connection. */
   cut(): void {
     for (const socket of this.#links) socket.destroy();
   }
@@ -82,7 +82,7 @@ export class PostgresProxy {
       client.destroy();
       if (!isSilent) server.destroy();
     };
-    /** False: lost. What follows on this connection is lost, too. */
+    /** false: lost. All later data of this connection is lost as well. */
     const passes = (): boolean => {
       isBroken ||= this.isSilent;
       return !isBroken;
@@ -122,7 +122,7 @@ export class PostgresProxy {
     });
   }
 
-  /** In order, whatever the delay was when each came. */
+  /** Delivers in order, for any delays. */
   #delayed(send: (chunk: Buffer) => void): (chunk: Buffer) => void {
     const waiting: Buffer[] = [];
     return (chunk) => {

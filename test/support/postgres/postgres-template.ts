@@ -1,5 +1,5 @@
-// Before any test: one empty PostgreSQL data folder, which the servers of the tests copy. Making one
-// takes longer than most tests that need it.
+// Creates one empty PostgreSQL data folder before all tests, which their servers copy. Creating one
+// takes longer than most of these tests.
 
 import { rmSync } from "node:fs";
 import { makeTemplate, postgresPrograms } from "./postgres.ts";

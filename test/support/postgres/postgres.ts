@@ -1,5 +1,5 @@
-// A PostgreSQL server of a test's own: made in a temporary folder, reached by a socket file there,
-// removed at the end. Debian's package `postgresql` brings the programs.
+// A PostgreSQL server for one test: created in a temporary folder, reached by a socket file there,
+// removed at the end. Debian's package `postgresql` contains the programs.
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -20,9 +20,9 @@ import pg from "pg";
 import { systemClock } from "../../../src/core/clock.ts";
 
 const packageFolder = "/usr/lib/postgresql";
-/** Of the server's own role; tests make weaker ones. */
+/** Name of the server's own role; tests create less privileged ones. */
 export const superuser = "shredway";
-/** Only a failure ever takes so long. */
+/** Reached only by failures. */
 const promoteSeconds = 100;
 
 function isProgram(path: string): boolean {
@@ -63,10 +63,10 @@ function unprivilegedUser(): User | null {
     const [, , uid, gid] = lines.find((line) => line.startsWith(`${wanted}:`))?.split(":") ?? [];
     if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) };
   }
-  throw new Error("expected a user postgres or nobody, got neither");
+  throw new Error("expected a user postgres or nobody, found neither");
 }
 
-/** Runs one of PostgreSQL's programs, or one of the system's, as the user that the server has. */
+/** Runs a program of PostgreSQL or of the system as the server's user. */
 function runAs(user: User | null, program: string, words: readonly string[], cwd: string): void {
   const ran = spawnSync(program, words, { encoding: "utf8", cwd, ...user });
   if (ran.status !== 0) throw new Error(`${program} failed:\n${ran.stdout}${ran.stderr}`);
@@ -85,7 +85,7 @@ function initialize(user: User | null, data: string, further: readonly string[] 
   runAs(user, program, ["-D", data, ...words, ...further], dirname(data));
 }
 
-/** A folder with `data` in it that servers copy instead of making their own. */
+/** Creates a folder with `data` in it, which servers copy. */
 export function makeTemplate(): string {
   const user = unprivilegedUser();
   const folder = ownedFolder(user);
@@ -105,15 +105,15 @@ function childrenOf(pid: number): number[] {
 export interface PostgresOptions {
   /** Lines of its configuration. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Lines of pg_hba.conf instead of trust for everybody. */
+  /** Lines of pg_hba.conf; default: trust for all. */
   readonly access?: readonly string[];
-  /** Further files beside its data, by their names. */
+  /** Additional files next to its data, by name. */
   readonly files?: Readonly<Record<string, string>>;
-  /** What to put before the server's command: of a network namespace. Takes root. */
+  /** Prefix of the server's command, for a network namespace. Requires root. */
   readonly command?: readonly string[];
-  /** A folder for its data (`data`) or its log of changes (`pg_wal`): of a disk of its own. */
+  /** A folder for its data (`data`) or its write-ahead log (`pg_wal`), on a disk of its own. */
   readonly disk?: { readonly folder: string; readonly holds: "data" | "pg_wal" };
-  /** Makes a replica of that server. */
+  /** Creates a replica of that server. */
   readonly primary?: PostgresServer;
 }
 
@@ -167,7 +167,7 @@ export class PostgresServer {
       return;
     }
     const log = join(disk?.holds === "pg_wal" ? disk.folder : this.folder, "pg_wal");
-    // One of the two alone fills up; and the log's files are small, so that it does so soon.
+    // Only one of the two disks fills up. The log's files are small, so that it fills soon.
     initialize(this.#user, this.#data, disk ? ["-X", log, "--wal-segsize=1"] : []);
   }
 
@@ -177,12 +177,12 @@ export class PostgresServer {
     this.#run("pg_basebackup", [...words, "--checkpoint=fast"]);
   }
 
-  /** Runs one of PostgreSQL's programs in its folder. */
+  /** Runs a program of PostgreSQL in its folder. */
   #run(program: string, words: readonly string[]): void {
     runAs(this.#user, join(postgresPrograms ?? "", program), words, this.folder);
   }
 
-  /** Writes a file that the server reads; its owner's only. */
+  /** Writes a file that the server reads, with access for its owner only. */
   place(name: string, text: string): string {
     const path = join(this.folder, name);
     const written = spawnSync("sh", ["-c", 'umask 077; cat > "$1"', "sh", path], {
@@ -193,19 +193,19 @@ export class PostgresServer {
     return path;
   }
 
-  /** Of the database of that name: at the socket file, as `user`. */
+  /** URL of the named database, at the socket file, as `user`. */
   url(database = "postgres", user = superuser): string {
     const host = encodeURIComponent(this.folder);
     const port = this.#settings["port"] ?? "5432";
     return `postgres:///${database}?host=${host}&port=${port}&user=${user}`;
   }
 
-  /** Starts it, also after stop and kill. Settles when it takes connections. */
+  /** Starts the server, also after stop and kill. Settles when it accepts connections. */
   async start(): Promise<void> {
     const settings = {
       listen_addresses: "",
       unix_socket_directories: this.folder,
-      // Nobody pulls a plug here, and a kill leaves what the kernel has.
+      // No durability is needed, because a kill does not affect the kernel's page cache.
       fsync: "off",
       shared_buffers: "32MB",
       autovacuum: "off",
@@ -235,7 +235,7 @@ export class PostgresServer {
     }
   }
 
-  /** What starts it: to enter a namespace takes root, which it has to give up afterwards. */
+  /** The start command: entering a namespace requires root, which it drops afterwards. */
   #programAs(): string[] {
     const program = join(postgresPrograms ?? "", "postgres");
     if (this.#command.length === 0 || !this.#user) return [...this.#command, program];
@@ -244,7 +244,7 @@ export class PostgresServer {
     return [...this.#command, ...as, program];
   }
 
-  /** Rows of one statement, as the server's own role. */
+  /** Rows of one statement, run as the server's own role. */
   async run(sql: string, database = "postgres"): Promise<unknown[][]> {
     const client = new pg.Client({ connectionString: this.url(database) });
     client.on("error", () => {});
@@ -257,9 +257,9 @@ export class PostgresServer {
   }
 
   /**
-   * Reads the configuration again. Settles when every session applies it to its next statement:
-   * `pg_reload_conf` only sends a signal, which the server follows later, and new sessions start with
-   * what the server has read after it has passed the signal on to all others.
+   * Reloads the configuration. Settles when every session applies it to its next statement:
+   * `pg_reload_conf` only sends a signal, which the server handles later. New sessions start with
+   * the configuration that the server has read after it has passed the signal on to all others.
    */
   async reload(): Promise<void> {
     const loadTime = async (): Promise<unknown> => {
@@ -271,15 +271,17 @@ export class PostgresServer {
     while ((await loadTime()) === before) await systemClock.sleep(5);
   }
 
-  /** Makes a replica take changes, and waits until it does. */
+  /** Promotes a replica, and waits until it accepts changes. */
   async promote(): Promise<void> {
     const [[isPromoted] = []] = await this.run(`SELECT pg_promote(true, ${promoteSeconds})`);
     if (isPromoted !== true) {
-      throw new Error(`the replica still only reads ${promoteSeconds} s after its promotion`);
+      throw new Error(
+        `expected the replica to accept writes ${promoteSeconds} s after its promotion, but it is read-only`,
+      );
     }
   }
 
-  /** Makes the database of a URL, once: those who ask at the same time wait for the same one. */
+  /** Creates the database of a URL, once; concurrent callers wait for the same creation. */
   ensureDatabase(url: string): Promise<void> {
     const name = new URL(url).pathname.slice(1);
     const making = this.#databases.get(name) ?? this.#make(name);
@@ -303,12 +305,12 @@ export class PostgresServer {
       try {
         process.kill(pid, signal);
       } catch {
-        // it has ended by itself
+        // The process has already ended.
       }
     }
   }
 
-  /** Everything stands still until `resume`. */
+  /** Stops all processes until `resume`. */
   pause(): void {
     this.#signal("SIGSTOP");
   }
@@ -317,7 +319,7 @@ export class PostgresServer {
     this.#signal("SIGCONT");
   }
 
-  /** Copies a database into a new one, by way of a file, as docs/postgres.md says. */
+  /** Copies a database into a new one, through a file, as described in docs/postgres.md. */
   copyByDump(from: string, to: string): void {
     const at = ["-h", this.folder, "-U", superuser];
     const file = join(this.folder, `${from}.dump`);
@@ -326,7 +328,7 @@ export class PostgresServer {
     this.#run("pg_restore", [...at, `--dbname=${to}`, "--exit-on-error", file]);
   }
 
-  /** Ends it in good order, without waiting for its clients. */
+  /** Shuts down, without waiting for its clients. */
   async stop(): Promise<void> {
     const server = this.#server;
     if (!server || server.exitCode !== null || server.signalCode !== null) return;
@@ -335,12 +337,12 @@ export class PostgresServer {
     await ended;
   }
 
-  /** kill -9 of all its processes. */
+  /** Kills all its processes with kill -9. */
   async kill(): Promise<void> {
     const server = this.#server;
     if (!server || server.exitCode !== null || server.signalCode !== null) return;
-    const ended = once(server, "close"); // of the output, which its processes share
-    server.kill("SIGSTOP"); // it starts no more of them
+    const ended = once(server, "close"); // the end of the output, which its processes share
+    server.kill("SIGSTOP"); // so that it starts no more of them
     this.#signal("SIGKILL");
     await ended;
   }

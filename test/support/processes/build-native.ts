@@ -1,5 +1,5 @@
-// Before any test: builds the addon and the native tests from the sources as they are. Once, so that
-// no test meets a half-written file.
+// Builds the addon and the native tests once before all tests, so that no test sees an incomplete
+// file.
 
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -1,5 +1,5 @@
-// Before any test: compiles the program, for the tests that run it as a child process. TypeScript's own
-// loader would read and transform all of it again at each of their several hundred starts.
+// Compiles the program before all tests, for the tests that run it as a child process. TypeScript's
+// own loader would transform everything again at each of several hundred starts.
 
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-// A real Chromium, without a window, where one is installed.
+// A real headless Chromium, if one is installed.
 
 import { existsSync } from "node:fs";
 import axe from "axe-core";
@@ -6,18 +6,21 @@ import { type Browser, type BrowserContext, chromium, type Page } from "playwrig
 
 const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/** Undefined: tests that need one are skipped. */
+/** undefined: tests that need one are skipped. */
 export const chromiumPath = places.find((place) => existsSync(place));
 
 export async function openChromium(): Promise<Browser> {
   return chromium.launch({
     executablePath: chromiumPath ?? "",
-    // As root there is no other way; it opens pages of this machine only.
+    // Root cannot use Chromium's sandbox; this browser opens only pages of this machine.
     args: ["--no-sandbox", "--disable-gpu"],
   });
 }
 
-/** What no page may do: violate its policy, complain, fail, or ask another place for something. */
+/**
+ * Errors of a page: policy violations, console messages, exceptions, and requests to another
+ * origin.
+ */
 export class Complaints {
   readonly found: string[] = [];
   readonly #origin: string;
@@ -31,7 +34,7 @@ export class Complaints {
     page.on("pageerror", ({ message }) => this.found.push(`error: ${message}`));
     page.on("console", (message) => {
       const { url } = message.location();
-      // A browser reports answers of 400 and more by itself: those are told to the page, and shown.
+      // A browser logs responses of 400 and more itself; the page receives and shows these.
       const isAnswer = message.text().startsWith("Failed to load resource: the server responded");
       const isOwn = isAnswer && url.startsWith(`${this.#origin}/portal/api/`);
       if (["error", "warning"].includes(message.type()) && !isOwn) {
@@ -55,12 +58,12 @@ export async function accessibilityViolations(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(runAxe);
 }
 
-/** Whether the page, not a part of it, would have to be moved sideways to be read. */
+/** Whether the page itself must be scrolled horizontally. */
 export async function scrollsSideways(page: Page): Promise<boolean> {
   return page.evaluate<boolean>("document.documentElement.scrollWidth > window.innerWidth");
 }
 
-/** What can be pressed and is less than `size` high: names and heights. */
+/** Clickable elements below `size` in height: names and heights. */
 export async function smallTargets(page: Page, size: number): Promise<string[]> {
   return page.evaluate<
     string[]

@@ -1,4 +1,4 @@
-// A command of the command line run in this process: what it printed, and its end.
+// A command of the command line that runs in this process: its output and its end.
 
 import { type Command, parseArguments } from "../../../src/tools/terminal/command.ts";
 import { Terminal } from "../../../src/tools/terminal/terminal.ts";
@@ -20,12 +20,12 @@ export class CommandRun {
       colours: false,
       movesCursor: false,
     });
-    // What is refused at once is thrown by `code`, too.
+    // Immediate errors are also thrown by `code`.
     this.code = Promise.resolve().then(() => command.run(parsed, terminal));
     this.code.catch(() => undefined);
   }
 
-  /** As Ctrl-C does. */
+  /** Aborts like Ctrl-C. */
   stop(): void {
     this.#stopping.abort();
   }

@@ -1,11 +1,14 @@
-// A child program that is killed in the middle of its work.
+// A child program that is killed while it works.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 
-/** Whole lines that `program` (TypeScript) printed before it was killed, `delayMs` after the first. */
+/**
+ * Complete lines that `program` (TypeScript) printed before the kill, `delayMs` after the first
+ * line.
+ */
 export async function linesUntilKilled(
   program: string,
   args: readonly string[],
@@ -22,5 +25,5 @@ export async function linesUntilKilled(
   await systemClock.sleep(delayMs);
   running.kill("SIGKILL");
   expect((await ended)[1]).toBe("SIGKILL");
-  return printed.split("\n").slice(0, -1); // the last line may be cut
+  return printed.split("\n").slice(0, -1); // the last line may be incomplete
 }

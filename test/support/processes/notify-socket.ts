@@ -1,6 +1,6 @@
-// A service manager's socket: a real datagram socket of the local family that keeps what it hears.
+// A service manager's socket: a real local datagram socket that records the notifications.
 //
-// Node has none, Python has; Python is there wherever the addon was built.
+// Node has no such sockets, so it uses Python, which is installed wherever the addon was built.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,8 +17,8 @@ while True:
 `;
 
 export class NotifySocket {
-  /** One for each datagram, without the first line of the program. */
-  readonly heard: string[] = [];
+  /** One text for each datagram, without the first line of the program. */
+  readonly received: string[] = [];
   readonly #child: ChildProcess;
   readonly #waiting = new Set<() => void>();
   #bound = false;
@@ -38,21 +38,21 @@ export class NotifySocket {
     const lines = child.stdout && createInterface({ input: child.stdout });
     lines?.on("line", (line) => {
       const text = String(JSON.parse(line));
-      if (this.#bound) this.heard.push(text);
+      if (this.#bound) this.received.push(text);
       this.#bound = true;
       for (const look of this.#waiting) look();
     });
   }
 
-  /** The first datagram with `line` among its lines, from the one of number `from` on. */
+  /** The first datagram with the line `line`, from index `from` on. */
   async hears(line: RegExp, from = 0): Promise<{ text: string; at: number }> {
     const find = () =>
-      this.heard.findIndex(
+      this.received.findIndex(
         (text, at) => at >= from && text.split("\n").some((part) => line.test(part)),
       );
     await this.#until(() => find() >= 0);
     const at = find();
-    return { text: this.heard[at] ?? "", at };
+    return { text: this.received[at] ?? "", at };
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-// The real programs of Prometheus, from Debian's package: promtool, and a server on loopback.
+// Prometheus's own programs from Debian's package: promtool, and a server on loopback.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ export function exampleFile(name: string): string {
   return fileURLToPath(new URL(`../../../examples/production/${name}`, import.meta.url));
 }
 
-/** What it printed, both streams, and whether it was content. */
+/** Its output (both streams), and whether it succeeded. */
 export function promtool(
   args: readonly string[],
   input = "",
@@ -38,9 +38,9 @@ export interface Series {
 export class Prometheus {
   readonly #child: ChildProcess;
   readonly #url: string;
-  #said = "";
+  #output = "";
 
-  /** With a configuration file; its own data are thrown away. */
+  /** Starts with a configuration file; its data is temporary. */
   static async start(configFile: string): Promise<Prometheus> {
     const port = await freePort();
     const folder = temporaryFolder();
@@ -63,19 +63,19 @@ export class Prometheus {
     this.#child = child;
     this.#url = url;
     child.stderr?.on("data", (chunk: Buffer) => {
-      this.#said += chunk.toString();
+      this.#output += chunk.toString();
     });
   }
 
-  /** Looks every 100 ms; fails when the program ends. */
+  /** Polls every 100 ms; fails if the program ends. */
   async until(holds: () => Promise<boolean>, what: string): Promise<void> {
     while (!(await holds().catch(() => false))) {
-      if (this.#child.exitCode !== null) throw new Error(`ended before ${what}: ${this.#said}`);
+      if (this.#child.exitCode !== null) throw new Error(`ended before ${what}: ${this.#output}`);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
 
-  /** Series of an instant query. Rejects with what it says of a wrong one. */
+  /** Series of an instant query. Rejects with the server's error. */
   async query(expression: string): Promise<readonly Series[]> {
     const response = await this.#get(`/api/v1/query?query=${encodeURIComponent(expression)}`);
     const body:
@@ -85,7 +85,7 @@ export class Prometheus {
     return body.data.result;
   }
 
-  /** Rules with their health: "ok" once they were evaluated without error. */
+  /** Rules with their health: "ok" after an evaluation without error. */
   async rules(): Promise<readonly { name: string; health: string; lastError?: string }[]> {
     const response = await this.#get("/api/v1/rules");
     const {

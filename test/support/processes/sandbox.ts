@@ -1,4 +1,4 @@
-// A whole sandbox for one test: ports of the kernel's choice, a folder of its own, no log.
+// A whole sandbox for one test: ports chosen by the kernel, its own folder, no log.
 
 import { systemClock } from "../../../src/core/clock.ts";
 import { createLogger } from "../../../src/core/log.ts";
@@ -7,12 +7,12 @@ import type { Sandbox } from "../../../src/sandbox/sandbox.ts";
 import { closing } from "../closing.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-/** Started. `http`: where a client needs the port above, too. */
+/** A started sandbox. `http`: for clients that need the next port as well. */
 export async function runningSandbox(
   http = "127.0.0.1:0",
   choices: Pick<SandboxChoice, "tierClock"> = {},
 ): Promise<Sandbox> {
-  const data = temporaryFolder(); // before what uses it
+  const data = temporaryFolder(); // before its users
   const sandbox = closing(
     await openSandbox({
       udp: "127.0.0.1:0",

@@ -1,5 +1,6 @@
-// The command line as a child process: as test/support/processes/build-program.ts compiled it, which is what
-// users run and starts in half the time; from its TypeScript source where nothing was compiled.
+// The command line as a child process. It runs the compiled program
+// (test/support/processes/build-program.ts), like users do, which starts in half the time; without
+// a compiled program, the TypeScript source.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const source = fileURLToPath(new URL("../../../src/tools/shredway.ts", import.meta.url));
 
-/** What stands behind `node` to run the command line. */
+/** Arguments of `node` that run the command line. */
 export const programWords: readonly string[] = process.env["SHREDWAY_TEST_PROGRAM"]
   ? [process.env["SHREDWAY_TEST_PROGRAM"]]
   : ["--import", "tsx", source];
@@ -25,7 +26,9 @@ export class Shredway {
   readonly #ended: Promise<number | null>;
   readonly #watchers = new Set<() => void>();
 
-  /** Behind a command that starts another one: in a network namespace, with fewer rights. */
+  /**
+   * Runs after a command that starts another one: in a network namespace, with fewer privileges.
+   */
   static in(command: readonly string[], ...args: readonly string[]): Shredway {
     return new Shredway(args, command);
   }
@@ -43,14 +46,14 @@ export class Shredway {
     });
     this.#child.stdout?.on("data", (chunk: Buffer) => {
       this.stdout += chunk.toString();
-      this.#tell();
+      this.#notify();
     });
     this.#child.stderr?.on("data", (chunk: Buffer) => {
       this.stderr += chunk.toString();
-      this.#tell();
+      this.#notify();
     });
     this.#ended = once(this.#child, "close").then(([code]: unknown[]) => {
-      this.#tell();
+      this.#notify();
       return typeof code === "number" ? code : null;
     });
   }
@@ -67,7 +70,7 @@ export class Shredway {
     this.#child.kill(name);
   }
 
-  /** The reader goes away, as `head` does. */
+  /** Closes the reading end, like `head`. */
   closeStdout(): void {
     this.#child.stdout?.destroy();
   }
@@ -77,7 +80,7 @@ export class Shredway {
     return { code, stdout: this.stdout, stderr: this.stderr };
   }
 
-  /** The match of `pattern` in what was printed; fails when the program ends without it. */
+  /** Waits for output that matches `pattern`; fails if the program ends without it. */
   async printed(pattern: RegExp, stream: "stdout" | "stderr" = "stdout"): Promise<RegExpExecArray> {
     for (;;) {
       const match = pattern.exec(this[stream]);
@@ -99,13 +102,13 @@ export class Shredway {
     }
   }
 
-  /** For afterEach: nothing is left running, whatever failed. */
+  /** For afterEach: stops all programs, even after a failure. */
   async kill(): Promise<void> {
     if (!this.#over) this.#child.kill("SIGKILL");
     await this.#ended;
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const watcher of this.#watchers) watcher();
   }
 }

@@ -1,7 +1,7 @@
-// A bare QUIC client: what a stranger may do to a leader's port, well-behaved or not.
+// A bare QUIC client that can use a leader's port correctly or incorrectly.
 //
-// Knows nothing of the product's client; quiche, a socket, one connection. Opens streams as the peer
-// grants them, keeps what it wants to send until then.
+// It is independent of the product's client: quiche, a socket, one connection. It opens streams as
+// the peer grants credit, and queues data until then.
 
 import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
@@ -20,12 +20,12 @@ import {
 } from "../../../src/gateway/tpu/quiche.ts";
 import { closing } from "../closing.ts";
 
-/** Where it cannot be had, tests are skipped: describe.skipIf(!quiche). */
+/** If quiche is not available, tests are skipped: describe.skipIf(!quiche). */
 export const quiche = loadQuiche();
 
-/** Only after a test was not skipped. */
+/** Call this only if the test was not skipped. */
 export function needQuiche(): Quiche {
-  if (!quiche) throw new Error("expected quiche");
+  if (!quiche) throw new Error("expected quiche, but it is not installed");
   return quiche;
 }
 
@@ -37,11 +37,11 @@ export interface QuicEnd {
 }
 
 export interface QuicClientOptions {
-  /** null: none. Default: of a key of the moment. */
+  /** null: no certificate. Default: an ephemeral key. */
   readonly credentials?: QuicheCredentials | null;
   readonly protocol?: string;
   readonly idleTimeoutMs?: number;
-  /** Sees every packet that leaves. */
+  /** Called with every outgoing packet. */
   readonly onTransmit?: (packet: Buffer) => void;
 }
 
@@ -66,13 +66,13 @@ function configOf(options: QuicClientOptions): QuicheConfig {
 
 export class QuicClient {
   readonly quic: QuicheConnection;
-  /** Settles when the connection is over. */
+  /** Settles when the connection has ended. */
   readonly ended: Promise<QuicEnd>;
-  /** Settles when the handshake is done here; the peer may still refuse. */
+  /** Settles when the handshake is complete on this side; the peer may still reject it. */
   readonly established: Promise<void>;
-  /** Every packet that came. */
+  /** Every received packet. */
   readonly packets: Buffer[] = [];
-  /** Streams given to quiche as a whole. */
+  /** Number of streams that were completely passed to quiche. */
   streams = 0;
   #end: (end: QuicEnd) => void = () => undefined;
   #stand: () => void = () => undefined;
@@ -115,13 +115,13 @@ export class QuicClient {
     return this.#local.port;
   }
 
-  /** One stream, as soon as the peer grants it. */
+  /** Sends one stream as soon as the peer grants it. */
   send(bytes: Uint8Array): void {
     this.#waiting.push(bytes);
     this.work();
   }
 
-  /** Begins a stream and leaves it open. Returns its id. */
+  /** Starts a stream and leaves it open. Returns its id. */
   begin(bytes: Uint8Array): number {
     const id = this.#nextId;
     this.#nextId += 4;
@@ -130,18 +130,18 @@ export class QuicClient {
     return id;
   }
 
-  /** Goes on with a stream that was begun, to its end. */
+  /** Continues a started stream to its end. */
   finish(id: number, bytes: Uint8Array): void {
     this.quic.streamSend(id, bytes, true);
     this.work();
   }
 
-  /** Streams granted and not begun. */
+  /** Number of granted, unused streams. */
   get credit(): number {
     return this.quic.peerStreamsLeftUni();
   }
 
-  /** Bytes as they are, to the same address. */
+  /** Sends raw bytes to the same address. */
   transmit(packet: Uint8Array): void {
     this.#socket.send(packet, this.#remote.port, this.#remote.host);
   }
@@ -164,18 +164,18 @@ export class QuicClient {
     else this.#arm();
   }
 
-  /** With a farewell. Idempotent. */
+  /** Closes with a close packet. Idempotent. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     try {
       this.quic.close(true, 0, new Uint8Array(0));
     } catch {
-      // Closed already.
+      // The connection is already closed.
     }
     this.work();
     this.#over();
-    await new Promise(setImmediate); // the socket sends a turn later
+    await new Promise(setImmediate); // the socket sends one turn later
     this.#socket.close();
   }
 
@@ -185,7 +185,7 @@ export class QuicClient {
       try {
         this.quic.recv(packet, { from: this.#remote, to: this.#local });
       } catch {
-        // What is wrong shows in `ended`.
+        // The error is visible in `ended`.
       }
       this.work();
     });

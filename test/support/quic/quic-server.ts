@@ -1,7 +1,7 @@
-// A leader as these tests need one: takes transactions over QUIC, and refuses when it is told to.
+// A test leader: accepts transactions over QUIC, and rejects them on request.
 //
-// On the same binding as the route, with sockets of its own. Whatever it is told changes what comes
-// next, not what was.
+// It uses the same binding as the route, with its own sockets. Changes of its faults apply to later
+// packets.
 
 import { randomBytes, X509Certificate } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
@@ -25,7 +25,7 @@ const defaultHost = "127.0.0.1";
 export interface QuicServerOptions {
   readonly streamsMax?: number;
   readonly streamBytesMax?: number;
-  /** Demands a stateless retry of everybody. */
+  /** Requires a stateless retry of all peers. */
   readonly retries?: boolean;
   readonly protocol?: string;
   /** Default: 127.0.0.1. */
@@ -39,7 +39,7 @@ interface Peer {
   isGreeted: boolean;
 }
 
-/** Tests of what needs the optional package, where it is. */
+/** Runs tests that need the optional package, if it is installed. */
 export const describeQuic = loadQuiche() ? describe : describe.skip;
 
 export function quicheOfTests(): Quiche {
@@ -59,22 +59,22 @@ function identityIn(quiche: QuicheConnection): string {
 
 export class QuicServer {
   readonly transactions: Buffer[] = [];
-  /** Of each connection, in hex. */
+  /** Identity of each connection, in hex. */
   readonly identities: string[] = [];
-  /** Packets that came. */
+  /** Number of received packets. */
   packets = 0;
   initials = 0;
   retried = 0;
   streamResets = 0;
-  /** Application codes of closes that came. */
+  /** Application codes of received closes. */
   readonly closes: number[] = [];
   /** Never answers. */
   isSilent = false;
   /** Reads nothing: streams stay open. */
   isStuck = false;
-  /** Closes every new connection so. */
+  /** Closes every new connection with this code. */
   refusal: { readonly code: number; readonly isApp: boolean } | null = null;
-  /** Tells the other side to stop every stream before it is read. */
+  /** Asks the peer to stop every stream before it is read. */
   stopsStreams = false;
   readonly port: number;
   readonly #quiche: Quiche;
@@ -82,7 +82,7 @@ export class QuicServer {
   readonly #config: QuicheConfig;
   readonly #options: QuicServerOptions;
   readonly #peers = new Map<string, Peer>();
-  readonly #look: NodeJS.Timeout;
+  readonly #pollTimer: NodeJS.Timeout;
 
   static async open(options: QuicServerOptions = {}): Promise<QuicServer> {
     const { host = defaultHost } = options;
@@ -111,14 +111,14 @@ export class QuicServer {
       streamsMax: options.streamsMax ?? 512,
     });
     socket.on("message", (packet, from) => this.#receive(packet, from));
-    this.#look = setInterval(() => this.#expire(), lookMs);
+    this.#pollTimer = setInterval(() => this.#expire(), lookMs);
   }
 
   get address(): { host: string; port: number } {
     return { host: this.#options.host ?? defaultHost, port: this.port };
   }
 
-  /** Established and not closed. */
+  /** Number of established, open connections. */
   get connections(): number {
     return new Set(this.#open()).size;
   }
@@ -131,7 +131,7 @@ export class QuicServer {
   }
 
   close(): void {
-    clearInterval(this.#look);
+    clearInterval(this.#pollTimer);
     this.#socket.close();
   }
 
@@ -148,14 +148,14 @@ export class QuicServer {
     try {
       peer = this.#peerOf(packet, from);
     } catch {
-      return; // no QUIC
+      return; // not QUIC
     }
     if (!peer) return;
     const local = this.address;
     try {
       peer.quiche.recv(packet, { from: { host: from.address, port: from.port }, to: local });
     } catch {
-      // Shown by the state of the connection.
+      // The state of the connection shows the error.
     }
     this.#serve(peer);
     this.#flush(peer);

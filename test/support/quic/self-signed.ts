@@ -1,5 +1,4 @@
-// A certificate for 127.0.0.1 that nobody but itself vouches for, with its key. Good until 2126; of no
-// use outside tests.
+// A self-signed certificate for 127.0.0.1, with its key. Valid until 2126; only for tests.
 
 const keyLines = [
   "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgUhcdxyDLa3CKVtMO",

@@ -1,13 +1,13 @@
-// A connection of stock web3.js that can be closed: the library itself has no such thing.
+// A stock web3.js connection that can be closed, which the library does not support.
 //
-// It asks for a signature's status beside the notification that it waits for, and for the answer to
-// that nobody waits. A server that closed meanwhile would fail the request, and so the whole run.
+// In addition to a notification, the library requests a signature's status and ignores the
+// response. If the server closed meanwhile, the request would fail, and with it the whole test run.
 
 import { Connection } from "@solana/web3.js";
 import { isObject } from "../../../src/core/values.ts";
 import { closing } from "../closing.ts";
 
-/** Closed before what was opened before it: call after the server is open. */
+/** Closed before earlier resources: call this after the server is open. */
 export function stockConnection(url: string, commitment: "processed" | "confirmed"): Connection {
   const underWay = new Set<Promise<unknown>>();
   const whole = async (...request: Parameters<typeof fetch>): Promise<Response> => {
@@ -27,7 +27,7 @@ export function stockConnection(url: string, commitment: "processed" | "confirme
   });
   const close = async (): Promise<void> => {
     while (underWay.size > 0) await Promise.allSettled(underWay);
-    // It would try to connect again for ever.
+    // It would try to reconnect forever.
     const socket: unknown = Reflect.get(connection, "_rpcWebSocket");
     if (!isObject(socket)) return;
     if (typeof socket["setAutoReconnect"] === "function") socket["setAutoReconnect"](false);

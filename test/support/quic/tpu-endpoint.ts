@@ -1,4 +1,4 @@
-// The product's endpoint of connections to leaders, in a test: what it tells is kept.
+// The product's endpoint of connections to leaders, in a test that records its events.
 
 import { formatAddress, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -14,7 +14,7 @@ const roundsMax = 20;
 const endings: ReadonlySet<string> = new Set(["acknowledged", "failed", "dropped"]);
 
 export class EndpointRun {
-  /** By id, in the order of telling. */
+  /** Events by id, in order. */
   readonly events = new Map<number, TpuEvent[]>();
   readonly endpoint: TpuEndpoint;
   #next = 0;
@@ -23,7 +23,7 @@ export class EndpointRun {
     credentials: QuicheCredentials = newCredentials(),
     settings: Partial<TpuSettings> = {},
   ): Promise<EndpointRun> {
-    const tell = (event: TpuEvent): void => {
+    const record = (event: TpuEvent): void => {
       const told = run.events.get(event.id);
       if (told) told.push(event);
       else run.events.set(event.id, [event]);
@@ -41,7 +41,7 @@ export class EndpointRun {
         ...settings,
       },
       credentials,
-      report: tell,
+      tell: record,
       changed: () => undefined,
     });
     const run = new EndpointRun(closing(endpoint));
@@ -52,7 +52,7 @@ export class EndpointRun {
     this.endpoint = endpoint;
   }
 
-  /** `address`: "ip:port". Returns the parcel's id. */
+  /** `address`: "ip:port". Returns the transaction's id. */
   send(address: string, bytes: Uint8Array, restMs = 60_000): number {
     const id = this.#next++;
     const { bytes: host, port } = parseEndpoint(address);
@@ -64,7 +64,7 @@ export class EndpointRun {
     return (this.events.get(id) ?? []).map(({ kind }) => kind).join(" ");
   }
 
-  /** Every parcel is sent and acknowledged. */
+  /** Expects every transaction to be sent and acknowledged. */
   acknowledged(): Promise<void> {
     const isDone = (id: number): boolean => this.kindsOf(id) === "sent acknowledged";
     const all = (): boolean => Array.from({ length: this.#next }, (_, id) => id).every(isDone);
@@ -72,11 +72,11 @@ export class EndpointRun {
   }
 
   /**
-   * Each of `parcels` (by id) is acknowledged in the end: what was lost with its connection is sent
-   * again. Some of it may arrive twice.
+   * Each of `ids` is acknowledged in the end: transactions lost with a connection are
+   * sent again. Some may arrive twice.
    */
-  async delivered(address: string, parcels: ReadonlyMap<number, Uint8Array>): Promise<void> {
-    let open = [...parcels];
+  async delivered(address: string, ids: ReadonlyMap<number, Uint8Array>): Promise<void> {
+    let open = [...ids];
     for (let round = 0; round < roundsMax && open.length > 0; round++) {
       const isEnded = ([id]: readonly [number, Uint8Array]): boolean =>
         endings.has(this.events.get(id)?.at(-1)?.kind ?? "");

@@ -1,4 +1,4 @@
-// Restarts a sandbox leader at its port, which may be somebody else's for a moment meanwhile.
+// Restarts a sandbox leader at its port, which another process may have occupied meanwhile.
 
 import type { TpuServer } from "../../../src/sandbox/tpu/tpu-server.ts";
 import { until } from "../network/udp-receiver.ts";

@@ -1,6 +1,7 @@
-// The direct route over the leaders of a sandbox chain, put together as the product does it.
+// The TPU route to the leaders of a sandbox chain, composed as in the product.
 //
-// Slots pass by hand, or in real time with `drive`. What the route is offered is kept, with its end.
+// The test controls the slots, or `drive` runs them in real time. All offered transactions are
+// recorded with their results.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,17 +25,17 @@ import { needQuiche } from "./quic-client.ts";
 
 /** Alice of chain.ts, who has SOL. */
 const payer = new KeyPair(new Uint8Array(32).fill(1));
-/** Whose stake the leaders know. */
+/** Identity whose stake the leaders know. */
 export const gateway = KeyPair.named(1, "gateway");
 const gatewayStake = 10n ** 15n;
 const driveMs = 5;
-/** Only a failure ever takes so long. */
+/** Reached only by failures. */
 const slowMs = 30_000;
-/** Longer than any test: a transaction has all the time that it takes. */
+/** Longer than any test: a transaction never times out. */
 const restMsDefault = 600_000;
-/** A machine that is too slow gets slower slots. */
+/** On a machine that is too slow, slots are late. */
 const catchUpSlotsMax = 2n;
-/** Far fewer than a blockhash is good for. */
+/** Far below the validity of a blockhash. */
 const behindSlotsMax = 16n;
 
 export interface TpuRunOptions {
@@ -42,16 +43,16 @@ export interface TpuRunOptions {
   readonly tpu?: SandboxTpuOptions;
   readonly route?: Partial<RouteConfig>;
   readonly clock?: Clock;
-  /** The route shows the identity with a stake. Default false: one of the moment, without. */
+  /** The route uses the staked identity. Default false: an ephemeral one without stake. */
   readonly isStaked?: boolean;
-  /** Default: where the leaders are now. */
+  /** Default: the leaders' current addresses. */
   readonly addresses?: (run: {
     chain: ChainRun;
     tpu: SandboxTpu;
   }) => TpuRouteDependencies["addresses"];
 }
 
-/** Where the leaders are now. */
+/** The leaders' current addresses. */
 export function addressesIn(tpu: SandboxTpu): TpuRouteDependencies["addresses"] {
   return {
     addressOf: (identity) => {
@@ -67,8 +68,8 @@ export class TpuRun {
   readonly chain: ChainRun;
   readonly tpu: SandboxTpu;
   readonly route: TpuRoute;
-  readonly parcels: TestOutbound[] = [];
-  /** Parcels that have not ended, oldest first, with the slots in which they were offered. */
+  readonly outbound: TestOutbound[] = [];
+  /** Transactions without a result, oldest first, with the slots in which they were offered. */
   readonly #open = new Map<TestOutbound, bigint>();
   readonly #clock: Clock;
   #lamports = 0n;
@@ -85,7 +86,7 @@ export class TpuRun {
           ...options.tpu,
           limits: {
             connectionsPerAddressPerMinute: 1000,
-            // Machines that are busy with something else are no failure.
+            // Long, because the machine may be busy.
             handshakeMs: slowMs,
             streamMs: slowMs,
             ...options.tpu?.limits,
@@ -109,7 +110,7 @@ export class TpuRun {
         leaderAt: (slot) => chain.chain.leaderOf(slot),
       },
       addresses: options.addresses?.({ chain, tpu }) ?? addressesIn(tpu),
-      // What a transaction is given with `offer` holds, however slow machine and link are.
+      // The transaction of `offer` stays valid, however slow the machine and the link are.
       copyMsMax: restMsDefault,
       partners: () => new Set(),
       readSeed: () => Uint8Array.from(gateway.seed),
@@ -133,63 +134,63 @@ export class TpuRun {
     return this.chain.chain.currentSlot;
   }
 
-  /** Of the present slot, or of another. */
+  /** Leader of the current slot, or of another. */
   leader(slot = this.slot): TpuServer {
     const server = this.tpu.leaders.get(this.chain.chain.leaderOf(slot) ?? "");
     if (!server) throw new Error(`expected a leader of slot ${slot}`);
     return server;
   }
 
-  /** Passes slots until the first of a leader's window; the next window is another leader's. */
+  /** Passes slots until the first of a leader's window; the next window has another leader. */
   toWindow(): void {
     do this.chain.slots(1);
     while (this.slot % 4n !== 0n || this.leader() === this.leader(this.slot + 4n));
   }
 
-  /** Offers a transfer that is like no other; false: the route took nothing. */
+  /** Offers a new transfer; false: the route rejected it. */
   offer(restMs = restMsDefault): boolean {
     const wire = this.#transfer(++this.#lamports);
     const deadlineNs = this.#clock.nowNs() + BigInt(restMs) * 1_000_000n;
-    const parcel = new TestOutbound([factsOf(wire)], { deadlineNs });
-    parcel.onReport = () => {
-      if (parcel.events.at(-1)?.kind !== "sent") this.#open.delete(parcel);
+    const outbound = new TestOutbound([factsOf(wire)], { deadlineNs });
+    outbound.onReport = () => {
+      if (outbound.events.at(-1)?.kind !== "sent") this.#open.delete(outbound);
     };
-    if (!this.route.offer(parcel)) return false;
-    this.parcels.push(parcel);
-    this.#open.set(parcel, this.slot);
+    if (!this.route.offer(outbound)) return false;
+    this.outbound.push(outbound);
+    this.#open.set(outbound, this.slot);
     return true;
   }
 
-  /** Offers and waits for the end: the kinds of what the route reported. */
+  /** Offers and waits for the result: the kinds of the reported events. */
   async send(): Promise<string> {
-    if (!this.offer()) throw new Error("expected a route that takes a transaction");
-    const parcel = this.parcels.at(-1);
-    await parcel?.ended;
-    return parcel?.kinds ?? "";
+    if (!this.offer()) throw new Error("expected a route that accepts a transaction");
+    const outbound = this.outbound.at(-1);
+    await outbound?.ended;
+    return outbound?.kinds ?? "";
   }
 
-  /** Executed, be it in a block that is open still. */
+  /** Executed, possibly in an open block. */
   get landed(): number {
     const { chain } = this.chain;
-    return this.parcels.filter(
+    return this.outbound.filter(
       ({ transactions }) => chain.status(transactions[0]?.signature ?? "") !== null,
     ).length;
   }
 
-  /** Every parcel has ended: none is stuck. */
+  /** Waits until every transaction has a result. */
   ended(): Promise<void> {
-    return until(() => this.#open.size === 0, `the end of ${this.parcels.length} parcels`);
+    return until(() => this.#open.size === 0, `the end of ${this.outbound.length} transactions`);
   }
 
-  /** As many of them are in blocks. */
+  /** Waits until this many of them are in blocks. */
   async executed(count: number): Promise<void> {
     await until(() => this.chain.chain.transactionCount() >= BigInt(count), `${count} executed`);
   }
 
-  /** How many parcels reported what: the kinds, and the reason of the last where it has one. */
+  /** Number of transactions by reported events: the kinds, and the reason of the last one. */
   get outcomes(): Record<string, number> {
     const counts: Record<string, number> = {};
-    for (const { kinds, events } of this.parcels) {
+    for (const { kinds, events } of this.outbound) {
       const last = events.at(-1);
       const outcome = last && "reason" in last ? `${kinds}: ${last.reason}` : kinds;
       counts[outcome] = (counts[outcome] ?? 0) + 1;
@@ -197,7 +198,7 @@ export class TpuRun {
     return counts;
   }
 
-  /** From now on slots pass in real time, but none while a parcel of long ago has not ended. */
+  /** From now on slots pass in real time, but none while an old transaction has no result. */
   drive(): void {
     let lastNs = systemClock.monotonicNs();
     const timer = systemClock.every(driveMs, () => {

@@ -1,5 +1,5 @@
-// The real captures: where they lie, and their packets. They are other people's data and stay where
-// they are; tests that need them are skipped by name without them.
+// The real captures: their location, and their packets. They are other people's data and must not
+// be copied; without them, tests that need them are skipped by name.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -8,7 +8,7 @@ import { openCapture } from "../../../src/relay/captures/read-capture.ts";
 
 const testdata = process.env["SHREDWAY_TESTDATA"] ?? resolve("../shared/testdata");
 
-/** Use as `it.skipIf(!hasTestdata)`. */
+/** Use it as `it.skipIf(!hasTestdata)`. */
 export const hasTestdata = existsSync(join(testdata, "shreds"));
 
 /** A file of a folder of the shred collection. */
@@ -31,7 +31,7 @@ export function leaderKey(folder: string): Uint8Array {
   return pubkeyBytes(parsePubkey(readFileSync(testdataFile(folder, "leader.txt"), "utf8").trim()));
 }
 
-/** What an independent checker found in a capture; the parts that tests compare with. */
+/** Results of an independent checker for a capture, as far as tests compare them. */
 export interface KnownAnswers {
   readonly packets: number;
   readonly variants: Readonly<Record<string, number>>;
@@ -46,7 +46,7 @@ export interface KnownAnswers {
   readonly sets: readonly { readonly k: string; readonly chain?: string | null }[];
 }
 
-/** The known answers of a folder, by the name of the capture without its ending. */
+/** The known results of a folder, by the name of the capture without its extension. */
 export function knownAnswers(folder: string): Readonly<Record<string, KnownAnswers>> {
   const file: { kat: Record<string, KnownAnswers> } = JSON.parse(
     readFileSync(testdataFile(folder, "kat.json"), "utf8"),

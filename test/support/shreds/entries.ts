@@ -1,15 +1,15 @@
-// Reads batches of entries as a validator does: every length must fit, nothing may be left.
+// Parses batches of entries like a validator: every length must fit, without trailing bytes.
 
 export interface EntryTransaction {
   readonly wire: Uint8Array;
-  /** The first one. */
+  /** The first signature. */
   readonly signature: Uint8Array;
 }
 
 export interface Entry {
   readonly hashes: number;
   readonly hash: Uint8Array;
-  /** None: a tick. */
+  /** Empty: a tick. */
   readonly transactions: readonly EntryTransaction[];
 }
 
@@ -62,7 +62,9 @@ function readTransaction(reader: Reader): EntryTransaction {
   return { wire: reader.bytes.subarray(begin, reader.at), signature: signatures.subarray(0, 64) };
 }
 
-/** Legacy and v0 transactions. Throws RangeError when the bytes do not end with the last entry. */
+/**
+ * Parses legacy and v0 transactions. Throws RangeError if the bytes do not end with the last entry.
+ */
 export function readEntries(bytes: Uint8Array): Entry[] {
   const reader = new Reader(bytes);
   const entries = Array.from({ length: reader.u64() }, () => {

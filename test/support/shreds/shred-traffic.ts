@@ -1,16 +1,16 @@
-// Shreds as a cluster's leaders would send them, made and signed on the spot.
+// Signed shreds like those of a cluster's leaders.
 //
-// For tests of the relay. A few leaders with seeded keys take turns of four slots;
-// every slot is cut into entry batches of two FEC sets, chained across slots. Times are when a shred
-// leaves its leader, in nanoseconds from the slot's start. No clock in here, no I/O.
+// For tests of the relay. A few leaders with seeded keys take turns of four slots; every slot is
+// cut into entry batches of two FEC sets, chained across slots. Times are those at which a shred
+// leaves its leader, in nanoseconds from the slot's start. No clock, no I/O.
 
 import { createHash } from "node:crypto";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { Shredder, type SlotPosition } from "../../../src/relay/data-plane/shredder.ts";
 import type { LeaderSchedule } from "../../../src/relay/leaders/schedule.ts";
-import { makeEntryBatch } from "./made-up-entries.ts";
+import { makeEntryBatch } from "./generated-entries.ts";
 
-/** Ledger bytes that 32 data shreds carry; the last set of a slot is resigned and carries less. */
+/** Ledger bytes in 32 data shreds; the last set of a slot is resigned and carries less. */
 export const fecSetBytes = 32 * 963;
 const lastFecSetBytes = 32 * 899;
 const slotsPerTurn = 4;
@@ -28,18 +28,18 @@ export interface TrafficOptions {
 
 export interface TimedPacket {
   readonly packet: Uint8Array;
-  /** From the start of the slot. */
+  /** Time from the start of the slot. */
   readonly timeNs: number;
 }
 
 export interface SlotShreds {
   readonly slot: bigint;
-  /** Ascending in time. */
+  /** Ascending by time. */
   readonly packets: readonly TimedPacket[];
 }
 
 const setsPerBatch = 2;
-const shredGapNs = 60_000; // a set comes by many paths of Turbine, over a few milliseconds
+const shredGapNs = 60_000; // a set arrives on many paths of Turbine, over a few milliseconds
 const quietEndShare = 0.08; // of the slot: the hand-over to the next leader
 
 export class ShredTraffic {
@@ -65,7 +65,7 @@ export class ShredTraffic {
     };
   }
 
-  /** Slot that is being made. */
+  /** The slot in progress. */
   get slot(): bigint {
     return this.#position.slot;
   }
@@ -74,7 +74,9 @@ export class ShredTraffic {
     return this.#leaders.map(({ publicKey }) => publicKey);
   }
 
-  /** Who leads in [firstSlot, firstSlot + slots); firstSlot may lie before the first slot made. */
+  /**
+   * Leaders in [firstSlot, firstSlot + slots); firstSlot may be before the first generated slot.
+   */
   schedule(firstSlot: bigint, slots: number): LeaderSchedule {
     return {
       firstSlot,
@@ -87,7 +89,7 @@ export class ShredTraffic {
   }
 
   /**
-   * Makes one more batch. Returns the slot when that was its last one. A batch costs about a
+   * Generates one more batch. Returns the slot when it is complete. A batch takes about a
    * millisecond, so a caller can spread the work over the slot before.
    */
   advance(): SlotShreds | undefined {
@@ -98,7 +100,7 @@ export class ShredTraffic {
     const done = (first + sets) / fecSetsPerSlot;
     const ticks = Math.max(1, Math.round((ticksPerSlot * sets) / fecSetsPerSlot));
     const bytesMax = isLast ? (sets - 1) * fecSetBytes + lastFecSetBytes : sets * fecSetBytes;
-    // A batch that fills its last set less than half would be cut into fewer sets than planned.
+    // A batch that fills less than half of its last set would be cut into fewer sets than planned.
     const entries = makeEntryBatch(bytesMax - this.#random.below(2000), ticks, this.#random);
     const made = this.#leader().shred(entries, {
       position: this.#position,
@@ -113,7 +115,7 @@ export class ShredTraffic {
     return isLast ? this.#endSlot() : undefined;
   }
 
-  /** Makes all that is missing of the present slot. */
+  /** Generates the rest of the current slot. */
   completeSlot(): SlotShreds {
     for (;;) {
       const slot = this.advance();

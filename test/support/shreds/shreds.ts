@@ -1,5 +1,5 @@
-// Shreds made by hand: every header field given, signature and hashes arbitrary. For tests of
-// parsing and of captures; what must be authentic comes from the native shredder.
+// Handmade shreds: every header field is given, signature and hashes are arbitrary. For tests of
+// parsing and of captures; authentic shreds come from the native shredder.
 
 export interface ShredFields {
   readonly variant: number;
@@ -33,7 +33,9 @@ export const goodCodeFields: ShredFields = {
   last: 31,
 };
 
-/** A packet of `length` bytes; bytes that no field covers count upwards, so that views show. */
+/**
+ * A packet of `length` bytes; bytes outside the fields count upwards, so that views can be checked.
+ */
 export function makePacket(fields: ShredFields, length?: number): Uint8Array {
   const isData = (fields.variant & 0xc0) === 0x80;
   const packet = Uint8Array.from({ length: 1300 }, (_, i) => (i * 7 + (i >> 8)) & 0xff);

@@ -1,12 +1,15 @@
-// What the project's files declare: exports and imports of TypeScript, types of both languages, and
-// functions of C++ with their lengths. For tests that hold rules about the code; no full parsers.
+// Declarations in the project's files: exports and imports of TypeScript, types of both languages,
+// and functions of C++ with their lengths. For tests of code rules; these are not full parsers.
 
-/** A blank for every character that `pattern` covers, so that offsets and lines stay. */
+/**
+ * Replaces every character that `pattern` covers by a blank, so that offsets and lines do not
+ * change.
+ */
 function blank(text: string, pattern: RegExp): string {
   return text.replaceAll(pattern, (match) => match.replaceAll(/[^\n]/g, " "));
 }
 
-/** C++ or TypeScript without comments; offsets and lines stay. Strings keep their text. */
+/** C++ or TypeScript without comments; offsets and lines do not change. Strings keep their text. */
 export function withoutComments(text: string): string {
   const parts = /"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|\/\*[\s\S]*?\*\/|\/\/[^\n]*/g;
   return text.replaceAll(parts, (part) =>
@@ -22,11 +25,11 @@ function cppStructure(text: string): string {
 
 export interface CppFunction {
   readonly name: string;
-  /** From its declaration to its closing brace; neither blank lines nor comments count. */
+  /** From its declaration to its closing brace; blank lines and comments do not count. */
   readonly lines: number;
 }
 
-/** Where the brace that opens at `at` is closed. */
+/** Position of the brace that closes the one at `at`. */
 function closingBrace(code: string, at: number): number {
   let depth = 0;
   for (let i = at; i < code.length; i++) {
@@ -40,7 +43,7 @@ function closingBrace(code: string, at: number): number {
 export function cppFunctions(text: string): CppFunction[] {
   const code = cppStructure(text);
   const found: CppFunction[] = [];
-  /** Where the declaration before the next brace begins, and how deep inside a body we are. */
+  /** Start of the declaration before the next brace, and the nesting depth of the body. */
   let head = 0;
   let depth = 0;
   let opened = { name: "", at: 0 };
@@ -73,14 +76,14 @@ export function cppFunctions(text: string): CppFunction[] {
   return found;
 }
 
-/** Types, functions and constants that a file declares by name, in TypeScript or C++. */
+/** Types, functions and constants that a TypeScript or C++ file declares by name. */
 export function declaredNames(text: string): string[] {
   const forms =
     /^[ \t]*(?:export )?(?:declare )?(?:abstract )?(?:async )?(?:class|interface|struct|union|enum(?: class)?|type|using|function\*?) (\w+)/gm;
   return Array.from(withoutComments(text).matchAll(forms), (match) => match[1] ?? "");
 }
 
-/** Names that a TypeScript file exports, re-exports included; "default" for its default. */
+/** Names that a TypeScript file exports, including re-exports; "default" for its default. */
 export function exportedNames(text: string): string[] {
   const code = withoutComments(text);
   const declared =
@@ -98,11 +101,11 @@ export function exportedNames(text: string): string[] {
 export interface ImportClause {
   /** As written: "./a.ts". */
   readonly from: string;
-  /** Names as the other file exports them; null: all of them, as `import *` and `import()` take. */
+  /** Names in the other file; null: all of them, as with `import *` and `import()`. */
   readonly names: readonly string[] | null;
 }
 
-/** What a TypeScript file takes from where, re-exports and `import()` included. */
+/** Imports of a TypeScript file with their sources, including re-exports and `import()`. */
 export function importClauses(text: string): ImportClause[] {
   const code = withoutComments(text);
   const statics = /\b(?:import|export)\s+(?:type\s+)?([\w*{}\s,]*?)\s*\bfrom\s*"([^"]+)"/g;

@@ -1,10 +1,10 @@
-// The project's own files as text, for tests that hold rules about them.
+// The project's own files as text, for tests of code rules.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface SourceFile {
-  /** From the root of the project, with "/". */
+  /** Path from the root of the project, with "/". */
   readonly path: string;
   readonly text: string;
 }
@@ -25,14 +25,16 @@ export function sourceFiles(folder: string, endings: readonly string[]): SourceF
     });
 }
 
-/** What a TypeScript file imports, loads or re-exports, as written. Comments do not count. */
+/**
+ * Modules that a TypeScript file imports, loads or re-exports, as written. Comments do not count.
+ */
 export function importsOf(text: string): string[] {
   const code = text.replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, "");
   const forms = /\b(?:from|import|import\(|require\(|require\.resolve\()\s*"([^"]+)"/g;
   return Array.from(code.matchAll(forms), (match) => match[1] ?? "");
 }
 
-/** What a C++ file includes: `"…"` and `<…>`, without the marks. */
+/** Files that a C++ file includes: `"…"` and `<…>`, without the marks. */
 export function includesOf(text: string): string[] {
   return Array.from(text.matchAll(/^#\s*include\s*["<]([^">]+)[">]/gm), (match) => match[1] ?? "");
 }

@@ -1,4 +1,4 @@
-// A sandbox chain in a test: time by hand, wallets with SOL, transactions built by web3.js.
+// A sandbox chain in a test: manual time, wallets with SOL, transactions built by web3.js.
 
 import {
   AddressLookupTableAccount,
@@ -31,10 +31,10 @@ export const bob = wallet(2);
 export const carol = wallet(3);
 export const dave = wallet(4);
 export const erin = wallet(5);
-/** Chains under test fund these. */
+/** Wallets that these chains fund. */
 export const wallets: readonly Keypair[] = [alice, bob, carol, dave, erin];
 
-/** A chain whose slots pass when the test says so; everything it told is kept. */
+/** A chain whose slots the test controls; all its events are recorded. */
 export class ChainRun {
   readonly events: ChainEvent[] = [];
   readonly shreds: EmittedShreds[] = [];
@@ -43,7 +43,7 @@ export class ChainRun {
   #chain: SandboxChain | undefined;
   timeNs = 0n;
 
-  /** Without background traffic and votes, unless `options` say otherwise. Time has begun. */
+  /** Without background traffic and votes by default. The first slot has begun. */
   static async open(options: ChainOptions = {}): Promise<ChainRun> {
     const run = new ChainRun(BigInt(options.slotMs ?? 400) * 1_000_000n);
     run.#chain = await SandboxChain.open({

@@ -1,4 +1,4 @@
-// TransactionFacts for tests of what happens to a transaction after its check.
+// TransactionFacts for tests of the stages after the inspection.
 
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
@@ -13,7 +13,7 @@ const nothingKnown = {
   hasFrontKey: false,
 } as const;
 
-/** Of a real transaction; tip, fee and nonce are not looked for. */
+/** Facts of a real transaction; tip, fee and nonce are not parsed. */
 export function factsOf(wire: Uint8Array, known: Partial<TransactionFacts> = {}): TransactionFacts {
   const { version, signatures, keys, blockhash } = parseTransaction(wire);
   const signatureBytes = signatures[0] ?? new Uint8Array(64);
@@ -29,7 +29,7 @@ export function factsOf(wire: Uint8Array, known: Partial<TransactionFacts> = {})
   };
 }
 
-/** Of bytes that no chain will ever see: `number` makes them and their signature different. */
+/** Facts of arbitrary bytes: `number` makes them and their signature unique. */
 export function madeUpFacts(number: number, bytes = 215): TransactionFacts {
   const wire = new Uint8Array(bytes).fill(7);
   wire[0] = 1;

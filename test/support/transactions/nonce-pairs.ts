@@ -1,5 +1,5 @@
-// A gateway for sendIdeal: the native inspector, the native co-signing check, a nonce that says what the
-// test tells it, and pairs around it.
+// A gateway for sendIdeal: the native inspector, the native co-signing check, a nonce controlled by
+// the test, and pairs with it.
 
 import { base58 } from "@scure/base";
 import { expect } from "vitest";
@@ -33,7 +33,7 @@ export const inspector = new TransactionInspector({
 const tipAccount = { address: tipAddress, writable: true };
 export const otherLifetime = encodeBase58(new Uint8Array(32).fill(8));
 
-/** Says what the tests tell it; co-signs by the real check. */
+/** Returns the test's nonce values; co-signs by the real check. */
 export class NonceHarness implements Nonces {
   owner: NonceOwner | null = null;
   info: NonceInfo = {
@@ -42,14 +42,14 @@ export class NonceHarness implements Nonces {
     nonceAuthority: authority.address,
   };
   failure: Error | undefined;
-  /** Makes co-signatures that do not hold. */
+  /** Creates invalid co-signatures. */
   signsWrongly = false;
   readonly asked: string[] = [];
   coSigned = 0;
   readonly #check = new NativeCoSigningCheck();
 
   managed(): Promise<NonceInfo> {
-    return Promise.reject(new Error("nobody asks for it here"));
+    return Promise.reject(new Error("not expected in this test"));
   }
 
   of(account: string): Promise<NonceInfo> {
@@ -100,7 +100,10 @@ export function one({ first = advance(), price: asked = 100n, tip = 10_000n, ...
   return built([...words, ...others], { missing: [], ...choices });
 }
 
-/** Like the specification's examples: a high price with the least tip, a high tip with a low price. */
+/**
+ * Like the specification's examples: a high price with the minimum tip, and a high tip with a low
+ * price.
+ */
 export function pairOf(choices: One = {}): [Uint8Array, Uint8Array] {
   return [one({ price: 5_000_000n, ...choices }), one({ tip: 1_000_000n, ...choices })];
 }
@@ -134,7 +137,7 @@ export function refusal(
 }
 
 export function rpcFailed(): ShredwayError {
-  return new ShredwayError("rpc_failed", "expected an answer of the node, got none");
+  return new ShredwayError("rpc_failed", "expected a response of the node, got none");
 }
 
 export const inCoSigning = { missing: [authority] };

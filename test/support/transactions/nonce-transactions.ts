@@ -1,5 +1,5 @@
-// Transactions around the advance of a nonce, built by two client libraries: those that its authority
-// may sign, and those that would have it sign something else.
+// Transactions around the advance of a nonce, built by two client libraries: some that its
+// authority may sign, and some that misuse its signature.
 
 import {
   AccountRole,
@@ -48,7 +48,7 @@ export const system = "11111111111111111111111111111111";
 export const sysvar = "SysvarRecentB1ockHashes11111111111111111111";
 export const memo = "MemoSq4gqABAXKb96qnH8TysNcWxMyWqCqD4cYGzQ8k";
 const budget = "ComputeBudget111111111111111111111111111111";
-/** The nonce's value, where nobody says otherwise. */
+/** The nonce's default value. */
 export const lifetime = encodeBase58(new Uint8Array(32).fill(9));
 
 // ---- instructions ---------------------------------------------------------------------------
@@ -113,15 +113,15 @@ export type Library = "web3.js" | "kit";
 
 export interface Choices {
   readonly library?: Library;
-  /** 1: by kit alone. */
+  /** 1: only by kit. */
   readonly version?: "legacy" | 0 | 1;
   readonly payer?: KeyPair;
-  /** What a lookup table has; null: there is none. */
+  /** Addresses in a lookup table; null: no table. */
   readonly table?: readonly string[] | null;
-  /** Whose signatures stay zeros. */
+  /** Signers whose signatures stay zero. */
   readonly missing?: readonly KeyPair[];
   readonly lifetime?: string;
-  /** In lamports, of version 1. */
+  /** In lamports, for version 1. */
   readonly fee?: bigint;
 }
 
@@ -218,7 +218,9 @@ function byKit(choices: Complete): Uint8Array {
   );
 }
 
-/** By web3.js as v0, paid by the payer, without a table; the authority's signature is missing. */
+/**
+ * Built by web3.js as v0, paid by the payer, without a table; the authority's signature is missing.
+ */
 export function built(words: readonly Words[], choices: Choices = {}): Uint8Array {
   const complete: Complete = {
     library: "web3.js",
@@ -234,7 +236,7 @@ export function built(words: readonly Words[], choices: Choices = {}): Uint8Arra
   return complete.library === "kit" ? byKit(complete) : byWeb3(complete);
 }
 
-// ---- at random ------------------------------------------------------------------------------
+// ---- random transactions ---------------------------------------------------------------------
 
 export class AdvanceMaker {
   readonly #random: SeededRandom;
@@ -243,7 +245,7 @@ export class AdvanceMaker {
     this.#random = random;
   }
 
-  /** About every second one may be signed. */
+  /** The authority may sign about half of them. */
   make(library: Library): Uint8Array {
     try {
       return this.#make(library);

@@ -1,4 +1,4 @@
-// Signed transactions with a tip, of many kinds, without a chain.
+// Signed transactions of many kinds with a tip, without a chain.
 
 import {
   type Keypair,
@@ -19,7 +19,7 @@ export interface TippingChoices {
   /** Makes transactions differ. */
   readonly amount?: bigint;
   readonly from?: Keypair;
-  /** An account that only stands there. */
+  /** An account that no instruction uses. */
   readonly mention?: PublicKey;
 }
 
@@ -66,7 +66,7 @@ export function base64(wire: Uint8Array): string {
   return Buffer.from(wire).toString("base64");
 }
 
-/** The same with a signature that does not hold. */
+/** The same with an invalid signature. */
 export function forged(wire: Uint8Array): Uint8Array {
   const copy = Uint8Array.from(wire);
   copy[5] = (copy[5] ?? 0) ^ 1;

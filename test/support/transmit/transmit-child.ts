@@ -1,5 +1,5 @@
-// What runs in a network namespace for the tests of transmit: a relay, or the world around it, which
-// is a source and plain UDP receivers. Called by two-namespaces.ts, through messages.
+// The program in a network namespace for the tests of transmit: a relay, or its peers (a source and
+// plain UDP receivers). Called by two-namespaces.ts, through messages.
 
 import { createHash } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
@@ -68,7 +68,7 @@ const functions = {
     await once(source, "listening");
   },
 
-  /** As fast as they go: a burst. */
+  /** Sends as fast as possible: a burst. */
   send(packets: readonly Uint8Array[], to: string) {
     const [host = "", port = ""] = to.split(":");
     for (const packet of packets) source?.send(packet, Number(port), host);

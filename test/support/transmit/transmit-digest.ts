@@ -1,11 +1,12 @@
-// What a receiver got, whatever the order, as one short text; and what a relay says of itself.
+// The packets of a receiver as one short text, independent of their order; and the counters of a
+// relay.
 
 import { createHash } from "node:crypto";
 import type { NextHopStateName } from "../../../src/relay/data-plane/names.ts";
 
 export interface RelayState {
   readonly received: bigint;
-  /** By address. */
+  /** Counters by address. */
   readonly sent: ReadonlyMap<string, number>;
   readonly failed: boolean;
   readonly cloned: number;

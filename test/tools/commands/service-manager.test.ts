@@ -23,8 +23,8 @@ it("reports its states, and the start and end of each reload", async () => {
   closing({ close: () => service.kill() });
 
   const ready = await socket.hears(/^READY=1$/);
-  expect(socket.heard[0]).toBe("STATUS=starting");
-  expect(socket.heard[1]).toMatch(/^EXTEND_TIMEOUT_USEC=\d+\n/);
+  expect(socket.received[0]).toBe("STATUS=starting");
+  expect(socket.received[1]).toMatch(/^EXTEND_TIMEOUT_USEC=\d+\n/);
   expect(ready.text).toMatch(/\nSTATUS=ready listen=127\.0\.0\.1:\d+ workers=1 .*destinations=0 /);
   expect(service.stdout).toContain(ready.text.split("STATUS=")[1]);
   const alive = await socket.hears(/^WATCHDOG=1$/, ready.at);

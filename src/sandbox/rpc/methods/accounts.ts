@@ -1,4 +1,4 @@
-// Methods about accounts, as they were at the commitment that was asked for.
+// Account methods, at the requested commitment.
 //
 // Called through table.ts.
 

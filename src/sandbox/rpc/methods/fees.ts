@@ -1,7 +1,7 @@
-// Methods about blockhashes and fees.
+// Methods for blockhashes and fees.
 //
-// Called through table.ts. Fees of messages are computed by the rules that the chain charges by; what
-// a block was paid is worked out once per block.
+// Called through table.ts. Fees of messages follow the chain's own rules; the fees of a block are
+// computed once.
 
 import { feeOf } from "../../chain/fees.ts";
 import type { Block } from "../../chain/types.ts";
@@ -33,7 +33,7 @@ function feeForMessage(context: MethodContext, params: Params): unknown {
   return withContext(context, commitment, isValid ? feeOf(transaction).lamports : null);
 }
 
-/** Lowest price that got into a block, and the lowest that wrote to each account. */
+/** Lowest price of a transaction in a block, and the lowest price per writable account. */
 interface BlockPrices {
   readonly lowest: bigint;
   readonly byAccount: ReadonlyMap<string, bigint>;

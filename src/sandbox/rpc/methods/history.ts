@@ -1,7 +1,7 @@
-// Methods about what has happened: blocks, transactions, signatures.
+// Methods for blocks, transactions and signatures.
 //
-// Called through table.ts. Blocks and transactions are shown once confirmed, as the node does; only
-// getSignatureStatuses knows of those that are processed.
+// Called through table.ts. As in the node, blocks and transactions are visible when confirmed; only
+// getSignatureStatuses returns processed ones.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { ExecutedTransaction } from "../../chain/types.ts";
@@ -22,12 +22,12 @@ import { Config, invalidParams, type Params } from "../params.ts";
 import { memoOf } from "../transaction-view.ts";
 
 const signatureStatusesMax = 256;
-/** Rooted slots whose statuses a node's cache holds; older ones are in its history only. */
+/** Number of rooted slots in a node's status cache; older statuses are in its history only. */
 const statusCacheSlots = 300n;
 const signaturesMax = 1000;
 const blockRangeMax = 500_000n;
 
-/** The configuration, which may also be the bare name of an encoding. */
+/** The configuration, or only the name of an encoding. */
 function encodingConfig(params: Params): Config {
   const value = params.at(1, "configuration");
   return typeof value.json === "string"

@@ -1,7 +1,7 @@
-// Methods about the node and the cluster: health, version, identity, nodes, vote accounts.
+// Methods for the node and the cluster: health, version, identity, nodes, vote accounts.
 //
-// Called through table.ts. The validators of the sandbox have no sockets, but for those that take
-// transactions over QUIC: their rows say so.
+// Called through table.ts. The validators of the sandbox have no sockets, except those that accept
+// transactions over QUIC: their rows contain that address.
 
 import { commitmentAt, type MethodContext, type MethodTable } from "../method.ts";
 import type { Params } from "../params.ts";
@@ -11,7 +11,7 @@ const commissionPercent = 0;
 function clusterNodes({ chain, node }: MethodContext): object[] {
   return chain.validators().map(({ identity }) => ({
     pubkey: identity,
-    // No other sockets; the node itself answers here.
+    // No other sockets; this node itself answers here.
     gossip: null,
     tvu: null,
     tpu: null,

@@ -1,7 +1,7 @@
-// Methods about slots, epochs and leaders.
+// Methods for slots, epochs and leaders.
 //
-// Called through table.ts. Leaders are known for the current epoch and the next one. Ranges that a
-// caller names are bounded before anything is counted.
+// Called through table.ts. Leaders are known for the current epoch and the next one. A range in a
+// request is checked before it is used.
 
 import { blocksBetween } from "../blocks.ts";
 import { commitmentAt, type MethodContext, type MethodTable, withContext } from "../method.ts";
@@ -12,7 +12,7 @@ const slotLeadersMax = 5000;
 function leaderSchedule(context: MethodContext, params: Params): unknown {
   const { chain } = context;
   const first = params.at(0, "slot");
-  // The slot may be left out: then the configuration comes first.
+  // If the slot is omitted, the configuration is the first parameter.
   const isConfigFirst = typeof first.json === "object" && first.json !== null;
   const config = params.config(isConfigFirst ? 0 : 1);
   const commitment = commitmentAt(context, config);
@@ -64,7 +64,7 @@ function blockProduction(context: MethodContext, params: Params): unknown {
   return withContext(context, commitment, value);
 }
 
-/** A sandbox pays no inflation. */
+/** The sandbox pays no inflation rewards. */
 const noInflation = { total: 0, validator: 0, foundation: 0 };
 
 export const slotMethods: MethodTable = {

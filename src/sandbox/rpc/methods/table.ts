@@ -1,7 +1,7 @@
-// Every method of the endpoint over HTTP, by name.
+// All HTTP methods of the endpoint, by name.
 //
-// Called by dispatch.ts; tests go through it to see that each takes any parameters. What is not here
-// is answered with -32601.
+// Called by dispatch.ts; tests use it to check that each method handles any parameters. Other names
+// get the error -32601.
 
 import type { MethodTable } from "../method.ts";
 import { accountMethods } from "./accounts.ts";

@@ -1,7 +1,7 @@
-// Methods about token accounts, of SPL Token and Token-2022.
+// Methods for token accounts of SPL Token and Token-2022.
 //
 // Called through table.ts. There is no index by owner: every call reads all accounts of a program,
-// which a sandbox has few of.
+// and a sandbox has few.
 
 import type { Pubkey } from "../../../core/primitives.ts";
 import type { Account, Commitment } from "../../chain/types.ts";
@@ -47,7 +47,7 @@ function tokenAccounts(
   });
 }
 
-/** By mint or by program; exactly one of the two is given. */
+/** The filter by mint or by program; exactly one of them must be given. */
 function selection(
   context: MethodContext,
   filter: Config,

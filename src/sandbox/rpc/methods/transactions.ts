@@ -1,7 +1,7 @@
-// Methods that execute: simulation, submission, airdrops.
+// Methods that execute transactions: simulation, submission, airdrops.
 //
-// Called through table.ts. What fails in its preflight is never sent. Nothing waits here: a submitted
-// transaction stands in the queue of the chain when its signature is answered.
+// Called through table.ts. A transaction that fails in its preflight is not sent. No method waits:
+// when the signature is returned, the transaction is in the chain's queue.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import { describeFailure } from "../../../core/transactions/describe-failure.ts";
@@ -19,7 +19,7 @@ import { encodeSimulation, type SimulationFormat, simulate } from "../simulation
 import { readWire } from "../wire-params.ts";
 
 const u32Max = 0xffff_ffff;
-/** Far more than any wallet needs, far less than the faucet holds. */
+/** Far above the need of any wallet, and far below the faucet's balance. */
 const airdropLamportsMax = 1_000_000n * 1_000_000_000n;
 
 function readAccounts(config: Config, wire: Uint8Array): SimulationFormat["accounts"] {
@@ -76,7 +76,7 @@ function sendTransaction(context: MethodContext, params: Params): string {
   const wire = readWire(params.at(0, "transaction"), config);
   const skipsPreflight = config.boolean("skipPreflight");
   const commitment = config.commitment("preflightCommitment");
-  // The queue of the sandbox loses nothing, so there is nothing to send again.
+  // The queue of the sandbox loses no transaction, so no resends are needed.
   config.field("maxRetries").or(0, (value) => value.count(u32Max));
   checkMinContextSlot(chain, commitment, config.minContextSlot());
   if (!skipsPreflight) preflight(context, wire);

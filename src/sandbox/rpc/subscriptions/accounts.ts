@@ -1,7 +1,7 @@
-// accountSubscribe and programSubscribe: accounts that a block may have written to.
+// accountSubscribe and programSubscribe: accounts that a block may have changed.
 //
-// One notification per account and block, when the block reaches the commitment, with the account as
-// it was there.
+// One notification per account and block, when the block reaches the commitment, with the account's
+// state in that block.
 
 import { u64Max } from "../../../core/primitives.ts";
 import type { Account, Block } from "../../chain/types.ts";
@@ -22,7 +22,7 @@ function writtenBy(block: Block): ReadonlySet<string> {
   return keys;
 }
 
-/** What the node shows of an account that is gone. */
+/** The node's representation of a deleted account. */
 const emptyAccount: Account = {
   lamports: 0n,
   data: new Uint8Array(0),

@@ -1,7 +1,8 @@
-// blockSubscribe: whole blocks, or those of their transactions that mention an account.
+// blockSubscribe: whole blocks, or their transactions that mention an account.
 //
-// Called by session.ts through kinds.ts. A block with a transaction of a version that the caller does
-// not read is told as an error; the next block is told again (the node stays silent from then on).
+// Called by session.ts through kinds.ts. If the caller does not support the version of a
+// transaction, the notification contains an error, and the next block is sent normally (the node
+// sends nothing from then on).
 
 import { isShredwayError } from "../../../core/errors.ts";
 import type { Block, ExecutedTransaction } from "../../chain/types.ts";
@@ -10,7 +11,7 @@ import { type BlockFormat, encodeBlock, readBlockFormat } from "../encode-transa
 import type { Params } from "../params.ts";
 import { atSlot, isBlockAt, type SubscriptionKind } from "./kind.ts";
 
-/** The transactions to show; null: the block has none that the caller wants to hear of. */
+/** The transactions to send; null: no transaction matches the filter. */
 type Choose = (block: Block) => readonly ExecutedTransaction[] | null;
 
 function readFilter(params: Params): Choose {
@@ -26,7 +27,7 @@ function readFilter(params: Params): Choose {
   };
 }
 
-/** A block that the caller cannot read is told as an error, not left out. */
+/** A block with an unsupported version is sent as an error, not omitted. */
 function encode(
   block: Block,
   format: BlockFormat,

@@ -1,8 +1,8 @@
-// Hub: what happens on the chain, as subscriptions want to hear it.
+// Hub: distributes the chain's events to the subscriptions.
 //
-// Owned by the endpoint; sessions add and remove their watches. Listens to the chain once and tells
-// every watch each block at each commitment it reaches, besides the moments of slots. A watch that
-// throws is reported and costs nobody else anything: the chain must never feel its listeners.
+// Owned by the endpoint; sessions add and remove their watches. It listens to the chain once, and
+// passes every block to every watch at each commitment, together with the slot events. An exception
+// of a watch is logged and affects no other watch or the chain.
 
 import type { ReportFault } from "../../../core/json-rpc/refusal.ts";
 import type { Block, ChainEvent, Commitment, ExecutedTransaction } from "../../chain/types.ts";
@@ -12,7 +12,10 @@ export type FeedItem =
   | { readonly kind: "slot"; readonly slot: bigint; readonly parent: bigint; readonly root: bigint }
   /** The block may still be open. */
   | { readonly kind: "executed"; readonly slot: bigint; readonly transaction: ExecutedTransaction }
-  /** The block has reached the commitment. Processed once, then once each of the others. */
+  /**
+   * The block has reached the commitment. Called once for processed, then once for each other
+   * commitment.
+   */
   | { readonly kind: "block"; readonly commitment: Commitment; readonly block: Block };
 
 export interface Watch {
@@ -34,7 +37,7 @@ export class SubscriptionHub {
     this.#leave = context.chain.subscribe((event) => this.#hear(event));
   }
 
-  /** A number that no other subscription has. */
+  /** A number that no other subscription uses. */
   newId(): number {
     return this.#nextId++;
   }
@@ -61,10 +64,10 @@ export class SubscriptionHub {
     switch (event.kind) {
       case "slot":
       case "executed":
-        this.#tell(event);
+        this.#publish(event);
         break;
       case "block":
-        this.#tell({ kind: "block", commitment: "processed", block: event.block });
+        this.#publish({ kind: "block", commitment: "processed", block: event.block });
         break;
       case "confirmed":
         this.#tellBlock(event.slot, "confirmed");
@@ -80,10 +83,10 @@ export class SubscriptionHub {
 
   #tellBlock(slot: bigint, commitment: Commitment): void {
     const block = this.context.chain.block(slot);
-    if (block) this.#tell({ kind: "block", commitment, block });
+    if (block) this.#publish({ kind: "block", commitment, block });
   }
 
-  #tell(item: FeedItem): void {
+  #publish(item: FeedItem): void {
     for (const watch of this.#watches) this.#guard(() => watch.accept(item));
   }
 

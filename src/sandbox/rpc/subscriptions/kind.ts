@@ -1,7 +1,7 @@
-// What a kind of subscription is.
+// Interface of a kind of subscription.
 //
-// Implemented by the files beside this one, opened by session.ts. A kind reads parameters and turns
-// what the hub tells into results; it knows neither sockets nor the numbers of subscriptions.
+// Implemented by the other files here, opened by session.ts. A kind parses parameters and converts
+// the hub's events to results; it knows neither sockets nor subscription numbers.
 
 import type { Commitment } from "../../chain/types.ts";
 import type { MethodContext } from "../method.ts";
@@ -10,15 +10,15 @@ import type { FeedItem, Watch } from "./hub.ts";
 
 interface Sink {
   notify(result: unknown): void;
-  /** No more notifications; the subscription is gone. */
+  /** Ends the subscription and its notifications. */
   end(): void;
 }
 
 export interface SubscriptionKind {
   readonly paramsMax: number;
   /**
-   * Throws ShredwayError for parameters that do not fit. The watch begins when the caller was told
-   * the number of its subscription.
+   * Throws ShredwayError for invalid parameters. The watch begins after the response with the
+   * subscription's number.
    */
   readonly open: (context: MethodContext, params: Params, sink: Sink) => Watch;
 }
@@ -31,7 +31,7 @@ export function isBlockAt(
   return item.kind === "block" && item.commitment === commitment;
 }
 
-/** A result with the slot that it belongs to. */
+/** A result with its context slot. */
 export function atSlot(slot: bigint, value: unknown): object {
   return { context: { slot }, value };
 }

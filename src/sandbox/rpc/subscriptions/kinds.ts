@@ -1,7 +1,8 @@
-// The kinds of subscription: their names, their parameters, what each of them notifies of.
+// All kinds of subscription, by name.
 //
-// Called by session.ts. Each kind reads its parameters (throwing as methods do) and returns a watch
-// that turns what the hub tells into results; the session wraps those into notifications.
+// Called by session.ts. Each kind parses its parameters (with the exceptions of methods) and
+// returns a watch that converts the hub's events to results; the session wraps these into
+// notifications.
 
 import { accountKind, programKind } from "./accounts.ts";
 import { blockKind } from "./block.ts";
@@ -9,7 +10,7 @@ import type { SubscriptionKind } from "./kind.ts";
 import { rootKind, slotKind, slotsUpdatesKind } from "./slots.ts";
 import { logsKind, signatureKind } from "./transactions.ts";
 
-/** By the part of the names before Subscribe, Unsubscribe and Notification. */
+/** Key: the part of the names before Subscribe, Unsubscribe and Notification. */
 export const subscriptionKinds: Readonly<Record<string, SubscriptionKind>> = {
   account: accountKind,
   block: blockKind,

@@ -1,8 +1,8 @@
 // Session: one WebSocket and its subscriptions.
 //
-// Made by the endpoint for every connection. Answers messages in the order they came, one at a time;
-// a caller that sends faster than it is answered, or reads too slowly, is closed. Whatever happens,
-// closing removes all its watches from the hub.
+// Created by the endpoint for every connection. It answers messages one at a time, in order. A
+// caller that sends faster than it is answered, or reads too slowly, is disconnected. Closing
+// always removes all watches from the hub.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import { type Json, writeJson } from "../../../core/json-rpc/json-text.ts";
@@ -14,7 +14,7 @@ import type { SubscriptionKind } from "./kind.ts";
 import { subscriptionKinds } from "./kinds.ts";
 
 export const subscriptionsMax = 256;
-/** Messages of one connection that wait for their turn. */
+/** Maximum number of queued messages of one connection. */
 const waitingMax = 512;
 
 /** Answers one text; the endpoint's framing with its faults. */
@@ -25,7 +25,7 @@ type AnswerText = (
 
 interface SessionOptions {
   readonly answer: AnswerText;
-  /** Notifications are swallowed while this says so. */
+  /** Notifications are dropped while this returns true. */
   readonly dropsNotifications: () => boolean;
 }
 
@@ -39,7 +39,7 @@ export class RpcSession {
   readonly #hub: SubscriptionHub;
   readonly #options: SessionOptions;
   readonly #rows = new Map<number, Row>();
-  /** To be done once the answer under way was sent. */
+  /** Actions to run after the current response was sent. */
   #afterAnswer: (() => void)[] = [];
   #tail: Promise<void> = Promise.resolve();
   #waiting = 0;
@@ -57,7 +57,7 @@ export class RpcSession {
 
   message(text: string): void {
     if (this.#waiting >= waitingMax) {
-      this.#peer.close(1008, `expected at most ${waitingMax} messages under way`);
+      this.#peer.close(1008, `expected at most ${waitingMax} pending messages`);
       return;
     }
     this.#waiting++;
@@ -106,7 +106,8 @@ export class RpcSession {
     };
     const opened = kind.open(this.#hub.context, params, sink);
     this.#rows.set(id, { kindName, watch: opened });
-    // Not before the caller knows the number: it would not know whose the first notification is.
+    // The watch starts after the response: the caller needs the number to assign the first
+    // notification.
     this.#afterAnswer.push(() => this.#start(id, opened));
     return id;
   }

@@ -1,7 +1,7 @@
-// slotSubscribe, rootSubscribe, slotsUpdatesSubscribe: the clock of the chain.
+// slotSubscribe, rootSubscribe, slotsUpdatesSubscribe: the slot events of the chain.
 //
-// Called by session.ts through kinds.ts. Tells moments only; never reads accounts. The sandbox has no
-// shreds of its own here: "firstShredReceived" is told when a leader begins its slot.
+// Called by session.ts through kinds.ts. It never reads accounts. The endpoint receives no shreds,
+// so "firstShredReceived" is sent when a leader begins its slot.
 
 import type { Block } from "../../chain/types.ts";
 import { isBlockAt, type SubscriptionKind } from "./kind.ts";

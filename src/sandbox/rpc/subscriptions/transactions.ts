@@ -1,6 +1,6 @@
-// logsSubscribe and signatureSubscribe: what became of transactions.
+// logsSubscribe and signatureSubscribe: the results of transactions.
 //
-// Called by session.ts through kinds.ts. A signature is asked of the chain and never searched for in
+// Called by session.ts through kinds.ts. A signature is looked up in the chain, not searched in
 // blocks, so that a thousand waiting callers cost a thousand look-ups.
 
 import type { Commitment, ExecutedTransaction } from "../../chain/types.ts";
@@ -50,8 +50,8 @@ function hasReached(status: Commitment, wanted: Commitment): boolean {
 }
 
 /**
- * Notifies once of the result and is gone. "processed" is told when a leader has executed the
- * transaction, which is also when "receivedSignature" is, for those who asked for it.
+ * Sends the result once and ends. "processed" is sent when a leader has executed the transaction;
+ * so is "receivedSignature", if requested.
  */
 export const signatureKind: SubscriptionKind = {
   paramsMax: 2,

@@ -1,11 +1,11 @@
-// A leader's port for transactions by another hand: ngtcp2 and GnuTLS, as the client's counterpart.
+// An independent TPU port of a leader, built with ngtcp2 and GnuTLS, for interoperability tests.
 //
 // Built and run by test/support/quic/interop/ngtcp2-leader.ts; only for tests. Stricter than the
 // sandbox's own leaders where its libraries allow it: x25519, TLS_AES_128_GCM_SHA256 and Ed25519
 // alone, streams of at most 4,096 bytes, and no stream before the certificate was seen.
 //
 // Usage: ngtcp2-leader KEY.pem CERTIFICATE.pem STREAMS (retry|direct) ADDRESS
-// Writes one line for each thing that happens: "port N", "identity HEX", "transaction HEX",
+// Writes one line for each event: "port N", "identity HEX", "transaction HEX",
 // "end NAME". Reads lines: "close CODE REASON" closes every connection; the end of the input ends
 // it.
 
@@ -96,7 +96,7 @@ int NewConnectionId(ngtcp2_conn*, ngtcp2_cid* id, uint8_t* token, size_t length,
   return 0;
 }
 
-/** Streams are granted when the identity is known, as validators do it. */
+/** Grants streams after the identity is known, like validators. */
 int HandshakeCompleted(ngtcp2_conn* quic, void* user_data) {
   Connection& connection = Of(user_data);
   unsigned count = 0;
@@ -126,7 +126,7 @@ int ReceiveStreamData(ngtcp2_conn* quic, uint32_t flags, int64_t id, uint64_t, c
   if ((flags & NGTCP2_STREAM_DATA_FLAG_FIN) == 0) return 0;
   Say("transaction", reinterpret_cast<const uint8_t*>(stream.data()), stream.size());
   connection.streams.erase(id);
-  // Given back here: ngtcp2 0.12 does not call stream_close for streams of one direction.
+  // The credit is returned here: ngtcp2 0.12 does not call stream_close for streams of one direction.
   ngtcp2_conn_extend_max_streams_uni(quic, 1);
   return 0;
 }
@@ -375,7 +375,7 @@ void Open(Server& server, char** arguments) {
   printf("port %d\n", ntohs(server.local.sin_port));
 }
 
-/** False: the input ended. */
+/** Returns false at the end of the input. */
 bool ReadCommand(Leader& leader) {
   char line[256];
   const ssize_t length = read(STDIN_FILENO, line, sizeof line - 1);

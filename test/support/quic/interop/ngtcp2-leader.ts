@@ -1,7 +1,8 @@
-// The leader by another hand (ngtcp2-leader.cc), built with the C++ compiler that is here and run.
+// An independent leader (ngtcp2-leader.cc), compiled with the installed C++ compiler and run.
 //
-// Needs a C++ compiler and Debian 12's libngtcp2-dev, libngtcp2-crypto-gnutls-dev and libgnutls28-dev;
-// `ngtcp2Problem` tells what is missing: describe.skipIf(ngtcp2Problem !== null).
+// Requires a C++ compiler and Debian 12's libngtcp2-dev, libngtcp2-crypto-gnutls-dev and
+// libgnutls28-dev. `ngtcp2Problem` describes a missing requirement: describe.skipIf(ngtcp2Problem
+// !== null).
 
 import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -22,7 +23,7 @@ const headers = [
   "/usr/include/ngtcp2/ngtcp2_crypto_gnutls.h",
   "/usr/include/gnutls/gnutls.h",
 ];
-/** Of a build, on a machine that is busy with something else. */
+/** Maximum duration of a build on a busy machine. */
 export const buildTimeoutMs = 600_000;
 
 function findProblem(): string | null {
@@ -39,22 +40,22 @@ function findProblem(): string | null {
   }
 }
 
-/** Why it cannot be built here; null: it can. */
+/** Why it cannot be built; null: it can. */
 export const ngtcp2Problem = findProblem();
 
 const source = fileURLToPath(new URL("ngtcp2-leader.cc", import.meta.url));
 const libraries = ["-lngtcp2", "-lngtcp2_crypto_gnutls", "-lgnutls"];
 
 export interface Ngtcp2Options {
-  /** Streams that a peer may have open at once. Default 100. */
+  /** Maximum number of concurrent streams of a peer. Default 100. */
   readonly streams?: number;
-  /** First packets are answered by a retry. Default true. */
+  /** Answers first packets with a retry. Default true. */
   readonly retries?: boolean;
-  /** Where it runs; default: here, at 127.0.0.1. */
+  /** Address; default: 127.0.0.1 on this machine. */
   readonly namespace?: NetworkNamespace;
 }
 
-/** Builds it into `folder`. Returns the program's path. */
+/** Compiles it into `folder`. Returns the program's path. */
 export function buildNgtcp2Leader(folder: string): string {
   const program = join(folder, "ngtcp2-leader");
   execFileSync("c++", ["-std=c++20", "-O0", "-o", program, source, ...libraries]);
@@ -62,9 +63,9 @@ export function buildNgtcp2Leader(folder: string): string {
 }
 
 export class Ngtcp2Leader {
-  /** In hexadecimal, as they came. */
+  /** In hexadecimal, in order of arrival. */
   readonly transactions: string[] = [];
-  /** Public keys in hexadecimal, of every handshake. */
+  /** Public keys in hexadecimal, one for every handshake. */
   readonly identities: string[] = [];
   /** How connections ended, in ngtcp2's words. */
   readonly ends: string[] = [];
@@ -100,7 +101,7 @@ export class Ngtcp2Leader {
     return `${this.#host}:${this.#port}`;
   }
 
-  /** Every connection, with an application code. */
+  /** Closes every connection with an application code. */
   closeAll(code: number, reason: string): void {
     this.#child.stdin.write(`close ${code} ${reason}\n`);
   }

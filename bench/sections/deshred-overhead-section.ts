@@ -1,4 +1,4 @@
-// What reading the chain costs the packets: the hand-over in the worker, and the latency.
+// The cost of deshredding for the packets: the hand-over in the worker, and the latency.
 
 import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
 import { perRound, type Rounds, type Summary, spread, summarise } from "../report/statistics.ts";
@@ -15,9 +15,9 @@ interface HandOver {
   readonly batch: number;
   readonly without: Summary;
   readonly with: Summary;
-  /** ns for each new shred: with minus without, round by round. */
+  /** Nanoseconds for each new shred: with minus without, round by round. */
   readonly cost: Summary;
-  /** Part of the new shreds that the deshred thread really got. */
+  /** Share of the new shreds that the deshred thread received. */
   readonly handed: number;
 }
 
@@ -43,7 +43,7 @@ function handOvers(lines: readonly Line[]): HandOver[] {
 }
 
 function allocationFindings(lines: readonly Line[]): Finding[] {
-  // OpenSSL allocates inside, the worker never does: only libsodium tells.
+  // OpenSSL allocates internally, the worker never does: only the numbers with libsodium count.
   const counted = lines.filter(
     (line) => line.get("counted") === true && line.get("library") === "libsodium",
   );
@@ -66,7 +66,7 @@ export function handOverSection(lines: readonly Line[]): Section {
     title: "What the hand-over to the deshred thread costs the worker",
     notes: [
       "A real worker, fed from memory, sending to nobody, all shreds new; the deshred thread reads " +
-        "on another CPU meanwhile. The copy comes when the shreds have gone out.",
+        "on another CPU meanwhile. The copy is made after the shreds were sent.",
     ],
     tables: [
       {
@@ -132,7 +132,9 @@ function besides(lines: readonly Line[]): Beside[] {
 const ratioOf = ({ with: on, without: off }: Beside["p50"]) =>
   summarise(perRound([on, off], ([ours = 0, reference = 0]) => ours / reference));
 
-/** Smallest of all rounds: the tail of the run that the neighbours disturbed least. */
+/**
+ * The smallest of all rounds: the tail of the run with the least disturbance by other processes.
+ */
 const best = (rounds: Rounds) => Math.min(...rounds.values());
 
 function besideFindings(beside: Beside): Finding[] {
@@ -141,7 +143,7 @@ function besideFindings(beside: Beside): Finding[] {
   const what = `deshredding ÷ none, ${beside.which}`;
   const tails = { target: latencyTarget, unit: "×", isRatio: true };
   const found = finding(`best p99 with ${what}`, { ...ratio, count: tail.with.size }, tails);
-  // A ratio of two best rounds has no interval: it meets its target only when the rounds agree.
+  // A ratio of two best rounds has no interval: it meets its target only if the rounds agree.
   const isSteady = spread(summarise([...tail.without.values()])) <= steadySpreadMax;
   const verdict = found.verdict === "met" && !isSteady ? "inconclusive" : found.verdict;
   return [

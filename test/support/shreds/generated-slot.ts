@@ -1,8 +1,8 @@
-// The shreds of a whole slot of the tests' own making, for relays that check no signatures.
+// Generated shreds of a whole slot, for relays that do not verify signatures.
 
 import { Shredder } from "../../../src/relay/data-plane/shredder.ts";
 
-/** `number`: another one for each slot. `bytes` of entries, all of them `fill`. */
+/** `number`: unique for each slot. `bytes` of entries, all equal to `fill`. */
 export function madeSlot(number: number, bytes = 20_000, fill = 0): Uint8Array[] {
   const shredder = new Shredder(new Uint8Array(32).fill(3));
   const position = {

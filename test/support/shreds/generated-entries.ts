@@ -1,9 +1,9 @@
-// Made-up ledger data: batches of entries that decode as a validator's do.
+// Generated ledger data: batches of entries that decode like a validator's.
 //
 // Called by shred-traffic.ts. Batch = u64 count, then entries: u64 hashes, 32-byte hash, u64
 // transaction count, transactions (bincode, little endian; solana-entry). The transactions have the
-// legacy wire form (compact-u16 lengths) of one signer paying somebody, or of a vote; their keys,
-// signatures and hashes are random bytes, so they decode, and verify as nothing.
+// legacy wire form (compact-u16 lengths) of a transfer with one signer, or of a vote. Their keys,
+// signatures and hashes are random bytes, so they decode, but do not verify.
 
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 
@@ -32,7 +32,7 @@ function lengthOf(dataBytes: number): number {
   return 1 + signatureBytes + message + 1 + instruction;
 }
 
-/** Bytes that one tick takes. */
+/** Bytes of one tick. */
 export const tickBytes = entryHeaderBytes;
 
 interface Cursor {
@@ -74,7 +74,7 @@ function putTransaction(cursor: Cursor, dataBytes: number, random: SeededRandom)
 
 /**
  * A batch of at most `bytesMax` bytes (at least one tick and its count): up to 16 transactions per
- * entry until less than one more fits, then `ticks` ticks.
+ * entry until no more fit, then `ticks` ticks.
  */
 export function makeEntryBatch(
   bytesMax: number,

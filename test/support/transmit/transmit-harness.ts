@@ -1,7 +1,7 @@
-// A relay in one namespace and the world in another: feeds go in, and everybody must get them.
+// A relay in one namespace and its peers in another: feeds go in, and all receivers must get them.
 //
-// For transmit.test.ts. No clock decides anything: each part of a feed goes out when the one before has
-// come to everybody.
+// For transmit.test.ts. No clock is involved: each part of a feed is sent when the previous one has
+// reached all receivers.
 
 import { farAddress, type TransmitChild, TwoNamespaces } from "../network/two-namespaces.ts";
 import { digestOfPackets, type RelayState } from "./transmit-digest.ts";
@@ -13,16 +13,16 @@ export interface Feed {
 }
 
 export const receivingPort = 9000;
-const atOnce = 64; // less than the smallest receive buffer holds
+const atOnce = 64; // less than the capacity of the smallest receive buffer
 
-/** Its own length, as it is passed on. */
+/** Its length when it is forwarded. */
 function cut(packet: Uint8Array): Uint8Array {
   return packet.slice(0, ((packet[64] ?? 0) & 0xc0) === 0x40 ? 1228 : 1203);
 }
 
-export class Stage {
+export class TransmitHarness {
   readonly lab = TwoNamespaces.open();
-  readonly world: TransmitChild;
+  readonly peers: TransmitChild;
   readonly relay: TransmitChild;
   readonly addresses: string[] = [];
   refusal: string | null = null;
@@ -31,7 +31,7 @@ export class Stage {
   #passed: Uint8Array[] = [];
 
   constructor(before: readonly string[] = []) {
-    this.world = this.lab.child(this.lab.far);
+    this.peers = this.lab.child(this.lab.far);
     this.relay = this.lab.child(this.lab.near, before);
   }
 
@@ -40,8 +40,8 @@ export class Stage {
     const hosts = ([4, 6] as const).flatMap((family) =>
       Array.from({ length: count }, (_, i) => farAddress(family, i + 1)),
     );
-    await this.world.call("openReceivers", hosts, receivingPort);
-    this.addresses.push(...(await this.world.call<Map<string, number>>("counts")).keys());
+    await this.peers.call("openReceivers", hosts, receivingPort);
+    this.addresses.push(...(await this.peers.call<Map<string, number>>("counts")).keys());
     const options = {
       listen: ["0.0.0.0:0"],
       workers: 1,
@@ -76,16 +76,16 @@ export class Stage {
       const state = await this.state();
       if (holds(state)) return;
       if (performance.now() > end)
-        throw new Error(`waited in vain for: ${what}; got ${JSON.stringify(plain(state))}`);
+        throw new Error(`timeout, expected: ${what}; got ${JSON.stringify(plain(state))}`);
     }
   }
 
-  /** In bursts; the next one when everybody has what came of the one before. */
+  /** Sends in bursts; the next one follows when all receivers have the previous one. */
   async play(packets: readonly Uint8Array[]): Promise<void> {
     for (let begin = 0; begin < packets.length; begin += atOnce) {
       const part = packets.slice(begin, begin + atOnce);
       this.#passed.push(...part.map(cut));
-      await this.world.call("send", part, this.#to);
+      await this.peers.call("send", part, this.#to);
       await this.#arrived();
     }
   }
@@ -93,24 +93,25 @@ export class Stage {
   async #arrived(): Promise<void> {
     const end = performance.now() + 30_000;
     for (;;) {
-      const counts = await this.world.call<Map<string, number>>("counts");
+      const counts = await this.peers.call<Map<string, number>>("counts");
       const least = Math.min(...this.addresses.map((address) => counts.get(address) ?? 0));
       if (least >= this.#passed.length) return;
       if (performance.now() > end)
-        throw new Error(`expected ${this.#passed.length} packets at everybody, got ${least}`);
+        throw new Error(`expected ${this.#passed.length} packets at all receivers, got ${least}`);
     }
   }
 
-  /** Everybody got exactly what was sent, and the counters say so. */
+  /** Checks that all receivers got exactly the sent packets, and that the counters agree. */
   async check(): Promise<void> {
     const expected = digestOfPackets(this.#passed);
-    const digests = await this.world.call<Map<string, string>>("digests");
+    const digests = await this.peers.call<Map<string, string>>("digests");
     const others = this.addresses.filter((address) => digests.get(address) !== expected);
-    if (others.length > 0) throw new Error(`got something else than was sent: ${others.join()}`);
+    if (others.length > 0)
+      throw new Error(`expected the sent packets only, got others at: ${others.join()}`);
     const sum = this.#passed.length;
     await this.until(
       ({ sent }) => this.addresses.every((address) => sent.get(address) === sum),
-      `${sum} sent to everybody`,
+      `${sum} sent to all receivers`,
     );
     if ((await this.state()).failed) throw new Error("a send failed");
   }

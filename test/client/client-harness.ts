@@ -1,4 +1,4 @@
-// A whole sandbox for the tests of one file, and a customer with money.
+// A whole sandbox for the tests of one file, and a funded customer.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,7 +21,7 @@ import { openSandbox } from "../../src/sandbox/open-sandbox.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import { until } from "../support/network/udp-receiver.ts";
 
-export class ClientStage {
+export class ClientHarness {
   readonly sandbox: Sandbox;
   readonly payer = Keypair.generate();
   readonly #folder: string;
@@ -32,7 +32,7 @@ export class ClientStage {
     this.#folder = folder;
   }
 
-  static async open(): Promise<ClientStage> {
+  static async open(): Promise<ClientHarness> {
     const folder = mkdtempSync(join(tmpdir(), "shredway-client-"));
     const sandbox = await openSandbox({
       udp: "127.0.0.1:0",
@@ -43,12 +43,12 @@ export class ClientStage {
       clock: systemClock,
     });
     await sandbox.start();
-    const stage = new ClientStage(sandbox, folder);
-    const address = stage.payer.publicKey.toBase58();
+    const harness = new ClientHarness(sandbox, folder);
+    const address = harness.payer.publicKey.toBase58();
     const node = new RpcClient(`http://${sandbox.endpoint.address}`);
     await node.call("requestAirdrop", [address, 5 * LAMPORTS_PER_SOL]);
     await until(() => sandbox.chain.account(address, "confirmed") !== null, "the airdrop");
-    return stage;
+    return harness;
   }
 
   get url(): string {
@@ -59,7 +59,7 @@ export class ClientStage {
     return new ShredwayClient({ url: this.url, timeoutMs: 60_000, ...options });
   }
 
-  /** Another one each time. */
+  /** A different transaction each time. */
   tip(lamports: number, to: string, ...more: TransactionInstruction[]): Uint8Array {
     const { blockhash, lastValidBlockHeight } = this.#latest();
     const feePayer = this.payer.publicKey;
@@ -74,7 +74,7 @@ export class ClientStage {
     return transaction.serialize();
   }
 
-  /** One of a pair, without the authority's signature. */
+  /** One transaction of a pair, without the authority's signature. */
   ofNonce(
     nonce: {
       readonly nonce: string;
@@ -103,7 +103,7 @@ export class ClientStage {
     return transaction.serialize({ requireAllSignatures: false });
   }
 
-  /** As the chain has it. */
+  /** The status on the chain. */
   nonceValue(account: string): string {
     const data = this.sandbox.chain.account(account, "confirmed")?.data ?? [];
     return NonceAccount.fromAccountData(Buffer.from(data)).nonce;

@@ -1,5 +1,5 @@
-// The package as somebody has it who installed it, in a folder of its own: compiled, with its name, and the
-// examples beside it. What imports "shredway" there gets the files of the field `exports`.
+// The installed package in its own folder: compiled, with its name, and the examples next to it.
+// Imports of "shredway" resolve to the files of the field `exports`.
 
 import { execFile, spawn } from "node:child_process";
 import {
@@ -17,7 +17,7 @@ import { promisify } from "node:util";
 import { transform } from "esbuild";
 import { sourceFiles } from "../support/source/source-tree.ts";
 
-/** esbuild takes one file for one file, as the compiler does, in a tenth of its time. */
+/** esbuild converts each file separately, like the compiler, in a tenth of the time. */
 async function compile(folder: string): Promise<void> {
   const files = sourceFiles("src", [".ts", ".mjs"]);
   await Promise.all(
@@ -31,26 +31,26 @@ async function compile(folder: string): Promise<void> {
   );
 }
 
-export class PackageStage {
+export class InstalledPackage {
   readonly folder: string;
 
   private constructor(folder: string) {
     this.folder = folder;
   }
 
-  static async open(): Promise<PackageStage> {
+  static async open(): Promise<InstalledPackage> {
     const folder = mkdtempSync(join(tmpdir(), "shredway-package-"));
-    const stage = new PackageStage(folder);
+    const installed = new InstalledPackage(folder);
     cpSync("package.json", join(folder, "package.json"));
     cpSync("examples", join(folder, "examples"), { recursive: true });
     for (const linked of ["node_modules", "build"]) {
       symlinkSync(resolve(linked), join(folder, linked));
     }
     await compile(folder);
-    return stage;
+    return installed;
   }
 
-  /** The code block of a document that names itself `name` in its first line. */
+  /** The code block of a document whose first line contains `name`. */
   write(document: string, name: string, edit = (code: string): string => code): string {
     const blocks = readFileSync(document, "utf8").matchAll(/^```js\n(.*?)^```$/gms);
     const codes = Array.from(blocks, ([, code = ""]) => code);
@@ -60,7 +60,7 @@ export class PackageStage {
     return name;
   }
 
-  /** To its end. Rejects when it fails, with what it printed. */
+  /** Runs to its end. Rejects if it fails, with its output. */
   async run(file: string, ...args: readonly string[]): Promise<string> {
     const program = file.endsWith(".sh") ? "sh" : process.execPath;
     const { stdout } = await promisify(execFile)(program, [file, ...args], { cwd: this.folder });
@@ -97,7 +97,7 @@ export class Program {
     });
   }
 
-  /** For closing(): nothing is left running, whatever failed. */
+  /** For closing(): stops the program even if the test failed. */
   async close(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.ended;

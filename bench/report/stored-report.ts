@@ -1,7 +1,8 @@
-// The report as it is kept: what bench/results/latest.json holds, and how a new run changes it.
+// The stored report: the contents of bench/results/latest.json, and its update by a new run.
 //
-// The documents are made from this file alone (documents.ts), so that no number in them is typed by
-// hand. A run of some sections replaces these and leaves the others, each with the run it is of.
+// The documents are generated only from this file (documents.ts), so that no number in them is
+// typed by hand. A run of some sections replaces these and leaves the others, each with a reference
+// to its run.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -13,7 +14,7 @@ import { percent, type Table } from "./table.ts";
 
 const file = fileURLToPath(new URL("../results/latest.json", import.meta.url));
 
-/** What run.ts measured. */
+/** Result of run.ts. */
 export interface Report {
   readonly takenAt: string;
   readonly machine: Machine;
@@ -28,9 +29,9 @@ export interface Report {
   readonly sections: readonly (Section & { readonly seconds: number })[];
 }
 
-/** Where and when sections were measured, in words. */
-export interface KeptRun {
-  /** ISO 8601, and the commit of the code; null: of before they were kept. */
+/** Description of the machine and the time of a run. */
+export interface StoredRun {
+  /** Time in ISO 8601, and the commit of the code; null: the run is older than this field. */
   readonly takenAt: string | null;
   readonly commit: string | null;
   readonly rounds: number;
@@ -38,26 +39,26 @@ export interface KeptRun {
   readonly facts: readonly string[];
 }
 
-export interface KeptSection {
+export interface StoredSection {
   readonly name: string;
   readonly title: string;
-  /** Place of its run in the list of runs. */
+  /** Index of its run in the list of runs. */
   readonly run: number;
-  /** How long it took; null: of before that was kept. */
+  /** Duration of the section; null: the run is older than this field. */
   readonly seconds: number | null;
   readonly tables: readonly Table[];
   readonly notes: readonly string[];
   readonly findings: readonly Finding[];
 }
 
-export interface KeptReport {
-  readonly runs: readonly KeptRun[];
-  readonly sections: readonly KeptSection[];
+export interface StoredReport {
+  readonly runs: readonly StoredRun[];
+  readonly sections: readonly StoredSection[];
 }
 
-/** Throws when the text is no kept report. */
-export function parseKeptReport(text: string): KeptReport {
-  const value: Partial<KeptReport> = JSON.parse(text);
+/** Throws if the text is not a stored report. */
+export function parseStoredReport(text: string): StoredReport {
+  const value: Partial<StoredReport> = JSON.parse(text);
   const { runs, sections } = value;
   if (!Array.isArray(runs) || !Array.isArray(sections)) {
     throw new Error("expected an object of runs and sections");
@@ -67,11 +68,11 @@ export function parseKeptReport(text: string): KeptReport {
   return { runs, sections };
 }
 
-export function readKeptReport(): KeptReport {
-  return parseKeptReport(readFileSync(file, "utf8"));
+export function readStoredReport(): StoredReport {
+  return parseStoredReport(readFileSync(file, "utf8"));
 }
 
-export function writeKeptReport(kept: KeptReport): void {
+export function writeStoredReport(kept: StoredReport): void {
   writeFileSync(file, `${JSON.stringify(kept, null, 1)}\n`);
 }
 
@@ -91,7 +92,7 @@ export function factsOf(report: Report): string[] {
   ];
 }
 
-/** The commit of this code, and whether it was changed since; null outside of a repository. */
+/** The current commit, and whether the code has changed since; null outside a repository. */
 export function commitOfCode(): string | null {
   const git = (...words: string[]) =>
     execFileSync("git", words, {
@@ -110,14 +111,14 @@ export function commitOfCode(): string | null {
 
 /** `order`: names of all sections, as the documents show them. */
 export function withRun(
-  kept: KeptReport,
+  kept: StoredReport,
   report: Report,
   { commit, order }: { readonly commit: string | null; readonly order: readonly string[] },
-): KeptReport {
+): StoredReport {
   const { takenAt, rounds } = report;
-  const run: KeptRun = { takenAt, commit, rounds, facts: factsOf(report) };
+  const run: StoredRun = { takenAt, commit, rounds, facts: factsOf(report) };
   const fresh = report.sections.map(
-    ({ name, title, tables, notes, findings, seconds }): KeptSection => ({
+    ({ name, title, tables, notes, findings, seconds }): StoredSection => ({
       name,
       title,
       run: kept.runs.length,
@@ -131,7 +132,7 @@ export function withRun(
   const all = [...kept.sections.filter(({ name }) => !replaced.has(name)), ...fresh].toSorted(
     (a, b) => order.indexOf(a.name) - order.indexOf(b.name),
   );
-  // Runs of which nothing is left go.
+  // Runs without any section are removed.
   const used = [...new Set(all.map((section) => section.run))].toSorted((a, b) => a - b);
   const runs = [...kept.runs, run];
   return {
