@@ -66,7 +66,7 @@ interface SandboxOptions {
   readonly receiverLeaders: RpcLeaderSchedule;
   readonly probe: LandingProbe;
   /** Address at which `listen` receives the feed; absent if the kernel chose the relay's port. */
-  readonly openSeat: string | undefined;
+  readonly userDestination: string | undefined;
   readonly clock: Clock;
 }
 

@@ -254,8 +254,8 @@ describe("inspect", () => {
   });
 
   it("rejects an invalid configuration", () => {
-    const make = (tipAddresses: Uint8Array[], frontKeyPrefixes: string[]) => () =>
-      new TransactionInspector({ tipAddresses, dontFrontPrefixes: frontKeyPrefixes });
+    const make = (tipAddresses: Uint8Array[], dontFrontPrefixes: string[]) => () =>
+      new TransactionInspector({ tipAddresses, dontFrontPrefixes });
     expect(make([new Uint8Array(31)], [])).toThrow("32 bytes, got 31");
     expect(make([], ["jit0"])).toThrow('base58 characters, got "0"');
     expect(make([], [""])).toThrow("expected at least one base58 character");

@@ -58,7 +58,9 @@ describe("Relay", () => {
     expect(reasonOf(() => Relay.open({ ...options, listen: ["localhost:1"] }))).toMatch(
       /^address_invalid: .*localhost/,
     );
-    expect(reasonOf(() => Relay.open({ ...options, workers: 2 }))).toMatch(/^relay_open: .*port other than 0/);
+    expect(reasonOf(() => Relay.open({ ...options, workers: 2 }))).toMatch(
+      /^relay_open: .*port other than 0/,
+    );
     expect(reasonOf(() => Relay.open({ ...options, workers: 1000 }))).toMatch(/^relay_open/);
     expect(reasonOf(() => Relay.open({ ...options, tiers: [] }))).toMatch(/1 to 8 tiers, got 0/);
     const taken = createSocket("udp4").bind(0, "127.0.0.1");

@@ -41,7 +41,7 @@ export class EndpointRun {
         ...settings,
       },
       credentials,
-      tell: record,
+      report: record,
       changed: () => undefined,
     });
     const run = new EndpointRun(closing(endpoint));
