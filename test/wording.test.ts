@@ -50,11 +50,11 @@ const pagesWithManyLines: readonly string[] = [];
 
 /** Comments and texts of the code that break a rule, by folder. Lower a maximum after a rewrite. */
 const violationsMax: Readonly<Record<string, { fragments: number; bannedPhrases: number }>> = {
-  src: { fragments: 443, bannedPhrases: 370 },
-  native: { fragments: 80, bannedPhrases: 159 },
-  test: { fragments: 123, bannedPhrases: 187 },
-  bench: { fragments: 28, bannedPhrases: 30 },
-  examples: { fragments: 2, bannedPhrases: 5 },
+  src: { fragments: 32, bannedPhrases: 32 },
+  native: { fragments: 0, bannedPhrases: 0 },
+  test: { fragments: 61, bannedPhrases: 82 },
+  bench: { fragments: 0, bannedPhrases: 0 },
+  examples: { fragments: 0, bannedPhrases: 0 },
 };
 
 /** A maximum that is further above the count must be lowered. */
