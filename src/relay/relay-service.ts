@@ -113,8 +113,7 @@ export class RelayService {
       );
       if (leaders) warnings.push("relay.leaders is not used while relay.authentication is off");
     }
-    if (sources.length === 0)
-      warnings.push("relay.sources is empty: packets from everybody are dropped");
+    if (sources.length === 0) warnings.push("relay.sources is empty: all packets are dropped");
     if (destinations.length === 0 && this.#ofAccounts.length === 0)
       warnings.push("relay.destinations is empty: nobody is sent to");
     const { transmit } = this.relay;

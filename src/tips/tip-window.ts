@@ -1,23 +1,23 @@
-// Tip window: which landed tips are of the last so many minutes, and what is their median?
+// Tip window: the landed tips of a time window, and their percentiles.
 //
-// Asked by tip-statistics.ts; knows no clock, no store. Tips stand in the order in which they came, in
-// chunks of typed arrays: 29 bytes each, a million is 31 MB and no object. They are found by 64 bits
-// of a hash of their signature, through chains that lead from the youngest to the oldest, so what
-// left at the old end is simply not followed any more: a tip that leaves costs a comparison.
-// Two of a million tips share those bits once in 37 million windows; then the second does not count.
-// To look at a million takes some 50 ms, so that is done in steps between which others have their turn.
+// Used by tip-statistics.ts; independent of clock and store. Tips are stored in arrival order, in chunks
+// of typed arrays with 29 bytes each, so a million take 31 MB and no objects. A tip is found by 64 bits
+// of a hash of its signature, through chains from the youngest to the oldest. Expired tips at the old
+// end are not followed any more, so an expiry costs one comparison. Two of a million tips share those
+// bits once in 37 million windows; then the second one does not count. Scanning a million takes about 50
+// ms, so it happens in steps, and other work runs in between.
 
 import { SeededRandom } from "../core/seeded-random.ts";
 import { type Percentiles, ranksOf, selectRanks } from "./percentiles.ts";
 
-/** A tip above it, 9 million SOL, counts as this: float64 holds no odd lamports beyond. */
+/** Limit of a tip, 9 million SOL: above it, float64 does not represent odd lamports. */
 export const tipLamportsMax = BigInt(Number.MAX_SAFE_INTEGER);
 
 interface TipWindowOptions {
   readonly windowMs: number;
-  /** Of more the oldest leave early. Default four million, 1 in 200 µs. */
+  /** Above this number, the oldest are removed early. Default four million, 1 in 200 µs. */
   readonly tipsMax?: number;
-  /** So many tips share an array. Default 16,384. */
+  /** Tips in one array. Default 16,384. */
   readonly chunkTips?: number;
 }
 
@@ -34,7 +34,7 @@ interface Chunk {
   readonly lamports: Float64Array;
   readonly atMs: Float64Array;
   readonly hashes: Uint32Array;
-  /** Back to the next older tip of the chain; 0: none. */
+  /** Distance to the next older tip of the chain; 0: none. */
   readonly back: Uint32Array;
   readonly states: Uint8Array;
 }
@@ -47,17 +47,17 @@ export class TipWindow {
   readonly #chunkTips: number;
   readonly #chunksMax: number;
   readonly #chunks: Chunk[] = [];
-  /** The tip that came as number n is in chunk (n / chunkTips - #firstChunk). */
+  /** Tip number n is in chunk (n / chunkTips - #firstChunk). */
   #firstChunk = 0;
-  /** Numbers of tips: those from #oldest on may be in the window, #next is the coming one's. */
+  /** Numbers of tips: those from #oldest on may be in the window; #next is the next one's. */
   #oldest = 0;
   #next = 0;
-  /** What was at or before it is over, as of the last `expire`. */
+  /** Tips at or before this time are expired, as of the last `expire`. */
   #endMs = Number.NEGATIVE_INFINITY;
   #size = 0;
-  /** Number of the youngest tip of each chain, and 1; 0: none. */
+  /** Number of the youngest tip of each chain, plus 1; 0: none. */
   readonly #youngest = new Float64Array(bucketCount);
-  /** Of the signature that was looked at last. */
+  /** Hash of the last searched signature. */
   #high = 0;
   #low = 0;
   readonly #random = new SeededRandom(1);
@@ -68,14 +68,18 @@ export class TipWindow {
     this.#chunksMax = Math.max(2, Math.ceil(tipsMax / chunkTips));
   }
 
-  /** Tips that count, as of the last `expire` or `add`; one whose observation was told late may be over. */
+  /**
+   * Number of counted tips, as of the last `expire` or `add`; a tip that was reported late may be
+   * expired.
+   */
   get size(): number {
     return this.#size;
   }
 
   /**
-   * A tip at its first observation; `nowMs` and `atMs` are of one clock that never goes back, `atMs` not after
-   * `nowMs`. False: its signature is in the window already, or `atMs` was before it.
+   * Adds a tip at its first observation. `nowMs` and `atMs` belong to one clock that never goes back,
+   * and `atMs` is not after `nowMs`. False: its signature is already in the window, or `atMs` was before
+   * it.
    */
   add(signature: string, lamports: bigint, atMs: number, nowMs: number): boolean {
     this.expire(nowMs);
@@ -96,24 +100,24 @@ export class TipWindow {
     return true;
   }
 
-  /** In the window, whether it counts or is gone. */
+  /** Number of tips in the window, counted or withdrawn. */
   knows(signature: string): boolean {
     return this.#youngestOf(signature) !== undefined;
   }
 
-  /** It ended as landed: `remove` does not take it any more. False: not in the window. */
+  /** The transaction landed finally: `remove` no longer withdraws it. False: not in the window. */
   settle(signature: string): boolean {
     return this.#move(signature, landedState);
   }
 
-  /** Its block is gone, or it failed. False: not in the window, or landed for good. */
+  /** Its block was abandoned, or it failed. False: not in the window, or landed finally. */
   remove(signature: string): boolean {
     if (!this.#move(signature, goneState)) return false;
     this.#size--;
     return true;
   }
 
-  /** Lets those go that came a window ago: a tip at t counts until t + window, and not at it. */
+  /** Removes expired tips: a tip at t counts until t + window, exclusive. */
   expire(nowMs: number): void {
     this.#endMs = nowMs - this.#windowMs;
     while (this.#oldest < this.#next) {
@@ -167,16 +171,16 @@ export class TipWindow {
     return true;
   }
 
-  /** Its number, unless it is gone or over. Leaves its hash in #high and #low. */
+  /** Its number, unless it is withdrawn or expired. Leaves its hash in #high and #low. */
   #find(signature: string): number | undefined {
-    // An older one of the same signature is gone or over, too.
+    // An older one of the same signature is also withdrawn or expired.
     const number = this.#youngestOf(signature);
     if (number === undefined) return undefined;
     const isGone = this.#chunkOf(number).states[number % this.#chunkTips] === goneState;
     return isGone ? undefined : number;
   }
 
-  /** The last one of that signature, unless it is over. Leaves its hash in #high and #low. */
+  /** The last one of that signature, unless it is expired. Leaves its hash in #high and #low. */
   #youngestOf(signature: string): number | undefined {
     this.#readHash(signature);
     const high = this.#high;
@@ -229,7 +233,10 @@ export class TipWindow {
     return this.#low >>> (32 - bucketBits);
   }
 
-  /** Two multiplicative hashes. Who makes signatures collide suppresses a tip of his own. */
+  /**
+   * Two multiplicative hashes. A client that makes signatures collide only suppresses one of its own
+   * tips.
+   */
   #readHash(signature: string): void {
     let high = 0x811c_9dc5;
     let low = 0x9747_b28c;

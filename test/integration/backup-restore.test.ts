@@ -1,5 +1,5 @@
-// A lost machine: what docs/backup.md says is brought back into a fresh folder or database, a service
-// starts on it, and customers' keys are as they were, also after it was killed.
+// Recovery of a lost machine according to docs/backup.md: into a fresh folder or database. A service
+// starts on it, and customers' keys are unchanged, even after a kill.
 
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const tip = "2gPG8fL2EV11ziLGpr1rDSrhhhGj2TgNNr9HVk8MyzbU";
 
-/** A configuration of its own folder; `data` is its line of data. */
+/** A configuration with its own folder; `data` is the line of the section data. */
 function configAt(folder: string, data = "directory: data"): string {
   mkdirSync(folder, { recursive: true });
   const file = join(folder, "shredway.yaml");
@@ -60,7 +60,7 @@ async function makeKeys(config: string): Promise<Keys> {
   return { good: good.key, revoked: revoked.key };
 }
 
-/** The service of `config` knows both keys for what they are, and does so again when it was killed. */
+/** The service of `config` knows the state of both keys, also after a kill. */
 async function expectKeys(config: string, { good, revoked }: Keys): Promise<void> {
   for (let life = 0; life < 2; life++) {
     const { service, url } = await started(config);
@@ -78,7 +78,7 @@ it("is restored from a copy and an export made while it ran", {
   const { service } = await started(config);
   const keys = await makeKeys(config);
   const source = new Database(join(folder, "lost/data/shredway.db"), { readonly: true });
-  await source.backup(join(folder, "copy.db")); // what sqlite3's .backup does
+  await source.backup(join(folder, "copy.db")); // the effect of sqlite3's .backup
   source.close();
   const exported = join(folder, "all.export");
   expect((await shredway("export", "--config", config, "--output", exported)).code).toBe(0);

@@ -1,5 +1,5 @@
-// The commands at work, as child processes over loopback: replay into listen, the service with its
-// reload, the sandbox. No port is fixed.
+// The commands as child processes over loopback: replay into listen, the service with its reload, the
+// sandbox. All ports are dynamic.
 
 import { execFileSync } from "node:child_process";
 import { createSocket } from "node:dgram";
@@ -66,7 +66,7 @@ function write(name: string, content: string | Uint8Array): string {
   return path;
 }
 
-/** Self-made shreds, in the order that their leaders send them, and who leads. */
+/** Generated shreds in the order of their leaders, and the leaders. */
 function makeShreds(fecSetsPerSlot = traffic.fecSetsPerSlot): {
   packets: Uint8Array[];
   leaders: string;
@@ -106,7 +106,7 @@ async function listening(...args: string[]): Promise<{ listener: Shredway; to: s
   return { listener, to };
 }
 
-/** How many packets at least one unaltered copy is sent of, with the options of the test below. */
+/** Number of packets with at least one unaltered copy, for the options of the test below. */
 function unalteredOnce(packets: readonly Uint8Array[], seed: number): number {
   const random = new SeededRandom(seed);
   const options = { copies: 2, shuffle: true, drop: 0.1, corrupt: 0.1 };
@@ -182,7 +182,7 @@ describe("replay into listen", () => {
     await listener.printed(new RegExp(`"received":${2 * first.sent}`));
     listener.signal("SIGINT");
     const report = lastReport(await listener.end());
-    // An altered copy whose shred is known already, by its unaltered signature, counts as duplicate.
+    // An altered copy of a known shred counts as duplicate, because its signature is unaltered.
     const refused = Object.values(report.refused).reduce((total, count) => total + count, 0);
     expect(refused).toBeGreaterThan(0);
     expect(refused).toBeLessThanOrEqual(2 * first.corrupted);
@@ -241,7 +241,7 @@ describe("replay into listen", () => {
 describe("listen --prove", () => {
   const challenge = Buffer.from("SWPROOF1token of sixteenand what a service adds");
 
-  /** Settles with what came back, and from where. */
+  /** Settles with the returned datagram and its sender. */
   async function ask(to: string): Promise<{ answer: Buffer; from: string }> {
     const service = createSocket("udp4").bind(0, "127.0.0.1");
     closing({ close: () => void service.close() });
@@ -331,7 +331,7 @@ describe("start --config", () => {
   }
 
   it("relays, reloads, retains the old tables for an invalid file, drains", async () => {
-    // A slot is no more than the smallest receive buffer of a destination holds.
+    // A slot fits into the smallest receive buffer of a destination.
     const { packets, leaders } = makeShreds(2);
     const perSlot = packets.length / slotsMade;
     const captures = Array.from({ length: slotsMade }, (_, i) =>
@@ -447,7 +447,7 @@ describe("start --config", () => {
   });
 });
 
-/** Of a sandbox on ports of the kernel's choice, with a folder of its own. */
+/** Options of a sandbox with dynamic ports and its own folder. */
 function sandboxOptions(besides: Readonly<Record<string, string>> = {}): string[] {
   const options = {
     "--udp": "127.0.0.1:0",
@@ -460,7 +460,7 @@ function sandboxOptions(besides: Readonly<Record<string, string>> = {}): string[
 }
 let folders = 0;
 
-/** Of a TCP listener that lives as long as the test. */
+/** Address of a TCP listener that lives as long as the test. */
 async function takenTcpAddress(): Promise<string> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

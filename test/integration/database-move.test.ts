@@ -1,5 +1,5 @@
-// From an SQLite file to PostgreSQL and back, as docs/backup.md says: acknowledged tips and transactions are
-// there afterwards, each once.
+// From an SQLite file to PostgreSQL and back, according to docs/backup.md: every acknowledged tip and
+// transaction exists afterwards, once.
 
 import { renameSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -23,7 +23,7 @@ const payer = Keypair.generate();
 const blockhash = Keypair.generate().publicKey.toBase58();
 const callers = 3;
 
-/** base64 of a transfer that no other one equals, and its signature. */
+/** base64 of a unique transfer, and its signature. */
 function transfer(lamports: number): { readonly wire: string; readonly signature: Buffer } {
   const made = new Transaction({ feePayer: payer.publicKey, blockhash, lastValidBlockHeight: 0 });
   made.add(SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: tipAddress, lamports }));
@@ -33,7 +33,7 @@ function transfer(lamports: number): { readonly wire: string; readonly signature
   return { wire: made.serialize().toString("base64"), signature };
 }
 
-/** Takes every transaction, as a node does. */
+/** Accepts every transaction, like a node. */
 async function openRoute(): Promise<string> {
   const server = createServer((request, response) => {
     let body = "";
@@ -68,7 +68,7 @@ interface Caller {
 
 let firstLamports = 0;
 
-/** Sends tips and transactions at once until `over`; the acknowledged signatures. */
+/** Sends tips and transactions concurrently until `over`; returns the acknowledged signatures. */
 async function callGateway(base: string, key: string, over: AbortSignal): Promise<Caller> {
   firstLamports += 1_000_000_000;
   const gateway = new RpcClient(`${base}/relay?api-key=${key}`, 60_000);
@@ -146,7 +146,7 @@ describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL an
     expect(kept.tips.length).toBeGreaterThan(0);
     await stop(service);
 
-    // Forgotten: neither the service nor an export takes the empty database for the service's.
+    // Forgotten import: neither the service nor an export accepts the empty database.
     for (const words of [["start"], ["export"]]) {
       const { code, stderr } = await shredway(...words, "--config", file);
       expect(code).toBe(1);
@@ -166,7 +166,7 @@ describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL an
     const transactions = found.map((bytes) => bytes.toString("hex"));
     expect(transactions.toSorted()).toEqual(kept.transactions.toSorted());
     const nodes = await postgres.run("SELECT DISTINCT node FROM submissions WHERE state = 'open'");
-    expect(nodes).toEqual([[hostname()]]); // taken up again by the service that started
+    expect(nodes).toEqual([[hostname()]]); // resumed by the service at startup
     const more = callGateway(base, key, AbortSignal.timeout(300));
     kept.tips.push(...(await more).tips);
     await stop(again);

@@ -1,7 +1,7 @@
-// kill -9 in the middle of submissions: what was acknowledged is known after the restart, and ends once.
+// kill -9 during submissions: acknowledged ones are known after the restart and end once.
 //
-// The chain, its node and its partners live in this process; the gateway is the real command in another
-// one, which is killed again and again.
+// The chain, its node and its partners run in this process. The gateway is the real command in another
+// process, which is killed repeatedly.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -49,7 +49,7 @@ interface Ground {
   /** Configuration of the gateway in its own process. */
   readonly file: string;
   readonly gateway: RpcClient;
-  /** Signatures that were acknowledged. */
+  /** Acknowledged signatures. */
   readonly acknowledged: Set<string>;
   readonly submitOne: (options?: object) => Promise<void>;
 }
@@ -93,7 +93,7 @@ it("loses no acknowledged submission, whenever it is killed", { timeout: 300_000
     const submitting = Array.from({ length: callers }, async () => {
       while (!over.signal.aborted) await submitOne().catch(() => systemClock.sleep(5));
     });
-    // In the middle of it, at another place in each round.
+    // At another point of time in each round.
     const enough = acknowledged.size + callers + 37 * round;
     await until(() => acknowledged.size > enough, "acknowledgements", 120_000);
     await program.kill();
@@ -120,7 +120,7 @@ it("loses no acknowledged submission, whenever it is killed", { timeout: 300_000
   while ((await statuses()).some(({ state }) => state === "open")) await systemClock.sleep(250);
   const ends = ["landed", "landed_failed", "expired", "superseded", "rejected"];
   for (const [i, { state, events }] of (await statuses()).entries()) {
-    expect(state).toBe("landed"); // the chain lost nothing, so nothing else is the truth
+    expect(state).toBe("landed"); // the chain lost nothing, so its state is the truth
     expect(sandbox.chain.status(signatures[i] ?? "")?.err).toBeNull();
     const kinds = Array.isArray(events) ? events.map(({ kind }: { kind: string }) => kind) : [];
     expect(kinds.filter((kind) => ends.includes(kind))).toEqual(["landed"]);

@@ -1,4 +1,4 @@
-// The gateway at work in the whole sandbox: stock clients, every route, every end, on the real chain.
+// The gateway in the complete sandbox: stock clients, every route, every outcome, on the real chain.
 
 import { base58 } from "@scure/base";
 import {
@@ -114,7 +114,7 @@ describe("the gateway in the sandbox", () => {
     for (let i = 0; i < 8; i++) wires.push(await signed());
     sandbox.endpoint.faults.refuse = "behind";
     let seen: string | undefined;
-    // One after the other: a machine that stands still drops shreds.
+    // One after the other, because a suspended machine drops shreds.
     for (let i = 0; seen === undefined; i++) {
       const wire = wires[Math.floor(i / 20)] ?? expect.fail("none of them was seen");
       if (i % 20 === 0) await gateway.call("sendTransaction", [base64(wire), skip]);
@@ -189,7 +189,7 @@ describe("the gateway in the sandbox", () => {
       }
       await systemClock.sleep(50);
     }
-    // A slow machine may miss the first ones; none comes twice or after a later one.
+    // A slow machine may miss the first ones; none is repeated or out of order.
     expect(told).toEqual(
       ["processed", "confirmed", "finalized"].filter((one) => told.includes(one)),
     );

@@ -1,4 +1,5 @@
-// Durable nonces, pairs and alternative partners in the whole sandbox: stock client, real chain.
+// Durable nonces, pairs and alternative partners in the complete sandbox, with a stock client and the
+// real chain.
 
 import {
   ComputeBudgetProgram,
@@ -44,7 +45,7 @@ interface Nonce {
   readonly nonceAuthority: string;
 }
 
-/** As a customer does it: asked again while the account is being made. */
+/** Like a customer: repeats the call while the account is being created. */
 async function getNonce(of: string): Promise<Nonce> {
   const endMs = performance.now() + patienceMs;
   for (;;) {
@@ -58,7 +59,7 @@ async function getNonce(of: string): Promise<Nonce> {
   }
 }
 
-/** Of the present value, signed by the payer alone. */
+/** A pair with the current value, signed by the payer only. */
 function oneOfPair(nonce: Nonce, microLamports: number, tipLamports: number): string {
   const transaction = new Transaction();
   transaction.feePayer = payer.publicKey;
@@ -203,7 +204,7 @@ async function asked(path: string): Promise<{ readonly status: number; readonly 
 
 let sent = 0;
 
-/** Another one each time. */
+/** A different one each time. */
 async function signedForPartner(): Promise<string> {
   const chain = stockConnection(sandbox.gatewayUrl, "confirmed");
   const { blockhash, lastValidBlockHeight } = await chain.getLatestBlockhash();
@@ -244,7 +245,7 @@ describe("alternative partners", () => {
     }
   }
 
-  /** Until it ended, or its partner's window is over and nothing can come of it any more. */
+  /** Waits until it ended, or until its partner's window is over and it cannot land any more. */
   async function settledByPartner(signature: string): Promise<Record<string, unknown>> {
     const lastSlot = sandbox.chain.currentSlot + 12n;
     for (;;) {
@@ -262,7 +263,7 @@ describe("alternative partners", () => {
     for (;;) {
       const text = await signedForPartner();
       const said = await gateway.call("sendAlt", [text, options]).then(() => "sent", String);
-      // In a partner's slot it is sent, or his port may be busy: another slot comes.
+      // It is sent in a partner's slot. The partner's port may be busy, so another slot is tried.
       if (said.includes("non_partner_slot")) {
         expect(said).toMatch(/error -32602: "non_partner_slot: slot \d+ \(leader /);
         return;
@@ -295,7 +296,7 @@ describe("alternative partners", () => {
       const routes = routesOf(end).filter((name) => name !== undefined);
       expect(new Set(routes)).toEqual(new Set(["alt-partner"]));
       if (end["state"] === "landed") break;
-      // Its window ended on the way: the next one's may not.
+      // Its window ended in transit; the next one's may not.
       if (performance.now() > endMs) throw new Error(`not landed: ${JSON.stringify(end)}`);
     }
   });

@@ -1,5 +1,5 @@
-// Two regions with 90 ms between them: a tip registered in one brings shreds in both, and whatever is
-// cut off goes on with what it knows.
+// Two regions with 90 ms between them: a tip registered in one gives shreds in both, and a disconnected
+// region continues with its state.
 
 import { beforeEach, describe, expect, it } from "vitest";
 import { closing } from "../support/closing.ts";
@@ -28,7 +28,7 @@ describe.skipIf(!hasRegions)("two regions with 90 ms between them", { timeout: 3
   const tierBecomes = (region: Region, key: string, tier: string | null) =>
     eventually(async () => expect(await region.tierOf(key)).toBe(tier));
 
-  /** Each gets every shred of a new slot once, byte for byte. */
+  /** Each receives every shred of a new slot once, byte for byte. */
   async function feedReaches(receivers: readonly RegionReceiver[]): Promise<void> {
     for (const receiver of receivers) receiver.clear();
     const packets = regions.nextShreds();

@@ -1,5 +1,5 @@
 // End to end on real shreds: several sources send permuted, partly overlapping and partly corrupted
-// copies of a capture, with everything hostile in between; each destination must get every distinct
+// copies of a capture, mixed with hostile packets. Each destination must receive every distinct
 // authentic shred of its tier exactly once, in its own length, and nothing else.
 
 import { describe, expect, it } from "vitest";
@@ -64,7 +64,7 @@ function ownLength(packet: Uint8Array): Uint8Array {
 
 const keyOf = (packet: Uint8Array) => Buffer.from(packet).toString("latin1");
 
-/** What nobody may ever receive: copies of `packet` with something wrong. */
+/** Packets that no destination may receive: damaged copies of `packet`. */
 function hostileCopies(packet: Uint8Array, random: SeededRandom): Uint8Array[] {
   const view = (bytes: Uint8Array) => new DataView(bytes.buffer, bytes.byteOffset);
   const altered = (change: (copy: Uint8Array) => void) => {
@@ -114,13 +114,13 @@ async function openRelay(capture: Capture, workers: number): Promise<Relay> {
   return relay;
 }
 
-/** What may be on its way of each sender: less than the smallest receive buffer holds. */
+/** Limit of packets in flight per sender, below the smallest receive buffer. */
 const atOnce = 100;
-const rate = 9000; // packets a second, of each
+const rate = 9000; // packets per second and sender
 
 /**
- * Plays each list from its address, side by side, a part at a time: the next one when everybody has
- * what came of the one before. Gives the number of packets that the relay received.
+ * Sends each list from its address, concurrently and in parts. The next part follows when every
+ * destination has received the previous one. Returns the number of packets that the relay received.
  */
 async function playAll(
   relay: Relay,
@@ -155,7 +155,7 @@ async function playAll(
   return total;
 }
 
-/** Every identity of `authentic` once, each packet one of those sent, and nothing else. */
+/** Every identity of `authentic` once, each packet one of the sent ones, and nothing else. */
 function expectExactlyOnce(received: readonly Uint8Array[], authentic: readonly Uint8Array[]) {
   const sent = new Set(authentic.map((packet) => keyOf(ownLength(packet))));
   expect(received.filter((packet) => !sent.has(keyOf(packet)))).toEqual([]);
@@ -186,8 +186,8 @@ describe.skipIf(!hasTestdata)("the relay on real captures", () => {
         ];
         relay.publishDestinations(destinations);
 
-        // a and b bring parts that overlap, c brings everything, each in its own order, and each
-        // hostile copy goes out before or after its original.
+        // a and b deliver overlapping parts, c delivers everything, each in its own order. Each hostile
+        // copy is sent before or after its original.
         const share = (keepShare: number) =>
           capture.packets.filter(() => random.happens(keepShare));
         const parts = [share(0.6), share(0.6), [...capture.packets]];

@@ -1,5 +1,5 @@
-// The whole default start, with every part real: chain, endpoint, shreds over UDP, relay, receivers,
-// landings. What the chain executed must be what the relay's own eyes read, through loss, forgery,
+// The complete sandbox with real components: chain, endpoint, shreds over UDP, relay, receivers,
+// landings. The relay must read every executed transaction from its shreds, through loss, forgery,
 // skipped slots and forks.
 
 import { base58 } from "@scure/base";
@@ -51,7 +51,7 @@ describe("the sandbox", () => {
     expect(status).toMatchObject({ err: null, slot: Number(seen[0]) });
 
     await until(() => sandbox.snapshot().chain.blockHeight > 8n, "eight blocks");
-    // 400 ms on a machine that keeps up; what a busy one delays passes.
+    // 400 ms on a machine that keeps up; a busy one may be slower.
     const measured = () => Number(sandbox.snapshot().slotNs ?? 0n);
     await until(() => Math.abs(measured() / paceNs() - 1) < 0.1, "the slot clock at this pace");
     const ownLanded = () => sandbox.snapshot().landings.some(({ landed }) => landed !== null);

@@ -1,5 +1,5 @@
-// kill -9 in the middle of tips: after the restart everybody has the shreds that his acknowledged tips
-// buy, and nobody else has any.
+// kill -9 during tip registration: after the restart, every account has the tier of its acknowledged
+// tips, and no other account has one.
 
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
@@ -26,7 +26,7 @@ const challengeBytesMax = 64;
 const shredTips = Keypair.generate().publicKey;
 const blockhash = Keypair.generate().publicKey.toBase58();
 
-/** Of one account: its receiver proves its address by itself. */
+/** One account, whose receiver verifies its address. */
 interface Customer {
   readonly gateway: RpcClient;
   readonly url: string;
@@ -77,7 +77,7 @@ async function start(file: string): Promise<Shredway> {
   return program;
 }
 
-/** Tips one after the other until the service is gone. */
+/** Tips one after the other until the service ends. */
 async function pay(customer: Customer, first: number): Promise<void> {
   for (let number = first; ; number++) {
     try {
@@ -126,7 +126,7 @@ it("leaves every account with the tier of its tips", { timeout: 300_000 }, async
       while (!JSON.stringify(await list()).includes('"active"')) await systemClock.sleep(20);
       customer.isProved = true;
     }
-    // The last two never pay; each round another one of the others is in the middle of it.
+    // The last two never pay; each round interrupts another of the others.
     const paying = customers.slice(0, 2).map((customer) => pay(customer, round * 1_000_000));
     const enough = (round + 1) * (tipsForTier1 + 2 * round);
     await until(

@@ -1,5 +1,5 @@
-// From a tip to the shreds it buys, in the whole sandbox: stock client, real chain, real UDP, and days
-// that pass at once.
+// From a tip to its shreds, in the complete sandbox: stock client, real chain, real UDP, and days that
+// pass immediately.
 
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
@@ -24,7 +24,7 @@ import { runningSandbox } from "../support/processes/sandbox.ts";
 const dayMs = 24 * 3_600_000;
 const challengeBytesMax = 64;
 
-/** A customer's receiver that proves its address by itself. */
+/** A customer's receiver that verifies its address. */
 class Receiver {
   readonly #socket: Socket;
   readonly address: string;
@@ -77,7 +77,7 @@ async function shredTipAccount(): Promise<PublicKey> {
   return new PublicKey(Array.isArray(list) ? String(list[0]) : "");
 }
 
-/** A tip that landed through another provider: the chain's own node. */
+/** A tip that landed through another provider, the chain's own node. */
 async function landedTip(lamports: number): Promise<Buffer> {
   const { blockhash, lastValidBlockHeight } = await chain.getLatestBlockhash();
   const tip = new Transaction({ feePayer: payer.publicKey, blockhash, lastValidBlockHeight }).add(
@@ -106,7 +106,7 @@ async function register(wire: Buffer): Promise<unknown> {
   return answer.json();
 }
 
-/** Waits until getTier says so: time that was pushed passes with the clock's timers. */
+/** Waits until getTier reports it, because the clock's timers run after the time was advanced. */
 async function tierBecomes(wanted: string | null, isInGrace = false): Promise<void> {
   const endMs = performance.now() + 60_000;
   for (;;) {
@@ -121,13 +121,13 @@ async function tierBecomes(wanted: string | null, isInGrace = false): Promise<vo
   }
 }
 
-/** What the relay sends to an address, as its table says. */
+/** The shreds that the relay sends to an address, according to its table. */
 function tableEntry(address: string): { tier: string; sent: bigint } | undefined {
   return sandbox.service.relay.snapshot().destinations.find((one) => one.address === address);
 }
 
 async function nothingMoreComesTo(receiver: Receiver): Promise<void> {
-  await systemClock.sleep(500); // what is on its way
+  await systemClock.sleep(500); // datagrams in flight
   const before = receiver.shreds;
   const { received } = sandbox.service.relay.snapshot();
   await until(

@@ -1,4 +1,4 @@
-// The direct route over the leaders of a sandbox, end to end: threads, sockets, QUIC, chain.
+// The TPU route over the leaders of a sandbox, end to end: threads, sockets, QUIC, chain.
 
 import { describe, expect, it } from "vitest";
 import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
@@ -19,7 +19,7 @@ import { addressesIn, gateway, TpuRun } from "../support/quic/tpu-run.ts";
 const againMs = 60_000;
 const good = "sent acknowledged";
 
-/** Offers one after the other until one comes through: whoever sends again does the same. */
+/** Offers transactions one after the other until one lands, as a client that retries would. */
 async function landsAgain(run: TpuRun): Promise<void> {
   const end = performance.now() + againMs;
   while (performance.now() < end) {
@@ -161,7 +161,7 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     const run = await TpuRun.open({
       isStaked: true,
       tpu: { limits },
-      // Until then the route would be there first: it connects ahead.
+      // Until then the route would connect first, because it connects ahead.
       addresses: ({ tpu }) => ({
         addressOf: (identity) => (isTaken ? addressesIn(tpu).addressOf(identity) : null),
       }),
@@ -187,7 +187,7 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     const leader = run.leader();
     expect(await run.send()).toBe(good);
     await restart(leader);
-    // What was under way is told as failed; the connection after that is a new one.
+    // Transactions in flight are reported as failed; the next connection is a new one.
     await landsAgain(run);
   });
 
@@ -217,7 +217,7 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     const { address } = leader;
     await leader.move();
     expect(leader.address).not.toBe(address);
-    clock.move(600_000); // the next question is due
+    clock.move(600_000); // the next query is due
     await landsAgain(run);
     expect(leader.counts.transactions).toBeGreaterThan(1);
   });
@@ -225,7 +225,7 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
   it("are reported when silent, and the next one is used", async () => {
     const run = await TpuRun.open();
     run.toWindow();
-    // Before it could answer anything: it runs on this thread.
+    // Before it could answer, because it runs on this thread.
     run.leader().faults.silent = true;
     expect(run.offer(500)).toBe(true);
     await run.ended();

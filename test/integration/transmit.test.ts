@@ -1,5 +1,5 @@
-// The relay's ways out between two network namespaces: by socket and by clone the same bytes at plain
-// UDP receivers, right checksums on the cable, true counters; and what happens without privileges and
+// The transmit modes of the relay between two network namespaces: the same bytes at plain UDP receivers
+// by socket and by clone, correct checksums on the wire, correct counters. Also without privileges and
 // after kill -9.
 
 import { execFileSync } from "node:child_process";
@@ -69,7 +69,7 @@ function setOffload(lab: TwoNamespaces, isOn: boolean): void {
   );
 }
 
-/** Prints tshark's verdict on both checksums of every shred; 1: good. */
+/** Prints tshark's result for both checksums of every shred; 1: correct. */
 function tsharkOptions(file: string): string[] {
   const checks = ["-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"];
   const fields = ["-T", "fields", "-e", "udp.checksum.status", "-e", "ip.checksum.status"];
@@ -84,7 +84,7 @@ function permittedOf(pid: number): bigint {
   return BigInt(`0x${/^CapPrm:\t(\w+)$/m.exec(status)?.[1] ?? "0"}`);
 }
 
-/** Starts a service in a namespace of its own, and ends it when it is ready. */
+/** Starts a service in its own namespace, and ends it when it is ready. */
 async function startOnce(lab: TwoNamespaces, words: readonly string[], transmit: string) {
   const file = join(temporaryFolder(), "shredway.yaml");
   writeFileSync(
@@ -129,7 +129,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
     const feed = madeFeed();
     const harness = new TransmitHarness();
     await harness.open(feed, "clone", 500);
-    await harness.play(feed.packets.slice(0, 64)); // the kernel learns who its neighbours are
+    await harness.play(feed.packets.slice(0, 64)); // the kernel learns its neighbours
     await harness.until(({ cloned }) => cloned >= 900, "nearly everybody by clone");
     await harness.play(feed.packets.slice(64));
     await harness.check();
@@ -141,7 +141,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
       const feed = madeFeed();
       const harness = new TransmitHarness();
       await harness.open(feed, "clone", 6);
-      setOffload(harness.lab, false); // with it, a veth carries checksums that nobody has finished
+      setOffload(harness.lab, false); // with it, a veth transfers unfinished checksums
       await harness.play(feed.packets.slice(0, 32));
       await harness.until(({ cloned }) => cloned >= 10, "destinations by clone");
       const file = join(temporaryFolder(), "cable.pcap");
@@ -159,7 +159,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
         .split("\n")
         .filter((line) => line !== "");
       expect(verdicts.length).toBe(12 * 128);
-      expect(new Set(verdicts)).toEqual(new Set(["1\t1", "1\t"])); // IPv6 has no sum of its own
+      expect(new Set(verdicts)).toEqual(new Set(["1\t1", "1\t"])); // IPv6 has no header checksum
     },
   );
 

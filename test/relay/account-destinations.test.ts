@@ -1,5 +1,5 @@
-// Destinations of accounts on a real relay: whom shreds reach, over reloads and refusals, and who
-// hears of a port where nobody listens.
+// Destinations of accounts on a real relay: delivered shreds across reloads and rejections, and reports
+// of closed ports.
 
 import { describe, expect, it } from "vitest";
 import { Service } from "../../src/app/service.ts";
@@ -112,7 +112,7 @@ describe("setAccountDestinations", () => {
     const before = ["127.0.0.1:9", "of 127.0.0.1:10"];
     next.text = configText(["127.0.0.1:11"]);
     const { schedule } = next;
-    next.schedule = { ...schedule, keys: [] }; // refused when the destinations are published already
+    next.schedule = { ...schedule, keys: [] }; // rejected after the destinations were published
     expect(whole.reload()).toBe(false);
     expect(lines.at(-1)).toContain("reload failed");
     expect(inForce()).toEqual(before);
@@ -195,12 +195,12 @@ describe("onUnreachable", () => {
     sendSlot();
     await until(() => icmp(gone) > 0n && icmp(fixed) > 0n, "ICMP errors of both");
     count();
-    expect(heard).toEqual([]); // taken for the statistics, to be told yet
+    expect(heard).toEqual([]); // drained for the statistics, not reported yet
     sendSlot();
     await until(() => there.packets.length === 128, "the second slot");
     let errors = 0n;
     do {
-      // Some are taken by the timer first, others by the statistics.
+      // Some are drained by the timer first, others by the statistics.
       await clock.advance(250);
       const allCounted = () => {
         count();
@@ -225,13 +225,13 @@ describe("onUnreachable", () => {
     const answers: boolean[] = [];
     service.onUnreachable((_, atNs) => answers.push(run.add(Number(atNs / 1_000_000n))));
     service.setAccountDestinations([ofAccount(gone)]);
-    // Errors carry the kernel's time, so this takes the 10 s that the rule asks for.
+    // Errors have the kernel's time, so this takes the 10 s of the rule.
     for (const endMs = Date.now() + 60_000; !answers.includes(true) && Date.now() < endMs; ) {
       for (let i = 0; i < 10; i++) {
         sendSlot();
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
-      await clock.advance(250); // hands over what both workers noted meanwhile
+      await clock.advance(250); // returns the records of both workers
     }
     expect(answers).toContain(true);
     const senders = relay.snapshot().workers.filter((worker) => worker.send_calls > 0n);
@@ -244,7 +244,7 @@ describe("onUnreachable", () => {
     const heard: string[] = [];
     service.onUnreachable((address) => {
       heard.push(address);
-      service.setAccountDestinations([]); // it pauses: the others of this quarter second say no more
+      service.setAccountDestinations([]); // it pauses, and the others of this quarter second are ignored
     });
     service.setAccountDestinations([ofAccount(gone)]);
     const icmp = () => service.snapshot().destinations[0]?.icmp ?? 0n;

@@ -4,7 +4,10 @@ import { createLogger } from "../../src/core/log.ts";
 import type { Landing } from "../../src/relay/data-plane/landings.ts";
 import { LandingWatchList } from "../../src/relay/landing-watch-list.ts";
 
-/** The relay's promise, in small: every sight of what is watched, remembered ones at once. */
+/**
+ * A model of the relay's guarantee: it reports every observation of watched signatures, retained ones
+ * immediately.
+ */
 class Relay {
   readonly watched = new Set<string>();
   readonly seen: Landing[] = [];

@@ -30,7 +30,7 @@ describe("RelayEvents", () => {
 
     waiting.push(event("icmp_error", "192.0.2.1:9", ECONNREFUSED, 2n));
     expect(events.count()).toEqual({ "icmp_error 192.0.2.1:9": 1 }); // the statistics first
-    expect(told).toHaveLength(1); // never out of another's call
+    expect(told).toHaveLength(1); // never inside another call
     waiting.push(event("icmp_error", "192.0.2.2:9", EHOSTUNREACH, 3n));
     events.take(); // a table first
     await clock.advance(250);

@@ -1,4 +1,4 @@
-// One tip floor of several nodes: each tells what landed through all of them.
+// One tip floor of several nodes: each reports the landings through all of them.
 
 import { describe, expect, it } from "vitest";
 import { TipStatistics } from "../../src/tips/tip-statistics.ts";
@@ -9,7 +9,7 @@ import { ManualClock } from "../support/clocks/manual-clock.ts";
 const second = 1000;
 const minute = 60 * second;
 
-/** What one node sees of the store: its readings are its own, and it can be cut off. */
+/** One node's view of the store: its reads are separate, and it can be disconnected. */
 class View implements LandedTipStore {
   readonly #store: MemoryStore;
   readonly readings: number[] = [];
@@ -73,7 +73,7 @@ class Nodes {
     return { view, tips, told };
   }
 
-  /** Moves time on to so long after the quarter began. */
+  /** Advances the time to this long after the start of the quarter hour. */
   to(ms: number): Promise<void> {
     return this.clock.advance(this.startMs + ms - this.wallMs);
   }
@@ -144,18 +144,18 @@ describe("the tip floor of several nodes", () => {
     const [a, b] = [await nodes.open(), await nodes.open()];
     const seen = (signature: string) => a.tips.observed(signature, 9n, nodes.clock.nowNs());
     await nodes.to(14 * minute - 2 * second);
-    seen("failed there"); // kept when the other one reads
+    seen("failed there"); // stored when the other one reads
     await nodes.to(14 * minute + second);
     a.tips.retracted("failed there");
     await nodes.to(15 * minute - 4 * second);
     seen("failed here");
     await nodes.to(15 * minute - 2500);
-    a.tips.retracted("failed here"); // still kept when this one reads
+    a.tips.retracted("failed here"); // still stored when this one reads
     a.view.held = nodes.clock.sleep(900);
     await nodes.to(15 * minute);
     expect([a.told, b.told]).toEqual([[15 * minute], [15 * minute]]);
     expect(a.tips.size).toBe(0);
-    expect(numbersOf(b).count).toBe(1); // it failed after the other one's last look
+    expect(numbersOf(b).count).toBe(1); // it failed after the other one's last read
     await nodes.to(30 * minute);
     expect([numbersOf(a).count, b.tips.size]).toEqual([0, 0]);
   });

@@ -32,7 +32,7 @@ it("retains a day of quarter hours, oldest first, including those of an earlier 
   for (let quarter = 1001; quarter < 1200; quarter++) tell(snapshotAt(quarter));
   const kept = history.list.map(({ timeMs }) => timeMs / quarterMs);
   expect([kept.length, kept[0], kept.at(-1)]).toEqual([96, 1104, 1199]);
-  // After a silence the old ones are gone.
+  // After a pause the old ones are removed.
   tell(snapshotAt(1400));
   expect(history.list.length).toBe(1);
   history.close();

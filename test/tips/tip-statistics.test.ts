@@ -1,4 +1,4 @@
-// Snapshots on a clock that is moved, set, and taken over by the next process.
+// Snapshots on a clock that is advanced, set, and continued by the next process.
 
 import { describe, expect, it } from "vitest";
 import type { Timer } from "../../src/core/clock.ts";
@@ -9,15 +9,15 @@ import { MemoryStore } from "../shreds/registrations/memory-store.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 const minuteMs = 60_000;
-/** 2026-01-01T00:00:00Z, a quarter of an hour of the clock. */
+/** 2026-01-01T00:00:00Z, a quarter hour. */
 const startMs = 1_767_225_600_000;
 
-/** Its wall time can be set; timers and monotonic time do not notice. */
+/** Its wall time can be set; timers and monotonic time do not change. */
 class SettableClock extends ManualClock {
   aheadMs = 0;
-  /** Monotonic nanoseconds that each look at the clock takes. */
+  /** Monotonic nanoseconds that each read of the clock takes. */
   lookNs = 0n;
-  /** Waits of no time: others had their turn. */
+  /** Number of zero waits, in which other work runs. */
   turns = 0;
   #looksNs = 0n;
 
@@ -50,7 +50,7 @@ class Run {
     return run;
   }
 
-  /** The process before is killed: nothing of it is written any more. */
+  /** The previous process is killed and writes nothing more. */
   async restart(): Promise<void> {
     const log = { warn: (text: unknown) => void this.warnings.push(String(text)) };
     const { clock, store } = this;
@@ -102,7 +102,7 @@ describe("refreshes of the tip statistics", () => {
     });
     run.seen("at the refresh", 3n);
     await run.clock.advance(15 * minuteMs);
-    // It landed at 15:00.000 and leaves at 30:00.000.
+    // It landed at 15:00.000 and expires at 30:00.000.
     expect(run.snapshot).toMatchObject({ percentiles: of(1n), count: 1, isStale: true });
   });
 
@@ -198,7 +198,7 @@ describe("counted tips", () => {
     tips.observed("a", 5n, atNs);
     tips.observed("a", 6n, atNs);
     tips.landed("a", 7n, atNs);
-    tips.retracted("a"); // landed for good
+    tips.retracted("a"); // landed finally
     tips.observed("b", 100n, atNs);
     tips.retracted("b");
     tips.retracted("unknown");
@@ -208,7 +208,7 @@ describe("counted tips", () => {
     run.seen("c", 11n, 10_000);
     expect(run.statistics.size).toBe(3);
     await run.clock.advance(5 * minuteMs);
-    // What came at the window's very beginning is over.
+    // A tip at the very start of the window is expired.
     expect(run.snapshot).toMatchObject({ count: 2, percentiles: { p25: 9n, p99: 11n } });
   });
 
@@ -255,7 +255,7 @@ describe("a wall clock that is set", () => {
   it("back over a refreshed quarter hour: causes no second refresh", async () => {
     const run = await Run.open();
     await run.clock.advance(15 * minuteMs);
-    // Noticed ten seconds later, five before the same quarter comes again.
+    // Noticed ten seconds later, five before the same quarter hour returns.
     run.clock.aheadMs = -15_000;
     await run.clock.advance(minuteMs);
     expect(run.told).toHaveLength(1);
@@ -279,7 +279,7 @@ describe("the next process", () => {
     expect(run.snapshot).toEqual(before);
     expect(run.statistics.size).toBe(2);
     run.seen("a", 6n);
-    run.statistics.retracted("b"); // it failed: its outcome was not known before
+    run.statistics.retracted("b"); // it failed: its outcome was unknown before
     expect(run.statistics.size).toBe(1);
     await run.clock.advance(10 * minuteMs);
     expect(run.statistics.size).toBe(0);

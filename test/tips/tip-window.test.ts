@@ -1,4 +1,4 @@
-// The window against a list that is sorted: whatever is added, settled, removed and goes by.
+// The window compared with a sorted list, for any additions, settlements, removals and expiries.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -22,7 +22,7 @@ interface ReferenceTip {
   isLanded: boolean;
 }
 
-/** What is meant, in as few words as possible. */
+/** A reference implementation, as short as possible. */
 class Reference {
   tips: ReferenceTip[] = [];
 
@@ -92,7 +92,7 @@ describe("the tip window", () => {
         for (const { kind, name, lamports: paid, lateMs, passMs } of steps) {
           nowMs += passMs;
           const signature = `s${name}`;
-          // Late ones may stand before older ones: they leave the sum when it is their time.
+          // Late ones may precede older ones: they leave the sum at their time.
           if (kind === "add") {
             expect(window.add(signature, paid, nowMs - lateMs, nowMs)).toBe(
               reference.add(signature, paid, nowMs - lateMs, nowMs),
@@ -172,7 +172,7 @@ describe("the tip window", () => {
         found = value;
         break;
       }
-      // The first half goes, twice as many come.
+      // The first half expires, and twice as many are added.
       if (++stops === 3) window.expire(1250);
       for (let i = 0; i < 100; i++) window.add(`t${stops} ${i}`, 5000n, 1250, 1250);
     }
@@ -191,7 +191,7 @@ describe("ranks", () => {
     expect(ranksOf(5)).toEqual([1, 2, 3, 4, 4]);
     expect(ranksOf(100)).toEqual([24, 49, 74, 94, 98]);
     expect(ranksOf(101)).toEqual([25, 50, 75, 95, 99]);
-    // Where a float64 product would be off: 1.1 * 100 and the like never come up.
+    // Cases where a float64 product would be wrong (such as 1.1 * 100) do not occur.
     for (let count = 1; count < 2000; count++) {
       const exact = [25n, 50n, 75n, 95n, 99n].map((p) => (p * BigInt(count) + 99n) / 100n - 1n);
       expect(ranksOf(count).map(BigInt)).toEqual(exact);
@@ -231,7 +231,7 @@ describe("ranks", () => {
       }
       stops++;
     }
-    // Each stop is some 16,000 looks; a square would be 200,000 stops.
+    // Each stop is about 16,000 steps; a quadratic algorithm would need 200,000 stops.
     expect(stops).toBeLessThan(100);
   });
 });

@@ -87,7 +87,7 @@ export function segmentation(input: Input): Found {
       ? "cuts UDP bursts"
       : isFixed
         ? "cannot cut UDP bursts: the kernel does"
-        : "could cut UDP bursts, but is told not to";
+        : "supports UDP segmentation, but it is switched off";
     return {
       text: `${name} ${state}`,
       remedy: isOn || isFixed ? null : `ethtool -K ${name} tx-udp-segmentation on`,

@@ -153,7 +153,7 @@ function clockSync({ facts, probes }: Input): Found {
   if (isSynchronised) return ok("the clock is synchronised");
   return warn(
     isSynchronised === null
-      ? "neither chronyc nor timedatectl nor the kernel tells whether the clock is synchronised"
+      ? "neither chronyc nor timedatectl nor the kernel reports whether the clock is synchronised"
       : "the clock is not synchronised",
     "apt-get install -y chrony && systemctl enable --now chrony",
   );

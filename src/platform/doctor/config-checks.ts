@@ -32,7 +32,7 @@ export function checkConfiguration(relay: RelayConfig, facts: ConfigFacts): Find
 function authentication(relay: RelayConfig, facts: ConfigFacts): Found {
   const { ok, warn, fail } = about(
     "authentication",
-    "Without it anybody who can send to a source's address can put forged shreds into the feed.",
+    "Without it, every host that can send from a source's address can inject forged shreds into the feed.",
   );
   if (relay.authentication === "off") {
     return warn(

@@ -29,7 +29,7 @@ export function siblings(input: Input): Found {
     return isBusy ? [{ worker, others }] : [];
   });
   if (wishes.cpus.length === 0) return ok("relay.cpus is not set: nothing to compare");
-  if (shared.length === 0) return ok("no worker shares its core with anybody");
+  if (shared.length === 0) return ok("no worker shares its core");
   const off = shared.flatMap(({ others }) => others);
   return warn(
     shared

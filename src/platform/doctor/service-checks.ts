@@ -47,7 +47,7 @@ function secretsInFile(file: string, { configHoldsSecrets, configMode }: Service
     return [ok(`${file} holds secrets, and others cannot read it`)];
   return [
     warn(
-      `${file} holds secrets, and everybody on this machine can read it (${modeText(configMode)})`,
+      `${file} contains secrets, and every user of this machine can read it (${modeText(configMode)})`,
       `chmod o= ${file}, or keep them in files of their own (docs/configuration.md, "Secrets")`,
     ),
   ];
@@ -181,7 +181,7 @@ function node({ relay }: Config, { node: asked }: ServiceFacts): Found[] {
   if (!asked) return [];
   const { fail, withLevel } = about(
     "solana-node",
-    "It tells leaders, outcomes and blockhashes; read methods are passed on to it.",
+    "It provides leaders, outcomes and blockhashes, and receives forwarded read methods.",
   );
   const { host, error, answerMs, shredVersion } = asked;
   if (error !== null) {

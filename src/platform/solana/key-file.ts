@@ -81,7 +81,7 @@ function parseNumbers(path: string, text: string): Buffer {
   const isByte = (one: unknown): one is number =>
     typeof one === "number" && Number.isInteger(one) && one >= 0 && one <= 255;
   const numbers: readonly unknown[] = json;
-  if (!numbers.every(isByte)) throw refused(path, expected, "an element that is none");
+  if (!numbers.every(isByte)) throw refused(path, expected, "an invalid element");
   return Buffer.from(numbers);
 }
 

@@ -190,7 +190,7 @@ function isEnough({ firsts, end, isComplete }: Coverage, info: EpochInfo): boole
 
 /**
  * Slots of an epoch by leader: every slot has one, and epochs change their length. Throws ShredwayError
- * if there are none.
+ * if it has no leader.
  */
 function lengthOf(leaders: EpochLeaders): bigint {
   let last = -1;

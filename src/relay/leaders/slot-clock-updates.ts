@@ -93,7 +93,7 @@ export class SlotClockUpdates {
     try {
       const slot = await node.slot();
       this.slotClock.noteRpc(slot, clock.nowNs());
-      if (this.#nodeFailed) log.info("the node tells the present slot again");
+      if (this.#nodeFailed) log.info("the node reports the current slot again");
       this.#nodeFailed = false;
     } catch (error) {
       if (!this.#nodeFailed && !this.#closed) {

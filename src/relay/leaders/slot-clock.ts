@@ -51,7 +51,7 @@ interface SlotNow {
 }
 
 interface SkipShare {
-  /** Of consecutive `slots`, those that arrived, without slots that could not arrive here. */
+  /** Arrived slots among consecutive `slots`, without slots that could not arrive here. */
   readonly skipped: number;
   readonly slots: number;
 }

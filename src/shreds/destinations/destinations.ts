@@ -106,7 +106,7 @@ export class AccountDestinations implements Destinations {
     this.#listeners.clear();
   }
 
-  // What the relay asks and tells.
+  // Calls of the relay.
 
   /**
    * Destinations that receive shreds now: verified, not paused, and permitted by the active settings.
@@ -175,7 +175,7 @@ export class AccountDestinations implements Destinations {
     this.#tellChanges(this.#table.all());
   }
 
-  // What accounts do.
+  // Calls of accounts.
 
   ofAccount(accountId: string): readonly AccountDestination[] {
     return this.#table.ofAccount(accountId);
@@ -222,8 +222,7 @@ export class AccountDestinations implements Destinations {
       throw new ShredwayError("destination_refused", message);
     }
     if (entry.destination.pauseReason === "operator") {
-      const message =
-        "expected a destination that the operator has not paused, got one that he has";
+      const message = "the operator has paused this destination";
       throw new ShredwayError("destination_refused", message);
     }
     const leavesMs = this.#openRound(entry)?.nextSendMs ?? null;
@@ -246,7 +245,7 @@ export class AccountDestinations implements Destinations {
     throw proofRefused("expected the token of the last challenge, got another one");
   }
 
-  // What the operator does. Throw ShredwayError "destination_unknown".
+  // Calls of the operator. They throw ShredwayError "destination_unknown".
 
   /** All of them, in no order. */
   list(): AccountDestination[] {
@@ -411,7 +410,7 @@ export class AccountDestinations implements Destinations {
     this.#arm();
   }
 
-  // What is told of what is kept.
+  // Changes of the stored state.
 
   #meet(entry: Entry, origin: "start" | "here" | "foreign"): void {
     this.#judge(entry);

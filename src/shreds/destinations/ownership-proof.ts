@@ -1,14 +1,14 @@
-// Proof of ownership: the datagram that asks for it, when it is sent, and what answers it.
+// Ownership proof: the challenge datagram, its schedule, and the check of its answer.
 //
-// Used by destinations.ts; the layout also by net/challenge-socket.ts. A challenge may reach somebody
-// who never asked for it, so there are few of them: at most three in a round, few rounds in an hour.
-// What comes back is hostile until its token is the one of an open round.
+// Used by destinations.ts and challenge-socket.ts. A challenge may reach a host that never asked for it, so
+// there are few: at most three per round, and few rounds per hour. A returned datagram is untrusted until its
+// token is that of an open round.
 //
 //   bytes 0-7    ASCII "SWPROOF1"
 //   bytes 8-23   token
-//   bytes 24-    ASCII, for whoever captures it and wonders
+//   bytes 24-    ASCII, an explanation for captures
 //
-// The answer is the same datagram, or its first 24 bytes, from where it was sent to.
+// The answer is the same datagram, or its first 24 bytes, returned from the challenged address.
 
 import { timingSafeEqual } from "node:crypto";
 import { ShredwayError } from "../../core/errors.ts";
@@ -161,7 +161,7 @@ function roundKeyOf({ address, accountId }: AccountDestination): RoundKey {
 }
 
 /**
- * Limits rounds, so that strangers are not flooded with challenges. Contains nothing older than an hour.
+ * Limits rounds, so that strangers are not flooded with challenges. Contains only rounds of the last hour.
  */
 export class RoundLimits {
   /** Start times of rounds, ascending; the most recently used keys are last. */

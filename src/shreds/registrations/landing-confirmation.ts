@@ -306,7 +306,7 @@ export class LandingConfirmation {
   }
 }
 
-/** Of a transaction that landed. */
+/** The result of a landed transaction. */
 function resultOf({ slot, err, gainLamports }: LandedTransaction, tip: PendingTip): LandingResult {
   if (err !== null) return { state: "dropped", reason: "landed_failed" };
   if (gainLamports <= 0n) return { state: "dropped", reason: "refunded" };

@@ -1,9 +1,9 @@
-// Tip registrar: which of these tips are registered, and why not the others?
+// Tip registrar: registers tips, and returns the reason for each rejected one.
 //
-// The Registrar of registration-types.ts; called by the gateway with the entries of one request. Each
-// entry stands for itself. What is cheap is checked first, signatures by threads of their own; then
-// everything of the request is asked of the store in one turn, so that it shares a commit, and the store
-// alone decides which registration was first. Nothing is acknowledged before it is durable.
+// Implements the Registrar of registration-types.ts; the gateway calls it with the entries of one
+// request. Each entry is independent. Cheap checks come first, signatures are checked by separate
+// threads, and then one batch goes to the store, so that all entries share a commit. The store decides
+// which registration of a signature was first. Nothing is acknowledged before it is durable.
 
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
@@ -32,26 +32,26 @@ import type {
 
 export interface TipRegistrarOptions {
   readonly log: Pick<Logger, "warn">;
-  /** `tipLamports` of the facts: to shred-tip addresses, and no others. */
+  /** `tipLamports` of the facts: only transfers to shred-tip addresses. */
   readonly reader: TransactionReader;
-  /** Whether every signature is valid; null: no room. */
+  /** Whether every signature is valid; null: the queue is full. */
   readonly verifier: { verify(wire: Uint8Array): Promise<boolean> | null };
   readonly store: Pick<RegistrationStore, "add" | "addCounted" | "owners" | "ofAccount">;
   readonly tiers: Pick<TierAccounting, "nowMs">;
   readonly pending: Pick<PendingRegistrations, "accounting" | "reserve" | "release" | "add">;
   present(): PresentSlot;
-  /** Shred-tip addresses in force, base58: for messages. */
+  /** Active shred-tip addresses in base58, for messages. */
   addresses(): ReadonlySet<string>;
 }
 
-/** An entry that passed every check but the last. */
+/** An entry that passed every check except the last. */
 interface Candidate {
   readonly accountId: string;
   readonly facts: TransactionFacts;
   readonly slot: bigint;
 }
 
-/** Registered before; by which account is not asked yet. */
+/** Registered before; the account was not read yet. */
 interface Repeated {
   readonly repeated: string;
 }
@@ -99,7 +99,7 @@ export class TipRegistrar implements Registrar {
     return results;
   }
 
-  /** Entries since the start: "pending" or "counted", else the reason of the refusal. */
+  /** Entries since the start: "pending" or "counted", else the reason of the rejection. */
   get outcomes(): ReadonlyMap<string, number> {
     return this.#outcomes;
   }
@@ -121,11 +121,11 @@ export class TipRegistrar implements Registrar {
     const verification = verifier.verify(facts.wire);
     if (!verification) return overloaded(signature, "verification");
     if (await verification) return { accountId, facts, slot: entry.slot };
-    const message = "transaction: expected signatures that hold, got at least one that does not";
+    const message = "transaction: signature verification failed";
     return refusal("signature_invalid", message, signature);
   }
 
-  /** Asks for all of them in this turn: in the order of the entries, and in one commit. */
+  /** Sends all of them in this turn: in the order of the entries, in one commit. */
   async #persist(accountId: string, checked: readonly Checked[]): Promise<RegistrationResult[]> {
     const registeredMs = this.#options.tiers.nowMs();
     const outcomes = await Promise.all(
@@ -207,7 +207,7 @@ export class TipRegistrar implements Registrar {
     }
     if (isAdded === null) {
       accounting.giveUp();
-      return this.#addPending(registration); // the present leader will count it
+      return this.#addPending(registration); // the current leader will count it
     }
     accounting.settleOrder(order, isAdded ? tip : null);
     return isAdded ? { accepted: true, signature, state: "counted" } : { repeated: signature };
@@ -218,7 +218,7 @@ export class TipRegistrar implements Registrar {
     return notPersisted(signature);
   }
 
-  /** What would come of them. */
+  /** The results that they would have. */
   async #rehearse(accountId: string, checked: readonly Checked[]): Promise<RegistrationResult[]> {
     const signatures = checked.flatMap((one) => ("accepted" in one ? [] : [one.facts.signature]));
     const owners = signatures.length > 0 ? await this.#ownersOf(signatures) : noOwners;

@@ -107,7 +107,7 @@ export type RegistrationResult =
   | {
       readonly accepted: false;
       readonly reason: RegistrationReason;
-      /** What is wrong, with the expected and the received value. */
+      /** The error, with the expected and the received value. */
       readonly message: string;
       /** First signature; null: it could not be read. */
       readonly signature: string | null;
@@ -119,7 +119,7 @@ export interface RegistrationEntry {
   readonly slot: bigint;
 }
 
-/** What the gateway calls; implemented by registrar.ts. */
+/** The interface for the gateway; implemented by registrar.ts. */
 export interface Registrar {
   /**
    * Returns one result for each entry, in order; a null entry has an invalid shape. Accepted entries are
@@ -165,7 +165,7 @@ export interface CountedTip {
 }
 
 /**
- * What registrations use of the tiers of one term: the clock, the epoch, and the order in which tips are
+ * The tiers of one term, as used by registrations: the clock, the epoch, and the order in which tips are
  * counted. Implemented by tiers/leader-tiers.ts, a folder that depends on this one.
  */
 export interface TierAccounting {

@@ -1,9 +1,9 @@
-// Account tiers: which tier has each account, and who is notified when that changes?
+// Account tiers: the tier of each account, and notifications of changes.
 //
-// The Tiers of the other modules, whichever node leads; composed in app/compose-shreds.ts. In a term of
-// this node LeaderTiers answers, otherwise FollowerTiers does. TierLeadership alone switches between
-// them. A switch notifies the listeners of what differs, once; the last known tiers hold until the
-// next ones are read.
+// The tiers for the other modules, on a leader or a follower; created in app/compose-shreds.ts.
+// LeaderTiers answers in a term of this node, FollowerTiers otherwise. Only TierLeadership switches
+// between them. A switch notifies the listeners of each difference once; the last known tiers stay valid
+// until the next ones are read.
 
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -37,7 +37,10 @@ export class AccountTiers implements Tiers {
   #follower: FollowerTiers;
   /** null: another node leads. */
   #leader: LeaderTiers | null = null;
-  /** What is shown: the follower, the leader, or a former leader until the follower has read. */
+  /**
+   * The visible tiers: of the follower, of the leader, or of a former leader until the follower has
+   * read.
+   */
   #source: TierSource;
   #lastMs = 0;
 
@@ -55,7 +58,9 @@ export class AccountTiers implements Tiers {
     return this.#source.tierOf(accountId);
   }
 
-  /** Accounts by tier, 0 for tiers without any, and how many of them are in their grace period. */
+  /**
+   * Accounts by tier, 0 for tiers without any, and the number of accounts in their grace period.
+   */
   census(): { readonly tiers: ReadonlyMap<string, number>; readonly inGrace: number } {
     const tiers = new Map(this.#options.rules.tiers.map(({ name }): [string, number] => [name, 0]));
     let inGrace = 0;
@@ -87,7 +92,10 @@ export class AccountTiers implements Tiers {
     this.#follower.hear(news);
   }
 
-  /** Reads what the leader persisted and shows it. Rejects as the store: what was shown still is. */
+  /**
+   * Reads the leader's checkpoints and makes them visible. Rejects like the store; the previous tiers
+   * then stay visible.
+   */
   async load(): Promise<void> {
     const follower = this.#follower;
     await follower.load();
@@ -95,8 +103,8 @@ export class AccountTiers implements Tiers {
   }
 
   /**
-   * Brings the tiers up to date for a term of this node; they are shown from `lead` on. `onOver`: see
-   * LeaderTiersOptions. Rejects as the store: nothing changed then.
+   * Brings the tiers up to date for a term of this node; they are visible from `lead` on. `onOver`: see
+   * LeaderTiersOptions. Rejects like the store; then nothing changed.
    */
   async open(epoch: bigint, onOver: () => void): Promise<LeaderTiers> {
     const leader = new LeaderTiers({ ...this.#options, epoch, onOver });
@@ -109,7 +117,7 @@ export class AccountTiers implements Tiers {
     return leader;
   }
 
-  /** The term of `leader` begins, which `open` returned. */
+  /** Starts the term of `leader`, which `open` returned. */
   lead(leader: LeaderTiers): void {
     leader.onChange((accountId) => {
       if (this.#source === leader) this.#notify(accountId);
@@ -119,7 +127,7 @@ export class AccountTiers implements Tiers {
     this.#show(leader);
   }
 
-  /** The term of this node is over. Its last tiers are shown until `load` succeeds. */
+  /** Ends the term of this node. Its last tiers stay visible until `load` succeeds. */
   follow(): void {
     this.#leader?.abandon();
     this.#lastMs = this.nowMs();
@@ -127,7 +135,7 @@ export class AccountTiers implements Tiers {
     this.#follower = this.#newFollower();
   }
 
-  /** Settles when the last moment of this node's term is persisted, or could not be. */
+  /** Settles when the last state of this node's term is persisted, or could not be. */
   async close(): Promise<void> {
     this.#follower.close();
     await this.#leader?.close();
@@ -147,7 +155,7 @@ export class AccountTiers implements Tiers {
     return follower;
   }
 
-  /** Notifies of what differs, once. */
+  /** Notifies listeners of each difference once. */
   #show(source: TierSource): void {
     const before = new Map(this.#source.tiers());
     this.#source = source;
@@ -161,7 +169,7 @@ export class AccountTiers implements Tiers {
   #notify(accountId: string): void {
     for (const listener of this.#listeners) {
       try {
-        // The tier as it is now: a listener before this one may have changed it.
+        // The current tier, because an earlier listener may have changed it.
         listener(accountId, this.tierOf(accountId));
       } catch (error) {
         this.#options.log.error(`after a change of an account's tier: ${messageOf(error)}`);

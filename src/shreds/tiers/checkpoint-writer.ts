@@ -1,16 +1,16 @@
-// Checkpoint writer: when is what the tier engine knows persisted, and is it persisted yet?
+// Checkpoint writer: persists the state of the tier engine.
 //
-// Held by leader-tiers.ts. One checkpoint is under way at a time; what happens meanwhile goes into the
-// next one, right behind it. A checkpoint that fails is not lost: the next one holds its states and
-// events, too. Nothing here makes the engine wait. When the store says that the term is over,
-// nothing more is written.
+// Owned by leader-tiers.ts. One checkpoint is in progress at a time; later changes go into the next one,
+// which follows immediately. A failed checkpoint loses nothing, because the next one contains its states
+// and events. The engine never waits for a checkpoint. When the store reports that the term is over, no
+// further checkpoint is written.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TierCheckpoint, TierEvent, TierState, TierStore } from "./types.ts";
 
-/** Sums can be made again from the store, events cannot: only the former wait. */
+/** Sums can be recomputed from the store, events cannot: only sums are delayed. */
 const sumsMs = 1000;
 const retryMs = 1000;
 
@@ -19,15 +19,15 @@ interface CheckpointWriterOptions {
   readonly epoch: bigint;
   readonly clock: Clock;
   readonly log: Logger;
-  /** All of one moment, with what changed since the last call. */
+  /** The state of one time, with the changes since the last call. */
   readonly take: () => TierCheckpoint;
-  /** The store refused the epoch; once. */
+  /** The store rejected the epoch; called once. */
   readonly onOver: () => void;
 }
 
 export class CheckpointWriter {
   readonly #options: CheckpointWriterOptions;
-  /** Taken and not known to be persisted; the newest state of each account. */
+  /** Taken but not known to be persisted; the newest state of each account. */
   readonly #states = new Map<string, TierState>();
   #events: TierEvent[] = [];
   #isUrgent = false;
@@ -42,7 +42,7 @@ export class CheckpointWriter {
     this.#options = options;
   }
 
-  /** At the end of this turn, or right behind the one that is under way. */
+  /** At the end of this turn, or directly after the one in progress. */
   now(): void {
     this.#isUrgent = true;
     if (this.#writing || this.#isFailing || this.#isClosed) return;
@@ -50,20 +50,20 @@ export class CheckpointWriter {
     this.#start();
   }
 
-  /** About a second from now, or with the next one. */
+  /** In about a second, or with the next one. */
   soon(): void {
     this.#isWanted = true;
     if (this.#writing || this.#timer || this.#isClosed) return;
     this.#wait(sumsMs);
   }
 
-  /** Settles when everything up to now is persisted, or could not be. */
+  /** Settles when all earlier changes are persisted, or could not be. */
   async attempted(): Promise<void> {
     await this.#writing; // may have been too early for the last events
     await this.#writing;
   }
 
-  /** Persists the last moment. Never rejects; nothing is persisted afterwards. */
+  /** Persists the last state. Never rejects; nothing is persisted afterwards. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
@@ -72,7 +72,7 @@ export class CheckpointWriter {
     if (!this.#isOver) await this.#write();
   }
 
-  /** Nothing is persisted from now on, except for what is under way. */
+  /** Stops persisting, except for the checkpoint in progress. */
   abandon(): void {
     this.#isOver = true;
     this.#isClosed = true;
@@ -90,7 +90,7 @@ export class CheckpointWriter {
   }
 
   async #run(): Promise<void> {
-    await Promise.resolve(); // what the same turn still brings goes along
+    await Promise.resolve(); // includes later changes of the same turn
     await this.#write();
     this.#writing = null;
     if (this.#isClosed) return;

@@ -1,9 +1,9 @@
-// Coverage: which destinations of accounts get shreds now, and of which tier?
+// Coverage: the destinations of accounts that receive shreds now, with their tiers.
 //
-// Called by app/shred-sales.ts whenever a tier or a destination changed; its result goes into the relay's
-// table as it is. No account without a tier is in it.
+// Called by app/shred-sales.ts after every change of a tier or a destination; its result goes into the
+// relay's table unchanged. It excludes accounts without a tier.
 
-/** A destination that is proved and not paused. */
+/** A destination that is verified and not paused. */
 interface OpenDestination {
   readonly id: string;
   readonly accountId: string;
@@ -13,7 +13,7 @@ interface OpenDestination {
 }
 
 interface CoveredDestination {
-  /** As counters and logs name it. */
+  /** The name in counters and logs. */
   readonly name: string;
   readonly address: string;
   readonly tier: string;

@@ -1,8 +1,8 @@
-// Follower's tiers: which tier has an account while another node leads?
+// Follower's tiers: the tier of each account while another node leads.
 //
-// Held by account-tiers.ts. All states are in memory, as the leader's checkpoints have them: a change of
-// tier holds as soon as the leader's news arrive, before anything is read; sums and graces are read
-// behind it. A store that is away changes nothing: the last states hold.
+// Owned by account-tiers.ts. All states of the leader's checkpoints are in memory. A tier changes as
+// soon as the leader's notification arrives, before any read; sums and grace periods are read
+// afterwards. If the store is unreachable, the last states stay valid.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -25,7 +25,7 @@ interface FollowerTiersOptions {
   readonly store: Pick<TierStore, "statesChangedAfter">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called in the turn in which it changed. */
+  /** Called in the turn of the change. */
   readonly onChange: TierListener;
 }
 
@@ -35,13 +35,13 @@ function emptyState(accountId: string): TierState {
 
 export class FollowerTiers implements TierSource {
   readonly #options: FollowerTiersOptions;
-  /** The relay knows nothing of another configuration's tiers. */
+  /** The relay does not know the tiers of another configuration. */
   readonly #known: ReadonlySet<string>;
   #states = new Map<string, TierState>();
   #epoch = 0n;
-  /** Everything up to this checkpoint is in the states; null: nothing was read. */
+  /** The states include everything up to this checkpoint; null: nothing was read. */
   #checkpoint: bigint | null = null;
-  /** News during a read, which may have been too early to see them; the last of each account. */
+  /** The last notification per account during a read, which may not contain them. */
   readonly #heard = new Map<string, TierNews>();
   #reading: Promise<void> | null = null;
   #isStale = false;
@@ -54,7 +54,7 @@ export class FollowerTiers implements TierSource {
     this.#known = new Set(options.rules.tiers.map(({ name }) => name));
   }
 
-  /** Reads everything. Rejects as the store. News that come meanwhile are in it. */
+  /** Reads everything, including changes reported meanwhile. Rejects like the store. */
   async load(): Promise<void> {
     this.#reading = this.#read().finally(() => {
       this.#reading = null;
@@ -63,7 +63,7 @@ export class FollowerTiers implements TierSource {
     if (this.#isStale) this.#readOn();
   }
 
-  /** News of checkpoints; null: some may have been missed. */
+  /** Notifications of checkpoints; null: some may have been missed. */
   hear(news: readonly TierNews[] | null): void {
     if (this.#isClosed) return;
     for (const one of news ?? []) {
@@ -105,7 +105,7 @@ export class FollowerTiers implements TierSource {
   #apply({ accountId, tier, eventCount }: TierNews): void {
     const state = this.#states.get(accountId) ?? emptyState(accountId);
     if (eventCount <= state.eventCount) return;
-    // Whether a grace begins at a fall is read; none has begun at a rise.
+    // Whether a downgrade started a grace period is read; an upgrade starts none.
     this.#put({ ...state, tier, eventCount, graceSinceMs: null });
   }
 
@@ -130,7 +130,7 @@ export class FollowerTiers implements TierSource {
     const { log, clock } = this.#options;
     try {
       while (this.#isStale && !this.#isClosed) await this.#read();
-      if (this.#isFailing) log.info("tiers: the store tells again what another node keeps");
+      if (this.#isFailing) log.info("tiers: checkpoints of the leader are readable again");
       this.#isFailing = false;
     } catch (error) {
       this.#isStale = true;
@@ -153,13 +153,14 @@ export class FollowerTiers implements TierSource {
     const isNext = known !== null && changes.epoch === this.#epoch && changes.checkpoint >= known;
     if (isNext) {
       this.#checkpoint = changes.checkpoint;
-      // News since the read are newer than what it saw.
+      // Notifications since the read are newer than its result.
       for (const state of changes.states) {
         const count = this.#states.get(state.accountId)?.eventCount ?? 0n;
         if (state.eventCount >= count) this.#put(state);
       }
     } else {
-      // Another leader went on from what is persisted, which may be less than the news said before.
+      // Another leader continued from the persisted state, which may be older than earlier
+      // notifications.
       this.#replace(known === null ? changes : await store.statesChangedAfter(null));
     }
   }

@@ -1,11 +1,10 @@
-// Grace period queue: which account's grace ends next?
+// Grace period queue: the account whose grace period ends next.
 //
-// Used by tier-engine.ts alone. All graces last equally long and begin in the order of time, so they
-// end in the order in which they began: a list does what a heap would. Each place knows its
-// neighbours, so that entering, leaving from the middle and looking at the first cost the same however
-// long the queue is, and nothing of a cancelled grace stays behind.
+// Used only by tier-engine.ts. All grace periods have the same duration and begin in time order, so they
+// also end in that order, and a list is sufficient. Entries are linked to their neighbours, so adding,
+// removing and reading take constant time, and a cancelled grace period leaves nothing behind.
 
-/** Held by a member of the queue. */
+/** Reference to an entry of the queue. */
 export interface GracePlace<T> {
   readonly member: T;
   readonly sinceMs: number;
@@ -21,7 +20,7 @@ export class GracePeriodQueue<T> {
     return this.#first;
   }
 
-  /** `sinceMs`: at or after that of the last one. */
+  /** `sinceMs`: not before that of the last entry. */
   enter(member: T, sinceMs: number): GracePlace<T> {
     const last = this.#last;
     if (last && last.sinceMs > sinceMs) {
@@ -34,7 +33,7 @@ export class GracePeriodQueue<T> {
     return place;
   }
 
-  /** Once for each place. */
+  /** Call it once per entry. */
   leave({ before, behind }: GracePlace<T>): void {
     if (before) before.behind = behind;
     else this.#first = behind;

@@ -1,9 +1,9 @@
-// Leader's tiers: tips, expiries and ends of grace, brought to the tier engine in the order of time.
+// Leader's tiers: passes tips, expiries and ends of grace periods to the tier engine in time order.
 //
-// Opened by account-tiers.ts for one term, in which this node leads; started before any tip is counted.
-// Persists what comes of it as checkpoints of one moment: a restart, or another node, goes on from the
-// last one and replays what came after it. A tip that is counted while the store cannot answer what
-// leaves first waits for that.
+// Opened by account-tiers.ts for one term of this node, and started before any tip is counted. It
+// persists the results as checkpoints of one time each. After a restart, or on another node, the engine
+// continues from the last checkpoint and replays later events. While the store cannot return the next
+// expiries, counted tips wait for them.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -25,7 +25,9 @@ import type {
   TierView,
 } from "./types.ts";
 
-/** A wall clock that is set forward is noticed so soon. Far below setTimeout's limit of 2^31 ms. */
+/**
+ * Delay until a wall clock that is set forward is noticed. Far below setTimeout's limit of 2^31 ms.
+ */
 const lookMs = 5000;
 const replayMax = 8192;
 
@@ -34,11 +36,11 @@ export interface LeaderTiersOptions {
   readonly store: TierStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** What TierStore.takeOver returned. */
+  /** The result of TierStore.takeOver. */
   readonly epoch: bigint;
   /** Called once or more: memory and store differ, and the term is over. */
   readonly onOver?: () => void;
-  /** Counted tips in memory, and in one read; tests make them few. */
+  /** Counted tips in memory, and in one read; tests use small numbers. */
   readonly headMax?: number;
   readonly pageMax?: number;
 }
@@ -51,13 +53,13 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   #engine: TierEngine;
   /** null: not started. */
   #sequencer: TipSequencer | null = null;
-  /** All tips up to here are in the engine, none behind it. */
+  /** All tips up to this order number are in the engine, and no later ones. */
   #countedOrder = 0n;
   #lastMs = 0;
   /** Not part of a checkpoint yet. */
   #events: TierEvent[] = [];
   #timer: Timer | null = null;
-  /** What the timer waits for. */
+  /** The time of the timer. */
   #timerMs = 0;
   #isRunning = false;
   #closing: Promise<void> | null = null;
@@ -86,8 +88,8 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   }
 
   /**
-   * Goes on from the last checkpoint and does what came after it, up to now; until then no account has a
-   * tier. Once. Rejects as the store: then nothing goes on.
+   * Continues from the last checkpoint and applies all later events up to now; until then no account has
+   * a tier. Call it once. Rejects like the store; then it does not continue.
    */
   async start(): Promise<void> {
     const { store, rules } = this.#options;
@@ -98,7 +100,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     }
     this.#expiries.begin(this.#engine.evaluatedMs);
     await this.#replay();
-    // Counted tips may be from a time that the wall clock has not reached again.
+    // Counted tips may have times that the wall clock has not reached again.
     this.#lastMs = Math.max(this.#lastMs, this.#engine.evaluatedMs);
     await this.#replayUntil(this.nowMs());
     this.#sequencer = new TipSequencer(this.#countedOrder);
@@ -109,13 +111,13 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     this.#checkpoints.now();
   }
 
-  /** Settles when the last moment is persisted, or could not be. What is counted later waits for a restart. */
+  /** Settles when the last state is persisted, or could not be. Later counts wait for a restart. */
   close(): Promise<void> {
     this.#closing ??= this.#finish();
     return this.#closing;
   }
 
-  /** Stands still from now on, and persists nothing more: another node does. */
+  /** Freezes the tiers and stops persisting, because another node leads. */
   abandon(): void {
     this.#closing ??= Promise.resolve();
     this.#stop();
@@ -143,7 +145,10 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Only what is persisted: after a crash it could come otherwise. Waits for the checkpoint under way. */
+  /**
+   * Only persisted events, because others could differ after a crash. Waits for the checkpoint in
+   * progress.
+   */
   async history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]> {
     await this.#checkpoints.attempted();
     return this.#options.store.events(accountId, before, limit);
@@ -154,14 +159,14 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     return this.#lastMs;
   }
 
-  /** The order of the next tip to be counted. `settleOrder` must follow, whatever comes of it. */
+  /** The order number of the next counted tip. The caller must call `settleOrder` in every case. */
   takeOrder(): bigint {
     return this.#started().take();
   }
 
   /**
-   * The tip of that order is persisted as counted, or (null) will never be. Tips take effect in the turn in
-   * which all orders before are settled.
+   * The tip with that order number is persisted as counted, or (null) never will be. Tips take effect in
+   * the turn in which all earlier numbers are settled.
    */
   settleOrder(order: bigint, tip: CountedTip | null): void {
     this.#started().settle(order, tip, this.nowMs());
@@ -177,7 +182,10 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     return Number(this.#options.clock.nowNs() / 1_000_000n);
   }
 
-  /** Tips that were counted after the checkpoint, each when it was, or as soon after as order allows. */
+  /**
+   * Tips that were counted after the checkpoint, each at its time, or as soon after it as the order
+   * allows.
+   */
   async #replay(): Promise<void> {
     const { store } = this.#options;
     for (;;) {
@@ -195,7 +203,10 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     while (!this.#evaluate(toMs)) await this.#expiries.read();
   }
 
-  /** Expiries and ends of grace. False: what leaves until then is not known yet; what is known is done. */
+  /**
+   * Expiries and ends of grace periods. False: the expiries up to that time are not all known; known
+   * ones are applied.
+   */
   #evaluate(toMs: number): boolean {
     const untilMs = Math.min(toMs, this.#expiries.knownUntilMs);
     for (;;) {
@@ -208,7 +219,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   }
 
   #leave(tip: CountedTip): void {
-    // Persisted, but not counted yet: when that comes its time in the window will be over.
+    // Persisted but not counted yet: its window will be over at that time.
     if (tip.order > this.#countedOrder) return;
     const { accountId, lamports, registeredMs, order } = tip;
     const atMs = registeredMs + this.#options.rules.windowMs;
@@ -229,7 +240,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     if (this.#isRunning) this.#notify(this.#goOn());
   }
 
-  /** Does everything up to now, as far as it is known, and returns what came of it. */
+  /** Applies everything up to now, as far as it is known, and returns the result. */
   #goOn(): TierEvent[] {
     const before = this.#countedOrder;
     this.#started().handle((next) => {
@@ -255,10 +266,10 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     if (this.#timer && nextMs === this.#timerMs) return;
     this.#timer?.cancel();
     this.#timer = null;
-    // What is not known yet comes by the queue's own reading.
+    // Unknown expiries arrive with the queue's own read.
     if (nextMs > this.#expiries.knownUntilMs || nextMs === Number.POSITIVE_INFINITY) return;
     this.#timerMs = nextMs;
-    // Of the wall clock as it is: while it is set back there is nothing to do.
+    // Uses the real wall clock: while it is set back, nothing is due.
     const delayMs = Math.min(nextMs - this.#wallMs(), lookMs);
     this.#timer = this.#options.clock.after(delayMs, () => {
       this.#timer = null;
@@ -273,7 +284,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     for (const accountId of accountIds) {
       for (const listener of this.#listeners) {
         try {
-          // As it is now: a listener before this one may have settled a tip.
+          // The current state, because an earlier listener may have settled a tip.
           listener(accountId, this.tierOf(accountId));
         } catch (error) {
           this.#options.log.error(`after a change of an account's tier: ${messageOf(error)}`);

@@ -1,10 +1,10 @@
-// Tier engine: which tier do an account's tips buy at this moment?
+// Tier engine: computes the tier of an account from its tips.
 //
-// Pure: leader-tiers.ts brings tips and the time, in the order of time; at one millisecond
-// expiries first, then ends of grace, then counts. A tier is reached at equality and at once, the
-// highest one whose threshold is reached. Below the threshold of the present tier a grace runs until
-// the sum is back; at its end the tier falls by one, and the lower tier's own grace begins at that
-// moment when the sum is below its threshold, too. So an account never has two.
+// Pure: leader-tiers.ts passes tips and the time in order. Within one millisecond, expiries come first,
+// then ends of grace periods, then counted tips. An account gets the highest tier whose threshold its
+// sum reaches, immediately and at equality. Below the threshold of its tier, a grace period runs until
+// the sum recovers. At its end the tier falls by one. If the sum is also below the lower tier's
+// threshold, that tier's grace period begins at the same time. An account therefore never has two.
 
 import { GracePeriodQueue, type GracePlace } from "./grace-period-queue.ts";
 import type {
@@ -17,12 +17,12 @@ import type {
   TierView,
 } from "./types.ts";
 
-/** What a store has of the tiers: an engine goes on from there. */
+/** The stored state of the tiers, from which an engine continues. */
 type TierStart = NonNullable<Awaited<ReturnType<TierStore["load"]>>>;
 
 interface Account {
   readonly accountId: string;
-  /** Place of its tier in the rules; -1: none. */
+  /** Index of its tier in the rules; -1: none. */
   level: number;
   sum: bigint;
   grace: GracePlace<Account> | null;
@@ -38,8 +38,8 @@ export class TierEngine {
   #evaluatedMs: number;
 
   /**
-   * States that the rules were changed under are brought to the rules at `evaluatedMs`: a tier that
-   * is no more becomes the one that the sum reaches.
+   * Adapts states to changed rules at `evaluatedMs`: a removed tier becomes the one that the sum
+   * reaches.
    */
   constructor(rules: TierRules, start: Pick<TierStart, "evaluatedMs" | "states">) {
     this.#rules = rules;
@@ -49,18 +49,18 @@ export class TierEngine {
     for (const { accountId, tier } of states) this.#reconsider(accountId, tier);
   }
 
-  /** Every end of grace up to here is done, and every expiry that was brought. */
+  /** All ends of grace periods up to here are applied, and all passed expiries. */
   get evaluatedMs(): number {
     return this.#evaluatedMs;
   }
 
-  /** null: no grace is running. */
+  /** null: no grace period. */
   get nextGraceEndMs(): number | null {
     const first = this.#graces.first;
     return first && first.sinceMs + this.#rules.graceMs;
   }
 
-  /** Whether `takeStates` has any. */
+  /** Whether `takeStates` returns it. */
   get hasChanged(): boolean {
     return this.#changed.size > 0;
   }
@@ -85,8 +85,8 @@ export class TierEngine {
   }
 
   /**
-   * Ends of grace up to `atMs`, then the tip. False: its time in the window is over, and it changes
-   * nothing; otherwise `leave` must follow at registeredMs + window.
+   * Applies ends of grace periods up to `atMs`, then the tip. False: its window is over, so it changes
+   * nothing; otherwise the caller must call `leave` at registeredMs + window.
    */
   count(tip: Pick<CountedTip, "accountId" | "lamports" | "registeredMs">, atMs: number): boolean {
     this.advance(atMs);
@@ -99,8 +99,8 @@ export class TierEngine {
   }
 
   /**
-   * Ends of grace before `atMs`, then the tip's leaving. False: the sum did not hold that much, which
-   * cannot be, and is 0 now.
+   * Applies ends of grace periods before `atMs`, then the tip's expiry. False: the sum was smaller,
+   * which is a bug, and is 0 now.
    */
   leave(accountId: string, lamports: bigint, atMs: number): boolean {
     if (atMs <= this.#evaluatedMs) {
@@ -115,7 +115,7 @@ export class TierEngine {
     return isHeld;
   }
 
-  /** Ends of grace up to `toMs`, that millisecond included. */
+  /** Applies ends of grace periods up to `toMs`, inclusive. */
   advance(toMs: number): void {
     if (toMs < this.#evaluatedMs) {
       throw new RangeError(`expected a time of ${this.#evaluatedMs} ms or later, got ${toMs}`);
@@ -228,7 +228,7 @@ export class TierEngine {
     return account;
   }
 
-  /** Place of the highest tier whose threshold is reached; -1: none. */
+  /** Index of the highest tier whose threshold is reached; -1: none. */
   #reached(sum: bigint): number {
     return this.#rules.tiers.findLastIndex(({ thresholdLamports }) => sum >= thresholdLamports);
   }

@@ -1,12 +1,13 @@
-// Tier leadership: does this node lead or follow?
+// Tier leadership: decides whether this node is the leader or a follower.
 //
-// Composed in app/compose-shreds.ts; nothing else decides it. One node in the world holds the lock and
-// leads: it counts registrations and writes checkpoints of the tiers. The others follow its checkpoints
-// in memory. The two states that depend on it are switched from here: AccountTiers and the pending
-// registrations. The lock decides which node tries; the epoch alone, which every leader raises first,
-// decides what the store accepts: a leader that was overtaken without noticing changes nothing any more,
-// steps down and reads everything anew. While the database is away the leader goes on in memory, with or
-// without the lock, until the database says that a later term has begun.
+// Created in app/compose-shreds.ts. One node holds the lock and leads: it counts registrations and
+// writes checkpoints of the tiers. The others follow its checkpoints in memory. This class switches the
+// two dependent states, AccountTiers and the pending registrations.
+//
+// The lock decides which node tries to lead. The epoch, which every leader raises first, decides what
+// the store accepts. A leader that was superseded without noticing cannot write any more, steps down and
+// reads everything again. While the database is unreachable, the leader continues in memory, with or
+// without the lock, until the database reports a later term.
 
 import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -17,7 +18,7 @@ import type { LeaderTiers } from "./leader-tiers.ts";
 import type { HeldTierLock, Locks, TierNewsListener, TierStore } from "./types.ts";
 
 const tierLock = "tiers";
-/** Between two attempts at the lock, or at the epoch; a tenth more or less, by chance. */
+/** Time between two attempts at the lock or the epoch, with 10 % random jitter. */
 const lookMs = 1000;
 const jitter = 0.2;
 
@@ -32,12 +33,12 @@ interface TierLeadershipOptions {
   readonly random: () => number;
 }
 
-/** From taking over to stepping down. */
+/** From takeover to stepping down. */
 interface Term {
   readonly leader: LeaderTiers;
-  /** null: lost, and no other node was seen to begin a term. */
+  /** null: lost, and no other node is known to have begun a term. */
   lock: HeldTierLock | null;
-  /** Nothing more can be persisted in it. */
+  /** No further change of this term can be persisted. */
   isOver: boolean;
   /** Another node may have taken over. */
   isDoubted: boolean;
@@ -58,8 +59,8 @@ export class TierLeadership {
   }
 
   /**
-   * Leads, or follows the node that does; until then no account has a tier. Once. Rejects as the store:
-   * then nothing goes on.
+   * Leads, or follows the leading node; until then no account has a tier. Call it once. Rejects like the
+   * store; then it does not continue.
    */
   async start(): Promise<void> {
     const onNews: TierNewsListener = (news) => this.#hear(news);
@@ -80,7 +81,7 @@ export class TierLeadership {
     return this.#term !== null;
   }
 
-  /** Settles when the last moment is persisted, or could not be, and another node may take over. */
+  /** Settles when the last state is persisted, or could not be; another node may then take over. */
   close(): Promise<void> {
     this.#closed ??= this.#finish();
     return this.#closed;
@@ -131,7 +132,7 @@ export class TierLeadership {
     return isOver || isDoubted || lock === null;
   }
 
-  /** Rejects while the database is away: then the term goes on. */
+  /** Rejects while the database is unreachable; then the term continues. */
   async #examine(term: Term): Promise<void> {
     if (!this.#isInDoubt(term)) return;
     const wasDoubted = term.isDoubted;
@@ -146,7 +147,7 @@ export class TierLeadership {
       term.isDoubted ||= wasDoubted;
       throw error;
     }
-    // The node that holds it may be about to begin a term: then the epoch will show it.
+    // The node that holds it may be about to begin a term, which the epoch will show.
     term.lock ??= await this.#tryLock(() => this.#lost(term));
   }
 
@@ -159,7 +160,7 @@ export class TierLeadership {
     this.#wake();
   }
 
-  /** False: another node has the lock. Rejects as the store: nothing changed then. */
+  /** False: another node has the lock. Rejects like the store; then nothing changed. */
   async #tryToTakeOver(): Promise<boolean> {
     const { store, tiers, registrations } = this.#options;
     const held: { isLost: boolean; term: Term | null } = { isLost: false, term: null };
@@ -196,7 +197,8 @@ export class TierLeadership {
     tiers.follow();
     this.#term = null;
     const ended = registrations.follow();
-    // Another node may lead from now on: the epoch guards what this term still has under way.
+    // Another node may lead from now on; the epoch guards operations of this term that are still in
+    // progress.
     await term.lock?.release();
     const { signal } = this.#closing;
     while (!signal.aborted) {

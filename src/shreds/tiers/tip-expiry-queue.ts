@@ -1,21 +1,24 @@
-// Tip expiry queue: which counted tip leaves the sum next, and up to when is that known?
+// Tip expiry queue: the counted tip that leaves the sum next, and the time up to which all expiries are
+// known.
 //
-// Held by leader-tiers.ts. Memory has the head of the queue only; what follows lies in the store and is
-// read before the head runs dry. As long as more lies there, nothing after `knownUntilMs` is told: a
-// store that fails holds the time back, and no tip leaves unseen. Tips that were counted just now go
-// into memory when their place is inside the head, and are read with the rest otherwise.
+// Owned by leader-tiers.ts. Memory contains only the head of the queue; the rest is in the store and is
+// read before the head is empty. While the store contains more, nothing after `knownUntilMs` is
+// returned, so a failing store delays time and no expiry is missed. A newly counted tip is added to the
+// head if its place is inside, and read with the rest otherwise.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { CountedTip, TierStore } from "./types.ts";
 
-/** 4096 at 58 tips a second (5 million in 24 hours) are more than a minute of a store that fails. */
+/**
+ * 4096 tips at 58 per second (5 million in 24 hours) bridge more than a minute of a failing store.
+ */
 const headMax = 8192;
-/** Of one read: some milliseconds of the event loop. */
+/** Tips in one read; blocks the event loop for a few milliseconds. */
 const pageMax = 1024;
 const retryMs = 1000;
-/** Of a 64-bit integer: behind all orders. */
+/** The largest 64-bit integer, after all order numbers. */
 const orderMax = 2n ** 63n - 1n;
 
 type Place = Pick<CountedTip, "registeredMs" | "order">;
@@ -25,9 +28,9 @@ interface TipExpiryQueueOptions {
   readonly windowMs: number;
   readonly clock: Clock;
   readonly log: Logger;
-  /** More is known than before; never called inside a call of the queue. */
+  /** Called when more expiries are known; never inside a call of the queue. */
   readonly onMore: () => void;
-  /** Tips in memory and in one read; tests make them few. */
+  /** Tips in memory and in one read; tests use small numbers. */
   readonly headMax?: number;
   readonly pageMax?: number;
 }
@@ -42,15 +45,15 @@ export class TipExpiryQueue {
   readonly #options: TipExpiryQueueOptions;
   readonly #headMax: number;
   readonly #pageMax: number;
-  /** Ascending; those before `#first` have left. */
+  /** Ascending; those before `#first` have expired. */
   #tips: CountedTip[] = [];
   #first = 0;
-  /** Everything up to here is, or was, in memory; what is behind is in the store only. */
+  /** All expiries up to here are or were in memory; later ones are only in the store. */
   #tail: Place = { registeredMs: 0, order: 0n };
-  /** Nothing is behind the tail. */
+  /** The store contains nothing after the tail. */
   #isComplete = false;
   #isReading = false;
-  /** Counted during a read, behind the tail: the read may have been too early to see them. */
+  /** Tips counted during a read after the tail, which may not contain them. */
   #countedMeanwhile: CountedTip[] = [];
   #retry: Timer | null = null;
   #isFailing = false;
@@ -62,7 +65,7 @@ export class TipExpiryQueue {
     this.#pageMax = options.pageMax ?? pageMax;
   }
 
-  /** Nothing is in it, and everything that leaves after `evaluatedMs` has yet to be read. */
+  /** Empty, and all expiries after `evaluatedMs` must still be read. */
   begin(evaluatedMs: number): void {
     this.#tail = { registeredMs: evaluatedMs - this.#options.windowMs, order: orderMax };
   }
@@ -72,20 +75,20 @@ export class TipExpiryQueue {
     return this.#tips.length - this.#first;
   }
 
-  /** Whatever leaves up to here, that millisecond included, is in memory. */
+  /** All expiries up to this millisecond, inclusive, are in memory. */
   get knownUntilMs(): number {
     return this.#isComplete
       ? Number.POSITIVE_INFINITY
       : this.#tail.registeredMs + this.#options.windowMs - 1;
   }
 
-  /** When the first one leaves; null: none that is known. */
+  /** Time of the first expiry; null: none is known. */
   get nextMs(): number | null {
     const first = this.#tips[this.#first];
     return first ? first.registeredMs + this.#options.windowMs : null;
   }
 
-  /** The next one, when it leaves at `untilMs` or before and all before it are known. */
+  /** The next expiry if it is due at `untilMs` or before and all earlier ones are known. */
   take(untilMs: number): CountedTip | null {
     const tip = this.#tips[this.#first];
     if (!tip) return null;
@@ -99,25 +102,25 @@ export class TipExpiryQueue {
     return tip;
   }
 
-  /** A tip that is in the sum since now, and persisted as counted. */
+  /** A tip that is now in the sum, and persisted as counted. */
   add(tip: CountedTip): void {
     if (this.#isComplete || !isBehind(tip, this.#tail)) this.#insert(tip);
     else if (this.#isReading) this.#countedMeanwhile.push(tip);
   }
 
-  /** Reads on when the head is short; `onMore` follows. A store that fails is asked again and again. */
+  /** Reads more if the head is short; `onMore` follows. Reads are retried while the store fails. */
   fill(): void {
     if (!this.#isShort || this.#isReading || this.#retry || this.#isClosed) return;
     void this.#fill();
   }
 
-  /** Reads what follows the tail, once; one read at a time. Rejects as the store. */
+  /** Reads the tips after the tail, once; one read at a time. Rejects like the store. */
   async read(limit = this.#headMax): Promise<void> {
     const tail = this.#tail;
     this.#isReading = true;
     try {
       const page = await this.#options.store.leavingAfter(tail, Number.MAX_SAFE_INTEGER, limit);
-      // The tail moved back meanwhile: there would be a gap. Read again from where it is now.
+      // The tail moved back meanwhile, which would leave a gap. Reads again from its present place.
       if (tail === this.#tail) this.#append(page, limit);
     } finally {
       this.#isReading = false;
@@ -134,7 +137,7 @@ export class TipExpiryQueue {
   get #isShort(): boolean {
     if (this.#isComplete) return false;
     if (this.length * 2 < this.#headMax) return true;
-    // All of one millisecond: none of them is known to be the last one of it.
+    // Removes all of one millisecond, because none of them is known to be its last.
     return this.#tips[this.#first]?.registeredMs === this.#tail.registeredMs;
   }
 
@@ -147,7 +150,7 @@ export class TipExpiryQueue {
     }
   }
 
-  /** At its place, once: a read may have brought it already. */
+  /** Inserts it once, because a read may have added it already. */
   #insert(tip: CountedTip): void {
     let low = this.#first;
     let high = this.#tips.length;
@@ -176,7 +179,7 @@ export class TipExpiryQueue {
       this.#readAgain(error);
       return;
     }
-    if (this.#isFailing) this.#options.log.info("tiers: the store tells again which tips leave");
+    if (this.#isFailing) this.#options.log.info("tiers: tip history is readable again");
     this.#isFailing = false;
     if (!this.#isClosed) this.#options.onMore();
   }
@@ -186,7 +189,7 @@ export class TipExpiryQueue {
     if (!this.#isFailing) {
       const until = this.#tail.registeredMs + this.#options.windowMs - 1;
       this.#options.log.warn(
-        `tiers: which tips leave is not known from ${until} ms on; the sums stand still there until ` +
+        `tiers: tip history from ${until} ms on could not be read; totals are frozen there until ` +
           `the store answers: ${messageOf(error)}`,
       );
     }

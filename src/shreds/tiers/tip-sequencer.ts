@@ -1,8 +1,8 @@
-// Tip sequencer: which tip takes effect next?
+// Tip sequencer: the order in which counted tips take effect.
 //
-// Held by leader-tiers.ts. Every tip that may be counted takes a number before it is persisted; commits
-// end in any order. A tip takes effect when all with smaller numbers have ended, so that one number
-// says which tips are in the sums and which are not.
+// Owned by leader-tiers.ts. Every tip gets a number before it is persisted, and commits end in any
+// order. A tip takes effect when all smaller numbers have ended, so one number describes which tips are
+// in the sums.
 
 import type { CountedTip } from "./types.ts";
 
@@ -10,13 +10,13 @@ export interface SettledOrder {
   readonly order: bigint;
   /** null: never counted. */
   readonly tip: CountedTip | null;
-  /** When its turn came. */
+  /** The time of its turn. */
   readonly atMs: number;
 }
 
 export class TipSequencer {
   #taken: bigint;
-  /** Everything up to here is in `#ready`, or was. */
+  /** All numbers up to here are or were in `#ready`. */
   #settled: bigint;
   readonly #early = new Map<bigint, CountedTip | null>();
   #ready: SettledOrder[] = [];
@@ -31,7 +31,7 @@ export class TipSequencer {
     return this.#taken;
   }
 
-  /** `nowMs`: when the turn has come of it and of those behind it that waited for it. */
+  /** `nowMs`: the time of its turn, and of those that waited for it. */
   settle(order: bigint, tip: CountedTip | null, nowMs: number): void {
     if (order <= this.#settled || order > this.#taken || this.#early.has(order)) {
       throw new RangeError(
@@ -49,7 +49,7 @@ export class TipSequencer {
     }
   }
 
-  /** Those whose turn came, in order; what `handled` tells of is gone afterwards. */
+  /** The tips whose turn came, in order; `handled` removes them. */
   handle(handled: (next: SettledOrder) => boolean): void {
     let count = 0;
     for (const next of this.#ready) {

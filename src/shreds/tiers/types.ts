@@ -1,9 +1,9 @@
-// Tiers: what an account's registered tips of the last 24 hours buy.
+// Types of tiers: the tier that an account's registered tips of the last 24 hours give.
 //
-// Only types. The rules are in tier-engine.ts; leader-tiers.ts brings events to them and
-// platform/store/tables/tier-store.ts persists what comes of it. Of several nodes on one database one
-// leads, the others follow (tier-leadership.ts). Times are wall milliseconds since 1970 of the leader's
-// clock, which never goes back. Tiers are named as relay.tiers names them; null: no access.
+// tier-engine.ts contains the rules; leader-tiers.ts passes events to them, and
+// platform/store/tables/tier-store.ts persists the results. Of several nodes on one database, one leads
+// and the others follow (tier-leadership.ts). Times are wall milliseconds since 1970 of the leader's
+// clock, which never goes back. Tiers have the names of relay.tiers; null: no access.
 
 import type { CountedTip } from "../registrations/registration-types.ts";
 
@@ -11,16 +11,18 @@ export type { CountedTip } from "../registrations/registration-types.ts";
 
 interface TierRule {
   readonly name: string;
-  /** Of the window's sum; reached at equality. */
+  /** Threshold of the sum in the window; reached at equality. */
   readonly thresholdLamports: bigint;
 }
 
 export interface TierRules {
-  /** Narrowest coverage first, thresholds strictly ascending. */
+  /** Narrowest tier first, thresholds strictly ascending. */
   readonly tiers: readonly TierRule[];
   /** A tip is in the sum before registered + window, not at it. */
   readonly windowMs: number;
-  /** From the sum's fall below the threshold of the present tier; the tier falls at its end. */
+  /**
+   * Starts when the sum falls below the threshold of the current tier; at its end the tier falls.
+   */
   readonly graceMs: number;
 }
 
@@ -35,41 +37,41 @@ export type TierEventKind = (typeof tierEventKinds)[number];
 /** One line of the audit trail. */
 export interface TierEvent {
   readonly accountId: string;
-  /** 1, 2, 3, … of each account. */
+  /** 1, 2, 3, … for each account. */
   readonly number: bigint;
   readonly atMs: number;
   readonly kind: TierEventKind;
-  /** The tier before and after; the same where only the grace clock moved. */
+  /** The tier before and after; equal if only the grace period changed. */
   readonly from: string | null;
   readonly to: string | null;
-  /** The window's sum at that moment. */
+  /** The sum of the window at that time. */
   readonly sumLamports: bigint;
 }
 
-/** All that the engine knows of an account. */
+/** The engine's state of an account. */
 export interface TierState {
   readonly accountId: string;
   readonly tier: string | null;
-  /** When the sum fell below the threshold of `tier`; null: it has not. */
+  /** Time at which the sum fell below the threshold of `tier`; null: it did not. */
   readonly graceSinceMs: number | null;
   readonly sumLamports: bigint;
   /** Number of its last event; 0: none. */
   readonly eventCount: bigint;
 }
 
-/** What the engine had taken in, and what came of it, at one moment. */
+/** The engine's input and results at one time. */
 export interface TierCheckpoint {
-  /** Every leaving and every end of grace up to here is done. */
+  /** All expiries and ends of grace periods up to here are applied. */
   readonly evaluatedMs: number;
-  /** Every counted tip up to this order is in; none behind it. */
+  /** All counted tips up to this order number are included, and no later ones. */
   readonly countedOrder: bigint;
-  /** Those that changed since the last checkpoint. */
+  /** States that changed since the last checkpoint. */
   readonly states: readonly TierState[];
-  /** Since the last checkpoint, in order. */
+  /** Events since the last checkpoint, in order. */
   readonly events: readonly TierEvent[];
 }
 
-/** What a checkpoint notifies other nodes of: an account whose tier it changed. */
+/** A change that a checkpoint reports to other nodes: an account and its new tier. */
 export interface TierNews {
   readonly accountId: string;
   readonly tier: string | null;
@@ -78,15 +80,15 @@ export interface TierNews {
 }
 
 /**
- * Checkpoints of other nodes, or a take-over; none of the accounts: it changed no tier, or so many that
- * they have to be read. null: some may have been missed.
+ * Checkpoints of other nodes, or a takeover; empty: the tier of no account changed, or so many that they
+ * must be read. null: some may have been missed.
  */
 export type TierNewsListener = (news: readonly TierNews[] | null) => void;
 
-/** Of one moment, or states newer than that. */
+/** The states of one time, or newer ones. */
 export interface TierChanges {
   readonly epoch: bigint;
-  /** Number of the last checkpoint; one follows another, and none goes back while an epoch lasts. */
+  /** Number of the last checkpoint; numbers increase within an epoch. */
   readonly checkpoint: bigint;
   readonly states: readonly TierState[];
 }
@@ -94,11 +96,11 @@ export interface TierChanges {
 /** Every promise may reject with ShredwayError "store_failed". */
 export interface TierStore {
   /**
-   * Begins a term: nothing that carries an earlier epoch is accepted from now on. Returns the new epoch,
-   * which no other node has; durable when it settles.
+   * Begins a term: nothing with an earlier epoch is accepted from now on. Returns the new epoch, which
+   * is unique; durable when it settles.
    */
   takeOver(): Promise<bigint>;
-  /** Of the present term; 0: there was none. */
+  /** Epoch of the current term; 0: there was none. */
   epoch(): Promise<bigint>;
   /** All states of the last checkpoint; null: there was none. */
   load(): Promise<{
@@ -106,17 +108,17 @@ export interface TierStore {
     readonly countedOrder: bigint;
     readonly states: readonly TierState[];
   } | null>;
-  /** All or nothing; durable when it settles. False: `epoch` is over, and nothing was changed. */
+  /** Atomic; durable when it settles. False: `epoch` is over, and nothing was changed. */
   checkpoint(checkpoint: TierCheckpoint, epoch: bigint): Promise<boolean>;
-  /** What checkpoints with a larger number changed; null: all there is. */
+  /** Changes of checkpoints with a larger number; null: everything. */
   statesChangedAfter(checkpoint: bigint | null): Promise<TierChanges>;
-  /** Returns how to end that. */
+  /** Returns a function that removes the listener. */
   onNews(listener: TierNewsListener): () => void;
-  /** Counted tips with a larger order, ascending by it, at most `limit`. */
+  /** Counted tips with a larger order number, ascending, at most `limit`. */
   countedAfter(order: bigint, limit: number): Promise<CountedTip[]>;
   /**
-   * Counted tips behind (registeredMs, order), ascending by both, with registeredMs of at most
-   * `untilMs`; at most `limit`. The order of leaving.
+   * Counted tips after (registeredMs, order), ascending by both, with registeredMs of at most `untilMs`;
+   * at most `limit`. This is the order of expiry.
    */
   leavingAfter(
     behind: { readonly registeredMs: number; readonly order: bigint },
@@ -127,32 +129,32 @@ export interface TierStore {
   events(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]>;
 }
 
-/** What an account's tier is, and why. */
+/** The tier of an account, and the reason. */
 export interface TierView {
   readonly tier: string | null;
   readonly sumLamports: bigint;
   readonly graceSinceMs: number | null;
-  /** When the tier falls unless the sum recovers. */
+  /** Time at which the tier falls unless the sum recovers. */
   readonly graceEndsMs: number | null;
 }
 
-/** Notified at once, in the turn in which it happened. */
+/** Called immediately, in the turn of the change. */
 export type TierListener = (accountId: string, tier: string | null) => void;
 
-/** Tiers as other modules see them; account-tiers.ts is the real one. */
+/** Tiers for other modules; account-tiers.ts implements it. */
 export interface Tiers {
   view(accountId: string): TierView;
   tierOf(accountId: string): string | null;
-  /** Returns how to end that. */
+  /** Returns a function that removes the listener. */
   onChange(listener: TierListener): () => void;
   history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]>;
-  /** Wall time that never goes back; the leader's over restarts, too. */
+  /** Wall time that never goes back; on the leader also across restarts. */
   nowMs(): number;
 }
 
-/** Where tiers are known: with the leader or a follower. */
+/** A source of tiers: the leader or a follower. */
 export type TierSource = Pick<Tiers, "view" | "tierOf"> & {
-  /** Every account that has one, with its tier. */
+  /** Every account with a tier, and its tier. */
   tiers(): Iterable<readonly [accountId: string, tier: string]>;
 };
 
@@ -160,8 +162,11 @@ export interface HeldTierLock {
   release(): Promise<void>;
 }
 
-/** A lock that one node in the world holds at a time. It keeps no node from writing: the epoch does. */
+/** A lock that at most one node holds. It does not prevent writes; the epoch does. */
 export interface Locks {
-  /** null: another one has it. `onLost`: once, not after `release`. May reject with "store_failed". */
+  /**
+   * null: another node has it. `onLost`: called once, not after `release`. May reject with
+   * "store_failed".
+   */
   tryLock(name: string, onLost: () => void): Promise<HeldTierLock | null>;
 }

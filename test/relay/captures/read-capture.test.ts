@@ -16,7 +16,7 @@ import {
 } from "../../../src/relay/captures/read-capture.ts";
 import * as frames from "../../support/network/frames.ts";
 
-/** Everything in the bytes, and the error at their end, if one. */
+/** All packets in the bytes, and the error at the end, if any. */
 function readAll(bytes: Uint8Array) {
   const packets: CapturedPacket[] = [];
   try {
@@ -98,7 +98,7 @@ describe("writing and reading", () => {
       at += part.length;
       return part.length;
     }, "pieces");
-    // Compared as one piece: 2 MB byte by byte take seconds.
+    // Compared as one buffer, because 2 MB byte by byte take seconds.
     const read = Buffer.concat(Array.from(capture.packets, ({ packet }) => packet));
     expect(read.equals(Buffer.concat(packets))).toBe(true);
   });
@@ -320,7 +320,7 @@ describe("formats", () => {
       });
     fc.assert(
       fc.property(bent, (bytes) => {
-        // Nothing comes out that did not go in: every packet needs bytes of its own.
+        // Every packet needs bytes of its own, so the output is bounded by the input.
         const total = readAll(bytes).packets.reduce((sum, { packet }) => sum + packet.length, 0);
         expect(total).toBeLessThanOrEqual(bytes.length);
       }),
@@ -431,7 +431,7 @@ describe("files", () => {
   it("never writes the UDP checksum 0, which means that it is absent", () => {
     const [entry] = written;
     if (!entry) return expect.fail("a packet");
-    // One of all two-byte payloads sums to 0.
+    // One of all two-byte payloads has the sum 0.
     const checksumAt = 24 + 16 + 20 + 6;
     const sums = Array.from({ length: 65_536 }, (_, value) => {
       const bytes = writePcap([{ ...entry, packet: frames.be16(value) }]);

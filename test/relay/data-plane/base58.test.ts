@@ -1,4 +1,4 @@
-// The native base58 against other libraries'.
+// The native base58 compared with other libraries.
 
 import { base58 } from "@scure/base";
 import { getBase58Decoder } from "@solana/kit";
@@ -55,9 +55,9 @@ describe("base58", () => {
     expect(() => encodeBase58(new Uint8Array(4097))).toThrow("at most 4096 bytes, got 4097");
     expect(decodeBase58("1".repeat(base58TextMax))).toEqual(new Uint8Array(base58TextMax));
     expect(decodeBase58("1".repeat(base58TextMax + 1))).toBeNull();
-    // As many bytes of UTF-8 as there is room for, and one more.
+    // As many bytes of UTF-8 as fit, and one more.
     expect(decodeBase58(`${"1".repeat(base58TextMax - 1)}€`)).toBeNull();
-    expect(decodeBase58("\u0131".repeat(32))).toBeNull(); // "1" when cut to a byte
+    expect(decodeBase58("\u0131".repeat(32))).toBeNull(); // "1" when truncated to a byte
   });
 
   it("returns a new array each time", () => {

@@ -17,7 +17,7 @@ describe("counter ids", () => {
           const assigned = ids.assign(table);
           if (!assigned) throw new Error("at most six names were asked for");
           const rowsBefore = ids.rows;
-          ids.assign(["not", "taken"]); // asked, never committed
+          ids.assign(["not", "taken"]); // requested, never committed
           expect(ids.rows).toBe(rowsBefore);
           assigned.commit();
           const now = new Map(table.map((name, i) => [name, assigned.ids[i] ?? -1]));

@@ -1,5 +1,5 @@
-// A watched transaction, from a datagram to JavaScript: the relay's own eyes on the chain through the
-// addon. What the deshredder can read is tested natively.
+// A watched transaction, from a datagram to JavaScript, through the addon. Native tests cover the
+// deshredder.
 
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
@@ -160,7 +160,7 @@ describe("landings", () => {
          relay.watchSignatures(workerData.watched);
          const into = new Uint8Array(96);
          relay.onLandings(() => { relay.drainLandings(into); parentPort.postMessage("rung"); });
-         parentPort.on("message", () => {}); // the bell alone keeps nothing alive
+         parentPort.on("message", () => {}); // the notifier alone keeps nothing alive
          parentPort.postMessage(relay.addresses()[0]);`,
         { eval: true, workerData },
       );
@@ -210,7 +210,7 @@ describe("slot bounds", () => {
     expect(() => relay.setSlotBounds({ lowest: -1n, highest: 5n, untilNs: 0n })).toThrow(
       "0 to 184",
     );
-    // Bounds whose time is over bound nothing, nor do those of a clock that was set back.
+    // Expired bounds have no effect, nor do those of a clock that was set back.
     for (const [slot, untilNs] of [
       [121n, soon() - 10_000_000_000n],
       [122n, soon() + 60_000_000_000n],

@@ -21,7 +21,7 @@ function parseFields(fields: ShredFields, length?: number): ShredRefusalReason |
   return reasonOf(parseShred(makePacket(fields, length)));
 }
 
-/** What a variant byte and a length alone decide, written from the table of variants. */
+/** The result for a variant byte and a length, from the table of variants. */
 function expectedOf(variant: number, length: number): ShredRefusalReason | "ok" {
   if (length > 1232) return "oversized";
   if (length < 65) return "too_short";

@@ -1,5 +1,5 @@
-// The typed side of the relay: life cycle, misuse, whole tables, counters over table changes. What
-// packets go through is tested natively and in test/integration.
+// The typed interface of the relay: life cycle, misuse, whole tables, counters across table changes.
+// Native tests and test/integration cover packets.
 
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
@@ -134,7 +134,7 @@ describe("Relay", () => {
       ["mine", "tier-2", 128n],
     ]);
 
-    // Give out all numbers, so that the next new address must take an old one.
+    // Assigns all numbers, so that the next new address must reuse one.
     const { destinations: max } = describeNative().limits;
     const many = Array.from({ length: max }, (_, i) => ({
       address: `127.1.${i >> 8}.${i & 255}:9`,
@@ -240,7 +240,7 @@ describe("Relay", () => {
     };
     await expect(take()).rejects.toMatchObject({ code: "EADDRINUSE" });
     expect(await worker.terminate()).toBe(1);
-    expect(await take()).toBe(port); // its sockets are gone
+    expect(await take()).toBe(port); // its sockets are closed
   });
 });
 
@@ -286,7 +286,7 @@ describe("the native boundary", () => {
       },
     });
     const made = new addon.Shredder(new Uint8Array(32)).shred(entries, odd, 0, false);
-    expect(made.nextFecSetIndex).toBe(32); // an empty batch: the entries are gone
+    expect(made.nextFecSetIndex).toBe(32); // an empty batch: the entries are missing
   });
 
   it("retains a source's counts after a rejected table", async () => {

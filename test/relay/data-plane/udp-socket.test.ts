@@ -1,5 +1,5 @@
-// The control plane's UDP sockets: what they send and receive, who else may have their port, what the
-// kernel says of their options, and that no socket of the whole product has others.
+// The control plane's UDP sockets: sending, receiving, port sharing, their options in the kernel, and
+// that all sockets of the product have the same ones.
 
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
@@ -63,7 +63,7 @@ describe("openUdpSocket", () => {
       sendBufferSize: 32 << 10,
     });
     opened.push(socket);
-    expect(socket.getRecvBufferSize()).toBe(128 << 10); // the kernel doubles the wish
+    expect(socket.getRecvBufferSize()).toBe(128 << 10); // the kernel doubles the requested size
     expect(socket.getSendBufferSize()).toBe(64 << 10);
   });
 

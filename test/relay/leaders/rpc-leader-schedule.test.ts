@@ -12,7 +12,7 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 const keys = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte + 1));
 const identities = keys.map((key) => String(pubkeyOf(key)));
 
-/** A cluster of three leaders in turn; its node knows the present and the next epoch. */
+/** A cluster of three alternating leaders; its node knows the current and the next epoch. */
 class Node {
   readonly host = "node.test";
   slot = 5600n;
@@ -86,7 +86,7 @@ describe("RpcLeaderSchedule", () => {
       expect(first).toBeLessThanOrEqual(node.slot - 400n);
       expect(last).toBeGreaterThan(node.slot + 400n);
     }
-    // Twice per epoch, not with every look: when it begins, and when the one before has ended for good.
+    // Twice per epoch, not with every check: when it begins, and when the previous one has ended.
     expect(published.length).toBeLessThanOrEqual(8);
     leaders.stop();
     expect(clock.pending).toBe(0);
@@ -140,7 +140,7 @@ describe("RpcLeaderSchedule", () => {
   });
 
   describe("RpcLeaderSchedule, while the epoch length changes", () => {
-    // As clusters begin: 32 slots, then twice as many each time; then shorter ones again.
+    // Like a new cluster: 32 slots, then twice as many each time; then shorter ones again.
     const lengths = [32, 64, 128, 256, 512, 1024, 2048, 600, 300, 600, 2000, 32, 32, 2000, 2000];
     const firsts = lengths.map((_, i) => BigInt(lengths.slice(0, i).reduce((a, b) => a + b, 0)));
     const end = (firsts.at(-1) ?? 0n) - 2000n;
@@ -148,7 +148,7 @@ describe("RpcLeaderSchedule", () => {
       const number = firsts.findLastIndex((first) => first <= slot);
       return { first: firsts[number] ?? 0n, length: lengths[number] ?? 0 };
     };
-    /** Another order in each epoch. */
+    /** A different order in each epoch. */
     const numberAt = (place: bigint, first: bigint) => Number((place + first) % 3n);
 
     function open() {

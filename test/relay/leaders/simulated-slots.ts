@@ -1,21 +1,21 @@
-// A simulated network: when slots really come, and what of it a relay gets to see.
+// A simulated network: the true times of slots, and the arrivals at a relay.
 
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 
 export interface Network {
   readonly seed: number;
   readonly slots: number;
-  /** Length of the slots before and from `changeAt` (a count of slots). */
+  /** Duration of the slots before and from `changeAt` (a count of slots). */
   readonly slotMs: number;
   readonly laterSlotMs?: number;
   readonly changeAt?: number;
-  /** Of windows of four slots, as leaders fail as a whole. */
+  /** Share of skipped windows of four slots, because leaders fail for whole windows. */
   readonly skipShare: number;
-  /** A first sight is later than its slot by 30 ms and up to this. */
+  /** A first arrival is later than its slot by 30 ms and up to this. */
   readonly jitterMs: number;
   /** Slots from the first to before the second are not received. */
   readonly loss?: readonly [number, number];
-  /** Of windows of four slots: their leader sends them up to so many slots before their time. */
+  /** Windows of four slots that their leader sends early, by up to this number of slots. */
   readonly hostileShare?: number;
   readonly aheadSlots?: number;
 }
@@ -31,7 +31,7 @@ const delayMs = 30;
 
 export class SimulatedSlots {
   readonly network: Network;
-  /** In the order of their times. */
+  /** In time order. */
   readonly seen: readonly Seen[];
   readonly skipped: readonly bigint[];
 
@@ -64,12 +64,12 @@ export class SimulatedSlots {
     this.skipped = skipped;
   }
 
-  /** When the first shred of the slot comes in the middle of its jitter. */
+  /** Time of the slot's first shred in the middle of its jitter. */
   timeOf(place: number): bigint {
     return startNs + ns(this.#comesMs(place) + delayMs + this.network.jitterMs / 2);
   }
 
-  /** Slots since `firstSlot`, with a fraction, that came by `timeNs`. */
+  /** Slots since `firstSlot`, with a fraction, up to `timeNs`. */
   placeAt(timeNs: bigint): number {
     const { slotMs, laterSlotMs = slotMs, changeAt = 0 } = this.network;
     const ms = Number(timeNs - startNs) / 1e6 - delayMs - this.network.jitterMs / 2;

@@ -19,7 +19,7 @@ function rowOf(slot: bigint, firstSeenNs: bigint): SlotSnapshot {
   };
 }
 
-/** A relay that sees slot after slot, 300 ms each, and what else it is told. */
+/** A relay that receives slot after slot, 300 ms each, and records its slot bounds. */
 function openWatch(node?: { slot: () => Promise<bigint> }) {
   const clock = new ManualClock();
   const startNs = clock.nowNs();
@@ -107,7 +107,7 @@ describe("SlotClockUpdates", () => {
       let bounds: SlotBounds = { lowest: 0n, highest: u64Max, untilNs: 0n };
       const relay = {
         slots: () => {
-          // What the bounds refuse, the relay never sees.
+          // The relay does not see slots outside the bounds.
           const slot = trueSlot();
           const holds = bounds.untilNs > wallClock.nowNs();
           const isInside = !holds || (slot >= bounds.lowest && slot <= bounds.highest);
@@ -124,7 +124,7 @@ describe("SlotClockUpdates", () => {
       stepNs = BigInt(stepSeconds * 1e9);
       const before = seen.size;
       await clock.advance(60_000);
-      // 200 slots in 60 s; what was refused meanwhile is at most what two seconds hold.
+      // 200 slots in 60 s; at most the slots of two seconds were rejected meanwhile.
       expect(seen.size - before).toBeGreaterThan(190);
       expect(watch.slotClock.now(wallClock.nowNs())?.slot).toBe(trueSlot());
       watch.close();

@@ -13,19 +13,21 @@ const base = fc.record({
   jitterMs: fc.integer({ min: 0, max: 120 }),
 });
 
-/** The bounds below are the worst of many random networks and some more: no luck in every run. */
+/**
+ * The limits below are the worst of many random networks plus a margin, so that every run passes.
+ */
 const seed = 20_261_121;
 
 interface Look {
   readonly place: number;
-  /** Of `now` from the truth, in slots; null: unknown. */
+  /** Error of `now` in slots; null: unknown. */
   readonly error: number | null;
-  /** Of `ceiling` above the truth. */
+  /** Distance of `ceiling` above the true slot. */
   readonly room: number | null;
   readonly slotNs: number | null;
 }
 
-/** Runs the clock over the network and looks at it when each of `places` comes. */
+/** Runs the clock over the network and checks it at each of `places`. */
 function run(slots: SimulatedSlots, from = 0, clock = new SlotClock()): Look[] {
   const looks: Look[] = [];
   let next = 0;
@@ -140,7 +142,7 @@ describe("a steady network", () => {
         const shuffled = new SlotClock();
         const seen = [...slots.seen];
         for (const { slot, timeNs } of seen) ordered.noteShreds(slot, timeNs);
-        // Reports of several workers: late by a few, and twice.
+        // Reports of several workers: slightly late, and repeated.
         for (let i = 0; i < seen.length; i += distance) {
           for (const { slot, timeNs } of seen.slice(i, i + distance).toReversed()) {
             shuffled.noteShreds(slot, timeNs + 5n * msNs);
@@ -181,7 +183,7 @@ describe("a changing network", () => {
       fc.property(base, (options) => {
         const loss = [200, 1000] as const;
         const looks = run(new SimulatedSlots({ ...options, loss, slots: 1100 }), 150);
-        // A length that is wrong by 1 % after 800 slots.
+        // A duration with an error of 1 % after 800 slots.
         expect(worst(looks)).toBeLessThanOrEqual(10);
         expect(worst(looks.filter(({ place }) => place >= 1060))).toBeLessThanOrEqual(1);
         for (const { place, room } of looks) {
@@ -273,7 +275,7 @@ describe("a leader that sends its slots too early", () => {
           new SimulatedSlots({ ...network, skipShare: options.skipShare / 2 }),
           200,
         );
-        // One with two windows in a row moves nothing (below); the third adds a few slots.
+        // A leader with two consecutive windows moves nothing (below); the third adds a few slots.
         expect(worst(looks)).toBeLessThanOrEqual(8);
         checkRoom(looks, nearSlots - 2, nearSlots + 10);
         const exact = looks.filter(({ error }) => Math.abs(error ?? Infinity) <= 1);
@@ -310,7 +312,7 @@ describe("a leader that sends its slots too early", () => {
     for (let place = 101; place < 900; place++) {
       const now = Number((clock.slotAt(at(place)) ?? 0n) - firstSlot);
       expect(Math.abs(now - place)).toBeLessThanOrEqual(1);
-      // Every fourth window is his; each slot comes as early as it is taken.
+      // The leader has every fourth window, and sends each slot as early as it is accepted.
       for (; next <= now + nearSlots - 1; next += next % 16 === 3 ? 13 : 1) {
         clock.noteShreds(firstSlot + BigInt(next), at(place));
       }
@@ -400,7 +402,7 @@ describe("RPC", () => {
     }
     const lastNs = startNs + 99n * 300n * msNs;
     for (let i = 1n; i <= 60n; i++) {
-      // Slots of 200 ms from the moment on at which the feed fell silent.
+      // Slots of 200 ms from the time at which the feed became silent.
       clock.noteRpc(firstSlot + 98n + i * 5n, lastNs + i * second);
       expect(clock.now(lastNs + i * second)?.source).toBe(i <= 30n ? "shreds" : "rpc");
     }
@@ -412,7 +414,7 @@ describe("RPC", () => {
   it("raises the ceiling immediately and lets 12 arrivals move the clock while it responds", () => {
     const clock = new SlotClock();
     const at = (i: bigint) => startNs + i * 300n * msNs;
-    // A recording of old slots, then the present ones beside it.
+    // A recording of old slots, then the current ones in addition.
     for (let i = 0n; i < 100n; i++) clock.noteShreds(firstSlot + i, at(i));
     const ahead = 5_000n;
     clock.noteRpc(firstSlot + ahead + 98n, at(100n));
@@ -437,7 +439,7 @@ describe("RPC", () => {
     expect(clock.slotAt(at(97n))).toBe(firstSlot + 97n);
     clock.noteShreds(firstSlot + ahead + 97n, at(97n));
     expect(clock.slotAt(at(97n))).toBe(firstSlot + ahead + 97n);
-    // And the recording does not take it back.
+    // And the recording does not move it back.
     for (let i = 98n; i < 300n; i++) {
       clock.noteShreds(firstSlot + i, at(i));
       clock.noteShreds(firstSlot + ahead + i, at(i));
@@ -450,7 +452,7 @@ describe("skipped slots", () => {
   it("are the slots without a shred", () => {
     fc.assert(
       fc.property(base, (options) => {
-        // More would make runs that look like an outage.
+        // More would create runs that look like an outage.
         const skipShare = options.skipShare / 2;
         const slots = new SimulatedSlots({ ...options, skipShare, slots: 600 });
         const clock = new SlotClock();

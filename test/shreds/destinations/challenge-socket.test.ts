@@ -1,4 +1,4 @@
-// Real UDP sockets on loopback: what leaves, what comes in, and the whole way of a proof.
+// Real UDP sockets on loopback: sent and received datagrams, and a complete proof.
 
 import { randomBytes } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
@@ -58,7 +58,7 @@ class Opened {
   }
 }
 
-/** A customer's socket; `echo`: what it answers. */
+/** A customer's socket; `echo`: its answer. */
 class Customer {
   readonly received: { bytes: Buffer; from: RemoteInfo }[] = [];
   readonly #socket: Socket;
@@ -221,7 +221,7 @@ describe("ChallengeSocket", () => {
   });
 });
 
-/** The store on disk, the rules, the socket: put together as the service does it. */
+/** The store on disk, the rules and the socket, combined as in the service. */
 async function service(): Promise<{ destinations: AccountDestinations; own: string }> {
   const store = await files.store();
   const account = await store.keys.ensureAccount("one", 1n);
@@ -264,7 +264,7 @@ describe("a proof over the network", () => {
     await until(() => customer.received.length > 0);
     const [{ bytes, from } = { bytes: Buffer.alloc(0), from: { port: 0 } }] = customer.received;
     const back = `127.0.0.1:${from.port}`;
-    // From another port of the same machine, with another token, with a byte more: nothing.
+    // Answers from another port, with another token, or with an extra byte have no effect.
     await neighbour.send(bytes, back);
     await customer.send(Buffer.from(bytes).fill(0, 8, 24), back);
     await customer.send(Buffer.concat([bytes, Buffer.alloc(1)]), back);

@@ -1,4 +1,4 @@
-// Destinations that another node changed: read alone where it is known which, and never backwards.
+// Destinations that another node changed: read individually if known, and never replaced by older data.
 
 import { describe, expect, it } from "vitest";
 import type { AccountDestination } from "../../../src/shreds/destinations/destination-types.ts";
@@ -12,7 +12,7 @@ async function provedRow(desk: Harness): Promise<AccountDestination> {
   return row;
 }
 
-/** What is read waits until this is called. */
+/** Reads wait until this function is called. */
 function hold(desk: Harness): () => void {
   let open = () => {};
   desk.store.gate = new Promise((resolve) => {
@@ -99,14 +99,14 @@ describe("a read", () => {
     const { id } = await desk.destinations.add(one, "here", place);
     desk.store.readings.length = 0;
     const open = hold(desk);
-    desk.store.foreign(() => {}, [id]); // sees it unproved, and comes late
+    desk.store.foreign(() => {}, [id]); // reads it as unverified, and arrives late
     desk.store.gate = Promise.resolve();
     await desk.destinations.prove("a_1", id, desk.lastToken);
     const { told } = desk;
     open();
     await desk.settle();
     expect(desk.active()).toEqual([place]);
-    expect(desk.told).toBe(told); // nor for a moment
+    expect(desk.told).toBe(told); // not even for one check
     expect(desk.store.readings).toEqual([id, id]);
   });
 
@@ -131,7 +131,7 @@ describe("a read", () => {
     const added = { ...row, id: "d_2", address: "5.6.7.9:9001" };
     desk.store.foreign((rows) => rows.set("d_2", added), ["d_2"]);
     await desk.clock.advance(minute);
-    expect(desk.active()).toEqual([place]); // what was known goes on
+    expect(desk.active()).toEqual([place]); // known destinations stay
     desk.store.isDown = false;
     await desk.clock.advance(second);
     expect(desk.active()).toEqual(["5.6.7.9:9001"]);
@@ -142,7 +142,7 @@ describe("a read", () => {
     const desk = await Harness.open();
     const row = await provedRow(desk);
     const open = hold(desk);
-    const starting = desk.start(); // sees it active
+    const starting = desk.start(); // reads it as active
     desk.store.gate = Promise.resolve();
     desk.store.foreign((rows) => rows.set(row.id, { ...row, ...paused }), [row.id]);
     await desk.settle();

@@ -1,5 +1,6 @@
-// Whatever accounts, the operator, the network and the clock do: nothing is active without a proof in
-// force, no round has more than three datagrams, no address two owners, and what is kept is what holds.
+// Invariants under any actions of accounts, operator, network and clock: no active destination without a
+// valid proof, at most three datagrams per round, one owner per address, and the stored state equals the
+// state in memory.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -8,7 +9,7 @@ import { ShredwayError } from "../../../src/core/errors.ts";
 import { Harness, hour, minute, second, settings } from "./harness.ts";
 
 const accounts = [0, 1, 2].map((i) => ({ id: `a_${i}`, name: `${i}` }));
-/** Four addresses, some of them in several texts. */
+/** Four addresses, some of them in several notations. */
 const texts = [
   "5.6.7.8:9001",
   "[::ffff:5.6.7.8]:9001",
@@ -45,7 +46,7 @@ const step = fc.record({
 });
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 
-/** What a person may do wrong, and what a store may. */
+/** Possible mistakes of users, and failures of the store. */
 async function allowed(work: Promise<unknown>): Promise<void> {
   try {
     await work;
@@ -115,14 +116,14 @@ async function take(desk: Harness, { action, account, place, which, waitMs }: St
       return;
     case "restart":
       store.isDown = false;
-      await desk.settle(); // what the process before asked of the store is there, or never will be
+      await desk.settle(); // writes of the previous process exist now, or never will
       return desk.start();
     case "wait":
       return desk.clock.advance(waitMs);
   }
 }
 
-/** Must hold after every step, while changes are under way, too. */
+/** Must be true after every step, even while changes are in progress. */
 function check(desk: Harness): void {
   const { nowMs } = desk;
   const all = desk.destinations.list();

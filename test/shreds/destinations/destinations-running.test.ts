@@ -1,4 +1,4 @@
-// What becomes of proved destinations: renewal, pauses, the operator, other settings and processes.
+// Verified destinations over time: renewal, pauses, the operator, changed settings and other processes.
 
 import { describe, expect, it } from "vitest";
 import { parseAddressRange, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
@@ -25,7 +25,7 @@ describe("renewal", () => {
       pauseReason: "proof_expired",
       pausedMs: start + 24 * hour,
     });
-    // Whoever comes back is asked again, three times.
+    // A destination that returns is challenged again, three times.
     await desk.clock.advance(48 * hour);
     expect(desk.sent.length).toBe(6);
     await desk.destinations.challenge("a_1", id);
@@ -43,7 +43,7 @@ describe("renewal", () => {
     await desk.clock.advance(12 * hour);
     expect(desk.state(id)?.proofEndsMs).toBe(answeredMs + 24 * hour);
     expect(desk.active()).toEqual([place]);
-    expect(desk.told).toBe(1); // it was active all the time
+    expect(desk.told).toBe(1); // it was active the whole time
   });
 
   it("is requested again after it ended, and resumes automatically", async () => {
@@ -145,7 +145,7 @@ describe("an unreachable receiver", () => {
     await desk.settle();
     expect(desk.active()).toEqual([place]);
     await fail(desk, 8);
-    expect(desk.active()).toEqual([place]); // the errors before are over
+    expect(desk.active()).toEqual([place]); // the earlier errors have ended
   });
 
   it("is not paused by rare errors or errors of others", async () => {
@@ -250,7 +250,7 @@ describe("changed settings", () => {
     const challenge = destinations.challenge("a_1", id);
     await expect(challenge).rejects.toMatchObject({ reason: "destination_refused" });
     await desk.clock.advance(13 * hour);
-    expect(desk.sent.length).toBe(1); // nothing at all goes there
+    expect(desk.sent.length).toBe(1); // nothing is sent there
     destinations.apply(base);
     expect(active()).toEqual([place]);
     await desk.settle();
@@ -288,7 +288,7 @@ describe("another process", () => {
     await desk.settle();
     expect(desk.state(id)).toBeUndefined();
     await desk.clock.advance(10 * second);
-    expect(desk.sent.length).toBe(4); // one that proved it, and three of the new one
+    expect(desk.sent.length).toBe(4); // one that proved it, and three of the new round
     desk.destinations.answer(place, desk.lastDatagram);
     await desk.settle();
     expect(desk.active()).toEqual([place]);
@@ -300,7 +300,7 @@ describe("another process", () => {
     const { id } = await desk.destinations.add(one, "here", place);
     const row = desk.store.rows.get(id);
     if (!row) throw new Error("expected a row");
-    // Written, and not heard of yet.
+    // Written, but not reported yet.
     desk.store.rows.set(id, { ...row, state: "paused", pausedMs: 5, pauseReason: "operator" });
     await desk.destinations.prove("a_1", id, desk.lastToken);
     expect(desk.store.rows.get(id)).toMatchObject({
@@ -333,14 +333,14 @@ describe("another process", () => {
     desk.store.gate = new Promise((resolve) => {
       open = resolve;
     });
-    desk.store.foreign(() => {}); // its reading sees it unproved, and comes late
+    desk.store.foreign(() => {}); // its read sees it as unverified, and arrives late
     desk.store.gate = Promise.resolve();
     await desk.destinations.prove("a_1", again.id, desk.lastToken);
     const { told } = desk;
     open();
     await desk.settle();
     expect(desk.active()).toEqual([place]);
-    expect(desk.told).toBe(told); // nor for a moment
+    expect(desk.told).toBe(told); // not even for one check
     const gone = await desk.destinations.add(one, "here", "5.6.7.9:9001");
     desk.store.gate = new Promise((resolve) => {
       open = resolve;

@@ -1,4 +1,4 @@
-// What accounts may do with destinations, and what proves one.
+// Actions of accounts on destinations, and valid proofs.
 
 import { describe, expect, it } from "vitest";
 import { parseAddressRange, parseEndpoint } from "../../../src/core/addresses/addresses.ts";

@@ -1,4 +1,4 @@
-// Destinations over a store in memory, a clock that is moved by hand, and a list of what was sent.
+// Harness of destinations: a store in memory, a manual clock, and a list of sent datagrams.
 
 import type { Endpoint } from "../../../src/core/addresses/addresses.ts";
 import type { Clock } from "../../../src/core/clock.ts";
@@ -20,21 +20,21 @@ export const hour = 60 * minute;
 
 export const one = { id: "a_1", name: "one" };
 export const other = { id: "a_2", name: "other" };
-/** Of no special range. */
+/** An address outside special ranges. */
 export const place = "5.6.7.8:9001";
 
-/** As the database does it; `foreign` is what another process does. */
+/** Behaves like the database; `foreign` performs changes of another process. */
 export class MemoryStore implements DestinationStore {
   readonly rows = new Map<string, AccountDestination>();
   readonly #listeners = new Set<(ids: readonly string[] | null) => void>();
-  /** What was read: the ids of single ones, "all". */
+  /** The reads so far: ids of single ones, "all". */
   readonly readings: string[] = [];
   isDown = false;
-  /** Waited for by every call: a test can let something happen in between. */
+  /** Awaited by every call, so that a test can intervene. */
   gate: Promise<void> = Promise.resolve();
 
   async all(): Promise<AccountDestination[]> {
-    const rows = [...this.rows.values()]; // as it was when it was asked
+    const rows = [...this.rows.values()]; // the state at the time of the call
     this.readings.push("all");
     await this.#pass();
     return rows;
@@ -75,7 +75,7 @@ export class MemoryStore implements DestinationStore {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** `ids`: which ones are told; null: that any of them may have changed. */
+  /** `ids`: the reported destinations; null: any of them may have changed. */
   foreign(
     change: (rows: Map<string, AccountDestination>) => void,
     ids: readonly string[] | null = null,
@@ -107,9 +107,9 @@ export class Harness {
   readonly clock = new ManualClock();
   readonly store = new MemoryStore();
   readonly sent: Sent[] = [];
-  /** How often the list was said to have changed. */
+  /** Number of reported changes of the list. */
   told = 0;
-  /** So much the wall clock was set forward. */
+  /** The wall clock was set forward by this much. */
   skewMs = 0;
   own: (endpoint: Endpoint) => boolean = () => false;
   #seed: number;
@@ -125,7 +125,7 @@ export class Harness {
     return desk;
   }
 
-  /** Also again, as a process that was started anew. */
+  /** May be called again, as after a restart of the process. */
   async start(changes: Partial<DestinationSettings> = {}): Promise<void> {
     this.#opened?.close();
     this.#opened = await AccountDestinations.open(
@@ -170,7 +170,7 @@ export class Harness {
     return this.destinations.list().find((each) => each.id === id);
   }
 
-  /** When each datagram left, in seconds from `startMs`. */
+  /** When each datagram was sent, in seconds from `startMs`. */
   sentSeconds(startMs: number): number[] {
     return this.sent.map(({ atMs }) => (atMs - startMs) / second);
   }
@@ -180,7 +180,7 @@ export class Harness {
     return this.destinations.prove(account.id, id, this.lastToken);
   }
 
-  /** Settles what is under way. */
+  /** Settles all operations in progress. */
   async settle(): Promise<void> {
     for (let turn = 0; turn < 8; turn++) await this.clock.advance(0);
   }

@@ -99,14 +99,14 @@ describe("errors", () => {
     expect(run.add(10_000)).toBe(true);
     run.clear();
     expect([20_000, 24_000, 28_000].map((atMs) => run.add(atMs))).not.toContain(true);
-    expect(run.add(33_000)).toBe(false); // 5 s of silence: it begins anew
+    expect(run.add(33_000)).toBe(false); // 5 s of silence: a new run begins
     expect([37_000, 41_000].map((atMs) => run.add(atMs))).not.toContain(true);
     expect(run.add(43_000)).toBe(true);
     expect(run.add(1_000)).toBe(false); // a clock that was set back
   });
 
   it("count in any order of the workers", () => {
-    // Two workers note an error each 100 ms; each drain hands over one worker's ring after the other's.
+    // Two workers record an error every 100 ms; each drain returns one worker's ring after the other's.
     const run = new ErrorRun();
     const answers: boolean[] = [];
     for (let drainMs = 0; drainMs < 12_000; drainMs += 250) {

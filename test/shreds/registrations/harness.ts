@@ -1,4 +1,5 @@
-// The harness of registration tests: recorded tier accounting, signed tips, a registrar over a real database.
+// The harness of registration tests: recorded tier accounting, signed tips, a registrar over a real
+// database.
 
 import {
   AddressLookupTableAccount,
@@ -42,10 +43,10 @@ export const shredAddresses: ReadonlySet<string> = new Set([
 export const codec = { decode: decodeBase58, encode: encodeBase58 };
 export const presentSlot = 1_000_000n;
 
-/** Takes down what a tier book is told. */
+/** Records the calls of the tier accounting. */
 export class Book implements TierAccounting {
   readonly epoch = 1n;
-  /** How often the store was seen to be another's. */
+  /** Number of times that the store reported a later term. */
   givenUp = 0;
   ms = 1_767_225_600_000;
   readonly taken: bigint[] = [];
@@ -76,7 +77,7 @@ export class Book implements TierAccounting {
     return [...this.settled.values()].filter((booked) => booked !== null);
   }
 
-  /** Orders that later tips would wait for. */
+  /** Order numbers that later tips would wait for. */
   get open(): bigint[] {
     return this.taken.filter((order) => !this.settled.has(order));
   }

@@ -1,5 +1,5 @@
-// Landing confirmation on the sandbox chain: every end that the real virtual machine can give, and nodes and stores
-// that fail.
+// Landing confirmation on the sandbox chain: every outcome of the real virtual machine, and failing
+// nodes and stores.
 
 import { SystemProgram } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
@@ -54,7 +54,7 @@ describe("a pending registration", () => {
     run.chain.send(wire);
     await stage.seconds(6);
     expect(stage.row(signature)).toMatchObject({ state: "counted", countedLamports: 6_000n });
-    // More than the instructions paid is none of this registration's.
+    // More than the instructions paid does not belong to this registration.
     const more = run.legacy(
       [transferOf(alice, shredWallet, 10_000n), transferOf(bob, shredWallet, 7n)],
       [alice, bob],
@@ -124,7 +124,7 @@ describe("a pending registration", () => {
     for (const row of stage.rows.rows.values()) {
       expect(row).toMatchObject({ state: "dropped", reason: "expired" });
     }
-    // One blockhash: asked for all of them together.
+    // One blockhash, queried for all of them together.
     expect(stage.lifetimesAsked.length).toBeLessThan(20);
     expect(stage.registrations.counts).toMatchObject({ pending: 0, lifetimes: 0, watched: 0 });
   });
@@ -200,7 +200,7 @@ describe("questions", () => {
     await stage.seconds(20);
     const seconds = stage.asked.map(({ atMs }) => Math.round((atMs - startMs) / 1000));
     expect(seconds).toEqual([0, 1, 3, 7, 15]);
-    stage.run.chain.send(wire); // the next question would come at 31 s
+    stage.run.chain.send(wire); // the next query would happen at 31 s
     await stage.seconds(4);
     expect(stage.row(signature)?.state).toBe("counted");
     expect(stage.unwatched).toEqual([signature]);
@@ -287,7 +287,7 @@ describe("capacity", () => {
     stage.run.chain.send(wire);
     await stage.register(wire);
     await stage.seconds(6);
-    expect(take("a_1", 4)).toEqual([true, true, true, false]); // what has ended left its place
+    expect(take("a_1", 4)).toEqual([true, true, true, false]); // ended registrations released their capacity
   });
 });
 
@@ -392,7 +392,7 @@ describe("stored results", () => {
     }
     const { size } = stage.rows.rows;
     expect(size).toBeGreaterThan(4_000);
-    // They were acknowledged: all of them.
+    // All of them were acknowledged.
     expect(await stage.restart({ pendingMax: 10 })).toBe(size);
     expect(stage.registrations.counts).toMatchObject({ pending: size, lifetimes: 1 });
     expect(stage.registrations.reserve("a_2")).toBe(false);

@@ -1,16 +1,16 @@
-// Landed tips in memory, as the database keeps them; it can fail, and let those wait who ask.
+// A store of registrations in memory. It can fail and delay its callers.
 
 import type { LandedTip, LandedTipStore, TipSnapshot } from "../../../src/tips/tip-types.ts";
 
 export class MemoryStore implements LandedTipStore {
   readonly tips = new Map<string, LandedTip>();
   last: TipSnapshot | null = null;
-  /** Readings so far: since when each began. */
+  /** The start of each read so far. */
   readonly readings: number[] = [];
   #lastQuarter = Number.NEGATIVE_INFINITY;
   isFailing = false;
   writes = 0;
-  /** Writes and readings wait for it. */
+  /** Awaited by writes and reads. */
   held: Promise<void> | null = null;
 
   async write(added: readonly LandedTip[], removed: readonly string[]): Promise<void> {

@@ -1,4 +1,4 @@
-// A change of role: what waits on a follower when it becomes the leader.
+// A change of role: pending registrations of a follower that becomes the leader.
 
 import { expect, it } from "vitest";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";

@@ -40,7 +40,7 @@ function changed(wire: Uint8Array, at: number): Uint8Array {
   return copy;
 }
 
-/** The first signature of a legacy transaction as zeros. */
+/** The first signature of a legacy transaction set to zeros. */
 function unsigned(wire: Uint8Array): Uint8Array {
   return Uint8Array.from(wire).fill(0, 1, 65);
 }
@@ -313,7 +313,7 @@ describe("a request", () => {
       "entry_invalid",
       "counted",
     ]);
-    // Whose they are cannot be asked: that they are known is told all the same.
+    // The owner cannot be read; the known registrations are still reported.
     const [again] = await registrar.register("a_1", given, false);
     expect(again).toMatchObject({ reason: "registered_before", message: /got one that was$/ });
   });
@@ -387,7 +387,7 @@ function inOrderOf(all: readonly Registration[]) {
 }
 
 describe("for any mix of entries", () => {
-  /** By number: a good one, a forged one, one without a tip, garbage, nothing. */
+  /** Kinds by number: valid, forged, without a tip, garbage, empty. */
   const made = Array.from({ length: 8 }, (_, i) => tip(5n, BigInt(i), wallet(1 + (i % 3))));
   const kinds: ((i: number) => RegistrationEntry | null)[] = [
     (i) => entry(made[i % 8] ?? tip()),
@@ -414,7 +414,7 @@ describe("for any mix of entries", () => {
           for (const requests of rounds) {
             book.ms += 1;
             const given = requests.map(({ entries }) =>
-              // Every second one is a good one.
+              // Every second one is valid.
               entries.map(([i, kind]) => (kinds[kind < 5 ? 0 : kind - 4] ?? kinds[0])?.(i) ?? null),
             );
             const answers = await Promise.all(

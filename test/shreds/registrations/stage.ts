@@ -1,5 +1,5 @@
-// Pending registrations of a leader on the sandbox chain, with a store whose commits can fail and a node
-// that can be slow or down.
+// Harness of a leader's pending registrations on the sandbox chain. Commits of its store can fail, and
+// its node can be slow or down.
 
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
@@ -49,11 +49,11 @@ export function registrationOf(
   };
 }
 
-/** A store of a few, whose commits fail as long as a test says so. */
+/** A small store whose commits fail on demand. */
 export class Rows {
   readonly rows = new Map<string, Registration>();
   settles = 0;
-  /** Before: nothing was changed. After: it was, and the word of it got lost. */
+  /** Before: nothing was changed. After: the change is stored, but the answer was lost. */
   fails: "before" | "after" | null = null;
   /** Another node counts. */
   isOver = false;
@@ -96,7 +96,7 @@ export class Rows {
 
 type Limits = NonNullable<PendingRegistrationsOptions["limits"]>;
 
-/** The chain as a node shows it. */
+/** The chain as seen by a node. */
 export class Stage {
   readonly clock = new ManualClock();
   readonly book = new Book();
@@ -109,7 +109,7 @@ export class Stage {
   underWayMost = 0;
   answerMs = 0;
   isDown = false;
-  /** So many times it says that a blockhash is gone which is not. */
+  /** Number of answers that wrongly report an expired blockhash. */
   lies = 0;
   hasSights = true;
   addresses = shredAddresses;
@@ -136,14 +136,14 @@ export class Stage {
     return stage;
   }
 
-  /** The next process. Returns how many registrations it resumed. */
+  /** The next process. Returns the number of resumed registrations. */
   async restart(limits: Limits = {}): Promise<number> {
     this.registrations = this.#newRegistrations(limits);
     await this.registrations.lead(this.book);
     return this.registrations.counts.pending;
   }
 
-  /** As the registrar does it. */
+  /** Behaves like the registrar. */
   async register(wire: Uint8Array, accountId = "a_1"): Promise<string> {
     const registration = registrationOf(wire, { accountId, registeredMs: this.book.ms });
     if (!this.registrations.reserve(accountId)) throw new Error("expected a place");

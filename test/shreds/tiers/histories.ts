@@ -1,7 +1,7 @@
-// Random histories of a tier book over many lives of its process, beside the model.
+// Random histories of the tier engine over many lives of its process, compared with the model.
 //
-// A history is a list of steps. It knows when each kept tip must take effect, and asks the model what
-// the book and every single checkpoint must say then.
+// A history is a list of steps. It knows the time at which each stored tip must take effect. It asks the
+// model for the expected tiers and for each expected checkpoint.
 
 import assert from "node:assert/strict";
 import fc from "fast-check";
@@ -35,7 +35,7 @@ export type Step =
       readonly lost: number;
     };
 
-/** What a history needs of a database. */
+/** The database of a history. */
 export interface HistoryStore {
   readonly faults: Faults;
   onCheckpoint: (saved: Saved) => void;
@@ -43,7 +43,7 @@ export interface HistoryStore {
   lose(count: number): void;
   connect(pause: () => Promise<void>): TierStore;
   saved: Saved | null;
-  /** Settles when nothing is under way. */
+  /** Settles when no operation is in progress. */
   idle?(): Promise<void>;
 }
 
@@ -125,20 +125,20 @@ export class History {
   #life = new LifeClock(this.#clock);
   #book: LeaderTiers;
   readonly #kept: CountedTip[] = [];
-  /** Kept tips that have taken effect, by order. */
+  /** Stored tips that have taken effect, by order number. */
   #effective = new Map<bigint, ModelTip>();
-  /** Orders that were taken in this life and not settled. */
+  /** Order numbers that were issued in this life and not settled. */
   #waiting: Waiting[] = [];
   /** Settled before their turn. */
   readonly #early = new Map<bigint, CountedTip | null>();
   #nextOrder = 1n;
   #told = new Map<string, string | null>();
-  /** Until then the book need not know all, by the monotonic clock. */
+  /** Until then the engine may lag, by the monotonic clock. */
   #unsureUntilNs = 0n;
   #wrong: Error | undefined;
-  /** Of the store, at most. */
+  /** Maximum delay of the store. */
   #pauseMs: number;
-  /** For a test that wants to see that a history came by. */
+  /** For a test that verifies that a history happened. */
   readonly seen = { views: 0, checkpoints: 0, lives: 0 };
 
   constructor(setting: Setting, store: HistoryStore) {
@@ -156,7 +156,7 @@ export class History {
       try {
         this.#compareSaved(saved);
       } catch (error) {
-        // The book would take it for a failure of the store.
+        // The engine would treat it as a failure of the store.
         this.#wrong ??= error instanceof Error ? error : new Error(String(error));
       }
     };
@@ -172,7 +172,7 @@ export class History {
     Object.assign(this.#store.faults, { reads: false, writes: false, news: false });
     for (const { order, tip } of this.#waiting.splice(0)) this.#settle(order, tip);
     this.#pauseMs = 0;
-    // Long enough for whatever was to be tried again.
+    // Long enough for all retries.
     await this.#pass(6000);
     this.#compareViews();
     await this.#during(this.#book.close());
@@ -187,7 +187,7 @@ export class History {
     if (step.kind === "tip") await this.#tip(step);
     if (step.kind === "wait") await this.#pass(step.ms);
     if (step.kind === "set") {
-      this.#noteFault(5100); // the book looks at the clock from time to time
+      this.#noteFault(5100); // the engine reads the clock regularly
       this.#life.set(step.ms);
     }
     if (step.kind === "end") await this.#end(step);
@@ -265,7 +265,9 @@ export class History {
     for (const id of accountIds) this.#told.set(id, this.#book.tierOf(id));
   }
 
-  /** Tips behind the checkpoint take effect when they were counted, or as soon after as order allows. */
+  /**
+   * Tips after the checkpoint take effect when they were counted, or as soon after as the order allows.
+   */
   #replay(): void {
     const { saved } = this.#store;
     let atMs = saved?.evaluatedMs ?? 0;

@@ -1,4 +1,4 @@
-// A tier book on its bench: over a store in memory, with a clock that the test moves.
+// Harness of the leader's tiers: a store in memory and a clock that the test moves.
 
 import { createLogger } from "../../../src/core/log.ts";
 import { LeaderTiers, type LeaderTiersOptions } from "../../../src/shreds/tiers/leader-tiers.ts";
@@ -18,7 +18,7 @@ export const rules: TierRules = {
   graceMs: day,
 };
 
-/** A book over a store in memory, with what it logs and tells. */
+/** The leader's tiers over a store in memory, with their log lines and notifications. */
 export class Bench {
   readonly manual = new ManualClock();
   life = new LifeClock(this.manual);

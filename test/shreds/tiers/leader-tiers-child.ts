@@ -1,6 +1,6 @@
-// A process that registers tips as fast as it can, with windows so short that tiers rise and fall all
-// the time, and prints each registration when it is acknowledged.
-// Started and killed by leader-tiers-crash.test.ts: `leader-tiers-child.ts PLACE ROUND`.
+// A process that registers tips as fast as possible, with windows so short that tiers change
+// continuously. It prints each acknowledged registration. Started and killed by
+// leader-tiers-crash.test.ts: `leader-tiers-child.ts PLACE ROUND`.
 
 import { writeSync } from "node:fs";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";

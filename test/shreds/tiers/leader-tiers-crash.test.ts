@@ -1,5 +1,5 @@
-// Killed at any moment of heavy registration and changing tiers: what was acknowledged counts once, and
-// every tier is what the tips say.
+// Kills a process during heavy registration and tier changes: acknowledged tips count once, and every
+// tier follows from the tips.
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -23,7 +23,7 @@ interface Acknowledged {
   readonly lamports: bigint;
 }
 
-/** What a process acknowledged before it was killed, `delayMs` after the first. */
+/** The acknowledgements of a process that is killed `delayMs` after the first. */
 async function acknowledged(place: string, round: number, delayMs: number) {
   const lines = await linesUntilKilled(child, [place, String(round)], delayMs);
   expect(lines.filter((line) => line.startsWith("refused"))).toEqual([]);
@@ -33,7 +33,7 @@ async function acknowledged(place: string, round: number, delayMs: number) {
   });
 }
 
-/** The rules once more, on one account's whole list of tips. */
+/** A second implementation of the rules, on one account's complete list of tips. */
 function modelOf(tips: readonly CountedTip[], nowMs: number): TierView {
   const { tiers, windowMs, graceMs } = crashRules;
   const moves = tips
@@ -70,8 +70,8 @@ function modelOf(tips: readonly CountedTip[], nowMs: number): TierView {
 }
 
 /**
- * Whether a view can be: the tier that the sum reaches, or a wider one in its grace. Which of both may
- * depend on the order of a tip's commit and another one's leaving.
+ * Whether a state is possible: the tier that the sum reaches, or a wider one in its grace period. The
+ * choice may depend on the order of a commit and an expiry.
  */
 function isConsistent(view: TierView, nowMs: number): boolean {
   const { tiers, graceMs } = crashRules;
@@ -84,7 +84,7 @@ function isConsistent(view: TierView, nowMs: number): boolean {
   return place > reached && graceSinceMs !== null && graceSinceMs + graceMs > nowMs;
 }
 
-/** Everything that counted, as the store has it. */
+/** All counted tips in the store. */
 async function countedTips(store: Awaited<ReturnType<typeof openBook>>["store"]) {
   const all: CountedTip[] = [];
   for (;;) {
@@ -106,7 +106,7 @@ onEachDatabase((databases) => {
           expect(known.has(one.signature)).toBe(false);
           known.set(one.signature, one);
         }
-        // Time stands still, so that all is compared at one moment.
+        // The clock is frozen, so that all comparisons use one time.
         const { store, book } = await openBook(place, new ManualClock(systemClock.nowNs()));
         await book.start();
         const tips = await countedTips(store);
@@ -122,7 +122,7 @@ onEachDatabase((databases) => {
           models.map(({ sumLamports }) => sumLamports),
         );
         expect(views.filter((view) => !isConsistent(view, nowMs))).toEqual([]);
-        // Without a checkpoint all is done again from the tips alone: exactly the model.
+        // Without a checkpoint, the engine recomputes everything from the tips: exactly the model.
         const anew = new LeaderTiers({
           rules: crashRules,
           store: {

@@ -1,4 +1,4 @@
-// Long random histories of a tier book, compared with the model at every step and every checkpoint.
+// Long random histories of the tier engine, compared with the model at every step and every checkpoint.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -31,7 +31,7 @@ describe("the tier engine over time", () => {
       ["a", "tier-1"],
       ["a", null],
     ]);
-    expect(bench.life.pending).toBe(0); // nothing is left to wait for
+    expect(bench.life.pending).toBe(0); // no pending operation remains
   });
 
   it("measures the age from the registration, whenever the tip counted", async () => {
@@ -121,8 +121,8 @@ describe("the tier engine over time", () => {
   it("has one timer, below the limit of 2^31 ms, with a window of 60 days", async () => {
     const bench = new Bench();
     await bench.started({ rules: { ...rules, windowMs: 60 * day } });
-    bench.count(200n); // LifeClock refuses longer ones
-    await bench.manual.advance(2000); // the sums are kept
+    bench.count(200n); // LifeClock rejects longer ones
+    await bench.manual.advance(2000); // the sums are retained
     bench.count(1n);
     await bench.manual.advance(2000);
     expect(bench.life.pending).toBe(1);
@@ -247,7 +247,7 @@ describe("checkpoints", () => {
     for (const accountId of ["a", "b", "c"]) bench.count(200n, { accountId });
     await bench.manual.advance(0);
     expect(pauses).toHaveLength(1);
-    bench.count(300n); // while the first is under way
+    bench.count(300n); // while the first one is in progress
     bench.count(300n, { accountId: "b" });
     const history = bench.book.history("a", null, 10);
     await go();
@@ -257,7 +257,7 @@ describe("checkpoints", () => {
     await go();
     expect(bench.store.checkpoints).toBe(2);
     expect(bench.kinds).toHaveLength(2);
-    // Who asked meanwhile waited for both.
+    // Concurrent callers waited for both.
     expect(await history).toHaveLength(2);
   });
 
@@ -375,12 +375,12 @@ describe("an unreadable store", () => {
     await bench.manual.advance(day - 60_000);
     bench.store.faults.reads = true;
     await bench.manual.advance(58_000);
-    // Some of the leavings were in memory; of those after them nobody knows.
+    // Some expiries were in memory; later ones are unknown.
     const { sumLamports, graceSinceMs } = bench.book.view("a");
     expect(graceSinceMs).toBe(startMs + day);
     expect(sumLamports).toBeGreaterThan(400n);
-    expect(bench.lines.filter((line) => line.includes("which tips leave"))).toHaveLength(1);
-    // A tip counts as soon as it is known what leaves before it.
+    expect(bench.lines.filter((line) => line.includes("could not be read"))).toHaveLength(1);
+    // A tip counts as soon as all earlier expiries are known.
     bench.count(1000n);
     const countedMs = bench.wallMs;
     expect(bench.book.view("a").sumLamports).toBe(sumLamports);
@@ -388,7 +388,7 @@ describe("an unreadable store", () => {
     await bench.manual.advance(1100);
     for (let i = 0; i < 20; i++) await bench.manual.advance(0); // one read after the other
     expect(bench.book.view("a")).toMatchObject({ sumLamports: 1000n, graceSinceMs: null });
-    expect(bench.lines.at(-1)).toContain("tells again");
+    expect(bench.lines.at(-1)).toContain("readable again");
     await bench.manual.advance(2000);
     expect(bench.kinds.slice(2)).toEqual([
       ["grace_started", startMs + day],
@@ -427,10 +427,10 @@ describe("memory", () => {
   it("reports an expiring tip that the account's sum does not contain", async () => {
     const bench = await new Bench().started({ headMax: 1, pageMax: 1 });
     bench.count(1n, { accountId: "b" });
-    // Kept as counted, and yet said never to be.
+    // Stored as counted, but reported as never counted.
     const kept = bench.keep(200n);
     bench.book.settleOrder(kept.order, null);
-    bench.count(1n, { accountId: "b" }); // does not fit into memory: the store is read
+    bench.count(1n, { accountId: "b" }); // does not fit into memory, so the store is read
     await bench.manual.advance(day);
     expect(bench.lines.join()).toContain("expected 200 lamports of tip 2 in the sum of account a");
     expect(bench.book.view("a").sumLamports).toBe(0n);

@@ -1,11 +1,11 @@
-// One life of a process: a clock whose wall part may be set, and which stops with the process.
+// One life of a process: a clock whose wall time can be set, and which stops with the process.
 
 import { type Clock, sleepWith, type Timer } from "../../../src/core/clock.ts";
 import type { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 export class LifeClock implements Clock {
   readonly sleep: Clock["sleep"];
-  /** Timers that were ever set. */
+  /** Number of timers set so far. */
   timersSet = 0;
   readonly #clock: ManualClock;
   readonly #timers = new Set<Timer>();
@@ -48,12 +48,12 @@ export class LifeClock implements Clock {
     return timer;
   }
 
-  /** Timers that are waiting in this life. */
+  /** Number of pending timers in this life. */
   get pending(): number {
     return this.#timers.size;
   }
 
-  /** Somebody sets the wall clock. */
+  /** Sets the wall clock. */
   set(byMs: number): void {
     this.#setNs += BigInt(byMs) * 1_000_000n;
   }

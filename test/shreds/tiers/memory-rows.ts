@@ -1,4 +1,4 @@
-// The rows of several nodes in memory: each change at one moment, as a database would.
+// The rows of several nodes in memory. Each change is atomic, as in a database.
 
 import { onNewsOf } from "../../../src/platform/store/topics.ts";
 import type { Registration } from "../../../src/shreds/registrations/registration-types.ts";

@@ -1,4 +1,4 @@
-// A TierStore in memory, as slow and as unreliable as a test wants it, that outlives its callers.
+// A TierStore in memory with configurable delays and failures. It outlives its callers.
 
 import { ShredwayError } from "../../../src/core/errors.ts";
 import type {
@@ -13,14 +13,14 @@ export interface Saved {
   readonly evaluatedMs: number;
   readonly countedOrder: bigint;
   readonly states: ReadonlyMap<string, TierState>;
-  /** By account, ascending by number. */
+  /** Events by account, ascending by number. */
   readonly events: ReadonlyMap<string, readonly TierEvent[]>;
 }
 
 export interface Faults {
   reads: boolean;
   writes: boolean;
-  /** The commit is done, and its caller told of a failure. */
+  /** The commit succeeds, but its caller gets an error. */
   news: boolean;
 }
 
@@ -42,7 +42,7 @@ function isBehind(tip: CountedTip, place: { registeredMs: number; order: bigint 
   return tip.order > place.order;
 }
 
-/** What a book alone never asks. */
+/** Methods that a single leader never calls. */
 export const notShared: Pick<TierStore, "takeOver" | "epoch" | "statesChangedAfter" | "onNews"> = {
   takeOver: () => Promise.resolve(1n),
   epoch: () => Promise.resolve(1n),
@@ -56,7 +56,7 @@ export class MemoryTierStore {
   saved: Saved | null = null;
   readonly history: Saved[] = [];
   checkpoints = 0;
-  /** How many leaving tips each read brought. */
+  /** Number of expiring tips in each read. */
   readonly pages: number[] = [];
   onCheckpoint: (saved: Saved) => void = () => {};
 
@@ -64,13 +64,15 @@ export class MemoryTierStore {
     this.kept.push(tip);
   }
 
-  /** The database of `count` checkpoints ago comes back. */
+  /** Restores the database of `count` checkpoints ago. */
   lose(count: number): void {
     this.history.length = Math.max(0, this.history.length - count);
     this.saved = this.history.at(-1) ?? null;
   }
 
-  /** `pause`: before and after each look or change; whoever is killed in a pause never comes back. */
+  /**
+   * `pause`: awaited before and after each operation; a caller that is killed in a pause never returns.
+   */
   connect(pause: () => Promise<void> = () => Promise.resolve()): TierStore {
     return {
       ...notShared,

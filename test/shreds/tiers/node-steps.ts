@@ -1,4 +1,4 @@
-// What happens to several nodes on one database: the steps of a random history, and its setting.
+// Steps and settings of random histories of several nodes on one database.
 
 import fc from "fast-check";
 
@@ -21,7 +21,7 @@ export type NodeStep =
     }
   | { readonly kind: "thaw" | "join" | "lose answer" | "lose lock"; readonly place: number };
 
-/** Place 3 stands for the leader, whoever it is. */
+/** Index 3 stands for the present leader. */
 const hit = fc.constantFrom(0, 1, 2, 3, 3, 3);
 const lockMs = fc.constantFrom(0, 100, 2500);
 const maybeLockMs = fc.constantFrom(null, 0, 100, 2500);

@@ -1,5 +1,6 @@
-// Random histories of several nodes on one database: registrations anywhere, leaders that are killed,
-// stand still or are cut off, a database that goes away; and what must hold at every step and at the end.
+// Random histories of several nodes on one database. Nodes register tips, leaders are killed, frozen or
+// disconnected, and the database becomes unreachable. Invariants are checked at every step and at the
+// end.
 
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
@@ -105,7 +106,7 @@ class Node {
         await this.leadership.start();
         break;
       } catch {
-        // The service would be started again.
+        // The service would be restarted.
         await this.clock.sleep(500);
       }
     }
@@ -184,7 +185,7 @@ export class NodesHistory {
     assert.equal(this.#work.size, 0, "work that never ends");
     await this.#compare();
     for (const node of this.#nodes) await this.#during(node.close());
-    await this.#clock.advance(1000); // the last news come
+    await this.#clock.advance(1000); // the last notifications arrive
     for (const { clock } of this.#nodes) assert.equal(clock.pending, 0, "timers left behind");
     if (this.#wrong) throw this.#wrong;
   }
@@ -195,7 +196,7 @@ export class NodesHistory {
     this.#do(node.start());
   }
 
-  /** What a process that was killed left open never ends: only what lives is waited for. */
+  /** A killed process never completes its operations, so only live ones are awaited. */
   #do(work: Promise<void>): void {
     const done = work
       .catch((error: unknown) => {
@@ -252,11 +253,11 @@ export class NodesHistory {
     node.isOver = true;
     node.clock.end();
     this.#world.links.delete(node.link);
-    // Its promises are as dead as it is.
+    // Its promises never settle.
     this.#work.clear();
   }
 
-  /** The same signature at each of the nodes, in one turn. */
+  /** The same signature on each node, in one turn. */
   #register(places: readonly number[], again: boolean): void {
     const number = again && this.#number > 0 ? this.#random.below(this.#number) : this.#number++;
     const accountId = accountIds[number % accountIds.length] ?? "a";
@@ -279,7 +280,7 @@ export class NodesHistory {
 
   async #pass(ms: number): Promise<void> {
     await this.#quiet();
-    // In pieces: whatever a real database does ends in each.
+    // In separate steps, because every database operation ends in one of them.
     for (let left = ms; left > 0; left -= 250) {
       await this.#clock.advance(Math.min(left, 250));
       await this.#quiet();
@@ -359,7 +360,7 @@ export class NodesHistory {
     const own: ModelTip[] = tips
       .filter((tip) => tip.accountId === accountId)
       .map((tip) => ({ ...tip, effectiveMs: tip.countedMs }));
-    // Effective in order.
+    // In the order in which they took effect.
     let lastMs = 0;
     const model = own
       .toSorted((a, b) => Number(a.order - b.order))
@@ -382,7 +383,7 @@ export class NodesHistory {
     );
   }
 
-  /** A tip takes effect between its counting and the first checkpoint that has it. */
+  /** A tip takes effect between its counting and the first checkpoint that contains it. */
   #isAmbiguous(tips: readonly ModelTip[]): boolean {
     const moves = tips.flatMap(({ registeredMs }) =>
       [0, 1, 2].map((i) => registeredMs + windowMs + i * graceMs),
@@ -419,7 +420,7 @@ export class NodesHistory {
     }
   }
 
-  /** Who always followed told nothing that was not kept, in its order. */
+  /** A node that was always a follower reported only persisted changes, in order. */
   #compareTold(node: Node, accountId: string, tiers: readonly (string | null)[]): void {
     this.seen.followers++;
     let at = 0;

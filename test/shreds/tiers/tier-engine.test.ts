@@ -149,7 +149,7 @@ describe("at one millisecond", () => {
     engine.count(tip(300n, 10), 10);
     engine.count(tip(200n, 10 + day), 10 + day - 1);
     engine.leave("a", 300n, 10 + day);
-    engine.leave("a", 200n, 10 + 2 * day); // the millisecond in which the grace ends
+    engine.leave("a", 200n, 10 + 2 * day); // the millisecond in which the grace period ends
     expect(engine.view("a").tier).toBe("tier-2");
     engine.advance(10 + 2 * day);
     expect(eventsOf(engine).slice(-2)).toEqual([

@@ -1,6 +1,6 @@
-// A node that registers tips as fast as it can, some of them at the same time as its neighbours, and
-// prints each registration that is acknowledged and each term that it begins or ends.
-// Started and killed by tier-leadership-crash.test.ts: `tier-leadership-child.ts URL NODE`.
+// A node that registers tips as fast as possible, some at the same time as other nodes. It prints each
+// acknowledged registration and each term that it begins or ends. Started and killed by
+// tier-leadership-crash.test.ts: `tier-leadership-child.ts URL NODE`.
 
 import { writeSync } from "node:fs";
 import { base58 } from "@scure/base";
@@ -99,7 +99,7 @@ async function work(url: string, node: number): Promise<void> {
   let number = node * nodeNumbers;
   const lane = async (accountId: string, place: number): Promise<void> => {
     for (;;) {
-      // What every node registers in these milliseconds.
+      // Every node registers these signatures in these milliseconds.
       const together = sharedFrom + (Math.floor(Date.now() / 20) % 10_000_000) * 10 + place;
       const numbers = [number++, number++, together, number++];
       const results = await registrar.register(accountId, numbers.map(entryOf), false);

@@ -1,5 +1,5 @@
-// Real nodes on a real PostgreSQL, whose leader is killed in the middle of settling: another takes over,
-// what any of them acknowledged counts once, and the tiers are what the tips say.
+// Real nodes on a real PostgreSQL. The leader is killed while it settles, another node takes over, every
+// acknowledged tip counts once, and the tiers follow from the tips.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,7 +17,7 @@ const program = fileURLToPath(new URL("./tier-leadership-child.ts", import.meta.
 /** SHREDWAY_CRASH_ROUNDS=300 for a long run. */
 const rounds = Number(process.env["SHREDWAY_CRASH_ROUNDS"] ?? 4);
 
-/** A node in a process of its own. */
+/** A node in a separate process. */
 class Child {
   readonly lines: string[] = [];
   isLeader = false;
@@ -84,7 +84,7 @@ describe.skipIf(postgresPrograms === null)("nodes on PostgreSQL", () => {
     const collect = (child: Child): void => {
       for (const line of child.lines) {
         const [accountId = "", number = "", signature = ""] = line.split(" ");
-        expect(known.has(signature)).toBe(false); // nobody else was told the same
+        expect(known.has(signature)).toBe(false); // no other client got the same acknowledgement
         known.set(signature, `${accountId} ${number}`);
       }
     };
@@ -116,10 +116,10 @@ describe.skipIf(postgresPrograms === null)("nodes on PostgreSQL", () => {
     await compare(url, known);
   });
 
-  /** Stands still until another has taken over, then wakes up in the middle of what it was at. */
+  /** Freezes until another node has taken over, then continues its interrupted operation. */
   async function pass(leader: Child, postgres: PostgresServer | undefined): Promise<void> {
     leader.signal("SIGSTOP");
-    // Its connections end without its knowing, and what they held is free. The others come back.
+    // Its connections end without notice, which releases its locks. The other nodes reconnect.
     await postgres?.run(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'nodes'",
     );
@@ -150,7 +150,7 @@ async function compare(url: string, known: ReadonlyMap<string, string>): Promise
   }
   expect(tips.reduce((sum, { lamports }) => sum + lamports, 0n) >= least).toBe(true);
   expect(known.size).toBeGreaterThan(100);
-  // Once the windows are over nothing is left in the sums, and the trails are whole.
+  // After the windows, the sums are empty and the audit trails complete.
   const { windowMs, graceMs, tiers } = crashRules;
   await systemClock.sleep(windowMs + graceMs * (tiers.length + 1));
   let upgrades = 0;

@@ -1,4 +1,4 @@
-// The same histories of several nodes on a real PostgreSQL; each node has connections of its own.
+// The same histories of several nodes on a real PostgreSQL; each node has its own connections.
 
 import fc from "fast-check";
 import { describe, it } from "vitest";

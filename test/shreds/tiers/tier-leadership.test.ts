@@ -27,7 +27,7 @@ const rules: TierRules = {
   graceMs: 60_000,
 };
 
-/** Where no node is asked: what is registered counts. */
+/** Without a Solana node, a registration counts immediately. */
 class Node {
   readonly clock: NodeClock;
   readonly link: Link;
@@ -114,7 +114,7 @@ class Stage {
     return done;
   }
 
-  /** In pieces: what waits for more than a few turns goes on in each. */
+  /** In separate steps, because an operation may need several turns. */
   async pass(ms: number): Promise<void> {
     for (let left = ms; left > 0; left -= 50) await this.clock.advance(Math.min(left, 50));
   }
@@ -129,7 +129,7 @@ describe("a node", () => {
     expect(await stage.done(leader.register(1, 200))).toMatchObject({ state: "counted" });
     await stage.pass(10);
     expect(follower.told).toEqual([["a", "tier-1"]]);
-    // Sums and graces are read behind it.
+    // Sums and grace periods are read afterwards.
     await stage.pass(1500);
     expect(follower.tiers.view("a")).toEqual(leader.tiers.view("a"));
     const trail = await stage.done(follower.tiers.history("a", null, 9));
@@ -164,7 +164,7 @@ describe("a node", () => {
     await stage.pass(1500);
     leader.clock.end();
     stage.world.links.delete(leader.link);
-    // Registered while nobody counts.
+    // Registered while no node counts.
     expect(await stage.done(follower.register(2, 300))).toMatchObject({ state: "pending" });
     await stage.pass(5000);
     expect(follower.leadership.isLeader).toBe(false);
@@ -193,13 +193,13 @@ describe("a node", () => {
       const refused = await stage.done(node.register(2, 300));
       expect(refused).toMatchObject({ accepted: false, reason: "store_failed" });
     }
-    // The window and the grace go on.
+    // The window and the grace period continue.
     await stage.pass(2 * rules.windowMs);
     expect([leader, follower].map(({ tiers }) => tiers.tierOf("a"))).toEqual([null, "tier-1"]);
     const follow = stage.world.tryLock(follower.link, () => {});
     stage.world.away(false);
     await stage.pass(3000);
-    // Somebody has the lock and no term begins: who keeps them goes on, and keeps all.
+    // Another process holds the lock without a term: the leader continues and retains everything.
     expect(leader.leadership.isLeader).toBe(true);
     expect(stage.rows.epoch).toBe(1n);
     await follow?.release();
@@ -302,7 +302,7 @@ describe("a node", () => {
     await stage.pass(50);
     expect(stage.rows.counted).toHaveLength(3);
     expect(follower.registrations.counts.places).toBe(0);
-    // What was told while it was cut off is found out, too.
+    // Changes reported during the disconnect are detected too.
     leader.clock.freeze();
     await stage.done(follower.register(7, 1));
     follower.link.cut(true);
@@ -346,7 +346,7 @@ describe("followed tiers", () => {
     return [{ accountId: "a", tier, eventCount }];
   }
 
-  /** Answers when a test says so. */
+  /** Answers when the test chooses. */
   class Reads {
     readonly asked: (bigint | null)[] = [];
     #answers: ((changes: TierChanges) => void)[] = [];
@@ -377,10 +377,10 @@ describe("followed tiers", () => {
     await reads.answer(3n, [stateOf(null, 0n)]);
     await loading;
     reads.followed.hear(newsOf("tier-1", 1n));
-    expect(reads.told).toEqual(["tier-1"]); // before anything is read
+    expect(reads.told).toEqual(["tier-1"]); // before any read
     expect(reads.asked).toEqual([null, 3n]);
     reads.followed.hear(newsOf("tier-2", 2n));
-    await reads.answer(4n, [stateOf("tier-1", 1n, 200n)]); // too early for the second
+    await reads.answer(4n, [stateOf("tier-1", 1n, 200n)]); // too early for the second one
     expect(reads.followed.tierOf("a")).toBe("tier-2");
     expect(reads.asked).toEqual([null, 3n, 4n]);
     await reads.answer(5n, [stateOf("tier-2", 2n, 500n)]);
@@ -397,7 +397,7 @@ describe("followed tiers", () => {
     await reads.answer(3n, [stateOf(null, 3n)]);
     await loading;
     expect(reads.followed.tierOf("a")).toBe("tier-1");
-    await reads.answer(9n, [stateOf("tier-2", 9n)], 2n); // the changes alone are not enough
+    await reads.answer(9n, [stateOf("tier-2", 9n)], 2n); // the changes alone are not sufficient
     expect(reads.asked).toEqual([null, 3n, null]);
     await reads.answer(9n, [stateOf("tier-2", 3n)], 2n);
     expect(reads.followed.tierOf("a")).toBe("tier-2");

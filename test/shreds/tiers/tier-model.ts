@@ -1,4 +1,4 @@
-// The tier rules once more, slow and by another way: every step sums the full list of tips anew.
+// A slow second implementation of the tier rules: every step sums the full list of tips again.
 
 import type {
   TierEvent,
@@ -39,7 +39,7 @@ export function emptyState(accountId: string): TierState {
   return { accountId, tier: null, graceSinceMs: null, sumLamports: 0n, eventCount: 0n };
 }
 
-/** What one account has at the end of millisecond `untilMs`, and how it came about. */
+/** The state of one account at the end of millisecond `untilMs`, and its history. */
 export function modelAccount(
   { tiers, windowMs, graceMs }: TierRules,
   accountId: string,

@@ -17,7 +17,7 @@ interface Read {
   answer(tips: readonly CountedTip[]): Promise<void>;
 }
 
-/** A queue whose reads are answered by the test. */
+/** A queue whose reads the test answers. */
 class Harness {
   readonly reads: Read[] = [];
   readonly queue: TipExpiryQueue;
@@ -45,12 +45,12 @@ class Harness {
     this.queue.fill();
   }
 
-  /** Answers the read that is under way. */
+  /** Answers the pending read. */
   async answer(...tips: CountedTip[]): Promise<void> {
     await this.reads.at(-1)?.answer(tips);
   }
 
-  /** Everything that leaves up to then. */
+  /** All tips that expire up to then. */
   take(untilMs = Number.POSITIVE_INFINITY): number[] {
     const orders: number[] = [];
     for (let tip = this.queue.take(untilMs); tip; tip = this.queue.take(untilMs)) {
@@ -132,7 +132,7 @@ describe("the head of the expiry queue", () => {
   it("reads again if it was truncated during a read: no gap", async () => {
     const desk = new Harness(5, 2);
     await desk.answer(tipOf(1, 10), tipOf(2, 20));
-    // The read goes on behind 2; meanwhile earlier ones fill the room and push 2 out.
+    // The read continues after 2; meanwhile earlier tips fill the memory and displace 2.
     for (let order = 11; order <= 14; order++) desk.queue.add(tipOf(order, 10));
     expect(desk.queue.length).toBe(5);
     await desk.answer(tipOf(3, 30));

@@ -1,5 +1,5 @@
-// One database and its nodes: connections that are slow, cut or lose answers, news that come late, a
-// lock that goes with its connection, clocks that differ. The rows are in memory, or in a real database.
+// One database and its nodes. Connections are slow, lost or lose answers, notifications are late, a lock
+// ends with its connection, and clocks differ. The rows are in memory or in a real database.
 
 import { type Clock, sleepWith, type Timer } from "../../../src/core/clock.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
@@ -13,7 +13,7 @@ import type {
 } from "../../../src/shreds/tiers/types.ts";
 import type { ManualClock } from "../../support/clocks/manual-clock.ts";
 
-/** A node's clock: skewed, and it stands still with its process. */
+/** A node's clock: skewed, and frozen together with its process. */
 export class NodeClock implements Clock {
   readonly sleep: Clock["sleep"];
   readonly #clock: ManualClock;
@@ -96,13 +96,16 @@ export interface Stores {
   readonly registrations: RegistrationStore;
 }
 
-/** Where the rows are. `driver` tells news and hears them; what else it does is a database's. */
+/**
+ * The storage of the rows. `driver` sends and receives notifications; its other calls belong to a
+ * database.
+ */
 export interface Rows {
   connect(
     driver: Pick<SqlDriver, "onForeignChange">,
     tell: (news: readonly string[]) => void,
   ): Stores;
-  /** Settles when nothing is under way in it. */
+  /** Settles when it has no operation in progress. */
   idle(): Promise<void>;
 }
 
@@ -110,7 +113,7 @@ function failed(what: string, code?: string): ShredwayError {
   return new ShredwayError("store_failed", `made up: ${what}`, code ? { details: { code } } : {});
 }
 
-/** What the world saw of accepted checkpoints. */
+/** The accepted checkpoints. */
 export interface Accepted {
   readonly checkpoint: TierCheckpoint;
   readonly epoch: bigint;
@@ -120,7 +123,7 @@ export class World {
   readonly clock: ManualClock;
   readonly rows: Rows;
   readonly accepted: Accepted[] = [];
-  /** For everybody. */
+  /** Applies to all nodes. */
   isAway = false;
   readonly links = new Set<Link>();
   #holder: { link: Link; onLost: () => void } | null = null;
@@ -150,7 +153,7 @@ export class World {
     };
   }
 
-  /** The server notices that the holder's connection is gone. */
+  /** The server notices that the holder's connection is lost. */
   dropLock(link: Link): void {
     if (this.#holder?.link !== link) return;
     const { onLost } = this.#holder;
@@ -158,7 +161,7 @@ export class World {
     link.clock.after(0, onLost);
   }
 
-  /** The same, and the holder does not hear of it. */
+  /** The same, without a notification of the holder. */
   forgetLock(): void {
     this.#holder = null;
   }
@@ -178,7 +181,7 @@ export class Link implements Locks {
   readonly #delayMs: () => number;
   readonly #listeners = new Set<ForeignChangeListener>();
   #isCut = false;
-  /** Of the next change the answer is lost: nobody knows. */
+  /** The answer of the next change is lost, so its result is unknown. */
   losesAnswer = false;
   #newsUntilMs = 0;
 
@@ -206,7 +209,7 @@ export class Link implements Locks {
     if (!isCut) this.gap();
   }
 
-  /** In order, late. */
+  /** In order, with a delay. */
   receive(news: readonly string[] | null): void {
     if (this.isCut && news !== null) return;
     const nowMs = Number(this.#world.clock.monotonicNs() / 1_000_000n);
@@ -227,7 +230,7 @@ export class Link implements Locks {
     return lock;
   }
 
-  /** Answers come through the node's clock: a process that stands still hears none. */
+  /** Answers arrive through the node's clock, so a frozen process receives none. */
   async #pass(): Promise<void> {
     await this.clock.sleep(this.#delayMs());
     if (this.isCut) throw failed("no connection");

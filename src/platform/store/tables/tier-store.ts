@@ -173,7 +173,7 @@ export class SqlTierStore implements TierStore {
       const begin = term
         ? { sql: beginTerm, params: [epoch + 1n, epoch] }
         : { sql: beginFirstTerm, params: [] };
-      // Of several processes that read the same epoch, one gets the next.
+      // If several processes read the same epoch, one of them gets the next.
       const statements = [{ ...begin, mustChange: true }];
       const { isCommitted } = await this.#driver.transaction(statements, "durable", [topic]);
       if (isCommitted) return epoch + 1n;

@@ -1,13 +1,13 @@
-// The lines of an export, and back: one JSON text a line, integers as digits, bytes as base64.
+// Export format: one JSON text per line, integers as digits, bytes as base64.
 //
 //   {"format":"shredway-export","formatVersion":1,"schemaVersion":4,"createdNs":"…","node":"…"}
 //   {"table":"accounts","columns":{"id":"text","name":"text","created_ns":"integer"}}
 //   ["a_1","trading","1763769600000000000"]
-//   …                                                   all tables, those with foreign keys behind
+//   …                                                   all tables, referenced ones first
 //   {"end":true,"rows":{"accounts":1,…},"sha256":"…"}   SHA-256 of all bytes before this line
 //
-// Written by export.ts, read by import.ts. Whatever a line may hold besides is refused:
-// a file is taken whole and understood, or not at all. docs/backup.md describes the format.
+// Written by export.ts, read by import.ts. Any other content is rejected, so a file is imported completely or
+// not at all. docs/backup.md describes the format.
 
 import { messageOf, quote, ShredwayError } from "../../../core/errors.ts";
 import { isObject } from "../../../core/values.ts";
