@@ -1,5 +1,5 @@
-// The table of allowed imports. Fails when a file reaches into a layer above it, or does what its
-// layer must not do. A new folder needs a row here: that is the moment to decide its layer.
+// The table of allowed imports. It fails if a file imports from a layer above it, or uses a facility
+// that its layer may not use. A new folder needs a row here, which decides its layer.
 
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -11,8 +11,8 @@ import {
 } from "./support/source/source-tree.ts";
 
 /**
- * The top-level modules in the order of dependence: a file imports from its own module and from those
- * before it. So a packet, a transaction and a tip each read down the tree.
+ * The top-level modules in dependency order: a file imports from its own module and from earlier ones.
+ * The paths of a packet, a transaction and a tip therefore each read down the tree.
  */
 const modules = [
   "core",
@@ -27,11 +27,11 @@ const modules = [
 ] as const;
 type Module = (typeof modules)[number];
 
-/** A library for callers' programs: it imports nothing from the modules above. */
+/** A library for clients' programs: it imports nothing from other modules. */
 const callersLibrary = "client";
 /**
- * The types of the service's responses are the library's, because it must stay free of imports. The modules
- * that write or show responses import them as types, and nothing else of the library.
+ * The response types belong to the library, because it must stay free of imports. Modules that write or
+ * display responses import these types, and nothing else of the library.
  */
 const responseTypes = "src/client/responses.ts";
 const responseTypeUsers: readonly string[] = [
@@ -42,8 +42,8 @@ const responseTypeUsers: readonly string[] = [
 ];
 
 /**
- * Imports between the folders of one module; everything else between them is refused. "" stands for
- * the files of the module itself.
+ * Imports between the folders of one module; all others between them are rejected. "" stands for the
+ * files of the module itself.
  */
 const folderImports: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   core: {
@@ -91,7 +91,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
   },
 };
 
-/** Rules: no I/O, no clock of their own, no chance. A folder, or one file. */
+/** Rules: no I/O, no clock, no randomness. A folder, or one file. */
 const rules: readonly string[] = [
   "src/core/json-rpc/",
   "src/core/transactions/",
@@ -107,13 +107,13 @@ const rules: readonly string[] = [
   "src/gateway/tracker/",
 ];
 
-/** Adapters that stand beside the rules they serve. */
+/** Adapters in the folders of the rules that they serve. */
 const adaptersBesideRules: readonly string[] = ["src/shreds/destinations/challenge-socket.ts"];
 
-/** Production never loads the sandbox: only these start it. */
+/** Production never loads the sandbox; only these files start it. */
 const sandboxStarters: readonly string[] = ["src/tools/sandbox/", "src/tools/commands/start.ts"];
 
-/** Packages and Node parts that only these places may use. */
+/** Packages and Node.js modules that only these places may use. */
 const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "node-gyp-build": ["src/relay/data-plane/native.ts"],
   "uWebSockets.js": ["src/gateway/http/server.ts"],
@@ -133,11 +133,11 @@ const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "@scure/base": ["src/core/base58.ts"],
 };
 
-/** What rules must not import: anything that reaches outside or tells the time. */
+/** Imports that rules may not have: access to the outside, or to the time. */
 const ioModules =
   /^node:(fs|net|dgram|http|https|http2|tls|dns|child_process|worker_threads|cluster|timers|perf_hooks|os)\b/;
 
-/** Words that read a clock, wait, or throw dice. */
+/** Identifiers that read a clock, wait, or generate random numbers. */
 const impureWords =
   /\b(Date\.now|new Date\(\)|Math\.random|set(Timeout|Interval|Immediate)\(|performance\.now|process\.hrtime|crypto\.random|randomBytes)/;
 
@@ -155,7 +155,10 @@ function stripComments(text: string): string {
   return text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
 }
 
-/** Why a file of `[top, folder]` must not import one of `[otherTop, otherFolder]`; null: it may. */
+/**
+ * The reason why a file of `[top, folder]` may not import one of `[otherTop, otherFolder]`; null: it
+ * may.
+ */
 function importRefusal(
   [top, folder]: readonly [string, string],
   [otherTop, otherFolder]: readonly [string, string],
@@ -178,12 +181,12 @@ function importsTypesOnly(text: string, name: string): boolean {
     .every((each) => each.startsWith("import type "));
 }
 
-/** Breaches of the order by one file. Exported rules are checked on planted files below, too. */
+/** Violations of the order by one file. Exported rules are also checked on planted files below. */
 function layerBreaches({ path, text }: SourceFile): string[] {
   const place = placeOf(path);
   if (place[0] === callersLibrary) return [];
   if (!isModule(place[0]))
-    return [`${path}: ${place[0]} is no module of test/architecture.test.ts`];
+    return [`${path}: ${place[0]} is not listed in test/architecture.test.ts`];
   return importsOf(text)
     .filter((name) => name.startsWith("."))
     .flatMap((name) => {
@@ -202,7 +205,7 @@ function layerBreaches({ path, text }: SourceFile): string[] {
     });
 }
 
-/** Files that import each other in a circle, types included; each circle once, as its paths. */
+/** Files that import each other in a cycle, including types; each cycle once, as its paths. */
 function importCircles(files: readonly SourceFile[]): string[][] {
   const graph = new Map(
     files.map(({ path, text }) => [
@@ -249,7 +252,9 @@ function ruleBreaches({ path, text }: SourceFile): string[] {
   return found;
 }
 
-/** Folders of native/ and what each may include besides itself. Only downwards. */
+/**
+ * Folders of native/ and the folders that each may include, in addition to itself. Only downwards.
+ */
 const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   system: [],
   crypto: [],
@@ -263,7 +268,7 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   addon: ["relay", "verify", "clone", "net", "shred", "crypto", "system", "transaction", "deshred"],
 };
 
-/** Folders that other folders reach by one header. */
+/** Folders that other folders include through one header. */
 const nativeHeaders: Readonly<Record<string, string>> = { clone: "clone/clone.h" };
 
 /** Folders that call sockets: packets, the clone path, and the service manager. */
@@ -308,10 +313,10 @@ function nativeBreaches({ path, text }: SourceFile): string[] {
 const typeScript = sourceFiles("src", [".ts", ".tsx"]);
 const nativeFiles = sourceFiles("native", [".cc", ".h"]);
 const nativeCore = nativeFiles.filter(({ path }) => !/^native\/(test|fuzz)\//.test(path));
-/** It runs in browsers, too. */
+/** It also runs in browsers. */
 function clientBreaches({ path, text }: SourceFile): string[] {
   if (!path.startsWith("src/client/")) return [];
-  // A field named "from" looks like an import, too: its name would have a line break.
+  // A field named "from" resembles an import: its name would contain a line break.
   const found = importsOf(text).filter(
     (name) => !name.includes("\n") && !/^\.\/[\w-]+\.ts$/.test(name),
   );
@@ -319,7 +324,7 @@ function clientBreaches({ path, text }: SourceFile): string[] {
   return [...found, ...words].map((name) => `${path}: the client must not use ${name}`);
 }
 
-/** Names of paths, methods, keys and their headers: the HTTP adapter serves whatever it is given. */
+/** Names of paths, methods, keys and their headers: the HTTP adapter must not know them. */
 const productWords =
   /["'`]\/[a-z][\w/.-]*["'`]|json-?rpc|\bapi[-_]?key|x-jito|\bauthorization\b|\b(send|get)[A-Z]\w+(Transaction|Bundle|Batch|Status|Accounts)\b/i;
 

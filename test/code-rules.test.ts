@@ -1,5 +1,5 @@
-// Rules about declarations: lengths of C++ functions, names that the project gave up, exports that
-// nothing imports. Each list of exceptions only shrinks: an entry that is not needed any more fails.
+// Rules about declarations: lengths of C++ functions, banned names, unused exports. Each list of
+// exceptions only shrinks: an entry that is no longer needed fails.
 
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -14,10 +14,10 @@ import { type SourceFile, sourceFiles } from "./support/source/source-tree.ts";
 /** The limit of .oxlintrc.json for TypeScript; neither blank lines nor comments count. */
 const functionLinesMax = 70;
 
-/** Functions of C++ that are longer, with their lengths today. */
+/** Longer C++ functions, with their present lengths. */
 const longFunctions: Readonly<Record<string, number>> = {};
 
-/** What the project calls a thing today, by the name that it does not use for it any more. */
+/** The present name of a thing, by a name that the project no longer uses. */
 const bannedNames: Readonly<Record<string, string>> = {
   Admission: "TransactionAdmission or another name that says what is admitted",
   Arrival: "ShredArrival",
@@ -66,7 +66,7 @@ const bannedNames: Readonly<Record<string, string>> = {
   widened: "new_tier",
 };
 
-/** Ends of type names that say nothing. */
+/** Ends of type names that carry no meaning. */
 const bannedEnd =
   /(?:Parts|Desk|Room|Seat|Face|Book|Keeper|Kept|Bell|Parcel|Exchange|Tally|Sights?)$/;
 const endRemedy = "say what it is: …Options, …Dependencies, …Context, …Counts";
@@ -74,7 +74,7 @@ const endRemedy = "say what it is: …Options, …Dependencies, …Context, …C
 /** Names of those two lists that still exist. */
 const remainingNames: readonly string[] = ["Arrival", "Book", "Exchange", "View"];
 
-/** Their importers are not in this project. */
+/** Programs outside of this project import them. */
 const publicInterfaces: readonly string[] = ["src/relay/index.ts", "src/client/index.ts"];
 
 function longFunctionsOf({ path, text }: SourceFile): string[] {
@@ -89,7 +89,7 @@ function remedyFor(name: string): string | null {
   return /^[A-Z]/.test(name) && bannedEnd.test(name) ? endRemedy : null;
 }
 
-/** The names that a file declares, without the classes before them: "remember" of "A::remember". */
+/** The names that a file declares, without the class in front: "remember" for "A::remember". */
 function namesOf({ path, text }: SourceFile): string[] {
   const functions = /\.(cc|h)$/.test(path)
     ? cppFunctions(text).map(({ name }) => name.split("::").at(-1) ?? "")
@@ -105,14 +105,14 @@ function bannedNamesOf(file: SourceFile): string[] {
 }
 
 /**
- * Types that declarations of other exports name: the compiler cannot write `.d.ts` files without them
- * (TS4023), although no file imports them.
+ * Types in declarations of other exports: the compiler cannot write `.d.ts` files without them (TS4023),
+ * although no file imports them.
  */
 const declarationTypes: readonly string[] = ["OpenMethod", "UriParameter"];
 
 /** Exports of `files` that no other file imports; `importers` are files that only import. */
 function unusedExports(files: readonly SourceFile[], importers: readonly SourceFile[]): string[] {
-  /** Names by file; null: some file takes all of them. */
+  /** Names by file; null: another file imports all of them. */
   const used = new Map<string, Set<string> | null>();
   for (const { path, text } of [...files, ...importers]) {
     for (const { from, names } of importClauses(text)) {

@@ -1,4 +1,4 @@
-// Documents: every link leads somewhere, every command and option that they show exists.
+// Documents: every link has a target, and every command and option exists.
 
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -28,12 +28,12 @@ function textOf(path: string): string {
   return readFileSync(join(root, path), "utf8");
 }
 
-/** Without fenced blocks: what looks like a link or a heading there is none. */
+/** Without fenced blocks, which may resemble links or headings. */
 function proseOf(text: string): string {
   return text.replaceAll(/^```[\s\S]*?^```/gm, "");
 }
 
-/** As the field's hosts make them of headings. */
+/** The anchors that GitHub and GitLab derive from headings. */
 function anchorsOf(path: string): Set<string> {
   const headings = [...proseOf(textOf(path)).matchAll(/^#{1,6} +(.+)$/gm)];
   return new Set(
@@ -61,7 +61,9 @@ function brokenLinks(path: string, text: string): string[] {
     });
 }
 
-/** Calls of the command inside code, each with the words behind it, up to a pipe or the line's end. */
+/**
+ * Calls of the command inside code, each with its arguments, up to a pipe or the end of the line.
+ */
 function callsIn(text: string): string[][] {
   const joined = text.replaceAll(/\\\n\s*/g, " ");
   const code = [...joined.matchAll(/^```(?:sh|bash|console)?\n([\s\S]*?)^```|`([^`\n]+)`/gm)];

@@ -48,17 +48,7 @@ const pagesWithLongSentences: readonly string[] = [
 ];
 const pagesWithManyLines: readonly string[] = [];
 
-/** Comments and texts of the code that break a rule, by folder. Lower a maximum after a rewrite. */
-const violationsMax: Readonly<Record<string, { fragments: number; bannedPhrases: number }>> = {
-  src: { fragments: 32, bannedPhrases: 32 },
-  native: { fragments: 0, bannedPhrases: 0 },
-  test: { fragments: 61, bannedPhrases: 82 },
-  bench: { fragments: 0, bannedPhrases: 0 },
-  examples: { fragments: 0, bannedPhrases: 0 },
-};
-
-/** A maximum that is further above the count must be lowered. */
-const slackMax = 20;
+const codeFolders = ["src", "native", "test", "bench", "examples"] as const;
 
 /** The rule itself names what it bans. */
 const rulesFiles: readonly string[] = [
@@ -110,19 +100,19 @@ describe("documents", () => {
   });
 });
 
-describe.each(Object.entries(violationsMax))("the code in %s", (folder, most) => {
+describe.each(codeFolders)("the code in %s", (folder) => {
   const files = sourceFiles(folder, [".ts", ".tsx", ".mjs", ".cc", ".h"]).filter(
     ({ path }) => !rulesFiles.includes(path),
   );
 
   it.each([
-    ["has comments that begin with a whole phrase", most.fragments, fragmentComments],
-    ["has no banned phrase in comments and texts", most.bannedPhrases, bannedPhrasesInCode],
-  ] as const)("%s", (_name, max, check) => {
-    const found = files.flatMap(({ path, text }) => check(text).map((line) => `${path}: ${line}`));
-    const shown = found.length > max ? found : [];
-    expect(shown, `${found.length} violations, at most ${max}`).toEqual([]);
-    expect(found.length, "lower the maximum").toBeGreaterThanOrEqual(max - slackMax);
+    ["has comments that begin with a whole phrase", fragmentComments],
+    ["has no banned phrase in comments and texts", bannedPhrasesInCode],
+  ] as const)("%s", (_name, check) => {
+    expect(files.length).toBeGreaterThan(0);
+    expect(
+      files.flatMap(({ path, text }) => check(text).map((line) => `${path}: ${line}`)),
+    ).toEqual([]);
   });
 });
 

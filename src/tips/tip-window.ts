@@ -142,7 +142,7 @@ export class TipWindow {
     return { count, percentiles: { p25, p50, p75, p95, p99 } };
   }
 
-  /** Every one is looked at: behind one whose observation was told late there may be older ones. */
+  /** Every one is looked at: behind one that was reported late there may be older ones. */
   *#lamportsSince(endMs: number): Generator<void, Float64Array> {
     const next = this.#next;
     const values = new Float64Array(next - this.#oldest);

@@ -130,13 +130,13 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
     const harness = new TransmitHarness();
     await harness.open(feed, "clone", 500);
     await harness.play(feed.packets.slice(0, 64)); // the kernel learns its neighbours
-    await harness.until(({ cloned }) => cloned >= 900, "nearly everybody by clone");
+    await harness.until(({ cloned }) => cloned >= 900, "nearly all by clone");
     await harness.play(feed.packets.slice(64));
     await harness.check();
   });
 
   it.skipIf(!hasTool("tshark") || !hasTool("ethtool"))(
-    "checksums on the cable are right, whoever makes them",
+    "checksums on the wire are correct in both modes",
     async () => {
       const feed = madeFeed();
       const harness = new TransmitHarness();

@@ -181,7 +181,7 @@ describe("bad configurations", () => {
     ],
     [
       "an operator address that is not an address",
-      `${least}operations: { allow: [everybody] }\n`,
+      `${least}operations: { allow: [everyone] }\n`,
       /operations.allow\[0\]: expected an IP address or a range/,
     ],
     [

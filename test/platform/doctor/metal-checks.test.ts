@@ -1,4 +1,4 @@
-// The checks of bare metal: processors, network cards, what the kernel lost. Facts in both states.
+// The bare-metal checks: CPUs, network cards, losses in the kernel. Each fact in both states.
 
 import { describe, expect, it } from "vitest";
 import type { CardDetails } from "../../../src/platform/doctor/card-facts.ts";

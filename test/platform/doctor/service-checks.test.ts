@@ -1,5 +1,5 @@
-// The checks around the gateway, from facts in both states; and the facts, read from real files, ports,
-// a node's stand-in and a PostgreSQL.
+// The checks of the gateway's dependencies, with facts in both states. The facts are read from real
+// files, ports, a stand-in node and a PostgreSQL.
 
 import { once } from "node:events";
 import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -112,7 +112,7 @@ describe("checkService", () => {
   });
 });
 
-/** A node that says what doctor asks for. */
+/** A node with the answers that doctor needs. */
 async function nodeStandIn(): Promise<string> {
   const epoch = { epoch: 1, absoluteSlot: 500, slotIndex: 68, slotsInEpoch: 432, blockHeight: 5 };
   const nodes = [9, 9, 10].map((shredVersion) => ({ pubkey: tip, tpuQuic: null, shredVersion }));
@@ -165,7 +165,7 @@ describe("readServiceFacts", () => {
     expect(readdirSync(join(home, "data"))).toEqual([]);
     const all = checkService(read, file, facts);
     expect(JSON.stringify(all)).not.toContain("hidden");
-    // How fast the stand-in answers is this machine's business.
+    // The answer time of the stand-in depends on this machine.
     const wrong = all
       .filter(({ check, level }) => level !== "ok" && check !== "solana-node")
       .map(({ check }) => check);

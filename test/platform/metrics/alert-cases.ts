@@ -1,8 +1,8 @@
-// What makes each alert fire: a service that is well, and one series that is not.
+// Cases for each alert: the series of a healthy service, and one that differs.
 //
-// Values as promtool writes them: "a+bxn" begins at a and adds b for n intervals, "axn" stays.
+// Values in promtool's notation: "a+bxn" begins at a and adds b for n intervals, "axn" is constant.
 
-/** Of a service that is well, ten seconds apart. */
+/** Series of a healthy service, ten seconds apart. */
 export const wellSeries: Readonly<Record<string, string>> = {
   'up{job="shredway",instance="a"}': "1x400",
   'shredway_ready{job="shredway",instance="a"}': "1x400",
@@ -67,9 +67,9 @@ export const wellSeries: Readonly<Record<string, string>> = {
 
 export interface AlertCase {
   readonly alert: string;
-  /** Beginning of a name of `wellSeries`, up to what makes it one, and its values instead. */
+  /** Unique prefix of a name in `wellSeries`, and its replacement values. */
   readonly bad: Readonly<Record<string, string>>;
-  /** Others that fire with it. */
+  /** Other alerts that fire together with it. */
   readonly also?: readonly string[];
 }
 

@@ -1,5 +1,5 @@
-// Every alert of examples/production/prometheus/alerts.yml, by promtool: it fires when it should, after its
-// time and not before, and no other fires with it.
+// Every alert of examples/production/prometheus/alerts.yml, checked by promtool: it fires after its
+// duration, not earlier, and no other alert fires.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,7 @@ const { groups }: { groups: { name: string; rules: Rule[] }[] } = parse(
 );
 const rules = groups.flatMap((group) => group.rules);
 
-/** The service of one case, under a name of its own, beside those of all others. */
+/** The service of one case, with its own instance name. */
 function seriesOf({ bad }: Pick<AlertCase, "bad">, instance: string) {
   const replaced = new Set<string>();
   const series = Object.entries(wellSeries).map(([name, well]) => {
@@ -37,7 +37,7 @@ function seriesOf({ bad }: Pick<AlertCase, "bad">, instance: string) {
   return series;
 }
 
-/** What fires at `at`, by the service. */
+/** Alerts that fire at `at`, by instance. */
 function firing(at: string, alerts: readonly (readonly [alert: string, instance: string])[]) {
   return {
     expr: 'max by (alertname, instance) (ALERTS{alertstate="firing"})',
@@ -120,7 +120,7 @@ describe("alerts.yml", () => {
     const found = await check([all, ...tierLeaderTests, tierLeaderTest({}, false)]);
     expect(found.text).toMatch(/SUCCESS/);
     expect(found.isContent).toBe(true);
-    // The test of the test: an alert that does not fire is found.
+    // Verifies this test: it detects an alert that does not fire.
     const wrong = {
       ...tierLeaderTest({}, false),
       promql_expr_test: [firing("10m", [["ShredwayNoTierLeader", ""]])],

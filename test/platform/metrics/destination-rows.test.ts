@@ -42,7 +42,7 @@ describe("the series of destinations", () => {
       ["customer f", 2],
       [othersName, 25],
     ]);
-    // "a" goes, "b" takes its place: what the others counted does not fall.
+    // "a" is removed and "b" replaces it: the shared counts do not fall.
     expect(look(destination("b", 30), destination("c", 5))).toEqual([
       ["customer b", 30],
       [othersName, 30],

@@ -1,4 +1,4 @@
-// docs/metrics.md names every metric, and no other.
+// docs/metrics.md names exactly the existing metrics.
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

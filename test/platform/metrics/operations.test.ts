@@ -1,4 +1,4 @@
-// Who may read metrics and readiness, and what they say, over real listeners of a real relay service.
+// Access to metrics and readiness, and their content, over real listeners of a real relay service.
 
 import { writeFileSync } from "node:fs";
 import { request } from "node:http";
@@ -17,7 +17,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** From one of the addresses of loopback. */
+/** Sends from one of the loopback addresses. */
 function get(
   address: string,
   path: string,

@@ -1,5 +1,5 @@
-// The real Prometheus reads the real service: what /metrics says is well-formed in both formats, and every
-// expression of the dashboard and of the alerts is understood and has an answer.
+// The real Prometheus scrapes a real service: /metrics is valid in both formats, and every expression of
+// the dashboard and of the alerts has a result.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -47,7 +47,7 @@ const expressions = graphs.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }): [string, string] => [title, expr]),
 );
 
-/** As Grafana fills in its variables. */
+/** Replaces variables like Grafana. */
 function filled(expression: string, instance: string): string {
   return expression
     .replaceAll("$job", "shredway")
@@ -55,7 +55,7 @@ function filled(expression: string, instance: string): string {
     .replaceAll("$__rate_interval", "10s");
 }
 
-/** The example with the sandbox as its only node, and a scrape each half second. */
+/** The example with the sandbox as its only node, and a scrape every half second. */
 function configurationFor(address: string): string {
   const folder = temporaryFolder();
   const text = readFileSync(exampleFile("prometheus/prometheus.yml"), "utf8");
@@ -141,7 +141,7 @@ describe.skipIf(!hasPrometheus)("Prometheus", () => {
     const base = `http://${address}`;
     await makeTraffic(sandbox, base);
     const prometheus = await Prometheus.start(configurationFor(address));
-    // Panels on slots and ends need some blocks and a landed transaction.
+    // Panels on slots and outcomes need some blocks and a landed transaction.
     const ends = () => sandbox.gateway.snapshot().submissions.ends;
     await until(() => sandbox.snapshot().chain.blockHeight > 6n, "six blocks");
     await until(() => ends().landed > 0n, "a landed submission");
@@ -172,7 +172,7 @@ describe.skipIf(!hasPrometheus)("Prometheus", () => {
     for (const rule of await prometheus.rules()) {
       expect(rule).toMatchObject({ name: rule.name, health: "ok" });
     }
-    // Whoever tests this test: a wrong expression is an error, not an empty answer.
+    // Verifies this test: an invalid expression is an error, not an empty result.
     await expect(prometheus.query("rate(shredway_slot)")).rejects.toThrow(
       "expected type range vector",
     );

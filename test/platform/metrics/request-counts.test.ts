@@ -1,4 +1,4 @@
-// What the gateway counts of requests, through the real HTTP server.
+// Request counts of the gateway, through the real HTTP server.
 
 import { describe, expect, it } from "vitest";
 import type { EndpointGroup } from "../../../src/gateway/endpoints/endpoint-groups.ts";

@@ -1,4 +1,4 @@
-// A whole sandbox at the level trace: no line has a key, a seed, a password or a transaction.
+// A complete sandbox at log level trace: no line contains a key, a seed, a password or a transaction.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-/** A log at the lowest level, and what else goes to standard error meanwhile. */
+/** A log at the lowest level, and all other output on standard error. */
 function overheard() {
   const lines: string[] = [];
   const log = createLogger({ level: "trace", stream: { write: (line) => lines.push(line) } });
@@ -83,7 +83,7 @@ describe("the log", () => {
     await call("getNonce", []);
     await call("getTipAccounts", [], `${new URL(url).origin}/relay`);
     await fetch(url.replace("/relay?", "/shred-pay?"), { method: "POST", body: `[${text}]` });
-    // Everybody behind the gateway goes away: what is logged of that names them.
+    // All dependencies of the gateway fail, because the resulting log lines name them.
     sandbox.partners.close();
     sandbox.endpoint.close();
     await call("getSlot", []);
@@ -105,7 +105,7 @@ describe("the log", () => {
       expect(at < 0 ? "" : all.slice(Math.max(0, at - 100), at)).toBe("");
     }
     expect(lines.filter((line) => line.startsWith("{")).length).toBeGreaterThan(3);
-    // The test of the test.
+    // Verifies this test.
     log.info(`a line with ${text}`);
     expect(lines.join("\n")).toContain(formsOf(wire)[0]);
   });

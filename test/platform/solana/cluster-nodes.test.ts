@@ -1,4 +1,4 @@
-// What a node tells of the others: read, and refused when it has another shape.
+// The cluster nodes of a node's answer: parsed, and rejected in another shape.
 
 import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
@@ -47,8 +47,8 @@ describe("clusterNodes", () => {
   it.each([
     ["no list", {}],
     ["a number", [7]],
-    ["an identity that is none", [{ pubkey: 1, tpuQuic: null }]],
-    ["an address that is none", [{ pubkey: "a", tpuQuic: 8009 }]],
+    ["an invalid identity", [{ pubkey: 1, tpuQuic: null }]],
+    ["an invalid address", [{ pubkey: "a", tpuQuic: 8009 }]],
   ])("refuses %s", async (_what, result) => {
     const node = await clientOf(result);
     await expect(node.clusterNodes()).rejects.toThrow(/getClusterNodes at .*expected/);

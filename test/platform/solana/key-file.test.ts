@@ -1,4 +1,4 @@
-// Key files: who may have them, what is in them, and that nothing of it is ever said.
+// Key files: permissions, content, and that no error quotes them.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -39,7 +39,7 @@ function fileOf(content: string | Uint8Array, mode = 0o600): string {
   return path;
 }
 
-/** All that is known of a refusal, as deep as anybody looks. */
+/** All properties of an error, at any depth. */
 function refusal(work: () => unknown): string {
   try {
     work();

@@ -1,4 +1,4 @@
-// What landed transactions paid, asked of the sandbox's real RPC endpoint.
+// Payments of landed transactions, read from the sandbox's real RPC endpoint.
 
 import { describe, expect, it } from "vitest";
 import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
@@ -59,7 +59,7 @@ describe("landed transactions", () => {
     const ask = () => Promise.all(signatures.map((each) => node.landedTransaction(each, tips)));
     expect(new Set(await ask())).toEqual(new Set([null]));
     run.slots(1);
-    expect(new Set(await ask())).toEqual(new Set([null])); // processed is not enough
+    expect(new Set(await ask())).toEqual(new Set([null])); // processed is not sufficient
     run.slots(4);
     const answers = await ask();
     expect(answers.map((each) => each?.gainLamports)).toEqual(wires.map(([, gain]) => gain));

@@ -1,4 +1,4 @@
-// Lists of members from a server that answers as it is told: right, wrong, late, endless.
+// Member lists from a server with configurable answers: valid, invalid, late, endless.
 
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
@@ -16,7 +16,7 @@ import { addressOf, wallet } from "../../support/transactions/chain.ts";
 
 const [a, b] = [addressOf(wallet(1)), addressOf(wallet(2))];
 
-/** With a key in its path, one in its query, and a user. */
+/** A URL with a key in its path, one in its query, and a user. */
 async function openServer(answer: RequestListener): Promise<string> {
   const server = createServer(answer);
   server.listen(0, "127.0.0.1");
@@ -69,11 +69,7 @@ describe("fetchMembers", () => {
     ["nothing", text(""), /JSON/],
     ["a text", text(`"${a}"`), /expected an array or an object of identities, got "/],
     ["null", text("null"), /expected an array or an object of identities, got null/],
-    [
-      "one that is none",
-      text(JSON.stringify([a, "x"])),
-      /identities in base58 only, got "x" at 1$/,
-    ],
+    ["an invalid one", text(JSON.stringify([a, "x"])), /identities in base58 only, got "x" at 1$/],
     ["numbers", text(JSON.stringify([1])), /identities in base58 only, got 1 at 0$/],
     ["another object", text('{"error":"no"}'), /identities in base58 only, got "error" at 0$/],
     ["a prototype", text('{"__proto__":[]}'), /got "__proto__" at 0$/],

@@ -1,4 +1,4 @@
-// The client of nodes as the nonce rules ask it: the sandbox's real endpoint, and answers that are none.
+// RPC calls of the nonce rules: the sandbox's real endpoint, and invalid answers.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -18,7 +18,7 @@ import {
   walletLamports,
 } from "../../support/transactions/chain.ts";
 
-/** A node that answers every call with `value`, and what it was asked. */
+/** A node that answers every call with `value`, and its received calls. */
 async function answering(value: unknown): Promise<{ node: RpcClient; asked: unknown[] }> {
   const asked: unknown[] = [];
   const server = createServer((request, response) => {

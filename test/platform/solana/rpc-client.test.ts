@@ -1,4 +1,4 @@
-// A client of nodes against a server that answers as it is told: right, wrong, late, endless.
+// The RPC client against a server with configurable answers: valid, invalid, late, endless.
 
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
@@ -11,7 +11,7 @@ import { closing } from "../../support/closing.ts";
 
 type Answer = (id: number, response: ServerResponse, method: string, params: unknown) => void;
 
-/** A node that answers every call by `answer`. */
+/** A node that answers every call with `answer`. */
 async function openServer(answer: Answer): Promise<AddressInfo> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -33,7 +33,7 @@ async function openServer(answer: Answer): Promise<AddressInfo> {
   return server.address() as AddressInfo;
 }
 
-/** A client of such a node, which reaches it with a key in its URL. */
+/** A client of such a node, with a key in the URL. */
 async function openNode(answer: Answer, timeoutMs = 5000): Promise<RpcClient> {
   const { port } = await openServer(answer);
   return new RpcClient(`http://127.0.0.1:${port}/secret-path?api-key=secret`, timeoutMs);
@@ -272,7 +272,7 @@ describe("RpcClient, for landed transactions", () => {
     blockTime: null,
     version: 0,
     transaction: { signatures: [signature, "x"], message: { accountKeys: [payer, tip, other] } },
-    // The last one came by a lookup table.
+    // The last one is from a lookup table.
     meta: { err: null, preBalances: [90, 5, 1, 3], postBalances: [60, 25, 0, 13] },
   };
   const ask = (node: RpcClient, ...addresses: string[]) =>

@@ -1,4 +1,4 @@
-// Addresses of nodes: what web3.js makes of them, and what of them may be said.
+// Addresses of nodes: as derived by web3.js, and masked in messages.
 
 import { describe, expect, it } from "vitest";
 import { httpAddress, webSocketAddress } from "../../../src/platform/solana/upstream-address.ts";

@@ -1,4 +1,4 @@
-// Messages of nodes, taken apart: results stay what they were, whatever else is in the text.
+// Messages of nodes: results stay unchanged, with any other content in the text.
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-// WebSockets to a node over real sockets: good ones, rude ones, silent ones.
+// WebSockets to a node over real sockets: valid, hostile and silent nodes.
 
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { answerWith, notification, SocketNode } from "../../support/gateway/socket-node.ts";
 
-/** What a listener heard, in order. */
+/** Notifications of a listener, in order. */
 class Heard {
   readonly events: string[] = [];
   readonly notifications: NodeNotification[] = [];

@@ -1,4 +1,4 @@
-// Upstream over real sockets, against nodes that answer well, badly, late and never.
+// Upstream over real sockets, with nodes that answer correctly, incorrectly, late and never.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -95,7 +95,7 @@ describe("call", () => {
     const node = await Node.open(answering("1"));
     const upstream = open(node);
     for (let i = 0; i < 50; i++) await upstream.call("getSlot", []);
-    // A connection is free again a moment after its answer was read.
+    // A connection becomes free shortly after its answer was read.
     expect(node.connections).toBeLessThanOrEqual(2);
   });
 

@@ -1,4 +1,4 @@
-// The queue of both databases' drivers: its limits, the order, and what a batch counts.
+// The batch queue of both database drivers: its limits, the order, and its counts.
 
 import { expect, it } from "vitest";
 import {

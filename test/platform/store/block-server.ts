@@ -4,7 +4,10 @@ import { afterAll, afterEach, beforeAll } from "vitest";
 import { PostgresServer } from "../../support/postgres/postgres.ts";
 import type { Files } from "./files.ts";
 
-/** After each test it goes on again and what `files` holds is closed. Returns how to get it. */
+/**
+ * After each test, resumes the server and closes the resources of `files`. Returns a function that
+ * returns the server.
+ */
 export function serverOfBlock(files: Files): () => PostgresServer {
   let started: PostgresServer | undefined;
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-// A process that keeps submissions and keys as fast as it can and prints each when it is acknowledged.
+// A process that stores submissions and keys as fast as possible and prints each acknowledged one.
 // Started and killed by crash.test.ts: `crash-child.ts PLACE ROUND`.
 
 import { createHash } from "node:crypto";
@@ -7,7 +7,7 @@ import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
 import type { SubmissionRecord } from "../../../src/gateway/submission/types.ts";
 import { openPlace, recordOf } from "./files.ts";
 
-/** Three transactions of one bundle, told by their name alone. */
+/** Three transactions of one bundle, with different names only. */
 export function bundleOf(name: string): SubmissionRecord[] {
   return [0, 1, 2].map((bundleIndex) =>
     recordOf(`${name}.${bundleIndex}`, {

@@ -1,4 +1,4 @@
-// Killed at any moment: what was acknowledged is there, whole, and the file opens without repair.
+// A process killed at any time: acknowledged rows exist completely, and the file opens without repair.
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
@@ -38,7 +38,7 @@ onEachDatabase((databases) => {
       for (const { bundleId } of await store.submissions.open()) {
         sizes.set(bundleId, (sizes.get(bundleId) ?? 0) + 1);
       }
-      expect([...sizes].filter(([, size]) => size !== 3)).toEqual([]); // whole or not at all
+      expect([...sizes].filter(([, size]) => size !== 3)).toEqual([]); // completely or not at all
       const keys = new Map((await store.keys.keys()).map((key) => [key.id, key]));
       const [account] = await store.keys.accounts();
       for (const line of all.filter((name) => name.startsWith("key "))) {

@@ -12,23 +12,23 @@ import type { Store } from "../../../src/platform/store/store.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
 import { Files, openPlace, silent } from "./files.ts";
 
-/** What a test of the store may ask of a database, whichever it is. */
+/** Database operations for tests, the same for each database. */
 export interface Databases {
   readonly blobType: string;
-  /** Word before a query that asks how it is done. */
+  /** Prefix of a query that returns its plan. */
   readonly explain: string;
-  /** Makes registrations so many that plans are what they are in earnest. */
+  /** Creates enough registrations for realistic query plans. */
   readonly fillForPlans: readonly string[];
-  /** Names of the tables, but for the driver's own. */
+  /** Names of the tables, except for the driver's own. */
   readonly tables: string;
-  /** Whether a step of the schema that takes long is in its middle. */
+  /** Whether a slow schema step is in progress. */
   isStepUnderWay(place: string): Promise<boolean>;
-  /** What the database itself finds wrong with its files. */
+  /** Errors that the database itself finds in its files. */
   damage(place: string): Promise<readonly unknown[]>;
-  /** A place for a database: the same one gives the same database. */
+  /** A place for a database: the same place gives the same database. */
   place(): string;
   driver(place?: string): Promise<SqlDriver>;
-  /** Made, so that a child process may open it. */
+  /** Created, so that a child process can open it. */
   make(place: string): Promise<void>;
   /** With the newest schema. */
   migrated(place?: string): Promise<SqlDriver>;
@@ -38,7 +38,7 @@ export interface Databases {
 class SqliteDatabases implements Databases {
   readonly blobType = "blob";
   readonly explain = "EXPLAIN QUERY PLAN";
-  readonly fillForPlans = []; // it plans by the indexes alone
+  readonly fillForPlans = []; // it plans by the indexes only
   readonly tables = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
   readonly #files: Files;
 
@@ -82,7 +82,7 @@ class SqliteDatabases implements Databases {
   }
 }
 
-/** A place is the URL of a database of the test's own. */
+/** A place is the URL of a database of this test. */
 class PostgresDatabases implements Databases {
   readonly blobType = "bytea";
   readonly explain = "EXPLAIN";
@@ -111,7 +111,7 @@ class PostgresDatabases implements Databases {
     return row[0] === "1";
   }
 
-  /** A child that is killed does not reach the server's files. */
+  /** A killed child cannot damage the server's files. */
   damage(): Promise<readonly unknown[]> {
     return Promise.resolve([]);
   }
@@ -142,7 +142,7 @@ class PostgresDatabases implements Databases {
   }
 }
 
-/** The same tests on each database; those on PostgreSQL are skipped where it is not installed. */
+/** The same tests on each database; those on PostgreSQL are skipped if it is not installed. */
 export function onEachDatabase(define: (databases: Databases) => void): void {
   const files = new Files();
   describe("on SQLite", () => {

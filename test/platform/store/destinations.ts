@@ -1,11 +1,11 @@
-// Made-up destinations for the store's tests.
+// Generated destinations for the store's tests.
 
 import type { Account } from "../../../src/gateway/accounts/types.ts";
 import type { AccountDestination } from "../../../src/shreds/destinations/destination-types.ts";
 
 let made = 0;
 
-/** Each another one. */
+/** Unique for each call. */
 export function destinationFor(
   account: Account,
   changes: Partial<AccountDestination> = {},

@@ -1,4 +1,4 @@
-// What the contract of SqlDriver says, on each database.
+// The contract of SqlDriver, on each database.
 
 import { describe, expect, it } from "vitest";
 import type { Durability, SqlDriver, SqlValue } from "../../../src/platform/store/driver.ts";
@@ -172,7 +172,7 @@ onEachDatabase((databases) => {
       await lock?.release();
       const again = await driver.tryLock("tiers", () => lost++);
       expect(again).not.toBeNull();
-      await lock?.release(); // of no effect any more
+      await lock?.release(); // no effect any more
       expect(await driver.tryLock("tiers", () => lost++)).toBeNull();
       await again?.release();
       expect(lost).toBe(0);

@@ -1,7 +1,8 @@
-// Nodes that share one database, as their drivers see each other: news at once, locks, a node's end.
+// Nodes that share one database, as seen by their drivers: immediate notifications, locks, the end of a
+// node.
 //
-// Stands in for LISTEN and advisory locks where a test is about what follows from them: what is told, to
-// whom, is at hand, and a node can be cut off from the news of the others.
+// It replaces LISTEN and advisory locks in tests of their effects. A test sees all notifications and
+// their receivers, and can disconnect a node.
 
 import { ShredwayError } from "../../../src/core/errors.ts";
 import type {
@@ -14,13 +15,13 @@ import type {
 type News = readonly string[] | null;
 
 export class Exchange {
-  /** All that was told so far, in order. */
+  /** All notifications so far, in order. */
   readonly told: News[] = [];
   readonly #nodes = new Set<SharingDriver>();
-  /** Name of a lock -> who holds it. */
+  /** Name of a lock -> its holder. */
   readonly locks = new Map<string, object>();
 
-  /** The same database as one node among others sees it. */
+  /** The same database as seen by one node. */
   join(driver: SqlDriver): SharingDriver {
     const node = new SharingDriver(driver, this);
     this.#nodes.add(node);
@@ -44,9 +45,9 @@ export class SharingDriver implements SqlDriver {
   readonly #listeners = new Set<ForeignChangeListener>();
   /** Texts of all queries so far. */
   readonly queries: string[] = [];
-  /** Nothing answers. */
+  /** No call gets an answer. */
   isAway = false;
-  /** Of the next transaction, which is kept: nobody knows what became of it. */
+  /** The next transaction is stored, but its result is reported as unknown. */
   losesAnswer = false;
 
   constructor(driver: SqlDriver, exchange: Exchange) {
@@ -96,7 +97,7 @@ export class SharingDriver implements SqlDriver {
     };
   }
 
-  /** As a kill does it: the locks are free, and it hears nothing more. */
+  /** Like a kill: the locks are free, and the node receives nothing more. */
   close(): Promise<void> {
     this.#exchange.leave(this);
     return this.#driver.close();

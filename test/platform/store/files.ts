@@ -1,4 +1,4 @@
-// Temporary data folders, open drivers and made-up records for the store's tests.
+// Temporary data folders, open drivers and generated records for the store's tests.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -81,12 +81,12 @@ export function recordOf(
   };
 }
 
-/** Settles when `look` finds something; the test's own time-out bounds it. */
+/** Settles when `look` returns a value; limited by the test's own time-out. */
 export async function until(look: () => boolean): Promise<void> {
   while (!look()) await systemClock.sleep(5);
 }
 
-/** The same for what has to be asked. */
+/** The same for asynchronous checks. */
 export async function untilAsked(look: () => Promise<boolean>): Promise<void> {
   while (!(await look())) await systemClock.sleep(5);
 }

@@ -1,4 +1,4 @@
-// Listeners to others' changes: each is told, whatever another one does.
+// Listeners for changes of other processes: each is notified, even if another one throws.
 
 import { expect, it } from "vitest";
 import { createLogger } from "../../../src/core/log.ts";

@@ -1,4 +1,4 @@
-// One service on a folder at a time; commands may use it beside.
+// One service per folder at a time; commands may use it concurrently.
 
 import { expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";

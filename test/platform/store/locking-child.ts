@@ -1,5 +1,5 @@
-// A process that takes a lock: `locking-child.ts URL NAME TIMES`. Prints "held", then "lost" when it is
-// told so; stopped or killed by postgres-locks.test.ts.
+// A process that takes a lock: `locking-child.ts URL NAME TIMES`. Prints "held", then "lost" after its
+// notification. Frozen or killed by postgres/locks.test.ts.
 
 import { systemClock } from "../../../src/core/clock.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";

@@ -1,5 +1,5 @@
-// A process that takes a step of the schema which does not end for a long time: `migrating-child.ts PLACE`.
-// Prints a line when it begins; killed by migrations.test.ts.
+// A process that runs a very slow schema step: `migrating-child.ts PLACE`. Prints a line when it begins;
+// killed by migrations.test.ts.
 
 import { join } from "node:path";
 import { systemClock } from "../../../src/core/clock.ts";

@@ -1,4 +1,4 @@
-// Nodes on one database: who tells what with its changes, and who hears of it.
+// Nodes on one database: notifications of changes, and their receivers.
 
 import { describe, expect, it } from "vitest";
 import { newApiKey } from "../../../src/gateway/accounts/api-keys.ts";
@@ -18,7 +18,7 @@ class Node {
   readonly destinations: SqlDestinationStore;
   readonly nonces: SqlManagedNonceStore;
   readonly submissions: SqlSubmissionStore;
-  /** In order: who was told, and what. */
+  /** Receivers and texts, in order. */
   readonly heard: (string | readonly string[] | null)[] = [];
 
   constructor(driver: SharingDriver, name: string) {

@@ -1,4 +1,4 @@
-// The name of a node: one service's at a time, and taken again after every loss.
+// The node lock: held by one service at a time, and acquired again after every loss.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -16,7 +16,7 @@ import { Files, silent, untilAsked } from "./files.ts";
 const files = new Files();
 afterEach(() => files.clean());
 
-/** Locks as a database would hold them for several processes. */
+/** Locks of several processes, as in a database. */
 class Locks {
   isAway = false;
   holder: { name: string; onLost: () => void } | null = null;
@@ -35,7 +35,7 @@ class Locks {
     return Promise.resolve({ release });
   }
 
-  /** The connection is lost; `next` has it then. */
+  /** The connection is lost; `next` acquires the lock. */
   lose(next: Locks["holder"] = null): void {
     const before = this.holder;
     this.holder = next;
@@ -67,7 +67,7 @@ describe("the name of a node", () => {
     await refused;
     const taking = NodeLock.take({ ...options, waitMs: 1000 });
     await clock.advance(500);
-    locks.holder = null; // what was left of this node's service before has ended
+    locks.holder = null; // the rest of this node's previous service has ended
     await clock.advance(500);
     const lock = await taking;
     expect(locks.holder).toMatchObject({ name: "node a" });
@@ -88,7 +88,7 @@ describe("the name of a node", () => {
     expect(locks.holder).toMatchObject({ name: "node a" });
     locks.lose(another);
     await clock.advance(10_000);
-    expect(lines).toEqual([]); // it may be a look at whether it is free
+    expect(lines).toEqual([]); // it may be a test of the lock
     await clock.advance(600_000);
     expect(lines.filter((line) => line.includes("another service has taken"))).toHaveLength(1);
     locks.holder = null;
@@ -108,7 +108,7 @@ describe("the name of a node", () => {
 onEachDatabase((databases) => {
   it("a store has the locks of its database, and a node name if the database is shared", async () => {
     const store = await databases.store();
-    expect(store.node === "").toBe(databases.blobType === "blob"); // a file is its service's alone
+    expect(store.node === "").toBe(databases.blobType === "blob"); // a file belongs to one service
     const lock = await store.locks.tryLock("tiers", () => {});
     expect(lock).not.toBeNull();
     expect(await store.locks.tryLock("tiers", () => {})).toBeNull();
@@ -137,7 +137,7 @@ describe.skipIf(postgresPrograms === null)("services on one PostgreSQL", () => {
     await server.run(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'shredway%'",
     );
-    // By itself, with nothing to write.
+    // Acquired again without any write.
     await untilAsked(async () => (await server.run(held))[0]?.[0] === "2");
     await expect(take("a")).rejects.toThrow(/data.node: another service/);
     await a?.close();

@@ -1,12 +1,12 @@
-// A driver between a store and its database that notes the news it is given, and tells news by hand.
+// A driver between a store and its database that records notifications, and sends them on demand.
 
 import type { ForeignChangeListener, SqlDriver } from "../../../src/platform/store/driver.ts";
 
 export interface Overheard {
   readonly driver: SqlDriver;
-  /** Of each transaction, in order; undefined: none were given. */
+  /** Notifications of each transaction, in order; undefined: none were given. */
   readonly told: (readonly string[] | undefined)[];
-  /** As if another process had told it. */
+  /** Notifies as if another process had sent it. */
   readonly tell: (news: readonly string[] | null) => void;
 }
 

@@ -1,5 +1,5 @@
-// The rows of several nodes in a real database, each node with a driver of its own. News go from one to
-// the other inside this process, in the order of their commits.
+// The rows of several nodes in a real database, each node with its own driver. Notifications are
+// delivered inside this process, in commit order.
 
 import { base58 } from "@scure/base";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";

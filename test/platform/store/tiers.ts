@@ -1,4 +1,4 @@
-// Counted tips in a real database, and that database under a random history of a tier book.
+// Counted tips in a real database, and that database under a random history of the tier engine.
 
 import { ShredwayError } from "../../../src/core/errors.ts";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
@@ -54,7 +54,7 @@ export class SqlHistoryStore implements HistoryStore {
     return keepTip(this.#driver, tip);
   }
 
-  /** A database does not give back what it once had. */
+  /** A database does not restore an earlier state. */
   lose(): void {}
 
   connect(): TierStore {

@@ -1,5 +1,5 @@
-// Whole databases to lines and back: every row the same on the other side, whatever the two are; damaged
-// files change nothing.
+// Export and import of whole databases: every row is equal afterwards, for any pair of databases;
+// damaged files change nothing.
 
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -88,7 +88,7 @@ async function imported(path: string, { driver, blobType }: Opened): Promise<boo
   return (await importDatabase({ path, checked, driver, blobType })).wasInterrupted;
 }
 
-/** The same numbers at each run. */
+/** The same numbers in each run. */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -260,7 +260,7 @@ describe("import rejects", () => {
     return readFileSync(await exported(source), "utf8").split("\n");
   }
 
-  /** With `changed` instead of the file; the sums put right, if `isSummed`. */
+  /** The file with `changed`; with corrected checksums if `isSummed`. */
   async function refused(changed: string, target: Opened): Promise<string> {
     const path = join(folder, "damaged.export");
     writeFileSync(path, changed);
@@ -297,7 +297,7 @@ describe("import rejects", () => {
           changed[at] = (changed[at] ?? 0) ^ by;
           const path = join(folder, "changed.export");
           writeFileSync(path, changed);
-          // White space between the words of the last line would be the same line.
+          // White space in the last line would not change its meaning.
           await expect(checkExport(path)).rejects.toThrow(/line \d+: /);
         },
       ),
@@ -464,7 +464,7 @@ describe("an interrupted import", () => {
     await expect(exported(target)).rejects.toThrow("filled in part");
     expect(await imported(await exported(source), target)).toBe(true);
     expect(await allRows(driver, tables)).toEqual(await allRows(source.driver, tables));
-    // Who was thought to be dead writes nothing any more.
+    // A node that counted as dead writes nothing any more.
     await expect(filling.add(accounts, madeRows(accounts, 1, seeded(7)))).rejects.toThrow(
       "got another one at it",
     );

@@ -73,7 +73,7 @@ describe("parseLeaderSchedule", () => {
       /32 bytes in base58/,
     ],
     [
-      "slots that are no list",
+      "slots that are not a list",
       `{"firstSlot": 1, "leaders": {"${textA}": 5}}`,
       /expected a list of slots, got 5/,
     ],

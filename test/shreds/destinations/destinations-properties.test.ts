@@ -63,12 +63,15 @@ async function allowed(work: Promise<unknown>): Promise<void> {
   }
 }
 
-async function take(desk: Harness, { action, account, place, which, waitMs }: Step): Promise<void> {
-  const { destinations, store } = desk;
+async function take(
+  harness: Harness,
+  { action, account, place, which, waitMs }: Step,
+): Promise<void> {
+  const { destinations, store } = harness;
   const who = accounts[account] ?? { id: "", name: "" };
   const all = destinations.list();
   const id = all[which % Math.max(1, all.length)]?.id ?? "d_none";
-  const sent = desk.sent.at(-1 - (which % 5));
+  const sent = harness.sent.at(-1 - (which % 5));
   const text = texts[place] ?? "";
   const address = canonical[place % canonical.length] ?? "";
   switch (action) {
@@ -87,8 +90,8 @@ async function take(desk: Harness, { action, account, place, which, waitMs }: St
       );
     case "unreachable":
       for (let i = 0; i < 6; i++) {
-        destinations.unreachable(address, desk.nowMs);
-        await desk.clock.advance(2 * second);
+        destinations.unreachable(address, harness.nowMs);
+        await harness.clock.advance(2 * second);
       }
       return;
     case "approve":
@@ -116,18 +119,18 @@ async function take(desk: Harness, { action, account, place, which, waitMs }: St
       return;
     case "restart":
       store.isDown = false;
-      await desk.settle(); // writes of the previous process exist now, or never will
-      return desk.start();
+      await harness.settle(); // writes of the previous process exist now, or never will
+      return harness.start();
     case "wait":
-      return desk.clock.advance(waitMs);
+      return harness.clock.advance(waitMs);
   }
 }
 
 /** Must be true after every step, even while changes are in progress. */
-function check(desk: Harness): void {
-  const { nowMs } = desk;
-  const all = desk.destinations.list();
-  const active = [...desk.destinations.active("here"), ...desk.destinations.active("there")];
+function check(harness: Harness): void {
+  const { nowMs } = harness;
+  const all = harness.destinations.list();
+  const active = [...harness.destinations.active("here"), ...harness.destinations.active("there")];
   expect(new Set(all.map(({ address }) => address)).size).toBe(all.length);
   for (const { address } of all) expect(canonical).toContain(address);
   for (const { address, accountId } of active) {
@@ -137,7 +140,7 @@ function check(desk: Harness): void {
     expect(its?.proofEndsMs ?? Number.POSITIVE_INFINITY).toBeGreaterThan(nowMs);
   }
   for (const { id } of accounts) {
-    expect(desk.destinations.ofAccount(id).length).toBeLessThanOrEqual(settings.perAccountMax);
+    expect(harness.destinations.ofAccount(id).length).toBeLessThanOrEqual(settings.perAccountMax);
   }
   for (const { state, pausedMs, pauseReason, provedMs, provedBy } of all) {
     expect(state === "paused").toBe(pauseReason !== null);
@@ -146,32 +149,32 @@ function check(desk: Harness): void {
     if (state === "unproved") expect(provedMs).toBeNull();
   }
   const rounds = new Map<string, number>();
-  for (const { token } of desk.sent) rounds.set(token, (rounds.get(token) ?? 0) + 1);
+  for (const { token } of harness.sent) rounds.set(token, (rounds.get(token) ?? 0) + 1);
   expect(Math.max(0, ...rounds.values())).toBeLessThanOrEqual(3);
-  expect(desk.clock.pending).toBeLessThanOrEqual(2);
+  expect(harness.clock.pending).toBeLessThanOrEqual(2);
 }
 
 describe("destinations", () => {
   it("keep their invariants under any sequence of events", async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-        const desk = await Harness.open();
+        const harness = await Harness.open();
         for (const each of steps) {
-          const toldBefore = desk.told;
-          const before = desk.active().join();
-          await take(desk, each);
-          check(desk);
-          if (before !== desk.active().join() && each.action !== "restart") {
-            expect(desk.told).toBeGreaterThan(toldBefore);
+          const toldBefore = harness.told;
+          const before = harness.active().join();
+          await take(harness, each);
+          check(harness);
+          if (before !== harness.active().join() && each.action !== "restart") {
+            expect(harness.told).toBeGreaterThan(toldBefore);
           }
         }
-        desk.store.isDown = false;
-        await desk.clock.advance(minute);
-        await desk.settle();
-        check(desk);
+        harness.store.isDown = false;
+        await harness.clock.advance(minute);
+        await harness.settle();
+        check(harness);
         const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1);
-        expect(desk.destinations.list().toSorted(byId)).toEqual(
-          [...desk.store.rows.values()].toSorted(byId),
+        expect(harness.destinations.list().toSorted(byId)).toEqual(
+          [...harness.store.rows.values()].toSorted(byId),
         );
       }),
       { numRuns: 300 },
@@ -189,12 +192,12 @@ describe("destinations", () => {
     });
     await fc.assert(
       fc.asyncProperty(fc.array(attack, { maxLength: 20 }), async (attacks) => {
-        const desk = await Harness.open();
+        const harness = await Harness.open();
         const added = [];
         for (const [i, account] of accounts.entries()) {
-          added.push(await desk.destinations.add(account, "here", canonical[i] ?? ""));
+          added.push(await harness.destinations.add(account, "here", canonical[i] ?? ""));
         }
-        const challenges = desk.sent.slice();
+        const challenges = harness.sent.slice();
         const entitled = new Set<string>();
         for (const { from, token, account, which, byCall, cut } of attacks) {
           const sent = challenges[token];
@@ -204,13 +207,13 @@ describe("destinations", () => {
             const { id, address, accountId } = destination;
             const caller = accounts[account]?.id ?? "";
             if (caller === accountId && sent?.address === address) entitled.add(address);
-            await allowed(desk.destinations.prove(caller, id, sent?.token ?? "f".repeat(32)));
+            await allowed(harness.destinations.prove(caller, id, sent?.token ?? "f".repeat(32)));
           } else {
-            desk.destinations.answer(from, bytes.subarray(0, cut));
+            harness.destinations.answer(from, bytes.subarray(0, cut));
             if (sent?.address === from && (cut === 24 || cut === 52)) entitled.add(from);
           }
-          await desk.settle();
-          expect(new Set(desk.active())).toEqual(entitled);
+          await harness.settle();
+          expect(new Set(harness.active())).toEqual(entitled);
         }
       }),
     );

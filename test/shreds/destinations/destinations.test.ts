@@ -9,9 +9,9 @@ const token0 = "0".repeat(32);
 
 describe("adding", () => {
   it("creates an unverified destination, and sends three challenges within 10 s", async () => {
-    const desk = await Harness.open();
-    const start = desk.nowMs;
-    const added = await desk.destinations.add(one, "here", place);
+    const harness = await Harness.open();
+    const start = harness.nowMs;
+    const added = await harness.destinations.add(one, "here", place);
     expect(added).toEqual({
       id: expect.stringMatching(/^d_[0-9a-f]{12}$/),
       accountId: "a_1",
@@ -26,15 +26,15 @@ describe("adding", () => {
       pausedMs: null,
       pauseReason: null,
     });
-    expect(desk.store.rows.get(added.id)).toEqual(added);
-    expect(desk.destinations.ofAccount("a_1")).toEqual([added]);
-    await desk.clock.advance(hour);
-    expect(desk.sentSeconds(start)).toEqual([0, 2, 10]);
-    expect(new Set(desk.sent.map(({ token }) => token)).size).toBe(1);
-    expect(new Set(desk.sent.map(({ address }) => address))).toEqual(new Set([place]));
-    expect(desk.active()).toEqual([]);
-    expect(desk.told).toBe(0);
-    expect(desk.clock.pending).toBe(0);
+    expect(harness.store.rows.get(added.id)).toEqual(added);
+    expect(harness.destinations.ofAccount("a_1")).toEqual([added]);
+    await harness.clock.advance(hour);
+    expect(harness.sentSeconds(start)).toEqual([0, 2, 10]);
+    expect(new Set(harness.sent.map(({ token }) => token)).size).toBe(1);
+    expect(new Set(harness.sent.map(({ address }) => address))).toEqual(new Set([place]));
+    expect(harness.active()).toEqual([]);
+    expect(harness.told).toBe(0);
+    expect(harness.clock.pending).toBe(0);
   });
 
   it.each([
@@ -62,31 +62,31 @@ describe("adding", () => {
     ["[2606:bad::1]:9001", /the operator denies its range/],
     ["9.9.9.9:20000", /it is this machine itself/],
   ])("refuses %s", async (address, message) => {
-    const desk = await Harness.open({
+    const harness = await Harness.open({
       denied: ["6.6.0.0/16", "2606:bad::/32"].map(parseAddressRange),
     });
-    desk.own = (endpoint) =>
+    harness.own = (endpoint) =>
       listenerReachedBy(endpoint, [parseEndpoint("0.0.0.0:20000")], ["9.9.9.9"]) !== undefined;
-    const adding = desk.destinations.add(one, "here", address);
+    const adding = harness.destinations.add(one, "here", address);
     await expect(adding).rejects.toMatchObject({
       reason: "address_invalid",
       message: expect.stringMatching(message),
     });
-    expect(desk.store.rows.size).toBe(0);
-    expect(desk.sent).toEqual([]);
+    expect(harness.store.rows.size).toBe(0);
+    expect(harness.sent).toEqual([]);
   });
 
   it("accepts private addresses if the operator allows them, but no reserved ones", async () => {
-    const desk = await Harness.open({ allowPrivate: true });
-    await desk.destinations.add(one, "here", "127.0.0.1:9001");
-    const adding = desk.destinations.add(one, "here", "0.0.0.0:9001");
+    const harness = await Harness.open({ allowPrivate: true });
+    await harness.destinations.add(one, "here", "127.0.0.1:9001");
+    const adding = harness.destinations.add(one, "here", "0.0.0.0:9001");
     await expect(adding).rejects.toMatchObject({ reason: "address_invalid" });
   });
 
   it("rejects another region, a configured destination, a third one, and an address in use", async () => {
-    const desk = await Harness.open({ fixed: new Set(["7.7.7.7:9001"]) });
-    await desk.destinations.add(one, "there", place);
-    await desk.destinations.add(one, "here", "[2606::1]:9001");
+    const harness = await Harness.open({ fixed: new Set(["7.7.7.7:9001"]) });
+    await harness.destinations.add(one, "there", place);
+    await harness.destinations.add(one, "here", "[2606::1]:9001");
     const refusals: [typeof one, string, string, RegExp][] = [
       [other, "elsewhere", "5.6.7.9:9001", /expected one of here, there; got "elsewhere"/],
       [other, "here", "7.7.7.7:9001", /fixed destination/],
@@ -97,246 +97,248 @@ describe("adding", () => {
       [one, "there", place, /which has one/],
     ];
     for (const [account, region, address, message] of refusals) {
-      await expect(desk.destinations.add(account, region, address)).rejects.toMatchObject({
+      await expect(harness.destinations.add(account, region, address)).rejects.toMatchObject({
         reason: "destination_refused",
         message: expect.stringMatching(message),
       });
     }
-    expect(desk.store.rows.size).toBe(2);
-    await desk.destinations.add(other, "here", "5.6.7.8:9002");
+    expect(harness.store.rows.size).toBe(2);
+    await harness.destinations.add(other, "here", "5.6.7.8:9002");
   });
 
   it("lets the store decide which was first, and sends no challenge for the second", async () => {
-    const desk = await Harness.open({ perAccountMax: 1 });
+    const harness = await Harness.open({ perAccountMax: 1 });
     const asked = await Promise.allSettled([
-      desk.destinations.add(one, "here", place),
-      desk.destinations.add(other, "here", place),
-      desk.destinations.add(one, "here", "5.6.7.9:9001"),
+      harness.destinations.add(one, "here", place),
+      harness.destinations.add(other, "here", place),
+      harness.destinations.add(one, "here", "5.6.7.9:9001"),
     ]);
     expect(asked.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
-    expect(desk.sent.length).toBe(1);
+    expect(harness.sent.length).toBe(1);
   });
 
   it("fails and sends nothing if it cannot be stored", async () => {
-    const desk = await Harness.open();
-    desk.store.isDown = true;
-    const adding = desk.destinations.add(one, "here", place);
+    const harness = await Harness.open();
+    harness.store.isDown = true;
+    const adding = harness.destinations.add(one, "here", place);
     await expect(adding).rejects.toMatchObject({ reason: "store_failed" });
-    expect(desk.destinations.ofAccount("a_1")).toEqual([]);
-    expect(desk.sent).toEqual([]);
+    expect(harness.destinations.ofAccount("a_1")).toEqual([]);
+    expect(harness.sent).toEqual([]);
   });
 });
 
 describe("an unverified address", () => {
   it("is available to another account after ten minutes, a verified one never", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(other, "here", place);
-    const wanted = () => desk.destinations.add(one, "here", place);
-    await desk.clock.advance(10 * minute);
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(other, "here", place);
+    const wanted = () => harness.destinations.add(one, "here", place);
+    await harness.clock.advance(10 * minute);
     await expect(wanted()).rejects.toThrow("which has one");
-    await desk.clock.advance(1);
+    await harness.clock.advance(1);
     expect((await wanted()).accountId).toBe("a_1");
-    expect(desk.store.rows.has(id)).toBe(false);
-    await desk.destinations.prove(
+    expect(harness.store.rows.has(id)).toBe(false);
+    await harness.destinations.prove(
       "a_1",
-      desk.destinations.ofAccount("a_1")[0]?.id ?? "",
-      desk.lastToken,
+      harness.destinations.ofAccount("a_1")[0]?.id ?? "",
+      harness.lastToken,
     );
-    await desk.clock.advance(48 * hour);
-    await expect(desk.destinations.add(other, "here", place)).rejects.toThrow("which has one");
+    await harness.clock.advance(48 * hour);
+    await expect(harness.destinations.add(other, "here", place)).rejects.toThrow("which has one");
   });
 
   it("gets no challenge while the operator pauses it", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(one, "here", place);
-    await desk.destinations.pause(id);
-    const sent = desk.sent.length;
-    await expect(desk.destinations.challenge("a_1", id)).rejects.toThrow("has not paused");
-    await desk.clock.advance(hour);
-    expect(desk.sent.length).toBe(sent);
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", place);
+    await harness.destinations.pause(id);
+    const sent = harness.sent.length;
+    await expect(harness.destinations.challenge("a_1", id)).rejects.toThrow("has not paused");
+    await harness.clock.advance(hour);
+    expect(harness.sent.length).toBe(sent);
   });
 });
 
 describe("a proof", () => {
   it("is the returned datagram, or its beginning, from that address: shreds start immediately", async () => {
     for (const cut of [24, 64]) {
-      const desk = await Harness.open();
-      const { id } = await desk.destinations.add(one, "here", place);
-      desk.destinations.answer(place, desk.lastDatagram.subarray(0, cut));
-      await desk.settle();
-      expect(desk.state(id)).toMatchObject({
+      const harness = await Harness.open();
+      const { id } = await harness.destinations.add(one, "here", place);
+      harness.destinations.answer(place, harness.lastDatagram.subarray(0, cut));
+      await harness.settle();
+      expect(harness.state(id)).toMatchObject({
         state: "active",
-        provedMs: desk.nowMs,
+        provedMs: harness.nowMs,
         provedBy: "datagram",
-        proofEndsMs: desk.nowMs + 24 * hour,
+        proofEndsMs: harness.nowMs + 24 * hour,
       });
-      expect(desk.store.rows.get(id)).toEqual(desk.state(id));
-      expect(desk.destinations.active("here")).toMatchObject([
+      expect(harness.store.rows.get(id)).toEqual(harness.state(id));
+      expect(harness.destinations.active("here")).toMatchObject([
         { accountId: "a_1", address: place },
       ]);
-      expect(desk.destinations.active("there")).toEqual([]);
-      expect(desk.told).toBe(1);
-      await desk.clock.advance(hour);
-      expect(desk.sent.length).toBe(1); // no more challenges
+      expect(harness.destinations.active("there")).toEqual([]);
+      expect(harness.told).toBe(1);
+      await harness.clock.advance(hour);
+      expect(harness.sent.length).toBe(1); // no more challenges
     }
   });
 
   it("may be a call with the token", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(one, "here", place);
-    const proved = await desk.destinations.prove("a_1", id, desk.lastToken.toUpperCase());
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", place);
+    const proved = await harness.destinations.prove("a_1", id, harness.lastToken.toUpperCase());
     expect(proved).toMatchObject({ id, state: "active", provedBy: "call" });
-    expect(desk.active()).toEqual([place]);
+    expect(harness.active()).toEqual([place]);
   });
 
   it("is durable before it counts", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(one, "here", place);
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", place);
     let open = () => {};
-    desk.store.gate = new Promise((resolve) => {
+    harness.store.gate = new Promise((resolve) => {
       open = resolve;
     });
-    desk.destinations.answer(place, desk.lastDatagram);
-    await desk.settle();
-    expect(desk.state(id)?.state).toBe("unproved");
-    expect(desk.active()).toEqual([]);
+    harness.destinations.answer(place, harness.lastDatagram);
+    await harness.settle();
+    expect(harness.state(id)?.state).toBe("unproved");
+    expect(harness.active()).toEqual([]);
     open();
-    await desk.settle();
-    expect(desk.active()).toEqual([place]);
+    await harness.settle();
+    expect(harness.active()).toEqual([place]);
   });
 
   it("that could not be stored may be repeated", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(one, "here", place);
-    desk.store.isDown = true;
-    const { lastToken } = desk;
-    await expect(desk.destinations.prove("a_1", id, lastToken)).rejects.toMatchObject({
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", place);
+    harness.store.isDown = true;
+    const { lastToken } = harness;
+    await expect(harness.destinations.prove("a_1", id, lastToken)).rejects.toMatchObject({
       reason: "store_failed",
     });
-    desk.destinations.answer(place, desk.lastDatagram);
-    await desk.settle();
-    expect(desk.active()).toEqual([]);
-    desk.store.isDown = false;
-    await desk.destinations.prove("a_1", id, lastToken);
-    expect(desk.active()).toEqual([place]);
+    harness.destinations.answer(place, harness.lastDatagram);
+    await harness.settle();
+    expect(harness.active()).toEqual([]);
+    harness.store.isDown = false;
+    await harness.destinations.prove("a_1", id, lastToken);
+    expect(harness.active()).toEqual([place]);
   });
 
   it("is invalid from another address or port, or with another destination's token", async () => {
-    const desk = await Harness.open();
-    const mine = await desk.destinations.add(one, "here", place);
-    const { lastDatagram, lastToken } = desk;
-    const theirs = await desk.destinations.add(other, "here", "5.6.7.9:9001");
+    const harness = await Harness.open();
+    const mine = await harness.destinations.add(one, "here", place);
+    const { lastDatagram, lastToken } = harness;
+    const theirs = await harness.destinations.add(other, "here", "5.6.7.9:9001");
     for (const from of ["5.6.7.8:9002", "5.6.7.9:9001", "[2606::1]:9001", "garbage", ""]) {
-      desk.destinations.answer(from, lastDatagram);
+      harness.destinations.answer(from, lastDatagram);
     }
-    desk.destinations.answer(place, desk.lastDatagram);
-    await desk.settle();
-    await expect(desk.destinations.prove("a_2", theirs.id, lastToken)).rejects.toMatchObject({
+    harness.destinations.answer(place, harness.lastDatagram);
+    await harness.settle();
+    await expect(harness.destinations.prove("a_2", theirs.id, lastToken)).rejects.toMatchObject({
       reason: "proof_refused",
     });
-    await expect(desk.destinations.prove("a_1", mine.id, desk.lastToken)).rejects.toMatchObject({
+    await expect(
+      harness.destinations.prove("a_1", mine.id, harness.lastToken),
+    ).rejects.toMatchObject({
       reason: "proof_refused",
     });
-    expect(desk.active()).toEqual([]);
+    expect(harness.active()).toEqual([]);
   });
 
   it("is invalid with a used, old or replaced token", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(one, "here", place);
-    const used = desk.lastToken;
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", place);
+    const used = harness.lastToken;
     const refused = (token: string) =>
-      expect(desk.destinations.prove("a_1", id, token)).rejects.toMatchObject({
+      expect(harness.destinations.prove("a_1", id, token)).rejects.toMatchObject({
         reason: "proof_refused",
       });
-    await desk.destinations.prove("a_1", id, used);
+    await harness.destinations.prove("a_1", id, used);
     await refused(used);
-    await desk.destinations.challenge("a_1", id);
+    await harness.destinations.challenge("a_1", id);
     await refused(used);
-    const replaced = desk.lastToken;
-    await desk.clock.advance(11 * second);
-    await desk.destinations.challenge("a_1", id);
+    const replaced = harness.lastToken;
+    await harness.clock.advance(11 * second);
+    await harness.destinations.challenge("a_1", id);
     await refused(replaced);
-    const old = desk.lastToken;
-    await desk.clock.advance(10 * minute);
+    const old = harness.lastToken;
+    await harness.clock.advance(10 * minute);
     await refused(old);
-    desk.destinations.answer(place, desk.lastDatagram);
-    await desk.settle();
-    expect(desk.state(id)?.provedBy).toBe("call");
+    harness.destinations.answer(place, harness.lastDatagram);
+    await harness.settle();
+    expect(harness.state(id)?.provedBy).toBe("call");
   });
 
   it("is ignored while the first one is still being stored", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(one, "here", place);
-    const { lastToken } = desk;
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", place);
+    const { lastToken } = harness;
     const asked = await Promise.allSettled([
-      desk.destinations.prove("a_1", id, lastToken),
-      desk.destinations.prove("a_1", id, lastToken),
+      harness.destinations.prove("a_1", id, lastToken),
+      harness.destinations.prove("a_1", id, lastToken),
     ]);
     expect(asked.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
   });
 
   it("may be wrong ten times; forged datagrams do not count", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(one, "here", place);
-    const forged = Uint8Array.from(desk.lastDatagram).fill(9, 8, 24);
-    for (let i = 0; i < 50; i++) desk.destinations.answer(place, forged);
-    const prove = (token: string) => desk.destinations.prove("a_1", id, token);
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", place);
+    const forged = Uint8Array.from(harness.lastDatagram).fill(9, 8, 24);
+    for (let i = 0; i < 50; i++) harness.destinations.answer(place, forged);
+    const prove = (token: string) => harness.destinations.prove("a_1", id, token);
     for (let i = 0; i < 9; i++) {
       await expect(prove(token0)).rejects.toMatchObject({ reason: "proof_refused" });
     }
     await expect(prove("abc")).rejects.toMatchObject({ reason: "proof_refused" });
     await expect(prove(token0)).rejects.toMatchObject({ reason: "proof_refused" });
-    await expect(prove(desk.lastToken)).rejects.toThrow(/none is open/);
-    await desk.clock.advance(20 * second);
-    expect(desk.sent.length).toBe(1); // the closed round is over
-    await desk.destinations.challenge("a_1", id);
-    await prove(desk.lastToken);
+    await expect(prove(harness.lastToken)).rejects.toThrow(/none is open/);
+    await harness.clock.advance(20 * second);
+    expect(harness.sent.length).toBe(1); // the closed round is over
+    await harness.destinations.challenge("a_1", id);
+    await prove(harness.lastToken);
   });
 });
 
 describe("another account's destination", () => {
   it("is unknown to every method", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(one, "here", place);
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", place);
     for (const asked of [
-      desk.destinations.remove("a_2", id),
-      desk.destinations.challenge("a_2", id),
-      desk.destinations.prove("a_2", id, desk.lastToken),
-      desk.destinations.remove("a_1", "d_none"),
+      harness.destinations.remove("a_2", id),
+      harness.destinations.challenge("a_2", id),
+      harness.destinations.prove("a_2", id, harness.lastToken),
+      harness.destinations.remove("a_1", "d_none"),
     ]) {
       await expect(asked).rejects.toMatchObject({ reason: "destination_unknown" });
     }
-    expect(desk.destinations.ofAccount("a_2")).toEqual([]);
-    expect(desk.destinations.ofAccount("a_1").length).toBe(1);
-    expect(desk.active()).toEqual([]);
+    expect(harness.destinations.ofAccount("a_2")).toEqual([]);
+    expect(harness.destinations.ofAccount("a_1").length).toBe(1);
+    expect(harness.active()).toEqual([]);
   });
 });
 
 describe("requested challenges", () => {
   it("have no effect during a round, and are limited to six rounds per hour", async () => {
-    const desk = await Harness.open();
-    const { id } = await desk.destinations.add(one, "here", place);
-    await desk.destinations.challenge("a_1", id);
-    await desk.clock.advance(9 * second);
-    await desk.destinations.challenge("a_1", id);
-    await desk.clock.advance(second);
-    expect(desk.sent.length).toBe(3);
+    const harness = await Harness.open();
+    const { id } = await harness.destinations.add(one, "here", place);
+    await harness.destinations.challenge("a_1", id);
+    await harness.clock.advance(9 * second);
+    await harness.destinations.challenge("a_1", id);
+    await harness.clock.advance(second);
+    expect(harness.sent.length).toBe(3);
     for (let round = 2; round <= 6; round++) {
-      await desk.destinations.challenge("a_1", id);
-      await desk.clock.advance(10 * second);
-      expect(desk.sent.length).toBe(3 * round);
+      await harness.destinations.challenge("a_1", id);
+      await harness.clock.advance(10 * second);
+      expect(harness.sent.length).toBe(3 * round);
     }
-    const again = desk.destinations.challenge("a_1", id);
+    const again = harness.destinations.challenge("a_1", id);
     await expect(again).rejects.toMatchObject({
       reason: "rate_limited",
       details: { retryAfterSeconds: 3540 },
     });
-    await desk.destinations.remove("a_1", id);
-    await expect(desk.destinations.add(other, "here", place)).rejects.toMatchObject({
+    await harness.destinations.remove("a_1", id);
+    await expect(harness.destinations.add(other, "here", place)).rejects.toMatchObject({
       reason: "rate_limited",
     });
-    expect(desk.sent.length).toBe(18);
-    await desk.clock.advance(hour);
-    await desk.destinations.add(other, "here", place);
+    expect(harness.sent.length).toBe(18);
+    await harness.clock.advance(hour);
+    await harness.destinations.add(other, "here", place);
   });
 });

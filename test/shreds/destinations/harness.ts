@@ -120,9 +120,9 @@ export class Harness {
   }
 
   static async open(changes: Partial<DestinationSettings> = {}): Promise<Harness> {
-    const desk = new Harness();
-    await desk.start(changes);
-    return desk;
+    const harness = new Harness();
+    await harness.start(changes);
+    return harness;
   }
 
   /** May be called again, as after a restart of the process. */

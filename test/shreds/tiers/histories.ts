@@ -261,7 +261,7 @@ export class History {
 
   async #startAndLook(): Promise<void> {
     await this.#book.start();
-    assert.equal(this.#told.size, 0, "a listener was told before the end of start");
+    assert.equal(this.#told.size, 0, "a listener was notified before start ended");
     for (const id of accountIds) this.#told.set(id, this.#book.tierOf(id));
   }
 

@@ -26,7 +26,7 @@ const half = "CREATE TABLE halves (id bigint PRIMARY KEY)";
 const bytesEach = 60_000;
 const filler = join(disk, "filler");
 
-/** Leaves that much room. */
+/** Leaves this much free space. */
 function fill(bytes: number): void {
   const { bavail, bsize } = statfsSync(disk);
   writeFileSync(filler, new Uint8Array(Math.max(0, bavail * bsize - bytes)));
@@ -72,7 +72,7 @@ describe("a full disk", () => {
       expect(kept.length).toBeGreaterThan(5);
       for (const words of refused) expect(words).toMatch(text);
       rmSync(filler);
-      // A server that cannot write its log of changes ends: it is started again with room.
+      // A server that cannot write its WAL ends; it is restarted with free space.
       if (holds === "pg_wal") {
         await server.stop();
         await server.start();

@@ -1,4 +1,4 @@
-// PostgreSQL as it is when things go wrong: real servers that are killed, paused, full, closed to us.
+// PostgreSQL under faults: real servers that are killed, paused, full or without access.
 
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
@@ -16,7 +16,7 @@ import { Files, silent, until, untilAsked } from "../files.ts";
 import { firstStep, longStep } from "../migrating-child.ts";
 
 const files = new Files();
-/** So short that a test need not wait long, and longer than a busy machine takes for a commit. */
+/** Short enough for a test, and longer than a commit on a busy machine. */
 const impatient = { answerMs: 2000, connectMs: 2000, lockMs: 500, waitMs: 500, outcomeMs: 60_000 };
 const things = "CREATE TABLE things (id bigint PRIMARY KEY, name text NOT NULL)";
 const insert = "INSERT INTO things (id, name) VALUES ($1, $2)";
@@ -52,7 +52,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     return { name, url: server().url(name) };
   }
 
-  /** Behind a proxy; `url` reaches the same database without it. */
+  /** Behind a proxy; `url` reaches the same database directly. */
   async function behindProxy(times: PostgresDriverOptions["times"] = {}) {
     const { name, url } = databaseOf();
     await server().ensureDatabase(url);
@@ -61,7 +61,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     return { name, url, proxy, driver };
   }
 
-  /** Ends connections of that purpose, as an administrator would. */
+  /** Ends connections of that purpose, like an administrator. */
   function terminate(purpose: string): Promise<unknown> {
     return server().run(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '${purpose}%'`,
@@ -123,7 +123,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
         const before = heard;
         const { connections } = proxy;
         proxy.isClosed = false;
-        // Nobody asks for anything: the truth is looked for all the same.
+        // The result is determined even without a further call.
         if (kept === 1) await until(() => heard > before);
         await until(() => proxy.connections > connections);
         await add(driver, 3n);
@@ -168,7 +168,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       }
       end.abort();
       await Promise.all(lanes);
-      // None was refused, so each is there; the key says that none is there twice.
+      // None was rejected, so each exists; the primary key excludes duplicates.
       expect(acknowledged.length).toBe(Number(next));
       expect(await ids(driver)).toEqual(acknowledged.toSorted((a, b) => Number(a - b)));
     });

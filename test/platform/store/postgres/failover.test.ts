@@ -1,4 +1,4 @@
-// Several servers in one URL: a replica takes over, and everything goes on without a hand.
+// Several servers in one URL: a replica takes over, and the service continues automatically.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
@@ -17,7 +17,7 @@ afterEach(() => files.clean());
 
 const things = "CREATE TABLE things (id bigint PRIMARY KEY)";
 const insert = "INSERT INTO things (id) VALUES ($1)";
-/** Longer than a busy machine takes for anything. */
+/** Longer than any operation on a busy machine. */
 const patient = {
   connectMs: 120_000, // shared by the two servers
   answerMs: 60_000,
@@ -62,8 +62,8 @@ async function startPair(): Promise<[PostgresServer, PostgresServer]> {
   closing({ close: () => replica.remove() });
   await primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'");
   await primary.reload();
-  // Commits wait for replicas as soon as the checkpointer has seen the setting, which it looks for before
-  // it begins a checkpoint. The signal may come just after that look, hence the second one.
+  // Commits wait for replicas after the checkpointer has read the setting, which it does before a
+  // checkpoint. The signal may arrive just after that, so it is sent twice.
   await primary.run("CHECKPOINT");
   await primary.run("CHECKPOINT");
   const sync = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
@@ -82,7 +82,7 @@ async function anotherWaits(primary: PostgresServer, known: Set<unknown>): Promi
   });
 }
 
-/** Adds from `first` on until told to end; `kept`: those that were acknowledged. */
+/** Adds rows from `first` on until it is stopped; `kept`: the acknowledged ones. */
 function keepAdding(driver: SqlDriver, first: bigint) {
   const kept: bigint[] = [];
   let next = first;
@@ -107,7 +107,7 @@ const sorted = (list: readonly bigint[]) => list.toSorted((a, b) => Number(a - b
 describe.skipIf(postgresPrograms === null)("several servers", () => {
   it("fail over: no acknowledged write is lost, and the service recovers", async () => {
     const [primary, replica] = await startPair();
-    // The replica first: it is passed over as long as it only reads.
+    // The replica is first in the URL: it is skipped while it is read-only.
     const url = urlOf([replica, primary]);
     const [driver, listener] = [await open(url), await open(url)];
     const clock = ManualClock.running();
@@ -119,13 +119,13 @@ describe.skipIf(postgresPrograms === null)("several servers", () => {
     const adding = keepAdding(driver, 1n);
     await until(() => adding.kept.length > 50 && heard.length > 5);
 
-    replica.pause(); // what it has not got is not acknowledged
+    replica.pause(); // without the replica, it is not acknowledged
     const known = new Set<unknown>();
     await anotherWaits(primary, known); // the driver's commit
     const refusal = expect(add(guard, 0n)).rejects.toMatchObject({ details: { code: "UNKNOWN" } });
     await anotherWaits(primary, known); // the guard's commit
     clock.move(givesUpMs);
-    await anotherWaits(primary, known); // the guard's question whether that commit holds
+    await anotherWaits(primary, known); // the guard's query for the result of that commit
     clock.move(givesUpMs);
     await refusal;
     replica.resume();
@@ -142,7 +142,7 @@ describe.skipIf(postgresPrograms === null)("several servers", () => {
     const there = (await ids(listener)).filter((id) => id !== 0n);
     expect(there).toEqual(sorted(adding.kept));
 
-    // The former one is back as it was, and nobody takes it for the one that holds.
+    // The former primary returns unchanged, and no client uses it as the primary.
     await primary.start();
     await replica.run(
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'shredway%'",
@@ -150,7 +150,7 @@ describe.skipIf(postgresPrograms === null)("several servers", () => {
     await add(driver, 1_000_000n);
     expect(await replica.run("SELECT 1 FROM things WHERE id = 1000000")).toHaveLength(1);
     await replica.stop();
-    // The first one may meet the end of the connection that the guard had, before it looks for another.
+    // The first call may find the guard's old connection closed before it selects another server.
     await add(guard, 1_000_001n).catch(() => {});
     await expect(add(guard, 1_000_001n)).rejects.toMatchObject({
       reason: "store_failed",

@@ -1,4 +1,4 @@
-// Locks on PostgreSQL: one holder in the world, and who loses one is told before another has it.
+// Locks on PostgreSQL: one holder, which is notified of a loss before another one acquires the lock.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -21,7 +21,7 @@ import { Files, silent, until, untilAsked } from "../files.ts";
 
 const files = new Files();
 const child = fileURLToPath(new URL("../locking-child.ts", import.meta.url));
-/** A third of what they are in earnest. */
+/** A third of the production values. */
 const quick = { askMs: 200, lostMs: 1500, silenceMs: 2500 };
 /** A session of that kind ends with its process, or never. */
 const endless = { ...quick, silenceMs: 600_000 };
@@ -39,7 +39,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     return { proxy, driver: await open({ url: proxy.url("postgres"), times: quick }) };
   }
 
-  /** When it is told: the moment of the monotonic clock. */
+  /** Time of the notification on the monotonic clock. */
   async function hold(driver: PostgresDriver, name: string) {
     const lost: bigint[] = [];
     const lock = await driver.tryLock(name, () => lost.push(systemClock.monotonicNs()));
@@ -47,7 +47,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     return { lock, lost };
   }
 
-  /** Asks until it has it; the moment after which it had it. */
+  /** Retries until it acquires the lock; returns the time after that. */
   async function take(driver: PostgresDriver, name: string): Promise<bigint> {
     for (;;) {
       const beforeNs = systemClock.monotonicNs();
@@ -70,7 +70,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     expect(await lockConnections()).toHaveLength(2);
     await lock.release();
     const again = await hold(second, "tiers");
-    await lock.release(); // of no effect any more
+    await lock.release(); // no effect any more
     expect(await first.tryLock("tiers", () => {})).toBeNull();
     await other.release();
     await second.close();
@@ -128,7 +128,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     await systemClock.sleep(Math.random() * quick.askMs);
     proxy.isSilent = true;
     await take(other, "tiers");
-    expect(lost).toHaveLength(1); // before it was had
+    expect(lost).toHaveLength(1); // before it was acquired
   });
 
   it("lost on a silent connection are reacquired immediately if the server still has it", async () => {
@@ -141,7 +141,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     proxy.isSilent = false;
     const second = await hold(driver, "tiers");
     expect(await lockConnections()).not.toEqual(before);
-    await first.lock.release(); // of no effect any more
+    await first.lock.release(); // no effect any more
     expect(await driver.tryLock("tiers", () => {})).toBeNull();
     proxy.cut();
     await until(() => second.lost.length > 0);
@@ -164,7 +164,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     await until(() => first.lost.length + second.lost.length === 2);
     await hold(other, "tiers");
     expect(await driver.tryLock("tiers", () => {})).toBeNull();
-    await first.lock.release(); // of no effect any more
+    await first.lock.release(); // no effect any more
     expect(await driver.tryLock("tiers", () => {})).toBeNull();
     await hold(driver, "node a");
     expect([first, second, given].map(({ lost }) => lost.length)).toEqual([1, 1, 0]);
@@ -224,7 +224,7 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
       const { lost } = await hold(driver, "tiers");
       namespace.connect(false);
       await take(other, "tiers");
-      expect(lost).toHaveLength(1); // before it was had
+      expect(lost).toHaveLength(1); // before it was acquired
       namespace.connect(true);
       await untilAsked(
         async () => (await driver.query("SELECT '1'", []).catch(() => [])).length > 0,

@@ -1,4 +1,4 @@
-// PostgreSQL behind a bad network: far away, too far, and cut off without a word.
+// PostgreSQL behind a bad network: slow, too slow, and silently disconnected.
 
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
@@ -18,7 +18,7 @@ import { Files, silent, until } from "../files.ts";
 const files = new Files();
 const things = "CREATE TABLE IF NOT EXISTS things (id bigint PRIMARY KEY)";
 const insert = "INSERT INTO things (id) VALUES ($1)";
-/** Longer than a busy machine takes for a commit. */
+/** Longer than a commit on a busy machine. */
 const impatient = { answerMs: 1500, connectMs: 2000, waitMs: 1000, outcomeMs: 2000 };
 
 function add(driver: SqlDriver, id: bigint, news?: readonly string[]) {
@@ -40,7 +40,7 @@ async function open(
   return driver;
 }
 
-/** Of each: whether it was told as kept, as not kept, or as unknown. */
+/** The reported result of each: stored, not stored, or unknown. */
 function wordsOf(ends: readonly PromiseSettledResult<unknown>[]): string[] {
   return ends.map((end) => {
     if (end.status === "fulfilled") return "kept";
@@ -113,10 +113,10 @@ describe.skipIf(postgresPrograms === null || !hasNamespaces)("a network partitio
     const ends = [...under, add(cut, 2n), ids(cut)];
     const words = wordsOf(await Promise.allSettled(ends));
     expect(words.slice(-2)).toEqual(["not kept", "not kept"]);
-    // The other side goes on: what the lost connection held is no obstacle for long.
+    // The other side continues: the locks of the lost connection are released soon.
     await add(beside, 3n, ["missed"]);
     namespace.connect(true);
-    // A connection that outlived the cut has missed nothing.
+    // A connection that survived the partition has missed nothing.
     await until(() => heard.includes(null) || heard.flat().includes("missed"));
     await add(cut, 4n);
     await add(beside, 5n, ["heard"]);

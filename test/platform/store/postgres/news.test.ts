@@ -1,4 +1,4 @@
-// News between processes on one PostgreSQL: what is told, in which order, and what a gap makes of it.
+// Notifications between processes on one PostgreSQL: their content and order, and the effect of gaps.
 
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
@@ -98,7 +98,7 @@ describe.skipIf(postgresPrograms === null)("change notifications on PostgreSQL",
       const write = id % 2n === 0n ? add : addLightly;
       await write(teller, id, [`registrations ${id}`]);
     }
-    // A hundred milliseconds' pause between two would take five seconds.
+    // A pause of 100 ms between two of them would take five seconds.
     await until(() => heard.length === 50);
     expect(heard).toEqual(expected.map((text) => [text]));
     await add(listener, 51n, ["keys"]);
@@ -137,7 +137,7 @@ describe.skipIf(postgresPrograms === null)("change notifications on PostgreSQL",
     await add(teller, 3n);
     await until(() => heard.length === 1);
     await add(teller, 4n);
-    await add(teller, 5n, ["keys"]); // does not wait for the pause of what may be anything
+    await add(teller, 5n, ["keys"]); // does not wait for the pause of unspecified changes
     await until(() => heard.length === 2);
     await until(() => heard.length === 3);
     expect(heard).toEqual([null, ["keys"], null]);

@@ -1,4 +1,4 @@
-// Encrypted connections to PostgreSQL: to the server that is meant, or to none.
+// TLS connections to PostgreSQL: only to the intended server.
 
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { silent } from "../files.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
 
-/** A key and a certificate for `localhost` that it signed itself; paths. */
+/** Paths of a key and a self-signed certificate for `localhost`. */
 function makeCertificate(folder: string, name: string): { key: string; certificate: string } {
   const key = join(folder, `${name}.key`);
   const certificate = join(folder, `${name}.crt`);
@@ -62,7 +62,7 @@ describe.skipIf(postgresPrograms === null || !hasOpenssl)("TLS", () => {
     expect(await end("localhost", full(own.certificate))).toBe("open, encrypted: 1");
     expect(await end("localhost", full(other.certificate))).toMatch(/self-signed certificate/);
     expect(await end("127.0.0.1", full(own.certificate))).toMatch(/altnames|does not match/);
-    // Of several, each has to show a certificate for its own name.
+    // With several servers, each needs a certificate for its own name.
     expect(await end(`127.0.0.1:${port},localhost`, full(own.certificate))).toBe(
       "open, encrypted: 1",
     );

@@ -150,7 +150,7 @@ describe("failures", () => {
       reason: "store_failed",
       message: expect.stringContaining("another process holds"),
     });
-    expect(await ids(driver)).toEqual([]); // reading goes on
+    expect(await ids(driver)).toEqual([]); // reads continue
     other.exec("ROLLBACK");
     other.close();
     await add(driver, 1n);

@@ -73,7 +73,7 @@ onEachDatabase((databases) => {
       await expect(keys.replaceKey("k_none", 5n, keyFor(account))).rejects.toMatchObject({
         reason: "key_unknown",
       });
-      // The new key is one that is there already: the old one keeps its time.
+      // The new key already exists, so the old one keeps its expiry.
       await expect(keys.replaceKey(second.id, 5n, third)).rejects.toMatchObject({
         reason: "store_failed",
       });
@@ -134,7 +134,7 @@ describe("the data folder", () => {
     const directory = files.folder();
     await (await files.store(directory)).close();
     chmodSync(directory, 0o755);
-    expect((await files.store(directory)).warnings).toEqual([]); // the file itself is closed to them
+    expect((await files.store(directory)).warnings).toEqual([]); // they cannot access the file itself
     chmodSync(join(directory, "shredway.db"), 0o644);
     expect((await files.store(directory)).warnings.join()).toMatch(/0755.*0644.*can read.*chmod/);
     chmodSync(directory, 0o777);

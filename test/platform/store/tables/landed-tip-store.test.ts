@@ -122,7 +122,7 @@ onEachDatabase((databases) => {
         await Promise.all(stores.map(({ store }, i) => store.keepSnapshot(of(i + 1), quarter)));
         const first = await last();
         for (const { store } of stores) {
-          await store.keepSnapshot(of(8), quarter); // a node that was cut off and comes late
+          await store.keepSnapshot(of(8), quarter); // a node that was disconnected and writes late
           await store.keepSnapshot(of(9), quarter - 1);
         }
         expect(await last()).toBe(first);
@@ -143,7 +143,7 @@ onEachDatabase((databases) => {
     it("of a clock far ahead is replaced by the next one", async () => {
       const { store } = await opened();
       await store.keepSnapshot({ ...snapshot, count: 1 }, 500);
-      await store.keepSnapshot({ ...snapshot, count: 2 }, 499); // clocks differ a little
+      await store.keepSnapshot({ ...snapshot, count: 2 }, 499); // clocks differ slightly
       expect((await store.lastSnapshot())?.count).toBe(1);
       await store.keepSnapshot({ ...snapshot, count: 3 }, 10);
       expect((await store.lastSnapshot())?.count).toBe(3);

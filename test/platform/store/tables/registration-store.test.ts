@@ -153,7 +153,7 @@ onEachDatabase((databases) => {
         counting.add(registrationOf(2, { lamports: 2n ** 63n })), // no database has such an integer
         counting.add(registrationOf(3)),
       ];
-      expect(sent).toEqual([1, 1, 1]); // before anything was awaited: they go together
+      expect(sent).toEqual([1, 1, 1]); // before the first await, so they share a batch
       const ends = await Promise.allSettled(added);
       expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
       await expect(added[1]).rejects.toMatchObject({ reason: "store_failed" });
@@ -217,7 +217,7 @@ onEachDatabase((databases) => {
       const next = await databases.driver(place);
       await new SqlTierStore(old).takeOver();
       const store = new SqlRegistrationStore(old, codec);
-      // Far more than are settled until the take-over, on any machine.
+      // Far more than are settled until the takeover, on any machine.
       const numbers = Array.from({ length: 3000 }, (_, i) => i + 1);
       await Promise.all(numbers.map((number) => store.add(registrationOf(number))));
       const reader = new SqlRegistrationStore(next, codec);
@@ -245,7 +245,7 @@ onEachDatabase((databases) => {
       await new SqlTierStore(old).takeOver();
       const store = new SqlRegistrationStore(old, codec);
       await store.add(registrationOf(1));
-      // Shares the commit of what is asked for in the same turn, and takes its time.
+      // Shares the commit of calls in the same turn, and takes as long.
       const slow = `UPDATE tip_snapshots SET snapshot = '' WHERE id = (WITH RECURSIVE numbers (number) AS (
         SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 1500000)
         SELECT MAX(number) FROM numbers)`;

@@ -79,7 +79,7 @@ const record: fc.Arbitrary<SubmissionRecord> = fc.record({
   wire: orNull(fc.uint8Array({ maxLength: 50 })),
 });
 
-/** As it must come back: the end drops the bytes. */
+/** The expected record: the end drops the bytes. */
 function kept(given: SubmissionRecord): SubmissionRecord {
   return given.state === "open" ? given : { ...given, wire: null };
 }
@@ -218,7 +218,7 @@ onEachDatabase((databases) => {
       const refused = { state: "rejected", endedNs: 9n, reason: "routes_refused" } as const;
       await a.put([{ ...there, ...refused, wire: null }]);
       await b.put([recordOf("s1")]);
-      await a.put([{ ...there, ...refused, wire: null }]); // a late word about its end
+      await a.put([{ ...there, ...refused, wire: null }]); // a late report of its end
       expect(signaturesOf(await b.open())).toEqual(["s1", "s2"]);
       expect(await a.open()).toEqual([]);
     });
@@ -238,7 +238,7 @@ onEachDatabase((databases) => {
       await others[2]?.put([recordOf("own")]);
       const taken = await Promise.all(others.map((store) => store.adopt("gone")));
       expect(signaturesOf(taken.flat())).toEqual(signaturesOf(records));
-      expect(sorted(taken.flat())).toEqual(sorted(records)); // with all that is known of them
+      expect(sorted(taken.flat())).toEqual(sorted(records)); // with all known data
       for (const [i, store] of others.entries()) {
         const own = [...(taken[i] ?? []), ...(i === 2 ? [recordOf("own")] : [])];
         expect(signaturesOf(await store.open())).toEqual(signaturesOf(own));
@@ -247,7 +247,7 @@ onEachDatabase((databases) => {
           expect(bundles.filter((other) => other === id).length).toBe(3);
         }
       }
-      // It was only cut off: what it says now changes nothing any more.
+      // It was only disconnected: its later writes change nothing.
       await gone.put(records.map((each) => ({ ...each, ...landed, wire: null })));
       expect(await gone.open()).toEqual([]);
       expect((await others[0]?.find("a_1", ["s0"]))?.[0]?.state).toBe("open");

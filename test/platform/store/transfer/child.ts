@@ -1,5 +1,5 @@
-// The process that kill.test.ts kills: it imports a file into a database, and prints when it begins and when
-// it has ended. `child.ts PLACE FILE`
+// The process that kill.test.ts kills: imports a file into a database, and prints its start and end.
+// `child.ts PLACE FILE`
 
 import { writeSync } from "node:fs";
 import { systemClock } from "../../../../src/core/clock.ts";
@@ -27,6 +27,6 @@ async function doImport(place: string, path: string): Promise<void> {
 const [, program, place = "", path = ""] = process.argv;
 if (program?.endsWith("transfer/child.ts")) {
   await doImport(place, path);
-  // The pipe and the files may be open still; whoever waits for the end waits for this.
+  // The pipe and the files may still be open, so the parent waits for this line.
   setInterval(() => {}, 1000);
 }

@@ -1,5 +1,5 @@
-// kill -9 in the middle of imports, at any moment: no program takes a partly filled database for a whole one,
-// and the next import goes through.
+// kill -9 during imports, at any time: no program uses a partly filled database, and the next import
+// succeeds.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -76,7 +76,7 @@ describe("kill -9", () => {
         const version = await versionOf(driver).catch(() => 0);
         if (lines.includes("ended")) expect(version).toBe(newest);
         if (isMark(version)) {
-          await expect(openPlace(place)).rejects.toThrow("filled in part"); // the next round begins anew
+          await expect(openPlace(place)).rejects.toThrow("filled in part"); // the next round starts over
         } else if (version === newest) {
           const found = await allRows(driver, tables);
           if (Object.values(found).flat().length === 0) continue; // killed before the first row

@@ -1,4 +1,4 @@
-// Made-up rows for every table of a schema, and all rows of a database in one order.
+// Generated rows for every table of a schema, and all rows of a database in one order.
 
 import type { Row, SqlDriver, SqlValue } from "../../../../src/platform/store/driver.ts";
 import {
@@ -7,7 +7,7 @@ import {
   type Table,
 } from "../../../../src/platform/store/transfer/tables.ts";
 
-/** Texts that databases, or JSON, are known to trip over. */
+/** Texts that cause problems in databases or in JSON. */
 const texts = [
   "",
   "a",
@@ -21,7 +21,7 @@ const texts = [
   "{}",
 ];
 
-/** Each table has rows 0 … of these; what refers to accounts finds the one of the same number. */
+/** Each table has rows 0 … of these; references to accounts use the same number. */
 function madeValue(table: Table, column: Column, i: number, random: () => number): SqlValue {
   const { name, type, isNullable } = column;
   if (name === "account_id") return `accounts.id-${i}`;
@@ -67,7 +67,7 @@ function plain(value: SqlValue): string {
   return `${typeof value} ${String(value)}`;
 }
 
-/** Of each table its rows, sorted: databases have orders of their own. */
+/** The rows of each table, sorted, because databases differ in their order. */
 export async function allRows(
   driver: Pick<SqlDriver, "query">,
   tables: readonly Table[],
