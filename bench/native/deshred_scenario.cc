@@ -146,7 +146,7 @@ void DeshredScenario::run_order(ShredOrder order, const char* name, uint32_t rou
   }
   if (round == 0) return;  // touches the memory for the first time
   ReportLine line("deshred");
-  line.text("order", name).count("round", round).count("cpu_ns", cpu_ns);
+  line.text("arrival", name).count("round", round).count("cpu_ns", cpu_ns);
   line.count("sets", repetitions_ * kSets).count("transactions", transactions).print();
 }
 

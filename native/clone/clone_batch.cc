@@ -179,14 +179,14 @@ void CloneBatch::State::add_job(uint32_t list, const PayloadGroup& group, uint32
   std::memcpy(
       reinterpret_cast<uint8_t*>(&queue.addresses[position]) + offsetof(sockaddr_in, sin_port),
       &port, sizeof port);
-  msghdr& header = queue.headers[position].msg_hdr;
-  header.msg_iov = group.payloads;
-  header.msg_iovlen = group.count;
-  header.msg_control = nullptr;
-  header.msg_controllen = 0;
+  msghdr& message = queue.headers[position].msg_hdr;
+  message.msg_iov = group.payloads;
+  message.msg_iovlen = group.count;
+  message.msg_control = nullptr;
+  message.msg_controllen = 0;
   // Also for single payloads: with this option the kernel puts payloads into pages, which clones
   // share. Otherwise they lie behind the header and are copied for each clone.
-  if (gso) controls[number].attach(header, group.payload_bytes);
+  if (gso) controls[number].attach(message, group.payload_bytes);
 }
 
 void CloneBatch::flush() {

@@ -126,7 +126,8 @@ int ReceiveStreamData(ngtcp2_conn* quic, uint32_t flags, int64_t id, uint64_t, c
   if ((flags & NGTCP2_STREAM_DATA_FLAG_FIN) == 0) return 0;
   Say("transaction", reinterpret_cast<const uint8_t*>(stream.data()), stream.size());
   connection.streams.erase(id);
-  // The credit is returned here: ngtcp2 0.12 does not call stream_close for streams of one direction.
+  // The credit is returned here: ngtcp2 0.12 does not call stream_close for streams of one
+  // direction.
   ngtcp2_conn_extend_max_streams_uni(quic, 1);
   return 0;
 }
