@@ -163,9 +163,9 @@ export function besideSection(lines: readonly Line[]): Section {
     name: "beside",
     title: "Latency with and without deshredding, µs from the generator's send call",
     notes: [
-      "To the last destination, over loopback. Shreds hold entries and come in random order within " +
-        "their FEC set, so that the deshred thread recovers every set; it runs where the system puts " +
-        "it. p99 is that of the best round: on a shared machine the others show the neighbours.",
+      "To the last destination, over loopback. Shreds contain entries and arrive in random order within " +
+        "their FEC set, so the deshred thread recovers every set. The system places the thread. p99 is " +
+        "that of the best round, because on a shared machine the others show the neighbours.",
     ],
     tables: [
       {

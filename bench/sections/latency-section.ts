@@ -103,8 +103,8 @@ export function rateSection(lines: readonly Line[]): Section {
     name: "rate",
     title: "Highest rate without loss, one core",
     notes: [
-      "Held when every datagram had left 10 ms after the last shred came; trials of 150 ms (small " +
-        "form: 60 ms), found by bisection, one search each: read it as two digits.",
+      "A rate passes if every datagram was sent 10 ms after the last shred arrived. Trials take 150 ms (small " +
+        "form: 60 ms); one bisection each, so only two digits are significant.",
       "“kernel_segments”: the device takes no GSO messages whole. “at least” marks the generator's end.",
     ],
     tables: [

@@ -266,13 +266,13 @@ function report({ rates, delays: found, full, size }: Measured): Section {
       `POST /shred-pay with ${entriesPerRequest} entries on ${connections} connections: every one decoded, ` +
         "sanitised, its signature verified, kept in SQLite with a wait for the disk, counted. No node is " +
         "asked. The customer runs on the same CPUs.",
-      `${found.length} accounts with a proved destination and no tier register one tip each, while a source ` +
-        `sends a shred every ${feedGapNs / 1000} µs: the table is in force before the answer leaves, so the ` +
-        "first shred may come before it.",
-      `A store with ${number(size.registrations)} counted tips of the last 24 hours and ` +
-        `${number(size.accounts)} accounts: memory of the process ${megabytes(full.rssAtStart)} MB at its ` +
-        `start, ${megabytes(full.rssAfter)} MB after ${number(Math.min(20_000, size.registrations / 10))} further ` +
-        `registrations, which came at ${number(full.perSecond)}/s.`,
+      `${found.length} accounts with a verified destination and no tier register one tip each, while a source ` +
+        `sends a shred every ${feedGapNs / 1000} µs. The table is active before the answer is sent, so the ` +
+        "first shred may arrive before the answer.",
+      `With a store of ${number(size.registrations)} counted tips and ${number(size.accounts)} accounts, the ` +
+        `process has ${megabytes(full.rssAtStart)} MB of memory at startup. It has ${megabytes(full.rssAfter)} MB ` +
+        `after ${number(Math.min(20_000, size.registrations / 10))} further registrations, made at ` +
+        `${number(full.perSecond)}/s.`,
     ],
     tables: [
       {

@@ -288,8 +288,8 @@ function notesOf(lines: readonly Line[]): string[] {
     `Slots in which the device's counters, or what the way itself counted, differ from what was ` +
       `asked for: ${lossy.length} of ${measured.length}, left out.`,
     "Latency: µs from before the send call (whole relays: the generator's) to the kernel receive " +
-      "time at the other end of a veth pair; the receiver's work is done on " +
-      `${apart ? "the other CPU" : "the sender's CPU (the system does not let us say otherwise)"}.`,
+      "time at the other end of a veth pair. The receiver's work is done on " +
+      `${apart ? "the other CPU" : "the sender's CPU, because the system does not allow a change"}.`,
   ];
 }
 
