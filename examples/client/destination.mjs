@@ -53,4 +53,6 @@ while (destination.state === "unproved") {
 const { id, state, provedBy, proofEndsAt } = destination;
 console.log(id, address, state, `proved by ${provedBy}, until ${proofEndsAt}`);
 const { tier } = await client.getTier();
-console.log(tier === null ? "no tier yet: tier.mjs buys one" : `receives what ${tier} buys`);
+console.log(
+  tier === null ? "no tier yet: tier.mjs registers a tip" : `receives the shreds of ${tier}`,
+);

@@ -41,7 +41,7 @@ const slot = await chain.getSlot();
 await chain.sendRawTransaction(wire, { skipPreflight: true });
 
 const { accepted, rejected } = await client.registerTips([{ transaction: wire, slot }]);
-for (const { reason, message } of rejected) console.log("not taken:", reason, message);
+for (const { reason, message } of rejected) console.log("rejected:", reason, message);
 const [signature] = accepted;
 if (!signature) process.exit(1);
 

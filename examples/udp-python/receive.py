@@ -2,10 +2,10 @@
 
     python3 receive.py 9001 [--bind ADDRESS] [--seconds S] [--count N] [--quiet]
 
-Answers the ownership challenges of the service, so that the address proves itself. Lines on stdout are
-"SLOT INDEX data|code FEC_SET_INDEX VERSION" with "data_complete" and "last_in_slot" behind them; numbers of
-the second are on stderr. Whatever is no shred is counted, nothing more. Nothing here proves who signed a
-shred: that takes the leader schedule (`shredway listen --leaders`).
+Answers the ownership challenges of the service, which verifies the address. Lines on stdout are
+"SLOT INDEX data|code FEC_SET_INDEX VERSION" with "data_complete" and "last_in_slot" after them; the summary of
+each second is on stderr. Other packets are only counted. Signatures are not verified: that requires the
+leader schedule (`shredway listen --leaders`).
 
 Standard library only.
 """
