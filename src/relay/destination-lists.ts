@@ -11,7 +11,7 @@ import type { Logger } from "../core/log.ts";
 import type { Destination } from "./data-plane/tables.ts";
 
 /** Maximum number of logged addresses; beyond it, an address may be logged again. */
-const saidMax = 4096;
+const loggedMax = 4096;
 
 interface DestinationListsDependencies {
   /** Narrowest first. */
@@ -41,7 +41,7 @@ export class DestinationLists {
   readonly #log: Logger;
   readonly #endpoints: EndpointCache;
   readonly #said = new Set<string>();
-  #saidExcess = 0;
+  #loggedExcess = 0;
 
   constructor({ tiers, max, log }: DestinationListsDependencies) {
     this.#tiers = tiers;
@@ -88,21 +88,21 @@ export class DestinationLists {
     for (const { destination, why } of leftOut) {
       const { address, name } = destination;
       if (this.#said.has(address)) continue;
-      if (this.#said.size >= saidMax) this.#said.clear();
+      if (this.#said.size >= loggedMax) this.#said.clear();
       this.#said.add(address);
       this.#log.warn(
         { destination: name, address },
         `nothing is sent to the destination ${quote(address)} of an account: ${why}`,
       );
     }
-    if (excess > 0 && excess !== this.#saidExcess) {
+    if (excess > 0 && excess !== this.#loggedExcess) {
       this.#log.warn(
         { excess },
         `nothing is sent to ${excess} destinations of accounts, of the narrowest tiers: the relay can ` +
           `have ${this.#max} destinations, those of relay.destinations included`,
       );
     }
-    this.#saidExcess = excess;
+    this.#loggedExcess = excess;
   }
 
   #endpointOf(address: string): KnownEndpoint | undefined {

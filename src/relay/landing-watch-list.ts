@@ -20,7 +20,7 @@ type LandingRelay = Pick<
 interface Waiter {
   readonly listener: LandingListener;
   /** Reported observations. */
-  readonly heard: Set<string>;
+  readonly reported: Set<string>;
 }
 
 function nameOf(signature: Uint8Array): string {
@@ -46,7 +46,7 @@ export class LandingWatchList {
   watch(signature: Uint8Array, listener: LandingListener): () => void {
     const own = new Uint8Array(signature); // the caller may change its array
     const name = nameOf(own);
-    const waiter: Waiter = { listener, heard: new Set() };
+    const waiter: Waiter = { listener, reported: new Set() };
     const waiters = this.#waiters.get(name) ?? new Set();
     waiters.add(waiter);
     this.#waiters.set(name, waiters);
@@ -86,9 +86,9 @@ export class LandingWatchList {
       const observation = `${landing.slot} ${landing.batchIndex} ${landing.ordinal}`;
       // A copy, because listeners may add and remove listeners.
       const waiters = [...(this.#waiters.get(nameOf(landing.signature)) ?? [])];
-      for (const { listener, heard } of waiters) {
-        if (heard.has(observation)) continue;
-        heard.add(observation);
+      for (const { listener, reported } of waiters) {
+        if (reported.has(observation)) continue;
+        reported.add(observation);
         try {
           listener(landing);
         } catch (error) {

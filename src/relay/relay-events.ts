@@ -68,9 +68,9 @@ export class RelayEvents {
 
   #tell(): void {
     // The relay returns the events of one worker after those of another.
-    const told = this.#untold.toSorted((one, other) => Number(one.timeNs - other.timeNs));
+    const reported = this.#untold.toSorted((one, other) => Number(one.timeNs - other.timeNs));
     this.#untold = [];
-    for (const { subject, timeNs } of told)
+    for (const { subject, timeNs } of reported)
       for (const listener of this.#listeners) listener(subject, timeNs);
   }
 }

@@ -22,7 +22,7 @@ import { SlotClockUpdates, type SlotNode } from "./leaders/slot-clock-updates.ts
 import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
 
-const lookMs = 10_000;
+const checkIntervalMs = 10_000;
 
 interface RelayServiceDependencies {
   readonly relay: Relay;
@@ -42,7 +42,7 @@ export class RelayService {
   readonly #readOwnAddresses: () => readonly string[];
   readonly #log: Logger;
   readonly #clock: Clock;
-  readonly #looking: Timer;
+  readonly #checkTimer: Timer;
   readonly #node: RelayServiceDependencies["node"];
   readonly #solana: SolanaConfig | undefined;
   readonly #leaders: RpcLeaderSchedule | undefined;
@@ -83,7 +83,7 @@ export class RelayService {
     this.#publish(this.#inForce);
     this.slots = new SlotClockUpdates(dependencies);
     this.#events.start();
-    this.#looking = this.#clock.every(lookMs, () => this.#look());
+    this.#checkTimer = this.#clock.every(checkIntervalMs, () => this.#look());
   }
 
   /** Settles when the leader schedule is active, or when the node could not provide it yet. */
@@ -208,7 +208,7 @@ export class RelayService {
 
   close(): void {
     this.#closed = true;
-    this.#looking.cancel();
+    this.#checkTimer.cancel();
     this.#events.close();
     this.#leaders?.stop();
     this.slots.close();
@@ -310,7 +310,7 @@ export class RelayService {
     const now = workers.reduce((total, worker) => total + worker.clone_fallbacks, 0n);
     if (now > this.#cloneFallbacks) {
       this.#log.warn(
-        `${now - this.#cloneFallbacks} datagrams went by socket in the last ${lookMs / 1000} s, for ` +
+        `${now - this.#cloneFallbacks} datagrams went by socket in the last ${checkIntervalMs / 1000} s, for ` +
           "their clones were not made; where triggers are not obeyed, everything goes by socket until " +
           "a restart: see docs/transmit.md",
       );

@@ -233,8 +233,8 @@ export class TipStatistics implements TipFloor {
     } else {
       this.#snapshot = last.count === 0 ? noTips(timeMs) : { ...last, isStale: true };
     }
-    const kept = this.#snapshot.count > 0 ? this.#snapshot : null;
-    this.#writer.refreshed(kept, Math.floor(timeMs / refreshMs), timeMs - windowMs);
+    const stored = this.#snapshot.count > 0 ? this.#snapshot : null;
+    this.#writer.refreshed(stored, Math.floor(timeMs / refreshMs), timeMs - windowMs);
     for (const listener of this.#listeners) {
       try {
         listener(this.#snapshot);

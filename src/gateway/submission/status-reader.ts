@@ -66,7 +66,7 @@ export class StatusReader {
   /** Oldest answer first. */
   readonly #known = new Map<string, KnownStatus>();
   /** Questions that wait for a round, or are part of the current one. */
-  readonly #asked = new Map<string, WaitingQuestion>();
+  readonly #queried = new Map<string, WaitingQuestion>();
   /** Questions that wait for a round. */
   #queue: WaitingQuestion[] = [];
   #isRoundDue = false;
@@ -112,11 +112,11 @@ export class StatusReader {
 
   /** Settles after the round that asks for it; at once if there will be none. */
   #ask(question: StatusQuestion, nowMs: number): Promise<void> {
-    const asked = this.#asked.get(question.signature);
-    if (asked) return asked.done;
+    const queried = this.#queried.get(question.signature);
+    if (queried) return queried.done;
     if (nowMs < this.#pausedUntilMs || this.#queue.length >= waitingMax) return Promise.resolve();
     const waiting = new WaitingQuestion(question);
-    this.#asked.set(question.signature, waiting);
+    this.#queried.set(question.signature, waiting);
     this.#queue.push(waiting);
     this.#plan();
     return waiting.done;
@@ -177,7 +177,7 @@ export class StatusReader {
 
   #settle(waiting: readonly WaitingQuestion[]): void {
     for (const { question, settle } of waiting) {
-      this.#asked.delete(question.signature);
+      this.#queried.delete(question.signature);
       settle();
     }
   }

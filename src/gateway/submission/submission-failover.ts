@@ -25,7 +25,7 @@ interface SubmissionFailoverDependencies {
   readonly resume: (records: readonly SubmissionRecord[]) => Promise<number>;
 }
 
-const lookMs = 10_000;
+const checkIntervalMs = 10_000;
 
 export class SubmissionFailover {
   readonly #dependencies: SubmissionFailoverDependencies;
@@ -43,7 +43,7 @@ export class SubmissionFailover {
   }
 
   start(): void {
-    this.#timer = this.#dependencies.clock.every(lookMs, () => {
+    this.#timer = this.#dependencies.clock.every(checkIntervalMs, () => {
       // A check that still waits for the database is not repeated.
       this.#check ??= this.#checkNodes().finally(() => {
         this.#check = null;

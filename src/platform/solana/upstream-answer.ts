@@ -105,12 +105,12 @@ function readError(text: string, mask: (text: string) => string): NodeError {
   const error = maskAll(readJson(text, depthMax), mask);
   if (!isJsonObject(error)) throw malformed("an error object", quote(error));
   const { code, message, data } = error;
-  const said = typeof message === "string" ? message.slice(0, messageMax) : quote(message);
-  if (isKnownCode(code)) return { code, message: said, ...(data !== undefined && { data }) };
+  const detail = typeof message === "string" ? message.slice(0, messageMax) : quote(message);
+  if (isKnownCode(code)) return { code, message: detail, ...(data !== undefined && { data }) };
   return {
     code: jsonRpcCodes.internalError,
-    message: said,
-    data: { reason: "rpc_failed", error: { code: code ?? null, message: said, data } },
+    message: detail,
+    data: { reason: "rpc_failed", error: { code: code ?? null, message: detail, data } },
   };
 }
 

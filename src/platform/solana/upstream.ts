@@ -158,15 +158,15 @@ export class Upstream implements NodeCalls, NodeSockets {
     }
     await new Promise<void>((resolve, reject) => {
       const wake = (): void => {
-        signal.removeEventListener("abort", leave);
+        signal.removeEventListener("abort", release);
         if (this.#isClosed) reject(new Error("closed already"));
         else resolve();
       };
-      const leave = (): void => {
+      const release = (): void => {
         this.#waiting.splice(this.#waiting.indexOf(wake), 1);
         reject(new Error("no connection was free"));
       };
-      signal.addEventListener("abort", leave, { once: true });
+      signal.addEventListener("abort", release, { once: true });
       this.#waiting.push(wake);
     });
   }
@@ -223,8 +223,8 @@ export class Upstream implements NodeCalls, NodeSockets {
   #failure(method: string, thrown: unknown, isLate: boolean): ShredwayError {
     if (isShredwayError(thrown, "overloaded")) return thrown;
     // An error for several addresses has no message, only a code.
-    const said = messageOf(thrown) || codeOf(thrown);
-    const text = isLate ? `no answer within ${this.#timeoutMs} ms` : said;
+    const detail = messageOf(thrown) || codeOf(thrown);
+    const text = isLate ? `no answer within ${this.#timeoutMs} ms` : detail;
     // Without the cause, whose text and stack may contain the whole URL.
     this.#warn(method, this.#address.mask(text));
     return new ShredwayError(

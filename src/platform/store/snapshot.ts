@@ -159,10 +159,10 @@ export async function* pagesOf(snapshot: Snapshot, table: Table): AsyncGenerator
     const last = rows.at(-1);
     if (!last) return;
     // Read while the previous rows are processed.
-    const coming = rows.length < pageRows ? null : snapshot.query(next, keyOf(table, last));
-    coming?.catch(() => {}); // reported where it is awaited
+    const nextPage = rows.length < pageRows ? null : snapshot.query(next, keyOf(table, last));
+    nextPage?.catch(() => {}); // reported where it is awaited
     yield rows;
-    if (!coming) return;
-    rows = await coming;
+    if (!nextPage) return;
+    rows = await nextPage;
   }
 }

@@ -11,7 +11,7 @@ import type { Logger } from "../../core/log.ts";
 import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { buildSchedule, type LeaderSchedule, type LeaderSlots } from "./schedule.ts";
 
-const lookMs = { most: 20_000, least: 1000, perSlotOfEpoch: 50 } as const;
+const checkIntervalMs = { most: 20_000, least: 1000, perSlotOfEpoch: 50 } as const;
 const tryAgainMs = 2000;
 const logEvery = 10;
 /** The relay's window: shreds may arrive this many slots late. */
@@ -94,7 +94,7 @@ export class RpcLeaderSchedule {
   #inForce: Coverage | undefined;
   readonly #failures = new FailureStreak(logEvery);
   /** Several checks per epoch, because a node may know only one epoch ahead. */
-  #lookMs: number = lookMs.most;
+  #lookMs: number = checkIntervalMs.most;
 
   constructor(dependencies: RpcLeaderScheduleDependencies) {
     this.#dependencies = dependencies;
@@ -139,8 +139,8 @@ export class RpcLeaderSchedule {
   async #renew(run: object): Promise<void> {
     const { node, publish } = this.#dependencies;
     const info = await node.epochInfo();
-    const byEpoch = Number(info.slotsInEpoch) * lookMs.perSlotOfEpoch;
-    this.#lookMs = Math.min(lookMs.most, Math.max(lookMs.least, byEpoch));
+    const byEpoch = Number(info.slotsInEpoch) * checkIntervalMs.perSlotOfEpoch;
+    this.#lookMs = Math.min(checkIntervalMs.most, Math.max(checkIntervalMs.least, byEpoch));
     if (this.#inForce && isEnough(this.#inForce, info)) return;
     const { spans, ...coverage } = await this.#ask(info);
     if (this.#run !== run) return; // stopped during the query

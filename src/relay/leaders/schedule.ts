@@ -110,9 +110,9 @@ export function coverageText(schedule: LeaderSchedule): string {
 
 /** Leader of `slot`: 32 bytes; null: the schedule has no leader for it. */
 export function leaderOf(schedule: LeaderSchedule, slot: bigint): Uint8Array | null {
-  const place = slot - schedule.firstSlot;
-  if (place < 0n || place >= BigInt(schedule.leaderBySlot.length)) return null;
-  const number = schedule.leaderBySlot[Number(place)] ?? noLeader;
+  const index = slot - schedule.firstSlot;
+  if (index < 0n || index >= BigInt(schedule.leaderBySlot.length)) return null;
+  const number = schedule.leaderBySlot[Number(index)] ?? noLeader;
   return schedule.keys[number] ?? null;
 }
 

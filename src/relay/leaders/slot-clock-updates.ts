@@ -10,7 +10,7 @@ import { u64Max } from "../../core/primitives.ts";
 import type { Relay } from "../data-plane/relay.ts";
 import { SlotClock } from "./slot-clock.ts";
 
-const lookMs = 100;
+const updateIntervalMs = 100;
 const askNodeMs = 5000;
 /** If the event loop is blocked, the bounds must not stay. */
 const boundsHoldNs = 1_000_000_000n;
@@ -46,7 +46,7 @@ export class SlotClockUpdates {
     this.#dependencies = dependencies;
     const { clock, node } = dependencies;
     this.#timers = [
-      clock.every(lookMs, () => this.#look()),
+      clock.every(updateIntervalMs, () => this.#look()),
       ...(node ? [clock.every(askNodeMs, () => void this.#ask(node))] : []),
     ];
     if (node) void this.#ask(node);

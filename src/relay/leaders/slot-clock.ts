@@ -230,15 +230,15 @@ export class SlotClock {
   #accept(arrival: ShredArrival): void {
     const { slot, timeNs } = arrival;
     this.#seen[slot % seenSlots] = slot;
-    const place = this.#arrivals.findIndex((other) => other.slot >= slot);
-    const found = place < 0 ? undefined : this.#arrivals[place];
+    const index = this.#arrivals.findIndex((other) => other.slot >= slot);
+    const found = index < 0 ? undefined : this.#arrivals[index];
     if (found?.slot === slot) {
       // Workers report independently, so the earlier report may come second.
-      if (timeNs < found.timeNs) this.#arrivals[place] = arrival;
+      if (timeNs < found.timeNs) this.#arrivals[index] = arrival;
       return;
     }
-    if (place === 0 && this.#arrivals.length === lineArrivals) return;
-    this.#arrivals.splice(place < 0 ? this.#arrivals.length : place, 0, arrival);
+    if (index === 0 && this.#arrivals.length === lineArrivals) return;
+    this.#arrivals.splice(index < 0 ? this.#arrivals.length : index, 0, arrival);
     if (this.#arrivals.length > lineArrivals) this.#arrivals.shift();
     if (!this.#line || !this.#isDense(Math.min(slot, slotAt(this.#line, timeNs)))) return;
     this.#confirmedNs = timeNs;
@@ -266,9 +266,9 @@ export class SlotClock {
   #putAside({ slot, timeNs }: ShredArrival): void {
     const block = Math.floor(slot / blockSlots);
     const times = this.#aside.get(block) ?? new Float64Array(blockSlots).fill(Number.NaN);
-    const place = slot % blockSlots;
-    if (!Number.isNaN(times[place])) return;
-    times[place] = timeNs;
+    const index = slot % blockSlots;
+    if (!Number.isNaN(times[index])) return;
+    times[index] = timeNs;
     // Last in the map: the most recently extended block.
     this.#aside.delete(block);
     this.#aside.set(block, times);

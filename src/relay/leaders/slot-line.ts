@@ -48,9 +48,9 @@ export function median(values: Float64Array): number {
       while ((values[left] ?? 0) < pivot) left++;
       while ((values[right] ?? 0) > pivot) right--;
       if (left > right) break;
-      const kept = values[left] ?? 0;
+      const retained = values[left] ?? 0;
       values[left++] = values[right] ?? 0;
-      values[right--] = kept;
+      values[right--] = retained;
     }
     if (middle <= right) high = right;
     else if (middle >= left) low = left;

@@ -63,7 +63,7 @@ const abandonedMs = 600_000;
 
 export class AccountDestinations implements Destinations {
   readonly #dependencies: DestinationDependencies;
-  readonly #kept: StoredDestinations;
+  readonly #stored: StoredDestinations;
   readonly #table: DestinationIndex;
   readonly #due = new DueHeap();
   readonly #limits = new RoundLimits();
@@ -79,7 +79,7 @@ export class AccountDestinations implements Destinations {
   ): Promise<AccountDestinations> {
     const destinations = new AccountDestinations(dependencies, settings);
     try {
-      await destinations.#kept.start();
+      await destinations.#stored.start();
     } catch (error) {
       destinations.close();
       throw error;
@@ -90,17 +90,17 @@ export class AccountDestinations implements Destinations {
   private constructor(dependencies: DestinationDependencies, settings: DestinationSettings) {
     this.#dependencies = dependencies;
     this.#settings = settings;
-    this.#kept = new StoredDestinations(dependencies, {
+    this.#stored = new StoredDestinations(dependencies, {
       met: (entry, origin) => this.#meet(entry, origin),
       changed: (entry) => this.#visit(entry),
       forgotten: (entry) => this.#forget(entry),
     });
-    this.#table = this.#kept.table;
+    this.#table = this.#stored.table;
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#kept.close();
+    this.#stored.close();
     this.#timer?.timer.cancel();
     this.#timer = null;
     this.#listeners.clear();
@@ -204,14 +204,14 @@ export class AccountDestinations implements Destinations {
       checkAdded("too_many", destination, perAccountMax);
     }
     this.#takeRound(destination);
-    if (other) await this.#kept.remove(other.destination.id);
-    const entry = await this.#kept.add(destination, perAccountMax);
+    if (other) await this.#stored.remove(other.destination.id);
+    const entry = await this.#stored.add(destination, perAccountMax);
     return entry.destination;
   }
 
   async remove(accountId: string, id: string): Promise<void> {
     this.#owned(accountId, id);
-    await this.#kept.remove(id);
+    await this.#stored.remove(id);
   }
 
   async challenge(accountId: string, id: string): Promise<AccountDestination> {
@@ -254,20 +254,20 @@ export class AccountDestinations implements Destinations {
 
   /** Approved manually and permanently; ends every pause. */
   approve(id: string): Promise<AccountDestination> {
-    return this.#kept.change(id, approved);
+    return this.#stored.change(id, approved);
   }
 
   pause(id: string): Promise<AccountDestination> {
-    return this.#kept.change(id, pausedByOperator);
+    return this.#stored.change(id, pausedByOperator);
   }
 
   /** Ends a pause; without a valid proof it still receives nothing. */
   resume(id: string): Promise<AccountDestination> {
-    return this.#kept.change(id, resumed);
+    return this.#stored.change(id, resumed);
   }
 
   removeAny(id: string): Promise<void> {
-    return this.#kept.remove(id);
+    return this.#stored.remove(id);
   }
 
   // Proofs and challenges.
@@ -301,7 +301,7 @@ export class AccountDestinations implements Destinations {
     entry.round = null; // immediately, because a token is valid once
     this.#schedule(entry);
     try {
-      return await this.#kept.change(id, (current, nowMs) =>
+      return await this.#stored.change(id, (current, nowMs) =>
         proved(current, kind, { nowMs, proofMs }),
       );
     } catch (error) {
@@ -371,7 +371,7 @@ export class AccountDestinations implements Destinations {
   async #keepStop(entry: Entry, reason: "icmp_unreachable" | "proof_expired"): Promise<void> {
     const { id, address } = entry.destination;
     try {
-      await this.#kept.change(id, (current, nowMs) => stopped(current, reason, nowMs));
+      await this.#stored.change(id, (current, nowMs) => stopped(current, reason, nowMs));
       entry.stop = null; // even if a proof arrived meanwhile and no pause was needed
       if (this.#table.get(id) === entry) this.#visit(entry);
     } catch (error) {

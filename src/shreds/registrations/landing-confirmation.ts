@@ -27,11 +27,11 @@ interface ShredObservations {
 export interface ConfirmationLimits extends LifetimeLimits {
   /** From the first question, at once, to the second; each next one after twice the time. */
   readonly firstLookMs: number;
-  readonly lookMaxMs: number;
+  readonly queryIntervalMaxMs: number;
   /** From an observation to the next question: blocks are confirmed a moment after their shreds. */
-  readonly sightLookMs: number;
+  readonly observationQueryMs: number;
   /** Questions under way at once. */
-  readonly looksMax: number;
+  readonly queriesMax: number;
   /** Signatures looked for in shreds. */
   readonly watchedMax: number;
   /** Older tips no longer count; those of durable nonces would be asked about for ever. */
@@ -40,9 +40,9 @@ export interface ConfirmationLimits extends LifetimeLimits {
 
 const defaultLimits: ConfirmationLimits = {
   firstLookMs: 1_000,
-  lookMaxMs: 120_000,
-  sightLookMs: 700,
-  looksMax: 16,
+  queryIntervalMaxMs: 120_000,
+  observationQueryMs: 700,
+  queriesMax: 16,
   watchedMax: 10_000,
   ageMaxMs: 24 * 3_600_000,
   firstAskMs: 20_000,
@@ -75,7 +75,7 @@ interface LandingConfirmationOptions extends LandingSources {
 export interface ConfirmationCounts {
   readonly lifetimes: number;
   readonly watched: number;
-  readonly looks: bigint;
+  readonly queries: bigint;
 }
 
 /** One pending registration; there may be a million of them. */
@@ -117,7 +117,7 @@ export class LandingConfirmation {
   readonly #options: LandingConfirmationOptions;
   readonly #limits: ConfirmationLimits;
   readonly #lifetimes: Lifetimes<PendingTip>;
-  readonly #looks: TimerWheel<PendingTip>;
+  readonly #queries: TimerWheel<PendingTip>;
   /** Due. */
   readonly #queue = new FairQueue<PendingTip>();
   readonly #watched = new Set<PendingTip>();
@@ -136,7 +136,7 @@ export class LandingConfirmation {
     const nowMs = (): number => this.#nowMs();
     const failed = (error: unknown): void => options.failed(error);
     const gone = (lifetime: Lifetime<PendingTip>): void => this.#lookAtAll(lifetime);
-    this.#looks = new TimerWheel(turnMs, nowMs());
+    this.#queries = new TimerWheel(turnMs, nowMs());
     this.#lifetimes = new Lifetimes({ outcomes, nowMs, onExpired: gone, failed }, this.#limits);
   }
 
@@ -165,7 +165,7 @@ export class LandingConfirmation {
   /** One that was registered by another node, or before this process. */
   resume(registration: Registration): SettledTip {
     const pending = this.#watch(registration);
-    this.#looks.set(pending, this.#nowMs());
+    this.#queries.set(pending, this.#nowMs());
     return pending;
   }
 
@@ -173,7 +173,7 @@ export class LandingConfirmation {
     return {
       lifetimes: this.#lifetimes.size,
       watched: this.#watched.size,
-      looks: this.#lookCount,
+      queries: this.#lookCount,
     };
   }
 
@@ -213,25 +213,26 @@ export class LandingConfirmation {
   #observed(pending: PendingTip): void {
     pending.unwatch?.();
     pending.waitMs = this.#limits.firstLookMs;
-    if (this.#looks.has(pending)) {
-      this.#looks.set(pending, this.#nowMs() + this.#limits.sightLookMs);
+    if (this.#queries.has(pending)) {
+      this.#queries.set(pending, this.#nowMs() + this.#limits.observationQueryMs);
     }
   }
 
   #lookAtAll({ members }: Lifetime<PendingTip>): void {
     const nowMs = this.#nowMs();
-    for (const pending of members) if (this.#looks.has(pending)) this.#looks.set(pending, nowMs);
+    for (const pending of members)
+      if (this.#queries.has(pending)) this.#queries.set(pending, nowMs);
   }
 
   #turn(): void {
     const nowMs = this.#nowMs();
     this.#lifetimes.turn(nowMs);
-    for (const pending of this.#looks.turn(nowMs)) this.#queue.add(pending);
+    for (const pending of this.#queries.turn(nowMs)) this.#queue.add(pending);
     this.#ask();
   }
 
   #ask(): void {
-    while (this.#timer && this.#looksUnderWay < this.#limits.looksMax) {
+    while (this.#timer && this.#looksUnderWay < this.#limits.queriesMax) {
       const pending = this.#queue.take();
       if (!pending) return;
       void this.#look(pending);
@@ -275,15 +276,15 @@ export class LandingConfirmation {
   }
 
   #lookAgain(pending: PendingTip): void {
-    const { lookMaxMs, firstLookMs, settleMs } = this.#limits;
+    const { queryIntervalMaxMs, firstLookMs, settleMs } = this.#limits;
     let { waitMs } = pending;
     if (typeof pending.lifetime?.goneMs === "number") {
       waitMs = pending.absentMs === null ? firstLookMs : settleMs;
-    } else if (waitMs >= lookMaxMs) {
+    } else if (waitMs >= queryIntervalMaxMs) {
       pending.unwatch?.(); // others land sooner
     }
-    pending.waitMs = Math.min(2 * pending.waitMs, lookMaxMs);
-    this.#looks.set(pending, this.#nowMs() + waitMs);
+    pending.waitMs = Math.min(2 * pending.waitMs, queryIntervalMaxMs);
+    this.#queries.set(pending, this.#nowMs() + waitMs);
   }
 
   #end(pending: PendingTip, result: LandingResult): void {

@@ -70,7 +70,7 @@ const againMs = 1000;
 const sweepMs = 30_000;
 const perRead = 2_000;
 const warnEveryMs = 60_000;
-const noCounts: ConfirmationCounts = { lifetimes: 0, watched: 0, looks: 0n };
+const noCounts: ConfirmationCounts = { lifetimes: 0, watched: 0, queries: 0n };
 
 export class PendingRegistrations implements TipCounting {
   readonly #options: PendingRegistrationsOptions;

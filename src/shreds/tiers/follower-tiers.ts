@@ -42,7 +42,7 @@ export class FollowerTiers implements TierSource {
   /** The states include everything up to this checkpoint; null: nothing was read. */
   #checkpoint: bigint | null = null;
   /** The last notification per account during a read, which may not contain them. */
-  readonly #heard = new Map<string, TierNews>();
+  readonly #notifications = new Map<string, TierNews>();
   #reading: Promise<void> | null = null;
   #isStale = false;
   #isFailing = false;
@@ -67,7 +67,7 @@ export class FollowerTiers implements TierSource {
   hear(news: readonly TierNews[] | null): void {
     if (this.#isClosed) return;
     for (const one of news ?? []) {
-      this.#heard.set(one.accountId, one);
+      this.#notifications.set(one.accountId, one);
       if (this.#checkpoint !== null) this.#apply(one);
     }
     this.#isStale = true;
@@ -147,7 +147,7 @@ export class FollowerTiers implements TierSource {
   async #read(): Promise<void> {
     const { store } = this.#options;
     this.#isStale = false;
-    this.#heard.clear();
+    this.#notifications.clear();
     const known = this.#checkpoint;
     const changes = await store.statesChangedAfter(known);
     const isNext = known !== null && changes.epoch === this.#epoch && changes.checkpoint >= known;
@@ -170,7 +170,7 @@ export class FollowerTiers implements TierSource {
     this.#states = new Map(states.map((state) => [state.accountId, state]));
     this.#epoch = epoch;
     this.#checkpoint = checkpoint;
-    for (const news of this.#heard.values()) {
+    for (const news of this.#notifications.values()) {
       const state = this.#states.get(news.accountId) ?? emptyState(news.accountId);
       if (news.eventCount <= state.eventCount) continue;
       const { tier, eventCount } = news;

@@ -28,7 +28,7 @@ import type {
 /**
  * Delay until a wall clock that is set forward is noticed. Far below setTimeout's limit of 2^31 ms.
  */
-const lookMs = 5000;
+const checkIntervalMs = 5000;
 const replayMax = 8192;
 
 export interface LeaderTiersOptions {
@@ -270,7 +270,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     if (nextMs > this.#expiries.knownUntilMs || nextMs === Number.POSITIVE_INFINITY) return;
     this.#timerMs = nextMs;
     // Uses the real wall clock: while it is set back, nothing is due.
-    const delayMs = Math.min(nextMs - this.#wallMs(), lookMs);
+    const delayMs = Math.min(nextMs - this.#wallMs(), checkIntervalMs);
     this.#timer = this.#options.clock.after(delayMs, () => {
       this.#timer = null;
       this.#catchUp();

@@ -121,11 +121,11 @@ export class TierEngine {
       throw new RangeError(`expected a time of ${this.#evaluatedMs} ms or later, got ${toMs}`);
     }
     for (;;) {
-      const place = this.#graces.first;
-      if (!place) break;
-      const endMs = place.sinceMs + this.#rules.graceMs;
+      const index = this.#graces.first;
+      if (!index) break;
+      const endMs = index.sinceMs + this.#rules.graceMs;
       if (endMs > toMs) break;
-      this.#fall(place.member, endMs);
+      this.#fall(index.member, endMs);
     }
     this.#evaluatedMs = toMs;
   }

@@ -19,7 +19,7 @@ import type { HeldTierLock, Locks, TierNewsListener, TierStore } from "./types.t
 
 const tierLock = "tiers";
 /** Time between two attempts at the lock or the epoch, with 10 % random jitter. */
-const lookMs = 1000;
+const attemptIntervalMs = 1000;
 const jitter = 0.2;
 
 interface TierLeadershipOptions {
@@ -119,7 +119,7 @@ export class TierLeadership {
       });
     } else {
       const share = 1 + jitter * (this.#options.random() - 0.5);
-      await this.#options.clock.sleep(lookMs * share, signal);
+      await this.#options.clock.sleep(attemptIntervalMs * share, signal);
     }
     if (!this.#closing.signal.aborted) this.#sleeping = new AbortController();
   }
@@ -207,7 +207,7 @@ export class TierLeadership {
         break;
       } catch (error) {
         log.debug(`tiers: the last known ones hold: ${messageOf(error)}`);
-        await clock.sleep(lookMs, signal);
+        await clock.sleep(attemptIntervalMs, signal);
       }
     }
     await ended;

@@ -170,7 +170,11 @@ describe("a pending registration", () => {
   }, 60_000);
 
   it("without expiry is dropped when it cannot count any more", async () => {
-    const stage = await Stage.open({ ageMaxMs: 100_000, lookMaxMs: 10_000, firstAskMs: 10 ** 9 });
+    const stage = await Stage.open({
+      ageMaxMs: 100_000,
+      queryIntervalMaxMs: 10_000,
+      firstAskMs: 10 ** 9,
+    });
     const signature = await stage.register(stage.tip());
     await stage.seconds(99);
     expect(stage.row(signature)?.state).toBe("pending");
@@ -217,7 +221,7 @@ describe("questions", () => {
   });
 
   it("are bounded, and one account cannot delay another one", async () => {
-    const stage = await Stage.open({ looksMax: 4, watchedMax: 3, asksMax: 2 });
+    const stage = await Stage.open({ queriesMax: 4, watchedMax: 3, asksMax: 2 });
     stage.answerMs = 200;
     for (let i = 0n; i < 400n; i++) await stage.register(stage.tip(5n, i), "a_many");
     expect(stage.registrations.counts.watched).toBe(3);
@@ -259,7 +263,7 @@ describe("questions", () => {
 
 describe("the shutdown of the service", () => {
   it("stops all queries and discards those in progress", async () => {
-    const stage = await Stage.open({ looksMax: 2 });
+    const stage = await Stage.open({ queriesMax: 2 });
     stage.answerMs = 200;
     for (let i = 0n; i < 20n; i++) await stage.register(stage.tip(5n, i));
     await stage.seconds(1.1);

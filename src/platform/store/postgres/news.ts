@@ -20,8 +20,8 @@ export const channel = "shredway";
  */
 const pauseMs = 100;
 /** A connection that only listens would not notice that the server is gone or became read-only. */
-const lookMs = 5000;
-const look = "SELECT current_setting('transaction_read_only')";
+const checkIntervalMs = 5000;
+const check = "SELECT current_setting('transaction_read_only')";
 const againMs = 100;
 
 interface NewsOptions extends PostgresAddress {
@@ -51,7 +51,7 @@ export class PostgresNews {
     this.#clock = options.clock;
     this.#connection = connection;
     this.#use(connection);
-    this.#looking = this.#clock.every(lookMs, () => {
+    this.#looking = this.#clock.every(checkIntervalMs, () => {
       if (!this.#returning) void this.#look();
     });
   }
@@ -95,7 +95,7 @@ export class PostgresNews {
 
   async #look(): Promise<void> {
     const connection = this.#connection;
-    const [result] = await connection.run([{ sql: look }]);
+    const [result] = await connection.run([{ sql: check }]);
     if (result && !isFailure(result) && result.rows[0]?.[0] !== "off") {
       connection.destroy("the server became read-only");
     }

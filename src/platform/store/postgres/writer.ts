@@ -177,10 +177,13 @@ export class PostgresWriter {
     const outcome = await runGroup(connection, begin, transactions, isLong);
     if (!Array.isArray(outcome)) return outcome;
     // Other processes are notified of committed changes only, in commit order.
-    const kept = transactions.filter((_, i) => isDone(outcome[i] ?? noAnswer));
-    const telling = payloadsOf(this.id, kept).map((text) => ({ sql: notify, params: [text] }));
+    const done = transactions.filter((_, i) => isDone(outcome[i] ?? noAnswer));
+    const notifications = payloadsOf(this.id, done).map((text) => ({
+      sql: notify,
+      params: [text],
+    }));
     this.#unknown = number;
-    const results = await connection.run([...telling, { sql: "COMMIT" }]);
+    const results = await connection.run([...notifications, { sql: "COMMIT" }]);
     const committed = results.at(-1) ?? noAnswer;
     // A server with a disk failure reports it and ends; after its restart, its data is correct.
     if (isFailure(committed) && !isConflict(committed)) {
