@@ -58,14 +58,14 @@ export class DestinationLists {
   ): JoinedDestinations {
     const taken = new Map<string, string>();
     for (const { address } of fixed)
-      taken.set(this.#endpoints.get(address).canonical, "relay.destinations names it, too");
+      taken.set(this.#endpoints.get(address).canonical, "relay.destinations contains it too");
     const refusal = ({ address, tier }: Destination): string | undefined => {
       const endpoint = this.#endpointOf(address);
       if (!endpoint) return "expected an address and port";
       if (!this.#tiers.includes(tier)) return `relay.tiers has no tier ${quote(tier)}`;
-      if (reachesRelay(endpoint)) return "the relay itself listens there";
+      if (reachesRelay(endpoint)) return "it is a listener of the relay itself";
       const why = taken.get(endpoint.canonical);
-      if (why === undefined) taken.set(endpoint.canonical, "another account has it");
+      if (why === undefined) taken.set(endpoint.canonical, "another account has this destination");
       return why;
     };
     const leftOut: LeftOut[] = [];
@@ -92,14 +92,14 @@ export class DestinationLists {
       this.#said.add(address);
       this.#log.warn(
         { destination: name, address },
-        `nothing is sent to the destination ${quote(address)} of an account: ${why}`,
+        `destinations: account destination ${quote(address)} is not served: ${why}`,
       );
     }
     if (excess > 0 && excess !== this.#loggedExcess) {
       this.#log.warn(
         { excess },
-        `nothing is sent to ${excess} destinations of accounts, of the narrowest tiers: the relay can ` +
-          `have ${this.#max} destinations, those of relay.destinations included`,
+        `destinations: ${excess} account destinations of the narrowest tiers are not served; the limit is ` +
+          `${this.#max} destinations, including relay.destinations`,
       );
     }
     this.#loggedExcess = excess;

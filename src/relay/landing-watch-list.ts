@@ -92,7 +92,7 @@ export class LandingWatchList {
         try {
           listener(landing);
         } catch (error) {
-          this.#log.error(`a listener of landings failed: ${messageOf(error)}`);
+          this.#log.error(`relay: a listener of landings failed: ${messageOf(error)}`);
         }
       }
     }

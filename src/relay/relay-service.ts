@@ -92,7 +92,7 @@ export class RelayService {
     if (transmit.mode === "clone") {
       this.#log.info(
         { interface: transmit.interface },
-        "shreds are cloned inside the kernel for destinations whose next hop is known",
+        "relay: shreds are cloned inside the kernel for destinations with a resolved next hop",
       );
     }
     if (this.#asksForLeaders(this.#inForce)) await this.#leaders?.start();
@@ -108,25 +108,25 @@ export class RelayService {
     const warnings: string[] = [];
     if (authentication === "off") {
       warnings.push(
-        "AUTHENTICATION IS OFF: whatever looks like a shred is passed on, forged ones included. " +
+        "AUTHENTICATION IS OFF: every well-formed shred is forwarded, including forged ones. " +
           "Set relay.authentication: leader-schedule and relay.leaders.file",
       );
-      if (leaders) warnings.push("relay.leaders is not used while relay.authentication is off");
+      if (leaders) warnings.push("relay.leaders has no effect while relay.authentication is off");
     }
     if (sources.length === 0) warnings.push("relay.sources is empty: all packets are dropped");
     if (destinations.length === 0 && this.#ofAccounts.length === 0)
-      warnings.push("relay.destinations is empty: nobody is sent to");
+      warnings.push("relay.destinations is empty: no shred is sent");
     const { transmit } = this.relay;
     if (transmit.mode === "socket" && transmit.refusal !== null) {
       warnings.push(
-        `relay.transmit is ${this.#inForce.transmit}, but shreds go by socket: ${transmit.refusal}`,
+        `relay.transmit is ${this.#inForce.transmit}, but shreds are sent by socket: ${transmit.refusal}`,
       );
     }
     const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel returns twice the size
     if (granted < receive.bufferBytes) {
       warnings.push(
         `the kernel granted receive buffers of ${granted} bytes instead of ${receive.bufferBytes}: ` +
-          `bursts may be lost. Remedy: sysctl -w net.core.rmem_max=${receive.bufferBytes}`,
+          `bursts may be lost. Run: sysctl -w net.core.rmem_max=${receive.bufferBytes}`,
       );
     }
     return warnings;
@@ -148,7 +148,7 @@ export class RelayService {
     const { sources, destinations } = this.#inForce;
     this.#log.info(
       { sources: sources.length, destinations: destinations.length },
-      "reloaded: sources, destinations and leaders are in force",
+      "relay: reloaded sources, destinations and leaders",
     );
     return restart;
   }
@@ -235,8 +235,8 @@ export class RelayService {
     if (!this.#asksForLeaders(wanted) || this.#node) return;
     throw new ShredwayError(
       "config_invalid",
-      "relay.leaders: expected leaders.file, for this process was started without solana.rpc; a " +
-        "restart takes the new one",
+      "relay.leaders: expected leaders.file, because this process was started without solana.rpc; " +
+        "restart to use solana.rpc",
     );
   }
 
@@ -278,8 +278,8 @@ export class RelayService {
       if (!this.#listenerReached(parseEndpoint(address))) continue;
       throw new ShredwayError(
         "config_invalid",
-        `relay.destinations: expected another address than those that the relay itself listens on ` +
-          `(${this.relay.addresses.join(", ")}), got ${address}`,
+        `relay.destinations: ${address} is a listener of the relay itself; expected an address other than ` +
+          this.relay.addresses.join(", "),
       );
     }
   }
@@ -310,9 +310,9 @@ export class RelayService {
     const now = workers.reduce((total, worker) => total + worker.clone_fallbacks, 0n);
     if (now > this.#cloneFallbacks) {
       this.#log.warn(
-        `${now - this.#cloneFallbacks} datagrams went by socket in the last ${checkIntervalMs / 1000} s, for ` +
-          "their clones were not made; where triggers are not obeyed, everything goes by socket until " +
-          "a restart: see docs/transmit.md",
+        `relay: ${now - this.#cloneFallbacks} datagrams were sent by socket in the last ` +
+          `${checkIntervalMs / 1000} s because the kernel did not clone them; if it ignores triggers, all ` +
+          "shreds are sent by socket until a restart: see docs/transmit.md",
       );
     }
     this.#cloneFallbacks = now;

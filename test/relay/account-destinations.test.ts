@@ -128,9 +128,9 @@ describe("setAccountDestinations", () => {
     service.setAccountDestinations(list);
     service.setAccountDestinations(list);
     expect(inForce()).toEqual(["127.0.0.1:9", "of 127.0.0.1:10"]);
-    const warned = () => lines.filter((line) => line.includes("of an account: "));
+    const warned = () => lines.filter((line) => line.includes("is not served: "));
     expect(warned()).toHaveLength(2);
-    expect(warned().join()).toContain("the relay itself listens there");
+    expect(warned().join()).toContain("it is a listener of the relay itself");
     next.text = configText(["127.0.0.1:10"]);
     expect(whole.reload()).toBe(true);
     expect(inForce()).toEqual(["127.0.0.1:10", "of 127.0.0.1:9"]);
@@ -147,7 +147,7 @@ describe("setAccountDestinations", () => {
     service.setAccountDestinations([...narrow, wide]);
     expect(inForce()).toHaveLength(max);
     expect(inForce().slice(0, 2)).toEqual(["127.0.0.1:9", wide.name]);
-    expect(lines.at(-1)).toContain("nothing is sent to 2 destinations of accounts");
+    expect(lines.at(-1)).toContain("2 account destinations of the narrowest tiers are not served");
     service.setAccountDestinations([wide]);
     expect(inForce()).toEqual(["127.0.0.1:9", wide.name]);
   });

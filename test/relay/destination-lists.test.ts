@@ -44,17 +44,17 @@ describe("DestinationTable", () => {
     expect(addresses(joined.table)).toEqual([...addresses(fixed), "192.0.2.1:10"]);
     expect([...joined.served]).toEqual(["192.0.2.1:10"]);
     expect(joined.leftOut.map(({ destination, why }) => [destination.address, why])).toEqual([
-      ["[2001:db8::1]:9", "relay.destinations names it, too"],
-      ["[::ffff:192.0.2.1]:9", "relay.destinations names it, too"],
-      ["192.0.2.7:20000", "the relay itself listens there"],
+      ["[2001:db8::1]:9", "relay.destinations contains it too"],
+      ["[::ffff:192.0.2.1]:9", "relay.destinations contains it too"],
+      ["192.0.2.7:20000", "it is a listener of the relay itself"],
       ["192.0.2.3:9", 'relay.tiers has no tier "tier-9"'],
       ["192.0.2.4", "expected an address and port"],
       ["192.0.2.5:0", "expected an address and port"],
-      ["192.0.2.1:10", "another account has it"],
+      ["192.0.2.1:10", "another account has this destination"],
     ]);
     table.say(joined);
     expect(lines).toHaveLength(7);
-    expect(lines[0]).toContain("relay.destinations names it, too");
+    expect(lines[0]).toContain("relay.destinations contains it too");
     table.say(table.join(fixed, ofAccounts, ({ port }) => port === 20_000));
     table.say(table.join(fixed, [], never));
     table.say(table.join(fixed, ofAccounts, never));
@@ -72,7 +72,9 @@ describe("DestinationTable", () => {
         ),
       );
     for (const count of [3, 5, 5, 6, 3, 6]) say(count);
-    const warned = lines.map((line) => /nothing is sent to (\d+) destinations/.exec(line)?.[1]);
+    const warned = lines.map(
+      (line) => /(\d+) account destinations of the narrowest/.exec(line)?.[1],
+    );
     expect(warned).toEqual(["2", "3", "3"]);
   });
 

@@ -117,7 +117,7 @@ describe("RelayService", () => {
     const { service, whole, relay, lines, next } = openService();
     next.text = text(`{ address: "${relay.addresses[0]}", tier: tier-1 }`);
     expect(whole.reload()).toBe(false);
-    expect(lines.at(-1)).toContain("the relay itself listens on");
+    expect(lines.at(-1)).toContain("is a listener of the relay itself");
     expect(service.config.destinations).toEqual([]);
     service.close();
   });

@@ -84,13 +84,13 @@ export class ByteReader {
     return captureError(
       this.name,
       this.#offset,
-      `expected ${expected} more bytes of ${what}, got ${available}: the file is cut off`,
+      `expected ${expected} more bytes of ${what}, got ${available}: the file is truncated`,
     );
   }
 
   #fill(length: number): void {
     if (this.#end - this.#begin >= length) return;
-    if (length > pieceBytesMax) throw new RangeError(`a piece of ${length} bytes is too long`);
+    if (length > pieceBytesMax) throw new RangeError(`a chunk of ${length} bytes is too long`);
     if (length > this.#buffer.length) this.#moveTo(new Uint8Array(pieceBytesMax));
     else if (this.#begin + length > this.#buffer.length) this.#moveTo(this.#buffer);
     while (this.#end - this.#begin < length) {

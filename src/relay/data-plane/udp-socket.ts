@@ -45,5 +45,5 @@ export function openUdpSocket({ host, port, ...options }: UdpSocketOptions): Soc
   }
   if (native().refusePortSharing(descriptor)) return socket;
   socket.close();
-  throw new Error(`SO_REUSEADDR for ${host}: expected the kernel to switch it off, it refused`);
+  throw new Error(`cannot switch off SO_REUSEADDR for ${host}`);
 }

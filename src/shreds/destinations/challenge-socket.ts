@@ -99,7 +99,7 @@ export class ChallengeSocket {
     try {
       const { bytes, port, family } = parseEndpoint(address);
       const socket = this.#sockets[family];
-      if (!socket) throw new Error(`this machine has no ${family} to send from`);
+      if (!socket) throw new Error(`this machine has no ${family} address`);
       socket.send(datagram, port, formatAddress(bytes), (error) => {
         if (error) this.#fail(address, error);
       });
@@ -132,7 +132,9 @@ export class ChallengeSocket {
         recvBufferSize: receiveBufferBytes,
       });
       // An error event without a listener would end the process.
-      socket.on("error", (error) => this.#warning.give(() => `${text}: ${messageOf(error)}`));
+      socket.on("error", (error) =>
+        this.#warning.give(() => `destinations: ${text}: ${messageOf(error)}`),
+      );
       socket.on("message", (datagram, from) => this.#hear(datagram, from));
       this.#sockets[endpoint.family] = socket;
     } catch (error) {
@@ -141,10 +143,12 @@ export class ChallengeSocket {
         isIpv6 &&
         (codeOf(error) === "EAFNOSUPPORT" || (mayLack && withoutIpv6.has(codeOf(error))))
       ) {
-        this.#options.log.warn(`no IPv6 here: destinations of it get no challenge`);
+        this.#options.log.warn(
+          "destinations: this machine has no IPv6, so IPv6 destinations get no challenge",
+        );
         return;
       }
-      const message = `delivery.proof.${key}: expected an own address that is free, got ${text}`;
+      const message = `delivery.proof.${key}: cannot listen on ${text}`;
       throw new ShredwayError("system", `${message}: ${messageOf(error)}`, { cause: error });
     }
   }
@@ -182,6 +186,8 @@ export class ChallengeSocket {
 
   #fail(address: string, error: unknown): void {
     this.#failed++;
-    this.#warning.give(() => `a challenge to ${address} could not be sent: ${messageOf(error)}`);
+    this.#warning.give(
+      () => `destinations: a challenge to ${address} could not be sent: ${messageOf(error)}`,
+    );
   }
 }

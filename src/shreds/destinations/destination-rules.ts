@@ -64,13 +64,17 @@ export function refusalOf(
   const { bytes, port } = endpoint;
   const ofClass = destinationRefusal(bytes, allowPrivate);
   if (ofClass !== undefined) return ofClass;
-  if (port < portMin) return `port ${port} is one of system services, which end at ${portMin - 1}`;
+  if (port < portMin)
+    return `port ${port} is reserved for system services; use ${portMin} or above`;
   if (translatedRanges.some((range) => isInRange(bytes, range))) {
-    return "routers turn it into an IPv4 address: name that one";
+    return "it maps to an IPv4 address; use that address";
   }
-  if (denied.some((range) => isInRange(bytes, range))) return "the operator denies its range";
-  if (isOwnListener(endpoint)) return "it is this machine itself";
-  return fixed.has(formatEndpoint(endpoint)) ? "the operator has it as a fixed destination" : null;
+  if (denied.some((range) => isInRange(bytes, range)))
+    return "the operator denies this address range";
+  if (isOwnListener(endpoint)) return "it is an address of this machine";
+  return fixed.has(formatEndpoint(endpoint))
+    ? "it is a destination of the operator's configuration"
+    : null;
 }
 
 /** Throws ShredwayError "address_invalid", or "destination_refused" for an unknown region. */
@@ -89,7 +93,7 @@ export function checkDestination(
   if (refusal === null) return endpoint;
   const text = formatEndpoint(endpoint);
   const reason = settings.fixed.has(text) ? "destination_refused" : "address_invalid";
-  throw new ShredwayError(reason, `expected an address to send to, got ${text}: ${refusal}`);
+  throw new ShredwayError(reason, `${text} cannot be a destination: ${refusal}`);
 }
 
 /** `random`: 6 bytes. */
@@ -125,16 +129,13 @@ export function checkAdded(
   if (answer === "added") return;
   const message =
     answer === "address_taken"
-      ? `expected an address without an owner, got ${address}, which has one`
-      : `expected at most ${perAccountMax} destinations of an account, got one more`;
+      ? `${address} belongs to another destination`
+      : `the account already has the maximum number of destinations, ${perAccountMax}`;
   throw new ShredwayError("destination_refused", message);
 }
 
 export function unknownDestination(id: string): ShredwayError {
-  return new ShredwayError(
-    "destination_unknown",
-    `expected the id of a destination, got ${quote(id)}`,
-  );
+  return new ShredwayError("destination_unknown", `unknown destination ${quote(id)}`);
 }
 
 export function hasProof(destination: AccountDestination, nowMs: number): boolean {

@@ -161,7 +161,9 @@ export class AccountDestinations implements Destinations {
     const round = entry && this.#openRound(entry);
     if (!token || !entry || !round?.holds(token)) return;
     this.#prove(entry, round, "datagram").catch((error: unknown) => {
-      this.#dependencies.log.warn(`a proof of ${from} could not be kept: ${messageOf(error)}`);
+      this.#dependencies.log.warn(
+        `destinations: the proof of ${from} could not be stored: ${messageOf(error)}`,
+      );
     });
   }
 
@@ -218,7 +220,7 @@ export class AccountDestinations implements Destinations {
     const entry = this.#owned(accountId, id);
     if (entry.refusal !== null) {
       const { address } = entry.destination;
-      const message = `expected an address to send to, got ${address}: ${entry.refusal}`;
+      const message = `destination ${address} is not served: ${entry.refusal}`;
       throw new ShredwayError("destination_refused", message);
     }
     if (entry.destination.pauseReason === "operator") {
@@ -238,11 +240,11 @@ export class AccountDestinations implements Destinations {
     const token = parseToken(text);
     const round = this.#openRound(entry);
     if (!round) {
-      throw proofRefused("expected a token of an open challenge, but none is open: ask for one");
+      throw proofRefused("no challenge is open; request one with challengeDestination");
     }
     if (round.holds(token)) return this.#prove(entry, round, "call");
     round.countTry();
-    throw proofRefused("expected the token of the last challenge, got another one");
+    throw proofRefused("wrong token; expected the token of the last challenge");
   }
 
   // Calls of the operator. They throw ShredwayError "destination_unknown".
@@ -319,8 +321,8 @@ export class AccountDestinations implements Destinations {
     const retryAfterSeconds = Math.ceil(waitMs / 1000);
     throw new ShredwayError(
       "rate_limited",
-      `expected fewer challenges to ${destination.address}, its host or of this account in an hour; ` +
-        `try again in ${retryAfterSeconds} s`,
+      `too many challenges in an hour to ${destination.address}, its host or from this account; ` +
+        `retry in ${retryAfterSeconds} s`,
       { details: { retryAfterSeconds } },
     );
   }
@@ -347,7 +349,7 @@ export class AccountDestinations implements Destinations {
     }
     if (entry.stop && entry.stop.retryMs <= nowMs) {
       entry.stop.retryMs = nowMs + retryMs;
-      void this.#keepStop(entry, entry.stop.reason);
+      void this.#storeStop(entry, entry.stop.reason);
     }
     if (this.#isOurs(entry)) this.#remind(entry, nowMs);
     // The operator's pause causes no challenges.
@@ -368,7 +370,7 @@ export class AccountDestinations implements Destinations {
     entry.round = new Round(this.#dependencies.random(tokenBytes), nowMs, ownOffsetsMs);
   }
 
-  async #keepStop(entry: Entry, reason: "icmp_unreachable" | "proof_expired"): Promise<void> {
+  async #storeStop(entry: Entry, reason: "icmp_unreachable" | "proof_expired"): Promise<void> {
     const { id, address } = entry.destination;
     try {
       await this.#stored.change(id, (current, nowMs) => stopped(current, reason, nowMs));
@@ -376,7 +378,9 @@ export class AccountDestinations implements Destinations {
       if (this.#table.get(id) === entry) this.#visit(entry);
     } catch (error) {
       if (this.#table.get(id) !== entry || this.#isClosed) return;
-      this.#dependencies.log.warn(`the pause of ${address} could not be kept: ${messageOf(error)}`);
+      this.#dependencies.log.warn(
+        `destinations: the pause of ${address} could not be stored: ${messageOf(error)}`,
+      );
     }
   }
 
@@ -430,7 +434,7 @@ export class AccountDestinations implements Destinations {
   #judge(entry: Entry): void {
     entry.refusal = entry.endpoint
       ? refusalOf(entry.endpoint, this.#settings, this.#dependencies.isOwnListener)
-      : "its address is not written as this program writes it";
+      : "its stored address is not in canonical form";
     if (entry.refusal !== null) entry.round = null;
   }
 
@@ -453,7 +457,7 @@ export class AccountDestinations implements Destinations {
       try {
         listener();
       } catch (error) {
-        this.#dependencies.log.error(`after a change of destinations: ${messageOf(error)}`);
+        this.#dependencies.log.error(`destinations: a listener failed: ${messageOf(error)}`);
       }
     }
   }

@@ -49,7 +49,7 @@ export function proofRefused(message: string): ShredwayError {
 export function parseToken(text: string): Uint8Array {
   // Not quoted: it may be a valid token with an extra space.
   if (/^[0-9a-f]{32}$/i.test(text)) return Buffer.from(text, "hex");
-  throw proofRefused("expected a token of 32 hex digits, got another text");
+  throw proofRefused("invalid token; expected 32 hex digits");
 }
 
 /** Times of a round's datagrams after the request. */

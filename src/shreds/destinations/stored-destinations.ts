@@ -126,7 +126,7 @@ export class StoredDestinations {
       }
       await this.#reload([id]);
     }
-    const message = `destination ${id}: expected to change it, but others kept changing it`;
+    const message = `destination ${id}: concurrent changes; retry`;
     throw new ShredwayError("store_failed", message);
   }
 
@@ -149,7 +149,7 @@ export class StoredDestinations {
     } catch (error) {
       if (this.#isClosed || this.#retry) return;
       if (!this.#isFailing) {
-        this.#dependencies.log.warn(`destinations could not be read again: ${messageOf(error)}`);
+        this.#dependencies.log.warn(`destinations: reading failed: ${messageOf(error)}`);
       }
       this.#isFailing = true;
       this.#retry = this.#dependencies.clock.after(retryMs, () => {

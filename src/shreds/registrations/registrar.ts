@@ -61,18 +61,18 @@ type Checked = Candidate | Refused;
 const noOwners: ReadonlyMap<string, string> = new Map();
 
 function overloaded(signature: string, what: string): Refused {
-  const message = `expected room for one more ${what}, got none; try again`;
+  const message = `the limit for another ${what} is reached; retry later`;
   return refusal("overloaded", message, signature);
 }
 
 function notPersisted(signature: string): Refused {
-  const message = "expected the registration to be kept, got a failure of the store; try again";
+  const message = "the registration could not be stored; retry later";
   return refusal("store_failed", message, signature);
 }
 
 function registeredBefore(signature: string, isOwn: boolean | null): Refused {
-  const who = isOwn === null ? "was" : `${isOwn ? "this" : "another"} account registered`;
-  const message = `signature: expected one that was not registered before, got one that ${who}`;
+  const who = isOwn === null ? "" : ` by ${isOwn ? "this" : "another"} account`;
+  const message = `signature: already registered${who}`;
   return refusal("registered_before", message, signature);
 }
 
@@ -214,7 +214,7 @@ export class TipRegistrar implements Registrar {
   }
 
   #failed(signature: string, error: unknown): Refused {
-    this.#options.log.warn(`registration ${signature}: ${messageOf(error)}`);
+    this.#options.log.warn(`registrations: ${signature}: ${messageOf(error)}`);
     return notPersisted(signature);
   }
 

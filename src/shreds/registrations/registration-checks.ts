@@ -34,7 +34,7 @@ export function refusal(
 
 export const noEntry = refusal(
   "entry_invalid",
-  "entry: expected an object with the text `transaction` and the integer `slot` from 0 to 2^64 - 1, got something else",
+  "entry: expected an object with the text `transaction` and the integer `slot` from 0 to 2^64 - 1, got another shape",
 );
 
 export function readEntry(

@@ -172,7 +172,7 @@ export class AccountTiers implements Tiers {
         // The current tier, because an earlier listener may have changed it.
         listener(accountId, this.tierOf(accountId));
       } catch (error) {
-        this.#options.log.error(`after a change of an account's tier: ${messageOf(error)}`);
+        this.#options.log.error(`tiers: a listener failed: ${messageOf(error)}`);
       }
     }
   }

@@ -118,11 +118,11 @@ export class CheckpointWriter {
       }
       this.#states.clear();
       this.#events = [];
-      if (this.#isFailing) log.info("tiers: kept again");
+      if (this.#isFailing) log.info("tiers: checkpoints are stored again");
       this.#isFailing = false;
     } catch (error) {
       if (!this.#isFailing) {
-        log.warn(`tiers: not kept; they go on, and it is tried again: ${messageOf(error)}`);
+        log.warn(`tiers: the checkpoint could not be stored; retrying: ${messageOf(error)}`);
       }
       this.#isFailing = true;
     }

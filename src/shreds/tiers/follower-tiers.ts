@@ -134,7 +134,10 @@ export class FollowerTiers implements TierSource {
       this.#isFailing = false;
     } catch (error) {
       this.#isStale = true;
-      if (!this.#isFailing) log.warn(`tiers: the last known ones hold: ${messageOf(error)}`);
+      if (!this.#isFailing)
+        log.warn(
+          `tiers: checkpoints of the leader cannot be read; the last known tiers stay valid: ${messageOf(error)}`,
+        );
       this.#isFailing = true;
       if (this.#isClosed) return;
       this.#retry = clock.after(againMs, () => {

@@ -24,7 +24,9 @@ export class GracePeriodQueue<T> {
   enter(member: T, sinceMs: number): GracePlace<T> {
     const last = this.#last;
     if (last && last.sinceMs > sinceMs) {
-      throw new RangeError(`expected a grace since ${last.sinceMs} ms or later, got ${sinceMs}`);
+      throw new RangeError(
+        `expected a grace period since ${last.sinceMs} ms or later, got ${sinceMs}`,
+      );
     }
     const place: GracePlace<T> = { member, sinceMs, before: last, behind: null };
     if (last) last.behind = place;

@@ -175,7 +175,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
 
   #started(): TipSequencer {
     if (this.#sequencer) return this.#sequencer;
-    throw new RangeError("expected a tier book that was started, got one that was not");
+    throw new RangeError("the tier engine was not started");
   }
 
   #wallMs(): number {
@@ -226,8 +226,8 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     const { sumLamports } = this.#engine.view(accountId);
     if (this.#engine.leave(accountId, lamports, atMs)) return;
     this.#options.log.error(
-      `tiers: expected ${lamports} lamports of tip ${order} in the sum of account ${accountId}, ` +
-        `got a sum of ${sumLamports}`,
+      `tiers: tip ${order} of ${lamports} lamports expires, but the sum of account ${accountId} is only ` +
+        `${sumLamports}`,
     );
   }
 
@@ -287,7 +287,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
           // The current state, because an earlier listener may have settled a tip.
           listener(accountId, this.tierOf(accountId));
         } catch (error) {
-          this.#options.log.error(`after a change of an account's tier: ${messageOf(error)}`);
+          this.#options.log.error(`tiers: a listener failed: ${messageOf(error)}`);
         }
       }
     }

@@ -104,7 +104,7 @@ export class TierEngine {
    */
   leave(accountId: string, lamports: bigint, atMs: number): boolean {
     if (atMs <= this.#evaluatedMs) {
-      throw new RangeError(`expected a leaving after ${this.#evaluatedMs} ms, got one at ${atMs}`);
+      throw new RangeError(`expected an expiry after ${this.#evaluatedMs} ms, got one at ${atMs}`);
     }
     this.advance(atMs - 1);
     const account = this.#accountOf(accountId);

@@ -67,12 +67,12 @@ export class TierLeadership {
     this.#endNews = this.#options.store.onNews(onNews);
     const { log, tiers } = this.#options;
     const isLeader = await this.#tryToTakeOver().catch((error: unknown) => {
-      log.warn(`tiers: not taken over, tried again: ${messageOf(error)}`);
+      log.warn(`tiers: takeover failed; retrying: ${messageOf(error)}`);
       return false;
     });
     if (!isLeader) {
       await tiers.load();
-      log.info("tiers: another node keeps them; this one follows");
+      log.info("tiers: running as follower");
     }
     if (!this.#closing.signal.aborted) this.#running = this.#run();
   }
@@ -102,9 +102,9 @@ export class TierLeadership {
       if (this.#closing.signal.aborted) return;
       try {
         if (this.#term) await this.#examine(this.#term);
-        else if (await this.#tryToTakeOver()) log.info("tiers: this node keeps them now");
+        else if (await this.#tryToTakeOver()) log.info("tiers: this node is the leader now");
       } catch (error) {
-        log.debug(`tiers: who keeps them is not known: ${messageOf(error)}`);
+        log.debug(`tiers: the leader is unknown: ${messageOf(error)}`);
       }
     }
   }
@@ -193,7 +193,7 @@ export class TierLeadership {
 
   async #stepDown(term: Term): Promise<void> {
     const { log, tiers, registrations, clock } = this.#options;
-    log.warn("tiers: another node may keep them; this one follows");
+    log.warn("tiers: leadership lost; running as follower");
     tiers.follow();
     this.#term = null;
     const ended = registrations.follow();
@@ -206,7 +206,7 @@ export class TierLeadership {
         await tiers.load();
         break;
       } catch (error) {
-        log.debug(`tiers: the last known ones hold: ${messageOf(error)}`);
+        log.debug(`tiers: the last known tiers stay valid: ${messageOf(error)}`);
         await clock.sleep(attemptIntervalMs, signal);
       }
     }

@@ -34,9 +34,7 @@ export class TipSequencer {
   /** `nowMs`: the time of its turn, and of those that waited for it. */
   settle(order: bigint, tip: CountedTip | null, nowMs: number): void {
     if (order <= this.#settled || order > this.#taken || this.#early.has(order)) {
-      throw new RangeError(
-        `expected the order of a tip that was taken and not settled, got ${order}`,
-      );
+      throw new RangeError(`expected an issued and unsettled order number, got ${order}`);
     }
     this.#early.set(order, tip);
     for (;;) {

@@ -342,7 +342,7 @@ describe("formats", () => {
       given += length;
       return length;
     }, "endless");
-    expect(() => Array.from(capture.packets)).toThrow(/the file is cut off/);
+    expect(() => Array.from(capture.packets)).toThrow(/the file is truncated/);
     expect(longest).toBeLessThanOrEqual(1024 * 1024);
   });
 });

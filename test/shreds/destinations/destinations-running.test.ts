@@ -195,7 +195,7 @@ describe("the operator", () => {
     await harness.destinations.pause(id);
     expect(harness.active()).toEqual([]);
     const late = harness.destinations.prove("a_1", id, harness.lastToken);
-    await expect(late).rejects.toThrow("none is open");
+    await expect(late).rejects.toThrow("no challenge is open");
     harness.destinations.answer(place, harness.lastDatagram);
     await harness.settle();
     expect(harness.state(id)).toMatchObject({ state: "paused", pauseReason: "operator" });

@@ -42,7 +42,7 @@ describe("adding", () => {
     ["5.6.7.8", /expected an address and port/],
     ["5.6.7.8:0", /port 1 to 65535/],
     ["5.6.7.8:65536", /port 1 to 65535/],
-    ["5.6.7.8:7", /port 7 is one of system services/],
+    ["5.6.7.8:7", /port 7 is reserved for system services/],
     ["5.6.7.8:1023", /system services/],
     ["0.0.0.0:9001", /class unspecified/],
     ["[::]:9001", /class unspecified/],
@@ -55,12 +55,12 @@ describe("adding", () => {
     ["224.0.0.1:9001", /class multicast/],
     ["[ff02::1]:9001", /class multicast/],
     ["255.255.255.255:9001", /class broadcast/],
-    ["[64:ff9b::5.6.7.8]:9001", /routers turn it into an IPv4 address/],
-    ["[2002:506:708::1]:9001", /routers turn it into an IPv4 address/],
-    ["6.6.6.6:9001", /the operator denies its range/],
-    ["[::ffff:6.6.6.6]:9001", /the operator denies its range/],
-    ["[2606:bad::1]:9001", /the operator denies its range/],
-    ["9.9.9.9:20000", /it is this machine itself/],
+    ["[64:ff9b::5.6.7.8]:9001", /it maps to an IPv4 address/],
+    ["[2002:506:708::1]:9001", /it maps to an IPv4 address/],
+    ["6.6.6.6:9001", /the operator denies this address range/],
+    ["[::ffff:6.6.6.6]:9001", /the operator denies this address range/],
+    ["[2606:bad::1]:9001", /the operator denies this address range/],
+    ["9.9.9.9:20000", /it is an address of this machine/],
   ])("refuses %s", async (address, message) => {
     const harness = await Harness.open({
       denied: ["6.6.0.0/16", "2606:bad::/32"].map(parseAddressRange),
@@ -89,12 +89,12 @@ describe("adding", () => {
     await harness.destinations.add(one, "here", "[2606::1]:9001");
     const refusals: [typeof one, string, string, RegExp][] = [
       [other, "elsewhere", "5.6.7.9:9001", /expected one of here, there; got "elsewhere"/],
-      [other, "here", "7.7.7.7:9001", /fixed destination/],
-      [one, "here", "5.6.7.9:9001", /at most 2 destinations/],
-      [other, "here", place, /which has one/],
-      [other, "here", `[::ffff:5.6.7.8]:9001`, /got 5\.6\.7\.8:9001, which has one/],
-      [other, "here", "[2606:0:0::0001]:9001", /got \[2606::1\]:9001, which has one/],
-      [one, "there", place, /which has one/],
+      [other, "here", "7.7.7.7:9001", /destination of the operator's configuration/],
+      [one, "here", "5.6.7.9:9001", /maximum number of destinations, 2/],
+      [other, "here", place, /belongs to another destination/],
+      [other, "here", `[::ffff:5.6.7.8]:9001`, /5\.6\.7\.8:9001 belongs to another destination/],
+      [other, "here", "[2606:0:0::0001]:9001", /\[2606::1\]:9001 belongs to another destination/],
+      [one, "there", place, /belongs to another destination/],
     ];
     for (const [account, region, address, message] of refusals) {
       await expect(harness.destinations.add(account, region, address)).rejects.toMatchObject({
@@ -133,7 +133,7 @@ describe("an unverified address", () => {
     const { id } = await harness.destinations.add(other, "here", place);
     const wanted = () => harness.destinations.add(one, "here", place);
     await harness.clock.advance(10 * minute);
-    await expect(wanted()).rejects.toThrow("which has one");
+    await expect(wanted()).rejects.toThrow("belongs to another destination");
     await harness.clock.advance(1);
     expect((await wanted()).accountId).toBe("a_1");
     expect(harness.store.rows.has(id)).toBe(false);
@@ -143,7 +143,9 @@ describe("an unverified address", () => {
       harness.lastToken,
     );
     await harness.clock.advance(48 * hour);
-    await expect(harness.destinations.add(other, "here", place)).rejects.toThrow("which has one");
+    await expect(harness.destinations.add(other, "here", place)).rejects.toThrow(
+      "belongs to another destination",
+    );
   });
 
   it("gets no challenge while the operator pauses it", async () => {
@@ -151,7 +153,9 @@ describe("an unverified address", () => {
     const { id } = await harness.destinations.add(one, "here", place);
     await harness.destinations.pause(id);
     const sent = harness.sent.length;
-    await expect(harness.destinations.challenge("a_1", id)).rejects.toThrow("has not paused");
+    await expect(harness.destinations.challenge("a_1", id)).rejects.toThrow(
+      "the operator has paused",
+    );
     await harness.clock.advance(hour);
     expect(harness.sent.length).toBe(sent);
   });
@@ -288,7 +292,7 @@ describe("a proof", () => {
     }
     await expect(prove("abc")).rejects.toMatchObject({ reason: "proof_refused" });
     await expect(prove(token0)).rejects.toMatchObject({ reason: "proof_refused" });
-    await expect(prove(harness.lastToken)).rejects.toThrow(/none is open/);
+    await expect(prove(harness.lastToken)).rejects.toThrow(/no challenge is open/);
     await harness.clock.advance(20 * second);
     expect(harness.sent.length).toBe(1); // the closed round is over
     await harness.destinations.challenge("a_1", id);

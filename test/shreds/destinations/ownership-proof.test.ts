@@ -57,7 +57,7 @@ describe("a challenge", () => {
     const random = randomBytes(16);
     expect(Buffer.from(parseToken(random.toString("hex").toUpperCase()))).toEqual(random);
     for (const text of ["", "00", "g".repeat(32), "0".repeat(33), `${"0".repeat(32)}\n`]) {
-      expect(() => parseToken(text)).toThrow(/expected a token of 32 hex digits/);
+      expect(() => parseToken(text)).toThrow(/invalid token; expected 32 hex digits/);
     }
   });
 });

@@ -99,7 +99,7 @@ describe("an entry", () => {
   );
   const selfPaid = signed([transferOf(shredWallet, otherShredWallet, 500n)], [shredWallet]);
   it.each<[string, RegistrationEntry | null, string, RegExp]>([
-    ["no entry", null, "entry_invalid", /expected an object with .* got something else/],
+    ["no entry", null, "entry_invalid", /expected an object with .* got another shape/],
     ["nothing", text(""), "transaction_invalid", /expected a transaction in base64, got 0/],
     ["no text of bytes", text("%%%"), "transaction_invalid", /base64, got 3 other/],
     ["base64 with a fault", text("AAAA="), "transaction_invalid", /base64, got 5 other/],
@@ -118,10 +118,25 @@ describe("an entry", () => {
       "transaction_version",
       /version/,
     ],
-    ["a forged signature", entry(changed(tip(), 5)), "signature_invalid", /expected signatures/],
-    ["none signed", entry(unsigned(tip())), "signature_invalid", /at least one that does not/],
-    ["another amount", entry(changed(tip(), tip().length - 5)), "signature_invalid", /hold/],
-    ["a second signature", entry(changed(twoSigners, 70)), "signature_invalid", /hold/],
+    [
+      "a forged signature",
+      entry(changed(tip(), 5)),
+      "signature_invalid",
+      /signature verification failed/,
+    ],
+    ["none signed", entry(unsigned(tip())), "signature_invalid", /verification failed/],
+    [
+      "another amount",
+      entry(changed(tip(), tip().length - 5)),
+      "signature_invalid",
+      /verification failed/,
+    ],
+    [
+      "a second signature",
+      entry(changed(twoSigners, 70)),
+      "signature_invalid",
+      /verification failed/,
+    ],
     ["no tip", entry(signed([transferOf(alice, bob, 5n)])), "tip_missing", /got 0 lamports/],
     ["a tip of nothing", entry(tip(0n)), "tip_missing", /expected a transfer to one of \w{32}/],
     ["tips among tip addresses", entry(selfPaid), "tip_missing", /got 0 lamports/],
@@ -196,9 +211,9 @@ describe("a signature", () => {
     expect(first).toMatchObject({ accepted: true });
     const [own] = await registrar.register("a_1", [entry(wire)], false);
     const [foreign] = await registrar.register("a_2", [entry(wire)], false);
-    const expected = "signature: expected one that was not registered before, got one that";
+    const expected = "signature: already registered";
     const reason = "registered_before";
-    const message = (who: string) => `${expected} ${who} account registered`;
+    const message = (who: string) => `${expected} by ${who} account`;
     const signature = signatureOf(wire);
     expect(own).toEqual({ accepted: false, reason, message: message("this"), signature });
     expect(foreign).toEqual({ accepted: false, reason, message: message("another"), signature });
@@ -315,7 +330,7 @@ describe("a request", () => {
     ]);
     // The owner cannot be read; the known registrations are still reported.
     const [again] = await registrar.register("a_1", given, false);
-    expect(again).toMatchObject({ reason: "registered_before", message: /got one that was$/ });
+    expect(again).toMatchObject({ reason: "registered_before", message: /already registered$/ });
   });
 
   it("stores nothing in a dry run", async () => {
@@ -338,7 +353,7 @@ describe("a request", () => {
     const given = [1n, 2n, 3n].map((amount) => entry(tip(5n, amount)));
     const results = await registrar.register("a_1", given, false);
     expect(results.map(reasonOf)).toEqual(["counted", "counted", "overloaded"]);
-    expect(results[2]).toMatchObject({ message: expect.stringMatching(/room .* try again/) });
+    expect(results[2]).toMatchObject({ message: expect.stringMatching(/limit .* retry later/) });
   });
 });
 

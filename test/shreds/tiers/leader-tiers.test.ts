@@ -150,7 +150,7 @@ describe("the counting order", () => {
     const { order } = bench.count(1n);
     expect(() => bench.book.settleOrder(order, null)).toThrow(RangeError);
     expect(() => bench.book.settleOrder(order + 1n, null)).toThrow(
-      "expected the order of a tip that was taken and not settled",
+      "expected an issued and unsettled order number",
     );
     bench.book.takeOrder();
     const early = bench.book.takeOrder();
@@ -172,7 +172,7 @@ describe("the counting order", () => {
   });
 
   it("requires start", () => {
-    expect(() => new Bench().book.takeOrder()).toThrow("expected a tier book that was started");
+    expect(() => new Bench().book.takeOrder()).toThrow("the tier engine was not started");
   });
 });
 
@@ -307,12 +307,12 @@ describe("checkpoints", () => {
     expect(bench.book.tierOf("a")).toBe("tier-2");
     await bench.manual.advance(10_000);
     expect(bench.store.saved?.states.size).toBe(0);
-    expect(bench.lines.filter((line) => line.includes("not kept"))).toHaveLength(1);
+    expect(bench.lines.filter((line) => line.includes("could not be stored"))).toHaveLength(1);
     bench.store.faults.writes = false;
     await bench.manual.advance(1000);
     expect(bench.kinds.map(([kind]) => kind)).toEqual(["upgraded", "upgraded"]);
     expect(bench.store.saved?.states.get("a")?.sumLamports).toBe(500n);
-    expect(bench.lines.at(-1)).toContain("kept again");
+    expect(bench.lines.at(-1)).toContain("stored again");
   });
 
   it("at shutdown contain the last time; later counts wait for the next start", async () => {
@@ -333,7 +333,7 @@ describe("checkpoints", () => {
     bench.count(200n);
     bench.store.faults.writes = true;
     await bench.book.close();
-    expect(bench.lines.join()).toContain("not kept");
+    expect(bench.lines.join()).toContain("could not be stored");
     expect(bench.life.pending).toBe(0);
   });
 });
@@ -432,7 +432,7 @@ describe("memory", () => {
     bench.book.settleOrder(kept.order, null);
     bench.count(1n, { accountId: "b" }); // does not fit into memory, so the store is read
     await bench.manual.advance(day);
-    expect(bench.lines.join()).toContain("expected 200 lamports of tip 2 in the sum of account a");
+    expect(bench.lines.join()).toContain("tip 2 of 200 lamports expires, but the sum of account a");
     expect(bench.book.view("a").sumLamports).toBe(0n);
   });
 });

@@ -195,7 +195,7 @@ describe("the tier engine", () => {
     engine.advance(100);
     expect(() => engine.advance(99)).toThrow("expected a time of 100 ms or later, got 99");
     expect(() => engine.count(tip(1n, 99), 99)).toThrow(RangeError);
-    expect(() => engine.leave("a", 1n, 100)).toThrow("expected a leaving after 100 ms");
+    expect(() => engine.leave("a", 1n, 100)).toThrow("expected an expiry after 100 ms");
   });
 
   it("reports an expiry above the sum", () => {

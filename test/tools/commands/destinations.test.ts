@@ -135,8 +135,8 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
         file,
       );
     const refusals = [
-      ["tokyo", "203.0.113.9:9000", "the operator denies its range"],
-      ["tokyo", "198.51.100.1:9001", "fixed destination"],
+      ["tokyo", "203.0.113.9:9000", "the operator denies this address range"],
+      ["tokyo", "198.51.100.1:9001", "destination of the operator's configuration"],
     ] as const;
     for (const [region, address, message] of refusals) {
       const { code, stderr } = await add(region, address);
@@ -144,7 +144,9 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
       expect(code).toBe(1);
     }
     expect((await add("tokyo", "192.0.2.1:9000")).code).toBe(0);
-    expect((await add("tokyo", "192.0.2.1:9001")).stderr).toContain("at most 1 destinations");
+    expect((await add("tokyo", "192.0.2.1:9001")).stderr).toContain(
+      "maximum number of destinations, 1",
+    );
   }, 120_000);
 
   it.each([
@@ -178,7 +180,10 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
     expect(nothing.code).toBe(1);
     await (await storeWith("a")).close();
     const cases = [
-      [["approve", "d_none"], 'got "d_none" (list them with shredway destinations list)'],
+      [
+        ["approve", "d_none"],
+        'unknown destination "d_none" (list them with shredway destinations list)',
+      ],
       [["list", "--account", "c"], 'unknown account "c"; expected an account'],
       [["add", "--account", "a", "--region", "mars", "--address", "192.0.2.1:9000"], "mars"],
       [["add", "--account", "a", "--region", "frankfurt", "--address", "192.0.2.1:53"], "port 53"],

@@ -30,6 +30,9 @@ const build = fileURLToPath(
 /** Time limit of waits. */
 const waitMs = 60_000;
 
+/** Retries until `read` returns the expected value: the page updates after an event, not within it. */
+const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: waitMs });
+
 describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   const data = mkdtempSync(join(tmpdir(), "shredway-"));
   let http = "";
@@ -133,7 +136,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.getByRole("alert").filter({ hasText: "Invalid API key" }).waitFor();
     await signIn(page, key);
     await page.locator("h1", { hasText: "Overview" }).waitFor();
-    expect(await page.title()).toBe("Overview · Shredway");
+    await eventually(() => page.title()).toBe("Overview · Shredway");
     expect(await page.content()).not.toContain(key);
     const storage = await page.evaluate<string>(
       "JSON.stringify({ ...localStorage, ...sessionStorage })",
@@ -175,9 +178,9 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.locator("tr", { hasText: "upgraded" }).getByText("none → tier-1").waitFor();
     const row = page.locator("tr", { has: page.locator(`code[title="${signature}"]`) });
     await row.getByText("counted").waitFor();
-    expect(await row.locator("[title='310,000,000 lamports']").count()).toBe(1);
+    await eventually(() => row.locator("[title='310,000,000 lamports']").count()).toBe(1);
     await page.getByRole("button", { name: "Copy command to register a tip" }).click();
-    expect(await page.evaluate<string>("navigator.clipboard.readText()")).toContain(
+    await eventually(() => page.evaluate<string>("navigator.clipboard.readText()")).toContain(
       `curl 'http://${http}/shred-pay`,
     );
   });
@@ -205,7 +208,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await dialog.getByLabel("Address").fill("127.0.0.1:80");
     await dialog.getByLabel("Region").selectOption("frankfurt");
     await dialog.getByRole("button", { name: "Add", exact: true }).click();
-    await dialog.getByRole("alert").filter({ hasText: "expected" }).waitFor();
+    await dialog.getByRole("alert").filter({ hasText: "reserved" }).waitFor();
     expect(await accessibilityViolations(page)).toEqual([]);
     await dialog.getByLabel("Address").fill(address);
     await dialog.getByRole("button", { name: "Add", exact: true }).click();
@@ -232,7 +235,9 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const cursor = page.getByRole("slider", { name: "Coverage, slot by slot" });
     await cursor.focus();
     await page.keyboard.press("Home");
-    expect(await cursor.getAttribute("aria-valuetext")).toMatch(/^Slot \d+: .* data and .* code/);
+    await eventually(() => cursor.getAttribute("aria-valuetext")).toMatch(
+      /^Slot \d+: .* data and .* code/,
+    );
     await page.getByText("Numbers as a table").first().click();
     const table = page.getByRole("table", { name: "Coverage of the newest slots" });
     await table.locator("tbody tr").nth(3).waitFor();
@@ -284,7 +289,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const made = (await dialog.locator("pre").textContent()) ?? "";
     expect(made).toMatch(/^sw_/);
     await dialog.getByRole("button", { name: "Copy new key" }).click();
-    expect(await page.evaluate<string>("navigator.clipboard.readText()")).toBe(made);
+    await eventually(() => page.evaluate<string>("navigator.clipboard.readText()")).toBe(made);
     expect(await ask(made, "getTier")).toMatchObject({ windowHours: 24 });
     await dialog.getByRole("button", { name: "I have stored it" }).click();
     await page.locator("li.card", { hasText: "expiring" }).waitFor();
@@ -298,22 +303,22 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const focused = () =>
       page.evaluate<string>("document.activeElement.textContent || document.activeElement.tagName");
     await page.keyboard.press("Tab");
-    expect(await focused()).toBe("Skip to the content");
+    await eventually(focused).toBe("Skip to the content");
     await page.keyboard.press("Enter");
-    expect(await focused()).toBe("Overview");
+    await eventually(focused).toBe("Overview");
     await page.keyboard.press("Shift+Tab");
     while (!(await focused()).startsWith("Feed")) await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
     await page.locator("h1", { hasText: "Feed" }).waitFor();
-    expect(await focused()).toBe("Feed");
+    await eventually(focused).toBe("Feed");
     await page.keyboard.press("Tab");
-    expect(await focused()).toBe("Add a destination");
+    await eventually(focused).toBe("Add a destination");
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog", { name: "Add a destination" });
     await dialog.waitFor();
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
-    expect(await focused()).toBe("Add a destination");
+    await eventually(focused).toBe("Add a destination");
     const outline = await page.evaluate<string>(
       "getComputedStyle(document.activeElement).outlineStyle",
     );
@@ -337,12 +342,12 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const page = await openView("overview", made);
     const back = () =>
       page.evaluate<string>("getComputedStyle(document.body.parentElement).backgroundColor");
-    expect(await back()).toBe("rgb(14, 17, 19)");
+    await eventually(back).toBe("rgb(14, 17, 19)");
     await page.getByRole("button", { name: /^Colours: system setting/ }).click();
-    expect(await back()).toBe("rgb(244, 246, 247)");
+    await eventually(back).toBe("rgb(244, 246, 247)");
     await page.reload();
     await page.getByRole("button", { name: /^Colours: light/ }).waitFor();
-    expect(await back()).toBe("rgb(244, 246, 247)");
+    await eventually(back).toBe("rgb(244, 246, 247)");
   });
 
   it.each([320, 360])("fits a phone %i pixels wide, with large touch targets", async (width) => {
