@@ -30,8 +30,8 @@ const build = fileURLToPath(
 /** Time limit of waits. */
 const waitMs = 60_000;
 
-/** Retries until `read` returns the expected value: the page updates after an event, not within it. */
-const eventually = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: waitMs });
+/** For expect.poll: the page updates after an event, not within it. */
+const polling = { timeout: waitMs };
 
 describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   const data = mkdtempSync(join(tmpdir(), "shredway-"));
@@ -136,7 +136,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.getByRole("alert").filter({ hasText: "Invalid API key" }).waitFor();
     await signIn(page, key);
     await page.locator("h1", { hasText: "Overview" }).waitFor();
-    await eventually(() => page.title()).toBe("Overview · Shredway");
+    await expect.poll(() => page.title(), polling).toBe("Overview · Shredway");
     expect(await page.content()).not.toContain(key);
     const storage = await page.evaluate<string>(
       "JSON.stringify({ ...localStorage, ...sessionStorage })",
@@ -178,11 +178,11 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.locator("tr", { hasText: "upgraded" }).getByText("none → tier-1").waitFor();
     const row = page.locator("tr", { has: page.locator(`code[title="${signature}"]`) });
     await row.getByText("counted").waitFor();
-    await eventually(() => row.locator("[title='310,000,000 lamports']").count()).toBe(1);
+    await expect.poll(() => row.locator("[title='310,000,000 lamports']").count(), polling).toBe(1);
     await page.getByRole("button", { name: "Copy command to register a tip" }).click();
-    await eventually(() => page.evaluate<string>("navigator.clipboard.readText()")).toContain(
-      `curl 'http://${http}/shred-pay`,
-    );
+    await expect
+      .poll(() => page.evaluate<string>("navigator.clipboard.readText()"), polling)
+      .toContain(`curl 'http://${http}/shred-pay`);
   });
 
   /** Answers challenges like a customer's receiver. */
@@ -235,9 +235,9 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const cursor = page.getByRole("slider", { name: "Coverage, slot by slot" });
     await cursor.focus();
     await page.keyboard.press("Home");
-    await eventually(() => cursor.getAttribute("aria-valuetext")).toMatch(
-      /^Slot \d+: .* data and .* code/,
-    );
+    await expect
+      .poll(() => cursor.getAttribute("aria-valuetext"), polling)
+      .toMatch(/^Slot \d+: .* data and .* code/);
     await page.getByText("Numbers as a table").first().click();
     const table = page.getByRole("table", { name: "Coverage of the newest slots" });
     await table.locator("tbody tr").nth(3).waitFor();
@@ -289,7 +289,9 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const made = (await dialog.locator("pre").textContent()) ?? "";
     expect(made).toMatch(/^sw_/);
     await dialog.getByRole("button", { name: "Copy new key" }).click();
-    await eventually(() => page.evaluate<string>("navigator.clipboard.readText()")).toBe(made);
+    await expect
+      .poll(() => page.evaluate<string>("navigator.clipboard.readText()"), polling)
+      .toBe(made);
     expect(await ask(made, "getTier")).toMatchObject({ windowHours: 24 });
     await dialog.getByRole("button", { name: "I have stored it" }).click();
     await page.locator("li.card", { hasText: "expiring" }).waitFor();
@@ -303,22 +305,22 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const focused = () =>
       page.evaluate<string>("document.activeElement.textContent || document.activeElement.tagName");
     await page.keyboard.press("Tab");
-    await eventually(focused).toBe("Skip to the content");
+    await expect.poll(focused, polling).toBe("Skip to the content");
     await page.keyboard.press("Enter");
-    await eventually(focused).toBe("Overview");
+    await expect.poll(focused, polling).toBe("Overview");
     await page.keyboard.press("Shift+Tab");
     while (!(await focused()).startsWith("Feed")) await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
     await page.locator("h1", { hasText: "Feed" }).waitFor();
-    await eventually(focused).toBe("Feed");
+    await expect.poll(focused, polling).toBe("Feed");
     await page.keyboard.press("Tab");
-    await eventually(focused).toBe("Add a destination");
+    await expect.poll(focused, polling).toBe("Add a destination");
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog", { name: "Add a destination" });
     await dialog.waitFor();
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
-    await eventually(focused).toBe("Add a destination");
+    await expect.poll(focused, polling).toBe("Add a destination");
     const outline = await page.evaluate<string>(
       "getComputedStyle(document.activeElement).outlineStyle",
     );
@@ -342,12 +344,12 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const page = await openView("overview", made);
     const back = () =>
       page.evaluate<string>("getComputedStyle(document.body.parentElement).backgroundColor");
-    await eventually(back).toBe("rgb(14, 17, 19)");
+    await expect.poll(back, polling).toBe("rgb(14, 17, 19)");
     await page.getByRole("button", { name: /^Colours: system setting/ }).click();
-    await eventually(back).toBe("rgb(244, 246, 247)");
+    await expect.poll(back, polling).toBe("rgb(244, 246, 247)");
     await page.reload();
     await page.getByRole("button", { name: /^Colours: light/ }).waitFor();
-    await eventually(back).toBe("rgb(244, 246, 247)");
+    await expect.poll(back, polling).toBe("rgb(244, 246, 247)");
   });
 
   it.each([320, 360])("fits a phone %i pixels wide, with large touch targets", async (width) => {
