@@ -4,17 +4,18 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    // Who brings an addon of his own (under sanitizers) runs what needs nothing else.
+    // With its own addon (under sanitizers), a run includes only tests without other dependencies.
     globalSetup: process.env["SHREDWAY_PREBUILD"]
       ? []
       : ["processes/build-native", "processes/build-program", "postgres/postgres-template"].map(
           (name) => `test/support/${name}.ts`,
         ),
-    // The addon keeps native threads: every test file gets a process of its own.
+    // The addon has native threads, so every test file runs in its own process.
     pool: "forks",
-    // Files wait for sockets, blocks and children for a third of their time: three on two processors.
+    // Test files wait for sockets, blocks and children a third of their time, so three run on two CPUs.
     maxWorkers: Math.max(3, Math.floor(availableParallelism() / 2)),
-    // Bounds for what hangs. What merely is slow, on a busy machine, is no failure.
+    // Limits for a test that hangs. A test that is only slow, on a busy machine, passes.
+    expect: { poll: { timeout: 60_000 } },
     testTimeout: 120_000,
     hookTimeout: 120_000,
     teardownTimeout: 120_000,

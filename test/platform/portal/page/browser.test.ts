@@ -30,9 +30,6 @@ const build = fileURLToPath(
 /** Time limit of waits. */
 const waitMs = 60_000;
 
-/** For expect.poll: the page updates after an event, not within it. */
-const polling = { timeout: waitMs };
-
 describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   const data = mkdtempSync(join(tmpdir(), "shredway-"));
   let http = "";
@@ -136,7 +133,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.getByRole("alert").filter({ hasText: "Invalid API key" }).waitFor();
     await signIn(page, key);
     await page.locator("h1", { hasText: "Overview" }).waitFor();
-    await expect.poll(() => page.title(), polling).toBe("Overview · Shredway");
+    await expect.poll(() => page.title()).toBe("Overview · Shredway");
     expect(await page.content()).not.toContain(key);
     const storage = await page.evaluate<string>(
       "JSON.stringify({ ...localStorage, ...sessionStorage })",
@@ -178,10 +175,10 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.locator("tr", { hasText: "upgraded" }).getByText("none → tier-1").waitFor();
     const row = page.locator("tr", { has: page.locator(`code[title="${signature}"]`) });
     await row.getByText("counted").waitFor();
-    await expect.poll(() => row.locator("[title='310,000,000 lamports']").count(), polling).toBe(1);
+    await expect.poll(() => row.locator("[title='310,000,000 lamports']").count()).toBe(1);
     await page.getByRole("button", { name: "Copy command to register a tip" }).click();
     await expect
-      .poll(() => page.evaluate<string>("navigator.clipboard.readText()"), polling)
+      .poll(() => page.evaluate<string>("navigator.clipboard.readText()"))
       .toContain(`curl 'http://${http}/shred-pay`);
   });
 
@@ -236,7 +233,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await cursor.focus();
     await page.keyboard.press("Home");
     await expect
-      .poll(() => cursor.getAttribute("aria-valuetext"), polling)
+      .poll(() => cursor.getAttribute("aria-valuetext"))
       .toMatch(/^Slot \d+: .* data and .* code/);
     await page.getByText("Numbers as a table").first().click();
     const table = page.getByRole("table", { name: "Coverage of the newest slots" });
@@ -289,9 +286,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const made = (await dialog.locator("pre").textContent()) ?? "";
     expect(made).toMatch(/^sw_/);
     await dialog.getByRole("button", { name: "Copy new key" }).click();
-    await expect
-      .poll(() => page.evaluate<string>("navigator.clipboard.readText()"), polling)
-      .toBe(made);
+    await expect.poll(() => page.evaluate<string>("navigator.clipboard.readText()")).toBe(made);
     expect(await ask(made, "getTier")).toMatchObject({ windowHours: 24 });
     await dialog.getByRole("button", { name: "I have stored it" }).click();
     await page.locator("li.card", { hasText: "expiring" }).waitFor();
@@ -305,22 +300,22 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const focused = () =>
       page.evaluate<string>("document.activeElement.textContent || document.activeElement.tagName");
     await page.keyboard.press("Tab");
-    await expect.poll(focused, polling).toBe("Skip to the content");
+    await expect.poll(focused).toBe("Skip to the content");
     await page.keyboard.press("Enter");
-    await expect.poll(focused, polling).toBe("Overview");
+    await expect.poll(focused).toBe("Overview");
     await page.keyboard.press("Shift+Tab");
     while (!(await focused()).startsWith("Feed")) await page.keyboard.press("Shift+Tab");
     await page.keyboard.press("Enter");
     await page.locator("h1", { hasText: "Feed" }).waitFor();
-    await expect.poll(focused, polling).toBe("Feed");
+    await expect.poll(focused).toBe("Feed");
     await page.keyboard.press("Tab");
-    await expect.poll(focused, polling).toBe("Add a destination");
+    await expect.poll(focused).toBe("Add a destination");
     await page.keyboard.press("Enter");
     const dialog = page.getByRole("dialog", { name: "Add a destination" });
     await dialog.waitFor();
     await page.keyboard.press("Escape");
     await dialog.waitFor({ state: "detached" });
-    await expect.poll(focused, polling).toBe("Add a destination");
+    await expect.poll(focused).toBe("Add a destination");
     const outline = await page.evaluate<string>(
       "getComputedStyle(document.activeElement).outlineStyle",
     );
@@ -344,12 +339,12 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const page = await openView("overview", made);
     const back = () =>
       page.evaluate<string>("getComputedStyle(document.body.parentElement).backgroundColor");
-    await expect.poll(back, polling).toBe("rgb(14, 17, 19)");
+    await expect.poll(back).toBe("rgb(14, 17, 19)");
     await page.getByRole("button", { name: /^Colours: system setting/ }).click();
-    await expect.poll(back, polling).toBe("rgb(244, 246, 247)");
+    await expect.poll(back).toBe("rgb(244, 246, 247)");
     await page.reload();
     await page.getByRole("button", { name: /^Colours: light/ }).waitFor();
-    await expect.poll(back, polling).toBe("rgb(244, 246, 247)");
+    await expect.poll(back).toBe("rgb(244, 246, 247)");
   });
 
   it.each([320, 360])("fits a phone %i pixels wide, with large touch targets", async (width) => {
