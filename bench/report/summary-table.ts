@@ -234,7 +234,7 @@ const gatewayRows: readonly Row[] = [
     section: "shreds",
     value: (cells) =>
       `${cells.median("shreds", "start with 100,000 accounts and 5,000,000 tips")} s; ` +
-      `${cells.note("shreds", /memory of the process ([\d,]+) MB/)} MB`,
+      `${cells.note("shreds", /process has ([\d,]+) MB of memory/)} MB`,
   },
   {
     what: "transactions a second to leaders over QUIC, acknowledged, by one connection / by 32; on the wire when the leader is connected: p50 / p99",

@@ -155,8 +155,7 @@ export class ShredwayClient {
     return textOf(readTexts(result, "sendAlt")[0], "sendAlt[0]");
   }
 
-  // ---- transaction status
-  // ------------------------------------------------------------------------
+  // ---- transaction status -----------------------------------------------------------------------
 
   /** null: this account has no such submission within the retention time. */
   getTransactionStatus(signature: string, options?: CallOptions): Promise<TransactionStatus | null>;
@@ -364,8 +363,7 @@ export class ShredwayClient {
     return keepAlive(() => this.getHealth({ retries: 0 }), intervalMs, options);
   }
 
-  // ---- private methods
-  // ---------------------------------------------------------------------------
+  // ---- private methods --------------------------------------------------------------------------
 
   async #ask(method: string, params: readonly unknown[], options?: CallOptions): Promise<unknown> {
     return (await this.#transport.rpc(method, params, { isRead: true }, options)).result;

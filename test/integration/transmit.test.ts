@@ -180,7 +180,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
     expect(socket.stderr).not.toMatch(/cloned|by socket/);
     const clone = await startOnce(lab, [], "clone");
     expect(clone).toMatchObject({ mode: "clone", holdsNetAdmin: false, code: 0 });
-    expect(clone.stderr).toMatch(/"interface":"shredway\d+".*"msg":"shreds are cloned/);
+    expect(clone.stderr).toMatch(/"interface":"shredway\d+".*"msg":"relay: shreds are cloned/);
     for (const wish of ["clone", "auto"]) {
       const refused = await startOnce(lab, without, wish);
       expect(refused).toMatchObject({ mode: "socket", holdsNetAdmin: false, code: 0 });
