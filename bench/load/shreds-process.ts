@@ -2,9 +2,9 @@
 //
 // tsx bench/load/shreds-process.ts FOLDER ACCOUNTS TIPADDRESS
 //
-// No node: a registered tip counts immediately. One source at 127.0.0.2. Prints its address and the
-// keys of ACCOUNTS accounts; then, after every line on its standard input, its memory; ends with
-// it.
+// No node is configured, so a registered tip counts immediately. One source at 127.0.0.2. It prints its
+// address and the keys of ACCOUNTS accounts, and its memory after each line on standard input. It ends
+// when standard input closes.
 
 import { randomBytes } from "node:crypto";
 import { createInterface } from "node:readline";
