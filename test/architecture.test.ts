@@ -142,7 +142,7 @@ const impureWords =
   /\b(Date\.now|new Date\(\)|Math\.random|set(Timeout|Interval|Immediate)\(|performance\.now|process\.hrtime|crypto\.random|randomBytes)/;
 
 /** Module and folder of a file in src/: "src/a/b/c.ts" -> ["a", "b"], "src/a/c.ts" -> ["a", ""]. */
-function placeOf(path: string): readonly [string, string] {
+function moduleOf(path: string): readonly [string, string] {
   const [, top = "", folder = "", file] = path.split("/");
   return [top, file === undefined ? "" : folder];
 }
@@ -183,10 +183,10 @@ function importsTypesOnly(text: string, name: string): boolean {
 
 /** Violations of the order by one file. Exported rules are also checked on planted files below. */
 function layerBreaches({ path, text }: SourceFile): string[] {
-  const place = placeOf(path);
-  if (place[0] === callersLibrary) return [];
-  if (!isModule(place[0]))
-    return [`${path}: ${place[0]} is not listed in test/architecture.test.ts`];
+  const moduleName = moduleOf(path);
+  if (moduleName[0] === callersLibrary) return [];
+  if (!isModule(moduleName[0]))
+    return [`${path}: ${moduleName[0]} is not listed in test/architecture.test.ts`];
   return importsOf(text)
     .filter((name) => name.startsWith("."))
     .flatMap((name) => {
@@ -194,11 +194,11 @@ function layerBreaches({ path, text }: SourceFile): string[] {
       if (target === responseTypes && responseTypeUsers.some((user) => path.startsWith(user))) {
         return importsTypesOnly(text, name) ? [] : [`${path}: ${name} holds types only`];
       }
-      const other = placeOf(target);
-      const refusal = importRefusal(place, other);
+      const other = moduleOf(target);
+      const refusal = importRefusal(moduleName, other);
       if (refusal !== null) return [`${path} imports ${name}: ${refusal}`];
       const isStarted = sandboxStarters.some((starter) => path.startsWith(starter));
-      const reachesIntoSandbox = other[0] === "sandbox" && place[0] !== "sandbox";
+      const reachesIntoSandbox = other[0] === "sandbox" && moduleName[0] !== "sandbox";
       return reachesIntoSandbox && !isStarted
         ? [`${path} imports ${name}: the sandbox is not part of the product`]
         : [];
@@ -234,7 +234,7 @@ function importCircles(files: readonly SourceFile[]): string[][] {
 function packageBreaches({ path, text }: SourceFile): string[] {
   return importsOf(text).flatMap((name) => {
     const places = Object.hasOwn(onlyIn, name) ? onlyIn[name] : undefined;
-    if (!places || places.some((place) => path.startsWith(place))) return [];
+    if (!places || places.some((moduleName) => path.startsWith(moduleName))) return [];
     return [`${path}: ${name} belongs to ${places.join(", ")}`];
   });
 }

@@ -118,8 +118,8 @@ function unusedExports(files: readonly SourceFile[], importers: readonly SourceF
     for (const { from, names } of importClauses(text)) {
       const target = join(dirname(path), from);
       const before = used.get(target);
-      const isWhole = names === null || before === null;
-      used.set(target, isWhole ? null : new Set([...(before ?? []), ...names]));
+      const isComplete = names === null || before === null;
+      used.set(target, isComplete ? null : new Set([...(before ?? []), ...names]));
     }
   }
   return files

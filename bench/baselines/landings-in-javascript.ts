@@ -63,17 +63,19 @@ function makeTraffic(shredder: Shredder, batches: number): Traffic {
   let position: SlotPosition = { ...begin, slot: firstSlot, nextFecSetIndex: 0 };
   for (let i = 0; i < batches; i++) {
     const { bytes, signatures } = makeBatch(random);
-    const made = shredder.shred(bytes, { position, referenceTick: 1, lastInSlot: false });
-    if (made.packets.length !== setsPerBatch * 64) {
-      throw new Error(`expected ${setsPerBatch} FEC sets for a batch, got ${made.packets.length}`);
+    const shreds = shredder.shred(bytes, { position, referenceTick: 1, lastInSlot: false });
+    if (shreds.packets.length !== setsPerBatch * 64) {
+      throw new Error(
+        `expected ${setsPerBatch} FEC sets for a batch, got ${shreds.packets.length}`,
+      );
     }
-    packets.push(...made.packets);
+    packets.push(...shreds.packets);
     const every = Math.floor(signatures.length / watchedPerBatch);
     watched.push(...signatures.filter((_, at) => at % every === 0).slice(0, watchedPerBatch));
     position =
       i % batchesPerSlot === batchesPerSlot - 1
-        ? { ...made.position, slot: made.position.slot + 1n, nextFecSetIndex: 0 }
-        : made.position;
+        ? { ...shreds.position, slot: shreds.position.slot + 1n, nextFecSetIndex: 0 }
+        : shreds.position;
   }
   return { packets, watched, slots: Math.ceil(batches / batchesPerSlot) };
 }

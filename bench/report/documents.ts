@@ -39,9 +39,9 @@ function sectionPart(section: StoredSection, own: string | null): string[] {
 }
 
 /** The numbers of docs/benchmarks.md. */
-export function numbersPart(kept: StoredReport): string {
-  const place = mainRun(kept);
-  const main = kept.runs[place];
+export function numbersPart(stored: StoredReport): string {
+  const place = mainRun(stored);
+  const main = stored.runs[place];
   if (!main) throw new Error("expected a run");
   const heading = [
     ...originOf(main),
@@ -49,11 +49,11 @@ export function numbersPart(kept: StoredReport): string {
     `Medians of ${main.rounds} interleaved rounds, quartiles in brackets, processor time unless said otherwise`,
   ];
   const parts = heading.map((line) => `- ${line}.`);
-  for (const section of kept.sections) {
-    const run = kept.runs[section.run];
+  for (const section of stored.sections) {
+    const run = stored.runs[section.run];
     parts.push(...sectionPart(section, !run || run === main ? null : ownRun(run, main)));
   }
-  const findings = kept.sections.flatMap((section) => section.findings);
+  const findings = stored.sections.flatMap((section) => section.findings);
   if (findings.length > 0) {
     const rows = findings.map((found) => [
       found.what,
@@ -86,13 +86,13 @@ interface Document {
   readonly wanted: string;
 }
 
-export function documents(kept: StoredReport): Document[] {
-  const main = kept.runs[mainRun(kept)];
+export function documents(stored: StoredReport): Document[] {
+  const main = stored.runs[mainRun(stored)];
   if (!main) throw new Error("expected a run");
   const parts = [
-    ["docs/benchmarks.md", numbersPart(kept)],
-    ["docs/performance.md", summaryPart(kept, main)],
-    ["docs/transmit.md", transmitPart(kept)],
+    ["docs/benchmarks.md", numbersPart(stored)],
+    ["docs/performance.md", summaryPart(stored, main)],
+    ["docs/transmit.md", transmitPart(stored)],
   ] as const;
   return parts.map(([path, part]) => {
     const text = readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), "utf8");
@@ -100,8 +100,8 @@ export function documents(kept: StoredReport): Document[] {
   });
 }
 
-export function writeDocuments(kept: StoredReport): void {
-  for (const { path, wanted } of documents(kept)) {
+export function writeDocuments(stored: StoredReport): void {
+  for (const { path, wanted } of documents(stored)) {
     writeFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), wanted);
   }
 }

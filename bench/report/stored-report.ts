@@ -63,8 +63,8 @@ export function parseStoredReport(text: string): StoredReport {
   if (!Array.isArray(runs) || !Array.isArray(sections)) {
     throw new Error("expected an object of runs and sections");
   }
-  const homeless = sections.find(({ run }) => runs[run] === undefined);
-  if (homeless) throw new Error(`expected a run of the section ${homeless.name}`);
+  const sectionWithoutRun = sections.find(({ run }) => runs[run] === undefined);
+  if (sectionWithoutRun) throw new Error(`expected a run of the section ${sectionWithoutRun.name}`);
   return { runs, sections };
 }
 
@@ -72,8 +72,8 @@ export function readStoredReport(): StoredReport {
   return parseStoredReport(readFileSync(file, "utf8"));
 }
 
-export function writeStoredReport(kept: StoredReport): void {
-  writeFileSync(file, `${JSON.stringify(kept, null, 1)}\n`);
+export function writeStoredReport(stored: StoredReport): void {
+  writeFileSync(file, `${JSON.stringify(stored, null, 1)}\n`);
 }
 
 function noiseText({ cpuSpread, stolen }: NoiseIndex): string {
@@ -111,7 +111,7 @@ export function commitOfCode(): string | null {
 
 /** `order`: names of all sections, as the documents show them. */
 export function withRun(
-  kept: StoredReport,
+  stored: StoredReport,
   report: Report,
   { commit, order }: { readonly commit: string | null; readonly order: readonly string[] },
 ): StoredReport {
@@ -121,7 +121,7 @@ export function withRun(
     ({ name, title, tables, notes, findings, seconds }): StoredSection => ({
       name,
       title,
-      run: kept.runs.length,
+      run: stored.runs.length,
       seconds,
       tables,
       notes,
@@ -129,12 +129,12 @@ export function withRun(
     }),
   );
   const replaced = new Set(fresh.map(({ name }) => name));
-  const all = [...kept.sections.filter(({ name }) => !replaced.has(name)), ...fresh].toSorted(
+  const all = [...stored.sections.filter(({ name }) => !replaced.has(name)), ...fresh].toSorted(
     (a, b) => order.indexOf(a.name) - order.indexOf(b.name),
   );
   // Runs without any section are removed.
   const used = [...new Set(all.map((section) => section.run))].toSorted((a, b) => a - b);
-  const runs = [...kept.runs, run];
+  const runs = [...stored.runs, run];
   return {
     runs: runs.filter((_, place) => used.includes(place)),
     sections: all.map((section) => ({ ...section, run: used.indexOf(section.run) })),

@@ -12,8 +12,8 @@ import { number } from "./table.ts";
 export class Cells {
   readonly #report: StoredReport;
 
-  constructor(kept: StoredReport) {
-    this.#report = kept;
+  constructor(stored: StoredReport) {
+    this.#report = stored;
   }
 
   #section(name: string) {
@@ -138,7 +138,7 @@ const relayRows: readonly Row[] = [
     value: (cells) => {
       const row = ["200 × burst of 32, segments cut by the device"];
       const modes = ["bare sendmmsg", "socket", "clone"];
-      return `${modes.map((way) => cells.at("transmit", row, way)).join(" / ")} ns`;
+      return `${modes.map((mode) => cells.at("transmit", row, mode)).join(" / ")} ns`;
     },
   },
 ];
@@ -248,13 +248,13 @@ const gatewayRows: readonly Row[] = [
 ];
 
 /** The generated part of docs/performance.md: the machine and the table. */
-export function summaryPart(kept: StoredReport, main: StoredRun): string {
-  const cells = new Cells(kept);
+export function summaryPart(stored: StoredReport, main: StoredRun): string {
+  const cells = new Cells(stored);
   const machine = main.facts[0]?.replace(/^Machine: /, "").replace(/, load before.*/, "");
   const rows = [...relayRows, ...chainRows, ...gatewayRows]
     .filter(({ section }) => cells.has(section))
     .map(({ what, value }) => `| ${what} | ${value(cells)} |`);
-  const findings = kept.sections.flatMap((section) => section.findings);
+  const findings = stored.sections.flatMap((section) => section.findings);
   return [
     `On ${machine}; medians of ${main.rounds} rounds, where the report does not say otherwise:`,
     "",

@@ -58,8 +58,8 @@ function burstTable(cells: Cells): string {
 }
 
 /** The generated part of docs/transmit.md. */
-export function transmitPart(kept: StoredReport): string {
-  const cells = new Cells(kept);
+export function transmitPart(stored: StoredReport): string {
+  const cells = new Cells(stored);
   if (!cells.has("transmit")) return "The kept report does not contain this measurement.";
   return [costTable(cells), "", burstTable(cells)].join("\n");
 }

@@ -36,7 +36,7 @@ const lossTolerated = 0.005;
 const pacedDestinationsMin = 50;
 
 /** Lines with lost datagrams are ignored: they say nothing about cost. */
-function isWhole(line: Line): boolean {
+function isComplete(line: Line): boolean {
   return Math.abs(numberOf(line, "delivered") - 1) <= lossTolerated;
 }
 
@@ -54,7 +54,7 @@ function readCases(lines: readonly Line[]): Case[] {
       burst: Number(burst),
       segmentation,
       rounds: byRound(
-        own.filter(isWhole),
+        own.filter(isComplete),
         (line) => textOf(line, "driver"),
         (line) => numberOf(line, "cpu_ns") / numberOf(line, "shreds"),
       ),
@@ -198,7 +198,7 @@ function findings(cases: readonly Case[]): Finding[] {
 
 export function costSection(lines: readonly Line[]): Section {
   const measured = ofKind(lines, "cost");
-  const lossy = measured.filter((line) => !isWhole(line));
+  const lossy = measured.filter((line) => !isComplete(line));
   const cases = readCases(measured);
   const values = cases.flatMap((which) =>
     drivers

@@ -11,17 +11,17 @@ const none: Rounds = new Map();
 
 // ---- hand-over ------------------------------------------------------------------------------
 
-interface HandOver {
+interface HandOverCost {
   readonly batch: number;
   readonly without: Summary;
   readonly with: Summary;
   /** Nanoseconds for each new shred: with minus without, round by round. */
   readonly cost: Summary;
   /** Share of the new shreds that the deshred thread received. */
-  readonly handed: number;
+  readonly handedPackets: number;
 }
 
-function handOvers(lines: readonly Line[]): HandOver[] {
+function handOvers(lines: readonly Line[]): HandOverCost[] {
   return [...new Set(lines.map((line) => numberOf(line, "batch")))].map((batch) => {
     const own = lines.filter((line) => numberOf(line, "batch") === batch);
     const costs = byRound(
@@ -37,7 +37,7 @@ function handOvers(lines: readonly Line[]): HandOver[] {
       without: summarise([...(costs.get("without") ?? none).values()]),
       with: summarise([...(costs.get("with") ?? none).values()]),
       cost: summarise(perRound(inputs, ([all = 0, bare = 0]) => all - bare)),
-      handed: 1 - sum("lost") / sum("first"),
+      handedPackets: 1 - sum("lost") / sum("first"),
     };
   });
 }
@@ -78,7 +78,7 @@ export function handOverSection(lines: readonly Line[]): Section {
           number(result.with.median),
           number(result.cost.median),
           `${number(result.cost.low)}–${number(result.cost.high)}`,
-          `${(100 * result.handed).toFixed(0)} %`,
+          `${(100 * result.handedPackets).toFixed(0)} %`,
         ]),
       },
     ],
@@ -97,7 +97,7 @@ export function handOverSection(lines: readonly Line[]): Section {
 const caseOf = (line: Line) =>
   `${numberOf(line, "destinations")} × burst of ${numberOf(line, "burst")}`;
 
-interface Beside {
+interface BesideBaseline {
   readonly which: string;
   readonly p50: { readonly without: Rounds; readonly with: Rounds };
   readonly p99: { readonly without: Rounds; readonly with: Rounds };
@@ -106,7 +106,7 @@ interface Beside {
   readonly recovered: number;
 }
 
-function besides(lines: readonly Line[]): Beside[] {
+function besideBaselines(lines: readonly Line[]): BesideBaseline[] {
   return [...new Set(lines.map(caseOf))].map((which) => {
     const own = lines.filter((line) => caseOf(line) === which);
     const rounds = (field: string) => {
@@ -129,7 +129,7 @@ function besides(lines: readonly Line[]): Beside[] {
   });
 }
 
-const ratioOf = ({ with: on, without: off }: Beside["p50"]) =>
+const ratioOf = ({ with: on, without: off }: BesideBaseline["p50"]) =>
   summarise(perRound([on, off], ([ours = 0, reference = 0]) => ours / reference));
 
 /**
@@ -137,7 +137,7 @@ const ratioOf = ({ with: on, without: off }: Beside["p50"]) =>
  */
 const best = (rounds: Rounds) => Math.min(...rounds.values());
 
-function besideFindings(beside: Beside): Finding[] {
+function besideFindings(beside: BesideBaseline): Finding[] {
   const tail = beside.p99;
   const ratio = summarise([best(tail.with) / best(tail.without)]);
   const what = `deshredding ÷ none, ${beside.which}`;
@@ -157,7 +157,7 @@ function besideFindings(beside: Beside): Finding[] {
 }
 
 export function besideSection(lines: readonly Line[]): Section {
-  const results = besides(ofKind(lines, "beside"));
+  const results = besideBaselines(ofKind(lines, "beside"));
   const median = (rounds: Rounds) => micros(summarise([...rounds.values()]).median);
   return {
     name: "beside",

@@ -74,39 +74,42 @@ interface Round {
   readonly calm: LoadResult;
 }
 
-interface Scene {
+interface RoundOptions {
   readonly load: HttpLoad;
   readonly servers: Readonly<Record<Driver, Server>>;
   readonly seconds: number;
 }
 
-async function most({ load, servers, seconds }: Scene, driver: Driver): Promise<LoadResult> {
+async function most({ load, servers, seconds }: RoundOptions, driver: Driver): Promise<LoadResult> {
   await load.make(Math.ceil(signedPerSecond[driver] * seconds), tipBytes, paddingBytes);
   const plan = { ...servers[driver].target, connections, seconds, ratePerSecond: 0 };
   return load.load(driver, plan);
 }
 
-async function calm({ load, servers, seconds }: Scene): Promise<LoadResult> {
+async function calm({ load, servers, seconds }: RoundOptions): Promise<LoadResult> {
   const ratePerSecond = 500;
   await load.make(Math.ceil(ratePerSecond * seconds), tipBytes, paddingBytes);
   const plan = { ...servers.gateway.target, connections: 16, seconds, ratePerSecond };
   return load.load("calm", plan);
 }
 
-async function round(scene: Scene): Promise<Round> {
+async function round(options: RoundOptions): Promise<Round> {
   const results = {
-    gateway: await most(scene, "gateway"),
-    unchecked: await most(scene, "unchecked"),
-    fixed: await most(scene, "fixed"),
-    plain: await most(scene, "plain"),
+    gateway: await most(options, "gateway"),
+    unchecked: await most(options, "unchecked"),
+    fixed: await most(options, "fixed"),
+    plain: await most(options, "plain"),
   };
-  await scene.load.make(4000, tipBytes, paddingBytes);
-  const checksPerSecond = await scene.load.checksPerSecond(4000, checkThreads);
-  return { checksPerSecond, most: results, calm: await calm(scene) };
+  await options.load.make(4000, tipBytes, paddingBytes);
+  const checksPerSecond = await options.load.checksPerSecond(4000, checkThreads);
+  return { checksPerSecond, most: results, calm: await calm(options) };
 }
 
 /** Ten times the capacity of the gateway, requested on many connections. */
-async function overload({ load, servers, seconds }: Scene, perSecond: number): Promise<LoadResult> {
+async function overload(
+  { load, servers, seconds }: RoundOptions,
+  perSecond: number,
+): Promise<LoadResult> {
   const ratePerSecond = 10 * perSecond;
   await load.make(Math.min(150_000, Math.ceil(ratePerSecond * seconds)), tipBytes, paddingBytes);
   const plan = {
@@ -231,13 +234,13 @@ export async function gatewaySection(
       fixed: await open("fixed"),
       plain: await open("plain"),
     };
-    const scene = { load, servers, seconds: small ? 0.5 : 2 };
-    await most(scene, "gateway"); // warm-up for the compiler
-    await most(scene, "unchecked");
+    const options = { load, servers, seconds: small ? 0.5 : 2 };
+    await most(options, "gateway"); // warm-up for the compiler
+    await most(options, "unchecked");
     const results: Round[] = [];
-    for (let i = 0; i < rounds; i++) results.push(await round(scene));
+    for (let i = 0; i < rounds; i++) results.push(await round(options));
     const rate = summarise(results.map(({ most: { gateway } }) => perSecond(gateway, "gateway")));
-    return report(results, await overload(scene, rate.median));
+    return report(results, await overload(options, rate.median));
   } finally {
     load.close();
     for (const child of children) child.kill("SIGKILL");

@@ -88,7 +88,7 @@ class Leaders {
     return port === undefined ? null : { host: "127.0.0.1", port };
   }
 
-  async taken(): Promise<number> {
+  async received(): Promise<number> {
     this.#child.stdin?.write("\n");
     return numberOf(await this.#lines.next(), "taken");
   }
@@ -156,7 +156,7 @@ async function throughput(leaders: Leaders, connections: number, count: number) 
       leaders.turn(connections);
       await offer(route);
     }
-    await leaders.taken();
+    await leaders.received();
     const beginNs = systemClock.monotonicNs();
     const before = process.cpuUsage();
     let left = count;
@@ -172,9 +172,9 @@ async function throughput(leaders: Leaders, connections: number, count: number) 
     await Promise.all(Array.from({ length: pendingMax }, feed));
     const { user, system } = process.cpuUsage(before);
     const seconds = Number(systemClock.monotonicNs() - beginNs) / 1e9;
-    const taken = await leaders.taken();
-    if (taken + failed < count)
-      throw new Error(`expected ${count} accepted transactions, got ${taken}`);
+    const received = await leaders.received();
+    if (received + failed < count)
+      throw new Error(`expected ${count} accepted transactions, got ${received}`);
     return { perSecond: count / seconds, cpuUs: (user + system) / count };
   } finally {
     await route.close();

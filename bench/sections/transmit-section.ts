@@ -45,7 +45,7 @@ function groupBy(lines: readonly Line[], key: (line: Line) => string): Map<strin
 }
 
 /** Whether every datagram left the device, and the mode's own counters agree. */
-function isWhole(line: Line): boolean {
+function isComplete(line: Line): boolean {
   return (
     Math.abs(numberOf(line, "delivered") - 1) <= lossTolerated &&
     Math.abs(numberOf(line, "told") - 1) <= lossTolerated
@@ -66,7 +66,7 @@ function readCases(lines: readonly Line[]): Case[] {
       segmentation: textOf(first, "segmentation"),
       lines: own,
       rounds: byRound(
-        own.filter(isWhole),
+        own.filter(isComplete),
         (line) => textOf(line, "way"),
         (line) =>
           numberOf(line, "cpu_ns") / numberOf(line, "shreds") / numberOf(line, "destinations"),
@@ -75,18 +75,18 @@ function readCases(lines: readonly Line[]): Case[] {
   });
 }
 
-function perDatagram(which: Case, way: Mode): Rounds {
-  return which.rounds.get(way) ?? new Map();
+function perDatagram(which: Case, mode: Mode): Rounds {
+  return which.rounds.get(mode) ?? new Map();
 }
 
-function summaryOf(which: Case, way: Mode): Summary {
-  return summarise([...perDatagram(which, way).values()]);
+function summaryOf(which: Case, mode: Mode): Summary {
+  return summarise([...perDatagram(which, mode).values()]);
 }
 
-function toBare(which: Case, way: Mode): Summary {
+function toBare(which: Case, mode: Mode): Summary {
   return summarise(
     perRound(
-      [perDatagram(which, way), perDatagram(which, "bare_sendmmsg")],
+      [perDatagram(which, mode), perDatagram(which, "bare_sendmmsg")],
       ([own = 0, bare = 0]) => own / bare,
     ),
   );
@@ -98,8 +98,8 @@ function label(which: Case): string {
 }
 
 /** A mode that always lost datagrams has no cost: the loss is shown instead. */
-function lossText(which: Case, way: Mode): string {
-  const own = which.lines.filter((line) => line.get("way") === way);
+function lossText(which: Case, mode: Mode): string {
+  const own = which.lines.filter((line) => line.get("way") === mode);
   if (own.length === 0) return "–";
   const { median } = summarise(own.map((line) => 1 - numberOf(line, "delivered")));
   return `${percent(median)} lost`;
@@ -117,21 +117,21 @@ function costTables(device: string, title: string, cases: readonly Case[]): Tabl
   return [
     {
       title: `${title}: CPU ns per delivered datagram`,
-      columns: ["destinations × burst", ...modes.map((way) => modeTexts[way])],
+      columns: ["destinations × burst", ...modes.map((mode) => modeTexts[mode])],
       rows: own.map((which) => [
         label(which),
-        ...modes.map((way) => {
-          const summary = summaryOf(which, way);
-          return summary.count === 0 ? lossText(which, way) : number(summary.median);
+        ...modes.map((mode) => {
+          const summary = summaryOf(which, mode);
+          return summary.count === 0 ? lossText(which, mode) : number(summary.median);
         }),
       ]),
     },
     {
       title: `${title}: ÷ bare sendmmsg`,
-      columns: ["destinations × burst", ...others.map((way) => modeTexts[way])],
+      columns: ["destinations × burst", ...others.map((mode) => modeTexts[mode])],
       rows: own.map((which) => [
         label(which),
-        ...others.map((way) => ratioText(toBare(which, way))),
+        ...others.map((mode) => ratioText(toBare(which, mode))),
       ]),
     },
   ];
@@ -169,14 +169,14 @@ const contestants: Readonly<Record<string, string>> = {
 const latencyCase = (line: Line) =>
   `${numberOf(line, "destinations")} × burst of ${numberOf(line, "burst")}`;
 
-function p50Of(lines: readonly Line[], way: string, key: string): Rounds {
-  const own = lines.filter((line) => line.get("way") === way && numberOf(line, "samples") > 0);
+function p50Of(lines: readonly Line[], mode: string, key: string): Rounds {
+  const own = lines.filter((line) => line.get("way") === mode && numberOf(line, "samples") > 0);
   return (
     byRound(
       own,
-      () => way,
+      () => mode,
       (line) => numberOf(line, key),
-    ).get(way) ?? new Map()
+    ).get(mode) ?? new Map()
   );
 }
 
@@ -185,18 +185,18 @@ function latencyTable(title: string, lines: readonly Line[]): Table {
     title,
     columns: ["way", "first p50", "last p50", "quartiles", "best last p99", "shreds", "lost"],
     rows: Object.entries(contestants)
-      .filter(([way]) => lines.some((line) => line.get("way") === way))
-      .map(([way, text]) => {
-        const own = lines.filter((line) => line.get("way") === way);
-        const last = summarise([...p50Of(lines, way, "last_p50_ns").values()]);
-        const first = summarise([...p50Of(lines, way, "first_p50_ns").values()]);
+      .filter(([mode]) => lines.some((line) => line.get("way") === mode))
+      .map(([mode, text]) => {
+        const own = lines.filter((line) => line.get("way") === mode);
+        const last = summarise([...p50Of(lines, mode, "last_p50_ns").values()]);
+        const first = summarise([...p50Of(lines, mode, "first_p50_ns").values()]);
         const sum = (key: string) => own.reduce((total, line) => total + numberOf(line, key), 0);
         return [
           text,
           micros(first.median),
           micros(last.median),
           `${micros(last.low)}–${micros(last.high)}`,
-          micros(Math.min(...p50Of(lines, way, "last_p99_ns").values())),
+          micros(Math.min(...p50Of(lines, mode, "last_p99_ns").values())),
           String(sum("samples")),
           String(sum("lost")),
         ];
@@ -210,11 +210,11 @@ function latencyFindings(lines: readonly Line[]): Finding[] {
     ["relay_clone", "forwarder", "relay by clone ÷ forwarder"],
   ] as const;
   return [...groupBy(lines, latencyCase)].flatMap(([which, own]) =>
-    pairs.map(([way, other, text]) => {
+    pairs.map(([mode, other, text]) => {
       const reference = p50Of(own, other, "last_p50_ns");
       const ratio = summarise(
         perRound(
-          [p50Of(own, way, "last_p50_ns"), reference],
+          [p50Of(own, mode, "last_p50_ns"), reference],
           ([ours = 0, theirs = 0]) => ours / theirs,
         ),
       );
@@ -277,7 +277,7 @@ function notesOf(lines: readonly Line[]): string[] {
   );
   const measured = ofKind(lines, "transmit");
   if (measured.length === 0) return [...skipped];
-  const lossy = measured.filter((line) => !isWhole(line));
+  const lossy = measured.filter((line) => !isComplete(line));
   const apart = ofKind(lines, "transmit_receiver").some((line) => line.get("other_cpu") === true);
   return [
     ...skipped,
@@ -313,10 +313,10 @@ export function transmitSection(lines: readonly Line[]): Section {
     values: Object.fromEntries([
       ...cases.flatMap((which) =>
         modes
-          .filter((way) => which.rounds.has(way))
-          .map((way) => [
-            `${way}, ${which.device}, ${label(which)}, ns per datagram`,
-            summaryOf(which, way),
+          .filter((mode) => which.rounds.has(mode))
+          .map((mode) => [
+            `${mode}, ${which.device}, ${label(which)}, ns per datagram`,
+            summaryOf(which, mode),
           ]),
       ),
       ...rates.map((line) => [

@@ -228,7 +228,7 @@ function openTips({ config, clock, log }: GatewayOptions, store: Store): Promise
 }
 
 /** null: no other node uses the database. */
-function orphanWatchOf(
+function submissionFailoverOf(
   { options, store }: GatewayComponents,
   pipeline: Pipeline,
 ): SubmissionFailover | null {
@@ -344,7 +344,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       ...components,
       config,
       pipeline,
-      orphans: orphanWatchOf(components, pipeline),
+      failover: submissionFailoverOf(components, pipeline),
       live: tables,
       gateway,
       verifier: verifier instanceof SignatureVerifier ? verifier : null,

@@ -68,7 +68,7 @@ interface GatewayServiceDependencies {
   /** null: no node is configured. */
   readonly nonces: NonceService | null;
   /** null: no other node uses the database. */
-  readonly orphans: SubmissionFailover | null;
+  readonly failover: SubmissionFailover | null;
   readonly live: LiveSettings;
   readonly gateway: Pick<Gateway, "counts" | "submissionLimit">;
   /** null: the native verifier is not used. */
@@ -98,12 +98,12 @@ export class GatewayService {
 
   /** Continues the open submissions of an earlier process, then opens HTTP. Throws ShredwayError. */
   async start(): Promise<void> {
-    const { pipeline, log, shreds, orphans } = this.#dependencies;
+    const { pipeline, log, shreds, failover } = this.#dependencies;
     await this.#keyUpdates.refresh();
     await shreds?.start();
     const restored = await pipeline.restore();
     if (restored > 0) log.info({ transactions: restored }, "gateway: restored open submissions");
-    orphans?.start();
+    failover?.start();
     this.#server = await this.#dependencies.openServer();
   }
 
@@ -300,17 +300,17 @@ export class GatewayService {
   }
 
   async #close(): Promise<void> {
-    const { pipeline, routes, store, others, shreds, tips, nonces, orphans } = this.#dependencies;
+    const { pipeline, routes, store, others, shreds, tips, nonces, failover } = this.#dependencies;
     this.#keyUpdates.close();
     this.#server?.close();
     pipeline.stop();
-    const orphansClosed = orphans?.close(); // the next process resumes the submissions that are still open
+    const failoverClosed = failover?.close(); // the next process resumes the submissions that are still open
     await routes.close();
     pipeline.close();
     await shreds?.close();
     await tips.close();
     await nonces?.close();
-    await orphansClosed;
+    await failoverClosed;
     await store.close();
     for (const part of others) await part.close();
   }

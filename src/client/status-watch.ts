@@ -74,7 +74,7 @@ class ReportedEvents {
 }
 
 /** Retries while the service is unavailable. */
-async function patiently(
+async function withRetries(
   { statuses }: StatusSource,
   signatures: readonly string[],
   signal: AbortSignal | undefined,
@@ -120,7 +120,7 @@ async function* watchNamed(
       if (isFiltered && reported.take(signature, event)) yield { signature, event };
     } else if (!isFiltered) {
       isFiltered = true;
-      for (const status of await patiently(source, signatures, feed.signal)) {
+      for (const status of await withRetries(source, signatures, feed.signal)) {
         for (const timed of status?.events ?? []) {
           const { offsetMs: _, ...event } = timed;
           const { signature = "" } = status ?? {};
@@ -177,7 +177,7 @@ function known(
 }
 
 /** Settles when all have a final status, or earlier if the stream is not available. */
-async function hearEnds(
+async function receiveEnds(
   source: StatusSource,
   signatures: readonly string[],
   signal: AbortSignal | undefined,
@@ -198,11 +198,11 @@ async function untilEnded(
   signatures: readonly string[],
   { signal, pollMs = pollMsUsual }: WaitOptions,
 ): Promise<TransactionStatus[]> {
-  let statuses = known(await patiently(source, signatures, signal), signatures);
+  let statuses = known(await withRetries(source, signatures, signal), signatures);
   if (statuses.every(isOver)) return statuses;
-  await hearEnds(source, signatures, signal);
+  await receiveEnds(source, signatures, signal);
   for (;;) {
-    statuses = known(await patiently(source, signatures, signal), signatures);
+    statuses = known(await withRetries(source, signatures, signal), signatures);
     if (statuses.every(isOver)) return statuses;
     await sleep(pollMs, signal);
   }

@@ -17,9 +17,9 @@ export function privateKeyOf(seed: Uint8Array): KeyObject {
     throw new TypeError(`Ed25519 seed: expected ${seedBytes} bytes, got ${seed.length}`);
   }
   const key = Buffer.concat([privatePrefix, seed]);
-  const made = createPrivateKey({ key, format: "der", type: "pkcs8" });
+  const keyPair = createPrivateKey({ key, format: "der", type: "pkcs8" });
   key.fill(0);
-  return made;
+  return keyPair;
 }
 
 /** Creates a key for verification from 32 bytes. Throws Node's error for another length. */

@@ -25,12 +25,12 @@ interface JoinedDestinations {
   readonly table: readonly Destination[];
   /** The addresses of accounts in the table, as written by the accounts. */
   readonly served: ReadonlySet<string>;
-  readonly leftOut: readonly LeftOut[];
+  readonly omitted: readonly OmittedDestination[];
   /** Destinations of accounts above the limit. */
   readonly excess: number;
 }
 
-interface LeftOut {
+interface OmittedDestination {
   readonly destination: Destination;
   readonly why: string;
 }
@@ -56,36 +56,40 @@ export class DestinationLists {
     ofAccounts: readonly Destination[],
     reachesRelay: (endpoint: Endpoint) => boolean,
   ): JoinedDestinations {
-    const taken = new Map<string, string>();
+    const namesByEndpoint = new Map<string, string>();
     for (const { address } of fixed)
-      taken.set(this.#endpoints.get(address).canonical, "relay.destinations contains it too");
+      namesByEndpoint.set(
+        this.#endpoints.get(address).canonical,
+        "relay.destinations contains it too",
+      );
     const refusal = ({ address, tier }: Destination): string | undefined => {
       const endpoint = this.#endpointOf(address);
       if (!endpoint) return "expected an address and port";
       if (!this.#tiers.includes(tier)) return `relay.tiers has no tier ${quote(tier)}`;
       if (reachesRelay(endpoint)) return "it is a listener of the relay itself";
-      const why = taken.get(endpoint.canonical);
-      if (why === undefined) taken.set(endpoint.canonical, "another account has this destination");
+      const why = namesByEndpoint.get(endpoint.canonical);
+      if (why === undefined)
+        namesByEndpoint.set(endpoint.canonical, "another account has this destination");
       return why;
     };
-    const leftOut: LeftOut[] = [];
+    const omitted: OmittedDestination[] = [];
     const wanted = ofAccounts.filter((destination) => {
       const why = refusal(destination);
-      if (why !== undefined) leftOut.push({ destination, why });
+      if (why !== undefined) omitted.push({ destination, why });
       return why === undefined;
     });
     const served = this.#fitting(wanted, this.#max - fixed.length);
     return {
       table: [...fixed, ...served],
       served: new Set(served.map(({ address }) => address)),
-      leftOut,
+      omitted,
       excess: wanted.length - served.length,
     };
   }
 
   /** Logs what was skipped and was not logged yet. */
-  say({ leftOut, excess }: JoinedDestinations): void {
-    for (const { destination, why } of leftOut) {
+  log({ omitted, excess }: JoinedDestinations): void {
+    for (const { destination, why } of omitted) {
       const { address, name } = destination;
       if (this.#said.has(address)) continue;
       if (this.#said.size >= loggedMax) this.#said.clear();
@@ -114,11 +118,11 @@ export class DestinationLists {
   }
 
   /** At most `room`, wider tiers first. */
-  #fitting(wanted: readonly Destination[], room: number): readonly Destination[] {
-    if (wanted.length <= room) return wanted;
+  #fitting(wanted: readonly Destination[], capacity: number): readonly Destination[] {
+    if (wanted.length <= capacity) return wanted;
     const width = new Map(this.#tiers.map((tier, i) => [tier, i]));
     return wanted
       .toSorted((a, b) => (width.get(b.tier) ?? 0) - (width.get(a.tier) ?? 0))
-      .slice(0, room);
+      .slice(0, capacity);
   }
 }

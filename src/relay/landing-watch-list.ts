@@ -35,7 +35,7 @@ export class LandingWatchList {
   constructor(relay: LandingRelay, log: Logger) {
     this.#relay = relay;
     this.#log = log;
-    relay.onLandings(() => this.#hand(relay.drainLandings()));
+    relay.onLandings(() => this.#deliver(relay.drainLandings()));
   }
 
   /**
@@ -81,7 +81,7 @@ export class LandingWatchList {
     return this.#waiters.delete(name);
   }
 
-  #hand(landings: readonly Landing[]): void {
+  #deliver(landings: readonly Landing[]): void {
     for (const landing of landings) {
       const observation = `${landing.slot} ${landing.batchIndex} ${landing.ordinal}`;
       // A copy, because listeners may add and remove listeners.

@@ -32,7 +32,7 @@ export class RelayEvents {
   start(): void {
     this.#taking = this.#clock.every(takeMs, () => {
       this.take();
-      this.#tell();
+      this.#notify();
     });
   }
 
@@ -66,7 +66,7 @@ export class RelayEvents {
     this.#taking?.cancel();
   }
 
-  #tell(): void {
+  #notify(): void {
     // The relay returns the events of one worker after those of another.
     const reported = this.#untold.toSorted((one, other) => Number(one.timeNs - other.timeNs));
     this.#untold = [];

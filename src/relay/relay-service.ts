@@ -83,7 +83,7 @@ export class RelayService {
     this.#publish(this.#inForce);
     this.slots = new SlotClockUpdates(dependencies);
     this.#events.start();
-    this.#checkTimer = this.#clock.every(checkIntervalMs, () => this.#look());
+    this.#checkTimer = this.#clock.every(checkIntervalMs, () => this.#poll());
   }
 
   /** Settles when the leader schedule is active, or when the node could not provide it yet. */
@@ -267,7 +267,7 @@ export class RelayService {
     const joined = this.#destinations.join(fixed, this.#ofAccounts, isOwn);
     this.relay.publishDestinations(joined.table);
     this.#served = joined.served;
-    this.#destinations.say(joined);
+    this.#destinations.log(joined);
   }
 
   // The file was checked against its own relay.listen. The active ports may differ: chosen by the
@@ -298,14 +298,14 @@ export class RelayService {
     else this.#watch = new ScheduleCheck(schedule, node);
   }
 
-  #look(): void {
+  #poll(): void {
     this.#listenerReached = this.#readListeners();
-    this.#lookAtSchedule();
-    this.#lookAtClones();
+    this.#checkSchedule();
+    this.#checkClones();
   }
 
   /** Triggers that the kernel accepts but does not clone: a firewall, or a deleted interface. */
-  #lookAtClones(): void {
+  #checkClones(): void {
     const { workers } = this.relay.snapshot();
     const now = workers.reduce((total, worker) => total + worker.clone_fallbacks, 0n);
     if (now > this.#cloneFallbacks) {
@@ -318,8 +318,8 @@ export class RelayService {
     this.#cloneFallbacks = now;
   }
 
-  #lookAtSchedule(): void {
-    const found = this.#watch?.look(this.relay.snapshot(), this.#clock.monotonicNs()) ?? [];
+  #checkSchedule(): void {
+    const found = this.#watch?.update(this.relay.snapshot(), this.#clock.monotonicNs()) ?? [];
     for (const text of found) this.#log.warn(text);
   }
 }

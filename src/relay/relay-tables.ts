@@ -54,9 +54,9 @@ export function restartKeys(running: RelayConfig, wanted: RelayConfig): string[]
 
 /** `running` with the tables of `wanted`: the active configuration after a reload. */
 export function withTablesOf(running: RelayConfig, wanted: RelayConfig): RelayConfig {
-  const { leaders: _replaced, ...kept } = running;
+  const { leaders: _replaced, ...runningSettings } = running;
   return {
-    ...kept,
+    ...runningSettings,
     sources: wanted.sources,
     destinations: wanted.destinations,
     allowPrivateDestinations: wanted.allowPrivateDestinations,

@@ -33,8 +33,8 @@ export async function ensureSandboxKey(
     burst: requestsPerSecond,
     allowedRanges: [],
   };
-  const made = await createKey(keys, wishes, { random: randomBytes(keyRandomBytes), nowNs });
-  writeFileSync(path, `${made.text}\n`, { mode: fileMode });
+  const apiKey = await createKey(keys, wishes, { random: randomBytes(keyRandomBytes), nowNs });
+  writeFileSync(path, `${apiKey.text}\n`, { mode: fileMode });
   chmodSync(path, fileMode);
-  return made.text;
+  return apiKey.text;
 }

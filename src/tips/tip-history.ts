@@ -5,14 +5,14 @@
 
 import type { TipFloor, TipSnapshot } from "./tip-types.ts";
 
-const keptMs = 24 * 3_600_000;
+const maxAgeMs = 24 * 3_600_000;
 /** A clock that is set back and forth must not fill the memory. */
-const keptMax = 96;
+const snapshotsMax = 96;
 
 export class TipHistory {
   readonly #tips: TipFloor;
   readonly #end: () => void;
-  #kept: TipSnapshot[] = [];
+  #snapshots: TipSnapshot[] = [];
 
   constructor(tips: TipFloor) {
     this.#tips = tips;
@@ -26,7 +26,7 @@ export class TipHistory {
 
   /** Ascending. */
   get list(): readonly TipSnapshot[] {
-    return this.#kept;
+    return this.#snapshots;
   }
 
   close(): void {
@@ -35,9 +35,9 @@ export class TipHistory {
 
   #add(snapshot: TipSnapshot): void {
     const { timeMs } = snapshot;
-    const before = this.#kept.filter(
-      (kept) => kept.timeMs < timeMs && kept.timeMs > timeMs - keptMs,
+    const before = this.#snapshots.filter(
+      (snapshot) => snapshot.timeMs < timeMs && snapshot.timeMs > timeMs - maxAgeMs,
     );
-    this.#kept = [...before, snapshot].slice(-keptMax);
+    this.#snapshots = [...before, snapshot].slice(-snapshotsMax);
   }
 }

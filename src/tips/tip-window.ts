@@ -124,7 +124,7 @@ export class TipWindow {
       const chunk = this.#chunkOf(this.#oldest);
       const at = this.#oldest % this.#chunkTips;
       if ((chunk.atMs[at] ?? 0) > this.#endMs) return;
-      this.#letGo(chunk, at);
+      this.#release(chunk, at);
     }
   }
 
@@ -199,7 +199,7 @@ export class TipWindow {
     return undefined;
   }
 
-  #letGo({ states }: Chunk, at: number): void {
+  #release({ states }: Chunk, at: number): void {
     if (states[at] !== goneState) this.#size--;
     this.#oldest++;
     if (this.#oldest % this.#chunkTips !== 0) return;
@@ -209,7 +209,7 @@ export class TipWindow {
 
   #newChunk(): Chunk {
     while (this.#chunks.length >= this.#chunksMax) {
-      this.#letGo(this.#chunkOf(this.#oldest), this.#oldest % this.#chunkTips);
+      this.#release(this.#chunkOf(this.#oldest), this.#oldest % this.#chunkTips);
     }
     const tips = this.#chunkTips;
     const chunk: Chunk = {

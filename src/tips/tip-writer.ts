@@ -69,8 +69,8 @@ export class TipWriter {
     this.#timer?.cancel();
     this.#timer = null;
     await this.#writing;
-    let isKept = true;
-    while (isKept && this.#isWaiting) isKept = await this.#write();
+    let isPersisted = true;
+    while (isPersisted && this.#isWaiting) isPersisted = await this.#write();
   }
 
   get #isWaiting(): boolean {
@@ -88,9 +88,9 @@ export class TipWriter {
 
   async #writeAll(): Promise<void> {
     const waiting = this.#added.size + this.#removed.size;
-    let isKept = true;
-    for (let written = 0; isKept && written <= waiting; written += tipsPerWrite) {
-      isKept = await this.#write();
+    let isPersisted = true;
+    for (let written = 0; isPersisted && written <= waiting; written += tipsPerWrite) {
+      isPersisted = await this.#write();
     }
     this.#writing = null;
     if (this.#isWaiting) this.#wake();
@@ -107,15 +107,15 @@ export class TipWriter {
     for (const signature of removed) this.#removed.delete(signature);
     this.#snapshot = null;
     this.#forgetBeforeMs = null;
-    let areTipsKept = false;
+    let areTipsPersisted = false;
     try {
       if (added.length + removed.length > 0) await store.write(added, removed);
-      areTipsKept = true;
+      areTipsPersisted = true;
       if (snapshot) await store.keepSnapshot(snapshot.snapshot, snapshot.quarter);
       if (forgetBeforeMs !== null) await store.forgetBefore(forgetBeforeMs);
       return true;
     } catch (error) {
-      if (!areTipsKept) this.#takeBack(added, removed);
+      if (!areTipsPersisted) this.#takeBack(added, removed);
       this.#snapshot ??= snapshot;
       this.#forgetBeforeMs ??= forgetBeforeMs;
       this.warn("the database", error);

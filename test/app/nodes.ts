@@ -27,7 +27,7 @@ import { TipStatistics } from "../../src/tips/tip-statistics.ts";
 import { makeFacts } from "../gateway/submission/model.ts";
 import { capabilitiesOf, emptySnapshot } from "../gateway/submission/model-routes-and-store.ts";
 import type { Databases } from "../platform/store/databases.ts";
-import { Exchange, type SharingDriver } from "../platform/store/exchange.ts";
+import { NotificationRelay, type SharingDriver } from "../platform/store/notification-relay.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 
 export const accountId = "ann";
@@ -35,30 +35,30 @@ const signatures = { decode: base58.decode, encode: base58.encode };
 
 /** The shared part of the nodes: the database, the chain, and the notifications between them. */
 export class Cluster {
-  readonly exchange = new Exchange();
+  readonly notificationRelay = new NotificationRelay();
   readonly random = new SeededRandom(5);
   /** Slots by signature. */
   readonly landed = new Map<string, bigint>();
   /** Commitment of all of them. */
   commitment: Commitment = "confirmed";
-  readonly made: TransactionFacts[] = [];
+  readonly submitted: TransactionFacts[] = [];
   readonly #databases: Databases;
-  readonly #place: string;
+  readonly #directory: string;
 
   private constructor(databases: Databases, place: string) {
     this.#databases = databases;
-    this.#place = place;
+    this.#directory = place;
   }
 
   static async open(databases: Databases): Promise<Cluster> {
-    const place = databases.place();
+    const place = databases.location();
     await databases.migrated(place);
     return new Cluster(databases, place);
   }
 
   /** Starts a node: it holds its lock and has resumed its own submissions. */
   async node(name: string): Promise<Node> {
-    const driver = this.exchange.join(await this.#databases.driver(this.#place));
+    const driver = this.notificationRelay.join(await this.#databases.driver(this.#directory));
     if ((await driver.tryLock(nodeLockOf(name))) === null) throw new Error("a second one");
     return Node.start(this, driver, name);
   }
@@ -66,15 +66,15 @@ export class Cluster {
   facts(): TransactionFacts {
     const { random } = this;
     const facts = makeFacts(random, { lifetime: random.fillBytes(new Uint8Array(32)) });
-    this.made.push(facts);
+    this.submitted.push(facts);
     return facts;
   }
 }
 
 function outcomesOf(cluster: Cluster): Outcomes {
   return {
-    signatureStatuses: async (asked) =>
-      asked.map((signature) => {
+    signatureStatuses: async (requests) =>
+      requests.map((signature) => {
         const slot = cluster.landed.get(signature);
         return slot === undefined ? null : { slot, err: null, commitment: cluster.commitment };
       }),
@@ -95,7 +95,7 @@ export class Node {
   readonly pipeline: Pipeline;
   readonly bundleCommitments: NodeBundleCommitments;
   readonly tips: TipStatistics;
-  readonly orphans: SubmissionFailover;
+  readonly failover: SubmissionFailover;
 
   static async start(cluster: Cluster, driver: SharingDriver, name: string): Promise<Node> {
     const clock = new ManualClock();
@@ -105,7 +105,7 @@ export class Node {
     const node = new Node(cluster, driver, { name, clock, tips });
     await node.keyUpdates.refresh();
     await node.pipeline.restore();
-    node.orphans.start();
+    node.failover.start();
     return node;
   }
 
@@ -146,13 +146,13 @@ export class Node {
       leaders: () => ({ slot: 4n, current: "A", next: "B" }),
       slotNs: () => null,
       inspect: (wire) => {
-        const found = cluster.made.find((facts) => Buffer.compare(facts.wire, wire) === 0);
+        const found = cluster.submitted.find((facts) => Buffer.compare(facts.wire, wire) === 0);
         if (!found) throw new Error("no transaction of this cluster");
         return found;
       },
       landedTips: tips,
     });
-    this.orphans = new SubmissionFailover({
+    this.failover = new SubmissionFailover({
       clock,
       log,
       store: this.store,
@@ -195,8 +195,8 @@ export class Node {
 
   /** Status in the API's format. */
   async states(...transactions: TransactionFacts[]): Promise<(string | undefined)[]> {
-    const asked = transactions.map(({ signature }) => signature);
-    const statuses = await this.pipeline.statuses(accountId, asked);
+    const requests = transactions.map(({ signature }) => signature);
+    const statuses = await this.pipeline.statuses(accountId, requests);
     return statuses.map((status) => status?.state);
   }
 

@@ -22,34 +22,34 @@ function managed(environment: ManagerEnvironment, failure = "") {
     return failure;
   };
   const manager = new ServiceManager({ environment, pid: 77, send, clock, log });
-  return { manager, clock, told: notifications, logged };
+  return { manager, clock, sent: notifications, logged };
 }
 
 describe("ServiceManager", () => {
   it("sends nothing without a socket", async () => {
-    const { manager, clock, told } = managed({ NOTIFY_SOCKET: "", WATCHDOG_USEC: "1000000" });
+    const { manager, clock, sent } = managed({ NOTIFY_SOCKET: "", WATCHDOG_USEC: "1000000" });
     manager.starting();
     manager.ready("ready");
     manager.reload(() => "reloaded");
     manager.watch(() => [0n]);
     manager.stopping();
     await clock.advance(60_000);
-    expect(told).toEqual([]);
+    expect(sent).toEqual([]);
     expect(clock.pending).toBe(0);
   });
 
   it("extends the start timeout until it is ready, and again while it drains", async () => {
-    const { manager, clock, told } = managed(socketed);
+    const { manager, clock, sent } = managed(socketed);
     manager.starting();
     await clock.advance(20_000);
     const extended = "/run/notify EXTEND_TIMEOUT_USEC=60000000\nSTATUS=starting";
-    expect(told).toEqual(["/run/notify STATUS=starting", extended, extended, extended]);
+    expect(sent).toEqual(["/run/notify STATUS=starting", extended, extended, extended]);
     manager.ready("ready workers=2\nlisten=[::]:1");
     await clock.advance(60_000);
-    expect(told.slice(4)).toEqual(["/run/notify READY=1\nSTATUS=ready workers=2 listen=[::]:1"]);
+    expect(sent.slice(4)).toEqual(["/run/notify READY=1\nSTATUS=ready workers=2 listen=[::]:1"]);
     manager.stopping();
     await clock.advance(10_000);
-    expect(told.slice(5).map((text) => text.split("\n")[0])).toEqual([
+    expect(sent.slice(5).map((text) => text.split("\n")[0])).toEqual([
       "/run/notify STOPPING=1",
       "/run/notify EXTEND_TIMEOUT_USEC=60000000",
       "/run/notify EXTEND_TIMEOUT_USEC=60000000",
@@ -59,13 +59,13 @@ describe("ServiceManager", () => {
   });
 
   it("reports a reload with its begin time", async () => {
-    const { manager, clock, told } = managed(socketed);
+    const { manager, clock, sent } = managed(socketed);
     await clock.advance(1234);
     manager.reload(() => {
-      told.push("reload");
+      sent.push("reload");
       return "ready";
     });
-    expect(told).toEqual([
+    expect(sent).toEqual([
       "/run/notify RELOADING=1\nMONOTONIC_USEC=1234000\nSTATUS=reloading",
       "reload",
       "/run/notify READY=1\nSTATUS=ready",
@@ -78,11 +78,11 @@ describe("ServiceManager", () => {
     [{ WATCHDOG_USEC: "3000000" }, 1000],
     [{ WATCHDOG_USEC: "3600000000" }, 10_000],
   ])("pings three times per period, at least every 10 s: %o", async (environment, periodMs) => {
-    const { manager, clock, told } = managed({ ...socketed, ...environment });
+    const { manager, clock, sent } = managed({ ...socketed, ...environment });
     let cpuNs = 0n;
     manager.watch(() => [cpuNs++]);
     await clock.advance(3 * periodMs);
-    expect(told).toEqual(Array.from({ length: 4 }, () => "/run/notify WATCHDOG=1"));
+    expect(sent).toEqual(Array.from({ length: 4 }, () => "/run/notify WATCHDOG=1"));
     manager.close();
     expect(clock.pending).toBe(0);
   });
@@ -93,28 +93,28 @@ describe("ServiceManager", () => {
     { WATCHDOG_USEC: "soon" },
     { WATCHDOG_USEC: "1000000", WATCHDOG_PID: "78" },
   ])("sends no pings for %o", async (environment) => {
-    const { manager, clock, told } = managed({ ...socketed, ...environment });
+    const { manager, clock, sent } = managed({ ...socketed, ...environment });
     manager.watch(() => [0n]);
     await clock.advance(60_000);
-    expect(told).toEqual([]);
+    expect(sent).toEqual([]);
   });
 
   it("stops pinging while a worker makes no progress, and reports the worker once", async () => {
-    const { manager, clock, told, logged } = managed({ ...socketed, WATCHDOG_USEC: "6000000" });
+    const { manager, clock, sent, logged } = managed({ ...socketed, WATCHDOG_USEC: "6000000" });
     let [moving, held] = [0n, 0n];
     let isStalled = false;
     manager.watch(() => [++moving, isStalled ? held : ++held]);
     await clock.advance(4000);
     isStalled = true;
-    told.length = 0;
+    sent.length = 0;
     await clock.advance(20_000);
-    expect(told.filter((text) => text.endsWith("WATCHDOG=1")).length).toBe(2); // up to 5 s
-    expect(told.filter((text) => text.includes("STATUS=systemd: no watchdog ping")).length).toBe(1);
+    expect(sent.filter((text) => text.endsWith("WATCHDOG=1")).length).toBe(2); // up to 5 s
+    expect(sent.filter((text) => text.includes("STATUS=systemd: no watchdog ping")).length).toBe(1);
     expect(logged.filter((line) => line.includes("workers make no progress: 1")).length).toBe(1);
     isStalled = false;
-    told.length = 0;
+    sent.length = 0;
     await clock.advance(2000);
-    expect(told).toEqual(["/run/notify WATCHDOG=1"]);
+    expect(sent).toEqual(["/run/notify WATCHDOG=1"]);
   });
 
   it("warns once if it cannot send", () => {

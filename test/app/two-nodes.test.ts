@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { onEachDatabase } from "../platform/store/databases.ts";
-import { untilAsked } from "../platform/store/files.ts";
+import { untilTrue } from "../platform/store/files.ts";
 import { accountId, Cluster, type Node } from "./nodes.ts";
 
 const second = 1000;
@@ -11,7 +11,7 @@ const minute = 60 * second;
 
 /** Advances the clock of a node in steps until its database query has the expected result. */
 async function passUntil(node: Node, look: () => Promise<boolean> | boolean): Promise<void> {
-  await untilAsked(async () => {
+  await untilTrue(async () => {
     if (await look()) return true;
     await node.clock.advance(100);
     return false;
@@ -29,13 +29,13 @@ onEachDatabase((databases) => {
       expect(await b.states(single, ...bundle)).toEqual(["open", "open", "open"]);
       const [status] = await a.pipeline.statuses(accountId, [bundle[0]?.signature ?? ""]);
       const bundleId = status?.bundleId ?? "";
-      const [told] = await b.pipeline.bundles(accountId, [bundleId]);
-      expect(told?.transactions.map(({ signature }) => signature)).toEqual(
+      const [bundleStatus] = await b.pipeline.bundles(accountId, [bundleId]);
+      expect(bundleStatus?.transactions.map(({ signature }) => signature)).toEqual(
         bundle.map(({ signature }) => signature),
       );
       for (const { signature } of [single, ...bundle]) cluster.landed.set(signature, 9n);
       await passUntil(a, async () => (await b.states(single))[0] === "landed");
-      await untilAsked(async () => {
+      await untilTrue(async () => {
         const [ended] = await b.pipeline.bundles(accountId, [bundleId]);
         return (
           ended?.transactions.every(({ state, slot }) => state === "landed" && slot === 9n) ?? false
@@ -91,7 +91,7 @@ onEachDatabase((databases) => {
       await passUntil(a, async () => (await b.driver.query(countLandedTips, []))[0]?.[0] === 1n);
       expect(b.tips.size).toBe(0);
       await b.clock.advance(9 * minute);
-      await untilAsked(async () => b.tips.size === 1);
+      await untilTrue(async () => b.tips.size === 1);
       await b.clock.advance(minute);
       const { count, percentiles } = b.tips.snapshot;
       expect([count, percentiles.p50]).toEqual([1, facts.tipLamports]);
@@ -118,9 +118,9 @@ onEachDatabase((databases) => {
       );
       await passUntil(b, async () => (await b.store.open()).length === 0);
       // The node is back: it has nothing to resume, and the lock was released.
-      const again = await cluster.node("a");
-      expect(again.pipeline.snapshot().open).toBe(0);
-      expect(await again.states(single)).toEqual(["landed"]);
+      const repeated = await cluster.node("a");
+      expect(repeated.pipeline.snapshot().open).toBe(0);
+      expect(await repeated.states(single)).toEqual(["landed"]);
     });
 
     it("is replaced by exactly one of several nodes", async () => {
@@ -131,7 +131,7 @@ onEachDatabase((databases) => {
       for (const facts of all) await failedNode.submit(facts);
       await failedNode.kill();
       const open = () => others.map(({ pipeline }) => pipeline.snapshot().open);
-      await untilAsked(async () => {
+      await untilTrue(async () => {
         await Promise.all(others.map(({ clock }) => clock.advance(200)));
         return open().reduce((sum, count) => sum + count, 0) >= all.length;
       });
@@ -186,7 +186,7 @@ onEachDatabase((databases) => {
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const facts = cluster.facts();
       await a.submit(facts);
-      cluster.exchange.locks.clear(); // it lost its connection
+      cluster.notificationRelay.locks.clear(); // it lost its connection
       await passUntil(b, () => b.pipeline.snapshot().open === 1);
       cluster.landed.set(facts.signature, 9n);
       await passUntil(a, async () => (await a.states(facts))[0] === "landed");
@@ -207,7 +207,7 @@ onEachDatabase((databases) => {
       expect(b.pipeline.snapshot().open).toBe(0);
       await passUntil(b, () => b.sent.length > 0);
       expect(b.sent[0]).toBe(facts.signature);
-      expect(cluster.exchange.locks.has("node a")).toBe(false);
+      expect(cluster.notificationRelay.locks.has("node a")).toBe(false);
     });
 
     it("had no name in older versions", async () => {
@@ -217,8 +217,8 @@ onEachDatabase((databases) => {
       await a.submit(facts);
       await a.kill();
       const b = await cluster.node("b");
-      const nameless = { sql: "UPDATE submissions SET node = ''", params: [] };
-      await b.driver.transaction([nameless], "durable");
+      const unnamed = { sql: "UPDATE submissions SET node = ''", params: [] };
+      await b.driver.transaction([unnamed], "durable");
       await passUntil(b, () => b.sent.length > 0); // brought in while it runs
       expect(b.sent).toEqual([facts.signature]);
     });
@@ -229,27 +229,27 @@ onEachDatabase((databases) => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
       const key = await a.makeKey();
-      await untilAsked(async () => b.knows(key));
+      await untilTrue(async () => b.knows(key));
       const { length } = b.driver.queries;
       await a.submit(cluster.facts()); // nothing else causes a read of the keys
       expect(b.driver.queries.length).toBe(length);
       await a.keys.revokeKey(key.id, a.clock.nowNs());
-      await untilAsked(async () => !b.knows(key));
+      await untilTrue(async () => !b.knows(key));
     });
 
     it("stays valid while the database is unavailable, and is read again afterwards", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];
-      const [kept, revoked] = [await a.makeKey(), await a.makeKey()];
-      await untilAsked(async () => b.knows(revoked));
+      const [active, revoked] = [await a.makeKey(), await a.makeKey()];
+      await untilTrue(async () => b.knows(revoked));
       b.driver.isAway = true;
       await a.keys.revokeKey(revoked.id, a.clock.nowNs());
       await b.clock.advance(minute);
-      expect([b.knows(kept), b.knows(revoked)]).toEqual([true, true]);
+      expect([b.knows(active), b.knows(revoked)]).toEqual([true, true]);
       b.driver.isAway = false;
       await b.clock.advance(second);
-      await untilAsked(async () => !b.knows(revoked));
-      expect(b.knows(kept)).toBe(true);
+      await untilTrue(async () => !b.knows(revoked));
+      expect(b.knows(active)).toBe(true);
     });
   });
 
@@ -281,8 +281,8 @@ onEachDatabase((databases) => {
       a.driver.isAway = false;
       await passUntil(a, async () => (await b.states(landing))[0] === "landed");
       await a.clock.advance(second);
-      const [again] = refused;
-      if (again) await a.submit(again);
+      const [repeated] = refused;
+      if (repeated) await a.submit(repeated);
       expect(await b.states(...refused)).toEqual(["open", undefined, undefined]);
     });
   });

@@ -53,7 +53,7 @@ function report(sections: readonly string[], { rounds = 7, load = 0.5 } = {}): R
 }
 
 const nothing: StoredReport = { runs: [], sections: [] };
-const kept = (before: StoredReport, own: Report, commit: string | null = "abc") =>
+const storedReport = (before: StoredReport, own: Report, commit: string | null = "abc") =>
   withRun(before, own, { commit, order });
 
 describe("the documents", () => {
@@ -93,8 +93,8 @@ describe("the stored verdicts", () => {
 
 describe("the stored report", () => {
   it("replaces the sections of a new run and leaves the others, in the order of the bench", () => {
-    const first = kept(nothing, report(["steps", "cost"]));
-    const second = kept(first, report(["tpu", "steps"], { rounds: 3 }), "def");
+    const first = storedReport(nothing, report(["steps", "cost"]));
+    const second = storedReport(first, report(["tpu", "steps"], { rounds: 3 }), "def");
     expect(second.sections.map(({ name, run }) => [name, run])).toEqual([
       ["steps", 1],
       ["cost", 0],
@@ -106,15 +106,15 @@ describe("the stored report", () => {
   });
 
   it("removes runs without sections", () => {
-    const first = kept(nothing, report(["steps"]));
-    const second = kept(first, report(["steps", "cost"]), "def");
+    const first = storedReport(nothing, report(["steps"]));
+    const second = storedReport(first, report(["steps", "cost"]), "def");
     expect(second.runs.map(({ commit }) => commit)).toEqual(["def"]);
     expect(second.sections.map(({ run }) => run)).toEqual([0, 0]);
   });
 
   it("rejects an invalid report", () => {
     expect(() => parseStoredReport("{}")).toThrow("expected an object of runs and sections");
-    const [section] = kept(nothing, report(["steps"])).sections;
+    const [section] = storedReport(nothing, report(["steps"])).sections;
     expect(() => parseStoredReport(JSON.stringify({ runs: [], sections: [section] }))).toThrow(
       "expected a run of the section steps",
     );
@@ -122,8 +122,8 @@ describe("the stored report", () => {
 });
 
 describe("the numbers", () => {
-  const both = kept(
-    kept(nothing, report(["steps", "cost"])),
+  const both = storedReport(
+    storedReport(nothing, report(["steps", "cost"])),
     report(["tpu"], { rounds: 3, load: 0.9 }),
     "def",
   );

@@ -9,7 +9,7 @@ import { until } from "../support/network/udp-receiver.ts";
 import { ClientHarness } from "./client-harness.ts";
 
 /** On a busy machine, routes may be down for a while. */
-const patiently = { retries: 100 };
+const longRetries = { retries: 100 };
 
 let harness: ClientHarness;
 let client: ShredwayClient;
@@ -33,7 +33,7 @@ async function reasonOf(work: Promise<unknown>): Promise<string> {
 
 describe.concurrent("submissions", () => {
   it("lands a transaction, and returns its status", async () => {
-    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), longRetries);
     const status = await client.waitForEnd(signature);
     expect(status).toMatchObject({
       signature,
@@ -55,7 +55,7 @@ describe.concurrent("submissions", () => {
   it("restricts routes to staked partners and to those with MEV protection", async () => {
     const routesOf = async (options: { swqosOnly?: boolean; mevProtect?: boolean }) => {
       const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), {
-        ...patiently,
+        ...longRetries,
         ...options,
       });
       const { events } = await client.waitForEnd(signature);
@@ -68,7 +68,7 @@ describe.concurrent("submissions", () => {
   it("lands a bundle together", async () => {
     const bundle = [harness.tip(20_000, tipAccount), harness.tip(20_000, tipAccount)];
     const { signatures, bundleId } = await client.sendBundle(bundle, {
-      ...patiently,
+      ...longRetries,
       revertProtection: true,
     });
     expect(bundleId).toMatch(/^[0-9a-f]{64}$/);
@@ -86,7 +86,7 @@ describe.concurrent("submissions", () => {
         harness.tip(20_000, tipAccount),
         Buffer.from(harness.tip(20_000, tipAccount)).toString("base64"),
       ],
-      patiently,
+      longRetries,
     );
     const ended = await client.waitForEnd(signatures);
     expect(ended.map(({ state }) => state)).toEqual(["landed", "landed"]);
@@ -98,7 +98,7 @@ describe.concurrent("submissions", () => {
     expect(await client.getNonce(nonce.nonceAccount)).toEqual(nonce);
     const signatures = await client.sendIdeal(
       [harness.ofNonce(nonce, 1_000_000, tipAccount), harness.ofNonce(nonce, 100, tipAccount)],
-      patiently,
+      longRetries,
     );
     const ended = await client.waitForEnd(signatures);
     expect(ended.map(({ state }) => state).toSorted()).toEqual(["landed", "superseded"]);
@@ -111,7 +111,7 @@ describe.concurrent("submissions", () => {
       ComputeBudgetProgram.setComputeUnitLimit({ units: 1_000 }),
       ComputeBudgetProgram.setComputeUnitPrice({ microLamports: 10_000_000 }),
     ];
-    const options = { ...patiently, enableFallback: true, revertProtection: false };
+    const options = { ...longRetries, enableFallback: true, revertProtection: false };
     const cheap = client.sendAlt(harness.tip(100_000, tipAccount), options);
     expect(await reasonOf(cheap)).toBe("priority_fee_too_low");
     const signature = await client.sendAlt(harness.tip(100_000, tipAccount, ...fees), options);

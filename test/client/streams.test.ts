@@ -11,7 +11,7 @@ import { ClientHarness } from "./client-harness.ts";
 import { CutProxy } from "./cut-proxy.ts";
 
 /** On a busy machine, routes may be down for a while. */
-const patiently = { retries: 100 };
+const longRetries = { retries: 100 };
 
 let harness: ClientHarness;
 let tipAccount = "";
@@ -49,14 +49,14 @@ async function timelineOf(signature: string): Promise<StatusUpdate[]> {
 describe("a stream of statuses", () => {
   it("reports each event of a submission once, in order, to its final status", async () => {
     const client = harness.client({ WebSocket });
-    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), longRetries);
     const seen: StatusUpdate[] = [];
     for await (const update of client.watchStatuses({ signatures: [signature] })) seen.push(update);
     expect(seen).toEqual(await timelineOf(signature));
-    const again: StatusUpdate[] = [];
+    const repeated: StatusUpdate[] = [];
     for await (const update of client.watchStatuses({ signatures: [signature] }))
-      again.push(update);
-    expect(again).toEqual(seen);
+      repeated.push(update);
+    expect(repeated).toEqual(seen);
   });
 
   it("loses and repeats no event after a disconnection", async () => {
@@ -190,7 +190,7 @@ describe("a stream of statuses", () => {
 describe("the wait for a final status", () => {
   it("polls without a WebSocket, and streams report the missing option", async () => {
     const client = harness.client();
-    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), longRetries);
     expect(await client.waitForEnd(signature, { pollMs: 50 })).toMatchObject({ state: "landed" });
     const hasOwn = "WebSocket" in globalThis;
     if (hasOwn) return;
@@ -208,14 +208,14 @@ describe("the wait for a final status", () => {
         }
       },
     });
-    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), longRetries);
     expect(await client.waitForEnd(signature)).toMatchObject({ state: "landed" });
   });
 
   it("continues after disconnections, and ends at its timeout or abort", async () => {
     const proxy = closing(await CutProxy.open(harness.url));
     const client = harness.client({ url: proxy.through(harness.url), WebSocket });
-    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), patiently);
+    const signature = await client.sendTransaction(harness.tip(20_000, tipAccount), longRetries);
     const waiting = client.waitForEnd(signature);
     await until(() => proxy.accepted >= 2, "its stream");
     proxy.cut();

@@ -12,17 +12,19 @@ import { freePort } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { CutProxy } from "./cut-proxy.ts";
 
-interface Asked {
+interface RecordedRequest {
   readonly url: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: string;
 }
 
-type Answer = (response: ServerResponse, asked: Asked) => void;
+type Answer = (response: ServerResponse, requests: RecordedRequest) => void;
 
 /** Sends these responses one after the other, then repeats the last one. */
-async function serverOf(...answers: Answer[]): Promise<{ url: string; asked: Asked[] }> {
-  const asked: Asked[] = [];
+async function serverOf(
+  ...answers: Answer[]
+): Promise<{ url: string; requests: RecordedRequest[] }> {
+  const requests: RecordedRequest[] = [];
   const server = createServer((request, response) => {
     let body = "";
     request.on("data", (chunk: Buffer) => {
@@ -30,8 +32,8 @@ async function serverOf(...answers: Answer[]): Promise<{ url: string; asked: Ask
     });
     request.on("end", () => {
       const one = { url: request.url ?? "", headers: request.headers, body };
-      asked.push(one);
-      answers[Math.min(asked.length, answers.length) - 1]?.(response, one);
+      requests.push(one);
+      answers[Math.min(requests.length, answers.length) - 1]?.(response, one);
     });
   });
   server.listen(0, "127.0.0.1");
@@ -44,7 +46,7 @@ async function serverOf(...answers: Answer[]): Promise<{ url: string; asked: Ask
   });
   const address = server.address();
   const port = address !== null && typeof address === "object" ? address.port : 0;
-  return { url: `http://127.0.0.1:${port}`, asked };
+  return { url: `http://127.0.0.1:${port}`, requests };
 }
 
 function says(text: string, status = 200, headers: Record<string, string> = {}): Answer {
@@ -69,7 +71,7 @@ async function failure(work: Promise<unknown>): Promise<ShredwayCallError> {
 }
 
 it("sends the key in a header, not in URLs, and preserves a proxy's path", async () => {
-  const { url, asked } = await serverOf(ok);
+  const { url, requests } = await serverOf(ok);
   for (const path of [
     "/relay?api-key=sw_1",
     "/?api-key=sw_1",
@@ -79,14 +81,19 @@ it("sends the key in a header, not in URLs, and preserves a proxy's path", async
     const client = new ShredwayClient({ url: `${url}${path}` });
     expect(await client.getTipAccounts("frankfurt")).toEqual(["tip"]);
   }
-  expect(asked.map((each) => each.url)).toEqual([
+  expect(requests.map((each) => each.url)).toEqual([
     "/relay",
     "/relay",
     "/inner/relay",
     "/inner/relay",
   ]);
-  expect(asked.map((each) => each.headers["api-key"])).toEqual(["sw_1", "sw_1", "sw_1", undefined]);
-  expect(JSON.parse(asked[0]?.body ?? "")).toEqual({
+  expect(requests.map((each) => each.headers["api-key"])).toEqual([
+    "sw_1",
+    "sw_1",
+    "sw_1",
+    undefined,
+  ]);
+  expect(JSON.parse(requests[0]?.body ?? "")).toEqual({
     jsonrpc: "2.0",
     id: 1,
     method: "getTipAccounts",
@@ -96,7 +103,7 @@ it("sends the key in a header, not in URLs, and preserves a proxy's path", async
 });
 
 it("sends every option", async () => {
-  const { url, asked } = await serverOf(says('{"jsonrpc":"2.0","result":"s","id":1}'));
+  const { url, requests } = await serverOf(says('{"jsonrpc":"2.0","result":"s","id":1}'));
   const client = new ShredwayClient({ url });
   await client.sendTransaction(Uint8Array.of(1, 2, 3, 255));
   await client.sendTransaction("AQID", {
@@ -108,13 +115,13 @@ it("sends every option", async () => {
     swqosOnly: true,
     encoding: "base64",
   });
-  const params = (i: number): string => /"params":(.*)}$/.exec(asked[i]?.body ?? "")?.[1] ?? "";
+  const params = (i: number): string => /"params":(.*)}$/.exec(requests[i]?.body ?? "")?.[1] ?? "";
   expect(params(0)).toBe('["AQID/w==",{"encoding":"base64","skipPreflight":true}]');
   expect(params(1)).toBe(
     '["AQID",{"encoding":"base64","skipPreflight":false,"preflightCommitment":"processed",' +
       '"maxRetries":0,"minContextSlot":9223372036854775808}]',
   );
-  expect(asked.map((each) => each.url)).toEqual([
+  expect(requests.map((each) => each.url)).toEqual([
     "/relay",
     "/relay?swqos-only=true&mev-protect=true",
   ]);
@@ -157,7 +164,7 @@ it("handles late, cut, rejected and redirected responses within its timeout", as
   });
   const client = new ShredwayClient({ url: `${moved.url}/?api-key=secret` });
   expect(await failure(client.getTipAccounts())).toMatchObject({ reason: "unreachable" });
-  expect(other.asked).toEqual([]);
+  expect(other.requests).toEqual([]);
   const nobody = await failure(
     new ShredwayClient({ url: `http://127.0.0.1:${await freePort()}` }).getHealth(),
   );
@@ -166,9 +173,9 @@ it("handles late, cut, rejected and redirected responses within its timeout", as
 
 it("retries reads by the client's option, and submissions only by the call's option", async () => {
   const reads = await serverOf(limited, limited, ok);
-  const patient = new ShredwayClient({ url: reads.url, readRetries: 2 });
-  expect(await patient.getTipAccounts()).toEqual(["tip"]);
-  expect(reads.asked.length).toBe(3);
+  const retryingClient = new ShredwayClient({ url: reads.url, readRetries: 2 });
+  expect(await retryingClient.getTipAccounts()).toEqual(["tip"]);
+  expect(reads.requests.length).toBe(3);
   const single = await serverOf(limited);
   expect(await failure(new ShredwayClient({ url: single.url }).getTier())).toMatchObject({
     reason: "rate_limited",
@@ -177,7 +184,7 @@ it("retries reads by the client's option, and submissions only by the call's opt
     retryAfterSeconds: 0,
     data: { limit: 9 },
   });
-  expect(single.asked.length).toBe(1);
+  expect(single.requests.length).toBe(1);
   const submissions = await serverOf(
     limited,
     limited,
@@ -185,7 +192,7 @@ it("retries reads by the client's option, and submissions only by the call's opt
   );
   const sender = new ShredwayClient({ url: submissions.url, readRetries: 5 });
   expect(await failure(sender.sendTransaction("AA=="))).toMatchObject({ reason: "rate_limited" });
-  expect(submissions.asked.length).toBe(1);
+  expect(submissions.requests.length).toBe(1);
   expect(await sender.sendTransaction("AA==", { retries: 1 })).toBe("s");
   const wrong = await serverOf(
     rpcError({ code: -32_602, message: "x", data: { reason: "tip_missing" } }),
@@ -193,7 +200,7 @@ it("retries reads by the client's option, and submissions only by the call's opt
   const error = await failure(
     new ShredwayClient({ url: wrong.url }).sendTransaction("AA==", { retries: 3 }),
   );
-  expect([error.reason, wrong.asked.length]).toEqual(["tip_missing", 1]);
+  expect([error.reason, wrong.requests.length]).toEqual(["tip_missing", 1]);
 });
 
 it("respects Retry-After, and an abort ends the wait", async () => {
@@ -204,30 +211,30 @@ it("respects Retry-After, and an abort ends the wait", async () => {
       "retry-after": "3600",
     },
   );
-  const { url, asked } = await serverOf(error);
+  const { url, requests } = await serverOf(error);
   const controller = new AbortController();
   const reason = new Error("enough");
   const waiting = new ShredwayClient({ url }).getNonce("n", {
     retries: 9,
     signal: controller.signal,
   });
-  await until(() => asked.length > 0, "the request");
+  await until(() => requests.length > 0, "the request");
   // The response has arrived: only Retry-After is pending.
   await new Promise((done) => setTimeout(done, 20));
   controller.abort(reason);
   await expect(waiting).rejects.toBe(reason);
-  expect(asked.length).toBe(1);
+  expect(requests.length).toBe(1);
 });
 
 it("an abort before and during a call throws the signal's reason", async () => {
-  const { url, asked } = await serverOf(() => undefined);
+  const { url, requests } = await serverOf(() => undefined);
   const client = new ShredwayClient({ url });
   const reason = new Error("enough");
   await expect(client.getHealth({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
-  expect(asked.length).toBe(0);
+  expect(requests.length).toBe(0);
   const controller = new AbortController();
   const waiting = client.getHealth({ signal: controller.signal, retries: 9 });
-  await until(() => asked.length > 0, "the request");
+  await until(() => requests.length > 0, "the request");
   controller.abort(reason);
   await expect(waiting).rejects.toBe(reason);
 });

@@ -13,11 +13,11 @@ export interface RpcAnswer {
 }
 
 /** Something with a URL of HTTP. */
-export interface Site {
+export interface TestService {
   readonly url: string;
 }
 
-export class Cluster implements Site {
+export class Cluster implements TestService {
   readonly chain: SandboxChain;
   readonly endpoint: RpcEndpoint;
   readonly #timer: Timer;
@@ -70,20 +70,20 @@ export function isRpcAnswer(value: unknown): value is RpcAnswer {
 
 /** Sends `body` unchanged, for requests that no library sends. */
 export function post(
-  site: Site,
+  testService: TestService,
   body: string | Uint8Array<ArrayBuffer>,
   contentType = "application/json",
 ) {
-  return fetch(site.url, { method: "POST", headers: { "content-type": contentType }, body });
+  return fetch(testService.url, { method: "POST", headers: { "content-type": contentType }, body });
 }
 
 export async function call(
-  site: Site,
+  testService: TestService,
   method: string,
   params: readonly unknown[] = [],
 ): Promise<RpcAnswer> {
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
-  const answer = await post(site, body);
+  const answer = await post(testService, body);
   const value: unknown = await answer.json();
   if (isRpcAnswer(value)) return value;
   throw new Error(`expected a JSON-RPC response, got ${JSON.stringify(value)}`);

@@ -26,7 +26,7 @@ import type { ChainApi } from "../../src/sandbox/chain/types.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { decodeBase58 } from "../../src/sandbox/rpc/bytes.ts";
 import { inspectorFor, noPartners } from "../support/gateway/gateway.ts";
-import { Cluster, type Site } from "./cluster.ts";
+import { Cluster, type TestService } from "./cluster.ts";
 
 export const tipAddress = encodeBase58(randomBytes(32));
 export const minimumTipLamports = 10_000n;
@@ -108,7 +108,7 @@ export interface GatewayClusterOptions {
   readonly hasNode?: boolean;
 }
 
-export class GatewayCluster implements Site {
+export class GatewayCluster implements TestService {
   readonly cluster: Cluster;
   readonly submissions: ChainSubmissions;
   /** "ip:port" of HTTP; the next port answers as well. */

@@ -47,14 +47,14 @@ async function landed(to: PublicKey, lamports: number): Promise<void> {
 
 /** All responses about a landed bundle until "finalized", as in the examples of block engines. */
 async function statusesUntilFinalized(id: string) {
-  const told = [];
-  while (told.at(-1)?.confirmation_status !== "finalized") {
+  const statuses = [];
+  while (statuses.at(-1)?.confirmation_status !== "finalized") {
     const { result } = await client.getBundleStatuses([[id]]);
     const [bundle] = result?.value ?? [];
-    if (bundle) told.push(bundle);
+    if (bundle) statuses.push(bundle);
     await systemClock.sleep(20);
   }
-  return told;
+  return statuses;
 }
 
 beforeAll(async () => {
@@ -94,17 +94,17 @@ describe("jito-js-rpc", () => {
     const inflight = await client.getInFlightBundleStatuses([[String(id)]]);
     expect(["Pending", "Landed"]).toContain(inflight.result?.value[0]?.status);
     await landed(second, 2_000_000);
-    const told = await statusesUntilFinalized(String(id));
-    expect(told.at(-1)).toMatchObject({ bundle_id: id, err: { Ok: null } });
-    expect(told.at(-1)?.transactions.length).toBe(2);
-    const words = [...new Set(told.map((each) => each.confirmation_status))];
+    const statuses = await statusesUntilFinalized(String(id));
+    expect(statuses.at(-1)).toMatchObject({ bundle_id: id, err: { Ok: null } });
+    expect(statuses.at(-1)?.transactions.length).toBe(2);
+    const words = [...new Set(statuses.map((each) => each.confirmation_status))];
     expect(words.at(-1)).toBe("finalized");
     const order = ["processed", "confirmed", "finalized"] as const;
     expect(words).toEqual(order.filter((word) => words.includes(word)));
-    const truth = gateway.cluster.chain.status(told[0]?.transactions[0] ?? "");
-    expect(truth).toMatchObject({
+    const actual = gateway.cluster.chain.status(statuses[0]?.transactions[0] ?? "");
+    expect(actual).toMatchObject({
       confirmationStatus: "finalized",
-      slot: BigInt(told[0]?.slot ?? 0),
+      slot: BigInt(statuses[0]?.slot ?? 0),
     });
   });
 });

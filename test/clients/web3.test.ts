@@ -368,9 +368,9 @@ describe("subscriptions", () => {
     expect(await logs.promise).toBe(signature);
     expect(await result.promise).toBeNull();
     // It has already reached the commitment, so the notification is immediate.
-    const again = deferred<unknown>();
-    connection.onSignature(signature, ({ err }) => again.resolve(err), "confirmed");
-    expect(await again.promise).toBeNull();
+    const repeated = deferred<unknown>();
+    connection.onSignature(signature, ({ err }) => repeated.resolve(err), "confirmed");
+    expect(await repeated.promise).toBeNull();
     await connection.removeAccountChangeListener(accountId);
     await connection.removeProgramAccountChangeListener(programId);
     await connection.removeOnLogsListener(logsId);

@@ -77,19 +77,19 @@ describe("wall clock", () => {
 
   it("returns no future time after a delay between its readings", () => {
     let nowNs = 1_000_000_000_000_000n;
-    let heldUpNs = 0n;
+    let pausedNs = 0n;
     // The second reading is later, whichever clock it is.
     const reading = (): bigint => {
       const readNs = nowNs;
-      nowNs += heldUpNs;
+      nowNs += pausedNs;
       return readNs;
     };
     const clock = new WallClock(() => Number(reading() / 1_000_000n), reading);
     expect(clock.nowNs()).toBe(nowNs);
-    for (heldUpNs of [1_500_000n, 0n, 50_000_000n, 0n]) {
+    for (pausedNs of [1_500_000n, 0n, 50_000_000n, 0n]) {
       const beforeNs = nowNs;
-      const toldNs = clock.nowNs();
-      expect(toldNs >= beforeNs && toldNs <= nowNs).toBe(true);
+      const reportedNs = clock.nowNs();
+      expect(reportedNs >= beforeNs && reportedNs <= nowNs).toBe(true);
     }
   });
 });

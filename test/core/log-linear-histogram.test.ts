@@ -5,7 +5,7 @@ import {
   histogramFloor,
   LagHistogram,
 } from "../../src/core/log-linear-histogram.ts";
-import { naivePercentile } from "../tools/race/naive-scores.ts";
+import { referencePercentile } from "../tools/race/naive-scores.ts";
 
 const precisionBits = 4;
 
@@ -97,8 +97,8 @@ describe("histogram", () => {
         // The earlier states are unchanged.
         expect(all.count).toBe(BigInt(before.length + after.length));
         if (before.length > 0 && after.length === 0) {
-          const anew = decodeHistogram(wordsOf([]), precisionBits).since(earlier);
-          expect(anew.count).toBe(0n);
+          const decoded = decodeHistogram(wordsOf([]), precisionBits).since(earlier);
+          expect(decoded.count).toBe(0n);
         }
       }),
     );
@@ -146,7 +146,7 @@ describe("LagHistogram", () => {
         (values, p) => {
           const histogram = new LagHistogram();
           for (const value of values) histogram.record(value);
-          const exact = naivePercentile(
+          const exact = referencePercentile(
             values.toSorted((a, b) => a - b),
             p,
           );

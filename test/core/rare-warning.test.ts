@@ -9,8 +9,8 @@ it("logs a warning immediately, then once per interval, and creates its text onl
   const given: string[] = [];
   const log = { warn: (text: string): void => void given.push(text) };
   const warning = new RareWarning({ clock, log }, 1000);
-  let made = 0;
-  const give = (): void => warning.give(() => `text ${++made}`);
+  let created = 0;
+  const give = (): void => warning.give(() => `text ${++created}`);
   give();
   await clock.advance(999);
   give();
@@ -19,7 +19,7 @@ it("logs a warning immediately, then once per interval, and creates its text onl
   give();
   give();
   expect(given).toEqual(["text 1", "text 2"]);
-  expect(made).toBe(2);
+  expect(created).toBe(2);
 });
 
 it("permits its owner one warning per interval, which begins with the warning", async () => {

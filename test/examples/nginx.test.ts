@@ -29,14 +29,14 @@ interface Upstream {
 async function upstream(): Promise<Upstream> {
   const requests: IncomingMessage[] = [];
   const sockets = new Set<Socket>();
-  const server: Server = createServer((asked, answer) => {
-    requests.push(asked);
-    asked.resume();
-    asked.on("end", () => answer.end("ok"));
+  const server: Server = createServer((requests, answer) => {
+    requests.push(requests);
+    requests.resume();
+    requests.on("end", () => answer.end("ok"));
   });
   const peers = new WebSocketServer({ server });
-  peers.on("connection", (peer, asked) => {
-    requests.push(asked);
+  peers.on("connection", (peer, requests) => {
+    requests.push(requests);
     peer.on("message", (data) => peer.send(data));
   });
   server.on("connection", (socket) => sockets.add(socket));
@@ -96,15 +96,15 @@ it.skipIf(!hasNginx)("forwards callers, and hides operators' pages", async () =>
   closing({ close: () => agent.destroy() });
   const ask = (path: string, method = "POST", body = "{}") =>
     new Promise<number>((resolve, reject) => {
-      const asked = request(
+      const requests = request(
         { host: "127.0.0.1", port, path, method, agent, headers: { "x-forwarded-for": "8.8.8.8" } },
         (answer) => {
           answer.resume();
           answer.on("end", () => resolve(answer.statusCode ?? 0));
         },
       );
-      asked.on("error", reject);
-      asked.end(method === "POST" ? body : undefined);
+      requests.on("error", reject);
+      requests.end(method === "POST" ? body : undefined);
     });
   while ((await ask("/gethealth", "GET").catch(() => 0)) !== 200) await systemClock.sleep(20);
   gateway.requests.length = 0;

@@ -5,7 +5,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/core/configuration/configuration.ts";
-import { wishesOf } from "../../src/platform/doctor/config-checks.ts";
+import { configuredSettingsOf } from "../../src/platform/doctor/config-checks.ts";
 import { shredway } from "../support/processes/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -55,7 +55,7 @@ describe("the two regions", () => {
     const text = readFileSync(join(folder, "shredway.sysctl.conf"), "utf8");
     const numberAt = (key: string) =>
       Number(new RegExp(`^${key.replaceAll(".", "\\.")} = (\\d+)$`, "m").exec(text)?.[1]);
-    const { receiveBufferBytes, sendBufferBytes } = wishesOf(
+    const { receiveBufferBytes, sendBufferBytes } = configuredSettingsOf(
       loadConfig(installed("frankfurt")).relay,
     );
     expect(numberAt("net.core.rmem_max")).toBe(receiveBufferBytes);

@@ -53,7 +53,7 @@ function realPackets(): Uint8Array[] {
 }
 
 /** One packet for each rule that a packet can violate, and for each valid exception. */
-function madePackets(): Uint8Array[] {
+function generatePackets(): Uint8Array[] {
   const [data, code] = [goodDataFields, goodCodeFields];
   return [
     makePacket(data),
@@ -130,7 +130,7 @@ for (const [name, make] of Object.entries(receivers)) {
   it.skipIf(!has(name))(`a receiver made by ${name} reads packets like parseShred`, async () => {
     const [program, ...args] = make(temporaryFolder());
     const port = await freeUdpPort();
-    const packets = [...realPackets(), ...madePackets()];
+    const packets = [...realPackets(), ...generatePackets()];
     packets.push(...damagedPackets(burst * burstsMax - packets.length));
     const options = [`${port}`, "--bind", "127.0.0.1", "--count", `${packets.length}`];
     const receiver = closing(new Program(program, [...args, ...options]));
@@ -151,12 +151,12 @@ for (const [name, make] of Object.entries(receivers)) {
     );
 
     const challenge = challengeOf("SWPROOF1");
-    let asked = 0;
+    let requests = 0;
     for (let at = 0; at < others.length; at += burst) {
       // Sent before the last burst, because the receiver ends with that.
       send(challenge);
-      asked++;
-      await until(() => answers.length === asked, "the answer to a challenge");
+      requests++;
+      await until(() => answers.length === requests, "the answer to a challenge");
       for (const packet of others.slice(at, at + burst)) send(packet);
     }
     expect(await receiver.ended).toBe(0);
@@ -167,7 +167,7 @@ for (const [name, make] of Object.entries(receivers)) {
     expect(good.some((line) => line.endsWith(" data_complete last_in_slot"))).toBe(true);
     const bad = packets.length - good.length;
     expect(receiver.stderr).toContain(
-      `total: shreds ${good.length}, bad ${bad}, challenges ${asked}\n`,
+      `total: shreds ${good.length}, bad ${bad}, challenges ${requests}\n`,
     );
   });
 }

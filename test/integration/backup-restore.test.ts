@@ -48,9 +48,17 @@ interface Keys {
 
 async function makeKeys(config: string): Promise<Keys> {
   const make = async () => {
-    const made = await shredway("keys", "create", "--account", "a", "--config", config, "--json");
-    expect(made.code).toBe(0);
-    const { key, id }: { key: string; id: string } = JSON.parse(made.stdout);
+    const created = await shredway(
+      "keys",
+      "create",
+      "--account",
+      "a",
+      "--config",
+      config,
+      "--json",
+    );
+    expect(created.code).toBe(0);
+    const { key, id }: { key: string; id: string } = JSON.parse(created.stdout);
     return { key, id };
   };
   const good = await make();
@@ -62,7 +70,7 @@ async function makeKeys(config: string): Promise<Keys> {
 
 /** The service of `config` knows the state of both keys, also after a kill. */
 async function expectKeys(config: string, { good, revoked }: Keys): Promise<void> {
-  for (let life = 0; life < 2; life++) {
+  for (let run = 0; run < 2; run++) {
     const { service, url } = await started(config);
     expect(await statusOf(url, good)).toBe(200);
     expect(await statusOf(url, revoked)).toBe(401);

@@ -30,8 +30,8 @@ const traffic = {
   fecSetsPerSlot: 5,
   slotNs: 100_000_000,
 };
-const slotsMade = 3;
-const shredsMade = slotsMade * traffic.fecSetsPerSlot * 64;
+const slotsGenerated = 3;
+const shredsGenerated = slotsGenerated * traffic.fecSetsPerSlot * 64;
 
 let folder = "";
 let running: Shredway[] = [];
@@ -77,7 +77,7 @@ function makeShreds(fecSetsPerSlot = traffic.fecSetsPerSlot): {
   schedule.leaderBySlot.forEach((leader, slot) => {
     leaders[pubkeyOf(schedule.keys[leader] ?? new Uint8Array())]?.push(slot);
   });
-  const packets = Array.from({ length: slotsMade }, () => maker.completeSlot().packets).flat();
+  const packets = Array.from({ length: slotsGenerated }, () => maker.completeSlot().packets).flat();
   return {
     packets: packets.map(({ packet }) => packet),
     leaders: JSON.stringify({ firstSlot: 6000, leaders }),
@@ -111,11 +111,12 @@ function unalteredOnce(packets: readonly Uint8Array[], seed: number): number {
   const random = new SeededRandom(seed);
   const options = { copies: 2, shuffle: true, drop: 0.1, corrupt: 0.1 };
   const timed = packets.map((packet, i) => ({ packet, timeNs: i }));
-  const made = [...windowsOf(timed)].flatMap((window) =>
+  const created = [...windowsOf(timed)].flatMap((window) =>
     makeCopies(window, options, random, { dropped: 0, corrupted: 0 }),
   );
   const originals = new Set(packets);
-  return new Set(made.map(({ packet }) => packet).filter((packet) => originals.has(packet))).size;
+  return new Set(created.map(({ packet }) => packet).filter((packet) => originals.has(packet)))
+    .size;
 }
 
 describe("replay into listen", () => {
@@ -138,26 +139,26 @@ describe("replay into listen", () => {
     );
     expect(sent.code).toBe(0);
     expect(JSON.parse(sent.stdout)).toMatchObject({
-      packets: shredsMade,
-      sent: 3 * shredsMade,
+      packets: shredsGenerated,
+      sent: 3 * shredsGenerated,
       failed: 0,
       dropped: 0,
       corrupted: 0,
       interrupted: false,
       error: null,
     });
-    await listener.printed(new RegExp(`"received":${3 * shredsMade}`));
+    await listener.printed(new RegExp(`"received":${3 * shredsGenerated}`));
     listener.signal("SIGINT");
     const ended = await listener.end();
     expect(ended.code).toBe(0);
     expect(lastReport(ended)).toMatchObject({
       final: true,
       verified: true,
-      received: 3 * shredsMade,
-      distinct: shredsMade,
-      duplicates: 2 * shredsMade,
+      received: 3 * shredsGenerated,
+      distinct: shredsGenerated,
+      duplicates: 2 * shredsGenerated,
       refused: {},
-      slotTotals: { slots: slotsMade, complete: slotsMade },
+      slotTotals: { slots: slotsGenerated, complete: slotsGenerated },
     });
   });
 
@@ -175,7 +176,7 @@ describe("replay into listen", () => {
     const first = await replayOnce();
     expect(first.dropped).toBeGreaterThan(100);
     expect(first.corrupted).toBeGreaterThan(100);
-    expect(first.sent).toBe(2 * shredsMade - first.dropped);
+    expect(first.sent).toBe(2 * shredsGenerated - first.dropped);
     await listener.printed(new RegExp(`"received":${first.sent}`));
     const second = await replayOnce();
     expect([second.dropped, second.corrupted]).toEqual([first.dropped, first.corrupted]);
@@ -333,8 +334,8 @@ describe("start --config", () => {
   it("relays, reloads, retains the old tables for an invalid file, drains", async () => {
     // A slot fits into the smallest receive buffer of a destination.
     const { packets, leaders } = makeShreds(2);
-    const perSlot = packets.length / slotsMade;
-    const captures = Array.from({ length: slotsMade }, (_, i) =>
+    const perSlot = packets.length / slotsGenerated;
+    const captures = Array.from({ length: slotsGenerated }, (_, i) =>
       write(`slot-${i}.lpb`, writeLpb(packets.slice(i * perSlot, (i + 1) * perSlot))),
     );
     write("leaders.json", leaders);
@@ -433,8 +434,8 @@ describe("start --config", () => {
     expect(service.stderr).toContain("in use");
     for (const [name, address] of [
       ["--udp", taken.address],
-      ["--rpc", await takenTcpAddress()],
-      ["--http", await takenTcpAddress()],
+      ["--rpc", await occupiedTcpAddress()],
+      ["--http", await occupiedTcpAddress()],
     ] as const) {
       const sandbox = await shredway("start", ...sandboxOptions({ [name]: address }));
       expect(sandbox.code).toBe(1);
@@ -461,7 +462,7 @@ function sandboxOptions(besides: Readonly<Record<string, string>> = {}): string[
 let folders = 0;
 
 /** Address of a TCP listener that lives as long as the test. */
-async function takenTcpAddress(): Promise<string> {
+async function occupiedTcpAddress(): Promise<string> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   closing({ close: () => void server.close() });

@@ -25,12 +25,18 @@ const callers = 3;
 
 /** base64 of a unique transfer, and its signature. */
 function transfer(lamports: number): { readonly wire: string; readonly signature: Buffer } {
-  const made = new Transaction({ feePayer: payer.publicKey, blockhash, lastValidBlockHeight: 0 });
-  made.add(SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: tipAddress, lamports }));
-  made.sign(payer);
-  const { signature } = made;
+  const created = new Transaction({
+    feePayer: payer.publicKey,
+    blockhash,
+    lastValidBlockHeight: 0,
+  });
+  created.add(
+    SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: tipAddress, lamports }),
+  );
+  created.sign(payer);
+  const { signature } = created;
   if (!signature) throw new Error("expected a signature");
-  return { wire: made.serialize().toString("base64"), signature };
+  return { wire: created.serialize().toString("base64"), signature };
 }
 
 /** Accepts every transaction, like a node. */
@@ -72,23 +78,23 @@ let firstLamports = 0;
 async function callGateway(base: string, key: string, over: AbortSignal): Promise<Caller> {
   firstLamports += 1_000_000_000;
   const gateway = new RpcClient(`${base}/relay?api-key=${key}`, 60_000);
-  const kept: Caller = { tips: [], transactions: [] };
+  const persisted: Caller = { tips: [], transactions: [] };
   const call = async (first: number): Promise<void> => {
     for (let lamports = first; !over.aborted; lamports += 2) {
       const tip = transfer(lamports);
       const body = JSON.stringify([{ transaction: tip.wire, slot: 1 }]);
       const answer = await fetch(`${base}/shred-pay?api-key=${key}`, { method: "POST", body });
       expect(await answer.json()).toMatchObject({ accepted: [expect.any(String)] });
-      kept.tips.push(tip.signature.toString("hex"));
+      persisted.tips.push(tip.signature.toString("hex"));
       const { wire, signature } = transfer(lamports + 1);
       await gateway.call("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
-      kept.transactions.push(signature.toString("hex"));
+      persisted.transactions.push(signature.toString("hex"));
     }
   };
   await Promise.all(
     Array.from({ length: callers }, (_, i) => call(firstLamports + i * 100_000_000)),
   );
-  return kept;
+  return persisted;
 }
 
 async function started(file: string): Promise<Shredway> {
@@ -126,8 +132,8 @@ describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL an
     };
     const old = join(folder, "old.yaml");
     for (const path of [file, old]) writeFileSync(path, stringify(config));
-    const made = await succeed("keys", "create", "--account", "a", "--config", file, "--json");
-    const { key }: { key: string } = JSON.parse(made);
+    const created = await succeed("keys", "create", "--account", "a", "--config", file, "--json");
+    const { key }: { key: string } = JSON.parse(created);
     const base = `http://127.0.0.1:${port}`;
     const service = await started(file);
 
@@ -142,8 +148,8 @@ describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL an
     );
     await systemClock.sleep(300);
     over.abort();
-    const kept = await calling;
-    expect(kept.tips.length).toBeGreaterThan(0);
+    const persisted = await calling;
+    expect(persisted.tips.length).toBeGreaterThan(0);
     await stop(service);
 
     // Forgotten import: neither the service nor an export accepts the empty database.
@@ -157,19 +163,19 @@ describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL an
     await succeed("import", "--config", file, "--input", exported);
     const database = join(folder, "data", "shredway.db");
     renameSync(database, `${database}.left`);
-    const again = await started(file);
+    const repeated = await started(file);
 
     const tips = await postgres.run("SELECT encode(signature, 'hex') FROM registrations");
-    expect(tips.flat().map(String).toSorted()).toEqual(kept.tips.toSorted());
+    expect(tips.flat().map(String).toSorted()).toEqual(persisted.tips.toSorted());
     const rows = await postgres.run("SELECT signature FROM submissions");
     const found = rows.flat().map((text) => Buffer.from(decodeBase58(String(text)) ?? []));
     const transactions = found.map((bytes) => bytes.toString("hex"));
-    expect(transactions.toSorted()).toEqual(kept.transactions.toSorted());
+    expect(transactions.toSorted()).toEqual(persisted.transactions.toSorted());
     const nodes = await postgres.run("SELECT DISTINCT node FROM submissions WHERE state = 'open'");
     expect(nodes).toEqual([[hostname()]]); // resumed by the service at startup
     const more = callGateway(base, key, AbortSignal.timeout(300));
-    kept.tips.push(...(await more).tips);
-    await stop(again);
+    persisted.tips.push(...(await more).tips);
+    await stop(repeated);
 
     const back = join(folder, "back.export");
     await succeed("export", "--config", file, "--output", back);
@@ -179,7 +185,7 @@ describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL an
     closing({ close: () => void reader.close() });
     const signatures = reader.prepare("SELECT signature FROM registrations").pluck().all();
     const inHex = signatures.map((bytes) => (bytes instanceof Buffer ? bytes.toString("hex") : ""));
-    expect(inHex.toSorted()).toEqual(kept.tips.toSorted());
+    expect(inHex.toSorted()).toEqual(persisted.tips.toSorted());
     await callGateway(base, key, AbortSignal.timeout(100));
     await stop(last);
   });

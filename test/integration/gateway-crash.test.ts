@@ -59,8 +59,16 @@ async function openGround(): Promise<Ground> {
   const folder = temporaryFolder();
   const port = await freePort();
   const file = writeConfig(sandbox, folder, port);
-  const made = await shredway("keys", "create", "--account", "crash", "--config", file, "--json");
-  const { key }: { key: string } = JSON.parse(made.stdout);
+  const created = await shredway(
+    "keys",
+    "create",
+    "--account",
+    "crash",
+    "--config",
+    file,
+    "--json",
+  );
+  const { key }: { key: string } = JSON.parse(created.stdout);
   const gateway = new RpcClient(`http://127.0.0.1:${port}/relay?api-key=${key}`, 60_000);
   const payer = Keypair.generate();
   sandbox.chain.airdrop(payer.publicKey.toBase58(), 100_000_000_000n);

@@ -48,7 +48,7 @@ function transfer(to: PublicKey, lamports: number): TransactionInstruction {
   return SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: to, lamports });
 }
 
-let made = 0;
+let created = 0;
 async function signed(...instructions: readonly TransactionInstruction[]): Promise<Buffer> {
   const { blockhash, lastValidBlockHeight } = await connection.getLatestBlockhash();
   const transaction = new Transaction({
@@ -56,7 +56,7 @@ async function signed(...instructions: readonly TransactionInstruction[]): Promi
     blockhash,
     lastValidBlockHeight,
   });
-  transaction.add(transfer(tipAccount, tipLamports + ++made), ...instructions).sign(payer);
+  transaction.add(transfer(tipAccount, tipLamports + ++created), ...instructions).sign(payer);
   return transaction.serialize();
 }
 
@@ -179,24 +179,24 @@ describe("the gateway in the sandbox", () => {
     const wires = [await signed(), await signed()];
     const { result } = await client.sendBundle([wires.map(base64), { encoding: "base64" }]);
     const id = String(result);
-    const told: string[] = [];
+    const notifications: string[] = [];
     let landed: { readonly slot: number } | undefined;
-    while (told.at(-1) !== "finalized") {
+    while (notifications.at(-1) !== "finalized") {
       const [bundle] = (await client.getBundleStatuses([[id]])).result?.value ?? [];
-      if (bundle && bundle.confirmation_status !== told.at(-1)) {
-        told.push(bundle.confirmation_status);
+      if (bundle && bundle.confirmation_status !== notifications.at(-1)) {
+        notifications.push(bundle.confirmation_status);
         landed = bundle;
       }
       await systemClock.sleep(50);
     }
     // A slow machine may miss the first ones; none is repeated or out of order.
-    expect(told).toEqual(
-      ["processed", "confirmed", "finalized"].filter((one) => told.includes(one)),
+    expect(notifications).toEqual(
+      ["processed", "confirmed", "finalized"].filter((one) => notifications.includes(one)),
     );
     const signatures = wires.map(signatureOf);
     for (const signature of signatures) {
-      const truth = { confirmationStatus: "finalized", slot: BigInt(landed?.slot ?? 0) };
-      expect(sandbox.chain.status(signature)).toMatchObject(truth);
+      const actual = { confirmationStatus: "finalized", slot: BigInt(landed?.slot ?? 0) };
+      expect(sandbox.chain.status(signature)).toMatchObject(actual);
       expect(await statusOf(signature)).toMatchObject({ state: "landed", slot: landed?.slot });
     }
     const inflight = await client.getInFlightBundleStatuses([[id]]);
@@ -235,13 +235,13 @@ describe("the gateway in the sandbox", () => {
     const url = new URL(sandbox.gatewayUrl);
     const socket = new WebSocket(`ws://${url.host}/status${url.search}`);
     closing({ close: () => socket.terminate() });
-    const heard: unknown[] = [];
-    socket.on("message", (data: Buffer) => heard.push(JSON.parse(data.toString())));
+    const notifications: unknown[] = [];
+    socket.on("message", (data: Buffer) => notifications.push(JSON.parse(data.toString())));
     await new Promise((resolve) => socket.once("open", resolve));
     const wire = await signed();
     await gateway.call("sendTransaction", [base64(wire), skip]);
     const own = () =>
-      heard.flatMap((one) =>
+      notifications.flatMap((one) =>
         isObject(one) && one["signature"] === signatureOf(wire) && isObject(one["event"])
           ? [String(one["event"]["kind"])]
           : [],

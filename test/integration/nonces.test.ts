@@ -167,10 +167,10 @@ describe("the managed nonce of a key", () => {
     await expect(gateway.call("getNonce", [payer.publicKey.toBase58()])).rejects.toThrow(
       "nonce_invalid",
     );
-    const stealing = new Transaction();
-    stealing.feePayer = payer.publicKey;
-    stealing.recentBlockhash = nonce.nonce;
-    stealing.add(
+    const theft = new Transaction();
+    theft.feePayer = payer.publicKey;
+    theft.recentBlockhash = nonce.nonce;
+    theft.add(
       SystemProgram.nonceAdvance({
         noncePubkey: new PublicKey(nonce.nonceAccount),
         authorizedPubkey: new PublicKey(nonce.nonceAuthority),
@@ -188,8 +188,8 @@ describe("the managed nonce of a key", () => {
         lamports: 1_000,
       }),
     );
-    stealing.partialSign(payer);
-    const text = stealing.serialize({ requireAllSignatures: false }).toString("base64");
+    theft.partialSign(payer);
+    const text = theft.serialize({ requireAllSignatures: false }).toString("base64");
     await expect(sendPair([text, pairOf(nonce)[1]])).rejects.toThrow("co_signing_refused");
     expect(await getNonce(apiKey)).toEqual(nonce);
   });
@@ -197,7 +197,9 @@ describe("the managed nonce of a key", () => {
 
 // ---- alternative partners -------------------------------------------------------------------
 
-async function asked(path: string): Promise<{ readonly status: number; readonly body: unknown }> {
+async function requests(
+  path: string,
+): Promise<{ readonly status: number; readonly body: unknown }> {
   const answer = await fetch(new URL(path, sandbox.gatewayUrl));
   return { status: answer.status, body: await answer.json() };
 }
@@ -277,16 +279,16 @@ describe("alternative partners", () => {
     const { chain } = sandbox;
     const partners = chain.validators().filter(({ isAltPartner }) => isAltPartner);
     const identities = partners.map(({ identity }) => identity).toSorted();
-    expect(await asked("/api/alt_validators")).toEqual({ status: 200, body: identities });
+    expect(await requests("/api/alt_validators")).toEqual({ status: 200, body: identities });
     const { relay } = sandbox.service;
     await until(() => relay.leaders().current !== null, "a measured slot and its leader");
-    const { status, body } = await asked("/api/next_alt_validator");
+    const { status, body } = await requests("/api/next_alt_validator");
     expect(status).toBe(200);
     const { pubkey, leader_slot: slot, context_slot: context } = Object(body);
     expect(identities).toContain(pubkey);
     expect(chain.leaderOf(BigInt(slot))).toBe(pubkey);
     expect(slot).toBeGreaterThanOrEqual(context);
-    expect(await asked(`/api/next_alt_validator/${slot}`)).toMatchObject({
+    expect(await requests(`/api/next_alt_validator/${slot}`)).toMatchObject({
       body: { pubkey, leader_slot: slot },
     });
 

@@ -29,7 +29,7 @@ describe.skipIf(!hasRegions)("two regions with 90 ms between them", { timeout: 3
     eventually(async () => expect(await region.tierOf(key)).toBe(tier));
 
   /** Each receives every shred of a new slot once, byte for byte. */
-  async function feedReaches(receivers: readonly RegionReceiver[]): Promise<void> {
+  async function expectFeedAt(receivers: readonly RegionReceiver[]): Promise<void> {
     for (const receiver of receivers) receiver.clear();
     const packets = regions.nextShreds();
     for (const region of regions.all) region.send(packets);
@@ -52,7 +52,7 @@ describe.skipIf(!hasRegions)("two regions with 90 ms between them", { timeout: 3
     const answer = await first.register(key, shredTip(tier1Lamports));
     expect(answer).toMatchObject({ accepted: [expect.any(String)] });
     for (const region of all) await tierBecomes(region, key, "tier-1");
-    await feedReaches(receivers);
+    await expectFeedAt(receivers);
 
     const other = await regions.customer("bob");
     const half = shredTip(tier1Lamports / 2);
@@ -102,7 +102,7 @@ describe.skipIf(!hasRegions)("two regions with 90 ms between them", { timeout: 3
     await second.register(key, shredTip(tier1Lamports));
     for (const region of all) await tierBecomes(region, key, "tier-1");
     await database.kill();
-    await feedReaches(receivers);
+    await expectFeedAt(receivers);
     const late = shredTip(tier2Lamports);
     for (const region of all) {
       const answer = await region.register(key, late);
@@ -115,6 +115,6 @@ describe.skipIf(!hasRegions)("two regions with 90 ms between them", { timeout: 3
       expect(answer).not.toContain("store_failed");
     });
     for (const region of all) await tierBecomes(region, key, "tier-2");
-    await feedReaches(receivers);
+    await expectFeedAt(receivers);
   });
 });

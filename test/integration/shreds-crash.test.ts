@@ -15,11 +15,11 @@ import { closing } from "../support/closing.ts";
 import { freePort, freeUdpPort } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { Shredway, shredway } from "../support/processes/shredway.ts";
-import { madeSlot } from "../support/shreds/generated-slot.ts";
+import { generateSlot } from "../support/shreds/generated-slot.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const rounds = 3;
-const customersMade = 4;
+const customersCount = 4;
 const tipLamports = 50_000_000;
 const tipsForTier1 = 4;
 const challengeBytesMax = 64;
@@ -47,8 +47,8 @@ function registration(payer: Keypair, number: number): string {
 
 async function openCustomer(file: string, port: number, i: number): Promise<Customer> {
   const name = `customer-${i}`;
-  const made = await shredway("keys", "create", "--account", name, "--config", file, "--json");
-  const { key }: { key: string } = JSON.parse(made.stdout);
+  const created = await shredway("keys", "create", "--account", name, "--config", file, "--json");
+  const { key }: { key: string } = JSON.parse(created.stdout);
   const socket = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
   socket.bind(0, "127.0.0.1");
   await once(socket, "listening");
@@ -112,7 +112,7 @@ it("leaves every account with the tier of its tips", { timeout: 300_000 }, async
   };
   writeFileSync(file, stringify(config));
   const customers: Customer[] = [];
-  for (let i = 0; i < customersMade; i++) customers.push(await openCustomer(file, port, i));
+  for (let i = 0; i < customersCount; i++) customers.push(await openCustomer(file, port, i));
   const feed = closing(PacedSender.open({ to: listen, from: "127.0.0.2:0" }));
   let slots = 0;
 
@@ -136,9 +136,9 @@ it("leaves every account with the tier of its tips", { timeout: 300_000 }, async
     await program.kill();
     await Promise.all(paying);
 
-    const again = await start(file);
+    const repeated = await start(file);
     for (const customer of customers) customer.shreds = 0;
-    const packets = madeSlot(slots++);
+    const packets = generateSlot(slots++);
     feed.enqueue(
       packets,
       BigUint64Array.from(packets, (_, i) => BigInt(i) * 100_000n),
@@ -148,6 +148,6 @@ it("leaves every account with the tier of its tips", { timeout: 300_000 }, async
       "every shred for those who paid",
     );
     expect(customers.map(({ shreds }) => shreds)).toEqual([packets.length, packets.length, 0, 0]);
-    await again.kill();
+    await repeated.kill();
   }
 });

@@ -126,7 +126,7 @@ function tableEntry(address: string): { tier: string; sent: bigint } | undefined
   return sandbox.service.relay.snapshot().destinations.find((one) => one.address === address);
 }
 
-async function nothingMoreComesTo(receiver: Receiver): Promise<void> {
+async function expectSilence(receiver: Receiver): Promise<void> {
   await systemClock.sleep(500); // datagrams in flight
   const before = receiver.shreds;
   const { received } = sandbox.service.relay.snapshot();
@@ -145,7 +145,7 @@ describe("registered tips", () => {
     ]);
     expect(added).toMatchObject({ address: receiver.address, region: "frankfurt" });
     await until(() => receiver.challenges > 0, "a challenge");
-    await nothingMoreComesTo(receiver);
+    await expectSilence(receiver);
     expect(receiver.shreds).toBe(0);
 
     const first = await landedTip(200_000_000);
@@ -171,7 +171,7 @@ describe("registered tips", () => {
     clock.move(dayMs);
     await tierBecomes(null);
     expect(tableEntry(receiver.address)).toBeUndefined();
-    await nothingMoreComesTo(receiver);
+    await expectSilence(receiver);
 
     const history = await gateway.call("getTierHistory");
     expect(Array.isArray(history) && history.map((event: unknown) => Object(event).kind)).toEqual([

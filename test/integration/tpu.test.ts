@@ -16,12 +16,12 @@ import { QuicClient, quiche } from "../support/quic/quic-client.ts";
 import { restart } from "../support/quic/tpu-restart.ts";
 import { addressesIn, gateway, TpuRun } from "../support/quic/tpu-run.ts";
 
-const againMs = 60_000;
+const retryMs = 60_000;
 const good = "sent acknowledged";
 
 /** Offers transactions one after the other until one lands, as a client that retries would. */
-async function landsAgain(run: TpuRun): Promise<void> {
-  const end = performance.now() + againMs;
+async function expectLanding(run: TpuRun): Promise<void> {
+  const end = performance.now() + retryMs;
   while (performance.now() < end) {
     if (run.offer(5000)) {
       await run.ended();
@@ -29,7 +29,7 @@ async function landsAgain(run: TpuRun): Promise<void> {
     }
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  throw new Error(`expected a transaction that comes through, got none in ${againMs} ms`);
+  throw new Error(`expected a transaction that comes through, got none in ${retryMs} ms`);
 }
 
 describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", () => {
@@ -145,14 +145,14 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     leader.faults.refuse = reason;
     run.offer(1000);
     await run.ended();
-    const [parcel] = run.outbound;
-    expect(parcel?.kinds).toMatch(/^(dropped|sent failed)$/);
+    const [firstOutbound] = run.outbound;
+    expect(firstOutbound?.kinds).toMatch(/^(dropped|sent failed)$/);
     const name = reason === "certificate" ? "tls_decode_error" : reason;
     const closes = (): number =>
       run.route.leaders().find(({ address }) => address === leader.address)?.closes[name] ?? 0;
     await until(() => closes() > 0, `an end named ${name}`);
     leader.faults.refuse = null;
-    await landsAgain(run);
+    await expectLanding(run);
   });
 
   it("wait for a connection while other clients use all of them", async () => {
@@ -168,7 +168,7 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     });
     run.toWindow();
     const leader = run.leader();
-    const squatter = await QuicClient.open(leader.address, {
+    const impostor = await QuicClient.open(leader.address, {
       credentials: credentialsOf(gateway.seed),
       idleTimeoutMs: 60_000,
     });
@@ -177,8 +177,8 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     expect(run.offer()).toBe(true);
     await until(() => leader.counts.closed.too_many > 0, "a refusal");
     expect(leader.counts.transactions).toBe(0);
-    await squatter.close();
-    await landsAgain(run);
+    await impostor.close();
+    await expectLanding(run);
   });
 
   it("are used again after a restart", async () => {
@@ -188,7 +188,7 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     expect(await run.send()).toBe(good);
     await restart(leader);
     // Transactions in flight are reported as failed; the next connection is a new one.
-    await landsAgain(run);
+    await expectLanding(run);
   });
 
   it("are found at a new address by another query to the node", async () => {
@@ -218,7 +218,7 @@ describe.skipIf(!quiche)("failing leaders of the TPU route", () => {
     await leader.move();
     expect(leader.address).not.toBe(address);
     clock.move(600_000); // the next query is due
-    await landsAgain(run);
+    await expectLanding(run);
     expect(leader.counts.transactions).toBeGreaterThan(1);
   });
 

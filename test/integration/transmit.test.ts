@@ -36,7 +36,7 @@ function realFeed(): Feed {
   };
 }
 
-function madeFeed(): Feed {
+function startFeed(): Feed {
   const traffic = new ShredTraffic({
     seed: 10,
     leaders: 1,
@@ -126,7 +126,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
   }
 
   it("1,000 destinations, each shred once", async () => {
-    const feed = madeFeed();
+    const feed = startFeed();
     const harness = new TransmitHarness();
     await harness.open(feed, "clone", 500);
     await harness.play(feed.packets.slice(0, 64)); // the kernel learns its neighbours
@@ -138,7 +138,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
   it.skipIf(!hasTool("tshark") || !hasTool("ethtool"))(
     "checksums on the wire are correct in both modes",
     async () => {
-      const feed = madeFeed();
+      const feed = startFeed();
       const harness = new TransmitHarness();
       await harness.open(feed, "clone", 6);
       setOffload(harness.lab, false); // with it, a veth transfers unfinished checksums
@@ -164,7 +164,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
   );
 
   it("without the capabilities: names the missing ones, and delivers the same by socket", async () => {
-    const feed = madeFeed();
+    const feed = startFeed();
     const harness = new TransmitHarness(without);
     await harness.open(feed, "clone", 6);
     expect(harness.mode).toBe("socket");
@@ -191,7 +191,7 @@ describe.skipIf(!hasTwoNamespaces)("the relay's transmit modes", () => {
   });
 
   it("leaves no interface after close and after kill -9", async () => {
-    const feed = madeFeed();
+    const feed = startFeed();
     const harness = new TransmitHarness();
     await harness.open(feed, "clone", 6);
     const links = () => harness.lab.run(harness.lab.near, "ip", "-o", "link");

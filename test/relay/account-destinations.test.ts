@@ -182,8 +182,8 @@ describe("onUnreachable", () => {
     const [fixed, gone] = [await closedAddress(), await closedAddress()];
     const there = closing(await UdpReceiver.open());
     const { service, clock, sendSlot } = openService([fixed]);
-    const heard: [string, bigint][] = [];
-    service.onUnreachable((address, atNs) => heard.push([address, atNs]));
+    const notifications: [string, bigint][] = [];
+    service.onUnreachable((address, atNs) => notifications.push([address, atNs]));
     service.setAccountDestinations([ofAccount(gone), ofAccount(there.address)]);
     const counted = new Map<string, number>();
     const count = () => {
@@ -195,7 +195,7 @@ describe("onUnreachable", () => {
     sendSlot();
     await until(() => icmp(gone) > 0n && icmp(fixed) > 0n, "ICMP errors of both");
     count();
-    expect(heard).toEqual([]); // drained for the statistics, not reported yet
+    expect(notifications).toEqual([]); // drained for the statistics, not reported yet
     sendSlot();
     await until(() => there.packets.length === 128, "the second slot");
     let errors = 0n;
@@ -210,10 +210,10 @@ describe("onUnreachable", () => {
       errors = icmp(gone);
       await clock.advance(250);
     } while (icmp(gone) !== errors);
-    expect(heard.map(([address]) => address)).toEqual(
+    expect(notifications.map(([address]) => address)).toEqual(
       Array.from({ length: Number(errors) }, () => gone),
     );
-    expect(heard.at(-1)?.[1]).toBeGreaterThan(1_700_000_000_000_000_000n);
+    expect(notifications.at(-1)?.[1]).toBeGreaterThan(1_700_000_000_000_000_000n);
     expect(counted.get(`icmp_error ${fixed}`)).toBeGreaterThan(0);
   });
 
@@ -241,9 +241,9 @@ describe("onUnreachable", () => {
   it("does not report a removed destination, and reports a present one by its own address", async () => {
     const gone = await closedAddress();
     const { service, clock, sendSlot } = openService();
-    const heard: string[] = [];
+    const notifications: string[] = [];
     service.onUnreachable((address) => {
-      heard.push(address);
+      notifications.push(address);
       service.setAccountDestinations([]); // it pauses, and the others of this quarter second are ignored
     });
     service.setAccountDestinations([ofAccount(gone)]);
@@ -253,9 +253,9 @@ describe("onUnreachable", () => {
     sendSlot();
     await until(() => icmp() > 1n, "one more");
     await clock.advance(250);
-    expect(heard).toEqual([gone]);
+    expect(notifications).toEqual([gone]);
     await clock.advance(250);
-    expect(heard).toEqual([gone]);
+    expect(notifications).toEqual([gone]);
     const { [`icmp_error ${gone}`]: counted } = service.countEvents();
     expect(counted).toBeGreaterThan(1);
     const another = await closedAddress();
@@ -263,6 +263,6 @@ describe("onUnreachable", () => {
     sendSlot();
     await until(() => icmp() > 0n, "an ICMP error of the new one");
     await clock.advance(250);
-    expect(heard).toEqual([gone, another]);
+    expect(notifications).toEqual([gone, another]);
   });
 });

@@ -43,7 +43,7 @@ describe("DestinationTable", () => {
     const joined = table.join(fixed, ofAccounts, ({ port }) => port === 20_000);
     expect(addresses(joined.table)).toEqual([...addresses(fixed), "192.0.2.1:10"]);
     expect([...joined.served]).toEqual(["192.0.2.1:10"]);
-    expect(joined.leftOut.map(({ destination, why }) => [destination.address, why])).toEqual([
+    expect(joined.omitted.map(({ destination, why }) => [destination.address, why])).toEqual([
       ["[2001:db8::1]:9", "relay.destinations contains it too"],
       ["[::ffff:192.0.2.1]:9", "relay.destinations contains it too"],
       ["192.0.2.7:20000", "it is a listener of the relay itself"],
@@ -52,19 +52,19 @@ describe("DestinationTable", () => {
       ["192.0.2.5:0", "expected an address and port"],
       ["192.0.2.1:10", "another account has this destination"],
     ]);
-    table.say(joined);
+    table.log(joined);
     expect(lines).toHaveLength(7);
     expect(lines[0]).toContain("relay.destinations contains it too");
-    table.say(table.join(fixed, ofAccounts, ({ port }) => port === 20_000));
-    table.say(table.join(fixed, [], never));
-    table.say(table.join(fixed, ofAccounts, never));
+    table.log(table.join(fixed, ofAccounts, ({ port }) => port === 20_000));
+    table.log(table.join(fixed, [], never));
+    table.log(table.join(fixed, ofAccounts, never));
     expect(lines).toHaveLength(7); // each address once
   });
 
   it("logs the number of skipped destinations when it changes", () => {
     const { table, lines } = makeTable(4);
     const say = (count: number) =>
-      table.say(
+      table.log(
         table.join(
           [at("192.0.2.1:9")],
           Array.from({ length: count }, (_, i) => at(`192.0.2.2:${i + 1}`)),
@@ -99,14 +99,14 @@ describe("DestinationTable", () => {
         expect(joined.table.length).toBeLessThanOrEqual(max);
         expect(new Set(addresses(joined.table)).size).toBe(joined.table.length);
         expect(addresses(served)).toEqual([...joined.served]);
-        expect(served.length + joined.excess + joined.leftOut.length).toBe(ofAccounts.length);
+        expect(served.length + joined.excess + joined.omitted.length).toBe(ofAccounts.length);
         if (joined.excess === 0) return;
         expect(joined.table.length).toBe(max);
         const narrowest = Math.min(...served.map(({ tier }) => tiers.indexOf(tier)));
         const left = ofAccounts.filter(
           (each) =>
             !served.includes(each) &&
-            !joined.leftOut.some(({ destination }) => destination === each),
+            !joined.omitted.some(({ destination }) => destination === each),
         );
         expect(left).toHaveLength(joined.excess);
         for (const { tier } of left) expect(tiers.indexOf(tier)).toBeLessThanOrEqual(narrowest);

@@ -27,7 +27,7 @@ class Relay {
       if (this.isClosed) throw new ShredwayError("relay_closed", "closed");
       if (this.watched.size >= this.room) throw new ShredwayError("watch_refused", "full");
       this.watched.add(name);
-      this.#tell(this.seen.filter((one) => String(one.signature) === name));
+      this.#notify(this.seen.filter((one) => String(one.signature) === name));
     }
   }
   unwatchSignatures(signatures: readonly Uint8Array[]): void {
@@ -45,9 +45,9 @@ class Relay {
       remembered: false,
     };
     this.seen.push(landing);
-    if (this.watched.has(String(signature))) this.#tell([landing]);
+    if (this.watched.has(String(signature))) this.#notify([landing]);
   }
-  #tell(landings: readonly Landing[]): void {
+  #notify(landings: readonly Landing[]): void {
     this.#waiting.push(...landings);
     if (landings.length > 0) this.#ring();
   }
@@ -65,13 +65,13 @@ const [a, b] = [new Uint8Array(64).fill(1), new Uint8Array(64).fill(2)];
 describe("LandingWatchList", () => {
   it("notifies each listener of every observation of its signature", () => {
     const { relay, watch } = openWatch();
-    const heard: string[] = [];
-    watch.watch(a, ({ slot }) => heard.push(`a ${slot}`));
-    watch.watch(b, ({ slot }) => heard.push(`b ${slot}`));
+    const notifications: string[] = [];
+    watch.watch(a, ({ slot }) => notifications.push(`a ${slot}`));
+    watch.watch(b, ({ slot }) => notifications.push(`b ${slot}`));
     relay.land(a, 5n);
     relay.land(b, 6n);
     relay.land(a, 7n); // on another fork
-    expect(heard).toEqual(["a 5", "b 6", "a 7"]);
+    expect(notifications).toEqual(["a 5", "b 6", "a 7"]);
   });
 
   it("watches a signature while at least one listener waits for it", () => {
@@ -100,35 +100,35 @@ describe("LandingWatchList", () => {
 
   it("continues after a listener throws", () => {
     const { relay, watch, lines } = openWatch();
-    const heard: bigint[] = [];
+    const notifications: bigint[] = [];
     watch.watch(a, () => {
       throw new Error("no ears");
     });
-    watch.watch(a, ({ slot }) => heard.push(slot));
+    watch.watch(a, ({ slot }) => notifications.push(slot));
     relay.land(a, 5n);
-    expect(heard).toEqual([5n]);
+    expect(notifications).toEqual([5n]);
     expect(lines.join()).toContain("no ears");
   });
 
   it("rejects a new signature when the list is full, and removes none", () => {
     const { relay, watch } = openWatch();
-    const heard: string[] = [];
-    watch.watch(a, ({ slot }) => heard.push(`first ${slot}`));
+    const notifications: string[] = [];
+    watch.watch(a, ({ slot }) => notifications.push(`first ${slot}`));
     relay.room = 1;
     expect(() => watch.watch(b, () => {})).toThrow("full");
-    watch.watch(a, ({ slot }) => heard.push(`second ${slot}`));
+    watch.watch(a, ({ slot }) => notifications.push(`second ${slot}`));
     relay.land(a, 5n);
-    expect(heard).toEqual(["first 5", "second 5"]);
+    expect(notifications).toEqual(["first 5", "second 5"]);
     expect(watch.watched).toBe(1);
   });
 
   it("accepts changes from listeners during a notification", () => {
     const { relay, watch } = openWatch();
     let calls = 0;
-    const again = (): void => {
-      if (++calls < 10) watch.watch(a, again);
+    const repeated = (): void => {
+      if (++calls < 10) watch.watch(a, repeated);
     };
-    watch.watch(a, again);
+    watch.watch(a, repeated);
     const stop = watch.watch(a, () => stop());
     relay.land(a, 5n);
     expect(calls).toBeLessThanOrEqual(10);

@@ -101,15 +101,15 @@ describe("RelayService", () => {
     const { service, whole } = openService();
     expect(service.schedule).toMatchObject({ firstSlot: 50n, epochFirstSlots: [50n] });
     const before = service.schedule;
-    const told: unknown[] = [];
-    const end = service.onSchedule((schedule) => void told.push(schedule));
+    const notifications: unknown[] = [];
+    const end = service.onSchedule((schedule) => void notifications.push(schedule));
     expect(whole.reload()).toBe(true);
-    expect(told).toEqual([service.schedule]);
-    expect(told[0]).toBe(service.schedule);
+    expect(notifications).toEqual([service.schedule]);
+    expect(notifications[0]).toBe(service.schedule);
     expect(service.schedule).not.toBe(before);
     end();
     whole.reload();
-    expect(told).toHaveLength(1);
+    expect(notifications).toHaveLength(1);
     service.close();
   });
 

@@ -20,38 +20,38 @@ class View implements LandedTipStore {
     this.#store = store;
   }
 
-  async #reach(): Promise<MemoryStore> {
+  async #openStore(): Promise<MemoryStore> {
     await this.held;
     if (this.isAway) throw new Error("the database is away");
     return this.#store;
   }
 
   async write(...given: Parameters<LandedTipStore["write"]>): Promise<void> {
-    return (await this.#reach()).write(...given);
+    return (await this.#openStore()).write(...given);
   }
 
   async since(...given: Parameters<LandedTipStore["since"]>): Promise<LandedTip[]> {
     if (given[1] === null) this.readings.push(given[0]);
-    return (await this.#reach()).since(...given);
+    return (await this.#openStore()).since(...given);
   }
 
   async forgetBefore(ms: number): Promise<void> {
-    return (await this.#reach()).forgetBefore(ms);
+    return (await this.#openStore()).forgetBefore(ms);
   }
 
   async keepSnapshot(...given: Parameters<LandedTipStore["keepSnapshot"]>): Promise<void> {
-    return (await this.#reach()).keepSnapshot(...given);
+    return (await this.#openStore()).keepSnapshot(...given);
   }
 
   async lastSnapshot() {
-    return (await this.#reach()).lastSnapshot();
+    return (await this.#openStore()).lastSnapshot();
   }
 }
 
 interface Node {
   readonly view: View;
   readonly tips: TipStatistics;
-  readonly told: number[];
+  readonly notifications: number[];
 }
 
 class Nodes {
@@ -68,9 +68,9 @@ class Nodes {
     const view = new View(this.store);
     const log = { warn: () => {} };
     const tips = await TipStatistics.open({ clock, log, store: view, isShared });
-    const told: number[] = [];
-    tips.onRefresh(() => told.push(this.wallMs - this.startMs));
-    return { view, tips, told };
+    const notifications: number[] = [];
+    tips.onRefresh(() => notifications.push(this.wallMs - this.startMs));
+    return { view, tips, notifications };
   }
 
   /** Advances the time to this long after the start of the quarter hour. */
@@ -105,10 +105,10 @@ describe("the tip floor of several nodes", () => {
       isStale: false,
     });
     expect(numbersOf(b)).toEqual(numbersOf(a));
-    expect([a.told, b.told]).toEqual([[15 * minute], [15 * minute]]);
+    expect([a.notifications, b.notifications]).toEqual([[15 * minute], [15 * minute]]);
     await nodes.to(45 * minute);
     expect(numbersOf(a)).toEqual(numbersOf(b));
-    expect(a.told).toEqual([15 * minute, 30 * minute, 45 * minute]);
+    expect(a.notifications).toEqual([15 * minute, 30 * minute, 45 * minute]);
   });
 
   it("counts a transaction once that landed through two", async () => {
@@ -153,7 +153,7 @@ describe("the tip floor of several nodes", () => {
     a.tips.retracted("failed here"); // still stored when this one reads
     a.view.held = nodes.clock.sleep(900);
     await nodes.to(15 * minute);
-    expect([a.told, b.told]).toEqual([[15 * minute], [15 * minute]]);
+    expect([a.notifications, b.notifications]).toEqual([[15 * minute], [15 * minute]]);
     expect(a.tips.size).toBe(0);
     expect(numbersOf(b).count).toBe(1); // it failed after the other one's last read
     await nodes.to(30 * minute);
@@ -185,7 +185,7 @@ describe("the tip floor of several nodes", () => {
     await nodes.to(15 * minute);
     expect(numbersOf(b)).toMatchObject({ count: 1, percentiles: { p50: 7n } });
     expect(numbersOf(a)).toMatchObject({ count: 1, percentiles: { p50: 5n } });
-    expect(b.told).toEqual([15 * minute]);
+    expect(b.notifications).toEqual([15 * minute]);
     await nodes.to(16 * minute);
     b.view.isAway = false;
     nodes.landed(a, "later", 9n);
@@ -203,7 +203,7 @@ describe("the tip floor of several nodes", () => {
     await nodes.to(13 * minute);
     b.view.held = nodes.clock.sleep(5 * minute);
     await nodes.to(15 * minute);
-    expect(b.told).toEqual([15 * minute]);
+    expect(b.notifications).toEqual([15 * minute]);
     expect(numbersOf(b).count).toBe(1);
     await nodes.to(19 * minute);
     expect(b.tips.size).toBe(0);

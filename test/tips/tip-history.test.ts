@@ -15,8 +15,8 @@ function floor(first: TipSnapshot) {
   let listener: (snapshot: TipSnapshot) => void = () => undefined;
   const tips = {
     snapshot: first,
-    onRefresh: (told: typeof listener) => {
-      listener = told;
+    onRefresh: (notifications: typeof listener) => {
+      listener = notifications;
       return () => {
         listener = () => undefined;
       };
@@ -30,8 +30,8 @@ it("retains a day of quarter hours, oldest first, including those of an earlier 
   const history = new TipHistory(tips);
   expect(history.list.map(({ timeMs }) => timeMs / quarterMs)).toEqual([1000]);
   for (let quarter = 1001; quarter < 1200; quarter++) tell(snapshotAt(quarter));
-  const kept = history.list.map(({ timeMs }) => timeMs / quarterMs);
-  expect([kept.length, kept[0], kept.at(-1)]).toEqual([96, 1104, 1199]);
+  const quarters = history.list.map(({ timeMs }) => timeMs / quarterMs);
+  expect([quarters.length, quarters[0], quarters.at(-1)]).toEqual([96, 1104, 1199]);
   // After a pause the old ones are removed.
   tell(snapshotAt(1400));
   expect(history.list.length).toBe(1);

@@ -40,7 +40,7 @@ class Run {
   readonly clock = new SettableClock();
   readonly store = new MemoryStore();
   readonly warnings: string[] = [];
-  readonly told: TipSnapshot[] = [];
+  readonly notifications: TipSnapshot[] = [];
   #statistics: TipStatistics | undefined;
 
   static async open(afterMs = 0): Promise<Run> {
@@ -55,7 +55,7 @@ class Run {
     const log = { warn: (text: unknown) => void this.warnings.push(String(text)) };
     const { clock, store } = this;
     this.#statistics = await TipStatistics.open({ clock, log, store });
-    this.#statistics.onRefresh((snapshot) => this.told.push(snapshot));
+    this.#statistics.onRefresh((snapshot) => this.notifications.push(snapshot));
   }
 
   get statistics(): TipStatistics {
@@ -84,7 +84,7 @@ describe("refreshes of the tip statistics", () => {
   it("happen at minutes 00, 15, 30 and 45 of wall time", async () => {
     const run = await Run.open(7 * minuteMs + 123);
     await run.clock.advance(45 * minuteMs);
-    const minutes = run.told.map(({ timeMs }) => (timeMs - startMs) / minuteMs);
+    const minutes = run.notifications.map(({ timeMs }) => (timeMs - startMs) / minuteMs);
     expect(minutes).toEqual([15, 30, 45]);
   });
 
@@ -133,7 +133,7 @@ describe("refreshes of the tip statistics", () => {
     run.clock.lookNs = 3_000_000n;
     await run.clock.advance(minuteMs);
     expect(run.clock.turns).toBeGreaterThan(3);
-    expect(run.told).toHaveLength(1);
+    expect(run.notifications).toHaveLength(1);
     expect(run.snapshot).toMatchObject({ count: 40_000, percentiles: { p50: 20_000n } });
   });
 
@@ -150,7 +150,7 @@ describe("refreshes of the tip statistics", () => {
     expect(good).toMatchObject({ count: 1, percentiles: of(20_000n), isStale: false });
     await run.clock.advance(45 * minuteMs);
     expect(run.snapshot).toEqual({ ...good, isStale: true });
-    expect(run.told).toHaveLength(5);
+    expect(run.notifications).toHaveLength(5);
     run.landed("c", 30_000n);
     await run.clock.advance(14 * minuteMs);
     expect(run.snapshot.isStale).toBe(true);
@@ -177,15 +177,15 @@ describe("refreshes of the tip statistics", () => {
 
   it("notify all listeners, even if one of them throws", async () => {
     const run = await Run.open();
-    const told: number[] = [];
+    const notifications: number[] = [];
     run.statistics.onRefresh(() => {
       throw new Error("no ear");
     });
-    const stop = run.statistics.onRefresh(({ count }) => told.push(count));
+    const stop = run.statistics.onRefresh(({ count }) => notifications.push(count));
     await run.clock.advance(15 * minuteMs);
     stop();
     await run.clock.advance(15 * minuteMs);
-    expect(told).toEqual([0]);
+    expect(notifications).toEqual([0]);
     expect(run.warnings.join()).toContain("no ear");
   });
 });
@@ -232,10 +232,10 @@ describe("a wall clock that is set", () => {
     run.landed("a", 5n);
     run.clock.aheadMs = 3 * 60 * minuteMs;
     await run.clock.advance(10_000);
-    expect(run.told).toHaveLength(1);
+    expect(run.notifications).toHaveLength(1);
     expect(run.snapshot).toMatchObject({ count: 1, isStale: false });
     await run.clock.advance(13 * minuteMs);
-    expect(run.told).toHaveLength(2);
+    expect(run.notifications).toHaveLength(2);
     expect(run.snapshot).toMatchObject({ count: 1, timeMs: startMs + 195 * minuteMs });
   });
 
@@ -244,11 +244,11 @@ describe("a wall clock that is set", () => {
     run.landed("a", 5n);
     run.clock.aheadMs = -3 * 60 * minuteMs;
     await run.clock.advance(12 * minuteMs);
-    expect(run.told).toHaveLength(0);
+    expect(run.notifications).toHaveLength(0);
     await run.clock.advance(minuteMs);
     expect(run.snapshot).toMatchObject({ count: 1, timeMs: startMs - 165 * minuteMs });
     await run.clock.advance(15 * minuteMs);
-    expect(run.told).toHaveLength(2);
+    expect(run.notifications).toHaveLength(2);
     expect(run.snapshot).toMatchObject({ count: 1, isStale: true });
   });
 
@@ -258,9 +258,9 @@ describe("a wall clock that is set", () => {
     // Noticed ten seconds later, five before the same quarter hour returns.
     run.clock.aheadMs = -15_000;
     await run.clock.advance(minuteMs);
-    expect(run.told).toHaveLength(1);
+    expect(run.notifications).toHaveLength(1);
     await run.clock.advance(14 * minuteMs + 15_000);
-    expect(run.told).toHaveLength(2);
+    expect(run.notifications).toHaveLength(2);
   });
 });
 
@@ -294,7 +294,7 @@ describe("the next process", () => {
     await run.clock.advance(minuteMs + 1000);
     await run.statistics.close();
     await run.clock.advance(16 * minuteMs);
-    run.told.length = 0;
+    run.notifications.length = 0;
     await run.restart();
     expect(run.snapshot).toMatchObject({ count: 1, isStale: true });
     await run.clock.advance(2000);
@@ -307,10 +307,10 @@ describe("the next process", () => {
     await run.clock.advance(15 * minuteMs + 1000);
     await run.statistics.close();
     await run.clock.advance(29 * minuteMs + 30_000);
-    run.told.length = 0;
+    run.notifications.length = 0;
     await run.restart();
     await run.clock.advance(minuteMs);
-    expect(run.told.map(({ timeMs }) => timeMs).at(-1)).toBe(startMs + 45 * minuteMs);
+    expect(run.notifications.map(({ timeMs }) => timeMs).at(-1)).toBe(startMs + 45 * minuteMs);
   });
 
   it("loses at most a second of tips, and none after close", async () => {

@@ -29,15 +29,15 @@ type Report = (path: readonly (string | number)[], message: string) => void;
 function checkDistinct<T>(
   values: readonly T[],
   keyOf: (value: T) => string | undefined,
-  report: (place: number, first: number) => void,
+  report: (index: number, first: number) => void,
 ): void {
-  const firstPlace = new Map<string, number>();
-  for (const [place, value] of values.entries()) {
+  const firstIndex = new Map<string, number>();
+  for (const [index, value] of values.entries()) {
     const key = keyOf(value);
     if (key === undefined) continue;
-    const first = firstPlace.get(key);
-    if (first === undefined) firstPlace.set(key, place);
-    else report(place, first);
+    const first = firstIndex.get(key);
+    if (first === undefined) firstIndex.set(key, index);
+    else report(index, first);
   }
 }
 
@@ -46,16 +46,16 @@ function checkListeners(relay: RelayConfig, report: Report): void {
   checkDistinct(
     endpoints,
     (endpoint) => (endpoint.port === 0 ? undefined : formatEndpoint(endpoint)),
-    (place, first) =>
+    (index, first) =>
       report(
-        ["listen", place],
-        `expected every address once, got ${relay.listen[place]} as listen[${first}] already`,
+        ["listen", index],
+        `expected every address once, got ${relay.listen[index]} as listen[${first}] already`,
       ),
   );
-  for (const [place, endpoint] of endpoints.entries()) {
+  for (const [index, endpoint] of endpoints.entries()) {
     if (endpoint.port === 0 && relay.workers > 1) {
       report(
-        ["listen", place],
+        ["listen", index],
         `expected a port other than 0 with ${relay.workers} workers, which share it, got 0`,
       );
     }
@@ -68,8 +68,8 @@ function checkWorkers(relay: RelayConfig, report: Report): void {
   if (cpus.length !== workers) {
     report(["cpus"], `expected one CPU per worker, ${workers} in all, got ${cpus.length}`);
   }
-  checkDistinct(cpus, String, (place) =>
-    report(["cpus", place], `expected every CPU once, got ${cpus[place]} again`),
+  checkDistinct(cpus, String, (index) =>
+    report(["cpus", index], `expected every CPU once, got ${cpus[index]} again`),
   );
 }
 
@@ -77,14 +77,14 @@ function checkTiers(relay: RelayConfig, report: Report): void {
   checkDistinct(
     relay.tiers,
     (tier) => tier,
-    (place) =>
-      report(["tiers", place], `expected every tier once, got ${quote(relay.tiers[place])} again`),
+    (index) =>
+      report(["tiers", index], `expected every tier once, got ${quote(relay.tiers[index])} again`),
   );
   for (const list of ["sources", "destinations"] as const) {
-    for (const [place, { tier }] of relay[list].entries()) {
+    for (const [index, { tier }] of relay[list].entries()) {
       if (relay.tiers.includes(tier)) continue;
       const expected = `expected a tier of relay.tiers: ${relay.tiers.join(", ")}`;
-      report([list, place, "tier"], `${expected}; got ${quote(tier)}`);
+      report([list, index, "tier"], `${expected}; got ${quote(tier)}`);
     }
   }
 }
@@ -96,22 +96,22 @@ function rangeKey(range: AddressRange | undefined, port: number | undefined): st
 
 function checkSources(relay: RelayConfig, report: Report): void {
   const ports = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }).port);
-  for (const [place, { address, port }] of relay.sources.entries()) {
+  for (const [index, { address, port }] of relay.sources.entries()) {
     if (address === undefined && port === undefined) {
-      report(["sources", place], "expected an address, a port, or both, got neither");
+      report(["sources", index], "expected an address, a port, or both, got neither");
     }
     if (port !== undefined && !ports.includes(port)) {
       const expected = `expected a port of relay.listen: ${ports.join(", ")}`;
-      report(["sources", place, "port"], `${expected}; got ${port}`);
+      report(["sources", index, "port"], `${expected}; got ${port}`);
     }
   }
   checkDistinct(
     relay.sources,
     ({ name }) => name,
-    (place, first) =>
+    (index, first) =>
       report(
-        ["sources", place, "name"],
-        `expected every name once, got ${quote(relay.sources[place]?.name)} as sources[${first}] already`,
+        ["sources", index, "name"],
+        `expected every name once, got ${quote(relay.sources[index]?.name)} as sources[${first}] already`,
       ),
   );
   checkDistinct(
@@ -120,9 +120,9 @@ function checkSources(relay: RelayConfig, report: Report): void {
       address === undefined && port === undefined
         ? undefined
         : rangeKey(address === undefined ? undefined : parseAddressRange(address), port),
-    (place, first) =>
+    (index, first) =>
       report(
-        ["sources", place],
+        ["sources", index],
         `expected another address or port than every other source, got those of sources[${first}]`,
       ),
   );
@@ -134,10 +134,10 @@ function checkDestinations(
   report: Report,
 ): void {
   const listeners = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
-  for (const [place, { address }] of relay.destinations.entries()) {
+  for (const [index, { address }] of relay.destinations.entries()) {
     const endpoint = parseEndpoint(address);
     const refusal = destinationRefusal(endpoint.bytes, relay.allowPrivateDestinations);
-    const path = ["destinations", place, "address"];
+    const path = ["destinations", index, "address"];
     if (refusal !== undefined) {
       const remedy = relay.allowPrivateDestinations
         ? ""
@@ -151,27 +151,27 @@ function checkDestinations(
       );
     }
   }
-  for (const [place, { recovered }] of relay.destinations.entries()) {
+  for (const [index, { recovered }] of relay.destinations.entries()) {
     if (!recovered || relay.deshred) continue;
-    report(["destinations", place, "recovered"], "expected relay.deshred: true with it, got false");
+    report(["destinations", index, "recovered"], "expected relay.deshred: true with it, got false");
   }
   checkDistinct(
     relay.destinations,
     ({ address }) => formatEndpoint(parseEndpoint(address)),
-    (place, first) =>
+    (index, first) =>
       report(
-        ["destinations", place, "address"],
-        `expected every address once, got ${relay.destinations[place]?.address} as ` +
+        ["destinations", index, "address"],
+        `expected every address once, got ${relay.destinations[index]?.address} as ` +
           `destinations[${first}] already`,
       ),
   );
   checkDistinct(
     relay.destinations,
     ({ name }) => name,
-    (place, first) =>
+    (index, first) =>
       report(
-        ["destinations", place, "name"],
-        `expected every name once, got ${quote(relay.destinations[place]?.name)} as ` +
+        ["destinations", index, "name"],
+        `expected every name once, got ${quote(relay.destinations[index]?.name)} as ` +
           `destinations[${first}] already`,
       ),
   );
@@ -193,10 +193,10 @@ function checkGateway(config: Config, report: Report): void {
     checkDistinct<{ readonly name: string }>(
       config[list],
       ({ name }) => name,
-      (place, first) =>
+      (index, first) =>
         report(
-          [list, place, "name"],
-          `expected every name once, got ${quote(config[list][place]?.name)} as ${list}[${first}] already`,
+          [list, index, "name"],
+          `expected every name once, got ${quote(config[list][index]?.name)} as ${list}[${first}] already`,
         ),
     );
   distinctNames("regions");
@@ -210,18 +210,18 @@ function checkGateway(config: Config, report: Report): void {
   if (http && tipless) {
     report(["tips", "addresses"], "expected at least one address, because http is given, got none");
   }
-  for (const place of routes.keys()) checkRoute(config, place, report);
+  for (const index of routes.keys()) checkRoute(config, index, report);
 }
 
 /** All addresses of the HTTP listeners. With port 0 the kernel chooses the port. */
 function checkHttpListeners({ http, operations }: Config, report: Report): void {
   const all: [path: (string | number)[], text: string][] = [];
   const add = (path: (string | number)[], texts: readonly string[]): void => {
-    for (const [place, text] of texts.entries()) all.push([[...path, place], text]);
+    for (const [index, text] of texts.entries()) all.push([[...path, index], text]);
   };
   add(["http", "listen"], http?.listen ?? []);
-  for (const [place, { listen }] of (http?.split ?? []).entries()) {
-    add(["http", "split", place, "listen"], listen);
+  for (const [index, { listen }] of (http?.split ?? []).entries()) {
+    add(["http", "split", index, "listen"], listen);
   }
   add(["operations", "listen"], operations.listen ?? []);
   checkDistinct(
@@ -230,8 +230,8 @@ function checkHttpListeners({ http, operations }: Config, report: Report): void 
       const endpoint = parseEndpoint(text, { allowPortZero: true });
       return endpoint.port === 0 ? undefined : formatEndpoint(endpoint);
     },
-    (place) => {
-      const [path, text] = all[place] ?? [[], ""];
+    (index) => {
+      const [path, text] = all[index] ?? [[], ""];
       report(path, `expected every address once, got ${text} again`);
     },
   );
@@ -270,10 +270,10 @@ function checkDelivery({ delivery }: Config, report: Report): void {
   checkDistinct(
     regions,
     (one) => one,
-    (place) =>
+    (index) =>
       report(
-        ["delivery", "regions", place],
-        `expected every region once, got ${quote(regions[place])} again`,
+        ["delivery", "regions", index],
+        `expected every region once, got ${quote(regions[index])} again`,
       ),
   );
   if (region !== undefined && !regions.includes(region)) {
@@ -285,40 +285,40 @@ function checkDelivery({ delivery }: Config, report: Report): void {
 const keysOfHttp = ["url", "leaders"] as const;
 const keysOfQuic = ["identityFile", "quicAddresses"] as const;
 
-function checkRoute({ solana, routes }: Config, place: number, report: Report): void {
-  const route = routes[place];
+function checkRoute({ solana, routes }: Config, index: number, report: Report): void {
+  const route = routes[index];
   if (!route) return;
   const { kind, url, leaders, bundles, transactions, quicPorts } = route;
   const isPartner = kind === "alt-partner";
   const isOverQuic = kind === "tpu" || (isPartner && quicPorts !== undefined);
   for (const key of ["leaders", "quicPorts"] as const) {
     if (isPartner || route[key] === undefined) continue;
-    report(["routes", place, key], `expected kind alt-partner with it, got ${kind}`);
+    report(["routes", index, key], `expected kind alt-partner with it, got ${kind}`);
   }
   for (const key of isOverQuic ? keysOfHttp : keysOfQuic) {
     if (route[key] === undefined) continue;
     const [expected, got] = isOverQuic ? ["HTTP", "QUIC"] : ["QUIC", "HTTP"];
     report(
-      ["routes", place, key],
+      ["routes", index, key],
       `expected a route over ${expected} with it, got one over ${got}`,
     );
   }
   if (!isOverQuic && (url === undefined) === (leaders === undefined)) {
     const got = url === undefined ? "neither" : "both";
     const expected = isPartner ? "either url or leaders or quicPorts" : "url";
-    report(["routes", place], `expected ${expected}, got ${got}`);
+    report(["routes", index], `expected ${expected}, got ${got}`);
   }
   if (isOverQuic && Object.keys(route.headers).length > 0) {
-    report(["routes", place, "headers"], "expected a route over HTTP with it, got one over QUIC");
+    report(["routes", index, "headers"], "expected a route over HTTP with it, got one over QUIC");
   }
   if (isOverQuic && !solana && !route.quicAddresses) {
-    report(["routes", place], "expected solana.rpc or quicAddresses with it, got neither");
+    report(["routes", index], "expected solana.rpc or quicAddresses with it, got neither");
   }
   const headers = routeHeadersProblem(route.headers);
-  if (headers !== null) report(["routes", place, "headers"], headers);
+  if (headers !== null) report(["routes", index, "headers"], headers);
   if (!transactions && !(kind === "block-builder" && bundles)) {
     report(
-      ["routes", place],
+      ["routes", index],
       "expected transactions: true, or a block-builder with bundles: true, got transactions: false",
     );
   }

@@ -20,16 +20,16 @@ import {
 
 const listenAddressesMax = 16;
 /** Endpoint groups that a listener of HTTP may serve. */
-const faceNames = ["gateway", "tips", "tracker", "portal"] as const;
-const facesExpects = "a list of 1 to 4 of gateway, tips, tracker and portal";
+const endpointGroupNames = ["gateway", "tips", "tracker", "portal"] as const;
+const endpointGroupsExpected = "a list of 1 to 4 of gateway, tips, tracker and portal";
 
 const split = z.strictObject({
   listen: key(oneOrMany(parsed(parseEndpointOrPortZero)), {
     expects: "an address and port such as 127.0.0.1:8781 or [::]:8781, or a list of 1 to 16",
     meaning: "Addresses of this listener.",
   }),
-  serves: key(z.array(z.enum(faceNames)).min(1).max(faceNames.length), {
-    expects: facesExpects,
+  serves: key(z.array(z.enum(endpointGroupNames)).min(1).max(endpointGroupNames.length), {
+    expects: endpointGroupsExpected,
     meaning:
       "Endpoint groups of this listener. It answers other paths with 404, except " +
       "`/gethealth` and the paths that `operations` allows.",
@@ -61,12 +61,12 @@ export const http = z.strictObject({
   }),
   serves: key(
     z
-      .array(z.enum(faceNames))
+      .array(z.enum(endpointGroupNames))
       .min(1)
-      .max(faceNames.length)
-      .default([...faceNames]),
+      .max(endpointGroupNames.length)
+      .default([...endpointGroupNames]),
     {
-      expects: facesExpects,
+      expects: endpointGroupsExpected,
       meaning:
         "Endpoint groups of `listen`: submissions and methods (gateway), `/tip_floor` and " +
         "`/tip_stream` (tips), `/api/…` of alternative partners (tracker), and the portal.",

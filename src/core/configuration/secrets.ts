@@ -11,7 +11,7 @@ import type { ConfigProblem } from "./rules.ts";
 
 type Path = readonly (string | number)[];
 
-interface SecretPlaces {
+interface SecretDirectories {
   /** Path of the configuration; relative paths of files start at its folder. */
   readonly folder: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -39,7 +39,7 @@ const depthMax = 8;
 /**
  * Replaces the references in all texts of `file`. It never throws: each error becomes a problem.
  */
-export function resolveSecrets(file: unknown, places: SecretPlaces): ResolvedSecrets {
+export function resolveSecrets(file: unknown, directories: SecretDirectories): ResolvedSecrets {
   const problems: ConfigProblem[] = [];
   const files: string[] = [];
   const resolveText = (text: string, path: Path): string => {
@@ -60,7 +60,7 @@ export function resolveSecrets(file: unknown, places: SecretPlaces): ResolvedSec
     }
     return text.replaceAll(reference, (whole, kind: string, name: string) => {
       try {
-        const secret = secretOf(kind, name, places, files);
+        const secret = secretOf(kind, name, directories, files);
         return isUrl && whole !== text ? encodeURIComponent(secret) : secret;
       } catch (error) {
         problem(messageOf(error));
@@ -87,15 +87,21 @@ function refused(message: string): ShredwayError {
   return new ShredwayError("config_invalid", message);
 }
 
-function secretOf(kind: string, name: string, places: SecretPlaces, files: string[]): string {
+function secretOf(
+  kind: string,
+  name: string,
+  directories: SecretDirectories,
+  files: string[],
+): string {
   if (name === "") throw refused(`expected ${forms}, got no name`);
-  if (kind === "env") return oneLine(places.environment[name], `the variable ${name}`);
-  const path = kind === "file" ? resolve(places.folder, name) : credentialPath(name, places);
+  if (kind === "env") return oneLine(directories.environment[name], `the variable ${name}`);
+  const path =
+    kind === "file" ? resolve(directories.folder, name) : credentialPath(name, directories);
   files.push(path);
   return oneLine(readTextFile(path, secretBytesMax, "config_invalid"), path);
 }
 
-function credentialPath(name: string, { environment }: SecretPlaces): string {
+function credentialPath(name: string, { environment }: SecretDirectories): string {
   if (!credentialName.test(name))
     throw refused("expected a credential's name without slashes, got another text");
   const folder = environment["CREDENTIALS_DIRECTORY"];

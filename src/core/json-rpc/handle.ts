@@ -121,7 +121,7 @@ async function handleBatch(
 }
 
 /** Invalid calls count too, so that invalid texts are rate-limited like valid ones. */
-function refusedWhole(thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
+function refusalOfBatch(thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {
   let answer: JsonRpcAnswer;
   try {
     options.admit?.("");
@@ -146,7 +146,7 @@ export function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<Js
       throw invalidRequest(`1 to ${batchMax} calls in an array`, value.length);
     }
   } catch (thrown) {
-    return Promise.resolve(refusedWhole(thrown, options));
+    return Promise.resolve(refusalOfBatch(thrown, options));
   }
   return isJsonArray(value) ? handleBatch(value, options) : handleCall(value, options);
 }

@@ -4,9 +4,9 @@
 
 import type { ShredwayError } from "../errors.ts";
 import type { Json, JsonText } from "./json-text.ts";
-import type { PassedError } from "./refusal.ts";
+import type { ForwardedError } from "./refusal.ts";
 
-export type NodeError = PassedError["error"];
+export type NodeError = ForwardedError["error"];
 export type NodeAnswer = { readonly result: JsonText } | { readonly error: NodeError };
 
 export interface NodeCalls {

@@ -13,10 +13,10 @@ interface JsonRpcErrorObject {
 }
 
 /** A node's error object, which the caller receives unchanged. */
-export class PassedError extends ShredwayError {
+export class ForwardedError extends ShredwayError {
   readonly error: JsonRpcErrorObject & { readonly code: JsonRpcCode };
 
-  constructor(error: PassedError["error"]) {
+  constructor(error: ForwardedError["error"]) {
     super("rpc_failed", error.message);
     this.error = error;
   }
@@ -41,7 +41,7 @@ export function errorObjectOf(
   thrown: unknown,
   { report, prefixOf }: RefusalOptions,
 ): JsonRpcErrorObject {
-  if (thrown instanceof PassedError) return thrown.error;
+  if (thrown instanceof ForwardedError) return thrown.error;
   const code = thrown instanceof ShredwayError ? thrown.row.jsonRpcCode : undefined;
   if (!(thrown instanceof ShredwayError) || code === undefined || thrown.reason === "internal") {
     const reference = report(thrown);

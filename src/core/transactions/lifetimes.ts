@@ -119,7 +119,7 @@ export class Lifetimes<T extends object> {
   }
 
   /** Queries it immediately, because it has probably expired. */
-  hurry(facts: LifetimeFacts): void {
+  pollFaster(facts: LifetimeFacts): void {
     const lifetime = this.of(facts);
     if (lifetime?.goneMs === null && this.#wheel.has(lifetime)) {
       this.#wheel.set(lifetime, this.#dependencies.nowMs());

@@ -18,7 +18,7 @@ import { Query } from "./query.ts";
 
 /** Longer texts are rejected without hashing. */
 const keyCharactersMax = 256;
-const keyPlaces = "query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth";
+const keyLocations = "query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth";
 
 /** `key` null: the request contains no key. */
 type Found =
@@ -26,7 +26,10 @@ type Found =
   | { readonly key?: undefined; readonly refusal: HttpResponse };
 
 export function unauthorized(got: string): ShredwayError {
-  return new ShredwayError("unauthorized", `expected a valid API key (${keyPlaces}), got ${got}`);
+  return new ShredwayError(
+    "unauthorized",
+    `expected a valid API key (${keyLocations}), got ${got}`,
+  );
 }
 
 export function scopeMissing(what: string, key: ApiKey, wanted: readonly Scope[]): ShredwayError {

@@ -8,7 +8,7 @@
 import { quote, ShredwayError } from "../../core/errors.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { NodeCalls } from "../../core/json-rpc/node.ts";
-import { PassedError } from "../../core/json-rpc/refusal.ts";
+import { ForwardedError } from "../../core/json-rpc/refusal.ts";
 import type { ReadMethods } from "../methods/dependencies.ts";
 
 /** Each requires the scope "read". */
@@ -71,7 +71,7 @@ export async function readMethod(
   }
   if (!node) throw upstreamMissing(method);
   const answer = await node.call(method, params);
-  if ("error" in answer) throw new PassedError(answer.error);
+  if ("error" in answer) throw new ForwardedError(answer.error);
   return answer.result;
 }
 

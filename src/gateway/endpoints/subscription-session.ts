@@ -14,7 +14,7 @@ import type {
   NodeSocket,
   NodeSockets,
 } from "../../core/json-rpc/node.ts";
-import { PassedError } from "../../core/json-rpc/refusal.ts";
+import { ForwardedError } from "../../core/json-rpc/refusal.ts";
 import type { WebSocketPeer } from "../http/types.ts";
 import { upstreamMissing } from "./read-methods.ts";
 
@@ -156,7 +156,7 @@ export class SubscriptionSession {
         settled(answer);
         this.#answered.add(message);
         if (answer instanceof ShredwayError) reject(answer);
-        else if ("error" in answer) reject(new PassedError(answer.error));
+        else if ("error" in answer) reject(new ForwardedError(answer.error));
         else resolve(answer.result);
       });
     });

@@ -365,9 +365,9 @@ export class HttpServer {
     }
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
     response.onWritable((offset) => {
-      const [isTaken, isDoneNow] = response.tryEnd(bytes.subarray(offset), bytesCount);
+      const [isSent, isDoneNow] = response.tryEnd(bytes.subarray(offset), bytesCount);
       if (isDoneNow) this.#end(pending);
-      return isTaken;
+      return isSent;
     });
   }
 

@@ -7,7 +7,7 @@
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, type JsonObject, readJson } from "../../core/json-rpc/json-text.ts";
 import type { NodeCalls } from "../../core/json-rpc/node.ts";
-import { PassedError } from "../../core/json-rpc/refusal.ts";
+import { ForwardedError } from "../../core/json-rpc/refusal.ts";
 import type { Preflight, SimulationOptions } from "./dependencies.ts";
 
 const depthMax = 64;
@@ -47,7 +47,7 @@ async function simulate(
       ...(minContextSlot !== null && { minContextSlot }),
     },
   ]);
-  if ("error" in answer) throw new PassedError(answer.error);
+  if ("error" in answer) throw new ForwardedError(answer.error);
   const result = readJson(answer.result.text, depthMax);
   const value = isJsonObject(result) ? result["value"] : undefined;
   if (isJsonObject(value) && value["err"] !== undefined) return { ...value, err: value["err"] };

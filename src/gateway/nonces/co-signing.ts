@@ -4,7 +4,7 @@
 // implements it. Only the inspected message may be signed: callers must not share the bytes between
 // check and signature.
 
-export interface CoSigningPlace {
+export interface NonceAdvancePosition {
   /** Offset of the 64 bytes of the missing signature. */
   readonly signatureAt: number;
   /** Range of the signed message, end exclusive: the bytes that a validator verifies. */
@@ -21,5 +21,5 @@ export interface CoSigningCheck {
    * one. Throws "transaction_invalid" or "transaction_version" if no validator would accept the
    * transaction.
    */
-  place(wire: Uint8Array, nonceAccount: Uint8Array, authority: Uint8Array): CoSigningPlace;
+  place(wire: Uint8Array, nonceAccount: Uint8Array, authority: Uint8Array): NonceAdvancePosition;
 }

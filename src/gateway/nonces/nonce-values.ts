@@ -61,7 +61,7 @@ interface Entry {
   readonly address: string;
   account: NonceAccount;
   /** The query whose answer `account` is. */
-  asked: QueryTime;
+  queryTime: QueryTime;
   usedMs: number;
   dueMs: number;
   /** A poll of this account is running. */
@@ -114,7 +114,7 @@ export class NonceValues {
    */
   async get(address: string): Promise<NonceAccount> {
     const entry = this.#entries.get(address);
-    const isFresh = entry && this.#nowMs() - entry.asked.ms <= this.#limits.freshMs;
+    const isFresh = entry && this.#nowMs() - entry.queryTime.ms <= this.#limits.freshMs;
     if (!isFresh || entry.spentMs !== null) return this.#query(address);
     this.#use(entry);
     return entry.account;
@@ -123,21 +123,21 @@ export class NonceValues {
   /** The cached value if it is at most `recentMs` old and not spent. */
   recent(address: string): NonceAccount | undefined {
     const entry = this.#entries.get(address);
-    const isRecent = entry && this.#nowMs() - entry.asked.ms <= this.#limits.recentMs;
+    const isRecent = entry && this.#nowMs() - entry.queryTime.ms <= this.#limits.recentMs;
     return isRecent && entry.spentMs === null ? entry.account : undefined;
   }
 
   /** Queries the node now. Throws like `get`. */
   async getNow(address: string): Promise<NonceAccount> {
-    const asked = this.#newQueryTime(this.#nowMs());
+    const queryTime = this.#newQueryTime(this.#nowMs());
     const [view = null] = await this.#dependencies.node.accounts([address]);
-    const account = this.#observe(address, view, asked);
+    const account = this.#observe(address, view, queryTime);
     return account ?? readNonceAccount(address, view);
   }
 
   /** Stores an answer that another component queried at `askedMs` (monotonic). */
   observe(address: string, view: NonceAccountView | null, askedMs: number): void {
-    const { order = 0 } = this.#entries.get(address)?.asked ?? {};
+    const { order = 0 } = this.#entries.get(address)?.queryTime ?? {};
     this.#observe(address, view, { ms: askedMs, order });
   }
 
@@ -187,39 +187,44 @@ export class NonceValues {
   }
 
   /** Returns the best known account; null: it is not a nonce account. */
-  #observe(address: string, view: NonceAccountView | null, asked: QueryTime): NonceAccount | null {
+  #observe(
+    address: string,
+    view: NonceAccountView | null,
+    queryTime: QueryTime,
+  ): NonceAccount | null {
     const account = findNonceAccount(view);
     if (this.#isClosed) return account;
     const entry = this.#entries.get(address);
     if (!entry) {
-      if (account) this.#add(address, account, asked);
+      if (account) this.#add(address, account, queryTime);
       return account;
     }
     this.#use(entry);
-    return this.#update(entry, account, asked);
+    return this.#update(entry, account, queryTime);
   }
 
-  #update(entry: Entry, account: NonceAccount | null, asked: QueryTime): NonceAccount | null {
-    if (asked.ms < entry.asked.ms || asked.order < entry.asked.order) return entry.account;
+  #update(entry: Entry, account: NonceAccount | null, queryTime: QueryTime): NonceAccount | null {
+    if (queryTime.ms < entry.queryTime.ms || queryTime.order < entry.queryTime.order)
+      return entry.account;
     const { lagMs } = this.#limits;
     if (account === null) {
-      if (asked.ms - entry.asked.ms < lagMs) return entry.account;
+      if (queryTime.ms - entry.queryTime.ms < lagMs) return entry.account;
       this.#entries.delete(entry.address);
       return null;
     }
     const isBack = account.value === entry.previous;
-    if (isBack && asked.ms - entry.changedMs < lagMs) return entry.account;
+    if (isBack && queryTime.ms - entry.changedMs < lagMs) return entry.account;
     if (account.value !== entry.account.value) {
       entry.previous = entry.account.value;
       entry.changedMs = this.#nowMs();
       entry.spentMs = null;
     }
     entry.account = account;
-    entry.asked = asked;
+    entry.queryTime = queryTime;
     return account;
   }
 
-  #add(address: string, account: NonceAccount, asked: QueryTime): void {
+  #add(address: string, account: NonceAccount, queryTime: QueryTime): void {
     const nowMs = this.#nowMs();
     const [oldest] = this.#entries.keys();
     if (this.#entries.size >= this.#limits.accountsMax && oldest !== undefined) {
@@ -228,7 +233,7 @@ export class NonceValues {
     const entry: Entry = {
       address,
       account,
-      asked,
+      queryTime,
       usedMs: nowMs,
       dueMs: this.#nextRound(nowMs),
       isPolling: false,
@@ -266,8 +271,8 @@ export class NonceValues {
       } else if (!entry.isPolling) {
         due.push(entry);
         this.#endFastPolling(entry, nowMs);
-        const hurriedMs = nowMs + this.#limits.fastPollMs;
-        entry.dueMs = entry.spentMs === null ? this.#nextRound(nowMs) : hurriedMs;
+        const fastPollUntilMs = nowMs + this.#limits.fastPollMs;
+        entry.dueMs = entry.spentMs === null ? this.#nextRound(nowMs) : fastPollUntilMs;
         nextMs = Math.min(nextMs, entry.dueMs);
       }
     }
@@ -283,14 +288,14 @@ export class NonceValues {
   }
 
   async #poll(group: readonly Entry[], nowMs: number): Promise<void> {
-    const asked = this.#newQueryTime(nowMs);
+    const queryTime = this.#newQueryTime(nowMs);
     for (const entry of group) entry.isPolling = true;
     try {
       const views = await this.#dependencies.node.accounts(group.map(({ address }) => address));
       this.#isFailing = false;
       group.forEach((entry, i) => {
         const isHere = this.#entries.get(entry.address) === entry;
-        if (isHere) this.#update(entry, findNonceAccount(views[i] ?? null), asked);
+        if (isHere) this.#update(entry, findNonceAccount(views[i] ?? null), queryTime);
       });
     } catch (error) {
       if (!this.#isFailing)

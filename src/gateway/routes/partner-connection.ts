@@ -217,8 +217,8 @@ export class PartnerConnection {
       pipelining: 1,
       keepAliveTimeout: keepAliveMs,
       connect: (options, callback) => {
-        const made: unknown = connector(options, callback);
-        if (made instanceof Socket) this.#socket = made;
+        const socket: unknown = connector(options, callback);
+        if (socket instanceof Socket) this.#socket = socket;
       },
     });
   }

@@ -178,25 +178,25 @@ export class PartnerEndpoint {
   #take(): Waiting[] {
     const { dialect } = this.#options;
     const callsMax = Math.min(dialect.callsMax, Math.ceil(this.#queue.length / this.#free));
-    const taken: Waiting[] = [];
+    const requests: Waiting[] = [];
     const nowNs = this.#clock.nowNs();
     let path = "";
     let next = this.#queue.first;
-    while (next && taken.length < callsMax) {
+    while (next && requests.length < callsMax) {
       const isExpired = next.outbound.deadlineNs < nowNs;
       const own = callsMax > 1 ? dialect.pathOf(next.outbound) : "";
-      if (!isExpired && taken.length > 0 && own !== path) break;
+      if (!isExpired && requests.length > 0 && own !== path) break;
       this.#queue.shift();
       if (isExpired) {
         this.#counter.drop(next.outbound, "deadline_passed");
       } else {
         path = own;
-        taken.push(next);
+        requests.push(next);
       }
       next = this.#queue.first;
     }
     if (!next) this.#cancelSweep();
-    return taken;
+    return requests;
   }
 
   #start(waiting: readonly Waiting[]): void {

@@ -21,9 +21,9 @@ export function landedBefore(
   const ended = endedOf(index, request);
   if (ended.length === 0) return null;
   const dead = ended.find(({ end }) => !hasLanded(end));
-  const told = dead ?? (ended.length < request.transactions.length ? ended[0] : undefined);
-  if (told === undefined) return ended;
-  throw endedError(told.signature, told.end?.kind, told.end?.reason);
+  const duplicate = dead ?? (ended.length < request.transactions.length ? ended[0] : undefined);
+  if (duplicate === undefined) return ended;
+  throw endedError(duplicate.signature, duplicate.end?.kind, duplicate.end?.reason);
 }
 
 /** Transactions of the request that ended. Rejected ones are left out: they may be submitted again. */

@@ -37,8 +37,8 @@ export interface DispatchDependencies {
 /** Result of the first attempt of one submission. */
 interface FirstAttempt {
   readonly submission: Submission;
-  readonly made: Plan<Route>;
-  readonly taken: readonly RouteAttempt[];
+  readonly plan: Plan<Route>;
+  readonly attempts: readonly RouteAttempt[];
 }
 
 export interface DispatchCounts {
@@ -92,26 +92,26 @@ export class Dispatch {
    */
   first(submissions: readonly Submission[]): readonly FirstAttempt[] {
     const planned = submissions.map((submission) => {
-      const made = this.#plan(submission);
-      if (made.kind !== "refuse") return { submission, made };
+      const plan = this.#plan(submission);
+      if (plan.kind !== "refuse") return { submission, plan };
       const [transaction] = submission.transactions;
       const which = submissions.length > 1 ? `transaction ${transaction?.signature}: ` : "";
-      throw new ShredwayError(made.reason, `${which}${made.message}`);
+      throw new ShredwayError(plan.reason, `${which}${plan.message}`);
     });
-    const held = planned.filter(({ made }) => made.kind === "hold").length;
+    const held = planned.filter(({ plan }) => plan.kind === "hold").length;
     if (held > 0 && this.#held.size + held > this.#limits.heldMax) {
       throw new ShredwayError(
         "overloaded",
         `too many submissions wait for MEV protection (limit: ${this.#limits.heldMax}); retry in a few seconds`,
       );
     }
-    const offered = planned.map(({ submission, made }) => ({
+    const offered = planned.map(({ submission, plan }) => ({
       submission,
-      made,
-      taken: made.kind === "send" ? this.#offer(submission, made) : [],
+      plan,
+      attempts: plan.kind === "send" ? this.#offer(submission, plan) : [],
     }));
-    if (held === 0 && offered.every(({ taken }) => taken.length === 0)) {
-      const choices = planned.flatMap(({ made }) => (made.kind === "send" ? made.choices : []));
+    if (held === 0 && offered.every(({ attempts }) => attempts.length === 0)) {
+      const choices = planned.flatMap(({ plan }) => (plan.kind === "send" ? plan.choices : []));
       const names = new Set(choices.map(({ route }) => route.capabilities.name));
       throw new ShredwayError(
         "no_route",
@@ -122,12 +122,12 @@ export class Dispatch {
   }
 
   /** Records the first attempt, and what routes reported during the offer, in the timelines. */
-  begin({ submission, made, taken }: FirstAttempt): void {
-    if (made.kind === "hold") {
-      this.#hold(submission, made.reason);
-    } else if (taken.length > 0) {
+  begin({ submission, plan, attempts }: FirstAttempt): void {
+    if (plan.kind === "hold") {
+      this.#hold(submission, plan.reason);
+    } else if (attempts.length > 0) {
       this.#attempted(submission);
-      this.#opened(submission, taken); // reports that came during the offer may reschedule it
+      this.#opened(submission, attempts); // reports that came during the offer may reschedule it
     } else {
       submission.sending.isAttemptMissing = true;
       this.#apply(submission, "attempt_failed");
@@ -152,9 +152,9 @@ export class Dispatch {
     }
     if (planned.kind !== "send") return;
     const wasMissing = sending.isAttemptMissing;
-    const taken = this.#offer(submission, planned);
-    if (taken.length > 0 && wasMissing) this.#attempted(submission);
-    this.#opened(submission, taken);
+    const attempts = this.#offer(submission, planned);
+    if (attempts.length > 0 && wasMissing) this.#attempted(submission);
+    this.#opened(submission, attempts);
   }
 
   /** Continues after a restart; earlier attempts are known from the timeline. */
@@ -165,7 +165,7 @@ export class Dispatch {
   }
 
   /** Makes the next attempt at once if one is scheduled: the block that it was in was abandoned. */
-  hasten(submission: Submission): void {
+  expedite(submission: Submission): void {
     this.#apply(submission, "attempt_hastened");
   }
 
@@ -182,7 +182,7 @@ export class Dispatch {
     for (const queue of [this.#released, this.#due]) {
       for (const submission of queue) {
         if (left-- <= 0) return;
-        this.#again(submission);
+        this.#retry(submission);
       }
     }
   }
@@ -221,7 +221,7 @@ export class Dispatch {
   ): RouteAttempt[] {
     const { options, transactions, sending } = submission;
     const deadlineNs = this.#deadlineOf(submission);
-    const taken: RouteAttempt[] = [];
+    const attempts: RouteAttempt[] = [];
     for (const { route, mode, leader } of choices) {
       const attempt = new RouteAttempt(
         {
@@ -234,12 +234,12 @@ export class Dispatch {
         },
         route.capabilities.name,
       );
-      if (route.offer(attempt)) taken.push(attempt);
+      if (route.offer(attempt)) attempts.push(attempt);
     }
-    if (taken.length === 0) return taken;
-    sending.attempted(taken.length, this.#nowMs);
+    if (attempts.length === 0) return attempts;
+    sending.attempted(attempts.length, this.#nowMs);
     this.#attempts++;
-    return taken;
+    return attempts;
   }
 
   #deadlineOf({ options, transactions }: Submission): bigint {
@@ -262,13 +262,13 @@ export class Dispatch {
     return slotNs * slotsLeft + slotNs / 4n;
   }
 
-  #opened(submission: Submission, taken: readonly RouteAttempt[]): void {
-    if (taken.length === 0) return;
+  #opened(submission: Submission, attempts: readonly RouteAttempt[]): void {
+    if (attempts.length === 0) return;
     const atNs = this.#dependencies.clock.nowNs();
-    for (const { route, attempt } of taken) {
+    for (const { route, attempt } of attempts) {
       this.#report(submission, { kind: "queued", atNs, route, attempt });
     }
-    for (const attempt of taken) {
+    for (const attempt of attempts) {
       attempt.open((event) => this.#reported(submission, attempt, event));
     }
   }
@@ -291,7 +291,7 @@ export class Dispatch {
     if (event.kind === "dropped" && isOfLast && ++sending.lastDropped === sending.lastTaken) {
       this.#lost(submission);
     }
-    if (this.#isFallbackDue(submission, attempt)) this.hasten(submission);
+    if (this.#isFallbackDue(submission, attempt)) this.expedite(submission);
     this.#checkRefused(submission);
   }
 
@@ -309,13 +309,13 @@ export class Dispatch {
     const isOfPartner = this.#dependencies
       .routes()
       .some(({ capabilities: { name, kind } }) => name === route && kind === "alt-partner");
-    return isOfPartner && sending.lost === sending.taken;
+    return isOfPartner && sending.lost === sending.acceptedCount;
   }
 
   #checkRefused(submission: Submission): void {
     const { sending } = submission;
     const { refusedBy } = sending;
-    if (sending.isOver || sending.lost < sending.taken) return;
+    if (sending.isOver || sending.lost < sending.acceptedCount) return;
     // Routes that close at the end of the process do not refuse anything.
     if (this.#isClosed || refusedBy.size === 0) return;
     const [routes, policy] = [this.#dependencies.routes(), this.#dependencies.policy()];
@@ -359,7 +359,7 @@ export class Dispatch {
     this.#apply(submission, isLast ? "last_attempt_made" : "attempt_made");
   }
 
-  #again(submission: Submission): void {
+  #retry(submission: Submission): void {
     this.#apply(submission, "attempt_started");
     if (this.#isPastSending(submission)) return;
     if (this.#isInBlock(submission) || this.#isSpent(submission)) {
@@ -373,8 +373,8 @@ export class Dispatch {
       this.#hold(submission, planned.reason);
       return;
     }
-    const taken = planned.kind === "send" ? this.#offer(submission, planned) : [];
-    if (taken.length === 0) {
+    const attempts = planned.kind === "send" ? this.#offer(submission, planned) : [];
+    if (attempts.length === 0) {
       this.#apply(submission, isResend ? "resend_failed" : "attempt_failed");
       return;
     }
@@ -383,7 +383,7 @@ export class Dispatch {
       this.#resends++;
     }
     this.#attempted(submission);
-    this.#opened(submission, taken);
+    this.#opened(submission, attempts);
     if (!this.#maySend(submission)) this.#events.handle({ kind: "attempts_exhausted", submission });
   }
 

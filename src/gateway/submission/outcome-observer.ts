@@ -41,7 +41,7 @@ export interface ObserverCounts {
 
 const signaturesPerQuestion = 256;
 /** Most transactions land within this time, and callers wait for it: the node is asked often. */
-const youngMs = 5_000;
+const recentMs = 5_000;
 const middleMs = 30_000;
 const middleQuestionMs = 2_000;
 const oldQuestionMs = 10_000;
@@ -95,11 +95,11 @@ export class OutcomeObserver {
   add(tracked: TrackedTransaction): void {
     const { facts, acceptedMs: bornMs } = tracked;
     if (!facts) return;
-    const { questionMs: lookMs, ageMaxMs, unobservedMs } = this.#limits;
+    const { questionMs: checkMs, ageMaxMs, unobservedMs } = this.#limits;
     const nowMs = this.#nowMs;
     if (this.#lifetimes) {
       this.#lifetimes.join(tracked, facts, bornMs);
-      this.#nextQuestion.set(tracked, nowMs + lookMs);
+      this.#nextQuestion.set(tracked, nowMs + checkMs);
       this.#observationEnd.set(tracked, bornMs + ageMaxMs);
     } else {
       const slotNs = this.#dependencies.slotNs();
@@ -126,7 +126,7 @@ export class OutcomeObserver {
     const lifetime = this.#lifetimes?.of(facts);
     if (!lifetime) return;
     this.#nonceSpentMs.set(lifetime, this.#nowMs);
-    this.#lifetimes?.hurry(facts);
+    this.#lifetimes?.pollFaster(facts);
     this.#askAboutAll(lifetime);
   }
 
@@ -207,7 +207,7 @@ export class OutcomeObserver {
     const isUrgent =
       tracked.observedMs !== null ||
       tracked.absentMs !== null ||
-      nowMs - tracked.acceptedMs < youngMs;
+      nowMs - tracked.acceptedMs < recentMs;
     (isUrgent ? this.#urgent : this.#ordinary).add(tracked);
     if (isUrgent) this.#ordinary.delete(tracked);
   }
@@ -282,7 +282,7 @@ export class OutcomeObserver {
     const { goneMs, goneAgainMs } = lifetime;
     if (goneMs === null) {
       // This node lags behind the one that reported the landing.
-      if (this.#isSpent(lifetime, this.#nowMs)) this.#lifetimes?.hurry(facts);
+      if (this.#isSpent(lifetime, this.#nowMs)) this.#lifetimes?.pollFaster(facts);
       return;
     }
     if (askedMs < goneMs) return;
@@ -312,14 +312,14 @@ export class OutcomeObserver {
 
   #scheduleQuestion(tracked: TrackedTransaction): void {
     const nowMs = this.#nowMs;
-    const { questionMs: lookMs, settleMs } = this.#limits;
+    const { questionMs: checkMs, settleMs } = this.#limits;
     const lifetime = tracked.facts && this.#lifetimes?.of(tracked.facts);
     const ageMs = nowMs - tracked.acceptedMs;
     const isGone = typeof lifetime?.goneMs === "number";
     let waitMs = ageMs < middleMs ? middleQuestionMs : oldQuestionMs;
     const isSpent = lifetime && this.#isSpent(lifetime, nowMs);
-    if (tracked.observedMs !== null || ageMs < youngMs || isSpent) waitMs = lookMs;
-    else if (isGone) waitMs = tracked.absentMs === null ? lookMs : settleMs;
+    if (tracked.observedMs !== null || ageMs < recentMs || isSpent) waitMs = checkMs;
+    else if (isGone) waitMs = tracked.absentMs === null ? checkMs : settleMs;
     this.#nextQuestion.set(tracked, nowMs + waitMs);
   }
 

@@ -60,8 +60,8 @@ export function fulfilledBefore(
     return isOpen || ended.some(({ signature }) => signature === name);
   });
   if (landed && isKnown) return ended;
-  const told = landed ?? ended[0];
-  throw endedError(told?.signature, told?.end?.kind, told?.end?.reason);
+  const outcome = landed ?? ended[0];
+  throw endedError(outcome?.signature, outcome?.end?.kind, outcome?.end?.reason);
 }
 
 /** As `fulfilledBefore`, for records of the store. `isKnown`: the account has submitted both before. */

@@ -65,7 +65,7 @@ const turnMs = 25;
 /** Ends are written at once; a kill loses the other events of this time. */
 const flushMs = 1000;
 const forgetMs = 3_600_000;
-const trialMs = 1000;
+const probeIntervalMs = 1000;
 
 export class Pipeline implements Submissions {
   readonly #dependencies: PipelineDependencies;
@@ -249,7 +249,7 @@ export class Pipeline implements Submissions {
     const { dirty } = this.#writer.counts;
     const nowMs = this.#nowMs;
     // While the store fails, one submission per second is tried; the others must not be sent.
-    const isTrial = this.#writer.isFailing && nowMs - this.#lastTrialMs >= trialMs;
+    const isTrial = this.#writer.isFailing && nowMs - this.#lastTrialMs >= probeIntervalMs;
     if (isTrial) this.#lastTrialMs = nowMs;
     if (dirty <= 2 * openMax && (isTrial || !this.#writer.isFailing)) return;
     throw new ShredwayError(
@@ -270,7 +270,7 @@ export class Pipeline implements Submissions {
       const signatures = missing.map(({ signature }) => signature);
       const found =
         missing.length > 0 ? await this.#dependencies.store.find(accountId, signatures) : [];
-      const kept = submissions.flatMap((submission) => {
+      const persisted = submissions.flatMap((submission) => {
         const own = ended.filter(({ signature }) =>
           submission.transactions.some((facts) => facts.signature === signature),
         );
@@ -284,7 +284,7 @@ export class Pipeline implements Submissions {
           return this.#index.open(facts.signature)?.views.get(accountId) ?? [];
         }),
       );
-      await this.#writer.persistOnce([...kept, ...open]);
+      await this.#writer.persistOnce([...persisted, ...open]);
     });
   }
 
@@ -292,10 +292,10 @@ export class Pipeline implements Submissions {
   #wake(): void {
     this.#machine.observeNew();
     if (this.#turnTimer || this.#isClosed) return;
-    this.#turnTimer = this.#dependencies.clock.every(turnMs, () => this.#turn());
+    this.#turnTimer = this.#dependencies.clock.every(turnMs, () => this.#tick());
   }
 
-  #turn(): void {
+  #tick(): void {
     const nowMs = this.#nowMs;
     this.#machine.dispatch.turn(nowMs);
     this.#machine.observer.turn(nowMs);

@@ -155,7 +155,7 @@ function isPartnerOf({ leaders }: RouteCapabilities, leader: string, policy: Pla
   return policy.partners.has(leader) && (leaders === null || leaders.has(leader));
 }
 
-function reachesAnybody(route: RouteCapabilities, policy: PlanPolicy): boolean {
+function hasRecipients(route: RouteCapabilities, policy: PlanPolicy): boolean {
   if (route.kind !== "alt-partner") return true;
   for (const partner of policy.partners) if (isPartnerOf(route, partner, policy)) return true;
   return false;
@@ -191,7 +191,7 @@ export function holdReasonOf(leaders: LeaderContext, policy: PlanPolicy): HoldRe
 
 /** Whether the route could take it at another time: when it is up and its leader leads. */
 export function couldTake(facts: PlanFacts, route: RouteCapabilities, policy: PlanPolicy): boolean {
-  const fits = "mode" in fitOf(facts, route) && reachesAnybody(route, policy);
+  const fits = "mode" in fitOf(facts, route) && hasRecipients(route, policy);
   return fits && isPaid(facts, route, policy);
 }
 
@@ -214,8 +214,10 @@ function wantedText({ isBundle, options, transactions }: PlanFacts): string {
   return [what, ...wants].join(", ");
 }
 
-function tipRefusal(tip: bigint, tooDear: readonly RouteCapabilities[], policy: PlanPolicy) {
-  const cheapest = tooDear.reduce((a, b) => (minimumOf(b, policy) < minimumOf(a, policy) ? b : a));
+function tipRefusal(tip: bigint, overpriced: readonly RouteCapabilities[], policy: PlanPolicy) {
+  const cheapest = overpriced.reduce((a, b) =>
+    minimumOf(b, policy) < minimumOf(a, policy) ? b : a,
+  );
   const minimum = minimumOf(cheapest, policy);
   const message = `tip too low: ${tip} lamports; minimum ${minimum} lamports (route ${cheapest.name})`;
   return { kind: "refuse", reason: "tip_too_low", message } as const;
@@ -228,9 +230,9 @@ function refusalOf(
 ): PlanRefusal {
   const tip = tipOf(facts);
   const obstacles: string[] = [];
-  const tooDear: RouteCapabilities[] = [];
+  const overpriced: RouteCapabilities[] = [];
   let underpaid: PlanTransaction | undefined;
-  let isPaidSomewhere = false;
+  let isPaidOnSomeRoute = false;
   for (const { capabilities, isUp } of routes) {
     const fit = fitOf(facts, capabilities);
     const minimum = minimumOf(capabilities, policy);
@@ -239,18 +241,18 @@ function refusalOf(
     if ("obstacle" in fit) {
       obstacles.push(`${name} (${fit.obstacle})`);
     } else if (tip < minimum) {
-      tooDear.push(capabilities);
+      overpriced.push(capabilities);
       obstacles.push(`${name} (minimum tip ${minimum} lamports)`);
     } else if (tooCheap) {
       underpaid ??= tooCheap;
       obstacles.push(`${name} (priority fee too low)`);
     } else {
-      isPaidSomewhere = true;
+      isPaidOnSomeRoute = true;
       obstacles.push(`${name} (${isUp ? "does not reach the next leaders" : "down"})`);
     }
   }
-  if (!isPaidSomewhere && tooDear.length > 0) return tipRefusal(tip, tooDear, policy);
-  if (!isPaidSomewhere && underpaid) {
+  if (!isPaidOnSomeRoute && overpriced.length > 0) return tipRefusal(tip, overpriced, policy);
+  if (!isPaidOnSomeRoute && underpaid) {
     const message = unitFeeText(underpaid, policy.partnerUnitLamports);
     return { kind: "refuse", reason: "priority_fee_too_low", message };
   }
@@ -292,7 +294,7 @@ export function plan<R extends PlanRoute>(
     const { capabilities } = route;
     const fit = fitOf(facts, capabilities);
     if ("obstacle" in fit || !isPaid(facts, capabilities, policy)) continue;
-    couldGo ||= reachesAnybody(capabilities, policy);
+    couldGo ||= hasRecipients(capabilities, policy);
     const leader = leaderFor(capabilities, leaders, policy);
     if (route.isUp && leader !== undefined) choices.push({ route, mode: fit.mode, leader });
   }

@@ -112,7 +112,7 @@ export class Sending {
   /** Names of routes that refused it for good. */
   readonly refusedBy = new Set<string>();
   /** Routes that took it, over all attempts, and how many of these refused or dropped it unsent. */
-  taken = 0;
+  acceptedCount = 0;
   lost = 0;
   /** Routes that accepted the last attempt, and how many of these finally refused or dropped it. */
   lastTaken = 0;
@@ -130,7 +130,7 @@ export class Sending {
     this.isAttemptMissing = false;
     this.attempts++;
     this.lastAttemptMs = nowMs;
-    this.taken += routes;
+    this.acceptedCount += routes;
     this.lastTaken = routes;
     this.lastRefused = 0;
     this.lastDropped = 0;
@@ -141,6 +141,6 @@ export class Sending {
     this.attempts = attempts;
     this.isAttemptMissing = attempts === 0;
     // One that is never lost: how the earlier ones ended is not known.
-    this.taken = 1;
+    this.acceptedCount = 1;
   }
 }

@@ -186,19 +186,19 @@ export class SubmissionStateMachine implements SubmissionEvents {
   adopt(view: AccountTransaction, record: SubmissionRecord): void {
     const { tracked } = view;
     const lifecycle = new Lifecycle(record.events);
-    const kept = new AccountTransaction(tracked, view.submission, lifecycle);
-    kept.bundleId = record.bundleId;
-    kept.bundleIndex = record.bundleIndex;
-    kept.receivedNs = record.receivedNs;
-    kept.isPersisted = true;
+    const resumed = new AccountTransaction(tracked, view.submission, lifecycle);
+    resumed.bundleId = record.bundleId;
+    resumed.bundleIndex = record.bundleIndex;
+    resumed.receivedNs = record.receivedNs;
+    resumed.isPersisted = true;
     this.#targets.writer.forget(view);
     this.dispatch.stop(view.submission);
-    tracked.views.set(kept.accountId, kept);
+    tracked.views.set(resumed.accountId, resumed);
     const { end } = lifecycle;
     if (tracked.end || end === null) return;
     if (tracked.views.size === 1) this.handle({ kind: eventOfFoundEnd[end.kind], tracked, end });
     // Another account may still land what the routes refused to this account.
-    else if (end.kind === "rejected") this.#leave(tracked, kept.accountId);
+    else if (end.kind === "rejected") this.#leave(tracked, resumed.accountId);
     else this.handle({ ...end, kind: eventOfEnd[end.kind], tracked });
   }
 
@@ -359,9 +359,9 @@ export class SubmissionStateMachine implements SubmissionEvents {
     const { end } = tracked;
     const open = views.filter(({ lifecycle }) => !lifecycle.end);
     if (end === null || open.length === 0) return;
-    const taken = this.recorder.record(open, end);
-    this.recorder.persist(taken, end);
-    this.recorder.notify(taken, end);
+    const recorded = this.recorder.record(open, end);
+    this.recorder.persist(recorded, end);
+    this.recorder.notify(recorded, end);
   }
 
   #reportTip(
@@ -403,7 +403,7 @@ export class SubmissionStateMachine implements SubmissionEvents {
   /** Its block was abandoned: submissions that waited for it are offered again. */
   #offerAgain({ tracked }: Step): void {
     for (const one of [tracked, ...this.#targets.index.pairOf(tracked.facts)]) {
-      for (const { submission } of one.views.values()) this.dispatch.hasten(submission);
+      for (const { submission } of one.views.values()) this.dispatch.expedite(submission);
     }
   }
 

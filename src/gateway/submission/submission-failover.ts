@@ -69,7 +69,7 @@ export class SubmissionFailover {
       this.#free = new Set();
       for (const node of await store.openNodes()) {
         if (this.#isClosed) return;
-        await this.#adoptIfGone(node, free.has(node));
+        await this.#adoptIfDead(node, free.has(node));
       }
       this.#isFailing = false;
     } catch (error) {
@@ -80,7 +80,7 @@ export class SubmissionFailover {
     }
   }
 
-  async #adoptIfGone(node: string, wasFree: boolean): Promise<void> {
+  async #adoptIfDead(node: string, wasFree: boolean): Promise<void> {
     const lock = await this.#dependencies.locks.tryLock(nodeLockOf(node), () => {});
     if (lock === null) return;
     try {

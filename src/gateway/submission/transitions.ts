@@ -122,21 +122,21 @@ function untilEnd(to: Target, ...all: readonly Effect[]): Row {
   return { open: cell(to, ...all), in_block: cell(to, ...all) };
 }
 
-const tell = ["record", "persist", "notify"] as const;
-const finish = ["stop_observing", "close", "stop_offering", ...tell] as const;
+const notify = ["record", "persist", "notify"] as const;
+const finish = ["stop_observing", "close", "stop_offering", ...notify] as const;
 const spendNonce = ["report_nonce", "end_siblings"] as const;
 
 export const transitions: Readonly<Record<EventKind, Row>> = {
   accepted: {
-    new: cell("open", "observe", ...tell),
-    ...untilEnd("same", ...tell),
-    ended: cell("same", ...tell, "repeat_end"),
+    new: cell("open", "observe", ...notify),
+    ...untilEnd("same", ...notify),
+    ended: cell("same", ...notify, "repeat_end"),
   },
   resumed: { new: cell("open", "observe"), ended: cell("same", "repeat_end") },
-  route_reported: { ...untilEnd("same", ...tell), ended: cell("same", "count_late") },
+  route_reported: { ...untilEnd("same", ...notify), ended: cell("same", "count_late") },
   attempts_exhausted: untilEnd("same", "persist_now"),
   routes_refused: untilEnd("rejected", "count_end", "retract_tip", ...finish),
-  landing_observed: untilEnd("in_block", ...tell, "report_nonce", "report_tip"),
+  landing_observed: untilEnd("in_block", ...notify, "report_nonce", "report_tip"),
   landing_repeated: untilEnd("in_block"),
   block_abandoned: { in_block: cell("open", "retract_tip", "offer_again") },
   landing_confirmed: untilEnd("landed", "count_end", "confirm_tip", ...finish, ...spendNonce),

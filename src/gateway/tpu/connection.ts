@@ -70,12 +70,12 @@ const streamIdStep = 4;
  * Acknowledgements arrive in order except after packet loss: after so many unacknowledged streams,
  * the scan stops.
  */
-const lookAheadMax = 8;
+const streamsAheadMax = 8;
 /**
  * A transaction of legacy or v0 format is sent completely or not at all, in one frame of one
  * packet.
  */
-const wholeBytesMax = 1232;
+const transactionBytesMax = 1232;
 /** Among non-incremental streams of equal urgency, quiche finishes the oldest first. */
 const urgency = 127;
 const sweepMs = 50;
@@ -201,7 +201,7 @@ export class TpuConnection {
       return;
     }
     if (this.#handshakeMs === null && this.#quiche.isEstablished()) this.#established();
-    this.#readAcknowledged(lookAheadMax);
+    this.#readAcknowledged(streamsAheadMax);
     this.#finishWriting();
     if (this.isEstablished && this.#unfinished.length === 0) this.#options.listener.usable();
   }
@@ -230,7 +230,7 @@ export class TpuConnection {
     const { bytes } = stream.outgoing;
     const rest = accepted === 0 ? bytes : bytes.subarray(accepted);
     try {
-      if (this.#quiche.streamCapacity(streamId) < Math.min(rest.length, wholeBytesMax)) {
+      if (this.#quiche.streamCapacity(streamId) < Math.min(rest.length, transactionBytesMax)) {
         return false;
       }
       const written = this.#quiche.streamSend(streamId, rest, true);
@@ -333,7 +333,7 @@ export class TpuConnection {
       return;
     }
     for (const stream of late) {
-      this.#giveUp(stream);
+      this.#abandon(stream);
       if (stream.sentNs === null) listener.unsent(stream.outgoing);
       else listener.failed(stream.outgoing, "not_acknowledged");
     }
@@ -348,7 +348,7 @@ export class TpuConnection {
   }
 
   /** Resets the stream, so that neither side waits for or repeats the rest. */
-  #giveUp(stream: Stream): void {
+  #abandon(stream: Stream): void {
     this.#forget(stream);
     const { quiche } = this.#options;
     try {

@@ -15,7 +15,7 @@ interface MemberSlot {
 const noMember = -1;
 
 /** Index of the first value above `limit`, or the length if all are lower. `values` ascends. */
-function placeAbove(values: Uint32Array, limit: number): number {
+function indexAbove(values: Uint32Array, limit: number): number {
   let low = 0;
   let high = values.length;
   while (low < high) {
@@ -76,7 +76,7 @@ export class WindowIndex {
   atOrAfter(slot: bigint): MemberSlot | null {
     const first = this.#schedule.firstSlot;
     const relative = slot < first ? 0 : Number(slot - first);
-    const place = placeAbove(this.#ends, relative);
+    const place = indexAbove(this.#ends, relative);
     const begin = this.#begins[place];
     const pubkey = this.#names[this.#members[place] ?? this.#names.length];
     if (begin === undefined || pubkey === undefined) return null;
@@ -96,7 +96,7 @@ export class WindowIndex {
     const begin = Number((firsts[epoch] ?? first) - first);
     const end = Number((firsts[epoch + 1] ?? last + 1n) - first);
     const found = new Set<number>();
-    for (let place = placeAbove(this.#ends, begin); ; place++) {
+    for (let place = indexAbove(this.#ends, begin); ; place++) {
       const [from, member] = [this.#begins[place], this.#members[place]];
       if (from === undefined || member === undefined || from >= end) break;
       found.add(member);

@@ -6,7 +6,7 @@
 import { ShredwayError } from "../../core/errors.ts";
 import { coSigningRefusalNames } from "../../relay/data-plane/names.ts";
 import { describeNative, guarded, native } from "../../relay/data-plane/native.ts";
-import type { CoSigningCheck, CoSigningPlace } from "../nonces/co-signing.ts";
+import type { CoSigningCheck, NonceAdvancePosition } from "../nonces/co-signing.ts";
 import { transactionRefusal } from "./transaction-checks.ts";
 
 // The layout of native/addon/transaction_handles.h (struct CoSigningRecord).
@@ -41,7 +41,7 @@ function refused(number: number): ShredwayError {
 
 /** Stateless; one instance is enough. */
 export class NativeCoSigningCheck implements CoSigningCheck {
-  place(wire: Uint8Array, nonceAccount: Uint8Array, authority: Uint8Array): CoSigningPlace {
+  place(wire: Uint8Array, nonceAccount: Uint8Array, authority: Uint8Array): NonceAdvancePosition {
     const number = guarded("value_invalid", () =>
       native().findCoSigningPlace(wire, nonceAccount, authority, record),
     );

@@ -4,14 +4,14 @@
 // fail: the relay does not work, or loses shreds under ordinary traffic. Level warn: more latency, or
 // lost shreds in bursts. Comments state the sources of numbers.
 
-import * as card from "./card-checks.ts";
 import { cloning, transmitQueue } from "./clone-checks.ts";
 import * as cpus from "./cpu-checks.ts";
 import { expandCpuList, type SystemFacts } from "./facts.ts";
 import { about, type Finding, type Found, withMeasure } from "./finding.ts";
-import type { Input, Probes, Wishes } from "./input.ts";
+import type { ConfiguredSettings, Input, Probes } from "./input.ts";
 import * as kernel from "./kernel-checks.ts";
 import { sysctl } from "./kernel-checks.ts";
+import * as nic from "./nic-checks.ts";
 import { isKernelSince } from "./reader.ts";
 
 // A 1.2 kB datagram takes 2,304 bytes of a receive buffer (truesize), and mainnet-beta sends about 5,000
@@ -28,47 +28,47 @@ const openFilesLeast = 128;
 const gsoSince = [4, 18] as const;
 
 function addon({ probes }: Input): Found {
-  const { ok, fail } = about("addon", "Packets are received, checked and sent by native code.");
+  const { ok, fail } = about("addon", "Native code receives, checks and sends the packets.");
   if (probes.addonError === null) return ok("the native addon is loaded");
   return fail(probes.addonError, "apt-get install -y g++ make python3 && npm rebuild");
 }
 
-function receiveBuffer({ facts, wishes, probes }: Input): Found {
+function receiveBuffer({ facts, configured, probes }: Input): Found {
   const { ok, withLevel } = about(
     "receive-buffer",
-    "What arrives while a worker is busy waits in the socket's receive buffer; when it is full the kernel drops.",
+    "Packets that arrive while a worker is busy wait in the socket's receive buffer. When it is full, the kernel drops them.",
   );
-  const wish = wishes.receiveBufferBytes;
-  const granted = probes.grantedReceiveBufferBytes ?? Math.min(wish, facts.rmemMax ?? wish);
+  const setting = configured.receiveBufferBytes;
+  const granted = probes.grantedReceiveBufferBytes ?? Math.min(setting, facts.rmemMax ?? setting);
   const how = facts.capNetAdmin ? "by CAP_NET_ADMIN" : `net.core.rmem_max is ${facts.rmemMax}`;
-  if (granted >= wish) return ok(`${granted} bytes per socket, as asked (${how})`);
+  if (granted >= setting) return ok(`${granted} bytes per socket, as configured (${how})`);
   return withLevel(
     granted < receiveBufferLeast ? "fail" : "warn",
-    `a socket gets ${granted} bytes instead of ${wish} (${how})`,
-    sysctl("net.core.rmem_max", wish),
+    `a socket gets ${granted} bytes instead of ${setting} (${how})`,
+    sysctl("net.core.rmem_max", setting),
   );
 }
 
-function sendBuffer({ facts, wishes }: Input): Found {
+function sendBuffer({ facts, configured }: Input): Found {
   const { ok, warn } = about(
     "send-buffer",
-    "A burst to many destinations waits in the send buffer until the card takes it.",
+    "A burst to many destinations waits in the send buffer until the NIC accepts it.",
   );
-  const wish = wishes.sendBufferBytes;
-  if (facts.capNetAdmin) return ok(`${wish} bytes per socket (by CAP_NET_ADMIN)`);
-  if (facts.wmemMax === null || facts.wmemMax >= wish) {
+  const setting = configured.sendBufferBytes;
+  if (facts.capNetAdmin) return ok(`${setting} bytes per socket (by CAP_NET_ADMIN)`);
+  if (facts.wmemMax === null || facts.wmemMax >= setting) {
     return ok(`net.core.wmem_max is ${facts.wmemMax ?? "unknown"}`);
   }
   return warn(
-    `a socket gets ${facts.wmemMax} bytes instead of ${wish} (net.core.wmem_max)`,
-    sysctl("net.core.wmem_max", wish),
+    `a socket gets ${facts.wmemMax} bytes instead of ${setting} (net.core.wmem_max)`,
+    sysctl("net.core.wmem_max", setting),
   );
 }
 
 function backlog({ facts }: Input): Found {
   const { ok, warn } = about(
     "backlog",
-    "Packets between the network card and the sockets wait here, per CPU; the default of 1000 overflows in bursts.",
+    "Packets wait in this per-CPU queue between the NIC and the sockets; the default of 1000 overflows in bursts.",
   );
   const { netdevMaxBacklog } = facts;
   const text = `net.core.netdev_max_backlog is ${netdevMaxBacklog ?? "unknown"}`;
@@ -76,39 +76,39 @@ function backlog({ facts }: Input): Found {
   return warn(text, sysctl("net.core.netdev_max_backlog", 16_384));
 }
 
-function cores({ facts, wishes }: Input): Found {
+function cores({ facts, configured }: Input): Found {
   const { ok, fail, withLevel } = about(
     "cores",
-    "Each worker is a thread; the control plane and the kernel's network work need time, too.",
+    "Each worker is a thread. The control plane and the kernel's network processing need CPU time too.",
   );
   const { cpuCount } = facts;
-  const missing = wishes.cpus.filter((cpu) => cpu >= cpuCount);
-  const text = `${cpuCount} CPUs for ${wishes.workers} worker${wishes.workers === 1 ? "" : "s"}`;
+  const missing = configured.cpus.filter((cpu) => cpu >= cpuCount);
+  const text = `${cpuCount} CPUs for ${configured.workers} worker${configured.workers === 1 ? "" : "s"}`;
   if (missing.length > 0) {
     return fail(
       `relay.cpus names CPU ${missing.join(", ")}, but there are ${cpuCount} (from 0)`,
       `set relay.cpus to numbers below ${cpuCount}`,
     );
   }
-  if (cpuCount > wishes.workers) return ok(text);
+  if (cpuCount > configured.workers) return ok(text);
   return withLevel(
-    wishes.workers > cpuCount ? "fail" : "warn",
+    configured.workers > cpuCount ? "fail" : "warn",
     text,
     `set relay.workers to ${Math.max(1, cpuCount - 1)}, or give the machine more CPUs`,
   );
 }
 
-function isolation({ facts, wishes }: Input): Found {
+function isolation({ facts, configured }: Input): Found {
   const { ok, warn } = about(
     "isolated-cpus",
-    "A worker that never sleeps must not share its CPU: it would starve what runs there, and be interrupted.",
+    "A worker that never sleeps starves other threads on its CPU and is interrupted by them.",
   );
   const isolated = expandCpuList(facts.isolatedCpus ?? "");
   const text = isolated.length > 0 ? `isolated: ${facts.isolatedCpus}` : "no CPU is isolated";
-  if (wishes.wait !== "busy") return ok(`${text}; not needed with wait: ${wishes.wait}`);
-  const shared = wishes.cpus.filter((cpu) => !isolated.includes(cpu));
-  if (wishes.cpus.length > 0 && shared.length === 0) return ok(text);
-  const named = wishes.cpus.length > 0 ? wishes.cpus.join(",") : "";
+  if (configured.wait !== "busy") return ok(`${text}; not needed with wait: ${configured.wait}`);
+  const shared = configured.cpus.filter((cpu) => !isolated.includes(cpu));
+  if (configured.cpus.length > 0 && shared.length === 0) return ok(text);
+  const named = configured.cpus.length > 0 ? configured.cpus.join(",") : "";
   return warn(
     `wait: busy, but ${named ? `CPU ${shared.join(", ")} is not isolated` : "relay.cpus is not set"}`,
     named
@@ -120,7 +120,7 @@ function isolation({ facts, wishes }: Input): Found {
 function governor({ facts }: Input): Found {
   const { ok, warn } = about(
     "cpu-governor",
-    "A CPU that has slowed down needs tens of microseconds to speed up when a packet comes.",
+    "A CPU at reduced frequency needs tens of microseconds to speed up when a packet arrives.",
   );
   if (facts.governors.length === 0) return ok("the machine shows no frequency scaling");
   const text = `governor ${facts.governors.join(", ")}`;
@@ -136,7 +136,7 @@ const slowClocks: readonly string[] = ["hpet", "acpi_pm", "jiffies", "refined-ji
 function clockSource({ facts }: Input): Found {
   const { ok, warn } = about(
     "clock-source",
-    "The kernel stamps every packet; a slow clock costs a microsecond and more each time.",
+    "The kernel timestamps every packet; a slow clock source costs a microsecond or more each time.",
   );
   const text = `clock source ${facts.clockSource ?? "unknown"}`;
   if (facts.clockSource === null || !slowClocks.includes(facts.clockSource)) return ok(text);
@@ -159,16 +159,16 @@ function clockSync({ facts, probes }: Input): Found {
   );
 }
 
-function capabilities({ facts, wishes }: Input): Found {
+function capabilities({ facts, configured }: Input): Found {
   const { ok, warn } = about(
     "capabilities",
-    "CAP_NET_ADMIN lets the relay have the buffers and the busy polling it asks for, whatever the limits.",
+    "With CAP_NET_ADMIN the relay gets its configured buffers and busy polling regardless of the system limits.",
   );
-  if (facts.capNetAdmin) return ok("CAP_NET_ADMIN is there");
+  if (facts.capNetAdmin) return ok("CAP_NET_ADMIN is present");
   const text = "no CAP_NET_ADMIN";
-  if (wishes.busyPollMicroseconds === 0) return ok(`${text}; the limits above decide`);
+  if (configured.busyPollMicroseconds === 0) return ok(`${text}; the system limits above apply`);
   return warn(
-    `${text}, but relay.receive.busyPollMicroseconds is ${wishes.busyPollMicroseconds}`,
+    `${text}, but relay.receive.busyPollMicroseconds is ${configured.busyPollMicroseconds}`,
     "in the systemd unit: AmbientCapabilities=CAP_NET_ADMIN",
   );
 }
@@ -176,7 +176,7 @@ function capabilities({ facts, wishes }: Input): Found {
 function ed25519({ probes }: Input): Found {
   const { ok, withLevel } = about(
     "ed25519",
-    "One signature is verified per FEC set; libsodium needs about half of OpenSSL's time for it.",
+    "The relay verifies one signature per FEC set. libsodium takes about half as long as OpenSSL.",
   );
   if (probes.ed25519 === "libsodium") return ok("libsodium is in use");
   return withLevel(
@@ -189,7 +189,7 @@ function ed25519({ probes }: Input): Found {
 function sha256({ probes }: Input): Found {
   const { ok, warn } = about(
     "sha256",
-    "Every new shred is hashed up to its Merkle root; the CPU's SHA instructions make that cheap.",
+    "The relay hashes every new shred up to its Merkle root. The CPU's SHA instructions make this cheap.",
   );
   if (probes.sha256Accelerated) return ok("SHA instructions are in use");
   return warn(
@@ -198,12 +198,15 @@ function sha256({ probes }: Input): Found {
   );
 }
 
-function openFiles({ facts, wishes }: Input): Found {
+function openFiles({ facts, configured }: Input): Found {
   const { ok, fail } = about(
     "open-files",
-    "Modules are read side by side at the start, and every worker has sockets of its own.",
+    "Modules are read in parallel at startup, and every worker has its own sockets.",
   );
-  const needed = Math.max(openFilesLeast, wishes.workers * (wishes.listenAddresses + 3) + 64);
+  const needed = Math.max(
+    openFilesLeast,
+    configured.workers * (configured.listenAddresses + 3) + 64,
+  );
   const text = `limit ${facts.openFilesMax ?? "unknown"}, needed ${needed}`;
   if (facts.openFilesMax === null || facts.openFilesMax >= needed) return ok(text);
   return fail(text, "ulimit -n 65536 (in the systemd unit: LimitNOFILE=65536)");
@@ -212,19 +215,23 @@ function openFiles({ facts, wishes }: Input): Found {
 function gso({ facts }: Input): Found {
   const { ok, warn } = about(
     "gso",
-    "Shreds of a burst go to a destination as one message, at a fraction of the cost (Linux 4.18).",
+    "UDP segmentation sends a burst to a destination as one message at a fraction of the cost (Linux 4.18 or newer).",
   );
-  if (isKernelSince(facts.kernel, gsoSince)) return ok(`Linux ${facts.kernel} segments UDP`);
+  if (isKernelSince(facts.kernel, gsoSince))
+    return ok(`Linux ${facts.kernel} supports UDP segmentation`);
   return warn(
     `Linux ${facts.kernel ?? "of unknown version"} may not segment UDP`,
     "use Linux 4.18 or newer",
   );
 }
 
-function ipv6({ facts, wishes }: Input): Found {
-  const { ok, fail } = about("ipv6", "IPv6 addresses in the configuration need it.");
-  if (facts.ipv6) return ok("IPv6 is there");
-  if (!wishes.usesIpv6) return ok("no IPv6, and none is asked for");
+function ipv6({ facts, configured }: Input): Found {
+  const { ok, fail } = about(
+    "ipv6",
+    "IPv6 addresses in the configuration need IPv6 on this machine.",
+  );
+  if (facts.ipv6) return ok("IPv6 is available");
+  if (!configured.usesIpv6) return ok("no IPv6, and the configuration does not use it");
   return fail(
     "no IPv6, but the configuration names IPv6 addresses",
     "sysctl -w net.ipv6.conf.all.disable_ipv6=0, or use IPv4 addresses",
@@ -241,17 +248,17 @@ function hugePages({ facts }: Input): Found {
   return warn(text, "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
 }
 
-function memory({ facts, wishes }: Input): Found {
+function memory({ facts, configured }: Input): Found {
   const { ok, warn } = about(
     "memory",
-    "Recent shreds and full socket buffers must fit, or the machine swaps and stalls.",
+    "Recent shreds and full socket buffers must fit into memory; otherwise the machine swaps and stalls.",
   );
-  const buffers = wishes.listenAddresses * wishes.receiveBufferBytes * 2; // according to the kernel's counters
-  const needed = wishes.workers * (workerMemoryBytes + buffers) + processMemoryBytes;
+  const buffers = configured.listenAddresses * configured.receiveBufferBytes * 2; // according to the kernel's counters
+  const needed = configured.workers * (workerMemoryBytes + buffers) + processMemoryBytes;
   const available = facts.memoryAvailableBytes;
   const text = [
     `${available === null ? "unknown" : mebibytes(available)} available, ${mebibytes(needed)} needed with full receive buffers`,
-    `per worker ${mebibytes(workerMemoryBytes)} from the start and up to ${mebibytes(buffers)} of receive buffers; ` +
+    `per worker ${mebibytes(workerMemoryBytes)} at startup and up to ${mebibytes(buffers)} of receive buffers; ` +
       `${mebibytes(workerReservedBytes)} of address space are reserved, most of it never touched`,
   ].join("\n");
   if (available === null || available >= needed) return ok(text);
@@ -265,18 +272,18 @@ function mebibytes(bytes: number): string {
   return `${Math.round(bytes / (1 << 20))} MiB`;
 }
 
-function cardQueues({ facts, wishes }: Input): Found {
+function cardQueues({ facts, configured }: Input): Found {
   const { ok, warn } = about(
     "receive-queues",
-    "With one receive queue one CPU does the kernel's part of all packets; with several the card spreads them.",
+    "With one receive queue, one CPU processes all packets in the kernel. With several queues, the NIC distributes them over CPUs.",
   );
-  const real = facts.cards.filter(({ receiveQueues }) => receiveQueues > 0);
+  const real = facts.nics.filter(({ receiveQueues }) => receiveQueues > 0);
   const text = real.map(({ name, receiveQueues }) => `${name} ${receiveQueues}`).join(", ");
-  const few = real.filter(({ receiveQueues }) => receiveQueues < wishes.workers);
+  const few = real.filter(({ receiveQueues }) => receiveQueues < configured.workers);
   if (few.length === 0) return ok(text === "" ? "no network card" : `receive queues: ${text}`);
   return warn(
-    `receive queues: ${text}, workers: ${wishes.workers}`,
-    few.map(({ name }) => `ethtool -L ${name} combined ${wishes.workers}`).join(" && "),
+    `receive queues: ${text}, workers: ${configured.workers}`,
+    few.map(({ name }) => `ethtool -L ${name} combined ${configured.workers}`).join(" && "),
   );
 }
 
@@ -306,12 +313,12 @@ const checks: readonly ((input: Input) => Found)[] = [
   cpus.ticks,
   cpus.memoryNode,
   cpus.irqBalance,
-  card.ethtool,
-  card.rings,
-  card.interrupts,
-  card.segmentation,
-  card.coalescing,
-  card.cardDrops,
+  nic.ethtool,
+  nic.rings,
+  nic.interrupts,
+  nic.segmentation,
+  nic.coalescing,
+  nic.nicDrops,
   kernel.busyPoll,
   kernel.softnet,
   kernel.udpDrops,
@@ -322,9 +329,13 @@ const checks: readonly ((input: Input) => Found)[] = [
 ];
 
 /** Every check of the machine, in a fixed order. Without the addon, its findings are left out. */
-export function checkMachine(facts: SystemFacts, wishes: Wishes, probes: Probes): Finding[] {
+export function checkMachine(
+  facts: SystemFacts,
+  configured: ConfiguredSettings,
+  probes: Probes,
+): Finding[] {
   const left = probes.addonError === null ? [] : [ed25519, sha256, cloning];
   return checks
     .filter((check) => !left.includes(check))
-    .map((check) => withMeasure(check({ facts, wishes, probes })));
+    .map((check) => withMeasure(check({ facts, configured, probes })));
 }

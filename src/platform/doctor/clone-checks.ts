@@ -12,25 +12,25 @@ const clonesSince = [5, 10] as const;
 // A burst to 200 destinations is at least 200 packets at once; the usual queue length is 1,000.
 const transmitQueueLeast = 1000;
 
-export function cloning({ facts, wishes, probes }: Input): Found {
+export function cloning({ facts, configured, probes }: Input): Found {
   const { ok, warn, withLevel } = about(
     "transmit",
-    "With many destinations, cloning inside the kernel costs a small part of a send for each (docs/transmit.md).",
+    "With many destinations, cloning in the kernel costs a small fraction of one send per destination (docs/transmit.md).",
   );
-  const wish = `relay.transmit: ${wishes.transmit}`;
-  const finding = `${wish}, but shreds would go by socket: ${probes.cloneRefusal}`;
-  if (wishes.transmit === "socket") return ok(wish);
+  const setting = `relay.transmit: ${configured.transmit}`;
+  const finding = `${setting}, but shreds would be sent by socket: ${probes.cloneRefusal}`;
+  if (configured.transmit === "socket") return ok(setting);
   if (probes.cloneRefusal !== null) {
-    const level = wishes.transmit === "clone" ? "warn" : "ok";
+    const level = configured.transmit === "clone" ? "warn" : "ok";
     return withLevel(level, finding, level === "ok" ? null : remedyOf(facts));
   }
   if (facts.bpfJit === 0) {
     return warn(
-      `${wish} works, but the kernel interprets its program (net.core.bpf_jit_enable is 0)`,
+      `${setting} works, but the kernel interprets its program (net.core.bpf_jit_enable is 0)`,
       "sysctl -w net.core.bpf_jit_enable=1",
     );
   }
-  return ok(`${wish} works here`);
+  return ok(`${setting} works here`);
 }
 
 function remedyOf({ kernel, hasTun, capNetAdmin, capBpf, capPerfmon }: Input["facts"]): string {
@@ -43,23 +43,23 @@ function remedyOf({ kernel, hasTun, capNetAdmin, capBpf, capPerfmon }: Input["fa
   ];
   if (missing.length > 0)
     return `in the systemd unit: AmbientCapabilities=${missing.join(" ")} (docs/transmit.md)`;
-  if (!hasTun) return "modprobe tun (in a container: pass /dev/net/tun in)";
+  if (!hasTun) return "modprobe tun (in a container: pass through /dev/net/tun)";
   return "see docs/transmit.md, or set relay.transmit: socket";
 }
 
-export function transmitQueue({ facts, wishes }: Input): Found {
+export function transmitQueue({ facts, configured }: Input): Found {
   const { ok, warn } = about(
     "transmit-queue",
-    "Clones of a burst reach the card's queue together; what finds no room there is lost, and counted as buffer_full.",
+    "Clones of a burst reach the NIC's queue together. Clones that do not fit are lost and counted as buffer_full.",
   );
-  const known = facts.cards.filter(({ transmitQueueLength }) => transmitQueueLength !== null);
+  const known = facts.nics.filter(({ transmitQueueLength }) => transmitQueueLength !== null);
   const text = known.map(({ name, transmitQueueLength }) => `${name} ${transmitQueueLength}`);
   const finding =
-    text.length === 0 ? "no network card" : `packets that may wait: ${text.join(", ")}`;
+    text.length === 0 ? "no network card" : `transmit queue length: ${text.join(", ")}`;
   const short = known.filter(
     ({ transmitQueueLength }) => (transmitQueueLength ?? 0) < transmitQueueLeast,
   );
-  if (wishes.transmit === "socket" || short.length === 0) return ok(finding);
+  if (configured.transmit === "socket" || short.length === 0) return ok(finding);
   return warn(
     finding,
     short.map(({ name }) => `ip link set dev ${name} txqueuelen 10000`).join(" && "),

@@ -7,7 +7,7 @@ import type { RelayConfig } from "../../core/configuration/configuration.ts";
 import { modeText, portFinding } from "./file-and-port-texts.ts";
 import type { FileFact, PortFact } from "./file-facts.ts";
 import { about, type Finding, type Found, withMeasure } from "./finding.ts";
-import type { Wishes } from "./input.ts";
+import type { ConfiguredSettings } from "./input.ts";
 
 export interface ConfigFacts {
   readonly files: readonly FileFact[];
@@ -81,7 +81,7 @@ function tables({ sources, destinations }: RelayConfig): Found {
 }
 
 /** The machine settings that a configuration requires. */
-export function wishesOf(relay: RelayConfig): Wishes {
+export function configuredSettingsOf(relay: RelayConfig): ConfiguredSettings {
   const addresses = [...relay.listen, ...relay.destinations.map(({ address }) => address)];
   return {
     workers: relay.workers,

@@ -4,14 +4,14 @@
 // Read-only. An unknown fact is null, and the checks report it. Sources: proc(5), sysfs of Linux 6.x,
 // capabilities(7), timedatectl(1), chronyc(1).
 
-import { type CardFacts, readCardFacts } from "./card-facts.ts";
 import { type CpuFacts, readCpuFacts } from "./cpu-facts.ts";
 import { type KernelFacts, readKernelFacts } from "./kernel-facts.ts";
+import { type NicFacts, readNicFacts } from "./nic-facts.ts";
 import { expandCpuList, numberIn, type SystemReader, trimmed } from "./reader.ts";
 
 export { expandCpuList, type SystemReader } from "./reader.ts";
 
-interface NetworkCard {
+interface Nic {
   readonly name: string;
   readonly receiveQueues: number;
   /** Maximum number of queued packets; null: unknown. */
@@ -47,9 +47,9 @@ export interface SystemFacts {
   /** "always", "madvise" or "never". */
   readonly hugePages: string | null;
   readonly ipv6: boolean;
-  readonly cards: readonly NetworkCard[];
+  readonly nics: readonly Nic[];
   readonly cpu: CpuFacts;
-  readonly card: CardFacts;
+  readonly nic: NicFacts;
   readonly kernelPart: KernelFacts;
 }
 
@@ -59,7 +59,7 @@ const capPerfmonBit = 38n;
 const capBpfBit = 39n;
 
 export function readFacts(reader: SystemReader): SystemFacts {
-  const cards = readCards(reader);
+  const nics = readNics(reader);
   return {
     kernel: trimmed(reader.readText("/proc/sys/kernel/osrelease")),
     cpuCount: countCpus(reader),
@@ -81,11 +81,11 @@ export function readFacts(reader: SystemReader): SystemFacts {
     memoryAvailableBytes: readMemoryAvailable(reader),
     hugePages: chosenOf(reader.readText("/sys/kernel/mm/transparent_hugepage/enabled")),
     ipv6: (trimmed(reader.readText("/proc/net/if_inet6")) ?? "") !== "",
-    cards,
+    nics,
     cpu: readCpuFacts(reader),
-    card: readCardFacts(
+    nic: readNicFacts(
       reader,
-      cards.map(({ name }) => name),
+      nics.map(({ name }) => name),
     ),
     kernelPart: readKernelFacts(reader),
   };
@@ -145,7 +145,7 @@ function readMemoryAvailable(reader: SystemReader): number | null {
   return kilobytes === undefined ? null : Number(kilobytes) * 1024;
 }
 
-function readCards(reader: SystemReader): NetworkCard[] {
+function readNics(reader: SystemReader): Nic[] {
   const folder = "/sys/class/net";
   return (
     reader

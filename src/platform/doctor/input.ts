@@ -6,7 +6,7 @@ import type { KernelClock } from "../../relay/data-plane/native.ts";
 import type { SystemFacts } from "./facts.ts";
 
 /** The machine settings that the relay requires. */
-export interface Wishes {
+export interface ConfiguredSettings {
   readonly workers: number;
   readonly cpus: readonly number[];
   readonly wait: "block" | "spin" | "busy";
@@ -37,6 +37,6 @@ export interface Probes {
 
 export interface Input {
   readonly facts: SystemFacts;
-  readonly wishes: Wishes;
+  readonly configured: ConfiguredSettings;
   readonly probes: Probes;
 }

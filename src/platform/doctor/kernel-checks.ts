@@ -19,55 +19,55 @@ export function sysctl(key: string, value: number): string {
   return `sysctl -w ${key}=${value} && echo '${key} = ${value}' >> /etc/sysctl.d/60-shredway.conf`;
 }
 
-export function busyPoll({ facts, wishes }: Input): Found {
+export function busyPoll({ facts, configured }: Input): Found {
   const { ok, warn } = about(
     "busy-poll",
-    "A worker that waits in the kernel polls the card there only when net.core.busy_poll says so.",
+    "A worker that waits in the kernel polls the NIC only if net.core.busy_poll is set.",
   );
   const { busyPoll: now } = facts.kernelPart;
-  const wish = wishes.busyPollMicroseconds;
-  if (wish === 0) return ok("relay.receive.busyPollMicroseconds is 0: not asked for");
-  if (wishes.wait !== "block" || now === null || now > 0)
-    return ok(`net.core.busy_poll is ${now ?? "unknown"}, wait: ${wishes.wait}`);
+  const setting = configured.busyPollMicroseconds;
+  if (setting === 0) return ok("relay.receive.busyPollMicroseconds is 0: busy polling is off");
+  if (configured.wait !== "block" || now === null || now > 0)
+    return ok(`net.core.busy_poll is ${now ?? "unknown"}, wait: ${configured.wait}`);
   return warn(
-    `relay.receive.busyPollMicroseconds is ${wish}, but net.core.busy_poll is 0`,
-    sysctl("net.core.busy_poll", wish),
+    `relay.receive.busyPollMicroseconds is ${setting}, but net.core.busy_poll is 0`,
+    sysctl("net.core.busy_poll", setting),
   );
 }
 
 export function softnet({ facts }: Input): Found {
   const { ok, warn } = about(
     "softnet",
-    "The kernel takes packets from the card in rounds: what a round leaves waits, what finds the queue full is dropped.",
+    "The kernel takes packets from the NIC in rounds. Packets left by a round wait; packets that find the queue full are dropped.",
   );
   const { softnet: counts } = facts.kernelPart;
   if (!counts) return ok("/proc/net/softnet_stat cannot be read");
   const { taken, dropped, squeezed } = counts;
-  const finding = `since the boot: ${taken} packets taken, ${dropped} dropped, ${squeezed} rounds cut short`;
+  const finding = `since boot: ${taken} packets processed, ${dropped} dropped, ${squeezed} rounds cut short`;
   if (dropped > 0) return warn(finding, sysctl("net.core.netdev_max_backlog", 16_384));
   if (squeezed <= taken * squeezedShareMax) return ok(finding);
   return warn(finding, sysctl("net.core.netdev_budget", 600));
 }
 
-export function udpDrops({ facts, wishes }: Input): Found {
+export function udpDrops({ facts, configured }: Input): Found {
   const { ok, warn } = about(
     "udp-drops",
-    "A datagram that finds its socket's buffer full is lost. The count is of all programs since the boot.",
+    "A datagram is lost if its socket's receive buffer is full. The count includes all programs since boot.",
   );
   const { udp } = facts.kernelPart;
   if (!udp) return ok("/proc/net/snmp cannot be read");
-  const finding = `since the boot: ${udp.delivered} datagrams delivered, ${udp.bufferFull} lost to full buffers`;
+  const finding = `since boot: ${udp.delivered} datagrams delivered, ${udp.bufferFull} lost to full buffers`;
   if (udp.bufferFull <= udp.delivered * lostShareMax) return ok(finding);
   return warn(
     finding,
-    `${sysctl("net.core.rmem_max", wishes.receiveBufferBytes)}, then more relay.workers if the count still rises`,
+    `${sysctl("net.core.rmem_max", configured.receiveBufferBytes)}, then more relay.workers if the count still rises`,
   );
 }
 
 export function swap({ facts }: Input): Found {
   const { ok, warn } = about(
     "swap",
-    "A page of recent shreds that was swapped out costs milliseconds when it is needed.",
+    "Reading a swapped-out page of recent shreds takes milliseconds.",
   );
   const { swappiness } = facts.kernelPart;
   const text = `vm.swappiness is ${swappiness ?? "unknown"}`;
@@ -75,15 +75,24 @@ export function swap({ facts }: Input): Found {
   return warn(text, sysctl("vm.swappiness", 1));
 }
 
-export function lockedMemory({ facts, wishes }: Input): Found {
+export function lockedMemory({ facts, configured }: Input): Found {
   const { ok, warn } = about(
     "locked-memory",
-    "Linux before 5.11 charges the clones' program and its memory to this limit.",
+    "Linux before 5.11 counts the clone program and its memory against this limit.",
   );
   const isCharged = isKernelSince(facts.kernel, unchargedSince) === false;
   const { lockedMemoryMax: limit } = facts.kernelPart;
-  if (wishes.transmit === "socket" || !isCharged || limit === null || limit >= lockedMemoryLeast)
-    return ok(wishes.transmit === "socket" ? "not needed for sockets" : "nothing is charged to it");
+  if (
+    configured.transmit === "socket" ||
+    !isCharged ||
+    limit === null ||
+    limit >= lockedMemoryLeast
+  )
+    return ok(
+      configured.transmit === "socket"
+        ? "not needed for sockets"
+        : "it does not apply to this kernel",
+    );
   return warn(`limit ${limit} bytes`, "in the systemd unit: LimitMEMLOCK=infinity");
 }
 
@@ -91,27 +100,27 @@ export function lockedMemory({ facts, wishes }: Input): Found {
 export function clockOffset({ facts, probes }: Input): Found {
   const { ok, warn } = about(
     "clock-offset",
-    "Lead times, landings and proofs are compared with the clocks of other machines.",
+    "Lead times, landings and proofs are compared across machines' clocks.",
   );
   const offset = facts.kernelPart.clockOffsetSeconds;
   const estimated = probes.kernelClock?.synchronised
     ? probes.kernelClock.estimatedErrorUs / 1e6
     : null;
   const off = offset ?? estimated;
-  if (off === null) return ok("nobody here knows how far the clock is off");
+  if (off === null) return ok("the clock offset is unknown");
   const who = offset === null ? "the kernel estimates" : "chrony measured";
-  const finding = `${who} an error of ${Math.round(off * 1e6)} µs`;
+  const finding = `${who} an offset of ${Math.round(off * 1e6)} µs`;
   if (off <= clockOffsetMaxSeconds) return ok(finding);
   return warn(
     finding,
-    "take nearer time servers into /etc/chrony/chrony.conf (server NAME iburst), then systemctl restart chrony",
+    "add nearer time servers to /etc/chrony/chrony.conf (server NAME iburst), then systemctl restart chrony",
   );
 }
 
 export function nodeVersion({ probes }: Input): Found {
   const { ok, fail } = about(
     "node",
-    `The program is tested with ${supportedNode()}, and its web server has binaries for these.`,
+    `Shredway is tested with ${supportedNode()}, and its web server has binaries for these versions.`,
   );
   const finding = `Node ${probes.nodeVersion}`;
   if (nodeVersionError(probes.nodeVersion) === null) return ok(finding);

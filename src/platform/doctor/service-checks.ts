@@ -127,8 +127,8 @@ function exposure({ http }: Config): Found[] {
   ];
 }
 
-function leadersEnd({ lastLeaderSlot, node: asked }: ServiceFacts): Found[] {
-  const slot = asked?.slot ?? null;
+function leadersEnd({ lastLeaderSlot, node: nodeFacts }: ServiceFacts): Found[] {
+  const slot = nodeFacts?.slot ?? null;
   if (lastLeaderSlot === null || slot === null) return [];
   const { ok, withLevel } = about(
     "leaders-end",
@@ -177,18 +177,18 @@ function postgres({ postgres: servers }: ServiceFacts): Found[] {
   });
 }
 
-function node({ relay }: Config, { node: asked }: ServiceFacts): Found[] {
-  if (!asked) return [];
+function node({ relay }: Config, { node: nodeFacts }: ServiceFacts): Found[] {
+  if (!nodeFacts) return [];
   const { fail, withLevel } = about(
     "solana-node",
     "It provides leaders, outcomes and blockhashes, and receives forwarded read methods.",
   );
-  const { host, error, answerMs, shredVersion } = asked;
+  const { host, error, answerMs, shredVersion } = nodeFacts;
   if (error !== null) {
     const remedy = `curl -s -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"getHealth"}' the URL of solana.rpc`;
     return [fail(`${host}: ${error}`, remedy)];
   }
-  const text = `${host}: slot ${asked.slot}, answered in ${answerMs.toFixed(0)} ms`;
+  const text = `${host}: slot ${nodeFacts.slot}, answered in ${answerMs.toFixed(0)} ms`;
   const isSlow = answerMs > answerMsMax;
   const remedy = isSlow ? "use a node in the same region" : null;
   const answer = withLevel(isSlow ? "warn" : "ok", text, remedy);

@@ -14,7 +14,7 @@ import { coverageText, loadLeaderSchedule } from "../../relay/leaders/schedule.t
 import type { ConfigFacts } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
 import { fileFact, type PortFact } from "./file-facts.ts";
-import type { Probes, Wishes } from "./input.ts";
+import type { ConfiguredSettings, Probes } from "./input.ts";
 
 const toolTimeoutMs = 3000;
 
@@ -40,7 +40,7 @@ export const systemReader: SystemReader = {
 };
 
 /** Probes the addon, the receive buffer of a socket, and clone if configured. */
-export function probe({ receiveBufferBytes, transmit }: Wishes): Probes {
+export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Probes {
   const nothing = {
     grantedReceiveBufferBytes: null,
     cloneRefusal: null,

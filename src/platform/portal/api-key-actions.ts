@@ -96,15 +96,15 @@ export class ApiKeyActions {
       );
     }
     const nowNs = clock.nowNs();
-    const made = newApiKey(key, randomBytes(keyRandomBytes), nowNs);
-    await keyStore.replaceKey(key.id, nowNs + BigInt(overlapHours) * hourNs, made.key);
+    const apiKey = newApiKey(key, randomBytes(keyRandomBytes), nowNs);
+    await keyStore.replaceKey(key.id, nowNs + BigInt(overlapHours) * hourNs, apiKey.key);
     await refreshKeys();
-    session.keyId = made.key.id;
+    session.keyId = apiKey.key.id;
     log.info(
-      { account: key.accountName, key: key.id, newKey: made.key.id, overlapHours },
+      { account: key.accountName, key: key.id, newKey: apiKey.key.id, overlapHours },
       "portal: key rotated",
     );
-    return { key: keyView(made.key, nowNs, made.key.id), text: made.text };
+    return { key: keyView(apiKey.key, nowNs, apiKey.key.id), text: apiKey.text };
   }
 
   /** Revoking a revoked key changes nothing. */

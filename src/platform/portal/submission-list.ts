@@ -68,10 +68,10 @@ export class SubmissionList {
   async refresh(): Promise<void> {
     if (!this.#isLoaded || this.#isAsking || this.#changed.size === 0) return;
     this.#isAsking = true;
-    const asked = [...this.#changed];
+    const signatures = [...this.#changed];
     this.#changed.clear();
     try {
-      const found = await this.#dependencies.submissions.statuses(this.#accountId, asked);
+      const found = await this.#dependencies.submissions.statuses(this.#accountId, signatures);
       for (const status of found) if (status) this.#known.set(status.signature, knownOf(status));
       this.#trim();
     } catch (error) {

@@ -154,14 +154,14 @@ export class UpstreamSocket implements NodeSocket {
       return;
     }
     try {
-      this.#hear(readNodeMessage(data, this.#options.address.mask));
+      this.#receive(readNodeMessage(data, this.#options.address.mask));
     } catch (thrown) {
       if (!(thrown instanceof ShredwayError)) throw thrown;
       this.#lose(thrown.message);
     }
   }
 
-  #hear({ id, method, params, answer }: NodeMessage): void {
+  #receive({ id, method, params, answer }: NodeMessage): void {
     if (method !== undefined) {
       if (params) this.#notify(method, params.text);
       return;

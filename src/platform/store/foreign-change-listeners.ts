@@ -25,7 +25,7 @@ export class ForeignChangeListeners {
     return () => void this.#listeners.delete(own);
   }
 
-  tell(news: readonly string[] | null): void {
+  notify(news: readonly string[] | null): void {
     for (const listener of this.#listeners) {
       try {
         listener(news);

@@ -10,7 +10,7 @@ import type { Logger } from "../../core/log.ts";
 import { nodeLockOf } from "../../core/node-lock-name.ts";
 import type { HeldLock, SqlDriver } from "./driver.ts";
 
-const againMs = 250;
+const retryMs = 250;
 /**
  * Longer than a database needs to notice that the previous service of that name was disconnected.
  */
@@ -50,7 +50,7 @@ export class NodeLock {
         );
       }
       if (tries === 1) log.info(`data.node: another service has the name ${quote(node)}; waiting`);
-      await clock.sleep(againMs);
+      await clock.sleep(retryMs);
     }
     return lock;
   }
@@ -95,7 +95,7 @@ export class NodeLock {
       } catch {
         refusedNs = null; // the database is unreachable, which others report
       }
-      await clock.sleep(againMs * 4, signal);
+      await clock.sleep(retryMs * 4, signal);
     }
     if (isWarned && !signal.aborted) log.info(`data.node: the name ${quote(node)} is free again`);
   }

@@ -55,7 +55,7 @@ class SqliteSnapshot implements Snapshot {
     this.#worker.on("message", (answer: SnapshotAnswer) => this.#waiting.shift()?.(answer));
     const end = (message: string): void => {
       this.#ended ??= { code: "", message };
-      for (const tell of this.#waiting.splice(0)) tell({ failure: this.#ended });
+      for (const notify of this.#waiting.splice(0)) notify({ failure: this.#ended });
     };
     this.#worker.on("error", (error: unknown) => end(messageOf(error)));
     this.#worker.on("exit", () => end("the thread of the file has ended"));

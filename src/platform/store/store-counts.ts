@@ -47,12 +47,12 @@ export class StoreCounts {
   }
 
   /** Settles like `asked`. */
-  async watch<T>(kind: "query" | "transaction", asked: Promise<T>): Promise<T> {
+  async watch<T>(kind: "query" | "transaction", query: Promise<T>): Promise<T> {
     const counts = this.#operations[kind];
     const begunNs = this.#nowNs();
     this.#underWay++;
     try {
-      const answer = await asked;
+      const answer = await query;
       counts.ended++;
       this.#isReachable = true;
       return answer;

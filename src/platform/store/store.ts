@@ -29,7 +29,7 @@ import { SqlRegistrationStore } from "./tables/registration-store.ts";
 import type { SignatureCodec } from "./tables/signature-codec.ts";
 import { SqlSubmissionStore } from "./tables/submission-store.ts";
 import { SqlTierStore } from "./tables/tier-store.ts";
-import { checkImported } from "./transfer/place.ts";
+import { checkImported } from "./transfer/database-location.ts";
 
 export interface StoreOptions {
   /** Created if missing; unused with `postgres`. */

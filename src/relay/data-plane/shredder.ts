@@ -42,13 +42,13 @@ export class Shredder {
     entries: Uint8Array,
     { position, referenceTick, lastInSlot }: ShredOptions,
   ): { packets: Uint8Array[]; position: SlotPosition } {
-    const made = guarded("shred_refused", () =>
+    const shreds = guarded("shred_refused", () =>
       this.#native.shred(entries, position, referenceTick, lastInSlot),
     );
-    const packets = Array.from(made.ends, (end, i) =>
-      made.bytes.subarray(i === 0 ? 0 : (made.ends[i - 1] ?? 0), end),
+    const packets = Array.from(shreds.ends, (end, i) =>
+      shreds.bytes.subarray(i === 0 ? 0 : (shreds.ends[i - 1] ?? 0), end),
     );
-    const { chainedRoot, nextFecSetIndex } = made;
+    const { chainedRoot, nextFecSetIndex } = shreds;
     return { packets, position: { ...position, chainedRoot, nextFecSetIndex } };
   }
 }

@@ -12,7 +12,7 @@ import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { buildSchedule, type LeaderSchedule, type LeaderSlots } from "./schedule.ts";
 
 const checkIntervalMs = { most: 20_000, least: 1000, perSlotOfEpoch: 50 } as const;
-const tryAgainMs = 2000;
+const retryMs = 2000;
 const logEvery = 10;
 /** The relay's window: shreds may arrive this many slots late. */
 const slotsBehind = 512n;
@@ -105,7 +105,7 @@ export class RpcLeaderSchedule {
     this.stop();
     this.#inForce = undefined;
     this.#run = {};
-    await this.#look(this.#run);
+    await this.#poll(this.#run);
   }
 
   get hasSchedule(): boolean {
@@ -118,7 +118,7 @@ export class RpcLeaderSchedule {
     this.#timer?.cancel();
   }
 
-  async #look(run: object): Promise<void> {
+  async #poll(run: object): Promise<void> {
     const { log, node, clock } = this.#dependencies;
     try {
       await this.#renew(run);
@@ -132,8 +132,8 @@ export class RpcLeaderSchedule {
       }
     }
     if (this.#run !== run) return;
-    const delayMs = this.#failures.isFailing ? tryAgainMs : this.#lookMs;
-    this.#timer = clock.after(delayMs, () => void this.#look(run));
+    const delayMs = this.#failures.isFailing ? retryMs : this.#lookMs;
+    this.#timer = clock.after(delayMs, () => void this.#poll(run));
   }
 
   async #renew(run: object): Promise<void> {

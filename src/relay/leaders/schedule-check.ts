@@ -10,7 +10,7 @@ import { coverageText, coveredSlots, type LeaderSchedule } from "./schedule.ts";
 const slotsLeftLow = 9000n;
 /** A schedule from a node is refreshed long before this, so the node has a problem. */
 const slotsLeftLowFromNode = 512n;
-const sayEveryNs = 60_000_000_000n;
+const logIntervalNs = 60_000_000_000n;
 /** Fewer packets are not significant. */
 const packetsLeast = 32n;
 
@@ -36,14 +36,14 @@ export class ScheduleCheck {
   }
 
   /** Warnings for the operator; usually empty. `nowNs` is monotonic. */
-  look(snapshot: RelaySnapshot, nowNs: bigint): string[] {
+  update(snapshot: RelaySnapshot, nowNs: bigint): string[] {
     const found: [string, string | undefined][] = [
       ["unknown", this.#unknownLeaders(snapshot)],
       ["end", this.#nearEnd(snapshot)],
     ];
     return found.flatMap(([kind, text]) => {
-      const saidAtNs = this.#saidAtNs.get(kind);
-      if (text === undefined || (saidAtNs !== undefined && nowNs - saidAtNs < sayEveryNs))
+      const loggedAtNs = this.#saidAtNs.get(kind);
+      if (text === undefined || (loggedAtNs !== undefined && nowNs - loggedAtNs < logIntervalNs))
         return [];
       this.#saidAtNs.set(kind, nowNs);
       return [text];

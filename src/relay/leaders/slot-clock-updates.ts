@@ -46,7 +46,7 @@ export class SlotClockUpdates {
     this.#dependencies = dependencies;
     const { clock, node } = dependencies;
     this.#timers = [
-      clock.every(updateIntervalMs, () => this.#look()),
+      clock.every(updateIntervalMs, () => this.#poll()),
       ...(node ? [clock.every(askNodeMs, () => void this.#ask(node))] : []),
     ];
     if (node) void this.#ask(node);
@@ -57,7 +57,7 @@ export class SlotClockUpdates {
     for (const timer of this.#timers) timer.cancel();
   }
 
-  #look(): void {
+  #poll(): void {
     const { relay, clock } = this.#dependencies;
     const rows = relay.slots();
     for (const { slot, firstSeenNs, lastSeenNs } of rows) {

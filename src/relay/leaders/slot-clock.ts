@@ -115,8 +115,8 @@ export class SlotClock {
     this.#noteTime(arrival.timeNs);
     if (this.#line && Math.abs(arrival.slot - slotAt(this.#line, arrival.timeNs)) <= nearSlots) {
       this.#accept(arrival);
-    } else if (!this.#hasSeen(arrival.slot)) {
-      this.#putAside(arrival);
+    } else if (!this.#hasObserved(arrival.slot)) {
+      this.#defer(arrival);
     }
   }
 
@@ -254,16 +254,16 @@ export class SlotClock {
     return recent.length >= dense.arrivals;
   }
 
-  #hasSeen(slot: number): boolean {
+  #hasObserved(slot: number): boolean {
     return this.#seen[slot % seenSlots] === slot;
   }
 
-  #isAside(slot: number): boolean {
+  #isDeferred(slot: number): boolean {
     const timeNs = this.#aside.get(Math.floor(slot / blockSlots))?.[slot % blockSlots];
     return timeNs !== undefined && !Number.isNaN(timeNs);
   }
 
-  #putAside({ slot, timeNs }: ShredArrival): void {
+  #defer({ slot, timeNs }: ShredArrival): void {
     const block = Math.floor(slot / blockSlots);
     const times = this.#aside.get(block) ?? new Float64Array(blockSlots).fill(Number.NaN);
     const index = slot % blockSlots;
@@ -284,7 +284,7 @@ export class SlotClock {
   #tryNewLine({ slot, timeNs }: ShredArrival): void {
     const rule = this.#ruleFor(slot, timeNs);
     if (!rule) return;
-    const arrivals = this.#asideBetween(slot - rule.slots + 1, slot);
+    const arrivals = this.#deferredBetween(slot - rule.slots + 1, slot);
     if (arrivals.length < rule.arrivals) return;
     const line = lineThrough(arrivals);
     if (!line) return;
@@ -318,7 +318,7 @@ export class SlotClock {
     return Math.abs(slot - rpcSlot) <= rpcNearSlots;
   }
 
-  #asideBetween(from: number, to: number): ShredArrival[] {
+  #deferredBetween(from: number, to: number): ShredArrival[] {
     const arrivals: ShredArrival[] = [];
     for (let slot = Math.max(0, from); slot <= to; slot++) {
       const timeNs = this.#aside.get(Math.floor(slot / blockSlots))?.[slot % blockSlots];
@@ -388,7 +388,7 @@ export class SlotClock {
     };
     const end = Math.min(last + outageSlots, settled);
     for (let slot = Math.max(first - outageSlots, this.#firstSlot); slot <= end; slot++) {
-      if (!this.#hasSeen(slot) && !this.#isAside(slot)) {
+      if (!this.#hasObserved(slot) && !this.#isDeferred(slot)) {
         run.push(slot);
         continue;
       }

@@ -69,8 +69,8 @@ export function feeOf(transaction: WireTransaction): Fee {
     const price = (priority * microPerLamport) / (limit === 0n ? 1n : limit);
     return { lamports: base + priority, computeUnitLimit: limit, price };
   }
-  const { limit: asked, price } = readBudget(transaction);
-  const limit = smaller(asked ?? defaultLimit(transaction), computeUnitsMax);
+  const { limit: requestedLimit, price } = readBudget(transaction);
+  const limit = smaller(requestedLimit ?? defaultLimit(transaction), computeUnitsMax);
   const priority = (limit * price + microPerLamport - 1n) / microPerLamport;
   return { lamports: base + priority, computeUnitLimit: limit, price };
 }

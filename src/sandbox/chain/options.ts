@@ -106,13 +106,13 @@ function refuse(what: string, expected: string, actual: unknown): never {
   );
 }
 
-function checkWhole(what: string, value: number, [min, max]: readonly [number, number]): void {
+function checkInteger(what: string, value: number, [min, max]: readonly [number, number]): void {
   if (!Number.isSafeInteger(value) || value < min || value > max) {
     refuse(what, `a whole number ${min} to ${max}`, value);
   }
 }
 
-const wholeOptions = [
+const integerOptions = [
   "seed",
   "validators",
   "slotMs",
@@ -127,9 +127,9 @@ const wholeOptions = [
   "hashesPerTick",
   "catchUpSlotsMax",
 ] as const;
-type WholeOption = (typeof wholeOptions)[number];
+type IntegerOption = (typeof integerOptions)[number];
 
-const ranges: Readonly<Record<WholeOption, readonly [number, number]>> = {
+const ranges: Readonly<Record<IntegerOption, readonly [number, number]>> = {
   seed: [0, Number.MAX_SAFE_INTEGER],
   validators: [1, 64],
   slotMs: [1, 60_000],
@@ -152,7 +152,7 @@ function checkBackground(choice: BackgroundChoice | false): Required<BackgroundC
   if (!(transactionsPerSecond >= 0 && transactionsPerSecond <= 2000)) {
     refuse("background.transactionsPerSecond", "0 to 2000", transactionsPerSecond);
   }
-  checkWhole("background.wallets", background.wallets, [2, 256]);
+  checkInteger("background.wallets", background.wallets, [2, 256]);
   if (!(tipShare >= 0 && tipShare <= 1)) refuse("background.tipShare", "0 to 1", tipShare);
   background.tipAddresses.forEach(parsePubkey);
   return background;
@@ -161,7 +161,7 @@ function checkBackground(choice: BackgroundChoice | false): Required<BackgroundC
 /** Fills in the defaults. Throws ShredwayError "value_invalid". */
 export function checkOptions(options: ChainOptions): CheckedOptions {
   const all = { ...defaultOptions, ...options };
-  for (const name of wholeOptions) checkWhole(name, all[name], ranges[name]);
+  for (const name of integerOptions) checkInteger(name, all[name], ranges[name]);
   if (ticksPerSlot % all.intervalsPerSlot !== 0) {
     refuse("intervalsPerSlot", `a divisor of ${ticksPerSlot}`, all.intervalsPerSlot);
   }
@@ -170,9 +170,9 @@ export function checkOptions(options: ChainOptions): CheckedOptions {
     refuse("firstSlot", "1 to 2^53", all.firstSlot);
   }
   const ticks = ticksPerSlot / all.intervalsPerSlot;
-  const room = HashChain.roomOf(all.hashesPerTick) * ticks;
+  const capacity = HashChain.bytesOf(all.hashesPerTick) * ticks;
   const needed = all.transactionsPerIntervalMax + all.validators;
-  if (room < needed) refuse("hashesPerTick", `capacity for ${needed} transactions`, room);
+  if (capacity < needed) refuse("hashesPerTick", `capacity for ${needed} transactions`, capacity);
   for (const [address, lamports] of all.funded) {
     parsePubkey(address);
     if (lamports < 0n || lamports > 2n ** 63n) refuse(`funded.${address}`, "lamports", lamports);

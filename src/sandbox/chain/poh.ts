@@ -66,7 +66,7 @@ export class HashChain {
   }
 
   /** Maximum number of transactions in one tick. */
-  static roomOf(hashesPerTick: number): number {
+  static bytesOf(hashesPerTick: number): number {
     return (hashesPerTick - 1) * entryTransactionsMax;
   }
 

@@ -229,7 +229,7 @@ export class Producer {
     const { intervalsPerSlot, slotNs } = this.#options;
     const seconds = Number(slotNs) / 1e9 / intervalsPerSlot;
     for (const wire of background?.take(seconds, blockhash) ?? []) {
-      if (queue.hasRoomFor(1)) {
+      if (queue.hasCapacityFor(1)) {
         queue.add({ candidates: [candidateOf(wire)], isBundle: false, notBeforeNs: 0n });
       }
     }

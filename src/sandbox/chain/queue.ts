@@ -57,7 +57,7 @@ export class LeaderQueue {
     return this.#signatures.size;
   }
 
-  hasRoomFor(count: number): boolean {
+  hasCapacityFor(count: number): boolean {
     return this.count + count <= this.#countMax;
   }
 
@@ -67,7 +67,7 @@ export class LeaderQueue {
 
   /** Throws ShredwayError "queue_full". The signatures must not be in the queue. */
   add(item: QueueItem): void {
-    if (!this.hasRoomFor(item.candidates.length)) {
+    if (!this.hasCapacityFor(item.candidates.length)) {
       throw new ShredwayError(
         "queue_full",
         `leader's queue: expected capacity for ${item.candidates.length} transactions, got ${this.count} waiting of at most ${this.#countMax}`,
@@ -87,8 +87,8 @@ export class LeaderQueue {
     const removed: Waiting[] = [];
     let count = 0;
     this.#waiting = this.#waiting.filter((item) => {
-      const isTaken = item.notBeforeNs <= timeNs && count + item.candidates.length <= countMax;
-      if (!isTaken) return true;
+      const isSelected = item.notBeforeNs <= timeNs && count + item.candidates.length <= countMax;
+      if (!isSelected) return true;
       count += item.candidates.length;
       removed.push(item);
       this.#forget(item);

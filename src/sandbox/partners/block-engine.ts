@@ -16,7 +16,7 @@ import { readTransaction } from "./swqos.ts";
 const bundleTransactionsMax = 5;
 const idsMax = 5;
 /** Number of recent bundles in memory. */
-const bundlesKept = 10_000;
+const bundlesMax = 10_000;
 /**
  * A bundle that has not landed after this time cannot land: leaders drop failing bundles
  * immediately.
@@ -96,7 +96,7 @@ export class BlockEngine {
     this.#bundles.delete(id);
     this.#bundles.set(id, { ...bundle, sentSlot: this.#chain.slot("processed") });
     const [oldest] = this.#bundles.keys();
-    if (this.#bundles.size > bundlesKept && oldest !== undefined) this.#bundles.delete(oldest);
+    if (this.#bundles.size > bundlesMax && oldest !== undefined) this.#bundles.delete(oldest);
     return id;
   }
 

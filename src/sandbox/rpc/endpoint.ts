@@ -75,14 +75,14 @@ function textAnswer(status: number, body: string): HttpResponse {
 }
 
 function preflightAnswer(request: HttpRequest): HttpResponse {
-  const asked = request.header("access-control-request-headers") ?? "";
-  const isList = /^[\w\-, ]{1,1024}$/.test(asked);
+  const requestedHeaders = request.header("access-control-request-headers") ?? "";
+  const isList = /^[\w\-, ]{1,1024}$/.test(requestedHeaders);
   return {
     status: 204,
     headers: {
       ...corsHeaders,
       "access-control-allow-methods": "POST, GET, OPTIONS",
-      "access-control-allow-headers": isList ? asked : "content-type, solana-client",
+      "access-control-allow-headers": isList ? requestedHeaders : "content-type, solana-client",
       "access-control-max-age": "86400",
     },
   };

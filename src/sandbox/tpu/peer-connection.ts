@@ -95,7 +95,7 @@ export class PeerConnection {
   work(): void {
     if (this.#phase === "gone") return;
     const nowNs = this.#host.clock.monotonicNs();
-    if (this.#phase === "handshake") this.#shakeHands(nowNs);
+    if (this.#phase === "handshake") this.#handshake(nowNs);
     if (this.#phase === "open") this.#read(nowNs);
     this.#sendAll();
     if (this.#quic.isClosed()) this.forget();
@@ -134,7 +134,7 @@ export class PeerConnection {
     }
   }
 
-  #shakeHands(nowNs: bigint): void {
+  #handshake(nowNs: bigint): void {
     const { counts } = this.#host;
     if (!this.#quic.isEstablished()) {
       if (this.#quic.localError() || this.#quic.isDraining()) {

@@ -135,7 +135,7 @@ export class ChallengeSocket {
       socket.on("error", (error) =>
         this.#warning.give(() => `destinations: ${text}: ${messageOf(error)}`),
       );
-      socket.on("message", (datagram, from) => this.#hear(datagram, from));
+      socket.on("message", (datagram, from) => this.#receive(datagram, from));
       this.#sockets[endpoint.family] = socket;
     } catch (error) {
       const mayLack = isIpv6 && endpoint.bytes.every((byte) => byte === 0);
@@ -153,7 +153,7 @@ export class ChallengeSocket {
     }
   }
 
-  #hear(datagram: Uint8Array, { address, port }: RemoteInfo): void {
+  #receive(datagram: Uint8Array, { address, port }: RemoteInfo): void {
     if (!isProofShaped(datagram)) {
       this.#dropped++;
       return;
@@ -166,14 +166,14 @@ export class ChallengeSocket {
       return;
     }
     // Floods of strangers take no capacity from challenged addresses.
-    if (!this.#options.isAwaited(from) || !this.#hasRoom()) {
+    if (!this.#options.isAwaited(from) || !this.#hasCapacity()) {
       this.#dropped++;
       return;
     }
     this.#options.onMessage(from, datagram);
   }
 
-  #hasRoom(): boolean {
+  #hasCapacity(): boolean {
     const nowNs = this.#options.clock.monotonicNs();
     if (nowNs >= this.#secondEndsNs) {
       this.#secondEndsNs = nowNs + secondNs;

@@ -171,10 +171,10 @@ export class AccountDestinations implements Destinations {
   apply(settings: DestinationSettings): void {
     this.#settings = settings;
     for (const entry of this.#table.all()) {
-      this.#judge(entry);
+      this.#evaluate(entry);
       this.#schedule(entry);
     }
-    this.#tellChanges(this.#table.all());
+    this.#notifyChanges(this.#table.all());
   }
 
   // Calls of accounts.
@@ -351,17 +351,17 @@ export class AccountDestinations implements Destinations {
       entry.stop.retryMs = nowMs + retryMs;
       void this.#storeStop(entry, entry.stop.reason);
     }
-    if (this.#isOurs(entry)) this.#remind(entry, nowMs);
+    if (this.#isOurs(entry)) this.#sendReminder(entry, nowMs);
     // The operator's pause causes no challenges.
     const isSilent = entry.destination.pauseReason === "operator";
     if (isSilent || !this.#openRound(entry)) entry.round = null;
     const datagram = entry.round?.takeDue(nowMs);
     this.#schedule(entry);
     if (datagram) this.#dependencies.sendChallenge(entry.destination.address, datagram);
-    this.#tellChanges([entry]);
+    this.#notifyChanges([entry]);
   }
 
-  #remind(entry: Entry, nowMs: number): void {
+  #sendReminder(entry: Entry, nowMs: number): void {
     const due = entry.dueReminder(nowMs);
     if (due === null) return;
     entry.remindedMs = due;
@@ -417,7 +417,7 @@ export class AccountDestinations implements Destinations {
   // Changes of the stored state.
 
   #meet(entry: Entry, origin: "start" | "here" | "foreign"): void {
-    this.#judge(entry);
+    this.#evaluate(entry);
     const { destination } = entry;
     const asks = destination.state === "unproved" && this.#isOurs(entry) && origin === "foreign";
     const isAsked = asks && this.#limits.take(destination, this.#monotonicMs()) === 0;
@@ -428,10 +428,10 @@ export class AccountDestinations implements Destinations {
   #forget(entry: Entry): void {
     this.#due.set(entry.destination.id, null);
     this.#arm();
-    if (entry.wasActive) this.#tell();
+    if (entry.wasActive) this.#notify();
   }
 
-  #judge(entry: Entry): void {
+  #evaluate(entry: Entry): void {
     entry.refusal = entry.endpoint
       ? refusalOf(entry.endpoint, this.#settings, this.#dependencies.isOwnListener)
       : "its stored address is not in canonical form";
@@ -440,7 +440,7 @@ export class AccountDestinations implements Destinations {
 
   // Telling.
 
-  #tellChanges(entries: Iterable<Entry>): void {
+  #notifyChanges(entries: Iterable<Entry>): void {
     const nowMs = this.#nowMs();
     let isChanged = false;
     for (const entry of entries) {
@@ -449,10 +449,10 @@ export class AccountDestinations implements Destinations {
       entry.wasActive = isActive;
       isChanged = true;
     }
-    if (isChanged) this.#tell();
+    if (isChanged) this.#notify();
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) {
       try {
         listener();

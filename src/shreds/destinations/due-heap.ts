@@ -24,10 +24,10 @@ export class DueHeap {
 
   /** Replaces an earlier time; null: never due. */
   set(id: string, atMs: number | null): void {
-    const place = this.#places.get(id);
-    if (place !== undefined) {
-      if (this.#items[place]?.atMs === atMs) return;
-      this.#takeOut(place);
+    const index = this.#places.get(id);
+    if (index !== undefined) {
+      if (this.#items[index]?.atMs === atMs) return;
+      this.#takeOut(index);
     }
     if (atMs === null) return;
     this.#items.push({ id, atMs });
@@ -44,49 +44,49 @@ export class DueHeap {
     return due;
   }
 
-  #takeOut(place: number): void {
-    const out = this.#items[place];
+  #takeOut(index: number): void {
+    const out = this.#items[index];
     const last = this.#items.pop();
     if (!out || !last) return;
     this.#places.delete(out.id);
     if (out === last) return;
-    this.#put(last, place);
-    this.#rise(place);
-    this.#sink(this.#places.get(last.id) ?? place);
+    this.#put(last, index);
+    this.#rise(index);
+    this.#sink(this.#places.get(last.id) ?? index);
   }
 
-  #put(item: Item, place: number): void {
-    this.#items[place] = item;
-    this.#places.set(item.id, place);
+  #put(item: Item, index: number): void {
+    this.#items[index] = item;
+    this.#places.set(item.id, index);
   }
 
   #rise(from: number): void {
-    let place = from;
-    const item = this.#items[place];
+    let index = from;
+    const item = this.#items[index];
     if (!item) return;
     for (;;) {
-      const above = (place - 1) >> 1;
+      const above = (index - 1) >> 1;
       const parent = above >= 0 ? this.#items[above] : undefined;
       if (!parent || parent.atMs <= item.atMs) break;
-      this.#put(parent, place);
-      place = above;
+      this.#put(parent, index);
+      index = above;
     }
-    this.#put(item, place);
+    this.#put(item, index);
   }
 
   #sink(from: number): void {
-    let place = from;
-    const item = this.#items[place];
+    let index = from;
+    const item = this.#items[index];
     if (!item) return;
     for (;;) {
-      const left = 2 * place + 1;
+      const left = 2 * index + 1;
       const [one, other] = [this.#items[left], this.#items[left + 1]];
       const isOther = one && other && other.atMs < one.atMs;
       const child = isOther ? other : one;
       if (!child || child.atMs >= item.atMs) break;
-      this.#put(child, place);
-      place = isOther ? left + 1 : left;
+      this.#put(child, index);
+      index = isOther ? left + 1 : left;
     }
-    this.#put(item, place);
+    this.#put(item, index);
   }
 }

@@ -36,8 +36,8 @@ export function isProofShaped(datagram: Uint8Array): boolean {
 /** The token of an answer; null: not an answer. */
 export function tokenIn(datagram: Uint8Array): Uint8Array | null {
   if (!isProofShaped(datagram)) return null;
-  const isWhole = explanation.every((byte, i) => datagram[proofBytesMin + i] === byte);
-  if (datagram.length === challengeBytes && !isWhole) return null;
+  const isComplete = explanation.every((byte, i) => datagram[proofBytesMin + i] === byte);
+  if (datagram.length === challengeBytes && !isComplete) return null;
   return datagram.subarray(mark.length, proofBytesMin);
 }
 
@@ -106,7 +106,7 @@ export class Round {
 }
 
 const renewalShares = [1 / 2, 3 / 4, 9 / 10] as const;
-const comebackMs = [10_000, 60_000, 600_000] as const;
+const retryDelaysMs = [10_000, 60_000, 600_000] as const;
 
 /** Times of unrequested challenges, ascending. */
 export function remindersOf(destination: AccountDestination): readonly number[] {
@@ -115,7 +115,7 @@ export function remindersOf(destination: AccountDestination): readonly number[] 
     return renewalShares.map((share) => provedMs + Math.floor((proofEndsMs - provedMs) * share));
   }
   if (state === "paused" && pauseReason !== "operator" && pausedMs !== null) {
-    return comebackMs.map((delay) => pausedMs + delay);
+    return retryDelaysMs.map((delay) => pausedMs + delay);
   }
   return [];
 }

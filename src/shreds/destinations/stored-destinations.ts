@@ -14,7 +14,7 @@ import type { AccountDestination, DestinationStore } from "./destination-types.t
 /** The same object: no change. */
 type Step = (current: AccountDestination, nowMs: number) => AccountDestination;
 
-interface KeptListener {
+interface DestinationListener {
   /**
    * start: it existed before this process. here: it was added here. foreign: by another process.
    */
@@ -36,7 +36,7 @@ export class StoredDestinations {
     readonly store: DestinationStore;
     readonly log: Logger;
   };
-  readonly #listener: KeptListener;
+  readonly #listener: DestinationListener;
   /** The end of the operation in progress for a destination; its next change waits for it. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #changeNumber = 0;
@@ -52,7 +52,7 @@ export class StoredDestinations {
 
   constructor(
     dependencies: { readonly clock: Clock; readonly store: DestinationStore; readonly log: Logger },
-    listener: KeptListener,
+    listener: DestinationListener,
   ) {
     this.#dependencies = dependencies;
     this.#listener = listener;

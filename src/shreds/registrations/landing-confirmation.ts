@@ -26,7 +26,7 @@ interface ShredObservations {
 
 export interface ConfirmationLimits extends LifetimeLimits {
   /** From the first question, at once, to the second; each next one after twice the time. */
-  readonly firstLookMs: number;
+  readonly firstCheckMs: number;
   readonly queryIntervalMaxMs: number;
   /** From an observation to the next question: blocks are confirmed a moment after their shreds. */
   readonly observationQueryMs: number;
@@ -39,7 +39,7 @@ export interface ConfirmationLimits extends LifetimeLimits {
 }
 
 const defaultLimits: ConfirmationLimits = {
-  firstLookMs: 1_000,
+  firstCheckMs: 1_000,
   queryIntervalMaxMs: 120_000,
   observationQueryMs: 700,
   queriesMax: 16,
@@ -135,7 +135,7 @@ export class LandingConfirmation {
     const { outcomes } = options;
     const nowMs = (): number => this.#nowMs();
     const failed = (error: unknown): void => options.failed(error);
-    const gone = (lifetime: Lifetime<PendingTip>): void => this.#lookAtAll(lifetime);
+    const gone = (lifetime: Lifetime<PendingTip>): void => this.#checkAll(lifetime);
     this.#queries = new TimerWheel(turnMs, nowMs());
     this.#lifetimes = new Lifetimes({ outcomes, nowMs, onExpired: gone, failed }, this.#limits);
   }
@@ -180,7 +180,7 @@ export class LandingConfirmation {
   #watch(registration: Registration): PendingTip {
     const { lifetime, nonceAccount, registeredMs } = registration;
     const bornMs = this.#nowMs() - Math.max(0, this.#options.wallMs() - registeredMs);
-    const pending = new PendingTip(registration, bornMs, this.#limits.firstLookMs);
+    const pending = new PendingTip(registration, bornMs, this.#limits.firstCheckMs);
     const nonce = nonceAccount && { account: nonceAccount };
     pending.lifetime = this.#lifetimes.join(pending, { lifetime, nonce }, bornMs);
     this.#watchShreds(pending);
@@ -212,13 +212,13 @@ export class LandingConfirmation {
 
   #observed(pending: PendingTip): void {
     pending.unwatch?.();
-    pending.waitMs = this.#limits.firstLookMs;
+    pending.waitMs = this.#limits.firstCheckMs;
     if (this.#queries.has(pending)) {
       this.#queries.set(pending, this.#nowMs() + this.#limits.observationQueryMs);
     }
   }
 
-  #lookAtAll({ members }: Lifetime<PendingTip>): void {
+  #checkAll({ members }: Lifetime<PendingTip>): void {
     const nowMs = this.#nowMs();
     for (const pending of members)
       if (this.#queries.has(pending)) this.#queries.set(pending, nowMs);
@@ -235,11 +235,11 @@ export class LandingConfirmation {
     while (this.#timer && this.#looksUnderWay < this.#limits.queriesMax) {
       const pending = this.#queue.take();
       if (!pending) return;
-      void this.#look(pending);
+      void this.#poll(pending);
     }
   }
 
-  async #look(pending: PendingTip): Promise<void> {
+  async #poll(pending: PendingTip): Promise<void> {
     this.#looksUnderWay++;
     this.#lookCount++;
     const askedMs = this.#nowMs();
@@ -257,7 +257,7 @@ export class LandingConfirmation {
     this.#looksUnderWay--;
     if (this.#isClosed) return; // pending again at the next start
     if (result) this.#end(pending, result);
-    else this.#lookAgain(pending);
+    else this.#scheduleLook(pending);
     this.#ask();
   }
 
@@ -275,11 +275,11 @@ export class LandingConfirmation {
     return goneAgainMs !== null && askedMs >= goneAgainMs && isSettled ? expired : null;
   }
 
-  #lookAgain(pending: PendingTip): void {
-    const { queryIntervalMaxMs, firstLookMs, settleMs } = this.#limits;
+  #scheduleLook(pending: PendingTip): void {
+    const { queryIntervalMaxMs, firstCheckMs, settleMs } = this.#limits;
     let { waitMs } = pending;
     if (typeof pending.lifetime?.goneMs === "number") {
-      waitMs = pending.absentMs === null ? firstLookMs : settleMs;
+      waitMs = pending.absentMs === null ? firstCheckMs : settleMs;
     } else if (waitMs >= queryIntervalMaxMs) {
       pending.unwatch?.(); // others land sooner
     }

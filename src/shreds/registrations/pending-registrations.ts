@@ -65,7 +65,7 @@ const defaultLimits: CapacityLimits = {
   // About 500 a second during the lifetime of a blockhash.
   pendingPerAccountMax: 50_000,
 };
-const againMs = 1000;
+const retryMs = 1000;
 /** Repairs a notification that arrived before `add`: it was ignored, because nothing waited for it. */
 const sweepMs = 30_000;
 const perRead = 2_000;
@@ -101,9 +101,9 @@ export class PendingRegistrations implements TipCounting {
     this.#options = options;
     this.#limits = { ...defaultLimits, ...options.limits };
     this.#warning = new RareWarning(options, warnEveryMs);
-    this.#endNews = options.store.onNews((signatures) => this.#hear(signatures));
+    this.#endNews = options.store.onNews((signatures) => this.#receive(signatures));
     this.#sweeping = options.clock.every(sweepMs, () => {
-      if (this.#term || this.#awaited.size > 0) this.#hear(null);
+      if (this.#term || this.#awaited.size > 0) this.#receive(null);
     });
   }
 
@@ -126,7 +126,7 @@ export class PendingRegistrations implements TipCounting {
     const own = this.#places.get(accountId) ?? 0;
     const { pendingMax, pendingPerAccountMax } = this.#limits;
     if (this.#placesTaken >= pendingMax || own >= pendingPerAccountMax) return false;
-    this.#takePlace(accountId);
+    this.#reserve(accountId);
     return true;
   }
 
@@ -171,7 +171,7 @@ export class PendingRegistrations implements TipCounting {
     await term.results.close();
     for (const [signature, { accountId }] of term.pending) this.#await(signature, accountId);
     // Notifications of other nodes were ignored while the term ended.
-    this.#hear(null);
+    this.#receive(null);
   }
 
   /** Stops all reads. The next start resumes the pending registrations. */
@@ -234,13 +234,13 @@ export class PendingRegistrations implements TipCounting {
   #resume(term: Term, registration: Registration): boolean {
     const { signature, accountId } = registration;
     if (this.#term !== term || term.pending.has(signature)) return false;
-    if (!this.#awaited.delete(signature)) this.#takePlace(accountId);
+    if (!this.#awaited.delete(signature)) this.#reserve(accountId);
     if (term.confirmation) term.pending.set(signature, term.confirmation.resume(registration));
     else this.#count(term, registration);
     return true;
   }
 
-  #takePlace(accountId: string): void {
+  #reserve(accountId: string): void {
     this.#placesTaken++;
     this.#places.set(accountId, (this.#places.get(accountId) ?? 0) + 1);
   }
@@ -259,7 +259,7 @@ export class PendingRegistrations implements TipCounting {
     }
   }
 
-  #hear(signatures: readonly string[] | null): void {
+  #receive(signatures: readonly string[] | null): void {
     if (this.#isClosed) return;
     if (signatures === null) this.#hasGap = true;
     else {
@@ -281,7 +281,7 @@ export class PendingRegistrations implements TipCounting {
 
   #readLater(): void {
     if (this.#isClosed || this.#reading) return;
-    this.#timer ??= this.#options.clock.after(againMs, () => {
+    this.#timer ??= this.#options.clock.after(retryMs, () => {
       this.#timer = null;
       this.#read();
     });
@@ -290,14 +290,14 @@ export class PendingRegistrations implements TipCounting {
   /** Reads until nothing is left or the store fails. Never rejects. */
   async #readAll(): Promise<void> {
     while ((this.#hasGap || this.#notified.size > 0) && !this.#isClosed) {
-      const hadGap = this.#hasGap;
+      const hadMissedNews = this.#hasGap;
       const notified = this.#notified;
       this.#hasGap = false;
       this.#notified = new Set();
       try {
-        await (hadGap ? this.#readGap() : this.#readThese([...notified]));
+        await (hadMissedNews ? this.#readGap() : this.#readThese([...notified]));
       } catch (error) {
-        this.#hasGap ||= hadGap;
+        this.#hasGap ||= hadMissedNews;
         for (const signature of notified) this.#notified.add(signature);
         this.#options.log.warn(
           `registrations: reading the store failed: ${messageOf(error)}; retrying`,

@@ -46,8 +46,8 @@ interface Attempt {
 }
 
 const tickMs = 100;
-const againMs = 500;
-const againMaxMs = 15_000;
+const retryMs = 500;
+const retryMaxMs = 15_000;
 /** Retries before a new order is taken: the old one might be the cause, and later tips wait for it. */
 const failuresMax = 12;
 
@@ -62,14 +62,14 @@ export function isUnknown(error: unknown): boolean {
 
 export class RegistrationResults {
   readonly #options: RegistrationResultsOptions;
-  readonly #again: TimerWheel<Attempt>;
+  readonly #retries: TimerWheel<Attempt>;
   readonly #underWay = new Set<Promise<void>>();
   #timer: Timer | null = null;
   #isStopped = false;
 
   constructor(options: RegistrationResultsOptions) {
     this.#options = options;
-    this.#again = new TimerWheel(tickMs, this.#nowMs());
+    this.#retries = new TimerWheel(tickMs, this.#nowMs());
   }
 
   /** Persists the result of `tip`, then calls `ended` unless the term ends first. */
@@ -88,11 +88,11 @@ export class RegistrationResults {
 
   /** The timer runs only while failed attempts wait for a retry. */
   #arm(): void {
-    if (this.#isStopped || this.#again.size === 0) return;
+    if (this.#isStopped || this.#retries.size === 0) return;
     this.#timer ??= this.#options.clock.after(tickMs, () => {
       this.#timer = null;
       if (this.#isStopped) return; // the term is over
-      for (const attempt of this.#again.turn(this.#nowMs())) this.#try(attempt);
+      for (const attempt of this.#retries.turn(this.#nowMs())) this.#try(attempt);
       this.#arm();
     });
   }
@@ -162,8 +162,8 @@ export class RegistrationResults {
       Object.assign(attempt, this.#decide(attempt.tip, attempt.result), { failures: 0 });
     }
     if (this.#isStopped) return;
-    const waitMs = Math.min(againMaxMs, againMs * 2 ** attempt.failures);
-    this.#again.set(attempt, this.#nowMs() + waitMs);
+    const waitMs = Math.min(retryMaxMs, retryMs * 2 ** attempt.failures);
+    this.#retries.set(attempt, this.#nowMs() + waitMs);
     this.#arm();
   }
 

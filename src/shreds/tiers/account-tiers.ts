@@ -88,8 +88,8 @@ export class AccountTiers implements Tiers {
   }
 
   /** Checkpoints of other nodes; null: some may have been missed. */
-  hear(news: readonly TierNews[] | null): void {
-    this.#follower.hear(news);
+  receive(news: readonly TierNews[] | null): void {
+    this.#follower.receive(news);
   }
 
   /**

@@ -103,14 +103,14 @@ export class CheckpointWriter {
   async #write(): Promise<void> {
     if (this.#isOver) return;
     const { take, store, log, epoch } = this.#options;
-    const taken = take();
+    const latest = take();
     this.#isUrgent = false;
     this.#isWanted = false;
-    for (const state of taken.states) this.#states.set(state.accountId, state);
-    for (const event of taken.events) this.#events.push(event);
+    for (const state of latest.states) this.#states.set(state.accountId, state);
+    for (const event of latest.events) this.#events.push(event);
     try {
       const states = [...this.#states.values()];
-      const checkpoint = { ...taken, states, events: this.#events };
+      const checkpoint = { ...latest, states, events: this.#events };
       if (!(await store.checkpoint(checkpoint, epoch))) {
         this.abandon();
         this.#options.onOver();

@@ -18,7 +18,7 @@ import type {
   TierView,
 } from "./types.ts";
 
-const againMs = 1000;
+const retryMs = 1000;
 
 interface FollowerTiersOptions {
   readonly rules: TierRules;
@@ -64,7 +64,7 @@ export class FollowerTiers implements TierSource {
   }
 
   /** Notifications of checkpoints; null: some may have been missed. */
-  hear(news: readonly TierNews[] | null): void {
+  receive(news: readonly TierNews[] | null): void {
     if (this.#isClosed) return;
     for (const one of news ?? []) {
       this.#notifications.set(one.accountId, one);
@@ -140,7 +140,7 @@ export class FollowerTiers implements TierSource {
         );
       this.#isFailing = true;
       if (this.#isClosed) return;
-      this.#retry = clock.after(againMs, () => {
+      this.#retry = clock.after(retryMs, () => {
         this.#retry = null;
         this.#readOn();
       });

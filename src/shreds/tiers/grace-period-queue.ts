@@ -5,30 +5,30 @@
 // removing and reading take constant time, and a cancelled grace period leaves nothing behind.
 
 /** Reference to an entry of the queue. */
-export interface GracePlace<T> {
+export interface GraceEntry<T> {
   readonly member: T;
   readonly sinceMs: number;
-  before: GracePlace<T> | null;
-  behind: GracePlace<T> | null;
+  before: GraceEntry<T> | null;
+  behind: GraceEntry<T> | null;
 }
 
 export class GracePeriodQueue<T> {
-  #first: GracePlace<T> | null = null;
-  #last: GracePlace<T> | null = null;
+  #first: GraceEntry<T> | null = null;
+  #last: GraceEntry<T> | null = null;
 
-  get first(): GracePlace<T> | null {
+  get first(): GraceEntry<T> | null {
     return this.#first;
   }
 
   /** `sinceMs`: not before that of the last entry. */
-  enter(member: T, sinceMs: number): GracePlace<T> {
+  enter(member: T, sinceMs: number): GraceEntry<T> {
     const last = this.#last;
     if (last && last.sinceMs > sinceMs) {
       throw new RangeError(
         `expected a grace period since ${last.sinceMs} ms or later, got ${sinceMs}`,
       );
     }
-    const place: GracePlace<T> = { member, sinceMs, before: last, behind: null };
+    const place: GraceEntry<T> = { member, sinceMs, before: last, behind: null };
     if (last) last.behind = place;
     else this.#first = place;
     this.#last = place;
@@ -36,7 +36,7 @@ export class GracePeriodQueue<T> {
   }
 
   /** Call it once per entry. */
-  leave({ before, behind }: GracePlace<T>): void {
+  leave({ before, behind }: GraceEntry<T>): void {
     if (before) before.behind = behind;
     else this.#first = behind;
     if (behind) behind.before = before;

@@ -107,7 +107,7 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
     this.#events = this.#engine.takeEvents();
     if (this.#closing) return;
     this.#isRunning = true;
-    this.#goOn();
+    this.#resume();
     this.#checkpoints.now();
   }
 
@@ -237,11 +237,11 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   }
 
   #catchUp(): void {
-    if (this.#isRunning) this.#notify(this.#goOn());
+    if (this.#isRunning) this.#notify(this.#resume());
   }
 
   /** Applies everything up to now, as far as it is known, and returns the result. */
-  #goOn(): TierEvent[] {
+  #resume(): TierEvent[] {
     const before = this.#countedOrder;
     this.#started().handle((next) => {
       if (!this.#evaluate(next.atMs)) return false;

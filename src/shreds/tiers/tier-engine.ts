@@ -6,7 +6,7 @@
 // the sum recovers. At its end the tier falls by one. If the sum is also below the lower tier's
 // threshold, that tier's grace period begins at the same time. An account therefore never has two.
 
-import { GracePeriodQueue, type GracePlace } from "./grace-period-queue.ts";
+import { type GraceEntry, GracePeriodQueue } from "./grace-period-queue.ts";
 import type {
   CountedTip,
   TierEvent,
@@ -25,7 +25,7 @@ interface Account {
   /** Index of its tier in the rules; -1: none. */
   level: number;
   sum: bigint;
-  grace: GracePlace<Account> | null;
+  grace: GraceEntry<Account> | null;
   eventCount: bigint;
 }
 
@@ -125,7 +125,7 @@ export class TierEngine {
       if (!index) break;
       const endMs = index.sinceMs + this.#rules.graceMs;
       if (endMs > toMs) break;
-      this.#fall(index.member, endMs);
+      this.#downgrade(index.member, endMs);
     }
     this.#evaluatedMs = toMs;
   }
@@ -169,7 +169,7 @@ export class TierEngine {
     this.#recordChange(account, "grace_started", account.level, atMs);
   }
 
-  #fall(account: Account, atMs: number): void {
+  #downgrade(account: Account, atMs: number): void {
     this.#endGrace(account);
     this.#changed.add(account);
     const from = account.level--;

@@ -63,7 +63,7 @@ export class TierLeadership {
    * store; then it does not continue.
    */
   async start(): Promise<void> {
-    const onNews: TierNewsListener = (news) => this.#hear(news);
+    const onNews: TierNewsListener = (news) => this.#receive(news);
     this.#endNews = this.#options.store.onNews(onNews);
     const { log, tiers } = this.#options;
     const isLeader = await this.#tryToTakeOver().catch((error: unknown) => {
@@ -87,8 +87,8 @@ export class TierLeadership {
     return this.#closed;
   }
 
-  #hear(news: Parameters<TierNewsListener>[0]): void {
-    this.#options.tiers.hear(news);
+  #receive(news: Parameters<TierNewsListener>[0]): void {
+    this.#options.tiers.receive(news);
     if (!this.#term) return;
     // No other node writes checkpoints, unless it took over.
     this.#term.isDoubted = true;

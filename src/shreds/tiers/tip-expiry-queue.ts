@@ -21,7 +21,7 @@ const retryMs = 1000;
 /** The largest 64-bit integer, after all order numbers. */
 const orderMax = 2n ** 63n - 1n;
 
-type Place = Pick<CountedTip, "registeredMs" | "order">;
+type TipPosition = Pick<CountedTip, "registeredMs" | "order">;
 
 interface TipExpiryQueueOptions {
   readonly store: Pick<TierStore, "leavingAfter">;
@@ -35,7 +35,7 @@ interface TipExpiryQueueOptions {
   readonly pageMax?: number;
 }
 
-function isBehind(a: Place, b: Place): boolean {
+function isBehind(a: TipPosition, b: TipPosition): boolean {
   return (
     a.registeredMs > b.registeredMs || (a.registeredMs === b.registeredMs && a.order > b.order)
   );
@@ -49,7 +49,7 @@ export class TipExpiryQueue {
   #tips: CountedTip[] = [];
   #first = 0;
   /** All expiries up to here are or were in memory; later ones are only in the store. */
-  #tail: Place = { registeredMs: 0, order: 0n };
+  #tail: TipPosition = { registeredMs: 0, order: 0n };
   /** The store contains nothing after the tail. */
   #isComplete = false;
   #isReading = false;

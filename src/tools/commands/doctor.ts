@@ -12,7 +12,7 @@ import {
 } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
 import { checkMachine } from "../../platform/doctor/checks.ts";
-import { checkConfiguration, wishesOf } from "../../platform/doctor/config-checks.ts";
+import { checkConfiguration, configuredSettingsOf } from "../../platform/doctor/config-checks.ts";
 import { readFacts } from "../../platform/doctor/facts.ts";
 import {
   countLevels,
@@ -77,7 +77,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
 }
 
 function machineFindings(config: Config): Finding[] {
-  const wishes = wishesOf(config.relay);
+  const wishes = configuredSettingsOf(config.relay);
   return checkMachine(readFacts(systemReader), wishes, probe(wishes));
 }
 

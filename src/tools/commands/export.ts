@@ -8,12 +8,12 @@ import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { checkImported, openSnapshot } from "../../platform/store/transfer/database-location.ts";
 import { type ExportSummary, exportDatabase } from "../../platform/store/transfer/export.ts";
-import { checkImported, openSnapshot } from "../../platform/store/transfer/place.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
 import { formatBytes, formatCount, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { configOf, defaultDirectory, placeOf } from "./store-command.ts";
+import { configOf, defaultDirectory, locationOf } from "./store-command.ts";
 
 export const exportCommand: Command = {
   name: "export",
@@ -101,9 +101,9 @@ function fileSink(path: string): Sink {
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const output = args.text("output");
   const node = configOf(args)?.data.node ?? hostname();
-  const place = placeOf(args);
-  await checkImported(place, systemClock);
-  const { snapshot, version } = await openSnapshot(place, systemClock);
+  const location = locationOf(args);
+  await checkImported(location, systemClock);
+  const { snapshot, version } = await openSnapshot(location, systemClock);
   try {
     if (version === 0) {
       const message =

@@ -6,12 +6,12 @@
 import { systemClock } from "../../core/clock.ts";
 import { createLogger } from "../../core/log.ts";
 import { migrations } from "../../platform/store/migrations.ts";
+import { nameOfLocation, openDatabase } from "../../platform/store/transfer/database-location.ts";
 import { checkExport, importDatabase } from "../../platform/store/transfer/import.ts";
-import { nameOfPlace, openDatabase } from "../../platform/store/transfer/place.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
 import { formatCount, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { defaultDirectory, placeOf } from "./store-command.ts";
+import { defaultDirectory, locationOf } from "./store-command.ts";
 
 export const importCommand: Command = {
   name: "import",
@@ -34,12 +34,12 @@ database meanwhile.`,
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const path = args.required("input", "shredway.export");
-  const place = placeOf(args);
+  const location = locationOf(args);
   const log = createLogger({ level: "warn" });
   const progress = (what: string) => (rows: number) =>
     terminal.progress(`${what} ${formatCount(rows)} rows`);
   const checked = await checkExport(path, progress("checked"));
-  const database = await openDatabase(place, { clock: systemClock, log, isAlone: true });
+  const database = await openDatabase(location, { clock: systemClock, log, isAlone: true });
   try {
     const { driver, blobType, warnings } = database;
     for (const warning of warnings) terminal.note(`warning: ${warning}`);
@@ -73,7 +73,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     );
   } else {
     terminal.line(
-      `${nameOfPlace(place)}: imported ${formatCount(total)} rows of ${tail.rows.size} tables, ` +
+      `${nameOfLocation(location)}: imported ${formatCount(total)} rows of ${tail.rows.size} tables, ` +
         `exported by ${head.node} at ${new Date(Number(head.createdNs / 1_000_000n)).toISOString()}, ` +
         `schema version ${head.schemaVersion}`,
     );

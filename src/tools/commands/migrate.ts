@@ -11,15 +11,15 @@ import {
   migrations,
 } from "../../platform/store/migrations.ts";
 import {
-  nameOfPlace,
+  type DatabaseLocation,
+  nameOfLocation,
   openDatabase,
   openSnapshot,
-  type Place,
-} from "../../platform/store/transfer/place.ts";
+} from "../../platform/store/transfer/database-location.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
 import { toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { defaultDirectory, fileOf, placeOf } from "./store-command.ts";
+import { defaultDirectory, fileOf, locationOf } from "./store-command.ts";
 
 export const migrate: Command = {
   name: "migrate",
@@ -42,22 +42,22 @@ code is 0 if the schema is the newest, and 1 if it is older or missing.`,
   run,
 };
 
-async function versionAt(place: Place): Promise<number> {
-  if (place.postgres === undefined && fileOf(place) === null) return 0;
-  const { snapshot, version } = await openSnapshot(place, systemClock);
+async function versionAt(location: DatabaseLocation): Promise<number> {
+  if (location.postgres === undefined && fileOf(location) === null) return 0;
+  const { snapshot, version } = await openSnapshot(location, systemClock);
   await snapshot.close();
   checkVersion(version);
   return version;
 }
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
-  const place = placeOf(args);
-  const from = await versionAt(place);
+  const location = locationOf(args);
+  const from = await versionAt(location);
   const newest = migrations.length;
   const only = args.flag("check");
   if (!only) {
     const log = createLogger({ level: "warn" });
-    const { driver, blobType, warnings } = await openDatabase(place, {
+    const { driver, blobType, warnings } = await openDatabase(location, {
       clock: systemClock,
       log,
       isAlone: false,
@@ -71,7 +71,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
   const to = only ? from : newest;
   if (args.flag("json")) terminal.line(toJson({ from, to, newest }));
-  else terminal.line(`${nameOfPlace(place)}: ${resultText(from, to, newest)}`);
+  else terminal.line(`${nameOfLocation(location)}: ${resultText(from, to, newest)}`);
   return to === newest ? exitCodes.ok : exitCodes.failed;
 }
 

@@ -12,7 +12,7 @@ import { quote } from "../../core/errors.ts";
 import { createLogger } from "../../core/log.ts";
 import { databaseFileName } from "../../platform/store/data-folder.ts";
 import { Store } from "../../platform/store/store.ts";
-import type { Place } from "../../platform/store/transfer/place.ts";
+import type { DatabaseLocation } from "../../platform/store/transfer/database-location.ts";
 import { type Arguments, exitCodes, usageError } from "../terminal/command.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -69,12 +69,12 @@ export function configOf(args: Arguments): Config | undefined {
 }
 
 /** Location of the existing or future database. */
-export function placeOf(args: Arguments): Place {
+export function locationOf(args: Arguments): DatabaseLocation {
   return configOf(args)?.data ?? { directory: args.text("data") ?? defaultDirectory };
 }
 
 /** The database's file; null if it does not exist. */
-export function fileOf({ directory }: Place): string | null {
+export function fileOf({ directory }: DatabaseLocation): string | null {
   const path = join(directory, databaseFileName);
   return existsSync(path) ? path : null;
 }
@@ -89,7 +89,7 @@ export async function withStore(
   mustExist: boolean,
   work: (store: Store) => Promise<void>,
 ): Promise<number> {
-  const { directory, postgres } = placeOf(args);
+  const { directory, postgres } = locationOf(args);
   const log = createLogger({ level: "warn" });
   const store = await Store.open({ directory, postgres, clock: systemClock, log, mustExist });
   try {

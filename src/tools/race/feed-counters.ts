@@ -4,7 +4,7 @@
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
 
 /** Results of one feed in one kind of contest. */
-export class ContestCounts {
+export class FirstArrivalCounts {
   /** Number of contests that this feed finished. */
   reached = 0;
   /** Number of contests that this feed alone finished first. */

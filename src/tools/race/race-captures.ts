@@ -27,7 +27,7 @@ interface CaptureRaceOptions {
 }
 
 /** Number of packets between two checks for Ctrl-C. */
-const stretch = 8192;
+const packetsPerSlice = 8192;
 const graceNs = 10e9;
 
 /** Reads a capture one packet ahead. */
@@ -102,20 +102,20 @@ async function merge(readers: readonly Reader[], options: CaptureRaceOptions): P
     feeds: readers.length,
     settleNs: plan.settleNs,
     graceNs,
-    ...(table && { onJudged: (slot) => table.add(slot) }),
+    ...(table && { onScored: (slot) => table.add(slot) }),
   });
-  const judge = new Judge(session, plan, leaders);
+  const scorer = new SlotScorer(session, plan, leaders);
   let nowNs = 0;
   for (let count = 0; !terminal.stopped.aborted; count++) {
     const number = earliest(readers);
     const reader = readers[number];
     if (!reader || reader.nextNs === undefined) break;
     nowNs = Number(reader.nextNs - baseNs);
-    judge.note(number, reader, nowNs);
+    scorer.note(number, reader, nowNs);
     session.advance(nowNs);
     reader.advance();
     if (reader.nextNs === undefined) break; // the race ends with the first capture
-    if (count % stretch === stretch - 1) {
+    if (count % packetsPerSlice === packetsPerSlice - 1) {
       terminal.progress(`${Math.round(nowNs / 1e9)} s of the captures`);
       await systemClock.sleep(0);
     }
@@ -166,7 +166,7 @@ function feedFacts({ feed, received, refused }: Reader): FeedFacts {
 }
 
 /** Converts packets to arrivals; refusals have the relay's names. */
-class Judge {
+class SlotScorer {
   readonly #session: RaceSession;
   readonly #version: number;
   readonly #check: LeaderCheck | undefined;

@@ -59,7 +59,7 @@ function announce(
   { plan, leaders, terminal, bufferBytes }: LiveRaceOptions,
 ): void {
   const print = (text: string) => (plan.json ? terminal.note(text) : terminal.line(text));
-  print(`comparing ${feeds.map((feed) => `${feed.name} on ${placeOf(feed)}`).join(", ")}`);
+  print(`comparing ${feeds.map((feed) => `${feed.name} on ${sourceOf(feed)}`).join(", ")}`);
   if (!leaders.schedule)
     print(
       terminal.paint.note(
@@ -74,7 +74,7 @@ function announce(
     );
 }
 
-function placeOf({ listen, source }: FeedOption): string {
+function sourceOf({ listen, source }: FeedOption): string {
   return `${listen.join(" and ")}${source === undefined ? "" : ` from ${source}`}`;
 }
 
@@ -97,7 +97,7 @@ class RunningRace {
       feeds: feeds.length,
       settleNs,
       graceNs,
-      ...(table && { onJudged: (slot) => table.add(slot) }),
+      ...(table && { onScored: (slot) => table.add(slot) }),
     });
   }
 
@@ -148,7 +148,7 @@ class RunningRace {
     );
     return {
       name: feed.name,
-      from: placeOf(feed),
+      from: sourceOf(feed),
       received: Number(source?.received ?? 0n),
       refused: Object.fromEntries(
         source ? refusals(source.verdicts).map(({ name, count }) => [name, Number(count)]) : [],

@@ -5,7 +5,7 @@
 
 import type { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { type Confidence, confidenceOf, type Interval } from "./confidence.ts";
-import type { ContestCounts } from "./feed-counters.ts";
+import type { FirstArrivalCounts } from "./feed-counters.ts";
 import type { PairScore, SlotCoverageRow } from "./race-scores.ts";
 import type { RaceSession } from "./race-session.ts";
 
@@ -68,8 +68,8 @@ export interface FeedReport extends FeedFacts {
   readonly solo: number;
   readonly soloShare: number | null;
   readonly lagNs: LagNumbers;
-  readonly fecSets: ContestReport;
-  readonly slots: ContestReport;
+  readonly fecSets: FirstArrivalReport;
+  readonly slots: FirstArrivalReport;
   readonly losses: {
     readonly missed: number;
     readonly bursts: number;
@@ -79,7 +79,7 @@ export interface FeedReport extends FeedFacts {
 }
 
 /** Contest for the recovery of FEC sets, or of every set of a slot. */
-interface ContestReport {
+interface FirstArrivalReport {
   readonly reached: number;
   readonly share: number | null;
   readonly wins: number;
@@ -121,7 +121,7 @@ export interface RaceReport {
   readonly fecSets: number;
   readonly slots: {
     readonly judged: number;
-    readonly whole: number;
+    readonly complete: number;
     readonly edge: number;
     readonly underWay: number;
   };
@@ -138,8 +138,8 @@ export interface RacePicture {
   readonly coverage: readonly SlotCoverageRow[];
 }
 
-function shareOf(part: number, whole: number): number | null {
-  return whole === 0 ? null : part / whole;
+function shareOf(part: number, context: number): number | null {
+  return context === 0 ? null : part / context;
 }
 
 function lagNumbers(lag: LagHistogram): LagNumbers {
@@ -163,8 +163,8 @@ interface ReportContext {
   readonly confidence: Confidence;
 }
 
-function feedReport(number: number, feed: FeedFacts, whole: ReportContext): FeedReport {
-  const { session, confidence } = whole;
+function feedReport(number: number, feed: FeedFacts, context: ReportContext): FeedReport {
+  const { session, confidence } = context;
   const { scores, collector } = session;
   const own = scores.feeds[number];
   const counts = collector.counts[number];
@@ -174,7 +174,7 @@ function feedReport(number: number, feed: FeedFacts, whole: ReportContext): Feed
   return {
     ...feed,
     shreds: counts.arrivals,
-    duplicates: counts.again,
+    duplicates: counts.repeats,
     late: counts.late,
     conflicting: counts.conflicting,
     beyond: counts.beyond,
@@ -190,8 +190,8 @@ function feedReport(number: number, feed: FeedFacts, whole: ReportContext): Feed
     solo: own.solo,
     soloShare: shareOf(own.solo, scores.distinct),
     lagNs: lagNumbers(own.lag),
-    fecSets: contestReport(own.fecSets, scores.sets),
-    slots: contestReport(own.slots, scores.wholeSlots),
+    fecSets: firstArrivalReport(own.fecSets, scores.sets),
+    slots: firstArrivalReport(own.slots, scores.wholeSlots),
     losses: {
       missed: scores.distinct - distinct,
       bursts: own.missed.count,
@@ -201,7 +201,10 @@ function feedReport(number: number, feed: FeedFacts, whole: ReportContext): Feed
   };
 }
 
-function contestReport({ reached, wins, lag }: ContestCounts, all: number): ContestReport {
+function firstArrivalReport(
+  { reached, wins, lag }: FirstArrivalCounts,
+  all: number,
+): FirstArrivalReport {
   return {
     reached,
     share: shareOf(reached, all),
@@ -249,7 +252,7 @@ export function raceReport(
   const { scores } = session;
   const groups = scores.groups.all();
   const none = { groups: groups.length, winShares: null, pairs: null };
-  const whole = { session, facts, confidence: withIntervals ? confidenceOf(groups) : none };
+  const context = { session, facts, confidence: withIntervals ? confidenceOf(groups) : none };
   return {
     seconds: facts.seconds,
     verified: facts.verified,
@@ -260,14 +263,14 @@ export function raceReport(
     fecSets: scores.sets,
     slots: {
       judged: scores.slots,
-      whole: scores.wholeSlots,
+      complete: scores.wholeSlots,
       edge: session.edgeSlots,
       underWay: session.collector.open.length,
     },
-    turns: whole.confidence.groups,
+    turns: context.confidence.groups,
     lost: facts.lost,
-    feeds: facts.feeds.map((feed, number) => feedReport(number, feed, whole)),
-    pairs: scores.pairs.map((pair, number) => pairReport(number, pair, whole)),
+    feeds: facts.feeds.map((feed, number) => feedReport(number, feed, context)),
+    pairs: scores.pairs.map((pair, number) => pairReport(number, pair, context)),
     notes: facts.notes,
   };
 }

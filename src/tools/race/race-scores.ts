@@ -5,7 +5,7 @@
 // feed, so only shreds that another feed also delivered have one.
 
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
-import { ContestCounts, MissingRuns, NewestRows } from "./feed-counters.ts";
+import { FirstArrivalCounts, MissingRuns, NewestRows } from "./feed-counters.ts";
 import { Groups } from "./leader-turns.ts";
 import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
 
@@ -32,9 +32,9 @@ class FeedScore {
   /** Relative to the best other feed; negative if ahead. */
   readonly lag = new LagHistogram();
   /** Contest for the first possible recovery of a FEC set. */
-  readonly fecSets = new ContestCounts();
+  readonly fecSets = new FirstArrivalCounts();
   /** Contest for the first possible recovery of every FEC set of a slot. */
-  readonly slots = new ContestCounts();
+  readonly slots = new FirstArrivalCounts();
   /** Shreds that this feed did not deliver, in order of their first arrivals. */
   readonly missed = new MissingRuns();
   /** Time from the first to the last shred of each slot. */
@@ -117,7 +117,7 @@ export class RaceScores {
     if (isData) this.distinctData++;
     else this.distinctCode++;
     this.groups.noteShred();
-    const { first, second, firsts, present } = placesOf(row);
+    const { first, second, firsts, present } = ranksOf(row);
     const isShared = present === row.length;
     if (isShared) this.shared++;
     for (let feed = 0; feed < row.length; feed++) {
@@ -160,8 +160,8 @@ export class RaceScores {
   }
 
   /** Scores one contest for each feed that finished it. */
-  #race(times: readonly number[], countsOf: (score: FeedScore) => ContestCounts): void {
-    const { first, second, firsts } = placesOf(times);
+  #race(times: readonly number[], countsOf: (score: FeedScore) => FirstArrivalCounts): void {
+    const { first, second, firsts } = ranksOf(times);
     for (const [feed, time] of times.entries()) {
       const score = this.feeds[feed];
       if (time === never || !score) continue;
@@ -190,7 +190,7 @@ export class RaceScores {
 }
 
 /** `second` is the second-best time; equal to `first` on a tie. */
-function placesOf(times: ArrayLike<number>): {
+function ranksOf(times: ArrayLike<number>): {
   first: number;
   second: number;
   firsts: number;

@@ -14,7 +14,7 @@ interface RaceSessionOptions {
   readonly settleNs: number;
   readonly graceNs: number;
   /** Called with every judged slot. */
-  readonly onJudged?: (slot: SlotArrivals) => void;
+  readonly onScored?: (slot: SlotArrivals) => void;
 }
 
 /** Maximum number of slots in progress, counted from the median. */
@@ -70,7 +70,7 @@ export class RaceSession {
     this.#edge = this.#findEdge();
     const waiting = this.#waiting;
     this.#waiting = [];
-    for (const slot of waiting) this.#judge(slot);
+    for (const slot of waiting) this.#score(slot);
   }
 
   // Excludes slots whose first shred arrived before the first one of the last feed, and all
@@ -88,16 +88,16 @@ export class RaceSession {
 
   #settle(slot: SlotArrivals): void {
     if (this.#edge === undefined) this.#waiting.push(slot);
-    else this.#judge(slot);
+    else this.#score(slot);
   }
 
-  #judge(slot: SlotArrivals): void {
+  #score(slot: SlotArrivals): void {
     if (slot.slot <= (this.#edge ?? -1)) {
       this.edgeSlots++;
       return;
     }
     if (slot.distinct === 0) return;
     this.scores.add(slot);
-    this.#options.onJudged?.(slot);
+    this.#options.onScored?.(slot);
   }
 }

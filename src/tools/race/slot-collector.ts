@@ -10,7 +10,7 @@ interface FeedCounts {
   /** Arrivals of shreds, including duplicates and late ones. */
   arrivals: number;
   /** Shreds that this feed had already delivered. */
-  again: number;
+  repeats: number;
   /** Shreds of settled slots. */
   late: number;
   /**
@@ -47,7 +47,7 @@ export class SlotCollector {
     this.#options = options;
     this.counts = Array.from({ length: options.feeds }, () => ({
       arrivals: 0,
-      again: 0,
+      repeats: 0,
       late: 0,
       conflicting: 0,
       beyond: 0,
@@ -79,7 +79,7 @@ export class SlotCollector {
       set = slot.addSet(arrival);
     }
     if (set.signature !== arrival.signature) counts.conflicting++;
-    if (slot.note(set, arrival) === "again") counts.again++;
+    if (slot.note(set, arrival) === "again") counts.repeats++;
   }
 
   /** Settles slots without new shreds since `nowNs` minus the settling time. */

@@ -42,7 +42,7 @@ export function makeCopies(
   const orders = Array.from({ length: options.copies }, () =>
     options.shuffle ? random.permutation(window.length) : undefined,
   );
-  const made: TimedPacket[] = [];
+  const copies: TimedPacket[] = [];
   window.forEach(({ timeNs }, place) => {
     for (const order of orders) {
       const packet = window[order?.[place] ?? place]?.packet;
@@ -51,13 +51,13 @@ export function makeCopies(
         counts.dropped++;
       } else if (random.happens(options.corrupt)) {
         counts.corrupted++;
-        made.push({ packet: altered(packet, random), timeNs });
+        copies.push({ packet: altered(packet, random), timeNs });
       } else {
-        made.push({ packet, timeNs });
+        copies.push({ packet, timeNs });
       }
     }
   });
-  return made;
+  return copies;
 }
 
 function altered(packet: Uint8Array, random: SeededRandom): Uint8Array {

@@ -158,8 +158,8 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     if (args.flag("json")) terminal.line(toJson(jsonOf(summary)));
     else for (const line of summaryLines(summary, plan.to)) terminal.line(line);
     const { interrupted, failed, refused, error } = summary;
-    const isWhole = !interrupted && failed === 0n && refused === 0n && error === null;
-    return isWhole ? exitCodes.ok : exitCodes.failed;
+    const isComplete = !interrupted && failed === 0n && refused === 0n && error === null;
+    return isComplete ? exitCodes.ok : exitCodes.failed;
   } finally {
     sender.close();
   }
@@ -177,9 +177,9 @@ async function play(plan: Plan, sender: PacedSender, terminal: Terminal): Promis
   let error: string | null = null;
   try {
     for (const window of windowsOf(reading.packets())) {
-      const made = makeCopies(window, plan.copy, random, counts);
-      enqueue(sender, made, lastDueNs);
-      lastDueNs = made.at(-1)?.timeNs ?? lastDueNs;
+      const copies = makeCopies(window, plan.copy, random, counts);
+      enqueue(sender, copies, lastDueNs);
+      lastDueNs = copies.at(-1)?.timeNs ?? lastDueNs;
       await drained(sender, queuedMax, progress, terminal);
       if (terminal.stopped.aborted) break;
     }
@@ -209,11 +209,13 @@ async function play(plan: Plan, sender: PacedSender, terminal: Terminal): Promis
 
 // A list's clock starts when the previous list is sent, so its times are relative to that list's
 // end.
-function enqueue(sender: PacedSender, made: readonly TimedPacket[], lastDueNs: number): void {
-  if (made.length === 0) return;
+function enqueue(sender: PacedSender, copies: readonly TimedPacket[], lastDueNs: number): void {
+  if (copies.length === 0) return;
   sender.enqueue(
-    made.map(({ packet }) => packet),
-    BigUint64Array.from(made, ({ timeNs }) => BigInt(Math.max(0, Math.round(timeNs - lastDueNs)))),
+    copies.map(({ packet }) => packet),
+    BigUint64Array.from(copies, ({ timeNs }) =>
+      BigInt(Math.max(0, Math.round(timeNs - lastDueNs))),
+    ),
   );
 }
 

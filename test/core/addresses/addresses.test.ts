@@ -80,8 +80,8 @@ describe("addresses", () => {
           const endpoint = parseEndpoint(formatEndpoint({ bytes, port }));
           expect([endpoint.bytes, endpoint.port]).toEqual([bytes, port]);
           const cleared = bytes.map((byte, i) => {
-            const kept = Math.min(Math.max(bits - i * 8, 0), 8);
-            return byte & (0xff00 >> kept) & 0xff;
+            const keptBits = Math.min(Math.max(bits - i * 8, 0), 8);
+            return byte & (0xff00 >> keptBits) & 0xff;
           });
           const isIpv4 = bits >= 96 && formatAddress(cleared).includes(".");
           const family = isIpv4 ? "ipv4" : "ipv6";

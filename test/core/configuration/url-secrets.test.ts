@@ -6,7 +6,7 @@ import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 
 describe("a text about a partner", () => {
   const url = new URL("https://us%40er:pass%2Fword@host/v1/path-key?api-key=query%20key&x=%25");
@@ -29,10 +29,12 @@ describe("a text about a partner", () => {
   });
 
   it("accepts URLs with a lone percent sign", () => {
-    const lone = new URL("http://us%er:pa%ss@host/100%key?k=50%off");
-    expect(maskerOf(lone)("asked /100%key?k=50%off")).toBe("asked /[masked]?k=[masked]");
-    expect(basicAuthorization(lone)).toBe(`Basic ${Buffer.from("us%er:pa%ss").toString("base64")}`);
-    expect(() => new RpcClient(lone.href)).not.toThrow();
+    const invalidUrl = new URL("http://us%er:pa%ss@host/100%key?k=50%off");
+    expect(maskerOf(invalidUrl)("asked /100%key?k=50%off")).toBe("asked /[masked]?k=[masked]");
+    expect(basicAuthorization(invalidUrl)).toBe(
+      `Basic ${Buffer.from("us%er:pa%ss").toString("base64")}`,
+    );
+    expect(() => new RpcClient(invalidUrl.href)).not.toThrow();
   });
 
   it("preserves text that is not secret", () => {
@@ -45,7 +47,7 @@ describe("a text about a partner", () => {
       routeConfig({ kind: "swqos", url: "http://partner.invalid", headers: { x: "ENOTFOUND" } }),
       { clock: new ManualClock() },
     );
-    const outbound = new TestOutbound([madeUpFacts(1)]);
+    const outbound = new TestOutbound([fakeFacts(1)]);
     route.offer(outbound);
     await outbound.ended;
     const { lastFailure } = route.snapshot();

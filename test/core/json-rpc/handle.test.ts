@@ -149,15 +149,15 @@ describe("answerJsonRpc", () => {
   });
 
   it("checks admission before each call, including invalid ones", async () => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const admit = (method: string) => {
-      asked.push(method);
-      if (asked.length > 2) throw new ShredwayError("rate_limited", "enough");
+      requests.push(method);
+      if (requests.length > 2) throw new ShredwayError("rate_limited", "enough");
     };
     called.length = 0;
     const text = `[${request({ id: 1 })},5,${request({ id: 2 })}]`;
     const answer = await answerJsonRpc(text, { dispatch, report, admit });
-    expect(asked).toEqual(["echo", "", "echo"]);
+    expect(requests).toEqual(["echo", "", "echo"]);
     expect(called).toEqual(["echo"]);
     expect(JSON.parse(answer.text)).toMatchObject([
       { id: 1, result: [] },

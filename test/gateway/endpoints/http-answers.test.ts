@@ -111,10 +111,10 @@ const send = (extra: object = {}): string =>
     params: [base64(tipping()), { skipPreflight: true }],
     ...extra,
   });
-const jsonPlaces = operations.filter(({ id }) => id.startsWith("call"));
+const jsonOperations = operations.filter(({ id }) => id.startsWith("call"));
 
 describe("the HTTP paths", () => {
-  it.each(jsonPlaces.map(({ path }) => path))(
+  it.each(jsonOperations.map(({ path }) => path))(
     "return described responses to calls at %s",
     async (path) => {
       const run = await open();
@@ -152,12 +152,12 @@ describe("the HTTP paths", () => {
     }
     await ask(run, "post /shred-pay", { query: key, body: "{" });
     await ask(run, "post /shred-pay", { query: key, body: "x".repeat(300_000) });
-    const slotPlace = "get /api/next_alt_validator/{slot}";
+    const slotPath = "get /api/next_alt_validator/{slot}";
     for (const each of [run, await open(false)]) {
       await ask(each, "get /api/alt_validators");
       await ask(each, "get /api/next_alt_validator");
-      await ask(each, slotPlace, { path: "/api/next_alt_validator/7" });
-      await ask(each, slotPlace, { path: "/api/next_alt_validator/x" });
+      await ask(each, slotPath, { path: "/api/next_alt_validator/7" });
+      await ask(each, slotPath, { path: "/api/next_alt_validator/x" });
     }
     const rest = operations.filter(({ id }) => !id.startsWith("call"));
     for (const { method, path } of rest) expect(seen).toContain(`${method} ${path}`);
@@ -173,13 +173,13 @@ describe("the HTTP paths", () => {
 
 describe("the WebSockets", () => {
   /** Reads the next message and checks it against its schema. */
-  async function heard(socket: WebSocket, path: string): Promise<unknown> {
+  async function nextMessage(socket: WebSocket, path: string): Promise<unknown> {
     const message = await new Promise<unknown>((resolve, reject) => {
       socket.once("message", (data: Buffer) => resolve(JSON.parse(data.toString())));
       socket.once("error", reject);
     });
     const operation = operations.find((each) => each.path === path);
-    const validate = schemaCheck(operation?.webSocket?.heard);
+    const validate = schemaCheck(operation?.webSocket?.message);
     expect(validate(message), JSON.stringify([message, validate.errors])).toBe(true);
     expect(validate({ planted: 1 })).toBe(false);
     return message;
@@ -194,7 +194,7 @@ describe("the WebSockets", () => {
   it("push snapshots as described", async () => {
     const run = await open();
     for (const query of ["", "?format=sol"]) {
-      await heard(socketTo(run, `/tip_stream${query}`), "/tip_stream");
+      await nextMessage(socketTo(run, `/tip_stream${query}`), "/tip_stream");
     }
   });
 
@@ -220,12 +220,12 @@ describe("the WebSockets", () => {
       { kind: "superseded", atNs, reason, slot: null, err, sibling: signature },
     ];
     for (const event of events) {
-      const message = heard(socket, "/status");
+      const message = nextMessage(socket, "/status");
       run.notify("a_1", signature, event);
       expect(await message).toMatchObject({ signature, event: { kind: event.kind } });
     }
     for (const filter of ['{"signatures":null}', `{"signatures":["${signature}"]}`, "{}"]) {
-      const message = heard(socket, "/status");
+      const message = nextMessage(socket, "/status");
       socket.send(filter);
       expect(isObject(await message)).toBe(true);
     }

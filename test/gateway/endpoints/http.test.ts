@@ -66,8 +66,8 @@ describe("paths", () => {
       expect(allowed).toContain(name);
     }
     const headers = { "access-control-request-headers": "x-own, content-type" };
-    const asked = await fetch(run.url("/relay"), { method: "OPTIONS", headers });
-    expect(asked.headers.get("access-control-allow-headers")).toBe("x-own, content-type");
+    const requests = await fetch(run.url("/relay"), { method: "OPTIONS", headers });
+    expect(requests.headers.get("access-control-allow-headers")).toBe("x-own, content-type");
   });
 
   it("accepts any Content-Type and a missing one", async () => {
@@ -190,10 +190,10 @@ describe("raw paths", () => {
       });
       expect(answer.headers.get("x-ratelimit-limit")).toBe("50");
     }
-    const asked = { mevProtect: true, swqosOnly: true, resendsMax: 2 };
+    const requests = { mevProtect: true, swqosOnly: true, resendsMax: 2 };
     expect(run.submitted.map(({ options: each }) => each)).toMatchObject([
-      asked,
-      asked,
+      requests,
+      requests,
       { mevProtect: false, swqosOnly: false, resendsMax: null },
     ]);
   });
@@ -379,15 +379,15 @@ describe("hostile callers", () => {
 
   it("cannot delay others by slow requests; one may get 431", async () => {
     const run = await GatewayRun.open();
-    const drip = await RawClient.open(run.server);
-    await drip.write(
+    const slowClient = await RawClient.open(run.server);
+    await slowClient.write(
       "POST /relay?api-key=good HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n{",
     );
     const giant = await RawClient.open(run.server);
     await giant.write(`POST /relay HTTP/1.1\r\nHost: a\r\napi_key: ${"x".repeat(30_000)}\r\n\r\n`);
     expect(await giant.closed()).toMatch(/^(HTTP\/1\.1 431|$)/);
     expect((await run.post(send)).status).toBe(200);
-    expect(drip.received).toBe("");
+    expect(slowClient.received).toBe("");
   });
 });
 
@@ -399,17 +399,17 @@ describe("a caller that disconnects", () => {
     const head = (body: string) =>
       `POST /relay?api-key=good HTTP/1.1\r\nHost: a\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
     const disconnected = await RawClient.open(run.server);
-    const stays = await RawClient.open(run.server);
+    const openConnection = await RawClient.open(run.server);
     await disconnected.write(head(send));
-    await stays.write(head(send));
+    await openConnection.write(head(send));
     await until(() => run.submitted.length === 2);
     disconnected.close();
     await until(() => run.server.connections === 1);
     hold.resolve();
-    await stays.readUntil(/"id":1\}/);
-    await stays.write(head('{"jsonrpc":"2.0","id":2,"method":"getHealth"}'));
-    await stays.readUntil(/"id":2\}/);
-    expect(stays.statuses).toEqual([200, 200]);
+    await openConnection.readUntil(/"id":1\}/);
+    await openConnection.write(head('{"jsonrpc":"2.0","id":2,"method":"getHealth"}'));
+    await openConnection.readUntil(/"id":2\}/);
+    expect(openConnection.statuses).toEqual([200, 200]);
     expect(disconnected.received).toBe("");
   });
 

@@ -25,7 +25,7 @@ describe("readMethod", () => {
     expect(await answerOf(node, "getAccountInfo", '["key",{"x":18446744073709551615}]')).toBe(
       '{"jsonrpc":"2.0","result":{"a":18446744073709551615,"b":1.0},"id":1}',
     );
-    expect(node.asked).toEqual([["getAccountInfo", ["key", { x: 18446744073709551615n }]]]);
+    expect(node.requests).toEqual([["getAccountInfo", ["key", { x: 18446744073709551615n }]]]);
   });
 
   it("returns the node's error unchanged", async () => {
@@ -45,7 +45,7 @@ describe("readMethod", () => {
       expect(readMethodsOf(node).has(method)).toBe(true);
       expect(await readMethodsOf(node).call(method, [])).toBeInstanceOf(JsonText);
     }
-    node.asked.length = 0;
+    node.requests.length = 0;
     for (const method of ["getProgramAccounts", "constructor", "sendTransaction", ""]) {
       expect(readMethodsOf(node).has(method)).toBe(false);
       await expect(readMethod(node, method, [], ["sendBundle"])).rejects.toMatchObject({
@@ -53,7 +53,7 @@ describe("readMethod", () => {
         message: expect.stringMatching(/sendBundle, getLatestBlockhash, /),
       });
     }
-    expect(node.asked).toEqual([]);
+    expect(node.requests).toEqual([]);
   });
 
   it("names the setting if no node is configured", async () => {

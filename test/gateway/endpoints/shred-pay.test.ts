@@ -201,8 +201,8 @@ describe("POST /shred-pay", () => {
       body: { error: { reason: "value_invalid" } },
     });
     expect((await fetch(run.url(path))).status).toBe(405);
-    const asked = await fetch(run.url(path), { method: "OPTIONS" });
-    expect(asked.headers.get("access-control-allow-methods")).toBe("POST, OPTIONS");
+    const requests = await fetch(run.url(path), { method: "OPTIONS" });
+    expect(requests.headers.get("access-control-allow-methods")).toBe("POST, OPTIONS");
   });
 
   it("reports internal errors by reference, and refuses requests above its limit", async () => {
@@ -237,10 +237,10 @@ const unused: Registrar = {
 
 describe("getRegistrations", () => {
   it("returns the account's registrations page by page", async () => {
-    const { registrar, store, book } = await openHarness(files);
+    const { registrar, store, accounting } = await openHarness(files);
     const run = await openRun(registrar);
     for (const amount of [1n, 2n, 3n]) {
-      book.ms += 1000;
+      accounting.ms += 1000;
       await run.post(body(tip(5n, amount)), path);
     }
     await run.post(body(tip(5n, 4n)), "/shred-pay?api-key=second");
@@ -251,7 +251,7 @@ describe("getRegistrations", () => {
       ({ registeredMs }) => registeredMs,
     );
     const page = await run.call("getRegistrations", [{ beforeMs: newest, limit: 1 }]);
-    const time = new Date(book.ms - 1000).toISOString();
+    const time = new Date(accounting.ms - 1000).toISOString();
     expect(page.body).toMatchObject({
       result: [
         {
@@ -263,7 +263,7 @@ describe("getRegistrations", () => {
           countedLamports: 5,
           registeredAt: time,
           settledAt: time,
-          registeredMs: book.ms - 1000,
+          registeredMs: accounting.ms - 1000,
         },
       ],
     });

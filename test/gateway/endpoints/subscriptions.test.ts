@@ -25,7 +25,7 @@ import { serve, until, urlOf } from "../http/clients.ts";
 const signature = "1".repeat(64);
 const wallet = "1".repeat(32);
 
-interface Site {
+interface TestService {
   readonly url: string;
   /** References of internal errors. */
   readonly faults: unknown[];
@@ -34,7 +34,7 @@ interface Site {
 async function open(
   node: SubscriptionOptions["node"],
   options: Partial<SubscriptionOptions> = {},
-): Promise<Site> {
+): Promise<TestService> {
   const faults: unknown[] = [];
   const route = subscriptionRoute({
     node,
@@ -48,7 +48,7 @@ async function open(
   return { url: urlOf(server).replace("http", "ws"), faults };
 }
 
-async function connect({ url }: Site): Promise<RpcSocket> {
+async function connect({ url }: TestService): Promise<RpcSocket> {
   return closing(await RpcSocket.open(url));
 }
 
@@ -63,21 +63,21 @@ async function facing(
   options: Partial<SubscriptionOptions> = {},
 ) {
   const node = await SocketNode.open(answer);
-  const site = await open(upstreamOf(node.url), options);
-  return { node, site };
+  const testService = await open(upstreamOf(node.url), options);
+  return { node, testService };
 }
 
 describe("with the sandbox's node", () => {
   async function cluster() {
     const sandbox = closing(await Cluster.open());
     const { endpoint } = sandbox;
-    const site = await open(upstreamOf(sandbox.webSocketUrl));
-    return { sandbox, endpoint, site };
+    const testService = await open(upstreamOf(sandbox.webSocketUrl));
+    return { sandbox, endpoint, testService };
   }
 
   it("forwards every kind of subscription and its end", async () => {
-    const { endpoint, site } = await cluster();
-    const socket = await connect(site);
+    const { endpoint, testService } = await cluster();
+    const socket = await connect(testService);
     const params = {
       account: [wallet],
       logs: [{ mentions: [wallet] }],
@@ -101,8 +101,8 @@ describe("with the sandbox's node", () => {
   });
 
   it("notifies every client of every slot once, in order", async () => {
-    const { endpoint, site } = await cluster();
-    const sockets = await Promise.all([connect(site), connect(site)]);
+    const { endpoint, testService } = await cluster();
+    const sockets = await Promise.all([connect(testService), connect(testService)]);
     const seen = sockets.map(async (socket) => {
       const number = await socket.subscribe("slot");
       const slots: number[] = [];
@@ -122,8 +122,8 @@ describe("with the sandbox's node", () => {
   });
 
   it("forwards the node's errors with the unchanged id", async () => {
-    const { site } = await cluster();
-    const socket = await connect(site);
+    const { testService } = await cluster();
+    const socket = await connect(testService);
     const text = '{"jsonrpc":"2.0","id":"x-1","method":"accountSubscribe","params":["no key"]}';
     const { error, id } = await socket.answerTo(text, "x-1");
     expect(id).toBe("x-1");
@@ -133,8 +133,10 @@ describe("with the sandbox's node", () => {
 
   it("removes a signature subscription after its notification", async () => {
     const { sandbox } = await cluster();
-    const site = await open(upstreamOf(sandbox.webSocketUrl), { limits: { subscriptionsMax: 1 } });
-    const socket = await connect(site);
+    const testService = await open(upstreamOf(sandbox.webSocketUrl), {
+      limits: { subscriptionsMax: 1 },
+    });
+    const socket = await connect(testService);
     for (let round = 0; round < 3; round++) {
       const landed = sandbox.chain.airdrop(tipAddress, 1_000_000n + BigInt(round));
       const number = await socket.subscribe("signature", [landed, { commitment: "confirmed" }]);
@@ -145,8 +147,8 @@ describe("with the sandbox's node", () => {
 
 describe("refusals", () => {
   it("only known kinds are forwarded", async () => {
-    const { node, site } = await facing(answerWith);
-    const socket = await connect(site);
+    const { node, testService } = await facing(answerWith);
+    const socket = await connect(testService);
     for (const kind of ["program", "block", "slotsUpdates", "vote", "constructor"]) {
       const { error } = await socket.call(`${kind}Subscribe`, []);
       expect(error?.code).toBe(-32601);
@@ -157,10 +159,10 @@ describe("refusals", () => {
   });
 
   it("other methods need a dispatcher", async () => {
-    const { site } = await facing(answerWith, {
+    const { testService } = await facing(answerWith, {
       dispatch: ({ key }, method, params) => [key.id, method, params],
     });
-    const socket = await connect(site);
+    const socket = await connect(testService);
     expect((await socket.call("getSlot", [2])).result).toEqual(["k_one", "getSlot", [2]]);
     expect((await socket.call("voteSubscribe")).error?.code).toBe(-32601);
   });
@@ -172,8 +174,8 @@ describe("refusals", () => {
       data: { reason: "upstream_missing" },
     });
     const key = apiKey("one", { scopes: ["submit"] });
-    const { site } = await facing(answerWith, { authorise: () => ({ key }) });
-    const submitter = await connect(site);
+    const { testService } = await facing(answerWith, { authorise: () => ({ key }) });
+    const submitter = await connect(testService);
     expect((await submitter.call("slotSubscribe")).error?.data).toMatchObject({
       reason: "scope_missing",
     });
@@ -182,35 +184,35 @@ describe("refusals", () => {
         throw new ShredwayError("rate_limited", "no more");
       },
     });
-    const caller = await connect(limited.site);
+    const caller = await connect(limited.testService);
     expect((await caller.call("slotSubscribe")).error?.code).toBe(-32005);
   });
 
   it("a WebSocket needs a key, and their number is limited", async () => {
     const closed = await open(null, { authorise: () => ({ status: 401 }) });
     await expect(connect(closed)).rejects.toThrow("401");
-    const { site } = await facing(answerWith, { limits: { socketsPerKey: 2 } });
-    const first = await connect(site);
-    await connect(site);
-    await expect(connect(site)).rejects.toThrow("429");
+    const { testService } = await facing(answerWith, { limits: { socketsPerKey: 2 } });
+    const first = await connect(testService);
+    await connect(testService);
+    await expect(connect(testService)).rejects.toThrow("429");
     first.close();
     await until(() => first.raw.readyState === first.raw.CLOSED);
     let third: RpcSocket | undefined;
-    while (!third) third = await connect(site).catch(() => undefined);
+    while (!third) third = await connect(testService).catch(() => undefined);
   });
 });
 
 describe("hostile clients", () => {
   it("cannot exceed the subscription limit, including pending ones", async () => {
     const waiting: [WebSocket, Question][] = [];
-    const { node, site } = await facing((...each) => void waiting.push(each), {
+    const { node, testService } = await facing((...each) => void waiting.push(each), {
       limits: { subscriptionsMax: 3 },
     });
-    const socket = await connect(site);
+    const socket = await connect(testService);
     const answers = Array.from({ length: 5 }, () => socket.call("slotSubscribe"));
     expect((await answers[4])?.error?.message).toContain("at most 3; unsubscribe one first");
     expect((await answers[3])?.error?.code).toBe(-32600);
-    await until(() => node.asked.length === 3);
+    await until(() => node.requests.length === 3);
     for (const [client, question] of waiting) answerWith(client, question, String(question.id));
     expect((await Promise.all(answers.slice(0, 3))).map(({ result }) => result)).toEqual([1, 2, 3]);
     expect((await socket.call("slotSubscribe")).error?.code).toBe(-32600);
@@ -220,32 +222,32 @@ describe("hostile clients", () => {
     const messageLimits = { messagesBurst: 10, messagesPerSecond: 1, bytesPerSecond: 1_000_000 };
     const clock = new ManualClock();
     const limited = await facing(answerWith, { messageLimits, clock });
-    const flood = await connect(limited.site);
+    const flood = await connect(limited.testService);
     for (let i = 0; i < 20; i++) flood.raw.send("{}");
     expect(await flood.closed).toBe(1008);
-    await expect(connect(limited.site)).rejects.toThrow("429"); // the key is paused
+    await expect(connect(limited.testService)).rejects.toThrow("429"); // the key is paused
     await clock.advance(10_000);
-    await connect(limited.site);
-    const { site } = await facing(answerWith);
+    await connect(limited.testService);
+    const { testService } = await facing(answerWith);
     const slow = await facing(() => undefined, { limits: { underWayMax: 4 } });
-    const waiter = await connect(slow.site);
+    const waiter = await connect(slow.testService);
     for (let id = 0; id < 5; id++) {
       waiter.raw.send(`{"jsonrpc":"2.0","id":${id},"method":"slotSubscribe"}`);
     }
     expect(await waiter.closed).toBe(1008);
     await until(() => slow.node.clients.every((client) => client.readyState === client.CLOSED));
-    const binary = await connect(site);
+    const binary = await connect(testService);
     binary.raw.send(Buffer.from("{}"));
     expect(await binary.closed).toBe(1003);
-    const large = await connect(site);
+    const large = await connect(testService);
     large.raw.send(`"${"a".repeat(70_000)}"`);
     expect(await large.closed).toBe(1009);
-    expect(site.faults).toEqual([]);
+    expect(testService.faults).toEqual([]);
   });
 
   it("get JSON-RPC errors for invalid messages and stay connected", async () => {
-    const { site } = await facing(answerWith);
-    const socket = await connect(site);
+    const { testService } = await facing(answerWith);
+    const socket = await connect(testService);
     for (const text of ["{", "[]", "7", '{"jsonrpc":"1.0","id":1}']) {
       const answer = socket.answerTo(text, text.includes("id") ? 1 : null);
       expect((await answer).error?.code).toBeLessThan(-32599);
@@ -259,11 +261,11 @@ describe("hostile clients", () => {
 
 describe("hostile nodes", () => {
   it("cannot send a notification before the response", async () => {
-    const { site } = await facing((client, question) => {
+    const { testService } = await facing((client, question) => {
       answerWith(client, question, "4");
       for (let slot = 0; slot < 50; slot++) client.send(notification("4", `{"slot":${slot}}`));
     });
-    const socket = await connect(site);
+    const socket = await connect(testService);
     const number = await socket.subscribe("slot");
     for (let slot = 0; slot < 50; slot++) expect(await socket.next(number)).toEqual({ slot });
     expect(socket.received[0]).toBe("answer");
@@ -271,13 +273,13 @@ describe("hostile nodes", () => {
   });
 
   it("cannot send notifications of other kinds", async () => {
-    const { site } = await facing((client, question) => {
+    const { testService } = await facing((client, question) => {
       client.send(notification("1", "{}", "programNotification"));
       client.send(notification("1", "{}", "constructor"));
       answerWith(client, question);
       client.send(notification("1", '{"slot":1}'));
     });
-    const socket = await connect(site);
+    const socket = await connect(testService);
     expect(await socket.next(await socket.subscribe("slot"))).toEqual({ slot: 1 });
     expect(socket.received).toEqual(["answer", "notification"]);
   });
@@ -287,42 +289,42 @@ describe("hostile nodes", () => {
     ["is cut", (client) => client.terminate()],
     ["sends garbage", (client) => client.send("garbage")],
   ])("closes the client with 1013 when the node %s, after every answer", async (_, act) => {
-    const { node, site } = await facing((client, question) => {
+    const { node, testService } = await facing((client, question) => {
       if (question.id === 1) answerWith(client, question);
     });
-    const socket = await connect(site);
+    const socket = await connect(testService);
     await socket.subscribe("slot");
-    const asked = [socket.call("rootSubscribe"), socket.call("slotSubscribe")];
-    await until(() => node.asked.length === 3);
+    const requests = [socket.call("rootSubscribe"), socket.call("slotSubscribe")];
+    await until(() => node.requests.length === 3);
     for (const client of node.clients) act(client);
-    for (const { error } of await Promise.all(asked)) {
+    for (const { error } of await Promise.all(requests)) {
       expect(error).toMatchObject({ code: -32603, data: { reason: "rpc_failed" } });
     }
     expect(await socket.closed).toBe(1013);
-    expect(site.faults).toEqual([]);
+    expect(testService.faults).toEqual([]);
   });
 
   it("close the client with 1013 when they are down", async () => {
-    const { node, site } = await facing(answerWith);
+    const { node, testService } = await facing(answerWith);
     node.close();
-    const socket = await connect(site);
+    const socket = await connect(testService);
     const { error } = await socket.call("slotSubscribe");
     expect(error).toMatchObject({ code: -32603, data: { reason: "rpc_failed" } });
     expect(await socket.closed).toBe(1013);
   });
 
   it("are disconnected together with the client, also while connecting", async () => {
-    const { node, site } = await facing(answerWith);
-    const socket = await connect(site);
+    const { node, testService } = await facing(answerWith);
+    const socket = await connect(testService);
     await socket.subscribe("slot");
     socket.close();
     await until(() => node.clients[0]?.readyState === node.clients[0]?.CLOSED);
-    const hasty = await connect(site);
-    hasty.raw.send('{"jsonrpc":"2.0","id":1,"method":"slotSubscribe"}');
-    hasty.close();
-    const next = await connect(site);
+    const fastClient = await connect(testService);
+    fastClient.raw.send('{"jsonrpc":"2.0","id":1,"method":"slotSubscribe"}');
+    fastClient.close();
+    const next = await connect(testService);
     await next.subscribe("slot");
     await until(() => node.clients.filter((each) => each.readyState === each.OPEN).length === 1);
-    expect(site.faults).toEqual([]);
+    expect(testService.faults).toEqual([]);
   });
 });

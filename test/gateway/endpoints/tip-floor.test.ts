@@ -41,12 +41,12 @@ const solElement = {
 
 /** Counts its reads. */
 class Floor implements TipFloor {
-  asked = 0;
+  requests = 0;
   #snapshot = snapshot;
   readonly #listeners = new Set<(snapshot: TipSnapshot) => void>();
 
   get snapshot(): TipSnapshot {
-    this.asked++;
+    this.requests++;
     return this.#snapshot;
   }
 
@@ -120,8 +120,8 @@ class StreamClient {
   }
 
   /** Settles on the first message or a refusal. */
-  static async open(stage: Opened, path = "/tip_stream", address = ""): Promise<StreamClient> {
-    const client = closing(new StreamClient(stage, path, address));
+  static async open(opened: Opened, path = "/tip_stream", address = ""): Promise<StreamClient> {
+    const client = closing(new StreamClient(opened, path, address));
     await until(() => client.messages.length > 0 || client.refusal !== null);
     return client;
   }
@@ -132,25 +132,25 @@ class StreamClient {
 }
 
 /** The server notices a closed stream later: retries until one more is accepted. */
-async function openWhenFree(stage: Opened, address = ""): Promise<StreamClient> {
+async function openWhenFree(opened: Opened, address = ""): Promise<StreamClient> {
   for (;;) {
-    await stage.run.clock.advance(1000);
-    const client = await StreamClient.open(stage, "/tip_stream", address);
+    await opened.run.clock.advance(1000);
+    const client = await StreamClient.open(opened, "/tip_stream", address);
     if (client.refusal === null) return client;
   }
 }
 
 describe("/tip_floor", () => {
   it("returns an array with one snapshot, in the specification's field order", async () => {
-    const stage = await opened();
-    const { status, headers, text } = await ask(stage);
+    const setup = await opened();
+    const { status, headers, text } = await ask(setup);
     expect(status).toBe(200);
     expect(text).toBe(JSON.stringify([element]));
     expect(headers.get("content-type")).toBe("application/json");
     expect(headers.get("cache-control")).toBe("public, max-age=5");
     expect(headers.get("access-control-allow-origin")).toBe("*");
-    expect((await ask(stage, "/tip_floor?format=lamports")).text).toBe(text);
-    expect((await ask(stage, "/tip_floor?api-key=wrong&x=1")).text).toBe(text);
+    expect((await ask(setup, "/tip_floor?format=lamports")).text).toBe(text);
+    expect((await ask(setup, "/tip_floor?api-key=wrong&x=1")).text).toBe(text);
   });
 
   it("returns SOL amounts like block engines", async () => {
@@ -160,10 +160,10 @@ describe("/tip_floor", () => {
   });
 
   it("returns exact lamports of any size", async () => {
-    const stage = await opened();
+    const setup = await opened();
     const percentiles = { ...snapshot.percentiles, p99: 2n ** 53n + 1n };
-    stage.floor.refresh({ percentiles });
-    expect((await ask(stage)).text).toContain('"landed_tips_99th_percentile":9007199254740993,');
+    setup.floor.refresh({ percentiles });
+    expect((await ask(setup)).text).toContain('"landed_tips_99th_percentile":9007199254740993,');
   });
 
   it("rejects an unknown format", async () => {
@@ -179,26 +179,26 @@ describe("/tip_floor", () => {
   });
 
   it("reads the snapshot at a refresh, not per request", async () => {
-    const stage = await opened();
-    const asked = stage.floor.asked;
-    for (let i = 0; i < 5; i++) await ask(stage);
-    expect(stage.floor.asked).toBe(asked);
-    stage.floor.refresh({ count: 5, isStale: true });
-    expect((await ask(stage)).body).toEqual([{ ...element, count: 5, stale: true }]);
+    const setup = await opened();
+    const requests = setup.floor.requests;
+    for (let i = 0; i < 5; i++) await ask(setup);
+    expect(setup.floor.requests).toBe(requests);
+    setup.floor.refresh({ count: 5, isStale: true });
+    expect((await ask(setup)).body).toEqual([{ ...element, count: 5, stale: true }]);
   });
 
   it("supports HEAD and browsers, and no other method", async () => {
-    const stage = await opened();
-    const head = await ask(stage, "/tip_floor", { method: "HEAD" });
+    const setup = await opened();
+    const head = await ask(setup, "/tip_floor", { method: "HEAD" });
     expect([head.status, head.text]).toEqual([200, ""]);
     expect(head.headers.get("content-length")).toBe(String(JSON.stringify([element]).length));
-    const answer = await ask(stage, "/tip_floor", { headers: { origin: "http://a.example" } });
+    const answer = await ask(setup, "/tip_floor", { headers: { origin: "http://a.example" } });
     expect(answer.headers.get("access-control-expose-headers")).toContain("x-ratelimit-limit");
-    const preflight = await ask(stage, "/tip_floor", { method: "OPTIONS" });
+    const preflight = await ask(setup, "/tip_floor", { method: "OPTIONS" });
     expect(preflight.status).toBe(204);
     expect(preflight.headers.get("access-control-allow-methods")).toBe("GET, HEAD, OPTIONS");
-    expect((await ask(stage, "/tip_floor", { method: "POST" })).status).toBe(405);
-    expect((await ask(stage, "/tip_stream")).status).toBe(426);
+    expect((await ask(setup, "/tip_floor", { method: "POST" })).status).toBe(405);
+    expect((await ask(setup, "/tip_stream")).status).toBe(426);
   });
 
   it("is an unknown path without tip statistics", async () => {
@@ -219,14 +219,14 @@ describe("/tip_floor", () => {
 
 describe("the limit of /tip_floor", () => {
   it("refuses the eleventh request in a second and returns the retry time", async () => {
-    const stage = await opened();
+    const setup = await opened();
     for (let i = 1; i <= requestsPerSecond; i++) {
-      const { status, headers } = await ask(stage);
+      const { status, headers } = await ask(setup);
       expect(status).toBe(200);
       expect(headers.get("x-ratelimit-limit")).toBe("10");
       expect(headers.get("x-ratelimit-remaining")).toBe(String(10 - i));
     }
-    const { status, headers, body } = await ask(stage, "/tip_floor", { method: "GET" });
+    const { status, headers, body } = await ask(setup, "/tip_floor", { method: "GET" });
     expect(status).toBe(429);
     expect(headers.get("retry-after")).toBe("1");
     expect(headers.get("x-ratelimit-limit")).toBe("10");
@@ -240,20 +240,20 @@ describe("the limit of /tip_floor", () => {
         message: "rate limit exceeded: 10 requests per second from an address; retry in 1 s",
       },
     });
-    expect((await ask(stage, "/tip_floor", { method: "HEAD" })).status).toBe(429);
-    expect((await ask(stage, "/tip_floor?format=wrong")).status).toBe(429);
-    await stage.run.clock.advance(100);
-    expect((await ask(stage)).status).toBe(200);
-    expect((await ask(stage)).status).toBe(429);
+    expect((await ask(setup, "/tip_floor", { method: "HEAD" })).status).toBe(429);
+    expect((await ask(setup, "/tip_floor?format=wrong")).status).toBe(429);
+    await setup.run.clock.advance(100);
+    expect((await ask(setup)).status).toBe(200);
+    expect((await ask(setup)).status).toBe(429);
   });
 
   it("counts an IPv6 /64 as one caller", async () => {
-    const stage = await opened(loopback);
+    const setup = await opened(loopback);
     const exhaust = async (address: string) => {
-      for (let i = 0; i < requestsPerSecond; i++) await ask(stage, "/tip_floor", from(address));
+      for (let i = 0; i < requestsPerSecond; i++) await ask(setup, "/tip_floor", from(address));
     };
     const statusOf = async (address: string) =>
-      (await ask(stage, "/tip_floor", from(address))).status;
+      (await ask(setup, "/tip_floor", from(address))).status;
     await exhaust("203.0.113.1");
     expect(await statusOf("203.0.113.1")).toBe(429);
     expect(await statusOf("203.0.113.2")).toBe(200);
@@ -264,10 +264,10 @@ describe("the limit of /tip_floor", () => {
 
   it("ignores forwarding headers of untrusted proxies", async () => {
     for (const proxies of [[], [parseAddressRange("192.0.2.0/24")]]) {
-      const stage = await opened(proxies);
+      const setup = await opened(proxies);
       let limited = 0;
       for (let i = 0; i < 12; i++) {
-        const { status } = await ask(stage, "/tip_floor", from(`203.0.113.${i}`));
+        const { status } = await ask(setup, "/tip_floor", from(`203.0.113.${i}`));
         if (status === 429) limited++;
       }
       expect(limited).toBe(2);
@@ -277,13 +277,13 @@ describe("the limit of /tip_floor", () => {
 
 describe("/tip_stream", () => {
   it("pushes one element when it opens and after every refresh", async () => {
-    const stage = await opened();
-    const client = await StreamClient.open(stage);
-    const sol = await StreamClient.open(stage, "/tip_stream?format=sol");
+    const setup = await opened();
+    const client = await StreamClient.open(setup);
+    const sol = await StreamClient.open(setup, "/tip_stream?format=sol");
     expect(client.messages).toEqual([element]);
     expect(sol.messages).toEqual([solElement]);
-    stage.floor.refresh({ count: 7 });
-    stage.floor.refresh({ isStale: true });
+    setup.floor.refresh({ count: 7 });
+    setup.floor.refresh({ isStale: true });
     await until(() => client.messages.length + sol.messages.length === 6);
     expect(client.messages.slice(1)).toEqual([
       { ...element, count: 7 },
@@ -293,12 +293,12 @@ describe("/tip_stream", () => {
   });
 
   it("limits the open streams of an address", async () => {
-    const stage = await opened(loopback);
+    const setup = await opened(loopback);
     const clients: StreamClient[] = [];
     for (let i = 0; i < streamsMax; i++) {
-      clients.push(await StreamClient.open(stage, "/tip_stream", "2001:db8::1"));
+      clients.push(await StreamClient.open(setup, "/tip_stream", "2001:db8::1"));
     }
-    const { refusal } = await StreamClient.open(stage, "/tip_stream", "2001:db8::2");
+    const { refusal } = await StreamClient.open(setup, "/tip_stream", "2001:db8::2");
     expect(refusal).toMatchObject({
       status: 429,
       headers: { "retry-after": "1" },
@@ -309,77 +309,77 @@ describe("/tip_stream", () => {
         },
       },
     });
-    const other = await StreamClient.open(stage, "/tip_stream", "203.0.113.2");
+    const other = await StreamClient.open(setup, "/tip_stream", "203.0.113.2");
     expect(other.isOpen).toBe(true);
     clients[0]?.close();
-    expect((await openWhenFree(stage, "2001:db8::3")).messages).toEqual([element]);
-    expect((await StreamClient.open(stage, "/tip_stream", "2001:db8::4")).refusal).toMatchObject({
+    expect((await openWhenFree(setup, "2001:db8::3")).messages).toEqual([element]);
+    expect((await StreamClient.open(setup, "/tip_stream", "2001:db8::4")).refusal).toMatchObject({
       status: 429,
     });
   });
 
   it("limits the handshakes per second, including failed ones", async () => {
-    const stage = await opened();
+    const setup = await opened();
     for (let i = 0; i < 10; i++) {
-      const { refusal } = await StreamClient.open(stage, "/tip_stream?format=euro");
+      const { refusal } = await StreamClient.open(setup, "/tip_stream?format=euro");
       expect(refusal).toMatchObject({ status: 400, body: { error: { reason: "value_invalid" } } });
     }
-    const { refusal } = await StreamClient.open(stage);
+    const { refusal } = await StreamClient.open(setup);
     expect(refusal).toMatchObject({ status: 429, headers: { "x-ratelimit-remaining": "0" } });
     // Requests have their own limit.
-    expect((await ask(stage)).status).toBe(200);
+    expect((await ask(setup)).status).toBe(200);
   });
 
   it("ignores messages, and closes on more than a kilobyte", async () => {
-    const stage = await opened();
-    const client = await StreamClient.open(stage);
+    const setup = await opened();
+    const client = await StreamClient.open(setup);
     for (const text of ["", "{", "x".repeat(1024)]) client.socket.send(text);
-    stage.floor.refresh({ count: 1 });
+    setup.floor.refresh({ count: 1 });
     await until(() => client.messages.length === 2);
     expect([client.closeCode, client.messages.length]).toEqual([null, 2]);
     client.socket.send("x".repeat(1025));
     await until(() => client.closeCode !== null);
     expect(client.closeCode).toBe(1009);
-    await openWhenFree(stage);
+    await openWhenFree(setup);
   });
 
   it("closes a client that does not read, and serves the others", async () => {
-    const stage = await opened();
-    const reader = await StreamClient.open(stage);
-    const slow = await RawClient.open(stage.run.server);
+    const setup = await opened();
+    const reader = await StreamClient.open(setup);
+    const slow = await RawClient.open(setup.run.server);
     await slow.write(
       "GET /tip_stream HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
     );
     await slow.readUntil(/landed_tips/);
     slow.socket.pause();
-    const { connections } = stage.run.server;
+    const { connections } = setup.run.server;
     let pushed = 1;
-    while (stage.run.server.connections === connections && pushed < 100_000) {
-      for (let i = 0; i < 50; i++) stage.floor.refresh({ count: pushed++ });
+    while (setup.run.server.connections === connections && pushed < 100_000) {
+      for (let i = 0; i < 50; i++) setup.floor.refresh({ count: pushed++ });
       await until(() => reader.messages.length === pushed);
     }
     // The kernel buffers some megabytes of messages of about 400 bytes.
-    expect(stage.run.server.connections).toBe(connections - 1);
+    expect(setup.run.server.connections).toBe(connections - 1);
     expect(reader.closeCode).toBeNull();
     expect(reader.messages.at(-1)).toEqual({ ...element, count: pushed - 1 });
   });
 
   it("serves many streams in steps", async () => {
-    const stage = await opened(loopback);
+    const setup = await opened(loopback);
     const clients = await Promise.all(
       Array.from({ length: 130 }, (_, i) =>
-        StreamClient.open(stage, "/tip_stream", `203.0.113.${i}`),
+        StreamClient.open(setup, "/tip_stream", `203.0.113.${i}`),
       ),
     );
     clients[0]?.close();
-    stage.floor.refresh({ count: 9 });
+    setup.floor.refresh({ count: 9 });
     const reached = () => clients.filter(({ messages }) => messages.length === 2).length;
-    expect(stage.run.clock.pending).toBe(1);
+    expect(setup.run.clock.pending).toBe(1);
     await until(() => reached() >= 99);
-    await stage.run.clock.advance(0);
+    await setup.run.clock.advance(0);
     await until(() => reached() === 129);
-    expect(stage.run.clock.pending).toBe(0);
+    expect(setup.run.clock.pending).toBe(0);
     expect(clients.at(-1)?.messages.at(-1)).toEqual({ ...element, count: 9 });
   });
 });

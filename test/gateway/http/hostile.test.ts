@@ -25,7 +25,7 @@ async function opened(): Promise<HttpServer> {
 }
 
 /** Sends, half-closes, waits until the server closes, and returns its response. */
-async function exchange(server: HttpServer, bytes: string | Uint8Array): Promise<string> {
+async function sendAndReceive(server: HttpServer, bytes: string | Uint8Array): Promise<string> {
   const client = await RawClient.open(server);
   await client.write(bytes);
   client.socket.end();
@@ -70,7 +70,7 @@ describe("the HTTP server", () => {
     const bytes = fc.uint8Array({ minLength: 1, maxLength: 2000 });
     await fc.assert(
       fc.asyncProperty(bytes, async (sent) => {
-        await exchange(server, sent);
+        await sendAndReceive(server, sent);
       }),
       { numRuns: 60 },
     );
@@ -83,7 +83,7 @@ describe("the HTTP server", () => {
     const sent = fc.array(line, { minLength: 1, maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(sent, async (lines) => {
-        await exchange(server, `${lines.join("\r\n")}\r\n\r\n`);
+        await sendAndReceive(server, `${lines.join("\r\n")}\r\n\r\n`);
       }),
       { numRuns: 200 },
     );
@@ -96,7 +96,7 @@ describe("the HTTP server", () => {
     const random = new SeededRandom(1);
     const many = Array.from({ length: 10_000 }, () => `x-${random.u32()}: 1\r\n`).join("");
     for (const bomb of [`X: ${"a".repeat(100_000)}\r\n`, many]) {
-      expect(await exchange(server, `${head}${bomb}\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
+      expect(await sendAndReceive(server, `${head}${bomb}\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
     }
     // A head without an end must not be buffered without limit.
     const client = await RawClient.open(server);
@@ -109,9 +109,11 @@ describe("the HTTP server", () => {
     const server = await opened();
     const both =
       "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n";
-    expect(await exchange(server, `${both}\r\n0\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
-    expect(await exchange(server, "GET / HTTP/1.0\r\nHost: a\r\n\r\n")).toMatch(/^HTTP\/1\.1 505 /);
-    expect(await exchange(server, "GET / HTTP/1.1\r\n\r\n")).not.toMatch(/ 200 /);
+    expect(await sendAndReceive(server, `${both}\r\n0\r\n\r\n`)).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await sendAndReceive(server, "GET / HTTP/1.0\r\nHost: a\r\n\r\n")).toMatch(
+      /^HTTP\/1\.1 505 /,
+    );
+    expect(await sendAndReceive(server, "GET / HTTP/1.1\r\n\r\n")).not.toMatch(/ 200 /);
   });
 
   it("does not accumulate responses for a caller that never reads", async () => {

@@ -183,17 +183,17 @@ describe("bodies", () => {
       },
     });
     const sent = Buffer.from(Uint8Array.from({ length: 300_000 }, (_, i) => (i * 7) % 251));
-    const dripped = sent.subarray(0, 200);
+    const slowBytes = sent.subarray(0, 200);
     const client = await RawClient.open(server);
     await client.write(head("Content-Length: 200"));
-    for (let i = 0; i < 200; i++) await client.write(dripped.subarray(i, i + 1));
+    for (let i = 0; i < 200; i++) await client.write(slowBytes.subarray(i, i + 1));
     await client.readUntil(/\r\n\r\n200$/);
     await client.write(head("Content-Length: 300000"));
     for (let i = 0; i < 300_000; i += 9_973) await client.write(sent.subarray(i, i + 9_973));
     await client.readUntil(/\r\n\r\n300000$/);
     expect(bodies.map((body) => body.length)).toEqual([200, 300_000]);
     // Uses equals: printing the difference of such arrays takes minutes.
-    expect(Buffer.from(bodies[0] ?? []).equals(dripped)).toBe(true);
+    expect(Buffer.from(bodies[0] ?? []).equals(slowBytes)).toBe(true);
     expect(Buffer.from(bodies[1] ?? []).equals(sent)).toBe(true);
   });
 

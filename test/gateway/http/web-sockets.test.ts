@@ -171,11 +171,11 @@ describe("WebSockets", () => {
         },
       },
     });
-    const polite = await connected(server);
-    polite.close(1000);
+    const closingClient = await connected(server);
+    closingClient.close(1000);
     await until(() => closed.length === 1);
-    const rude = await connected(server);
-    rude.terminate();
+    const abruptClient = await connected(server);
+    abruptClient.terminate();
     await until(() => closed.length === 2);
     for (const peer of peers) {
       expect(peer.send("late")).toBe(false);

@@ -4,19 +4,19 @@ import { deferred } from "../http/clients.ts";
 
 describe("ConcurrencyLimit", () => {
   it("refuses excess work without starting it, and releases its slot on success and failure", async () => {
-    const room = new ConcurrencyLimit(2);
+    const limit = new ConcurrencyLimit(2);
     const [first, second] = [deferred<number>(), deferred<number>()];
-    const one = room.with(() => first.promise);
-    const two = room.with(() => second.promise);
+    const one = limit.with(() => first.promise);
+    const two = limit.with(() => second.promise);
     let begun = 0;
     const count = () => ++begun;
-    await expect(room.with(count)).rejects.toMatchObject({ reason: "overloaded" });
+    await expect(limit.with(count)).rejects.toMatchObject({ reason: "overloaded" });
     expect(begun).toBe(0);
     first.reject(new Error("no"));
     await expect(one).rejects.toThrow("no");
-    expect(await room.with(count)).toBe(1);
+    expect(await limit.with(count)).toBe(1);
     second.resolve(2);
     expect(await two).toBe(2);
-    expect(await room.with(count)).toBe(2);
+    expect(await limit.with(count)).toBe(2);
   });
 });

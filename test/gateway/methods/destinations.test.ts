@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
 import type { ShredSales } from "../../../src/gateway/methods/dependencies.ts";
 import type { TierEvent, Tiers, TierView } from "../../../src/shreds/tiers/types.ts";
-import { Harness, hour, place, second } from "../../shreds/destinations/harness.ts";
+import { endpoint, Harness, hour, second } from "../../shreds/destinations/harness.ts";
 import { type Answer, apiKey, GatewayRun, scoped } from "../../support/gateway/gateway.ts";
 
 const sol = 1_000_000_000n;
@@ -12,18 +12,18 @@ const sol = 1_000_000_000n;
 /** A stub for tiers whose state the test sets. */
 class StandInTiers implements Tiers {
   present: TierView = { tier: null, sumLamports: 0n, graceSinceMs: null, graceEndsMs: null };
-  asked: unknown[] = [];
+  requests: unknown[] = [];
   events: TierEvent[] = [];
 
   view(accountId: string): TierView {
-    this.asked.push(accountId);
+    this.requests.push(accountId);
     return this.present;
   }
   tierOf = () => this.present.tier;
   onChange = () => () => {};
   nowMs = () => 0;
   history(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]> {
-    this.asked.push([accountId, before, limit]);
+    this.requests.push([accountId, before, limit]);
     return Promise.resolve(this.events);
   }
 }
@@ -74,7 +74,7 @@ const refused = (code: number, reason: string) => ({
 const shown = {
   id: expect.stringMatching(/^d_[0-9a-f]{12}$/),
   region: "here",
-  address: place,
+  address: endpoint,
   state: "unproved",
   createdAt: "2026-01-01T00:00:00.000Z",
   provedAt: null,
@@ -86,7 +86,7 @@ const shown = {
 };
 
 async function added(run: GatewayRun): Promise<string> {
-  const answer = await run.call("addDestination", [{ region: "here", address: place }]);
+  const answer = await run.call("addDestination", [{ region: "here", address: endpoint }]);
   const result = resultOf(answer);
   expect(result).toEqual(shown);
   return result && typeof result === "object" && "id" in result ? String(result.id) : "";
@@ -109,7 +109,7 @@ describe("destinations", () => {
       proofEndsAt: "2026-01-02T00:00:11.000Z",
     };
     expect(resultOf(await run.call("proveDestination", [id, harness.lastToken]))).toEqual(proved);
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
     expect(resultOf(await run.call("getDestinations"))).toEqual([proved]);
     await harness.destinations.pause(id);
     expect(resultOf(await run.call("getDestinations"))).toMatchObject([
@@ -126,8 +126,8 @@ describe("destinations", () => {
     const cases: [string, unknown[], number, string][] = [
       ["addDestination", [], -32602, "value_invalid"],
       ["addDestination", [{ region: "here" }], -32602, "value_invalid"],
-      ["addDestination", [{ region: 1, address: place }], -32602, "value_invalid"],
-      ["addDestination", ["here", place], -32602, "value_invalid"],
+      ["addDestination", [{ region: 1, address: endpoint }], -32602, "value_invalid"],
+      ["addDestination", ["here", endpoint], -32602, "value_invalid"],
       [
         "addDestination",
         [{ region: "here", address: "127.0.0.1:9001" }],
@@ -141,7 +141,7 @@ describe("destinations", () => {
         -32602,
         "destination_refused",
       ],
-      ["addDestination", [{ region: "here", address: place }], -32602, "destination_refused"],
+      ["addDestination", [{ region: "here", address: endpoint }], -32602, "destination_refused"],
       ["removeDestination", [], -32602, "value_invalid"],
       ["removeDestination", ["d_none"], -32602, "destination_unknown"],
       ["challengeDestination", ["d_none"], -32602, "destination_unknown"],
@@ -226,7 +226,7 @@ describe("getTier", () => {
       ],
       grace: { since: "2026-01-01T12:00:00.001Z", ends: "2026-01-02T12:00:00.001Z" },
     });
-    expect(tiers.asked).toEqual(["a_1", "a_1"]);
+    expect(tiers.requests).toEqual(["a_1", "a_1"]);
   });
 });
 
@@ -279,7 +279,7 @@ describe("getTierHistory", () => {
     ]);
     await run.call("getTierHistory");
     await run.call("getTierHistory", [null], "/relay?api-key=other");
-    expect(tiers.asked).toEqual([
+    expect(tiers.requests).toEqual([
       ["a_1", 5n, 4],
       ["a_1", null, 100],
       ["a_2", null, 100],

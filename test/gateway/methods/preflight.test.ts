@@ -23,9 +23,9 @@ describe("preflight", () => {
       unitsConsumed: 18446744073709551615n,
     });
     const config = { encoding: "base64", sigVerify: false, replaceRecentBlockhash: false };
-    expect(node.asked).toEqual([["simulateTransaction", [unsigned, { ...config, ...options }]]]);
+    expect(node.requests).toEqual([["simulateTransaction", [unsigned, { ...config, ...options }]]]);
     await preflightOf(node).simulate(wire, { commitment: "processed", minContextSlot: null });
-    expect(node.asked[1]?.[1][1]).toEqual({ ...config, commitment: "processed" });
+    expect(node.requests[1]?.[1][1]).toEqual({ ...config, commitment: "processed" });
   });
 
   it("sends no signatures for any version and leaves the original unchanged", async () => {
@@ -34,7 +34,7 @@ describe("preflight", () => {
     const v1 = Uint8Array.of(0x81, 2, 0, 0, 5, 5, ...new Uint8Array(128).fill(7));
     const before = v1.slice();
     await preflightOf(node).simulate(v1, options);
-    const [text] = node.asked[0]?.[1] ?? [];
+    const [text] = node.requests[0]?.[1] ?? [];
     const sent = Buffer.from(typeof text === "string" ? text : "", "base64");
     expect([...sent]).toEqual([0x81, 2, 0, 0, 5, 5, ...new Uint8Array(128)]);
     expect(v1).toEqual(before);

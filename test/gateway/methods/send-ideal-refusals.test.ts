@@ -54,7 +54,7 @@ describe("sendIdeal", () => {
     const { run, nonces } = await openPairs(own);
     const reason = message.source.slice(1).split(":")[0] ?? "";
     expect(await run.call("sendIdeal", params)).toMatchObject(refusal(-32602, message, reason));
-    expect([run.submitted.length, nonces.asked.length]).toEqual([0, 0]);
+    expect([run.submitted.length, nonces.requests.length]).toEqual([0, 0]);
   });
 
   const elsewhere = advance({
@@ -112,7 +112,7 @@ describe("sendIdeal", () => {
       const [reason = ""] = beginning.split(":");
       const message = new RegExp(`^${beginning.replaceAll(/[[\]()]/g, String.raw`\$&`)}`);
       expect(answer).toMatchObject(refusal(-32602, message, reason));
-      expect([run.submitted.length, nonces.asked.length, nonces.coSigned]).toEqual([0, 0, 0]);
+      expect([run.submitted.length, nonces.requests.length, nonces.coSigned]).toEqual([0, 0, 0]);
     }
   });
 
@@ -180,12 +180,16 @@ describe("sendIdeal", () => {
     const { run, nonces } = await openPairs(own);
     await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(run.countedKeys).toHaveLength(2);
-    const asked = nonces.asked.length;
+    const requests = nonces.requests.length;
     const verdict = run.verdict();
     run.verdict = () => ({ ...verdict, allowed: run.countedKeys.length < 4 });
     const answer = await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(answer).toMatchObject({ body: { error: { data: { reason: "rate_limited" } } } });
-    expect([run.submitted.length, nonces.asked.length, nonces.coSigned]).toEqual([2, asked, 2]);
+    expect([run.submitted.length, nonces.requests.length, nonces.coSigned]).toEqual([
+      2,
+      requests,
+      2,
+    ]);
   });
 
   it('requires the scope "submit"', async () => {

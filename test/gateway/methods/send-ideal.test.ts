@@ -67,7 +67,7 @@ describe("the caller's own nonce", () => {
     for (const [i, wire] of pair.entries()) {
       expect(Buffer.from(run.submitted[i]?.transactions[0]?.wire ?? []).equals(wire)).toBe(true);
     }
-    expect(nonces.asked).toEqual([nonceAccount.address]);
+    expect(nonces.requests).toEqual([nonceAccount.address]);
     expect(nonces.coSigned).toBe(0);
   });
 
@@ -77,7 +77,7 @@ describe("the caller's own nonce", () => {
     nonces.info = { ...nonces.info, nonceAuthority: cosigner.address };
     const pair = pairOf({ first: advance({ accounts }) });
     expect((await run.call("sendIdeal", paramsOf(pair))).body).toHaveProperty("result");
-    expect(nonces.asked).toEqual([otherNonce.address]);
+    expect(nonces.requests).toEqual([otherNonce.address]);
     expect(run.submitted).toHaveLength(2);
   });
 
@@ -178,7 +178,7 @@ describe("a managed nonce", () => {
       );
       expect(answer.text).not.toContain("secret");
     }
-    expect([run.submitted.length, nonces.coSigned, nonces.asked.length]).toEqual([0, 0, 0]);
+    expect([run.submitted.length, nonces.coSigned, nonces.requests.length]).toEqual([0, 0, 0]);
     run.keys.set("theirs", apiKey("theirs", { accountId: "a_secret" }));
     const path = "/relay?api-key=theirs";
     const answer = await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)), path);

@@ -168,10 +168,10 @@ describe("bundle statuses", () => {
   it.each(["processed", "confirmed", "finalized"] as const)(
     "return %s like the node",
     async (commitment) => {
-      const asked: string[][] = [];
+      const requests: string[][] = [];
       const node = {
         signatureStatuses: async (signatures: readonly string[]) => {
-          asked.push([...signatures]);
+          requests.push([...signatures]);
           return signatures.map(() => ({ slot: 5n, err: null, commitment }));
         },
       };
@@ -184,14 +184,14 @@ describe("bundle statuses", () => {
       const { body } = await run.call("getBundleStatuses", [[id, id]]);
       const expectedEvent = { bundle_id: id, slot: 5, confirmation_status: commitment };
       expect(Object(body).result.value).toMatchObject([expectedEvent, expectedEvent]);
-      expect(asked).toEqual([[signature, other]]);
+      expect(requests).toEqual([[signature, other]]);
       // A bundle in a block that may be abandoned has not landed.
       const inflight = await run.call("getInflightBundleStatuses", [[id]]);
       const [word, slot] = state === "open" ? ["Pending", null] : ["Landed", 5];
       expect(inflight.body).toMatchObject({
         result: { value: [{ bundle_id: id, status: word, landed_slot: slot }] },
       });
-      expect(asked.length).toBe(1);
+      expect(requests.length).toBe(1);
     },
   );
 

@@ -3,9 +3,9 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Disk, keysOf, ownerOf, type Process, Stage, Steps } from "./nonce-stage.ts";
+import { Disk, keysOf, NonceHarness, ownerOf, type Process, Steps } from "./nonce-harness.ts";
 
-type Deed =
+type NonceAction =
   | { readonly kind: "call"; readonly process: number; readonly key: number }
   | { readonly kind: "pass"; readonly steps: number }
   | { readonly kind: "kill"; readonly process: number }
@@ -14,7 +14,7 @@ type Deed =
   | { readonly kind: "disk"; readonly process: number };
 
 const eitherProcess = fc.nat(1);
-const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
+const anyAction: fc.Arbitrary<NonceAction> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({ kind: fc.constant("call"), process: eitherProcess, key: fc.nat(3) }),
@@ -34,24 +34,24 @@ const anyDeed: fc.Arbitrary<Deed> = fc.oneof(
 );
 
 /** Two processes on one disk, and the results that they returned. */
-class World {
+class Simulation {
   readonly results = new Map<number, Set<string>>();
   readonly disk = new Disk();
-  readonly #stage: Stage;
+  readonly #harness: NonceHarness;
   readonly #name: string;
   readonly #processes: Process[] = [];
 
-  constructor(stage: Stage, name: string) {
-    this.#stage = stage;
+  constructor(harness: NonceHarness, name: string) {
+    this.#harness = harness;
     this.#name = name;
   }
 
   async start(at: number): Promise<void> {
-    this.#processes[at] = await this.#stage.start(this.disk, keysOf(this.#name), new Steps());
+    this.#processes[at] = await this.#harness.start(this.disk, keysOf(this.#name), new Steps());
   }
 
-  async do(deed: Deed): Promise<void> {
-    if (deed.kind === "pass") return this.#stage.pass(deed.steps * 100);
+  async do(deed: NonceAction): Promise<void> {
+    if (deed.kind === "pass") return this.#harness.pass(deed.steps * 100);
     const process = this.#processes[deed.process];
     if (!process) throw new Error("expected a process");
     const { node, store, steps } = process;
@@ -66,10 +66,10 @@ class World {
   }
 
   #call({ service }: Process, key: number): void {
-    const heard = ({ nonceAccount }: { nonceAccount: string }): void => {
+    const onAccount = ({ nonceAccount }: { nonceAccount: string }): void => {
       this.results.set(key, (this.results.get(key) ?? new Set()).add(nonceAccount));
     };
-    service.managed(ownerOf(`p${key}`)).then(heard, () => undefined);
+    service.managed(ownerOf(`p${key}`)).then(onAccount, () => undefined);
   }
 }
 
@@ -79,33 +79,37 @@ function toggle(set: Set<string>, name: string): void {
 
 describe("managed nonces under random faults", () => {
   it("permanently belong to one key each", async () => {
-    const stage = await Stage.open();
+    const harness = await NonceHarness.open();
     let runs = 0;
     await fc.assert(
-      fc.asyncProperty(fc.array(anyDeed, { minLength: 4, maxLength: 40 }), async (deeds) => {
+      fc.asyncProperty(fc.array(anyAction, { minLength: 4, maxLength: 40 }), async (actions) => {
         const name = `property ${runs++}`;
-        const world = new World(stage, name);
-        await world.start(0);
-        await world.start(1);
-        for (const each of deeds) await world.do(each);
+        const simulation = new Simulation(harness, name);
+        await simulation.start(0);
+        await simulation.start(1);
+        for (const each of actions) await simulation.do(each);
         // After all faults end, every key asks once more.
-        await world.do({ kind: "kill", process: 0 });
-        await world.do({ kind: "kill", process: 1 });
-        const { service } = await stage.start(world.disk, keysOf(name));
+        await simulation.do({ kind: "kill", process: 0 });
+        await simulation.do({ kind: "kill", process: 1 });
+        const { service } = await harness.start(simulation.disk, keysOf(name));
         const finals: string[] = [];
         for (const key of [0, 1, 2, 3]) {
           const owner = ownerOf(`p${key}`);
-          const info = await stage.managed(service, owner);
+          const info = await harness.managed(service, owner);
           finals.push(info.nonceAccount);
           expect(service.ownerOf(info.nonceAccount)).toEqual(owner);
-          expect(info.nonce).toBe(stage.nonce(info.nonceAccount)?.value);
-          expect([...(world.results.get(key) ?? [info.nonceAccount])]).toEqual([info.nonceAccount]);
+          expect(info.nonce).toBe(harness.nonce(info.nonceAccount)?.value);
+          expect([...(simulation.results.get(key) ?? [info.nonceAccount])]).toEqual([
+            info.nonceAccount,
+          ]);
         }
         expect(new Set(finals).size).toBe(4);
         // Indexes have no gap, so every account has an owner.
-        const made = Array.from({ length: 8 }, (_, i) => keysOf(name).account(i).address);
-        expect(made.map((each) => stage.nonce(each) !== null)).toEqual(made.map((_, i) => i < 4));
-        for (const each of finals) expect(stage.lamports(each)).toBe(stage.rent);
+        const addresses = Array.from({ length: 8 }, (_, i) => keysOf(name).account(i).address);
+        expect(addresses.map((each) => harness.nonce(each) !== null)).toEqual(
+          addresses.map((_, i) => i < 4),
+        );
+        for (const each of finals) expect(harness.lamports(each)).toBe(harness.rent);
       }),
       { numRuns: 25 },
     );

@@ -15,13 +15,13 @@ import {
   Disk,
   DiskStore,
   encode,
-  honestCheck,
   keysOf,
+  NonceHarness,
   ownerOf,
-  Stage,
+  realCheck,
   Steps,
   unsignedTransfer,
-} from "./nonce-stage.ts";
+} from "./nonce-harness.ts";
 
 const one = ownerOf("one");
 
@@ -49,21 +49,21 @@ class Watched implements Signer {
 }
 
 interface Harness {
-  readonly stage: Stage;
+  readonly nonceHarness: NonceHarness;
   readonly service: NonceService;
   readonly node: ChainNode;
   readonly info: NonceInfo;
   /** Messages that authorities signed from now on. */
   readonly signed: Uint8Array[];
   /** Called at each check. */
-  readonly looks: { wire: Uint8Array; account: Uint8Array; authority: Uint8Array }[];
+  readonly checks: { wire: Uint8Array; account: Uint8Array; authority: Uint8Array }[];
   /** Error of the check. */
   refusal: ShredwayError | null;
 }
 
 async function open(name: string): Promise<Harness> {
-  const stage = await Stage.open();
-  stage.run.chain.airdrop(addressOf(bob), 1_000_000_000n);
+  const nonceHarness = await NonceHarness.open();
+  nonceHarness.run.chain.airdrop(addressOf(bob), 1_000_000_000n);
   const signed: Uint8Array[] = [];
   const keys = keysOf(name);
   const watched: NonceKeys = {
@@ -71,29 +71,29 @@ async function open(name: string): Promise<Harness> {
     account: (index) => keys.account(index),
     authority: (index) => new Watched(keys.authority(index), signed),
   };
-  const looks: Harness["looks"] = [];
-  const node = new ChainNode(stage.run, new Steps());
+  const checks: Harness["checks"] = [];
+  const node = new ChainNode(nonceHarness.run, new Steps());
   const service = await NonceService.open(
     {
-      clock: stage.clock,
+      clock: nonceHarness.clock,
       log: createLogger({ level: "silent" }),
       node,
       store: new DiskStore(new Disk(), new Steps()),
       keys: watched,
       check: {
         place: (wire, account, authority) => {
-          looks.push({ wire, account, authority });
+          checks.push({ wire, account, authority });
           if (harness.refusal) throw harness.refusal;
-          return honestCheck.place(wire, account, authority);
+          return realCheck.place(wire, account, authority);
         },
       },
       encode,
     },
-    stage.limits,
+    nonceHarness.limits,
   );
   closing(service);
-  const info = await stage.managed(service, one);
-  const harness: Harness = { stage, service, node, info, signed, looks, refusal: null };
+  const info = await nonceHarness.managed(service, one);
+  const harness: Harness = { nonceHarness, service, node, info, signed, checks, refusal: null };
   return harness;
 }
 
@@ -110,7 +110,7 @@ describe("co-signing", () => {
   });
 
   it("inserts the authority's signature, and the transaction lands", async () => {
-    const { stage, service, info, signed, looks } = await open("lands");
+    const { nonceHarness, service, info, signed, checks } = await open("lands");
     const wire = unsigned(info);
     const before = Uint8Array.from(wire);
     const copy = await service.coSign(info.nonceAccount, wire);
@@ -118,27 +118,27 @@ describe("co-signing", () => {
     const parsed = parseTransaction(copy);
     verifySignatures(parsed);
     expect(signed).toEqual([Uint8Array.from(parsed.message)]);
-    expect(looks).toEqual([
+    expect(checks).toEqual([
       {
         wire: expect.anything(),
         account: bytesOf(info.nonceAccount),
         authority: bytesOf(info.nonceAuthority),
       },
     ]);
-    const signature = stage.run.chain.send(copy);
-    await stage.pass(1000);
-    expect(stage.run.chain.status(signature)?.err).toBeNull();
+    const signature = nonceHarness.run.chain.send(copy);
+    await nonceHarness.pass(1000);
+    expect(nonceHarness.run.chain.status(signature)?.err).toBeNull();
   });
 
   it("signs the checked bytes, even if the caller changes its own", async () => {
-    const { stage, service, info, node } = await open("bytes");
-    await stage.pass(120_000); // not cached any more: the node is queried between check and signature
+    const { nonceHarness, service, info, node } = await open("bytes");
+    await nonceHarness.pass(120_000); // not cached any more: the node is queried between check and signature
     const wire = unsigned(info);
     const before = Uint8Array.from(wire);
-    const asked = node.accounts.bind(node);
+    const requests = node.accounts.bind(node);
     node.accounts = (addresses) => {
       wire.fill(7);
-      return asked(addresses);
+      return requests(addresses);
     };
     const copy = await service.coSign(info.nonceAccount, wire);
     expect(wire).not.toEqual(before);
@@ -159,12 +159,14 @@ describe("co-signing", () => {
   });
 
   it("accepts only the present value, and queries the node before it refuses another", async () => {
-    const { stage, service, info, node, signed } = await open("stale");
-    const landed = stage.run.chain.send(await service.coSign(info.nonceAccount, unsigned(info)));
-    await stage.pass(1500);
-    expect(stage.run.chain.status(landed)?.err).toBeNull();
+    const { nonceHarness, service, info, node, signed } = await open("stale");
+    const landed = nonceHarness.run.chain.send(
+      await service.coSign(info.nonceAccount, unsigned(info)),
+    );
+    await nonceHarness.pass(1500);
+    expect(nonceHarness.run.chain.status(landed)?.err).toBeNull();
     signed.length = 0;
-    const { value = "" } = stage.nonce(info.nonceAccount) ?? {};
+    const { value = "" } = nonceHarness.nonce(info.nonceAccount) ?? {};
     await expect(service.coSign(info.nonceAccount, unsigned(info))).rejects.toMatchObject({
       reason: "nonce_stale",
       message: expect.stringMatching(new RegExp(`${value}.*${info.nonce}`)),
@@ -176,15 +178,17 @@ describe("co-signing", () => {
   });
 
   it("accepts a value newer than the cache", async () => {
-    const { stage, service, info, node } = await open("newer");
-    const landed = stage.run.chain.send(await service.coSign(info.nonceAccount, unsigned(info)));
-    const truth = node.accountsOverride;
-    const old = stage.run.chain.account(info.nonceAccount, "confirmed");
+    const { nonceHarness, service, info, node } = await open("newer");
+    const landed = nonceHarness.run.chain.send(
+      await service.coSign(info.nonceAccount, unsigned(info)),
+    );
+    const actual = node.accountsOverride;
+    const old = nonceHarness.run.chain.account(info.nonceAccount, "confirmed");
     node.accountsOverride = () => old;
-    await stage.pass(1500);
-    expect(stage.run.chain.status(landed)?.err).toBeNull();
-    node.accountsOverride = truth;
-    const { value = "" } = stage.nonce(info.nonceAccount) ?? {};
+    await nonceHarness.pass(1500);
+    expect(nonceHarness.run.chain.status(landed)?.err).toBeNull();
+    node.accountsOverride = actual;
+    const { value = "" } = nonceHarness.nonce(info.nonceAccount) ?? {};
     expect((await service.of(info.nonceAccount)).nonce).toBe(info.nonce);
     verifySignatures(
       parseTransaction(await service.coSign(info.nonceAccount, unsigned(info, value))),
@@ -192,14 +196,14 @@ describe("co-signing", () => {
   });
 
   it("accepts only managed accounts with the service's authority", async () => {
-    const { service, info, node, signed, stage } = await open("ours");
+    const { service, info, node, signed, nonceHarness } = await open("ours");
     await expect(
       service.coSign(info.nonceAuthority, unsigned({ ...info, nonceAccount: info.nonceAuthority })),
     ).rejects.toMatchObject({ reason: "co_signing_refused" });
-    const view = stage.run.chain.account(info.nonceAccount, "confirmed");
+    const view = nonceHarness.run.chain.account(info.nonceAccount, "confirmed");
     const data = Uint8Array.from(view?.data ?? []).fill(3, 8, 40);
     node.accountsOverride = () => view && { ...view, data };
-    await stage.pass(1000);
+    await nonceHarness.pass(1000);
     await expect(service.coSign(info.nonceAccount, unsigned(info))).rejects.toMatchObject({
       reason: "nonce_invalid",
       message: expect.stringContaining(info.nonceAuthority),
@@ -210,8 +214,8 @@ describe("co-signing", () => {
 
 describe("NonceService", () => {
   it("returns any nonce account on the chain and rejects others", async () => {
-    const { stage, service, info } = await open("any");
-    const other = await stage.start(new Disk(), null);
+    const { nonceHarness, service, info } = await open("any");
+    const other = await nonceHarness.start(new Disk(), null);
     expect(await other.service.of(info.nonceAccount)).toEqual(info);
     await expect(service.of(addressOf(bob))).rejects.toMatchObject({ reason: "nonce_invalid" });
     await expect(service.of(addressOf(wallet(62)))).rejects.toMatchObject({
@@ -222,18 +226,18 @@ describe("NonceService", () => {
   });
 
   it("returns the new value soon after a reported advance", async () => {
-    const { stage, service, info } = await open("soon");
-    await stage.pass(3500);
+    const { nonceHarness, service, info } = await open("soon");
+    await nonceHarness.pass(3500);
     const wire = await service.coSign(info.nonceAccount, unsigned(info));
-    const signature = stage.run.chain.send(wire);
-    while (stage.run.chain.status(signature) === null) await stage.pass(100);
+    const signature = nonceHarness.run.chain.send(wire);
+    while (nonceHarness.run.chain.status(signature) === null) await nonceHarness.pass(100);
     service.advanced(bytesOf(info.nonceAccount), bytesOf(info.nonce));
-    while (stage.run.chain.status(signature)?.confirmationStatus === "processed") {
-      await stage.pass(100);
+    while (nonceHarness.run.chain.status(signature)?.confirmationStatus === "processed") {
+      await nonceHarness.pass(100);
     }
-    await stage.pass(200);
+    await nonceHarness.pass(200);
     const { nonce } = await service.of(info.nonceAccount);
-    expect(nonce).toBe(stage.nonce(info.nonceAccount)?.value);
+    expect(nonce).toBe(nonceHarness.nonce(info.nonceAccount)?.value);
     expect(nonce).not.toBe(info.nonce);
   });
 });

@@ -36,7 +36,7 @@ class Run {
   readonly clock = new ManualClock();
   /** Accounts of the node; other addresses have no account. */
   readonly words = new Map<string, NonceAccountView>();
-  readonly asked: (readonly string[])[] = [];
+  readonly requests: (readonly string[])[] = [];
   /** Responses wait until `answer` is called. */
   holds = false;
   isDown = false;
@@ -45,11 +45,11 @@ class Run {
 
   constructor(changes: Partial<NonceValueLimits> = {}) {
     const accounts = async (addresses: readonly string[]) => {
-      this.asked.push(addresses);
-      const truth = addresses.map((each) => this.words.get(each) ?? null);
+      this.requests.push(addresses);
+      const actual = addresses.map((each) => this.words.get(each) ?? null);
       if (this.holds) await new Promise<void>((resolve) => this.held.push(resolve));
       if (this.isDown) throw new ShredwayError("rpc_failed", "away");
-      return truth;
+      return actual;
     };
     this.values = closing(
       new NonceValues(
@@ -70,22 +70,22 @@ describe("values of nonces", () => {
     run.words.set(key(1), nonce(1));
     expect(await run.values.get(key(1))).toEqual({ authority, value: textOf(1) });
     expect(await run.value()).toBe(textOf(1));
-    expect(run.asked.length).toBe(1);
+    expect(run.requests.length).toBe(1);
     run.words.set(key(1), nonce(2));
     await run.clock.advance(400);
-    expect(run.asked.length).toBe(2);
+    expect(run.requests.length).toBe(2);
     expect(await run.value()).toBe(textOf(2));
-    expect(run.asked.length).toBe(2);
+    expect(run.requests.length).toBe(2);
     await run.clock.advance(59_600);
-    expect(run.asked.length).toBe(151);
+    expect(run.requests.length).toBe(151);
     await run.clock.advance(10_000);
     expect(run.values.size).toBe(0);
     expect(run.clock.pending).toBe(0);
-    const asked = run.asked.length;
+    const requests = run.requests.length;
     await run.clock.advance(10_000);
-    expect(run.asked.length).toBe(asked);
+    expect(run.requests.length).toBe(requests);
     expect(await run.value()).toBe(textOf(2));
-    expect(run.asked.length).toBe(asked + 1);
+    expect(run.requests.length).toBe(requests + 1);
   });
 
   it("are queried once for all waiting callers when the cache is stale", async () => {
@@ -97,7 +97,7 @@ describe("values of nonces", () => {
     run.holds = true;
     const calls = Promise.all(Array.from({ length: 9 }, () => run.value()));
     await run.clock.advance(1);
-    expect(run.asked.length).toBe(2);
+    expect(run.requests.length).toBe(2);
     for (const answer of run.held) answer();
     expect(new Set(await calls)).toEqual(new Set([textOf(2)]));
   });
@@ -109,11 +109,11 @@ describe("values of nonces", () => {
     for (const each of all.slice(0, 3)) await run.value(each);
     await run.clock.advance(130); // others come at another time
     for (const each of all.slice(3)) await run.value(each);
-    run.asked.length = 0;
+    run.requests.length = 0;
     await run.clock.advance(270);
-    expect(run.asked.map(({ length }) => length)).toEqual([100, 100, 50]);
+    expect(run.requests.map(({ length }) => length)).toEqual([100, 100, 50]);
     await run.clock.advance(400);
-    expect(run.asked.length).toBe(6);
+    expect(run.requests.length).toBe(6);
   });
 
   it("are bounded: the least recently used one is dropped", async () => {
@@ -121,11 +121,11 @@ describe("values of nonces", () => {
     for (const i of [1, 2, 3, 4]) run.words.set(key(i), nonce(i));
     for (const i of [1, 2, 3, 1, 4]) await run.value(key(i));
     expect(run.values.size).toBe(3);
-    expect(run.asked.length).toBe(4);
+    expect(run.requests.length).toBe(4);
     await run.value(key(1));
-    expect(run.asked.length).toBe(4);
+    expect(run.requests.length).toBe(4);
     await run.value(key(2));
-    expect(run.asked.length).toBe(5);
+    expect(run.requests.length).toBe(5);
   });
 
   it("are not cached for accounts that are not nonces", async () => {
@@ -145,11 +145,11 @@ describe("values of nonces", () => {
     await run.value();
     run.holds = true;
     await run.clock.advance(2_000);
-    expect(run.asked.length).toBe(2);
+    expect(run.requests.length).toBe(2);
     run.holds = false;
     for (const answer of run.held) answer();
     await run.clock.advance(2_000);
-    expect(run.asked.length).toBeGreaterThan(5);
+    expect(run.requests.length).toBeGreaterThan(5);
   });
 
   it("survive an unavailable node", async () => {
@@ -172,11 +172,11 @@ describe("queries", () => {
     const run = new Run({ queriesMax: 2 });
     for (const account of [1, 2, 3]) run.words.set(key(account), nonce(account));
     run.holds = true;
-    const asked = [1, 2, 2].map((account) => run.values.get(key(account)));
+    const requests = [1, 2, 2].map((account) => run.values.get(key(account)));
     await expect(run.values.get(key(3))).rejects.toMatchObject({ reason: "overloaded" });
     run.holds = false;
     for (const answer of run.held) answer();
-    expect((await Promise.all(asked)).map(({ value }) => value)).toEqual([1, 2, 2].map(textOf));
+    expect((await Promise.all(requests)).map(({ value }) => value)).toEqual([1, 2, 2].map(textOf));
     expect((await run.values.get(key(3))).value).toBe(textOf(3));
   });
 });
@@ -188,15 +188,15 @@ describe("spent values", () => {
     await run.value();
     run.values.advanced(key(1), textOf(1));
     await run.clock.advance(0);
-    expect(run.asked.length).toBe(2);
+    expect(run.requests.length).toBe(2);
     await run.clock.advance(450);
-    expect(run.asked.length).toBe(5);
+    expect(run.requests.length).toBe(5);
     run.words.set(key(1), nonce(2));
     await run.clock.advance(150);
-    expect(run.asked.length).toBe(6);
+    expect(run.requests.length).toBe(6);
     expect(await run.value()).toBe(textOf(2));
     await run.clock.advance(1_000); // the normal interval
-    expect(run.asked.length).toBeLessThanOrEqual(7);
+    expect(run.requests.length).toBeLessThanOrEqual(7);
   });
 
   it("are not returned from the cache", async () => {
@@ -220,10 +220,10 @@ describe("spent values", () => {
     await run.value();
     run.values.advanced(key(1), textOf(1));
     await run.clock.advance(1_200);
-    const asked = run.asked.length;
-    expect(asked).toBeLessThan(15);
+    const requests = run.requests.length;
+    expect(requests).toBeLessThan(15);
     await run.clock.advance(3_000);
-    expect(run.asked.length - asked).toBeLessThanOrEqual(1);
+    expect(run.requests.length - requests).toBeLessThanOrEqual(1);
   });
 
   it("reported twice, by observation and outcome, start fast polling once", async () => {
@@ -235,9 +235,9 @@ describe("spent values", () => {
     await run.clock.advance(100);
     run.values.advanced(key(1), textOf(1));
     run.values.advanced(key(1), textOf(1));
-    const asked = run.asked.length;
+    const requests = run.requests.length;
     await run.clock.advance(2_000);
-    expect(run.asked.length - asked).toBeLessThanOrEqual(2);
+    expect(run.requests.length - requests).toBeLessThanOrEqual(2);
   });
 
   it("start fast polling again when the next one is spent", async () => {
@@ -255,7 +255,7 @@ describe("spent values", () => {
     const run = new Run();
     run.values.advanced(key(1), textOf(1));
     await run.clock.advance(1_000);
-    expect(run.asked).toEqual([]);
+    expect(run.requests).toEqual([]);
   });
 
   it("are not accepted again from a lagging node until it had time to catch up", async () => {
@@ -283,7 +283,7 @@ describe("spent values", () => {
     run.words.set(key(1), nonce(2));
     const late = run.values.getNow(key(1));
     await run.clock.advance(1);
-    expect(run.asked.length).toBe(2);
+    expect(run.requests.length).toBe(2);
     run.held[1]?.();
     expect((await late).value).toBe(textOf(2));
     run.held[0]?.();

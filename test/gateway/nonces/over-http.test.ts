@@ -23,19 +23,19 @@ import { GatewayRun } from "../../support/gateway/gateway.ts";
 import { stockConnection } from "../../support/quic/stock-connection.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { addressOf, bob } from "../../support/transactions/chain.ts";
-import { client, honestCheck, unsignedTransfer } from "./nonce-stage.ts";
+import { client, realCheck, unsignedTransfer } from "./nonce-harness.ts";
 
 const log = createLogger({ level: "silent" });
 
 /** State that survives the processes. */
-interface Site {
+interface TestService {
   readonly cluster: Cluster;
   readonly connection: Connection;
   readonly fundingFile: string;
   readonly authorityFile: string;
 }
 
-async function openSite(): Promise<Site> {
+async function openTestService(): Promise<TestService> {
   const folder = temporaryFolder();
   const fundingFile = join(folder, "funding.json");
   const authorityFile = join(folder, "authority.json");
@@ -58,16 +58,16 @@ class Service {
   readonly #ring: KeyRing;
   #isClosed = false;
 
-  static async open(site: Site, directory: string): Promise<Service> {
+  static async open(testService: TestService, directory: string): Promise<Service> {
     const store = await Store.open({ directory, clock: systemClock, log, isService: true });
     const service = await NonceService.open(
       {
         clock: systemClock,
         log,
-        node: new RpcClient(site.cluster.url, 4000),
+        node: new RpcClient(testService.cluster.url, 4000),
         store: store.nonces,
-        keys: openNonceKeys(site.fundingFile, site.authorityFile),
-        check: honestCheck,
+        keys: openNonceKeys(testService.fundingFile, testService.authorityFile),
+        check: realCheck,
         encode: encodeBase58,
       },
       nonceServiceLimitsFor(100),
@@ -133,36 +133,38 @@ class Service {
   }
 }
 
-function nonceOn({ connection }: Site, { nonceAccount }: NonceInfo) {
+function nonceOn({ connection }: TestService, { nonceAccount }: NonceInfo) {
   return connection.getNonce(new PublicKey(nonceAccount));
 }
 
 describe("getNonce over HTTP", () => {
   it("creates an account that web3.js accepts, whose transactions land, and which survives a restart", async () => {
-    const site = await openSite();
+    const testService = await openTestService();
     const directory = temporaryFolder();
-    const before = await Service.open(site, directory);
+    const before = await Service.open(testService, directory);
     const [mine, theirs] = [await before.newKey("mine"), await before.newKey("theirs")];
     const [info, other] = await Promise.all([
       before.getNonce(mine.text),
       before.getNonce(theirs.text),
     ]);
     expect(new Set([info.nonceAccount, other.nonceAccount]).size).toBe(2);
-    const account = await nonceOn(site, info);
+    const account = await nonceOn(testService, info);
     expect(account?.nonce).toBe(info.nonce);
     expect(account?.authorizedPubkey.toBase58()).toBe(info.nonceAuthority);
     await before.close();
 
-    const after = await Service.open(site, directory);
+    const after = await Service.open(testService, directory);
     expect(await after.getNonce(mine.text)).toEqual(info);
     expect(await after.getNonce(theirs.text, other.nonceAccount)).toEqual(other);
     expect(await after.getNonce(theirs.text, info.nonceAccount)).toEqual(info); // no secrets
     const wire = await after.service.coSign(info.nonceAccount, unsignedTransfer(info));
-    const signature = await site.connection.sendRawTransaction(wire, { skipPreflight: true });
-    const { value } = await site.connection.confirmTransaction(
+    const signature = await testService.connection.sendRawTransaction(wire, {
+      skipPreflight: true,
+    });
+    const { value } = await testService.connection.confirmTransaction(
       {
         signature,
-        minContextSlot: await site.connection.getSlot(),
+        minContextSlot: await testService.connection.getSlot(),
         nonceAccountPubkey: new PublicKey(info.nonceAccount),
         nonceValue: info.nonce,
       },
@@ -171,12 +173,12 @@ describe("getNonce over HTTP", () => {
     expect(value.err).toBeNull();
     let next = info;
     while (next.nonce === info.nonce) next = await after.getNonce(mine.text);
-    expect(next).toEqual({ ...info, nonce: (await nonceOn(site, info))?.nonce });
+    expect(next).toEqual({ ...info, nonce: (await nonceOn(testService, info))?.nonce });
   });
 
   it("does not reassign the account of a revoked or rotated key", async () => {
-    const site = await openSite();
-    const service = await Service.open(site, temporaryFolder());
+    const testService = await openTestService();
+    const service = await Service.open(testService, temporaryFolder());
     const old = await service.newKey("one");
     const info = await service.getNonce(old.text);
     await service.store.keys.revokeKey(old.id, systemClock.nowNs());
@@ -189,33 +191,34 @@ describe("getNonce over HTTP", () => {
   });
 
   it("finds the same account after the loss of the database and advances it for its new key", async () => {
-    const site = await openSite();
-    const before = await Service.open(site, temporaryFolder());
+    const testService = await openTestService();
+    const before = await Service.open(testService, temporaryFolder());
     const info = await before.getNonce((await before.newKey("former")).text);
     const wire = await before.service.coSign(info.nonceAccount, unsignedTransfer(info));
     await before.close();
 
-    const after = await Service.open(site, temporaryFolder());
-    const anew = await after.getNonce((await after.newKey("new")).text);
-    expect(anew.nonceAccount).toBe(info.nonceAccount);
-    expect(anew.nonceAuthority).toBe(info.nonceAuthority);
-    expect(anew.nonce).not.toBe(info.nonce);
+    const after = await Service.open(testService, temporaryFolder());
+    const restarted = await after.getNonce((await after.newKey("new")).text);
+    expect(restarted.nonceAccount).toBe(info.nonceAccount);
+    expect(restarted.nonceAuthority).toBe(info.nonceAuthority);
+    expect(restarted.nonce).not.toBe(info.nonce);
     const { publicKey } = bob;
-    const balance = await site.connection.getBalance(publicKey, "processed");
-    await site.connection.sendRawTransaction(wire, { skipPreflight: true });
-    const slot = await site.connection.getSlot("processed");
-    while ((await site.connection.getSlot("processed")) < slot + 5) await systemClock.sleep(20);
-    expect(await site.connection.getBalance(publicKey, "processed")).toBe(balance);
+    const balance = await testService.connection.getBalance(publicKey, "processed");
+    await testService.connection.sendRawTransaction(wire, { skipPreflight: true });
+    const slot = await testService.connection.getSlot("processed");
+    while ((await testService.connection.getSlot("processed")) < slot + 5)
+      await systemClock.sleep(20);
+    expect(await testService.connection.getBalance(publicKey, "processed")).toBe(balance);
   });
 
   it("reports an unavailable node and recovers when it is back", async () => {
-    const site = await openSite();
-    const service = await Service.open(site, temporaryFolder());
+    const testService = await openTestService();
+    const service = await Service.open(testService, temporaryFolder());
     const key = await service.newKey("one");
-    site.cluster.endpoint.faults.refuse = "unavailable";
+    testService.cluster.endpoint.faults.refuse = "unavailable";
     await expect(service.getNonce(key.text)).rejects.toThrow("rpc_failed");
-    site.cluster.endpoint.faults.refuse = "nothing";
+    testService.cluster.endpoint.faults.refuse = "nothing";
     const info = await service.getNonce(key.text);
-    expect((await nonceOn(site, info))?.nonce).toBe(info.nonce);
+    expect((await nonceOn(testService, info))?.nonce).toBe(info.nonce);
   });
 });

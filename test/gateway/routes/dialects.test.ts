@@ -6,7 +6,7 @@ import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { Partner, routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 
 let partner: Partner;
 const clock = new ManualClock();
@@ -27,8 +27,8 @@ function open(config: Partial<RouteConfig> & Pick<RouteConfig, "kind">): Route {
   return route;
 }
 
-const facts = madeUpFacts(1);
-const other = madeUpFacts(2, 1000);
+const facts = fakeFacts(1);
+const other = fakeFacts(2, 1000);
 const wireText = Buffer.from(facts.wire).toString("base64");
 
 async function end(
@@ -83,7 +83,7 @@ describe("swqos", () => {
       const calls: { id: number }[] = JSON.parse(body.toString());
       response.end(JSON.stringify(write(calls.map(({ id }) => id))));
     };
-    const outbounds = [1, 2, 3].map((number) => new TestOutbound([madeUpFacts(number)]));
+    const outbounds = [1, 2, 3].map((number) => new TestOutbound([fakeFacts(number)]));
     for (const outbound of outbounds) route.offer(outbound);
     const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(partner.posts.length).toBe(1);
@@ -93,7 +93,7 @@ describe("swqos", () => {
   it("matches responses of an array by id, in any order", async () => {
     const ends = await answers(([first, second, third]) => [
       { id: third, error: { code: -32003, message: "signature" } },
-      { id: first, result: madeUpFacts(1).signature },
+      { id: first, result: fakeFacts(1).signature },
       {
         id: second,
         error: { code: -32602, message: "This transaction has already been processed" },

@@ -14,7 +14,7 @@ import {
   TestOutbound,
 } from "../../support/gateway/partner.ts";
 import { freePort } from "../../support/network/free-ports.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 
 let clock: ManualClock;
 let partner: Partner;
@@ -50,7 +50,7 @@ function open(config: Partial<RouteConfig> = {}): Route {
 
 let number = 0;
 async function send(route: Route): Promise<string> {
-  const outbound = new TestOutbound([madeUpFacts(++number)]);
+  const outbound = new TestOutbound([fakeFacts(++number)]);
   if (!route.offer(outbound)) return "turned away";
   const end = await outbound.ended;
   return "reason" in end ? end.reason : end.kind;
@@ -112,7 +112,7 @@ describe("a refused connection", () => {
     await partner.close();
     const port = await freePort();
     const route = open({ url: `http://127.0.0.1:${port}`, connections: 1 });
-    const outbounds = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
+    const outbounds = [1, 2, 3].map(() => new TestOutbound([fakeFacts(++number)]));
     for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
     const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(ends).toMatchObject([
@@ -157,7 +157,7 @@ describe("failures in a row", () => {
     };
     await clock.advance(2000);
     await until(() => route.isUp);
-    const outbounds = [1, 2, 3].map(() => new TestOutbound([madeUpFacts(++number)]));
+    const outbounds = [1, 2, 3].map(() => new TestOutbound([fakeFacts(++number)]));
     for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
     await until(() => waiting.length > 0);
     expect(route.snapshot()).toMatchObject({ inFlight: 1, queued: 2 });
@@ -195,8 +195,8 @@ describe("429", () => {
   it("with Retry-After pauses the route and keeps its queue", async () => {
     const route = open({ connections: 1 });
     partner.behaviour = limits("3");
-    const refused = new TestOutbound([madeUpFacts(++number)]);
-    const waiting = new TestOutbound([madeUpFacts(++number)]);
+    const refused = new TestOutbound([fakeFacts(++number)]);
+    const waiting = new TestOutbound([fakeFacts(++number)]);
     route.offer(refused);
     route.offer(waiting);
     expect(await refused.ended).toMatchObject({

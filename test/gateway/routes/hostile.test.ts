@@ -9,7 +9,7 @@ import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { accepts, Partner, routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
 import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 
 let clock: ManualClock;
 let partner: Partner;
@@ -38,7 +38,7 @@ afterEach(async () => {
 
 let number = 0;
 function offer(): TestOutbound {
-  const outbound = new TestOutbound([madeUpFacts(++number)]);
+  const outbound = new TestOutbound([fakeFacts(++number)]);
   expect(route.offer(outbound)).toBe(true);
   return outbound;
 }
@@ -103,7 +103,7 @@ describe("a response", () => {
   });
 
   it("to another transaction acknowledges nothing", async () => {
-    const other = madeUpFacts(999_999).signature;
+    const other = fakeFacts(999_999).signature;
     partner.behaviour = (_request, response) => {
       response.end(JSON.stringify({ jsonrpc: "2.0", id: 1, result: other }));
     };
@@ -168,9 +168,9 @@ describe("bytes", () => {
 
   it("that arrive singly are limited by the time of the whole request", async () => {
     let socket: Socket | undefined;
-    const url = await raw((made) => {
-      made.write("HTTP/1.1 200 OK\r\n");
-      socket = made;
+    const url = await raw((created) => {
+      created.write("HTTP/1.1 200 OK\r\n");
+      socket = created;
     });
     await route.close();
     route = openTo(url, { timeoutMs: 400 });

@@ -6,7 +6,7 @@ import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { Partner, routeConfig, signaturesOf, TestOutbound } from "../../support/gateway/partner.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 
 let clock: ManualClock;
 let partner: Partner;
@@ -33,7 +33,7 @@ function open(config: Partial<RouteConfig> = {}): Route {
 
 let number = 0;
 function outbound(options: ConstructorParameters<typeof TestOutbound>[1] = {}): TestOutbound {
-  return new TestOutbound([madeUpFacts(++number)], options);
+  return new TestOutbound([fakeFacts(++number)], options);
 }
 
 function addsUp(route: Route): void {
@@ -140,20 +140,20 @@ describe("a transaction", () => {
     route.offer(first);
     await partner.received(1);
     const late = outbound({ deadlineNs: clock.nowNs() + 1_000_000_000n });
-    const patient = outbound({ deadlineNs: clock.nowNs() + 9_000_000_000n });
+    const slowRequest = outbound({ deadlineNs: clock.nowNs() + 9_000_000_000n });
     route.offer(late);
-    route.offer(patient);
+    route.offer(slowRequest);
     await clock.advance(1000);
     expect(late.events).toEqual([]);
     await clock.advance(250);
     expect(late.kinds).toBe("dropped");
     expect(late.events[0]).toMatchObject({ reason: "deadline_passed" });
-    expect(patient.events).toEqual([]);
+    expect(slowRequest.events).toEqual([]);
     addsUp(route);
     answers[0]?.();
     await partner.received(2);
     answers[1]?.();
-    expect((await patient.ended).kind).toBe("acknowledged");
+    expect((await slowRequest.ended).kind).toBe("acknowledged");
     expect(partner.posts.length).toBe(2);
   });
 
@@ -193,7 +193,7 @@ describe("a transaction", () => {
     const route = open();
     expect(route.offer(outbound({ mode: "bundle" }))).toBe(false);
     expect(route.offer(new TestOutbound([]))).toBe(false);
-    expect(route.offer(new TestOutbound([madeUpFacts(1), madeUpFacts(2)]))).toBe(false);
+    expect(route.offer(new TestOutbound([fakeFacts(1), fakeFacts(2)]))).toBe(false);
     expect(route.snapshot()).toMatchObject({ offered: 3n, turnedAway: 3n });
   });
 

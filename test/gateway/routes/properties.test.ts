@@ -13,7 +13,7 @@ import {
   routeConfig,
   TestOutbound,
 } from "../../support/gateway/partner.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 
 const behaviours: Readonly<Record<string, Behaviour>> = {
   accepts,
@@ -110,7 +110,7 @@ describe("a route", () => {
             } else {
               for (let count = 0; count < one.count; count++) {
                 const deadlineNs = clock.nowNs() + BigInt(one.deadlineMs) * 1_000_000n;
-                const outbound = new TestOutbound([madeUpFacts(++number)], { deadlineNs });
+                const outbound = new TestOutbound([fakeFacts(++number)], { deadlineNs });
                 outbound.onReport = () => countersAddUp(route);
                 offered++;
                 if (route.offer(outbound)) accepted.push(outbound);

@@ -6,7 +6,7 @@ import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import { RouteTable } from "../../../src/gateway/routes/route-table.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { Partner, routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 
 const clock = new ManualClock();
 const url = "http://127.0.0.1:9";
@@ -36,7 +36,7 @@ describe("RouteTable", () => {
     expect(unchanged).toBe(a);
     expect(changed).not.toBe(c);
     for (const removed of [b, c])
-      expect(removed?.offer(new TestOutbound([madeUpFacts(1)]))).toBe(false);
+      expect(removed?.offer(new TestOutbound([fakeFacts(1)]))).toBe(false);
     expect(unchanged?.isUp).toBe(true);
     await table.close();
     expect(table.routes()).toEqual([]);
@@ -52,10 +52,10 @@ describe("RouteTable", () => {
     const table = openTable();
     await table.replace([config("a", { url: partner.url, connections: 1 })]);
     const [old] = table.routes();
-    const underWay = new TestOutbound([madeUpFacts(1)]);
+    const underWay = new TestOutbound([fakeFacts(1)]);
     old?.offer(underWay);
     await partner.received(1);
-    const waiting = new TestOutbound([madeUpFacts(2)]);
+    const waiting = new TestOutbound([fakeFacts(2)]);
     let seen: string[] = [];
     waiting.onReport = () => {
       seen = names(table);

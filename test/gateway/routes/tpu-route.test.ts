@@ -20,9 +20,9 @@ import {
   type QuicServerOptions,
 } from "../../support/quic/quic-server.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 
-const facts = madeUpFacts(1);
+const facts = fakeFacts(1);
 
 /** Leaders a, b, c, … with windows of four slots, from slot 0. */
 class Cluster {

@@ -89,7 +89,7 @@ class ChainRoute implements Route {
   async close(): Promise<void> {}
 }
 
-class Stage {
+class ChainHarness {
   readonly clock: ManualClock;
   readonly run: ChainRun;
   readonly route: ChainRoute;
@@ -142,11 +142,11 @@ class Stage {
     await this.pipeline.restore();
   }
 
-  static async open(clock = new ManualClock()): Promise<Stage> {
+  static async open(clock = new ManualClock()): Promise<ChainHarness> {
     const log = { warn: () => {} };
     const tips = await TipStatistics.open({ clock, log, store: noTipStore });
     const run = await ChainRun.open({ intervalsPerSlot: 4, confirmedDepth: 6 });
-    return new Stage(run, clock, tips);
+    return new ChainHarness(run, clock, tips);
   }
 
   async submit(...transactions: TransactionFacts[]): Promise<string[]> {
@@ -198,19 +198,19 @@ class Stage {
 }
 
 describe("submissions on the sandbox chain", () => {
-  let stage: Stage;
+  let harness: ChainHarness;
   beforeAll(async () => {
-    stage = await Stage.open();
-    await stage.clock.advance(1_000);
+    harness = await ChainHarness.open();
+    await harness.clock.advance(1_000);
   });
 
   it("land: a transfer", async () => {
-    const [signature] = await stage.submit(factsOf(stage.run.transfer(alice, bob, 5n)));
-    await stage.clock.advance(6_000);
-    const status = await stage.status(signature);
+    const [signature] = await harness.submit(factsOf(harness.run.transfer(alice, bob, 5n)));
+    await harness.clock.advance(6_000);
+    const status = await harness.status(signature);
     expect(status).toMatchObject({ state: "landed", reason: "confirmed", err: null });
-    expect(status?.slot).toBe(stage.run.chain.status(signature ?? "")?.slot);
-    expect(stage.kinds(status)).toEqual([
+    expect(status?.slot).toBe(harness.run.chain.status(signature ?? "")?.slot);
+    expect(harness.kinds(status)).toEqual([
       "received",
       "queued",
       "sent",
@@ -221,10 +221,10 @@ describe("submissions on the sandbox chain", () => {
   });
 
   it("a transfer above the balance lands as failed, with the chain's error", async () => {
-    const wire = stage.run.transfer(carol, bob, 10n ** 15n);
-    const [signature] = await stage.submit(factsOf(wire));
-    await stage.clock.advance(6_000);
-    const status = await stage.status(signature);
+    const wire = harness.run.transfer(carol, bob, 10n ** 15n);
+    const [signature] = await harness.submit(factsOf(wire));
+    await harness.clock.advance(6_000);
+    const status = await harness.status(signature);
     expect(status).toMatchObject({
       state: "landed_failed",
       err: { InstructionError: [0, { Custom: 1 }] },
@@ -232,46 +232,46 @@ describe("submissions on the sandbox chain", () => {
   });
 
   it("land: a whole bundle", async () => {
-    const signatures = await stage.submit(
-      factsOf(stage.run.transfer(alice, bob, 6n)),
-      factsOf(stage.run.transfer(bob, carol, 7n)),
+    const signatures = await harness.submit(
+      factsOf(harness.run.transfer(alice, bob, 6n)),
+      factsOf(harness.run.transfer(bob, carol, 7n)),
     );
-    await stage.clock.advance(6_000);
-    const states = await Promise.all(signatures.map((signature) => stage.status(signature)));
+    await harness.clock.advance(6_000);
+    const states = await Promise.all(signatures.map((signature) => harness.status(signature)));
     expect(states.map((status) => status?.state)).toEqual(["landed", "landed"]);
     const bundleId = states[0]?.bundleId ?? "";
-    const [bundle] = await stage.pipeline.bundles(accountId, [bundleId]);
+    const [bundle] = await harness.pipeline.bundles(accountId, [bundleId]);
     expect(bundle?.transactions.map(({ signature }) => signature)).toEqual(signatures);
   });
 
   it("a transaction in an abandoned fork is sent again and lands", async () => {
-    const { clock, run, route } = stage;
+    const { clock, run, route } = harness;
     const facts = factsOf(run.transfer(alice, bob, 8n));
-    await stage.submit(facts);
+    await harness.submit(facts);
     while (!run.chain.status(facts.signature)) await clock.advance(50);
     run.chain.faults.forkNext(3);
     run.chain.faults.refuses = (signature) => signature === facts.signature;
     while (run.chain.status(facts.signature)) await clock.advance(50);
     run.chain.faults.refuses = null;
-    expect((await stage.status(facts.signature))?.state).toBe("open");
+    expect((await harness.status(facts.signature))?.state).toBe("open");
     const attempts = route.attempts.get(facts.signature) ?? 0;
     await clock.advance(15_000);
-    const status = await stage.status(facts.signature);
+    const status = await harness.status(facts.signature);
     expect(route.attempts.get(facts.signature)).toBeGreaterThan(attempts);
     expect(status?.state).toBe("landed");
     expect(status?.slot).toBe(run.chain.status(facts.signature)?.slot);
   });
 
   it("a lost transaction expires exactly when its blockhash does", async () => {
-    const { clock, run, route } = stage;
+    const { clock, run, route } = harness;
     const facts = factsOf(run.transfer(alice, bob, 9n));
     route.lost.add(facts.signature);
-    await stage.submit(facts);
+    await harness.submit(facts);
     const blockhash = encodeBase58(facts.lifetime);
     while (run.chain.isBlockhashValid(blockhash)) await clock.advance(1_000);
-    expect((await stage.status(facts.signature))?.state).toBe("open");
+    expect((await harness.status(facts.signature))?.state).toBe("open");
     await clock.advance(20_000);
-    expect(await stage.status(facts.signature)).toMatchObject({
+    expect(await harness.status(facts.signature)).toMatchObject({
       state: "expired",
       reason: "blockhash_expired",
     });
@@ -279,29 +279,32 @@ describe("submissions on the sandbox chain", () => {
   });
 
   it("of two with one nonce value, one lands and supersedes the other", async () => {
-    await stage.createNonce();
-    const pair = [stage.withNonce(bob), stage.withNonce(carol)];
-    for (const facts of pair) await stage.submit(facts);
-    await stage.clock.advance(20_000);
-    const states = await Promise.all(pair.map(({ signature }) => stage.status(signature)));
+    await harness.createNonce();
+    const pair = [harness.withNonce(bob), harness.withNonce(carol)];
+    for (const facts of pair) await harness.submit(facts);
+    await harness.clock.advance(20_000);
+    const states = await Promise.all(pair.map(({ signature }) => harness.status(signature)));
     const landed = states.find((status) => status?.state === "landed");
     const other = states.find((status) => status !== landed);
     expect(other).toMatchObject({ state: "superseded", reason: "sibling_landed" });
     expect(other?.events.at(-1)).toMatchObject({ sibling: landed?.signature });
-    expect(stage.pipeline.snapshot().open).toBe(0);
+    expect(harness.pipeline.snapshot().open).toBe(0);
   });
 });
 
 describe("tips on the sandbox chain", () => {
   /** Observed in a block; the node has not reported its result yet. */
-  async function seen({ clock, run }: Stage, { signature }: TransactionFacts): Promise<void> {
+  async function seen(
+    { clock, run }: ChainHarness,
+    { signature }: TransactionFacts,
+  ): Promise<void> {
     while (!run.chain.status(signature)) await clock.advance(50);
   }
 
   it("of landed transactions are in the snapshot, of failed or forked ones not", async () => {
     const quarterNs = 1_767_226_500_000_000_000n;
-    const stage = await Stage.open(new ManualClock(quarterNs - 40_000_000_000n));
-    const { clock, run, tips } = stage;
+    const harness = await ChainHarness.open(new ManualClock(quarterNs - 40_000_000_000n));
+    const { clock, run, tips } = harness;
     await clock.advance(1_000);
     const tipping = (wire: Uint8Array, tipLamports: bigint) => ({ ...factsOf(wire), tipLamports });
     const landed = [
@@ -309,16 +312,16 @@ describe("tips on the sandbox chain", () => {
       tipping(run.transfer(alice, bob, 6n), 22_000n),
     ];
     const failed = tipping(run.transfer(carol, bob, 10n ** 15n), 33_000n);
-    for (const facts of [...landed, failed]) await stage.submit(facts);
-    await seen(stage, failed);
+    for (const facts of [...landed, failed]) await harness.submit(facts);
+    await seen(harness, failed);
     expect(tips.size).toBe(3);
     await clock.advance(6_000);
-    expect((await stage.status(failed.signature))?.state).toBe("landed_failed");
+    expect((await harness.status(failed.signature))?.state).toBe("landed_failed");
     expect(tips.size).toBe(2);
 
     const forked = tipping(run.transfer(alice, bob, 7n), 44_000n);
-    await stage.submit(forked);
-    await seen(stage, forked);
+    await harness.submit(forked);
+    await seen(harness, forked);
     expect(tips.size).toBe(3);
     run.chain.faults.forkNext(3);
     run.chain.faults.refuses = (signature) => signature === forked.signature;
@@ -336,22 +339,22 @@ describe("tips on the sandbox chain", () => {
 });
 
 describe("a bundle on the sandbox chain", () => {
-  let stage: Stage;
+  let harness: ChainHarness;
   let node: RpcClient;
   let bundleId: string;
   let signatures: string[];
 
   beforeEach(async () => {
-    stage = await Stage.open();
-    await stage.clock.advance(1_000);
-    const { chain } = stage.run;
+    harness = await ChainHarness.open();
+    await harness.clock.advance(1_000);
+    const { chain } = harness.run;
     const endpoint = await RpcEndpoint.open(chain, systemClock, { listen: "127.0.0.1:0" });
     node = new RpcClient(`http://${closing(endpoint).address}`);
     const [first, second] = [
-      stage.run.transfer(alice, bob, 16n),
-      stage.run.transfer(bob, carol, 17n),
+      harness.run.transfer(alice, bob, 16n),
+      harness.run.transfer(bob, carol, 17n),
     ];
-    signatures = await stage.submit(factsOf(first), factsOf(second));
+    signatures = await harness.submit(factsOf(first), factsOf(second));
     bundleId = bundleIdOf(signatures);
   });
 
@@ -359,46 +362,46 @@ describe("a bundle on the sandbox chain", () => {
   async function commitmentOf(): Promise<BundleCommitment | null | undefined> {
     const log = { warn: (text: string) => expect.fail(text) };
     const reader = new StatusReader({ clock: systemClock, node, log });
-    const commitments = new NodeBundleCommitments({ clock: stage.clock, reader });
-    const [bundle] = await stage.pipeline.bundles(accountId, [bundleId]);
+    const commitments = new NodeBundleCommitments({ clock: harness.clock, reader });
+    const [bundle] = await harness.pipeline.bundles(accountId, [bundleId]);
     return bundle && commitments.of(bundle);
   }
 
-  const truth = () => stage.run.chain.status(signatures[1] ?? "");
+  const actual = () => harness.run.chain.status(signatures[1] ?? "");
 
   it("is processed, confirmed, then finalized, also after a restart", async () => {
     const seen: unknown[] = [];
     for (const commitment of ["processed", "confirmed", "finalized"]) {
-      while (truth()?.confirmationStatus !== commitment) await stage.clock.advance(50);
+      while (actual()?.confirmationStatus !== commitment) await harness.clock.advance(50);
       seen.push(await commitmentOf());
-      await stage.clock.advance(1_000);
+      await harness.clock.advance(1_000);
       expect(await commitmentOf()).toEqual(seen.at(-1));
     }
-    const slot = truth()?.slot;
+    const slot = actual()?.slot;
     expect(seen).toEqual([
       { slot, commitment: "processed" },
       { slot, commitment: "confirmed" },
       { slot, commitment: "finalized" },
     ]);
-    expect(await stage.status(signatures[0])).toMatchObject({ reason: "confirmed", slot });
-    await stage.restart();
-    expect(stage.pipeline.snapshot().ended).toBe(0);
+    expect(await harness.status(signatures[0])).toMatchObject({ reason: "confirmed", slot });
+    await harness.restart();
+    expect(harness.pipeline.snapshot().ended).toBe(0);
     expect(await commitmentOf()).toEqual({ slot, commitment: "finalized" });
-    await stage.clock.advance(301 * 400);
+    await harness.clock.advance(301 * 400);
     expect(await node.signatureStatuses(signatures)).toEqual([null, null]);
     expect(await commitmentOf()).toEqual({ slot, commitment: "finalized" });
   });
 
   it("has no status after its fork was abandoned", async () => {
-    const { clock, run } = stage;
-    while (!truth()) await clock.advance(50);
+    const { clock, run } = harness;
+    while (!actual()) await clock.advance(50);
     expect(await commitmentOf()).toMatchObject({ commitment: "processed" });
     run.chain.faults.forkNext(3);
     run.chain.faults.refuses = (signature) => signatures.includes(signature);
-    while (truth()) await clock.advance(50);
+    while (actual()) await clock.advance(50);
     expect(await commitmentOf()).toBeNull();
     run.chain.faults.refuses = null;
-    while (truth()?.confirmationStatus !== "finalized") await clock.advance(1_000);
-    expect(await commitmentOf()).toEqual({ slot: truth()?.slot, commitment: "finalized" });
+    while (actual()?.confirmationStatus !== "finalized") await clock.advance(1_000);
+    expect(await commitmentOf()).toEqual({ slot: actual()?.slot, commitment: "finalized" });
   });
 });

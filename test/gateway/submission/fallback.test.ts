@@ -81,8 +81,8 @@ it("uses no route when it is submitted again in another slot, and reports that",
   });
   expect(harness.routesUsed.length).toBe(length);
   harness.leaders = { slot: 12n, current: "A", next: "B" };
-  const again = harness.pipeline.submit(request);
+  const repeated = harness.pipeline.submit(request);
   await harness.clock.advance(100);
-  await again;
+  await repeated;
   expect(harness.routesUsed.slice(length)).toEqual(["alt", "alt-2"]);
 });

@@ -40,7 +40,7 @@ export class Harness implements LandingObservations, Outcomes {
   readonly warnings: string[] = [];
   readonly landings = new Map<string, ShredArrival>();
   readonly answers = new Map<string, SignatureOutcome>();
-  readonly asked: string[][] = [];
+  readonly requests: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
   isBlockhashExpired = false;
   /** When the node first reported it. */
@@ -126,13 +126,13 @@ export class Harness implements LandingObservations, Outcomes {
     return () => void this.landings.delete(name);
   }
 
-  see({ signatureBytes }: TransactionFacts, slot: bigint): void {
+  observe({ signatureBytes }: TransactionFacts, slot: bigint): void {
     const listener = this.landings.get(Buffer.from(signatureBytes).toString("hex"));
     listener?.({ slot, seenNs: this.clock.nowNs() });
   }
 
   async signatureStatuses(signatures: readonly string[]): Promise<(SignatureOutcome | null)[]> {
-    this.asked.push([...signatures]);
+    this.requests.push([...signatures]);
     if (this.isNodeFailing) throw new Error("the node failed");
     return signatures.map((signature) => this.answers.get(signature) ?? null);
   }
@@ -172,13 +172,13 @@ export class Harness implements LandingObservations, Outcomes {
   /** A pair with one nonce value, which the node reports as present. */
   pair(like: TransactionFacts | null = null): readonly [TransactionFacts, TransactionFacts] {
     const first = this.facts(true);
-    const made = {
+    const created = {
       lifetime: (like ?? first).lifetime,
       nonceAccount: (like ?? first).nonce?.account ?? new Uint8Array(32),
     };
-    this.nonce = pubkeyOf(made.lifetime);
+    this.nonce = pubkeyOf(created.lifetime);
     this.isBlockhashExpired = true;
-    return [makeFacts(this.random, made), makeFacts(this.random, made)];
+    return [makeFacts(this.random, created), makeFacts(this.random, created)];
   }
 
   /** Submits, advances time by 100 ms, and returns the outcome. */

@@ -9,7 +9,7 @@ import { Pipeline } from "../../../src/gateway/submission/pipeline.ts";
 import { closing } from "../../support/closing.ts";
 import { Partner, routeConfig, signaturesOf } from "../../support/gateway/partner.ts";
 import { until } from "../../support/network/udp-receiver.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 import { Harness } from "./harness.ts";
 import { makeFacts } from "./model.ts";
 
@@ -45,7 +45,7 @@ it("is sent by another route, or by the reconfigured one, when a route closes", 
     },
   });
   closing(pipeline);
-  const all = Array.from({ length: 5 }, (_, i) => madeUpFacts(1000 + i));
+  const all = Array.from({ length: 5 }, (_, i) => fakeFacts(1000 + i));
   for (const facts of all) {
     const request = harness.request(facts, { resendsMax: 0 });
     void pipeline.submit({ ...request, receivedNs: systemClock.nowNs() });

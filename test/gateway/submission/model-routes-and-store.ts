@@ -73,12 +73,12 @@ export class ModelRoute implements Route {
   offer(outbound: OutboundTransaction): boolean {
     this.onOffer(outbound);
     if (!this.isUp || (!this.isGood && this.#random.happens(0.05))) return false;
-    const fate = this.isGood ? 1 : this.#random.share();
+    const outcomeShare = this.isGood ? 1 : this.#random.share();
     const longestMs = this.#random.happens(0.1) ? 4_000 : 600;
     const delayMs = this.#random.below(4) === 0 ? 0 : this.#random.below(longestMs);
     if (delayMs === 0)
-      this.#leave(outbound, fate); // during the offer
-    else this.#clock.after(delayMs, () => this.#leave(outbound, fate));
+      this.#leave(outbound, outcomeShare); // during the offer
+    else this.#clock.after(delayMs, () => this.#leave(outbound, outcomeShare));
     return true;
   }
 
@@ -88,9 +88,9 @@ export class ModelRoute implements Route {
 
   async close(): Promise<void> {}
 
-  #leave(outbound: OutboundTransaction, fate: number): void {
+  #leave(outbound: OutboundTransaction, outcomeShare: number): void {
     const atNs = this.#clock.nowNs();
-    if (outbound.deadlineNs < atNs || fate < 0.05) {
+    if (outbound.deadlineNs < atNs || outcomeShare < 0.05) {
       outbound.report({ kind: "dropped", atNs, reason: "deadline" });
       return;
     }
@@ -100,11 +100,11 @@ export class ModelRoute implements Route {
       this.#clock.after(this.#random.below(300), () =>
         outbound.report({ ...event, atNs: this.#clock.nowNs() }),
       );
-    if (fate < 0.05 + this.refuseShare) {
+    if (outcomeShare < 0.05 + this.refuseShare) {
       answer({ kind: "refused", atNs, reason: "never", isFinal: true });
-    } else if (fate < 0.15 + this.refuseShare) {
+    } else if (outcomeShare < 0.15 + this.refuseShare) {
       answer({ kind: "refused", atNs, reason: "busy", isFinal: false });
-    } else if (fate < 0.25 + this.refuseShare) {
+    } else if (outcomeShare < 0.25 + this.refuseShare) {
       if (this.#random.happens(0.5)) this.#arrive(outbound);
       answer({ kind: "failed", atNs, reason: "time_out" });
     } else {

@@ -115,9 +115,9 @@ export class ModelChain implements LandingObservations {
       await this.#clock.sleep(5 + this.#random.below(300));
       if (this.#random.happens(failShare())) throw new Error("the node failed");
       const behind = this.#random.below(blocksBehindMax + 1);
-      const made = make(this.blocks.slice(0, Math.max(1, this.blocks.length - behind)));
+      const created = make(this.blocks.slice(0, Math.max(1, this.blocks.length - behind)));
       await this.#clock.sleep(5 + this.#random.below(100));
-      return made;
+      return created;
     };
     const confirmed = (blocks: readonly Block[]) =>
       blocks.slice(0, Math.max(1, blocks.length - confirmedDepth));
@@ -168,9 +168,9 @@ export class ModelChain implements LandingObservations {
       const { outbound, isAtomic } = arrival;
       const advanced = new Map(nonces);
       const done = outbound.filter((facts) => this.#isExecuted(facts, landed, advanced));
-      const isWhole = done.length === outbound.length;
+      const isComplete = done.length === outbound.length;
       const hasFailed = done.some(({ signature }) => this.failing.has(signature));
-      if (!isWhole || (isAtomic && hasFailed)) continue;
+      if (!isComplete || (isAtomic && hasFailed)) continue;
       for (const [account, value] of advanced) nonces.set(account, value);
       for (const { signature } of done) {
         const err = this.failing.has(signature) ? { InstructionError: [0, "Custom"] } : null;
@@ -216,28 +216,28 @@ export class ModelChain implements LandingObservations {
 const nameBySignature = new Map<string, string>();
 const digits = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-export interface MadeTransaction {
+export interface TransactionDescription {
   readonly lifetime: Uint8Array;
   readonly nonceAccount?: Uint8Array;
   readonly tipLamports?: bigint;
 }
 
 /** Facts of an unsigned transaction; `wire` contains its number. */
-export function makeFacts(random: SeededRandom, made: MadeTransaction): TransactionFacts {
+export function makeFacts(random: SeededRandom, choices: TransactionDescription): TransactionFacts {
   const signatureBytes = random.fillBytes(new Uint8Array(64));
   const signature = Array.from(signatureBytes, (byte) => digits[byte % 58]).join("");
   nameBySignature.set(signature, Buffer.from(signatureBytes).toString("hex"));
   const authority = new Uint8Array(32);
-  const { nonceAccount } = made;
+  const { nonceAccount } = choices;
   return {
     wire: random.fillBytes(new Uint8Array(200)),
     version: 0,
     signatureBytes,
     signature,
     feePayer: random.fillBytes(new Uint8Array(32)),
-    lifetime: made.lifetime,
+    lifetime: choices.lifetime,
     nonce: nonceAccount ? { account: nonceAccount, authority } : null,
-    tipLamports: made.tipLamports ?? 20_000n,
+    tipLamports: choices.tipLamports ?? 20_000n,
     computeUnitLimit: 200_000,
     computeUnitPrice: 0n,
     priorityFeeLamports: 1_000n,

@@ -200,7 +200,7 @@ describe("the same pair again", () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
-    harness.see(pair[0], 5n);
+    harness.observe(pair[0], 5n);
     expect(await harness.submitPair(pair)).toBe("accepted");
     expect(sentOf(harness, pair)).toBe("ABA");
   });
@@ -298,7 +298,7 @@ describe("when one of a pair", () => {
     const harness = new Harness();
     const pair = harness.pair();
     await harness.submitPair(pair);
-    harness.see(pair[0], 5n);
+    harness.observe(pair[0], 5n);
     harness.answers.set(pair[0].signature, { slot: 5n, err: null, commitment: "processed" });
     await harness.clock.advance(8_000);
     expect(sentOf(harness, pair)).toBe("AB");
@@ -314,7 +314,7 @@ describe("when one of a pair", () => {
     const pair = harness.pair();
     harness.full.add(pair[1].signature);
     await harness.submitPair(pair, { resendsMax: 0 });
-    harness.see(pair[0], 5n);
+    harness.observe(pair[0], 5n);
     harness.full.clear();
     await harness.clock.advance(2_500);
     expect(sentOf(harness, pair)).toBe("A");
@@ -387,7 +387,7 @@ describe("when one of a pair", () => {
     const harness = new Harness({}, { node: false });
     const pair = harness.pair();
     await harness.submitPair(pair);
-    harness.see(pair[1], 5n);
+    harness.observe(pair[1], 5n);
     expect(await harness.state(pair[0])).toBe("superseded sibling_landed");
     expect(await harness.state(pair[1])).toBe("landed seen_in_shreds");
     await harness.clock.advance(10_000);
@@ -408,10 +408,10 @@ describe("the nonce listener", () => {
     await harness.submitPair(pair);
     await harness.submitPair(pair, {}, "ben");
     expect(advances).toEqual([]);
-    harness.see(pair[0], 5n);
-    harness.see(pair[0], 5n);
+    harness.observe(pair[0], 5n);
+    harness.observe(pair[0], 5n);
     expect(advances).toEqual([name]);
-    harness.see(pair[0], 6n);
+    harness.observe(pair[0], 6n);
     expect(advances).toEqual([name, name]);
     land(harness, pair[0], { err: "Bad" });
     await harness.clock.advance(5_000);

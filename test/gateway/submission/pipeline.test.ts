@@ -162,7 +162,7 @@ describe("resends", () => {
     const harness = new Harness();
     const facts = harness.facts();
     await harness.submit(facts);
-    harness.see(facts, 5n);
+    harness.observe(facts, 5n);
     await harness.clock.advance(2_500);
     expect(harness.outbound.length).toBe(1);
     await harness.clock.advance(1_500);
@@ -217,8 +217,8 @@ describe("outcomes", () => {
     harness.isNodeFailing = true;
     await harness.clock.advance(30_000);
     harness.isNodeFailing = false;
-    const count = harness.asked.length;
-    while (harness.asked.length === count) await harness.clock.advance(100);
+    const count = harness.requests.length;
+    while (harness.requests.length === count) await harness.clock.advance(100);
     expect(await harness.state(facts)).toBe("open null");
     await harness.clock.advance(6_000);
     expect(await harness.state(facts)).toBe("expired blockhash_expired");
@@ -248,11 +248,11 @@ describe("outcomes", () => {
 
   it("of nonces: missing, spent, and what landed instead", async () => {
     const harness = new Harness();
-    const lonely = harness.facts(true);
-    await harness.submit(lonely);
+    const single = harness.facts(true);
+    await harness.submit(single);
     harness.isBlockhashExpired = true;
     await harness.clock.advance(30_000);
-    expect(await harness.state(lonely)).toBe("expired nonce_unknown");
+    expect(await harness.state(single)).toBe("expired nonce_unknown");
     const facts = harness.facts(true);
     harness.nonce = "another value";
     await harness.submit(facts);
@@ -265,11 +265,11 @@ describe("outcomes", () => {
     const [seen, unseen] = [harness.facts(), harness.facts()];
     await harness.submit(seen);
     await harness.submit(unseen);
-    harness.see(seen, 5n);
+    harness.observe(seen, 5n);
     expect(await harness.state(seen)).toBe("landed seen_in_shreds");
     await harness.clock.advance(6_000);
     expect(await harness.state(unseen)).toBe("expired unobserved");
-    expect([harness.landings.size, harness.asked.length]).toEqual([0, 0]);
+    expect([harness.landings.size, harness.requests.length]).toEqual([0, 0]);
   });
 
   it("are determined without observations, too", async () => {
@@ -287,24 +287,24 @@ describe("outcomes", () => {
     const harness = new Harness();
     for (let i = 0; i < 300; i++) void harness.pipeline.submit(harness.request(harness.facts()));
     await harness.clock.advance(600);
-    expect(harness.asked.map(({ length }) => length).slice(0, 2)).toEqual([256, 44]);
+    expect(harness.requests.map(({ length }) => length).slice(0, 2)).toEqual([256, 44]);
   });
 });
 
 describe("notifications and statuses", () => {
   it("reach the account's listeners, even if one of them throws", async () => {
     const harness = new Harness();
-    const heard: string[] = [];
+    const notifications: string[] = [];
     harness.pipeline.subscribe("ann", () => {
       throw new Error("a bad listener");
     });
-    const listener = (_: string, { kind }: TimelineEvent) => void heard.push(kind);
+    const listener = (_: string, { kind }: TimelineEvent) => void notifications.push(kind);
     const stop = harness.pipeline.subscribe("ann", listener);
     await harness.submit(harness.facts());
     await harness.submit(harness.facts(), {}, "ben");
     stop();
     await harness.submit(harness.facts());
-    expect(heard).toEqual(["received", "queued"]);
+    expect(notifications).toEqual(["received", "queued"]);
   });
 
   it("are read from the store for a day after memory dropped them", async () => {

@@ -101,9 +101,9 @@ export function planned(
   facts: PlanFacts,
   some: { routes?: readonly PlanRoute[]; leaders?: LeaderContext; policy?: PlanPolicy } = {},
 ): string {
-  const made = plan(facts, some.routes ?? all, some.leaders ?? leaders, some.policy ?? policy);
-  if (made.kind !== "send") return `${made.kind} ${made.reason}`;
-  return made.choices
+  const planned = plan(facts, some.routes ?? all, some.leaders ?? leaders, some.policy ?? policy);
+  if (planned.kind !== "send") return `${planned.kind} ${planned.reason}`;
+  return planned.choices
     .map(({ route, mode }) => `${route.capabilities.name}${mode === "bundle" ? "*" : ""}`)
     .join(" ");
 }

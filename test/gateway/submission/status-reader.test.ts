@@ -7,7 +7,7 @@ import type {
 } from "../../../src/gateway/submission/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
-interface Asked {
+interface RecordedRequest {
   readonly signatures: readonly string[];
   readonly searchHistory: boolean;
 }
@@ -15,7 +15,7 @@ interface Asked {
 /** A reader and its node; `cached` and `history` are the node's data. */
 class Harness {
   readonly clock = new ManualClock();
-  readonly asked: Asked[] = [];
+  readonly requests: RecordedRequest[] = [];
   readonly warnings: string[] = [];
   readonly cached = new Map<string, SignatureOutcome>();
   readonly history = new Map<string, SignatureOutcome>();
@@ -31,7 +31,7 @@ class Harness {
     signatures: readonly string[],
     { searchHistory = false }: StatusSearch = {},
   ): Promise<(SignatureOutcome | null)[]> {
-    this.asked.push({ signatures, searchHistory });
+    this.requests.push({ signatures, searchHistory });
     await this.clock.sleep(this.answerMs);
     if (this.failure) throw this.failure;
     return signatures.map((signature) => {
@@ -70,7 +70,7 @@ class Harness {
 
   /** All queries of the node, in order. */
   get signatures(): string[] {
-    return this.asked.flatMap(({ signatures }) => signatures);
+    return this.requests.flatMap(({ signatures }) => signatures);
   }
 }
 
@@ -83,9 +83,9 @@ describe("a status reader", () => {
     const harness = new Harness();
     harness.cached.set("a", outcome("processed"));
     expect(await harness.read("a", "b")).toEqual(["processed", "unknown"]);
-    expect(harness.asked).toEqual([{ signatures: ["a", "b"], searchHistory: false }]);
+    expect(harness.requests).toEqual([{ signatures: ["a", "b"], searchHistory: false }]);
     expect(await harness.read()).toEqual([]);
-    expect(harness.asked.length).toBe(1);
+    expect(harness.requests.length).toBe(1);
   });
 
   it("repeats queries for statuses that can change, and never for finalized ones", async () => {
@@ -94,15 +94,15 @@ describe("a status reader", () => {
     expect(await harness.read("a", "b")).toEqual(["confirmed", "finalized"]);
     harness.cached.set("a", outcome("finalized"));
     expect(await harness.read("a", "b")).toEqual(["confirmed", "finalized"]);
-    expect(harness.asked.length).toBe(1);
+    expect(harness.requests.length).toBe(1);
     await harness.clock.advance(500);
     harness.cached.clear();
     harness.cached.set("a", outcome("finalized"));
     expect(await harness.read("a", "b")).toEqual(["finalized", "finalized"]);
-    expect(harness.asked[1]?.signatures).toEqual(["a"]);
+    expect(harness.requests[1]?.signatures).toEqual(["a"]);
     await harness.clock.advance(3_600_000);
     expect(await harness.read("a", "b")).toEqual(["finalized", "finalized"]);
-    expect(harness.asked.length).toBe(2);
+    expect(harness.requests.length).toBe(2);
   });
 
   it("shares queries of many calls, in rounds of 256, one at a time, ten per second", async () => {
@@ -119,14 +119,14 @@ describe("a status reader", () => {
       return answers.get(signature)?.commitment;
     });
     await harness.clock.advance(29);
-    expect(harness.asked.map(({ signatures }) => signatures.length)).toEqual([256]);
+    expect(harness.requests.map(({ signatures }) => signatures.length)).toEqual([256]);
     await harness.clock.advance(70);
-    expect(harness.asked.length).toBe(1);
+    expect(harness.requests.length).toBe(1);
     await harness.clock.advance(400);
     expect(new Set(await Promise.all(calls))).toEqual(new Set(["confirmed"]));
     expect(most).toBe(1_200);
     expect(harness.signatures.toSorted()).toEqual(names.toSorted());
-    expect(harness.asked.map(({ signatures }) => signatures.length)).toEqual([256, 256, 88]);
+    expect(harness.requests.map(({ signatures }) => signatures.length)).toEqual([256, 256, 88]);
   });
 
   it("limits waiting signatures to 1,024", async () => {
@@ -144,13 +144,13 @@ describe("a status reader", () => {
     expect(await harness.read("a")).toEqual(["unknown"]);
     await harness.clock.advance(500);
     expect(await harness.readOld("a", "b")).toEqual(["finalized", "unknown"]);
-    expect(harness.asked.at(-1)).toEqual({ signatures: ["a", "b"], searchHistory: true });
+    expect(harness.requests.at(-1)).toEqual({ signatures: ["a", "b"], searchHistory: true });
     await harness.clock.advance(9_000);
     expect(await harness.readOld("b")).toEqual(["unknown"]);
-    expect(harness.asked.length).toBe(2);
+    expect(harness.requests.length).toBe(2);
     await harness.clock.advance(2_000);
     expect(await harness.readOld("b")).toEqual(["unknown"]);
-    expect(harness.asked.length).toBe(3);
+    expect(harness.requests.length).toBe(3);
   });
 
   it("omits statuses while the node fails, pauses for a second, and warns", async () => {
@@ -158,7 +158,7 @@ describe("a status reader", () => {
     harness.failure = new Error("away");
     expect(await harness.read("a")).toEqual([undefined]);
     expect(await harness.read("a", "b")).toEqual([undefined, undefined]);
-    expect(harness.asked.length).toBe(1);
+    expect(harness.requests.length).toBe(1);
     expect(harness.warnings).toEqual(["bundle statuses: the node did not answer: away"]);
     harness.failure = null;
     harness.cached.set("a", outcome("confirmed"));
@@ -173,10 +173,10 @@ describe("a status reader", () => {
     expect(await harness.read("a")).toEqual([undefined]);
     expect(harness.tookMs).toBeLessThanOrEqual(2_002);
     expect(await harness.read("a")).toEqual([undefined]);
-    expect(harness.asked.length).toBe(1);
+    expect(harness.requests.length).toBe(1);
     await harness.clock.advance(3_000);
     expect(await harness.read("a")).toEqual(["finalized"]);
-    expect(harness.asked.length).toBe(1);
+    expect(harness.requests.length).toBe(1);
   });
 
   it("drops a processed status that the node no longer reports", async () => {

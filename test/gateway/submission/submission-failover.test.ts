@@ -8,14 +8,14 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 const second = 1000;
 
-class Stage {
+class FailoverHarness {
   readonly clock = new ManualClock();
   /** Open records by node. */
   readonly open = new Map<string, SubmissionRecord[]>();
   readonly alive = new Set<string>();
   readonly held = new Set<string>();
   readonly steps: string[] = [];
-  readonly taken: string[] = [];
+  readonly adopted: string[] = [];
   readonly warnings: string[] = [];
   readonly infos: unknown[] = [];
   queryMs = 10;
@@ -55,8 +55,8 @@ class Stage {
       if (this.failsToTake) throw new Error("not taken");
       const fresh = records
         .map(({ signature }) => signature)
-        .filter((s) => !this.taken.includes(s));
-      this.taken.push(...fresh);
+        .filter((s) => !this.adopted.includes(s));
+      this.adopted.push(...fresh);
       return fresh.length;
     },
   });
@@ -70,98 +70,98 @@ class Stage {
 }
 
 it("checks every ten seconds, adopts from nodes whose lock is free twice, and releases the lock", async () => {
-  const stage = new Stage();
-  stage.open.set("gone", [recordOf("s1"), recordOf("s2")]).set("there", [recordOf("s3")]);
-  stage.alive.add("node there");
-  stage.watch.start();
-  await stage.clock.advance(9 * second);
-  expect(stage.steps).toEqual([]);
-  await stage.clock.advance(2 * second);
+  const harness = new FailoverHarness();
+  harness.open.set("gone", [recordOf("s1"), recordOf("s2")]).set("there", [recordOf("s3")]);
+  harness.alive.add("node there");
+  harness.watch.start();
+  await harness.clock.advance(9 * second);
+  expect(harness.steps).toEqual([]);
+  await harness.clock.advance(2 * second);
   // After a database restart, all locks are free for a short time.
-  expect(stage.steps).toEqual(["openNodes", "lock node gone", "lock node there"]);
-  expect(stage.held.size).toBe(0);
-  await stage.clock.advance(10 * second);
-  expect(stage.steps.slice(3)).toEqual([
+  expect(harness.steps).toEqual(["openNodes", "lock node gone", "lock node there"]);
+  expect(harness.held.size).toBe(0);
+  await harness.clock.advance(10 * second);
+  expect(harness.steps.slice(3)).toEqual([
     "openNodes",
     "lock node gone",
     "adopt gone",
     "lock node there",
   ]);
-  expect(stage.taken).toEqual(["s1", "s2"]);
-  expect(stage.infos).toEqual([{ node: "gone", transactions: 2 }]);
-  expect(stage.held.size).toBe(0);
-  stage.alive.clear();
-  await stage.clock.advance(20 * second);
-  expect(stage.taken).toEqual(["s1", "s2", "s3"]);
+  expect(harness.adopted).toEqual(["s1", "s2"]);
+  expect(harness.infos).toEqual([{ node: "gone", transactions: 2 }]);
+  expect(harness.held.size).toBe(0);
+  harness.alive.clear();
+  await harness.clock.advance(20 * second);
+  expect(harness.adopted).toEqual(["s1", "s2", "s3"]);
 });
 
 it("also checks the lock of records without a node name, which may have been moved", async () => {
-  const stage = new Stage();
-  stage.open.set("", [recordOf("s1")]);
-  stage.alive.add("node ");
-  stage.watch.start();
-  await stage.clock.advance(31 * second);
-  expect(stage.taken).toEqual([]);
-  stage.alive.clear();
-  await stage.clock.advance(20 * second);
-  expect(stage.taken).toEqual(["s1"]);
+  const harness = new FailoverHarness();
+  harness.open.set("", [recordOf("s1")]);
+  harness.alive.add("node ");
+  harness.watch.start();
+  await harness.clock.advance(31 * second);
+  expect(harness.adopted).toEqual([]);
+  harness.alive.clear();
+  await harness.clock.advance(20 * second);
+  expect(harness.adopted).toEqual(["s1"]);
 });
 
 it("resets a node whose lock is held at the next check", async () => {
-  const stage = new Stage();
-  stage.open.set("back", [recordOf("s1")]);
-  stage.watch.start();
-  await stage.clock.advance(11 * second);
-  stage.alive.add("node back");
-  await stage.clock.advance(10 * second);
-  stage.alive.clear();
-  await stage.clock.advance(10 * second);
-  expect(stage.taken).toEqual([]);
+  const harness = new FailoverHarness();
+  harness.open.set("back", [recordOf("s1")]);
+  harness.watch.start();
+  await harness.clock.advance(11 * second);
+  harness.alive.add("node back");
+  await harness.clock.advance(10 * second);
+  harness.alive.clear();
+  await harness.clock.advance(10 * second);
+  expect(harness.adopted).toEqual([]);
 });
 
 it("logs a database failure once, does not query concurrently, and recovers", async () => {
-  const stage = new Stage();
-  stage.open.set("gone", [recordOf("s1")]);
-  stage.isAway = true;
-  stage.queryMs = 25 * second;
-  stage.watch.start();
-  await stage.clock.advance(100 * second);
-  expect(stage.steps.length).toBe(4);
-  expect(stage.warnings.length).toBe(1);
-  stage.isAway = false;
-  stage.queryMs = 10;
-  await stage.clock.advance(50 * second);
-  expect(stage.taken).toEqual(["s1"]);
+  const harness = new FailoverHarness();
+  harness.open.set("gone", [recordOf("s1")]);
+  harness.isAway = true;
+  harness.queryMs = 25 * second;
+  harness.watch.start();
+  await harness.clock.advance(100 * second);
+  expect(harness.steps.length).toBe(4);
+  expect(harness.warnings.length).toBe(1);
+  harness.isAway = false;
+  harness.queryMs = 10;
+  await harness.clock.advance(50 * second);
+  expect(harness.adopted).toEqual(["s1"]);
 });
 
 it("rechecks its own records after an adoption with unknown result", async () => {
-  const stage = new Stage();
-  stage.open.set("gone", [recordOf("s1")]);
-  stage.failsToTake = true;
-  stage.watch.start();
-  await stage.clock.advance(21 * second);
-  expect([stage.taken, stage.held.size]).toEqual([[], 0]);
-  stage.failsToTake = false;
-  await stage.clock.advance(10 * second);
-  expect(stage.taken).toEqual(["s1"]);
-  await stage.clock.advance(10 * second);
-  expect(stage.steps.filter((step) => step === "open").length).toBe(1);
+  const harness = new FailoverHarness();
+  harness.open.set("gone", [recordOf("s1")]);
+  harness.failsToTake = true;
+  harness.watch.start();
+  await harness.clock.advance(21 * second);
+  expect([harness.adopted, harness.held.size]).toEqual([[], 0]);
+  harness.failsToTake = false;
+  await harness.clock.advance(10 * second);
+  expect(harness.adopted).toEqual(["s1"]);
+  await harness.clock.advance(10 * second);
+  expect(harness.steps.filter((step) => step === "open").length).toBe(1);
 });
 
 it("adopts nothing after close, and waits for a running adoption", async () => {
-  const stage = new Stage();
-  stage.open.set("gone", [recordOf("s1")]).set("gone, too", [recordOf("s2")]);
-  stage.queryMs = 100;
-  stage.watch.start();
-  await stage.clock.advance(20 * second + 150);
+  const harness = new FailoverHarness();
+  harness.open.set("gone", [recordOf("s1")]).set("gone, too", [recordOf("s2")]);
+  harness.queryMs = 100;
+  harness.watch.start();
+  await harness.clock.advance(20 * second + 150);
   let isClosed = false;
-  const closing = stage.watch.close().finally(() => {
+  const closing = harness.watch.close().finally(() => {
     isClosed = true;
   });
-  await stage.clock.advance(100);
-  expect([isClosed, stage.steps.at(-1)]).toEqual([false, "adopt gone"]);
-  await stage.clock.advance(second);
+  await harness.clock.advance(100);
+  expect([isClosed, harness.steps.at(-1)]).toEqual([false, "adopt gone"]);
+  await harness.clock.advance(second);
   await closing;
-  expect(stage.taken).toEqual(["s1"]); // the store already lists it as this node's
-  expect([stage.held.size, stage.clock.pending]).toEqual([0, 0]);
+  expect(harness.adopted).toEqual(["s1"]); // the store already lists it as this node's
+  expect([harness.held.size, harness.clock.pending]).toEqual([0, 0]);
 });

@@ -47,7 +47,7 @@ describe("tips", () => {
   it("are reported once for all accounts: observed, then landed", async () => {
     const facts = await submitted(["ann", "bob", "eve"]);
     const seenNs = harness.clock.nowNs();
-    harness.see(facts, 5n);
+    harness.observe(facts, 5n);
     harness.answers.set(facts.signature, landed);
     await harness.clock.advance(5000);
     const { signature } = facts;
@@ -68,13 +68,13 @@ describe("tips", () => {
   it("are reported as landed by the first observation without a node", async () => {
     open({ node: false });
     const facts = await submitted();
-    harness.see(facts, 5n);
+    harness.observe(facts, 5n);
     expect(reports.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "landed"]);
   });
 
   it("are removed if it landed as failed", async () => {
     const facts = await submitted();
-    harness.see(facts, 5n);
+    harness.observe(facts, 5n);
     harness.answers.set(facts.signature, failed);
     await harness.clock.advance(5000);
     expect(reports.calls).toEqual([`seen ${facts.signature} 20000`, `gone ${facts.signature}`]);
@@ -90,9 +90,9 @@ describe("tips", () => {
 
   it("are removed with an abandoned block, and reported again with the next", async () => {
     const facts = await submitted();
-    harness.see(facts, 5n);
+    harness.observe(facts, 5n);
     await harness.clock.advance(8000);
-    harness.see(facts, 9n);
+    harness.observe(facts, 9n);
     harness.answers.set(facts.signature, { ...landed, slot: 9n });
     await harness.clock.advance(5000);
     const kinds = reports.calls.map((call) => call.split(" ")[0]);
@@ -101,7 +101,7 @@ describe("tips", () => {
 
   it("are removed once if it expires after its block was abandoned", async () => {
     const facts = await submitted();
-    harness.see(facts, 5n);
+    harness.observe(facts, 5n);
     harness.isBlockhashExpired = true;
     await harness.clock.advance(120_000);
     expect(await harness.state(facts)).toContain("expired");
@@ -112,11 +112,11 @@ describe("tips", () => {
   it("of 0 lamports are not reported", async () => {
     const facts = { ...harness.facts(), tipLamports: 0n };
     await harness.submit(facts);
-    harness.see(facts, 5n);
+    harness.observe(facts, 5n);
     harness.answers.set(facts.signature, landed);
     const other = { ...harness.facts(), tipLamports: 0n };
     await harness.submit(other);
-    harness.see(other, 5n);
+    harness.observe(other, 5n);
     harness.answers.set(other.signature, failed);
     await harness.clock.advance(5000);
     expect(await harness.state(facts)).toContain("landed");
@@ -128,7 +128,7 @@ describe("tips", () => {
     ["landed", landed, "landed"],
   ])("of transactions open at a restart are reported: %s", async (_, outcome, kind) => {
     const facts = await submitted(["ann", "bob"]);
-    harness.see(facts, 5n);
+    harness.observe(facts, 5n);
     await harness.clock.advance(2000);
     const records = [...harness.store.records];
     harness.pipeline.stop();
@@ -147,7 +147,7 @@ describe("tips", () => {
     harness.leaders = { slot: 4n, current: "bad", next: "bad" };
     harness.store.failShare = 1;
     const submission = harness.submit(facts, { mevProtect: true });
-    harness.see(facts, 5n); // another service sent it
+    harness.observe(facts, 5n); // another service sent it
     expect(await submission).toContain("store_failed");
     expect(reports.calls.map((call) => call.split(" ")[0])).toEqual(["seen", "gone"]);
   });

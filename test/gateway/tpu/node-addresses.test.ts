@@ -6,12 +6,12 @@ import { NodeAddresses, tpuAddressOf } from "../../../src/gateway/tpu/node-addre
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 class Node {
-  asked = 0;
+  requests = 0;
   nodes: { identity: string; tpuQuic: string | null }[] = [];
   failure: Error | null = null;
 
   async clusterNodes() {
-    this.asked++;
+    this.requests++;
     if (this.failure) throw this.failure;
     return this.nodes;
   }
@@ -31,15 +31,15 @@ describe("NodeAddresses", () => {
     const { clock, node, addresses } = open();
     node.nodes = [a];
     await clock.advance(600_000);
-    expect(node.asked).toBe(0);
+    expect(node.requests).toBe(0);
     expect(addresses.addressOf("a")).toBeNull();
     await clock.advance(0);
     expect(addresses.addressOf("a")).toEqual({ host: "198.51.100.1", port: 8009 });
     await clock.advance(179_999);
-    expect(node.asked).toBe(1);
+    expect(node.requests).toBe(1);
     node.nodes = [{ identity: "a", tpuQuic: "198.51.100.2:9000" }];
     await clock.advance(1);
-    expect(node.asked).toBe(2);
+    expect(node.requests).toBe(2);
     expect(addresses.addressOf("a")).toEqual({ host: "198.51.100.2", port: 9000 });
   });
 
@@ -50,7 +50,7 @@ describe("NodeAddresses", () => {
       expect(addresses.addressOf("b")).toBeNull();
       await clock.advance(100);
     }
-    expect(node.asked).toBe(2);
+    expect(node.requests).toBe(2);
     node.nodes = [a, { identity: "b", tpuQuic: "198.51.100.3:8009" }];
     await clock.advance(5000);
     addresses.addressOf("b");
@@ -67,13 +67,13 @@ describe("NodeAddresses", () => {
       expect(addresses.addressOf("c") ?? addresses.addressOf("d")).toBeNull();
       await clock.advance(1000);
     }
-    expect(node.asked).toBe(1);
+    expect(node.requests).toBe(1);
     for (let i = 0; i < 160; i++) {
       addresses.addressOf("b");
       await clock.advance(1000);
     }
     // After 170 s, then 10, 20, 40 and 80 s later.
-    expect(node.asked).toBe(6);
+    expect(node.requests).toBe(6);
   });
 
   it("keeps the last addresses while the node fails, and retries after five seconds", async () => {
@@ -83,12 +83,12 @@ describe("NodeAddresses", () => {
     await clock.advance(0);
     node.failure = new Error("planted");
     await clock.advance(180_000);
-    expect(node.asked).toBe(2);
+    expect(node.requests).toBe(2);
     expect(addresses.addressOf("a")).not.toBeNull();
     expect(addresses.lastFailure).toBe("planted");
     node.failure = null;
     await clock.advance(5000);
-    expect(node.asked).toBe(3);
+    expect(node.requests).toBe(3);
     expect(addresses.lastFailure).toBe("");
   });
 
@@ -100,7 +100,7 @@ describe("NodeAddresses", () => {
     expect(clock.pending).toBe(0);
     addresses.addressOf("b");
     await clock.advance(600_000);
-    expect(node.asked).toBe(1);
+    expect(node.requests).toBe(1);
   });
 });
 

@@ -37,7 +37,7 @@ function thread(
 ): Started {
   const events: TpuEvent[] = [];
   const workers: Worker[] = [];
-  const made = new TpuThread({
+  const thread = new TpuThread({
     settings,
     credentials: newCredentials(),
     clock,
@@ -48,8 +48,8 @@ function thread(
       return worker;
     },
   });
-  closing.push(() => made.close());
-  return { thread: made, events, workers };
+  closing.push(() => thread.close());
+  return { thread, events, workers };
 }
 
 async function server(): Promise<QuicServer> {
@@ -131,16 +131,16 @@ describeQuic("a thread", () => {
 
 /** A thread that cannot be terminated, like one stuck in native code. */
 class UnstoppableWorker extends Worker {
-  asked = 0;
+  requests = 0;
 
   override terminate(): Promise<number> {
-    this.asked++;
+    this.requests++;
     closing.push(() => super.terminate());
     return new Promise(() => undefined);
   }
 }
 
-function stubborn(): UnstoppableWorker {
+function unresponsiveWorker(): UnstoppableWorker {
   const code = `const { parentPort } = require("node:worker_threads");
     parentPort.on("message", () => {});
     parentPort.postMessage({ kind: "opened" });`;
@@ -148,7 +148,7 @@ function stubborn(): UnstoppableWorker {
 }
 
 /** Its first message was received. */
-async function heard(worker: Worker | undefined): Promise<void> {
+async function nextReply(worker: Worker | undefined): Promise<void> {
   await new Promise((resolve) => worker?.once("message", resolve));
 }
 
@@ -157,19 +157,19 @@ describe("a thread that is stuck", () => {
     const clock = new ManualClock();
     const workers: UnstoppableWorker[] = [];
     const { thread: one, events } = thread(() => {
-      const worker = stubborn();
+      const worker = unresponsiveWorker();
       workers.push(worker);
       return worker;
     }, clock);
     one.selectLeaders([unusedAddress]);
     one.send(sendRequest(1));
-    await heard(workers[0]);
+    await nextReply(workers[0]);
     await clock.advance(5999);
-    expect(one.isUp && workers[0]?.asked === 0).toBe(true);
+    expect(one.isUp && workers[0]?.requests === 0).toBe(true);
     await clock.advance(1000);
     expect(events).toMatchObject([{ id: 1, kind: "dropped", reason: "thread_lost" }]);
     expect(one.lastFailure).toContain("stuck");
-    expect(workers.map(({ asked }) => asked)).toEqual([1, 0]);
+    expect(workers.map(({ requests }) => requests)).toEqual([1, 0]);
     expect(one.isUp).toBe(true);
     const closed = one.close();
     await clock.advance(2000);
@@ -178,10 +178,10 @@ describe("a thread that is stuck", () => {
 
   it("does not delay closing", async () => {
     const clock = new ManualClock();
-    const { thread: one, events, workers } = thread(stubborn, clock);
+    const { thread: one, events, workers } = thread(unresponsiveWorker, clock);
     one.selectLeaders([unusedAddress]);
     one.send(sendRequest(1));
-    await heard(workers[0]);
+    await nextReply(workers[0]);
     const closed = one.close();
     await clock.advance(2000);
     await closed;
@@ -257,15 +257,15 @@ describe("a thread that cannot start", () => {
   });
 
   it("because of an invalid key reports that", async () => {
-    const made = new TpuThread({
+    const thread = new TpuThread({
       settings,
       credentials: { keyPem: "none", certificatePem: "none" },
       clock: systemClock,
       report: () => undefined,
     });
-    closing.push(() => made.close());
-    made.selectLeaders([unusedAddress]);
-    await until(() => expect(made.isUp).toBe(false));
-    expect(made.lastFailure).toMatch(/the connection thread ended: /);
+    closing.push(() => thread.close());
+    thread.selectLeaders([unusedAddress]);
+    await until(() => expect(thread.isUp).toBe(false));
+    expect(thread.lastFailure).toMatch(/the connection thread ended: /);
   });
 });

@@ -27,7 +27,7 @@ function configOf(tracker: Record<string, unknown>, more = "") {
 function open(tracker: Record<string, unknown>, more = "") {
   const clock = new ManualClock();
   const lines: string[] = [];
-  const asked: string[] = [];
+  const requests: string[] = [];
   const published: string[][] = [];
   const answers: Record<string, () => Promise<ReadonlySet<string>>> = {};
   const watch = new PartnerMembers(
@@ -35,7 +35,7 @@ function open(tracker: Record<string, unknown>, more = "") {
       clock,
       log: createLogger({ stream: { write: (line) => void lines.push(line) } }),
       fetchMembers: (url) => {
-        asked.push(url);
+        requests.push(url);
         return (answers[url] ?? (() => Promise.reject(new Error("no answer"))))();
       },
       publish: (members) => void published.push([...members]),
@@ -58,7 +58,7 @@ function open(tracker: Record<string, unknown>, more = "") {
   };
   const warnings = () =>
     lines.filter((line) => line.includes("member list is not available")).length;
-  return { clock, lines, asked, published, watch, respond, fail, hang, warnings };
+  return { clock, lines, requests, published, watch, respond, fail, hang, warnings };
 }
 
 const url = "http://list.example/one";
@@ -70,28 +70,28 @@ describe("PartnerMembers", () => {
   });
 
   it("uses the leaders of the partner's routes if no members are configured", () => {
-    const { published, asked } = open({ denied: [c] }, routes);
+    const { published, requests } = open({ denied: [c] }, routes);
     expect(published).toEqual([[a, b]]);
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
     expect(open({ members: [d] }, routes).published).toEqual([[d]]);
     expect(open({ members: [] }, routes).published).toEqual([[]]);
   });
 
   it("adds the members of the URL, refreshed periodically, and publishes only changes", async () => {
-    const { clock, published, asked, respond } = open({
+    const { clock, published, requests, respond } = open({
       members: [a],
       denied: [c],
       url,
       refreshMinutes: 5,
     });
-    expect([published, asked]).toEqual([[[a]], [url]]);
+    expect([published, requests]).toEqual([[[a]], [url]]);
     respond(url, a, b, c);
     await clock.advance(15_000); // the first one failed
     expect(published).toEqual([[a], [a, b]]);
     await clock.advance(minutes(5) - 1);
-    expect(asked).toHaveLength(2);
+    expect(requests).toHaveLength(2);
     await clock.advance(1);
-    expect(asked).toHaveLength(3);
+    expect(requests).toHaveLength(3);
     respond(url, d);
     await clock.advance(minutes(5));
     expect(published).toEqual([[a], [a, b], [a, d]]);
@@ -101,7 +101,7 @@ describe("PartnerMembers", () => {
   });
 
   it("keeps the last good list during failures without flooding the log", async () => {
-    const { clock, published, asked, respond, fail, warnings, lines } = open({ url });
+    const { clock, published, requests, respond, fail, warnings, lines } = open({ url });
     await clock.advance(0);
     expect(lines.join()).toContain("only configured members count: no answer");
     respond(url, a);
@@ -110,9 +110,9 @@ describe("PartnerMembers", () => {
     expect(lines.join()).toContain("available again");
     fail(url, "list of cats");
     await clock.advance(minutes(60));
-    const before = asked.length;
+    const before = requests.length;
     await clock.advance(minutes(10));
-    expect(asked.length - before).toBe(40);
+    expect(requests.length - before).toBe(40);
     expect(published.at(-1)).toEqual([a]);
     expect(lines.join()).toContain("the last list stays in force: list of cats");
     expect(warnings()).toBe(4); // the very first, then numbers 1, 21 and 41
@@ -125,17 +125,17 @@ describe("PartnerMembers", () => {
   });
 
   it("applies a reload: members, denied ones, interval and URL", async () => {
-    const { clock, published, asked, watch, respond } = open({ members: [a], url });
+    const { clock, published, requests, watch, respond } = open({ members: [a], url });
     const other = "http://list.example/two";
     respond(url, b);
     respond(other, c);
     await clock.advance(15_000);
     watch.apply(configOf({ members: [a, d], denied: [a], url }));
     expect(published.at(-1)).toEqual([d, b]);
-    expect(asked).toHaveLength(2);
+    expect(requests).toHaveLength(2);
     watch.apply(configOf({ members: [d], url, refreshMinutes: 1 }));
     await clock.advance(minutes(1));
-    expect(asked).toHaveLength(4); // immediately, and after a minute
+    expect(requests).toHaveLength(4); // immediately, and after a minute
     watch.apply(configOf({ members: [d], url: other }));
     expect(published.at(-1)).toEqual([d]); // the other list is unknown
     await clock.advance(0);
@@ -143,7 +143,7 @@ describe("PartnerMembers", () => {
     watch.apply(configOf({ members: [d] }));
     expect(published.at(-1)).toEqual([d]);
     await clock.advance(minutes(120));
-    expect(asked).toHaveLength(5);
+    expect(requests).toHaveLength(5);
     expect(clock.pending).toBe(0);
   });
 

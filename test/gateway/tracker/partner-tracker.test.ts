@@ -192,10 +192,10 @@ describe("against a slow model", () => {
             epochBegin += epoch.length;
           }
           now.slot = 7n;
-          for (let asked = -3; asked <= all.length + 3; asked++) {
-            const slot = first + BigInt(asked);
+          for (let requests = -3; requests <= all.length + 3; requests++) {
+            const slot = first + BigInt(requests);
             if (slot < 0n) continue;
-            let place = Math.max(asked, 0);
+            let place = Math.max(requests, 0);
             while (place < all.length && memberAt(place) === undefined) place++;
             const pubkey = memberAt(place);
             const expected =

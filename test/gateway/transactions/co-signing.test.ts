@@ -6,7 +6,7 @@ import { VersionedTransaction } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import type { CoSigningPlace } from "../../../src/gateway/nonces/co-signing.ts";
+import type { NonceAdvancePosition } from "../../../src/gateway/nonces/co-signing.ts";
 import { NativeCoSigningCheck } from "../../../src/gateway/transactions/co-signing.ts";
 import { coSigningRefusalNames } from "../../../src/relay/data-plane/names.ts";
 import { native } from "../../../src/relay/data-plane/native.ts";
@@ -43,7 +43,11 @@ import { type Decoded, decodeByKit, decodeByWeb3 } from "./transactions-referenc
 
 const check = new NativeCoSigningCheck();
 
-function placeOf(wire: Uint8Array, account = nonceAccount, signer = authority): CoSigningPlace {
+function placeOf(
+  wire: Uint8Array,
+  account = nonceAccount,
+  signer = authority,
+): NonceAdvancePosition {
   return check.place(wire, account.publicKey, signer.publicKey);
 }
 
@@ -80,11 +84,11 @@ function breaches(decoded: Decoded, tables: readonly string[]): string[] {
   const nameOf = (place: number) => keys[place] ?? `loaded ${place}`;
   const [first] = instructions;
   const place = keys.indexOf(authority.address);
-  const noncePlace = keys.indexOf(nonceAccount.address);
+  const nonceIndex = keys.indexOf(nonceAccount.address);
   const isNonceReadonly =
-    noncePlace < requiredSignatures
-      ? noncePlace >= requiredSignatures - readonlySigned
-      : noncePlace >= keys.length - readonlyUnsigned;
+    nonceIndex < requiredSignatures
+      ? nonceIndex >= requiredSignatures - readonlySigned
+      : nonceIndex >= keys.length - readonlyUnsigned;
   const mentions = instructions.flatMap(({ program, accounts }) => [program, ...accounts]);
   const expected = [nonceAccount.address, sysvar, authority.address].join();
   const missing = decoded.signatures.flatMap((one, i) => (isZeros(one) ? [nameOf(i)] : []));
@@ -97,7 +101,7 @@ function breaches(decoded: Decoded, tables: readonly string[]): string[] {
     ["an advance first", first !== undefined && nameOf(first.program) === system],
     ["four bytes", Buffer.from(first?.data ?? []).equals(Buffer.from([4, 0, 0, 0]))],
     ["three accounts", first?.accounts.map(nameOf).join() === expected],
-    ["a writable nonce", noncePlace >= 0 && !isNonceReadonly],
+    ["a writable nonce", nonceIndex >= 0 && !isNonceReadonly],
     ["mentioned once", mentions.filter((each) => each === place).length === 1],
     ["no table", !tables.includes(authority.address)],
     ["alone missing", missing.join() === authority.address],
@@ -106,7 +110,7 @@ function breaches(decoded: Decoded, tables: readonly string[]): string[] {
 }
 
 /** The place must be the libraries' signature, and the message the one that they sign. */
-function expectRightPlace(wire: Uint8Array, place: CoSigningPlace): void {
+function expectPosition(wire: Uint8Array, place: NonceAdvancePosition): void {
   const message = Buffer.from(wire.subarray(place.messageBegin, place.messageEnd));
   expect(message.equals(VersionedTransaction.deserialize(wire).message.serialize())).toBe(true);
   const byKit = getTransactionDecoder().decode(wire);
@@ -123,7 +127,7 @@ function expectRightPlace(wire: Uint8Array, place: CoSigningPlace): void {
 // ---- attacks --------------------------------------------------------------------------------
 
 const rest = transfer(paying(payer), writing(bob));
-const everyWay: readonly Choices[] = [
+const everyCombination: readonly Choices[] = [
   { library: "web3.js", version: "legacy" },
   { library: "web3.js", version: 0 },
   { library: "web3.js", version: 0, table: [bob.address, carol.address] },
@@ -235,7 +239,7 @@ const attacks: readonly [string, readonly Words[], Choices, string][] = [
 ];
 
 describe("place", () => {
-  it.each(everyWay)("accepts an advance with other instructions: %o", (choices) => {
+  it.each(everyCombination)("accepts an advance with other instructions: %o", (choices) => {
     for (const words of [
       [advance()],
       [advance(), rest, mention(signing(cosigner), writing(carol))],
@@ -243,12 +247,12 @@ describe("place", () => {
       [advance(), { ...mention(), data: authority.publicKey }],
     ]) {
       const wire = built(words, choices);
-      expectRightPlace(wire, placeOf(wire));
+      expectPosition(wire, placeOf(wire));
     }
   });
 
   it.each(attacks)("refuses %s", (_, words, choices, refusal) => {
-    for (const way of everyWay) {
+    for (const way of everyCombination) {
       expect(answerOf(built(words, { ...way, ...choices }))).toBe(refusal);
     }
   });
@@ -340,7 +344,7 @@ describe("random transactions", () => {
       const answer = answerOf(wire);
       const wrong = breaches(decoded, tablesOf(wire));
       expect(answer === "accepted", `${answer}; ${wrong.join(", ")}`).toBe(wrong.length === 0);
-      if (answer === "accepted") expectRightPlace(wire, placeOf(wire));
+      if (answer === "accepted") expectPosition(wire, placeOf(wire));
       answers.set(answer, (answers.get(answer) ?? 0) + 1);
     }
     // Enough of every kind; otherwise agreement proves little.
@@ -353,14 +357,14 @@ describe("random transactions", () => {
   it("no changed byte makes an accepted transaction break a rule", () => {
     const random = new SeededRandom(6);
     let places = 0;
-    for (const choices of everyWay) {
+    for (const choices of everyCombination) {
       const wire = built([advance(), rest, mention(signing(cosigner))], choices);
       for (let at = 0; at < wire.length; at++) {
-        const spoilt = Uint8Array.from(wire);
-        const before = spoilt[at] ?? 0;
-        spoilt[at] = random.happens(0.5) ? before ^ (1 << random.below(8)) : random.below(256);
-        if (answerOf(spoilt) !== "accepted") continue;
-        expect(breaches(decodeByWeb3(spoilt), tablesOf(spoilt))).toEqual([]);
+        const corrupted = Uint8Array.from(wire);
+        const before = corrupted[at] ?? 0;
+        corrupted[at] = random.happens(0.5) ? before ^ (1 << random.below(8)) : random.below(256);
+        if (answerOf(corrupted) !== "accepted") continue;
+        expect(breaches(decodeByWeb3(corrupted), tablesOf(corrupted))).toEqual([]);
         places++;
       }
     }

@@ -107,7 +107,7 @@ describe("inspect", () => {
       const facts: TransactionFacts[] = [];
       for (let i = 0; i < 500; i++) {
         const wire = maker.make();
-        const both = [wire, maker.spoilt(wire)].map(agreedFacts);
+        const both = [wire, maker.corrupted(wire)].map(agreedFacts);
         facts.push(...both.filter((one) => one !== null));
       }
       // Enough of every kind; otherwise agreement proves little.

@@ -4,7 +4,7 @@
 import { base58 } from "@scure/base";
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 
-interface MadeInstruction {
+interface RandomInstruction {
   readonly program: number;
   readonly accounts: readonly number[];
   readonly data: Uint8Array;
@@ -87,7 +87,7 @@ export class TransactionMaker {
   }
 
   /** The same with up to three changed bytes. */
-  spoilt(wire: Uint8Array): Uint8Array {
+  corrupted(wire: Uint8Array): Uint8Array {
     const copy = Uint8Array.from(wire);
     for (let left = 1 + this.#random.below(3); left > 0; left--) {
       const at = this.#random.below(copy.length);
@@ -118,22 +118,22 @@ export class TransactionMaker {
     return { count, loaded, bytes: Buffer.concat(parts) };
   }
 
-  #instructions(keyCount: number, loaded: number): MadeInstruction[] {
+  #instructions(keyCount: number, loaded: number): RandomInstruction[] {
     const firstProgram = keyCount - programs.length;
     const account = () => this.#random.below(keyCount + loaded);
     const accounts = (count: number) => Array.from({ length: count }, account);
-    const made: MadeInstruction[] = [];
+    const created: RandomInstruction[] = [];
     if (this.#random.happens(0.3)) {
       const tag = this.#random.happens(0.9) ? 4 : this.#random.below(6);
       const data = Buffer.concat([integer(tag, 4), this.#bytes(this.#random.below(2))]);
-      made.push({
+      created.push({
         program: firstProgram + system,
         accounts: accounts(this.#random.below(5)),
         data,
       });
     }
     for (let left = this.#random.below(6); left > 0; left--) {
-      made.push(
+      created.push(
         this.#pick([
           () => this.#budget(firstProgram + budget),
           () => this.#transfer(firstProgram + system, account),
@@ -149,7 +149,7 @@ export class TransactionMaker {
         ])(),
       );
     }
-    return made;
+    return created;
   }
 
   #lamports(): bigint {
@@ -157,7 +157,7 @@ export class TransactionMaker {
   }
 
   /** Mostly from a signer to one of the first unsigned keys, where tips are. */
-  #transfer(program: number, account: () => number): MadeInstruction {
+  #transfer(program: number, account: () => number): RandomInstruction {
     const from = this.#random.happens(0.8) ? 0 : account();
     const to = this.#random.happens(0.8) ? 1 + this.#random.below(6) : account();
     const data = Buffer.concat([integer(2, 4), integer(this.#lamports(), 8)]);
@@ -166,7 +166,7 @@ export class TransactionMaker {
     return { program, accounts, data: Buffer.concat([data, Buffer.alloc(4)]).subarray(0, length) };
   }
 
-  #seededTransfer(program: number, account: () => number): MadeInstruction {
+  #seededTransfer(program: number, account: () => number): RandomInstruction {
     const seed = this.#bytes(this.#random.below(36));
     const length = this.#random.happens(0.9) ? seed.length : this.#random.below(64);
     const parts = [integer(11, 4), integer(this.#lamports(), 8), integer(length, 8), seed];
@@ -178,7 +178,7 @@ export class TransactionMaker {
     };
   }
 
-  #budget(program: number): MadeInstruction {
+  #budget(program: number): RandomInstruction {
     const tag = this.#random.happens(0.97) ? 1 + this.#random.below(4) : this.#random.below(256);
     const value = this.#pick([
       () => BigInt(this.#random.below(2_000_000)),
@@ -193,7 +193,7 @@ export class TransactionMaker {
   #v1(
     header: readonly number[],
     keys: readonly Uint8Array[],
-    instructions: readonly MadeInstruction[],
+    instructions: readonly RandomInstruction[],
   ): Uint8Array {
     const mask = this.#pick([0, 3, 4, 7, 15, 16, 31, 28, this.#random.below(64)]);
     const heap = this.#random.happens(0.9) ? 32_768 + 1024 * this.#random.below(100) : 1000;

@@ -14,7 +14,7 @@ const payer = new KeyPair(new Uint8Array(32).fill(4));
 const fine = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, { blockhash: new Uint8Array(32) });
 
 /** With one flipped bit. */
-function spoilt(at: number): Uint8Array {
+function corrupted(at: number): Uint8Array {
   const copy = Uint8Array.from(fine);
   copy[at] = (copy[at] ?? 0) ^ 1;
   return copy;
@@ -24,7 +24,9 @@ describe("signature verifier", () => {
   it("answers each transaction in any order of completion", async () => {
     for (const threads of [1, 2, 5]) {
       const verifier = closing(SignatureVerifier.open({ threads, queueMax: 2000 }));
-      const wires = Array.from({ length: 1500 }, (_, i) => (i % 3 === 0 ? spoilt(i % 200) : fine));
+      const wires = Array.from({ length: 1500 }, (_, i) =>
+        i % 3 === 0 ? corrupted(i % 200) : fine,
+      );
       const answers = wires.map(
         (wire) => verifier.verify(wire) ?? expect.fail("the queue is full"),
       );

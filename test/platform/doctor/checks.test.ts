@@ -1,12 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../../src/core/configuration/configuration.ts";
 import { checkMachine } from "../../../src/platform/doctor/checks.ts";
-import { checkConfiguration, wishesOf } from "../../../src/platform/doctor/config-checks.ts";
+import {
+  checkConfiguration,
+  configuredSettingsOf,
+} from "../../../src/platform/doctor/config-checks.ts";
 import type { SystemFacts } from "../../../src/platform/doctor/facts.ts";
 import { countLevels, type Finding } from "../../../src/platform/doctor/finding.ts";
-import type { Probes, Wishes } from "../../../src/platform/doctor/input.ts";
+import type { ConfiguredSettings, Probes } from "../../../src/platform/doctor/input.ts";
 
-const goodFacts: SystemFacts = {
+const healthyFacts: SystemFacts = {
   kernel: "6.1.0",
   cpuCount: 8,
   isolatedCpus: "",
@@ -25,9 +28,9 @@ const goodFacts: SystemFacts = {
   memoryAvailableBytes: 8 * 2 ** 30,
   hugePages: "madvise",
   ipv6: true,
-  cards: [{ name: "eth0", receiveQueues: 8, transmitQueueLength: 1000 }],
+  nics: [{ name: "eth0", receiveQueues: 8, transmitQueueLength: 1000 }],
   cpu: { siblings: [], nohzFull: "", idleStates: [], nodes: [], hasIrqBalance: false },
-  card: { hasEthtool: true, details: [] },
+  nic: { hasEthtool: true, details: [] },
   kernelPart: {
     busyPoll: 0,
     softnet: { taken: 1_000_000, dropped: 0, squeezed: 0 },
@@ -37,7 +40,7 @@ const goodFacts: SystemFacts = {
     clockOffsetSeconds: 0.000_02,
   },
 };
-const goodWishes: Wishes = {
+const healthyWishes: ConfiguredSettings = {
   workers: 2,
   cpus: [],
   wait: "block",
@@ -48,7 +51,7 @@ const goodWishes: Wishes = {
   usesIpv6: false,
   transmit: "socket",
 };
-const goodProbes: Probes = {
+const healthyProbes: Probes = {
   grantedReceiveBufferBytes: 67_108_864,
   cloneRefusal: null,
   addonError: null,
@@ -60,18 +63,22 @@ const goodProbes: Probes = {
 
 function find(
   check: string,
-  change: { facts?: Partial<SystemFacts>; wishes?: Partial<Wishes>; probes?: Partial<Probes> },
+  change: {
+    facts?: Partial<SystemFacts>;
+    configured?: Partial<ConfiguredSettings>;
+    probes?: Partial<Probes>;
+  },
 ): Finding | undefined {
   return checkMachine(
-    { ...goodFacts, ...change.facts },
-    { ...goodWishes, ...change.wishes },
-    { ...goodProbes, ...change.probes },
+    { ...healthyFacts, ...change.facts },
+    { ...healthyWishes, ...change.configured },
+    { ...healthyProbes, ...change.probes },
   ).find((finding) => finding.check === check);
 }
 
 describe("checkMachine", () => {
   it("reports no finding on a well-configured machine", () => {
-    const findings = checkMachine(goodFacts, goodWishes, goodProbes);
+    const findings = checkMachine(healthyFacts, healthyWishes, healthyProbes);
     expect(findings.filter(({ level }) => level !== "ok")).toEqual([]);
     expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
   });
@@ -104,17 +111,17 @@ describe("checkMachine", () => {
     ],
     ["cores", { facts: { cpuCount: 2 } }, "warn", "relay.workers to 1"],
     ["cores", { facts: { cpuCount: 1 } }, "fail", "relay.workers to 1"],
-    ["cores", { wishes: { cpus: [3, 8] } }, "fail", "below 8"],
-    ["isolated-cpus", { wishes: { wait: "busy" } }, "warn", "relay.cpus"],
+    ["cores", { configured: { cpus: [3, 8] } }, "fail", "below 8"],
+    ["isolated-cpus", { configured: { wait: "busy" } }, "warn", "relay.cpus"],
     [
       "isolated-cpus",
-      { wishes: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2" } },
+      { configured: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2" } },
       "warn",
       "isolcpus=2,3",
     ],
     [
       "isolated-cpus",
-      { wishes: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2-3" } },
+      { configured: { wait: "busy", cpus: [2, 3] }, facts: { isolatedCpus: "2-3" } },
       "ok",
       null,
     ],
@@ -124,7 +131,7 @@ describe("checkMachine", () => {
     ["clock-sync", { facts: { clockSynchronized: null } }, "warn", "chrony"],
     [
       "capabilities",
-      { wishes: { busyPollMicroseconds: 50 } },
+      { configured: { busyPollMicroseconds: 50 } },
       "warn",
       "AmbientCapabilities=CAP_NET_ADMIN",
     ],
@@ -133,23 +140,28 @@ describe("checkMachine", () => {
     ["sha256", { probes: { sha256Accelerated: false } }, "warn", "SHA-NI"],
     ["open-files", { facts: { openFilesMax: 127 } }, "fail", "ulimit -n"],
     ["open-files", { facts: { openFilesMax: 128 } }, "ok", null],
-    ["open-files", { facts: { openFilesMax: 128 }, wishes: { workers: 17 } }, "fail", "ulimit -n"],
+    [
+      "open-files",
+      { facts: { openFilesMax: 128 }, configured: { workers: 17 } },
+      "fail",
+      "ulimit -n",
+    ],
     ["gso", { facts: { kernel: "4.17.9" } }, "warn", "4.18"],
     ["gso", { facts: { kernel: "4.18.0" } }, "ok", null],
     ["ipv6", { facts: { ipv6: false } }, "ok", null],
-    ["ipv6", { facts: { ipv6: false }, wishes: { usesIpv6: true } }, "fail", "disable_ipv6"],
+    ["ipv6", { facts: { ipv6: false }, configured: { usesIpv6: true } }, "fail", "disable_ipv6"],
     ["huge-pages", { facts: { hugePages: "always" } }, "warn", "madvise"],
     ["memory", { facts: { memoryAvailableBytes: 2 ** 28 } }, "warn", "relay.workers"],
     [
       "receive-queues",
-      { facts: { cards: [{ name: "eth0", receiveQueues: 1, transmitQueueLength: 1000 }] } },
+      { facts: { nics: [{ name: "eth0", receiveQueues: 1, transmitQueueLength: 1000 }] } },
       "warn",
       "ethtool -L eth0 combined 2",
     ],
-    ["transmit", { wishes: { transmit: "clone" } }, "ok", null],
+    ["transmit", { configured: { transmit: "clone" } }, "ok", null],
     [
       "transmit",
-      { wishes: { transmit: "clone" }, probes: { cloneRefusal: "bpf: not permitted" } },
+      { configured: { transmit: "clone" }, probes: { cloneRefusal: "bpf: not permitted" } },
       "warn",
       "AmbientCapabilities=CAP_NET_ADMIN CAP_BPF CAP_PERFMON (",
     ],
@@ -157,7 +169,7 @@ describe("checkMachine", () => {
       "transmit",
       {
         facts: { capNetAdmin: true },
-        wishes: { transmit: "clone" },
+        configured: { transmit: "clone" },
         probes: { cloneRefusal: "bpf: not permitted" },
       },
       "warn",
@@ -167,7 +179,7 @@ describe("checkMachine", () => {
       "transmit",
       {
         facts: { capNetAdmin: true, capBpf: true, capPerfmon: true, hasTun: false },
-        wishes: { transmit: "clone" },
+        configured: { transmit: "clone" },
         probes: { cloneRefusal: "/dev/net/tun: no such file" },
       },
       "warn",
@@ -177,7 +189,7 @@ describe("checkMachine", () => {
       "transmit",
       {
         facts: { kernel: "5.9.16" },
-        wishes: { transmit: "clone" },
+        configured: { transmit: "clone" },
         probes: { cloneRefusal: "bpf: invalid argument" },
       },
       "warn",
@@ -185,28 +197,28 @@ describe("checkMachine", () => {
     ],
     [
       "transmit",
-      { wishes: { transmit: "auto" }, probes: { cloneRefusal: "bpf: not permitted" } },
+      { configured: { transmit: "auto" }, probes: { cloneRefusal: "bpf: not permitted" } },
       "ok",
       null,
     ],
     [
       "transmit",
-      { facts: { bpfJit: 0 }, wishes: { transmit: "clone" } },
+      { facts: { bpfJit: 0 }, configured: { transmit: "clone" } },
       "warn",
       "bpf_jit_enable=1",
     ],
     [
       "transmit-queue",
       {
-        facts: { cards: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 500 }] },
-        wishes: { transmit: "clone" },
+        facts: { nics: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 500 }] },
+        configured: { transmit: "clone" },
       },
       "warn",
       "ip link set dev eth0 txqueuelen",
     ],
     [
       "transmit-queue",
-      { facts: { cards: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 500 }] } },
+      { facts: { nics: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 500 }] } },
       "ok",
       null,
     ],
@@ -288,7 +300,9 @@ describe("checkConfiguration", () => {
   });
 
   it("derives the required settings from the configuration", () => {
-    expect(wishesOf(relay(`${good}, workers: 3, listen: "[::]:20000", cpus: [1, 2, 3]`))).toEqual({
+    expect(
+      configuredSettingsOf(relay(`${good}, workers: 3, listen: "[::]:20000", cpus: [1, 2, 3]`)),
+    ).toEqual({
       workers: 3,
       cpus: [1, 2, 3],
       wait: "block",

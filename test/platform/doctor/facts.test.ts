@@ -33,9 +33,9 @@ describe("readFacts", () => {
       memoryAvailableBytes: null,
       hugePages: null,
       ipv6: false,
-      cards: [],
+      nics: [],
       cpu: { siblings: [], nohzFull: null, idleStates: [], nodes: [], hasIrqBalance: false },
-      card: { hasEthtool: false, details: [] },
+      nic: { hasEthtool: false, details: [] },
       kernelPart: {
         busyPoll: null,
         softnet: null,
@@ -102,7 +102,7 @@ describe("readFacts", () => {
       memoryAvailableBytes: 2_097_152,
       hugePages: "always",
       ipv6: true,
-      cards: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 1000 }],
+      nics: [{ name: "eth0", receiveQueues: 2, transmitQueueLength: 1000 }],
     });
   });
 

@@ -1,17 +1,17 @@
-// The bare-metal checks: CPUs, network cards, losses in the kernel. Each fact in both states.
+// The bare-metal checks: CPUs, NICs, losses in the kernel. Each fact in both states.
 
 import { describe, expect, it } from "vitest";
-import type { CardDetails } from "../../../src/platform/doctor/card-facts.ts";
 import { checkMachine } from "../../../src/platform/doctor/checks.ts";
 import type { CpuFacts } from "../../../src/platform/doctor/cpu-facts.ts";
 import { readFacts, type SystemFacts } from "../../../src/platform/doctor/facts.ts";
 import { levels } from "../../../src/platform/doctor/finding.ts";
-import type { Probes, Wishes } from "../../../src/platform/doctor/input.ts";
+import type { ConfiguredSettings, Probes } from "../../../src/platform/doctor/input.ts";
 import type { KernelFacts } from "../../../src/platform/doctor/kernel-facts.ts";
 import { measures } from "../../../src/platform/doctor/measures.ts";
+import type { NicDetails } from "../../../src/platform/doctor/nic-facts.ts";
 
 const blank = readFacts({ readText: () => null, list: () => [], run: () => null });
-const wishes: Wishes = {
+const configured: ConfiguredSettings = {
   workers: 2,
   cpus: [2, 3],
   wait: "busy",
@@ -31,7 +31,7 @@ const probes: Probes = {
   kernelClock: null,
   nodeVersion: "22.14.0",
 };
-const goodCard: CardDetails = {
+const healthyNic: NicDetails = {
   name: "eth0",
   driver: "ice",
   node: 0,
@@ -51,10 +51,10 @@ const goodCard: CardDetails = {
 
 interface Change {
   cpu?: Partial<CpuFacts>;
-  card?: Partial<CardDetails>;
+  nic?: Partial<NicDetails>;
   kernel?: Partial<KernelFacts>;
   facts?: Partial<SystemFacts>;
-  wishes?: Partial<Wishes>;
+  configured?: Partial<ConfiguredSettings>;
   probes?: Partial<Probes>;
 }
 
@@ -64,11 +64,15 @@ function find(check: string, change: Change) {
     kernel: "6.1.0",
     cpuCount: 4,
     cpu: { ...blank.cpu, ...change.cpu },
-    card: { hasEthtool: true, details: change.card ? [{ ...goodCard, ...change.card }] : [] },
+    nic: { hasEthtool: true, details: change.nic ? [{ ...healthyNic, ...change.nic }] : [] },
     kernelPart: { ...blank.kernelPart, ...change.kernel },
     ...change.facts,
   };
-  const all = checkMachine(facts, { ...wishes, ...change.wishes }, { ...probes, ...change.probes });
+  const all = checkMachine(
+    facts,
+    { ...configured, ...change.configured },
+    { ...probes, ...change.probes },
+  );
   return all.find((finding) => finding.check === check);
 }
 
@@ -98,77 +102,77 @@ describe("bare-metal checks", () => {
     ],
     [
       "cpu-siblings",
-      { cpu: { siblings: [[2, 3]] }, wishes: { wait: "block" } },
+      { cpu: { siblings: [[2, 3]] }, configured: { wait: "block" } },
       "warn",
       "cpu3/online",
     ],
-    ["cpu-siblings", { cpu: { siblings: [[2, 6]] }, wishes: { wait: "block" } }, "ok", null],
+    ["cpu-siblings", { cpu: { siblings: [[2, 6]] }, configured: { wait: "block" } }, "ok", null],
     ["cpu-siblings", { cpu: { siblings: [[2, 6]] }, facts: { isolatedCpus: "2-3,6" } }, "ok", null],
-    ["cpu-siblings", { cpu: { siblings: [[2, 6]] }, wishes: { cpus: [] } }, "ok", null],
+    ["cpu-siblings", { cpu: { siblings: [[2, 6]] }, configured: { cpus: [] } }, "ok", null],
     ["cpu-idle", { cpu: { idleStates: idle(133) } }, "warn", "[ $(cat $s/latency) -gt 10 ]"],
     ["cpu-idle", { cpu: { idleStates: idle(133, true) } }, "ok", null],
     ["cpu-idle", { cpu: { idleStates: idle(2) } }, "ok", null],
     ["cpu-ticks", { cpu: { nohzFull: "2" } }, "warn", "nohz_full=2,3"],
     ["cpu-ticks", { cpu: { nohzFull: "(null)" } }, "warn", "nohz_full=2,3"],
     ["cpu-ticks", { cpu: { nohzFull: "2-3" } }, "ok", null],
-    ["cpu-ticks", { cpu: { nohzFull: "" }, wishes: { wait: "spin" } }, "ok", null],
-    ["cpu-node", { cpu: { nodes: twoNodes }, card: {} }, "warn", "CPUs of node 0: 0, 1"],
-    ["cpu-node", { cpu: { nodes: twoNodes }, card: { node: 1 } }, "ok", null],
-    ["cpu-node", { cpu: { nodes: twoNodes.slice(0, 1) }, card: {} }, "ok", null],
+    ["cpu-ticks", { cpu: { nohzFull: "" }, configured: { wait: "spin" } }, "ok", null],
+    ["cpu-node", { cpu: { nodes: twoNodes }, nic: {} }, "warn", "CPUs of node 0: 0, 1"],
+    ["cpu-node", { cpu: { nodes: twoNodes }, nic: { node: 1 } }, "ok", null],
+    ["cpu-node", { cpu: { nodes: twoNodes.slice(0, 1) }, nic: {} }, "ok", null],
     ["irq-balance", { cpu: { hasIrqBalance: true } }, "warn", "IRQBALANCE_BANNED_CPULIST=2,3"],
-    ["irq-balance", { cpu: { hasIrqBalance: true }, wishes: { cpus: [] } }, "ok", null],
+    ["irq-balance", { cpu: { hasIrqBalance: true }, configured: { cpus: [] } }, "ok", null],
     ["irq-balance", {}, "ok", null],
     [
       "ethtool",
-      { facts: { card: { hasEthtool: false, details: [goodCard] } } },
+      { facts: { nic: { hasEthtool: false, details: [healthyNic] } } },
       "warn",
       "apt-get install -y ethtool",
     ],
-    ["ethtool", { card: {} }, "ok", null],
-    ["card-rings", { card: { rings: ring(512) } }, "warn", "ethtool -G eth0 rx 4096 tx 4096"],
-    ["card-rings", { card: {} }, "ok", null],
-    ["card-rings", { card: { rings: null } }, "ok", null],
+    ["ethtool", { nic: {} }, "ok", null],
+    ["nic-rings", { nic: { rings: ring(512) } }, "warn", "ethtool -G eth0 rx 4096 tx 4096"],
+    ["nic-rings", { nic: {} }, "ok", null],
+    ["nic-rings", { nic: { rings: null } }, "ok", null],
     [
-      "card-interrupts",
-      { card: { interrupts: [{ number: 40, cpus: [2] }] } },
+      "nic-interrupts",
+      { nic: { interrupts: [{ number: 40, cpus: [2] }] } },
       "warn",
       "echo 0,1 > /proc/irq/40/smp_affinity_list",
     ],
     [
-      "card-interrupts",
-      { card: { interrupts: [{ number: 40, cpus: [2] }] }, wishes: { wait: "block" } },
+      "nic-interrupts",
+      { nic: { interrupts: [{ number: 40, cpus: [2] }] }, configured: { wait: "block" } },
       "ok",
       null,
     ],
-    ["card-interrupts", { card: {} }, "ok", null],
+    ["nic-interrupts", { nic: {} }, "ok", null],
     [
-      "card-segmentation",
-      { card: { segmentsUdp: { isOn: false, isFixed: false } } },
+      "nic-segmentation",
+      { nic: { segmentsUdp: { isOn: false, isFixed: false } } },
       "warn",
       "ethtool -K eth0 tx-udp-segmentation on",
     ],
-    ["card-segmentation", { card: { segmentsUdp: { isOn: false, isFixed: true } } }, "ok", null],
-    ["card-segmentation", { card: {} }, "ok", null],
-    ["card-coalescing", { card: { coalescingUs: 50 } }, "warn", "ethtool -C eth0 rx-usecs 8"],
+    ["nic-segmentation", { nic: { segmentsUdp: { isOn: false, isFixed: true } } }, "ok", null],
+    ["nic-segmentation", { nic: {} }, "ok", null],
+    ["nic-coalescing", { nic: { coalescingUs: 50 } }, "warn", "ethtool -C eth0 rx-usecs 8"],
     [
-      "card-coalescing",
-      { card: { adaptiveCoalescing: true } },
+      "nic-coalescing",
+      { nic: { adaptiveCoalescing: true } },
       "warn",
       "ethtool -C eth0 adaptive-rx off rx-usecs 8",
     ],
-    ["card-coalescing", { card: {} }, "ok", null],
-    ["card-drops", { card: { missed: 1000, rings: ring(512) } }, "warn", "ethtool -G eth0 rx 4096"],
-    ["card-drops", { card: { missed: 1000 } }, "warn", "/proc/interrupts"],
-    ["card-drops", { card: { missed: 5 } }, "ok", null],
+    ["nic-coalescing", { nic: {} }, "ok", null],
+    ["nic-drops", { nic: { missed: 1000, rings: ring(512) } }, "warn", "ethtool -G eth0 rx 4096"],
+    ["nic-drops", { nic: { missed: 1000 } }, "warn", "/proc/interrupts"],
+    ["nic-drops", { nic: { missed: 5 } }, "ok", null],
     [
       "busy-poll",
-      { kernel: { busyPoll: 0 }, wishes: { wait: "block", busyPollMicroseconds: 50 } },
+      { kernel: { busyPoll: 0 }, configured: { wait: "block", busyPollMicroseconds: 50 } },
       "warn",
       "sysctl -w net.core.busy_poll=50",
     ],
     [
       "busy-poll",
-      { kernel: { busyPoll: 50 }, wishes: { wait: "block", busyPollMicroseconds: 50 } },
+      { kernel: { busyPoll: 50 }, configured: { wait: "block", busyPollMicroseconds: 50 } },
       "ok",
       null,
     ],
@@ -200,14 +204,14 @@ describe("bare-metal checks", () => {
       {
         facts: { kernel: "5.10.0" },
         kernel: { lockedMemoryMax: 65_536 },
-        wishes: { transmit: "clone" },
+        configured: { transmit: "clone" },
       },
       "warn",
       "LimitMEMLOCK=infinity",
     ],
     [
       "locked-memory",
-      { kernel: { lockedMemoryMax: 65_536 }, wishes: { transmit: "clone" } },
+      { kernel: { lockedMemoryMax: 65_536 }, configured: { transmit: "clone" } },
       "ok",
       null,
     ],
@@ -302,7 +306,7 @@ describe("bare-metal facts", () => {
       lockedMemoryMax: 65_536,
       clockOffsetSeconds: 0.000_123_456,
     });
-    expect(facts.card).toEqual({
+    expect(facts.nic).toEqual({
       hasEthtool: true,
       details: [
         {
@@ -325,7 +329,7 @@ describe("bare-metal facts", () => {
 
   it("are read on this machine, and every warning states how to measure", async () => {
     const { systemReader } = await import("../../../src/platform/doctor/system.ts");
-    const found = checkMachine(readFacts(systemReader), wishes, probes);
+    const found = checkMachine(readFacts(systemReader), configured, probes);
     expect(found.length).toBeGreaterThan(30);
     expect(new Set(found.map(({ check }) => check)).size).toBe(found.length);
     for (const { check, level, measure } of found) {

@@ -116,12 +116,12 @@ describe("checkService", () => {
 async function nodeStandIn(): Promise<string> {
   const epoch = { epoch: 1, absoluteSlot: 500, slotIndex: 68, slotsInEpoch: 432, blockHeight: 5 };
   const nodes = [9, 9, 10].map((shredVersion) => ({ pubkey: tip, tpuQuic: null, shredVersion }));
-  const server = createServer((asked, answer) => {
+  const server = createServer((requests, answer) => {
     let body = "";
-    asked.on("data", (chunk: Buffer) => {
+    requests.on("data", (chunk: Buffer) => {
       body += chunk.toString();
     });
-    asked.on("end", () => {
+    requests.on("end", () => {
       const { id, method }: { id: unknown; method: string } = JSON.parse(body);
       const result = method === "getEpochInfo" ? epoch : nodes;
       answer.setHeader("content-type", "application/json");

@@ -73,7 +73,7 @@ export interface AlertCase {
   readonly also?: readonly string[];
 }
 
-const shredsGo = "0+500x30 15000x370";
+const shredsFlow = "0+500x30 15000x370";
 
 export const alertCases: readonly AlertCase[] = [
   {
@@ -82,9 +82,11 @@ export const alertCases: readonly AlertCase[] = [
   },
   {
     alert: "ShredwayShredsStopped",
-    bad: { 'shredway_relay_packets_total{job="shredway",instance="a",verdict="first"}': shredsGo },
+    bad: {
+      'shredway_relay_packets_total{job="shredway",instance="a",verdict="first"}': shredsFlow,
+    },
   },
-  { alert: "ShredwaySourceSilent", bad: { shredway_relay_source_received_total: shredsGo } },
+  { alert: "ShredwaySourceSilent", bad: { shredway_relay_source_received_total: shredsFlow } },
   { alert: "ShredwayReceiveDrops", bad: { shredway_relay_receive_drops_total: "0+1x400" } },
   {
     alert: "ShredwayRelaySlow",

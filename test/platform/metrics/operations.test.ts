@@ -25,7 +25,7 @@ function get(
 ): Promise<Answer> {
   const { from = "127.0.0.1", method = "GET", headers = {} } = options;
   return new Promise((resolve, reject) => {
-    const asked = request(
+    const requests = request(
       `http://${address}${path}`,
       { method, headers, localAddress: from },
       (response) => {
@@ -36,8 +36,8 @@ function get(
         response.on("end", () => resolve({ status: response.statusCode ?? 0, body }));
       },
     );
-    asked.on("error", reject);
-    asked.end();
+    requests.on("error", reject);
+    requests.end();
   });
 }
 
@@ -94,8 +94,10 @@ describe("operators' pages", () => {
     for (const path of paths) {
       expect((await get(gateway, path)).status).toBe(200);
       for (const method of ["GET", "HEAD", "POST", "OPTIONS"]) {
-        const asked = { from: "127.0.0.2", method };
-        expect(await get(gateway, path, asked)).toEqual(await get(gateway, "/nowhere", asked));
+        const requests = { from: "127.0.0.2", method };
+        expect(await get(gateway, path, requests)).toEqual(
+          await get(gateway, "/nowhere", requests),
+        );
       }
       for (const header of ["x-forwarded-for", "forwarded", "x-real-ip", "via"]) {
         const headers = { [header]: "127.0.0.1" };

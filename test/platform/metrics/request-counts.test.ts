@@ -142,17 +142,17 @@ describe("listeners", () => {
         };
         const { request } = await import("node:http");
         return new Promise<number>((resolve, reject) => {
-          const asked = request(`http://${address}/status?api-key=good`, { headers });
-          asked.on("upgrade", (response, socket) => {
+          const requests = request(`http://${address}/status?api-key=good`, { headers });
+          requests.on("upgrade", (response, socket) => {
             socket.destroy();
             resolve(response.statusCode ?? 0);
           });
-          asked.on("response", (response) => {
+          requests.on("response", (response) => {
             response.resume();
             resolve(response.statusCode ?? 0);
           });
-          asked.on("error", reject);
-          asked.end();
+          requests.on("error", reject);
+          requests.end();
         });
       }),
     );

@@ -16,7 +16,7 @@ import { until } from "../../support/network/udp-receiver.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 /** A log at the lowest level, and all other output on standard error. */
-function overheard() {
+function recordOutput() {
   const lines: string[] = [];
   const log = createLogger({ level: "trace", stream: { write: (line) => lines.push(line) } });
   const write = process.stderr.write.bind(process.stderr);
@@ -47,7 +47,7 @@ function seedOf(file: string): Uint8Array {
 describe("the log", () => {
   it("contains no secret of a session with traffic and faults", async () => {
     const data = temporaryFolder();
-    const { log, lines } = overheard();
+    const { log, lines } = recordOutput();
     const sandbox = closing(
       await openSandbox({
         udp: "127.0.0.1:0",
@@ -112,7 +112,7 @@ describe("the log", () => {
 
   it("contains no password of an unreachable database", async () => {
     const directory = temporaryFolder();
-    const { log, lines } = overheard();
+    const { log, lines } = recordOutput();
     const password = "Pa55-of-the-database";
     const config = completeConfig({
       relay: {

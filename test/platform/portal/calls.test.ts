@@ -117,21 +117,21 @@ describe("keys", () => {
       { id: own.key.id, isOwn: true, label: "office", scopes: ["submit", "shreds"] },
     ]);
 
-    const made = (await harness.call(cookie, "rotateKey", { overlapHours: 1 })).json.result;
-    expect(made.text).toMatch(/^sw_/);
-    expect(made.key).toMatchObject({ isOwn: true, label: "office", state: "active" });
+    const created = (await harness.call(cookie, "rotateKey", { overlapHours: 1 })).json.result;
+    expect(created.text).toMatch(/^sw_/);
+    expect(created.key).toMatchObject({ isOwn: true, label: "office", state: "active" });
     expect(await list()).toMatchObject([
-      { id: made.key.id, isOwn: true },
+      { id: created.key.id, isOwn: true },
       { id: small.key.id },
       { id: own.key.id, isOwn: false, state: "expiring" },
     ]);
     // A session of the old key cannot rotate it again.
-    const again = await harness.call(other, "rotateKey");
-    expect([again.status, again.json.error.reason]).toEqual([400, "value_invalid"]);
+    const repeated = await harness.call(other, "rotateKey");
+    expect([repeated.status, repeated.json.error.reason]).toEqual([400, "value_invalid"]);
     harness.clock.move(3_600_000 + 1000);
     expect((await harness.call(other, "getKeys")).status).toBe(401);
     expect((await harness.call(cookie, "getKeys")).status).toBe(200);
-    expect((await harness.signIn(made.text)).status).toBe(200);
+    expect((await harness.signIn(created.text)).status).toBe(200);
 
     const revoked = await harness.call(cookie, "revokeKey", [{ id: small.key.id }]);
     expect(revoked.json).toEqual({ result: true });
@@ -141,8 +141,8 @@ describe("keys", () => {
     const texts = harness.lines.map((line) => JSON.stringify(line)).join("\n");
     expect(texts).toContain("portal: key rotated");
     expect(texts).toContain("portal: key revoked");
-    for (const text of [own.text, small.text, made.text]) expect(texts).not.toContain(text);
-    expect(JSON.stringify(await list())).not.toContain(made.text);
+    for (const text of [own.text, small.text, created.text]) expect(texts).not.toContain(text);
+    expect(JSON.stringify(await list())).not.toContain(created.text);
   });
 
   it("with more scopes than the session's cannot be revoked; invalid overlaps are refused", async () => {

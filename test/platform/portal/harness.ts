@@ -18,7 +18,7 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { tipAddress } from "../../support/gateway/gateway.ts";
 import { until } from "../../support/network/udp-receiver.ts";
-import { madeSlot } from "../../support/shreds/generated-slot.ts";
+import { generateSlot } from "../../support/shreds/generated-slot.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
 
@@ -27,7 +27,7 @@ export const tier1Lamports = 200_000_000n;
 
 type Given = Parameters<typeof completeConfig>[0];
 
-export interface Asked {
+export interface RecordedRequest {
   readonly cookie?: string;
   /** Null sends no Origin; the default is the service's own. */
   readonly origin?: string | null;
@@ -121,17 +121,17 @@ export class PortalHarness {
     const keyOptions = { accountName, label: "", scopes, requestsPerSecond: null, burst: null };
     const random = this.#random.fillBytes(new Uint8Array(keyRandomBytes));
     const nowNs = this.clock.nowNs();
-    const made = await createKey(
+    const created = await createKey(
       this.gateway.keys,
       { ...keyOptions, allowedRanges: [], ...fields },
       { random, nowNs },
     );
     await this.gateway.refreshKeys();
-    return made;
+    return created;
   }
 
-  ask(method: string, path: string, asked: Asked = {}): Promise<Answered> {
-    const { cookie, origin = this.origin, body, headers } = asked;
+  ask(method: string, path: string, requests: RecordedRequest = {}): Promise<Answered> {
+    const { cookie, origin = this.origin, body, headers } = requests;
     const [host, port] = this.host.split(":");
     return new Promise((resolve, reject) => {
       const sent = request(
@@ -168,10 +168,10 @@ export class PortalHarness {
     });
   }
 
-  signIn(text: string, asked: Asked = {}): Promise<Answered> {
+  signIn(text: string, requests: RecordedRequest = {}): Promise<Answered> {
     return this.ask("POST", "/portal/api/session", {
       body: JSON.stringify({ key: text }),
-      ...asked,
+      ...requests,
     });
   }
 
@@ -199,7 +199,7 @@ export class PortalHarness {
   /** Sends a new slot's shreds to the relay. Resolves when the kernel has them. */
   async sendSlot(): Promise<number> {
     const [host, port] = (this.service.relay.relay.addresses[0] ?? "").split(":");
-    const packets = madeSlot(this.#slots++);
+    const packets = generateSlot(this.#slots++);
     const socket = createSocket("udp4");
     for (const packet of packets) {
       await new Promise((resolve) => socket.send(packet, Number(port), host, resolve));

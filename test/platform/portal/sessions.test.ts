@@ -6,7 +6,7 @@ import { keyRandomBytes, newApiKey } from "../../../src/gateway/accounts/api-key
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { Sessions, sessionsMax, sessionsPerKeyMax } from "../../../src/platform/portal/sessions.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { type Asked, PortalHarness } from "./harness.ts";
+import { PortalHarness, type RecordedRequest } from "./harness.ts";
 
 const hourMs = 3_600_000;
 
@@ -131,22 +131,22 @@ describe("requests of other pages", () => {
     const harness = await PortalHarness.open();
     const key = await harness.key("ann");
     const cookie = await harness.cookie(key);
-    const evil = "http://evil.example";
-    const cases: Asked[] = [
-      { origin: evil },
+    const foreignOrigin = "http://evil.example";
+    const cases: RecordedRequest[] = [
+      { origin: foreignOrigin },
       { origin: "http://127.0.0.1:1" },
       { origin: null },
       { origin: "null" },
       { origin: "file://127.0.0.1" },
       { origin: `${harness.origin}.evil.example` },
       // This caller is not a trusted proxy.
-      { origin: evil, headers: { "x-forwarded-host": "evil.example" } },
+      { origin: foreignOrigin, headers: { "x-forwarded-host": "evil.example" } },
     ];
-    for (const asked of cases) {
-      const signIn = await harness.signIn(key.text, asked);
+    for (const requests of cases) {
+      const signIn = await harness.signIn(key.text, requests);
       expect(signIn.status).toBe(403);
       const body = '{"method":"getKeys"}';
-      const call = await harness.ask("POST", "/portal/api/call", { cookie, body, ...asked });
+      const call = await harness.ask("POST", "/portal/api/call", { cookie, body, ...requests });
       expect(call.status).toBe(403);
       expect(call.header("access-control-allow-origin")).toBe("");
     }
@@ -161,13 +161,13 @@ describe("requests of other pages", () => {
       const answer = await harness.ask("POST", "/portal/api/call", { cookie, body, headers });
       expect(answer.status).toBe(400);
     }
-    const asked = await harness.ask("OPTIONS", "/portal/api/call", {
+    const requests = await harness.ask("OPTIONS", "/portal/api/call", {
       origin: "http://evil.example",
       headers: { "access-control-request-method": "POST" },
     });
-    expect(asked.status).toBe(405);
-    expect(asked.header("access-control-allow-origin")).toBe("");
-    expect(asked.header("content-security-policy")).toContain("default-src 'none'");
+    expect(requests.status).toBe(405);
+    expect(requests.header("access-control-allow-origin")).toBe("");
+    expect(requests.header("content-security-policy")).toContain("default-src 'none'");
   });
 
   it("trusts configured proxies and then sets the cookie as secure", async () => {

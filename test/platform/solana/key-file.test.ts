@@ -156,14 +156,16 @@ describe("a created key file", () => {
     const folder = temporaryFolder();
     const path = join(folder, "new.json");
     const mask = process.umask(0);
-    const made = makeKeyFile(path);
+    const created = makeKeyFile(path);
     process.umask(mask);
     expect(statSync(path).mode & 0o777).toBe(0o600);
     const content: number[] = JSON.parse(readFileSync(path, "utf8"));
-    expect(Keypair.fromSecretKey(Uint8Array.from(content)).publicKey.toBase58()).toBe(made.address);
-    expect(readKeyPair(path).address).toBe(made.address);
+    expect(Keypair.fromSecretKey(Uint8Array.from(content)).publicKey.toBase58()).toBe(
+      created.address,
+    );
+    expect(readKeyPair(path).address).toBe(created.address);
     expect(readdirSync(folder)).toEqual(["new.json"]);
-    expect(makeKeyFile(join(folder, "other.json")).address).not.toBe(made.address);
+    expect(makeKeyFile(join(folder, "other.json")).address).not.toBe(created.address);
   });
 
   it("never replaces an existing file", () => {

@@ -19,14 +19,14 @@ import {
 } from "../../support/transactions/chain.ts";
 
 /** A node that answers every call with `value`, and its received calls. */
-async function answering(value: unknown): Promise<{ node: RpcClient; asked: unknown[] }> {
-  const asked: unknown[] = [];
+async function answering(value: unknown): Promise<{ node: RpcClient; requests: unknown[] }> {
+  const requests: unknown[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const { id, method, params } = JSON.parse(Buffer.concat(chunks).toString());
-      asked.push([method, params]);
+      requests.push([method, params]);
       response.end(JSON.stringify({ jsonrpc: "2.0", id, result: value }));
     });
   });
@@ -40,7 +40,7 @@ async function answering(value: unknown): Promise<{ node: RpcClient; asked: unkn
   });
   const address = server.address();
   const port = typeof address === "object" ? address?.port : undefined;
-  return { node: new RpcClient(`http://127.0.0.1:${port}/`), asked };
+  return { node: new RpcClient(`http://127.0.0.1:${port}/`), requests };
 }
 
 const key = addressOf(alice);
@@ -75,7 +75,7 @@ describe("RpcClient, for nonces", () => {
   });
 
   it("requests the commitment confirmed and only the needed data", async () => {
-    const { node, asked } = await answering(inContext([view, null]));
+    const { node, requests } = await answering(inContext([view, null]));
     expect(await node.accounts([key, key])).toEqual([
       { owner: systemProgram, lamports: 5n, data: Buffer.of(1, 2) },
       null,
@@ -85,10 +85,10 @@ describe("RpcClient, for nonces", () => {
       commitment: "confirmed",
       dataSlice: { offset: 0, length: 81 },
     };
-    expect(asked).toEqual([["getMultipleAccounts", [[key, key], options]]]);
+    expect(requests).toEqual([["getMultipleAccounts", [[key, key], options]]]);
     const rich = { ...view, lamports: 2 ** 60 };
-    const whale = await answering(inContext([rich]));
-    expect((await whale.node.accounts([key]))[0]?.lamports).toBe(2n ** 60n);
+    const richAccount = await answering(inContext([rich]));
+    expect((await richAccount.node.accounts([key]))[0]?.lamports).toBe(2n ** 60n);
   });
 
   it.each<[string, unknown]>([

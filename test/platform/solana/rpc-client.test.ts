@@ -156,10 +156,10 @@ describe("RpcClient, for outcomes", () => {
   const status = { slot: 7, confirmations: 1, err: null, confirmationStatus: "confirmed" };
 
   it("reads statuses in order, without a history search", async () => {
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const err = { InstructionError: [0, { Custom: 1 }] };
     const node = await openNode((id, response, _, params) => {
-      asked.push(params);
+      requests.push(params);
       const value = [status, null, { ...status, err, confirmationStatus: "processed" }];
       response.end(JSON.stringify({ id, result: { context: { slot: 9 }, value } }));
     });
@@ -168,20 +168,20 @@ describe("RpcClient, for outcomes", () => {
       null,
       { slot: 7n, err, commitment: "processed" },
     ]);
-    expect(asked).toEqual([[["a", "b", "c"], { searchTransactionHistory: false }]]);
+    expect(requests).toEqual([[["a", "b", "c"], { searchTransactionHistory: false }]]);
     await node.signatureStatuses(["a", "b", "c"], { searchHistory: true });
-    expect(asked.pop()).toEqual([["a", "b", "c"], { searchTransactionHistory: true }]);
+    expect(requests.pop()).toEqual([["a", "b", "c"], { searchTransactionHistory: true }]);
     expect(await node.signatureStatuses([])).toEqual([]);
     const many = Array.from({ length: 257 }, () => "a");
     await expect(node.signatureStatuses(many)).rejects.toThrow("at most 256 signatures, got 257");
-    expect(asked.length).toBe(1);
+    expect(requests.length).toBe(1);
   });
 
   it("returns the statuses of a node without history, and other errors unchanged", async () => {
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     let code = -32011;
     const node = await openNode((id, response, _, params) => {
-      asked.push(Object(params)[1]);
+      requests.push(Object(params)[1]);
       const searches = Object(params)[1].searchTransactionHistory;
       const answer = searches
         ? { error: { code, message: "Transaction history is not available from this node" } }
@@ -192,10 +192,10 @@ describe("RpcClient, for outcomes", () => {
       { slot: 7n, err: null, commitment: "confirmed" },
     ]);
     const [searched, recent] = [true, false].map((one) => ({ searchTransactionHistory: one }));
-    expect(asked).toEqual([searched, recent]);
+    expect(requests).toEqual([searched, recent]);
     code = -32005;
     await expect(node.signatureStatuses(["a"], { searchHistory: true })).rejects.toThrow("-32005");
-    expect(asked.length).toBe(3);
+    expect(requests.length).toBe(3);
   });
 
   it.each<[string, unknown, RegExp]>([
@@ -212,14 +212,14 @@ describe("RpcClient, for outcomes", () => {
   });
 
   it("requests the validity of a blockhash at confirmed", async () => {
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const node = await openNode((id, response, _, params) => {
-      asked.push(params);
-      response.end(JSON.stringify({ id, result: { context: {}, value: asked.length === 1 } }));
+      requests.push(params);
+      response.end(JSON.stringify({ id, result: { context: {}, value: requests.length === 1 } }));
     });
     expect(await node.isBlockhashValid(key)).toBe(true);
     expect(await node.isBlockhashValid(key)).toBe(false);
-    expect(asked[0]).toEqual([key, { commitment: "confirmed" }]);
+    expect(requests[0]).toEqual([key, { commitment: "confirmed" }]);
     const wrong = await openNode(inContext("true"));
     await expect(wrong.isBlockhashValid(key)).rejects.toThrow("expected true or false");
   });
@@ -279,9 +279,9 @@ describe("RpcClient, for landed transactions", () => {
     node.landedTransaction(signature, new Set(addresses));
 
   it("reads the gain of each address at confirmed, for every version", async () => {
-    const asked: unknown[] = [];
+    const requests: unknown[] = [];
     const node = await openNode((id, response, method, params) => {
-      asked.push(method, params);
+      requests.push(method, params);
       response.end(JSON.stringify({ id, result: landed }));
     });
     expect(await ask(node, tip, "elsewhere")).toEqual({ slot: 7n, err: null, gainLamports: 20n });
@@ -290,7 +290,7 @@ describe("RpcClient, for landed transactions", () => {
       commitment: "confirmed",
       maxSupportedTransactionVersion: 1,
     };
-    expect(asked).toEqual(["getTransaction", [signature, options]]);
+    expect(requests).toEqual(["getTransaction", [signature, options]]);
     expect(await ask(node, tip, other)).toMatchObject({ gainLamports: 19n });
     expect(await ask(node, other)).toMatchObject({ gainLamports: -1n });
     expect(await ask(node)).toMatchObject({ gainLamports: 0n });

@@ -14,7 +14,7 @@ import { closing } from "../../support/closing.ts";
 import { answerWith, notification, SocketNode } from "../../support/gateway/socket-node.ts";
 
 /** Notifications of a listener, in order. */
-class Heard {
+class NotificationLog {
   readonly events: string[] = [];
   readonly notifications: NodeNotification[] = [];
   error: ShredwayError | null = null;
@@ -24,9 +24,9 @@ class Heard {
     const rpc = "http://127.0.0.1:1";
     const upstream = Upstream.open({ rpc, websocket: url, clock: systemClock, ...options });
     this.socket = closing(upstream).openSocket({
-      notified: (told) => {
+      notified: (notifications) => {
         this.events.push("notified");
-        this.notifications.push(told);
+        this.notifications.push(notifications);
       },
       lost: (error) => {
         this.events.push("lost");
@@ -58,13 +58,17 @@ describe("openSocket", () => {
       answerWith(client, question, "18446744073709551615");
       client.send(notification("18446744073709551615", '{"slot":18446744073709551615}'));
     });
-    const heard = new Heard(node.url);
-    const answers = await Promise.all([heard.ask(), heard.ask(), heard.ask()]);
+    const notifications = new NotificationLog(node.url);
+    const answers = await Promise.all([
+      notifications.ask(),
+      notifications.ask(),
+      notifications.ask(),
+    ]);
     expect(answers).toEqual([1, 2, 3].map(() => ({ result: { text: "18446744073709551615" } })));
-    await until(() => heard.notifications.length === 3);
-    expect(node.asked.map(({ id }) => id)).toEqual([1, 2, 3]);
-    expect(heard.events.slice(0, 2)).toEqual(["answered", "notified"]);
-    const [first] = heard.notifications;
+    await until(() => notifications.notifications.length === 3);
+    expect(node.requests.map(({ id }) => id)).toEqual([1, 2, 3]);
+    expect(notifications.events.slice(0, 2)).toEqual(["answered", "notified"]);
+    const [first] = notifications.notifications;
     expect(first?.subscription).toBe("18446744073709551615");
     expect(first?.text).toBe(notification("18446744073709551615", '{"slot":18446744073709551615}'));
   });
@@ -77,9 +81,9 @@ describe("openSocket", () => {
       client.send(notification("2", '{"slot":1}'));
       answerWith(client, question);
     });
-    const heard = new Heard(node.url);
-    await heard.ask();
-    expect(heard.notifications.map(({ isLast }) => isLast)).toEqual([false, true, false]);
+    const notifications = new NotificationLog(node.url);
+    await notifications.ask();
+    expect(notifications.notifications.map(({ isLast }) => isLast)).toEqual([false, true, false]);
   });
 
   it("ignores answers without a request and other messages", async () => {
@@ -92,10 +96,10 @@ describe("openSocket", () => {
       answerWith(client, question);
       answerWith(client, question, "2");
     });
-    const heard = new Heard(node.url);
-    expect(await heard.ask()).toEqual({ result: { text: "1" } });
-    expect(await heard.ask()).toEqual({ result: { text: "1" } });
-    expect(heard.events).toEqual(["answered", "answered"]);
+    const notifications = new NotificationLog(node.url);
+    expect(await notifications.ask()).toEqual({ result: { text: "1" } });
+    expect(await notifications.ask()).toEqual({ result: { text: "1" } });
+    expect(notifications.events).toEqual(["answered", "answered"]);
   });
 
   it.each<[string, (client: WebSocket) => void, string]>([
@@ -110,33 +114,33 @@ describe("openSocket", () => {
     ["a cut", (client) => client.terminate(), "WebSocket at"],
   ])("loses the socket on %s, and answers what was asked first", async (_, act, text) => {
     const node = await SocketNode.open((client) => act(client));
-    const heard = new Heard(node.url);
-    const answer = await heard.ask();
+    const notifications = new NotificationLog(node.url);
+    const answer = await notifications.ask();
     expect(answer).toBeInstanceOf(ShredwayError);
-    const error = await heard.lost();
+    const error = await notifications.lost();
     expect(error.reason).toBe("rpc_failed");
     expect(error.message).toContain(text);
-    expect(heard.events).toEqual(["answered", "lost"]);
-    expect(await heard.ask()).toBeInstanceOf(ShredwayError);
+    expect(notifications.events).toEqual(["answered", "lost"]);
+    expect(await notifications.ask()).toBeInstanceOf(ShredwayError);
   });
 
   it("is lost when no server listens", async () => {
     const node = await SocketNode.open(() => undefined);
     const { url } = node;
     node.close();
-    const heard = new Heard(`${url}/path-secret`);
-    expect((await heard.lost()).message).not.toContain("path-secret");
+    const notifications = new NotificationLog(`${url}/path-secret`);
+    expect((await notifications.lost()).message).not.toContain("path-secret");
   });
 
   it("is lost when an answer exceeds its time limit", async () => {
     const clock = new ManualClock();
     const node = await SocketNode.open(() => undefined);
-    const heard = new Heard(node.url, { clock });
-    const answer = heard.ask();
-    await until(() => node.asked.length === 1);
+    const notifications = new NotificationLog(node.url, { clock });
+    const answer = notifications.ask();
+    await until(() => node.requests.length === 1);
     await clock.advance(10_000);
     expect(await answer).toBeInstanceOf(ShredwayError);
-    expect((await heard.lost()).message).toContain("no answer within");
+    expect((await notifications.lost()).message).toContain("no answer within");
     expect(clock.pending).toBe(0);
   });
 
@@ -147,29 +151,29 @@ describe("openSocket", () => {
     const count = (): void => void pongs++;
     subscribe("undici:websocket:pong", count);
     const node = await SocketNode.open(answerWith, autoPong);
-    const heard = new Heard(node.url, { clock });
-    await heard.ask();
+    const notifications = new NotificationLog(node.url, { clock });
+    await notifications.ask();
     node.clients[0]?.on("ping", () => pings++);
     for (let round = 1; round <= 6; round++) {
       await clock.advance(15_000);
-      if (!heard.socket.isOpen) break;
+      if (!notifications.socket.isOpen) break;
       await until(() => pings === round && (!autoPong || pongs === round));
     }
     unsubscribe("undici:websocket:pong", count);
-    expect(heard.socket.isOpen).toBe(autoPong);
+    expect(notifications.socket.isOpen).toBe(autoPong);
     expect(pings).toBe(autoPong ? 6 : 3);
   });
 
   it("reports nothing after close, and closes the node's side", async () => {
     const node = await SocketNode.open(() => undefined);
-    const heard = new Heard(node.url);
-    void heard.ask();
-    await until(() => node.asked.length === 1);
+    const notifications = new NotificationLog(node.url);
+    void notifications.ask();
+    await until(() => node.requests.length === 1);
     const [client] = node.clients;
     const code = new Promise((resolve) => client?.once("close", resolve));
-    heard.socket.close();
-    heard.socket.close();
+    notifications.socket.close();
+    notifications.socket.close();
     expect(await code).toBe(1000);
-    expect(heard.events).toEqual([]);
+    expect(notifications.events).toEqual([]);
   });
 });

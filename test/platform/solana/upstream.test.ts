@@ -14,7 +14,7 @@ import { until } from "../../gateway/http/clients.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 
-interface Asked {
+interface RecordedRequest {
   readonly id: number;
   readonly method: string;
   readonly text: string;
@@ -22,10 +22,10 @@ interface Asked {
   readonly response: ServerResponse;
 }
 
-type Answer = (asked: Asked) => void;
+type Answer = (requests: RecordedRequest) => void;
 
 class Node {
-  readonly asked: Asked[] = [];
+  readonly requests: RecordedRequest[] = [];
   connections = 0;
   readonly #server: Server;
 
@@ -36,9 +36,9 @@ class Node {
       request.on("end", () => {
         const text = Buffer.concat(chunks).toString();
         const { id, method }: { id: number; method: string } = JSON.parse(text);
-        const asked = { id, method, text, request, response };
-        this.asked.push(asked);
-        answer(asked);
+        const requests = { id, method, text, request, response };
+        this.requests.push(requests);
+        answer(requests);
       });
     });
     this.#server.on("connection", () => this.connections++);
@@ -87,8 +87,8 @@ describe("call", () => {
     const node = await Node.open(answering('{"rentEpoch":18446744073709551615}'));
     const answer = await open(node).call("getAccountInfo", ["key", { n: 2n ** 64n - 1n }]);
     expect(answer).toEqual({ result: { text: '{"rentEpoch":18446744073709551615}' } });
-    expect(node.asked[0]?.text).toContain('"params":["key",{"n":18446744073709551615}]');
-    expect(node.asked[0]?.request.url).toBe("/path-secret");
+    expect(node.requests[0]?.text).toContain('"params":["key",{"n":18446744073709551615}]');
+    expect(node.requests[0]?.request.url).toBe("/path-secret");
   });
 
   it("reuses connections", async () => {
@@ -101,15 +101,15 @@ describe("call", () => {
 
   it("retries once if a reused connection was closed", async () => {
     let cuts = 1;
-    const node = await Node.open((asked) => {
-      if (cuts-- > 0) asked.response.destroy();
-      else answering("1")(asked);
+    const node = await Node.open((requests) => {
+      if (cuts-- > 0) requests.response.destroy();
+      else answering("1")(requests);
     });
     expect(await open(node).call("getSlot", [])).toEqual({ result: { text: "1" } });
-    expect(node.asked.length).toBe(2);
+    expect(node.requests.length).toBe(2);
     const dead = await Node.open(({ response }) => response.destroy());
     await expect(open(dead).call("getSlot", [])).rejects.toThrow("getSlot at 127.0.0.1");
-    expect(dead.asked.length).toBe(2);
+    expect(dead.requests.length).toBe(2);
   });
 
   it.each<[string, Answer, string]>([
@@ -160,14 +160,14 @@ describe("call", () => {
     const upstream = open(node, { clock, connectionsMax: 1, waitingMax: 1 });
     const calls = [upstream.call("getSlot", []), upstream.call("getSlot", [])];
     const ends = Promise.allSettled(calls);
-    await until(() => node.asked.length === 1);
+    await until(() => node.requests.length === 1);
     await expect(upstream.call("getSlot", [])).rejects.toMatchObject({ reason: "overloaded" });
     await clock.advance(10_000);
     for (const end of await ends) {
       expect(end).toMatchObject({ status: "rejected", reason: { reason: "rpc_failed" } });
     }
     expect(clock.pending).toBe(0);
-    expect(node.asked.length).toBe(1);
+    expect(node.requests.length).toBe(1);
   });
 
   it("passes a connection to the next call in the queue", async () => {
@@ -175,10 +175,10 @@ describe("call", () => {
     const upstream = open(node, { connectionsMax: 2 });
     const calls = Array.from({ length: 5 }, () => upstream.call("getSlot", []));
     for (let i = 0; i < 5; i++) {
-      await until(() => node.asked.length > i);
-      expect(node.asked.length).toBeLessThanOrEqual(i + 2);
-      const [asked] = node.asked.slice(i);
-      if (asked) answering(String(asked.id))(asked);
+      await until(() => node.requests.length > i);
+      expect(node.requests.length).toBeLessThanOrEqual(i + 2);
+      const [requests] = node.requests.slice(i);
+      if (requests) answering(String(requests.id))(requests);
     }
     expect((await Promise.all(calls)).length).toBe(5);
     expect(node.connections).toBeLessThanOrEqual(2);
@@ -195,7 +195,7 @@ describe("call", () => {
     const node = await Node.open(() => undefined);
     const upstream = open(node, { connectionsMax: 1 });
     const ends = Promise.allSettled([upstream.call("a", []), upstream.call("b", [])]);
-    await until(() => node.asked.length === 1);
+    await until(() => node.requests.length === 1);
     await upstream.close();
     for (const { status } of await ends) expect(status).toBe("rejected");
     await expect(upstream.call("c", [])).rejects.toThrow("closed already");

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { writeSync } from "node:fs";
 import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
 import type { SubmissionRecord } from "../../../src/gateway/submission/types.ts";
-import { openPlace, recordOf } from "./files.ts";
+import { openLocation, recordOf } from "./files.ts";
 
 /** Three transactions of one bundle, with different names only. */
 export function bundleOf(name: string): SubmissionRecord[] {
@@ -37,24 +37,24 @@ export function keyOf(name: string, accountId: string): ApiKey {
   };
 }
 
-async function work(place: string, round: string): Promise<void> {
-  const store = await openPlace(place);
+async function work(location: string, round: string): Promise<void> {
+  const store = await openLocation(location);
   const account = await store.keys.ensureAccount("crash", 1n);
-  const tell = (name: string): void => void writeSync(1, `${name}\n`);
+  const notify = (name: string): void => void writeSync(1, `${name}\n`);
   const lane = async (number: number): Promise<void> => {
     for (let i = 0; ; i++) {
       const name = `${round}-${number}-${i}`;
       if (number === 0) {
         await store.keys.addKey(keyOf(name, account.id));
-        tell(`key ${name}`);
+        notify(`key ${name}`);
       } else {
         await store.submissions.put(bundleOf(name));
-        tell(`bundle ${name}`);
+        notify(`bundle ${name}`);
       }
     }
   };
   await Promise.all([0, 1, 2, 3].map(lane));
 }
 
-const [, program, place, round] = process.argv;
-if (program?.endsWith("crash-child.ts") && place && round) await work(place, round);
+const [, program, location, round] = process.argv;
+if (program?.endsWith("crash-child.ts") && location && round) await work(location, round);

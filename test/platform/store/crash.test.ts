@@ -15,14 +15,14 @@ onEachDatabase((databases) => {
     it(`loses no acknowledged write, in ${rounds} rounds`, {
       timeout: 300_000,
     }, async () => {
-      const place = databases.place();
-      await databases.make(place);
+      const location = databases.location();
+      await databases.make(location);
       const all: string[] = [];
       for (let round = 0; round < rounds; round++) {
-        const names = await linesUntilKilled(child, [place, String(round)], Math.random() * 120);
+        const names = await linesUntilKilled(child, [location, String(round)], Math.random() * 120);
         expect(names.length).toBeGreaterThan(0);
         all.push(...names);
-        const store = await databases.store(place);
+        const store = await databases.store(location);
         const bundles = names
           .filter((name) => name.startsWith("bundle "))
           .map((name) => name.slice(7));
@@ -33,7 +33,7 @@ onEachDatabase((databases) => {
         expect(bySignature(found)).toEqual(bySignature(expected));
         await store.close();
       }
-      const store = await databases.store(place);
+      const store = await databases.store(location);
       const sizes = new Map<string | null, number>();
       for (const { bundleId } of await store.submissions.open()) {
         sizes.set(bundleId, (sizes.get(bundleId) ?? 0) + 1);
@@ -45,7 +45,7 @@ onEachDatabase((databases) => {
         expect(keys.get(line.slice(4))).toEqual(keyOf(line.slice(4), account?.id ?? ""));
       }
       await store.close();
-      expect(await databases.damage(place)).toEqual([]);
+      expect(await databases.damage(location)).toEqual([]);
     });
   });
 });

@@ -10,7 +10,7 @@ import { migrate } from "../../../src/platform/store/migrations.ts";
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
 import type { Store } from "../../../src/platform/store/store.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
-import { Files, openPlace, silent } from "./files.ts";
+import { Files, openLocation, silent } from "./files.ts";
 
 /** Database operations for tests, the same for each database. */
 export interface Databases {
@@ -22,17 +22,17 @@ export interface Databases {
   /** Names of the tables, except for the driver's own. */
   readonly tables: string;
   /** Whether a slow schema step is in progress. */
-  isStepUnderWay(place: string): Promise<boolean>;
+  isStepUnderWay(location: string): Promise<boolean>;
   /** Errors that the database itself finds in its files. */
-  damage(place: string): Promise<readonly unknown[]>;
+  damage(location: string): Promise<readonly unknown[]>;
   /** A place for a database: the same place gives the same database. */
-  place(): string;
-  driver(place?: string): Promise<SqlDriver>;
+  location(): string;
+  driver(location?: string): Promise<SqlDriver>;
   /** Created, so that a child process can open it. */
-  make(place: string): Promise<void>;
+  make(location: string): Promise<void>;
   /** With the newest schema. */
-  migrated(place?: string): Promise<SqlDriver>;
-  store(place?: string): Promise<Store>;
+  migrated(location?: string): Promise<SqlDriver>;
+  store(location?: string): Promise<Store>;
 }
 
 class SqliteDatabases implements Databases {
@@ -47,19 +47,19 @@ class SqliteDatabases implements Databases {
   }
 
   /** Pages of the unfinished step are in the log. */
-  isStepUnderWay(place: string): Promise<boolean> {
-    const log = `${join(place, databaseFileName)}-wal`;
+  isStepUnderWay(location: string): Promise<boolean> {
+    const log = `${join(location, databaseFileName)}-wal`;
     const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
     return Promise.resolve(size > 4_000_000);
   }
 
-  async damage(place: string): Promise<readonly unknown[]> {
-    const driver = await this.driver(place);
+  async damage(location: string): Promise<readonly unknown[]> {
+    const driver = await this.driver(location);
     const rows = await driver.query("PRAGMA integrity_check", []);
     return rows.flat().filter((line) => line !== "ok");
   }
 
-  place(): string {
+  location(): string {
     return this.#files.folder();
   }
 
@@ -67,18 +67,18 @@ class SqliteDatabases implements Databases {
     return Promise.resolve();
   }
 
-  driver(place = this.place()): Promise<SqlDriver> {
-    return this.#files.driver({ path: join(place, databaseFileName) });
+  driver(location = this.location()): Promise<SqlDriver> {
+    return this.#files.driver({ path: join(location, databaseFileName) });
   }
 
-  async migrated(place?: string): Promise<SqlDriver> {
-    const driver = await this.driver(place);
+  async migrated(location?: string): Promise<SqlDriver> {
+    const driver = await this.driver(location);
     await migrate(driver, this.blobType);
     return driver;
   }
 
-  store(place?: string): Promise<Store> {
-    return this.#files.store(place);
+  store(location?: string): Promise<Store> {
+    return this.#files.store(location);
   }
 }
 
@@ -116,29 +116,29 @@ class PostgresDatabases implements Databases {
     return Promise.resolve([]);
   }
 
-  place(): string {
+  location(): string {
     return this.#server().url(`place_${++this.#made}`);
   }
 
-  make(place: string): Promise<void> {
-    return this.#server().ensureDatabase(place);
+  make(location: string): Promise<void> {
+    return this.#server().ensureDatabase(location);
   }
 
-  async driver(place = this.place()): Promise<SqlDriver> {
-    await this.make(place);
-    const driver = await PostgresDriver.open({ url: place, clock: systemClock, log: silent });
+  async driver(location = this.location()): Promise<SqlDriver> {
+    await this.make(location);
+    const driver = await PostgresDriver.open({ url: location, clock: systemClock, log: silent });
     return this.#files.closing(driver);
   }
 
-  async migrated(place?: string): Promise<SqlDriver> {
-    const driver = await this.driver(place);
+  async migrated(location?: string): Promise<SqlDriver> {
+    const driver = await this.driver(location);
     await migrate(driver, this.blobType);
     return driver;
   }
 
-  async store(place = this.place()): Promise<Store> {
-    await this.make(place);
-    return this.#files.closing(await openPlace(place));
+  async store(location = this.location()): Promise<Store> {
+    await this.make(location);
+    return this.#files.closing(await openLocation(location));
   }
 }
 

@@ -24,7 +24,7 @@ describe("a full disk", () => {
       const filler = join(disk, "filler");
       writeFileSync(filler, new Uint8Array(1_000_000));
       const store = await files.store(join(disk, "data"));
-      const kept: string[] = [];
+      const persisted: string[] = [];
       let refused = 0;
       for (let i = 0; refused < 5; i++) {
         const put = store.submissions.put([recordOf(`s${i}`, { wire: new Uint8Array(20_000) })]);
@@ -32,7 +32,7 @@ describe("a full disk", () => {
           () => null,
           (error: unknown) => error,
         );
-        if (end === null) kept.push(`s${i}`);
+        if (end === null) persisted.push(`s${i}`);
         else {
           refused++;
           expect(end).toMatchObject({
@@ -41,15 +41,15 @@ describe("a full disk", () => {
           });
         }
       }
-      expect(kept.length).toBeGreaterThan(5);
+      expect(persisted.length).toBeGreaterThan(5);
       expect((await store.submissions.open()).map(({ signature }) => signature).toSorted()).toEqual(
-        kept.toSorted(),
+        persisted.toSorted(),
       );
       rmSync(filler);
       await store.submissions.put([recordOf("later")]);
       await store.close();
-      const again = await files.store(join(disk, "data"));
-      expect((await again.submissions.open()).length).toBe(kept.length + 1);
+      const repeated = await files.store(join(disk, "data"));
+      expect((await repeated.submissions.open()).length).toBe(persisted.length + 1);
       const driver = await files.driver({ path: join(disk, "data", "shredway.db") });
       expect(await driver.query("PRAGMA integrity_check", [])).toEqual([["ok"]]);
     },

@@ -88,12 +88,12 @@ onEachDatabase((databases) => {
       ];
       const alone = await driver.transaction(both(7n), "durable");
       expect(alone).toEqual({ isCommitted: false, changes: [1] });
-      const [lost, kept] = await Promise.all([
+      const [lost, persisted] = await Promise.all([
         driver.transaction(both(8n), "durable"),
         driver.transaction(both(1n), "durable"),
       ]);
       expect(lost).toEqual({ isCommitted: false, changes: [1] });
-      expect(kept).toEqual({ isCommitted: true, changes: [1, 1] });
+      expect(persisted).toEqual({ isCommitted: true, changes: [1, 1] });
       expect(await ids(driver)).toEqual([1n, 101n]);
     });
 
@@ -170,29 +170,29 @@ onEachDatabase((databases) => {
       expect(await driver.tryLock("tiers", () => lost++)).toBeNull();
       expect(await driver.tryLock("node a", () => lost++)).not.toBeNull();
       await lock?.release();
-      const again = await driver.tryLock("tiers", () => lost++);
-      expect(again).not.toBeNull();
+      const repeated = await driver.tryLock("tiers", () => lost++);
+      expect(repeated).not.toBeNull();
       await lock?.release(); // no effect any more
       expect(await driver.tryLock("tiers", () => lost++)).toBeNull();
-      await again?.release();
+      await repeated?.release();
       expect(lost).toBe(0);
     });
   });
 
   describe("change notifications", () => {
     it("report changes of other processes, named or not, and no own changes", async () => {
-      const place = databases.place();
-      const [driver, other] = [await databases.driver(place), await databases.driver(place)];
+      const location = databases.location();
+      const [driver, other] = [await databases.driver(location), await databases.driver(location)];
       await make(driver);
-      let heard = 0;
+      let notifications = 0;
       let echoes = 0;
       driver.onForeignChange(() => echoes++);
-      other.onForeignChange(() => heard++);
+      other.onForeignChange(() => notifications++);
       for (const news of [["keys"], undefined]) {
-        const before = heard;
+        const before = notifications;
         const statement = { sql: insert, params: [BigInt(before), "a", null] };
         await driver.transaction([statement], "durable", news);
-        await until(() => heard > before);
+        await until(() => notifications > before);
       }
       await add(other, 100n, "durable");
       await until(() => echoes === 1);
@@ -201,8 +201,8 @@ onEachDatabase((databases) => {
 
   describe("closing", () => {
     it("completes all calls, then rejects", async () => {
-      const place = databases.place();
-      const driver = await databases.driver(place);
+      const location = databases.location();
+      const driver = await databases.driver(location);
       await make(driver);
       const waiting = Array.from({ length: 5000 }, (_, i) => add(driver, BigInt(i)));
       const closed = driver.close();
@@ -211,7 +211,7 @@ onEachDatabase((databases) => {
       await closed;
       await driver.close();
       expect((await Promise.all(waiting)).every(({ isCommitted }) => isCommitted)).toBe(true);
-      expect((await ids(await databases.driver(place))).length).toBe(5000);
+      expect((await ids(await databases.driver(location))).length).toBe(5000);
     });
   });
 });

@@ -15,10 +15,10 @@ import { Store } from "../../../src/platform/store/store.ts";
 export const silent: Logger = createLogger({ level: "silent" });
 
 /** The store at a place: a folder, or the URL of a PostgreSQL. */
-export function openPlace(place: string, isService = false): Promise<Store> {
-  const where = place.startsWith("postgres:")
-    ? { directory: "/nowhere", postgres: place }
-    : { directory: place };
+export function openLocation(location: string, isService = false): Promise<Store> {
+  const where = location.startsWith("postgres:")
+    ? { directory: "/nowhere", postgres: location }
+    : { directory: location };
   return Store.open({ ...where, clock: systemClock, log: silent, isService });
 }
 
@@ -42,7 +42,7 @@ export class Files {
   }
 
   async store(directory = this.folder()): Promise<Store> {
-    return this.closing(await openPlace(directory));
+    return this.closing(await openLocation(directory));
   }
 
   closing<T extends { close(): Promise<void> }>(part: T): T {
@@ -87,6 +87,6 @@ export async function until(look: () => boolean): Promise<void> {
 }
 
 /** The same for asynchronous checks. */
-export async function untilAsked(look: () => Promise<boolean>): Promise<void> {
+export async function untilTrue(look: () => Promise<boolean>): Promise<void> {
   while (!(await look())) await systemClock.sleep(5);
 }

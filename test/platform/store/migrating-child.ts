@@ -17,13 +17,13 @@ export const longStep: Migration = [
    LIMIT 2000000000`,
 ];
 
-const [, program, place] = process.argv;
-if (program?.endsWith("migrating-child.ts") && place) {
+const [, program, location] = process.argv;
+if (program?.endsWith("migrating-child.ts") && location) {
   const common = { clock: systemClock, log: silent };
-  const isPostgres = place.startsWith("postgres:");
+  const isPostgres = location.startsWith("postgres:");
   const driver = isPostgres
-    ? await PostgresDriver.open({ ...common, url: place })
-    : await SqliteDriver.open({ ...common, path: join(place, databaseFileName) });
+    ? await PostgresDriver.open({ ...common, url: location })
+    : await SqliteDriver.open({ ...common, path: join(location, databaseFileName) });
   const blobType = isPostgres ? "bytea" : "blob";
   await migrate(driver, blobType, [firstStep]);
   process.stdout.write("begins\n");

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { migrate, migrations } from "../../../src/platform/store/migrations.ts";
 import { onEachDatabase } from "./databases.ts";
-import { untilAsked } from "./files.ts";
+import { untilTrue } from "./files.ts";
 import { firstStep } from "./migrating-child.ts";
 
 const versionOf = async (driver: SqlDriver) =>
@@ -37,8 +37,8 @@ onEachDatabase((databases) => {
     });
 
     it("run once if several processes start at the same time", async () => {
-      const place = databases.place();
-      const drivers = await Promise.all([1, 2, 3, 4].map(() => databases.driver(place)));
+      const location = databases.location();
+      const drivers = await Promise.all([1, 2, 3, 4].map(() => databases.driver(location)));
       const counting = "INSERT INTO things (id) SELECT COUNT(*) FROM things";
       const steps = [firstStep, [counting], [counting], [counting]];
       await Promise.all(drivers.map((driver) => migrate(driver, blobType, steps)));
@@ -58,18 +58,18 @@ onEachDatabase((databases) => {
     });
 
     it("leave the previous version when the process is killed in the middle", async () => {
-      const place = databases.place();
+      const location = databases.location();
       const program = fileURLToPath(new URL("./migrating-child.ts", import.meta.url));
-      await databases.make(place);
-      const child = spawn(process.execPath, ["--import", "tsx", program, place], {
+      await databases.make(location);
+      const child = spawn(process.execPath, ["--import", "tsx", program, location], {
         stdio: ["ignore", "pipe", "inherit"],
       });
       const ended = once(child, "close");
       await once(child.stdout, "data");
-      await untilAsked(() => databases.isStepUnderWay(place));
+      await untilTrue(() => databases.isStepUnderWay(location));
       child.kill("SIGKILL");
       await ended;
-      const driver = await databases.driver(place);
+      const driver = await databases.driver(location);
       expect(await versionOf(driver)).toBe(1n);
       expect((await driver.query(tables, [])).flat()).toEqual(["schema_version", "things"]);
       expect(await driver.query("SELECT id FROM things", [])).toEqual([]);
@@ -78,17 +78,17 @@ onEachDatabase((databases) => {
     });
 
     it("reject a database of a newer version without changing it", async () => {
-      const place = databases.place();
-      const store = await databases.store(place);
+      const location = databases.location();
+      const store = await databases.store(location);
       await store.keys.ensureAccount("a", 1n);
       await store.close();
-      const driver = await databases.driver(place);
+      const driver = await databases.driver(location);
       const newer = BigInt(migrations.length + 1);
       await driver.transaction(
         [{ sql: "UPDATE schema_version SET version = $1", params: [newer] }],
         "durable",
       );
-      await expect(databases.store(place)).rejects.toMatchObject({
+      await expect(databases.store(location)).rejects.toMatchObject({
         reason: "store_newer",
         message: expect.stringContaining(`got version ${newer}`),
       });

@@ -9,8 +9,8 @@ import { SqlManagedNonceStore } from "../../../src/platform/store/tables/nonce-s
 import { SqlSubmissionStore } from "../../../src/platform/store/tables/submission-store.ts";
 import { type Databases, onEachDatabase } from "./databases.ts";
 import { destinationFor } from "./destinations.ts";
-import { Exchange, type SharingDriver } from "./exchange.ts";
 import { recordOf } from "./files.ts";
+import { NotificationRelay, type SharingDriver } from "./notification-relay.ts";
 
 class Node {
   readonly driver: SharingDriver;
@@ -19,7 +19,7 @@ class Node {
   readonly nonces: SqlManagedNonceStore;
   readonly submissions: SqlSubmissionStore;
   /** Receivers and texts, in order. */
-  readonly heard: (string | readonly string[] | null)[] = [];
+  readonly notifications: (string | readonly string[] | null)[] = [];
 
   constructor(driver: SharingDriver, name: string) {
     this.driver = driver;
@@ -27,21 +27,21 @@ class Node {
     this.destinations = new SqlDestinationStore(driver);
     this.nonces = new SqlManagedNonceStore(driver);
     this.submissions = new SqlSubmissionStore(driver, name);
-    this.keys.onForeignChange(() => this.heard.push("keys"));
-    this.destinations.onForeignChange((ids) => this.heard.push(ids));
-    this.nonces.onForeignChange(() => this.heard.push("nonces"));
+    this.keys.onForeignChange(() => this.notifications.push("keys"));
+    this.destinations.onForeignChange((ids) => this.notifications.push(ids));
+    this.nonces.onForeignChange(() => this.notifications.push("nonces"));
   }
 }
 
 async function twoNodes(databases: Databases) {
-  const place = databases.place();
-  const exchange = new Exchange();
-  const one = new Node(exchange.join(await databases.migrated(place)), "one");
-  const other = new Node(exchange.join(await databases.driver(place)), "other");
-  return { exchange, one, other };
+  const location = databases.location();
+  const notificationRelay = new NotificationRelay();
+  const one = new Node(notificationRelay.join(await databases.migrated(location)), "one");
+  const other = new Node(notificationRelay.join(await databases.driver(location)), "other");
+  return { notificationRelay, one, other };
 }
 
-let made = 0;
+let created = 0;
 function keyOf(account: { readonly id: string; readonly name: string }): ApiKey {
   const wishes = {
     accountId: account.id,
@@ -52,32 +52,32 @@ function keyOf(account: { readonly id: string; readonly name: string }): ApiKey 
     burst: null,
     allowedRanges: [],
   };
-  return newApiKey(wishes, new Uint8Array(38).fill(++made), BigInt(made)).key;
+  return newApiKey(wishes, new Uint8Array(38).fill(++created), BigInt(created)).key;
 }
 
 onEachDatabase((databases) => {
   describe("changes by other nodes", () => {
     it("of keys notify the key listeners of every change", async () => {
-      const { exchange, one, other } = await twoNodes(databases);
+      const { notificationRelay, one, other } = await twoNodes(databases);
       const account = await one.keys.ensureAccount("a", 1n);
       const [first, second] = [keyOf(account), keyOf(account)];
-      exchange.told.length = 0;
+      notificationRelay.notifications.length = 0;
       await one.keys.addKey(first);
       await one.keys.replaceKey(first.id, 9n, second);
       await one.keys.revokeKey(second.id, 5n);
       await expect(one.keys.revokeKey("k_none", 5n)).rejects.toMatchObject({
         reason: "key_unknown",
       });
-      expect(exchange.told).toEqual([["keys"], ["keys"], ["keys"]]);
-      expect(new Set(other.heard)).toEqual(new Set(["keys"]));
-      expect(one.heard).toEqual([]);
+      expect(notificationRelay.notifications).toEqual([["keys"], ["keys"], ["keys"]]);
+      expect(new Set(other.notifications)).toEqual(new Set(["keys"]));
+      expect(one.notifications).toEqual([]);
     });
 
     it("of a destination name it, and only real changes are reported", async () => {
-      const { exchange, one, other } = await twoNodes(databases);
+      const { notificationRelay, one, other } = await twoNodes(databases);
       const account = await one.keys.ensureAccount("a", 1n);
-      exchange.told.length = 0;
-      other.heard.length = 0;
+      notificationRelay.notifications.length = 0;
+      other.notifications.length = 0;
       const destination = destinationFor(account);
       const { id, address } = destination;
       await one.destinations.add(destination, 2);
@@ -89,31 +89,33 @@ onEachDatabase((databases) => {
       expect(await one.destinations.remove(id)).toBe(true);
       expect(await one.destinations.remove(id)).toBe(false);
       expect(await other.destinations.find(id)).toBeNull();
-      expect(exchange.told).toEqual(Array.from({ length: 3 }, () => [`destinations ${id}`]));
-      expect(other.heard).toEqual([[id], [id], [id]]);
+      expect(notificationRelay.notifications).toEqual(
+        Array.from({ length: 3 }, () => [`destinations ${id}`]),
+      );
+      expect(other.notifications).toEqual([[id], [id], [id]]);
     });
 
     it("of nonces notify the nonce listeners", async () => {
-      const { exchange, one, other } = await twoNodes(databases);
+      const { notificationRelay, one, other } = await twoNodes(databases);
       const nonce = { index: 1, keyId: "k", accountId: "a", address: "n", createdMs: 1 };
       expect(await one.nonces.add({ ...nonce, state: "making" })).toBe(true);
       expect(await one.nonces.add({ ...nonce, state: "making" })).toBe(false);
       await one.nonces.setReady(1);
-      expect(exchange.told).toEqual([["nonces"], ["nonces"]]);
-      expect(other.heard).toEqual(["nonces", "nonces"]);
+      expect(notificationRelay.notifications).toEqual([["nonces"], ["nonces"]]);
+      expect(other.notifications).toEqual(["nonces", "nonces"]);
     });
 
     it("of other kinds cause no read, and a gap causes a full read", async () => {
-      const { exchange, one, other } = await twoNodes(databases);
+      const { notificationRelay, one, other } = await twoNodes(databases);
       await one.submissions.put([recordOf("s1")]);
-      expect(exchange.told).toEqual([]);
-      other.driver.hear(["registrations abc", "tiers a_1 - 7", "keyset", "destinationsx y"]);
-      expect(other.heard).toEqual([]);
-      other.driver.hear(["tiers a_1 - 7", "destinations d_1", "keys", "destinations d_2"]);
-      expect(other.heard).toEqual(["keys", ["d_1", "d_2"]]);
-      other.heard.length = 0;
-      other.driver.hear(null);
-      expect(other.heard).toEqual(["keys", null, "nonces"]);
+      expect(notificationRelay.notifications).toEqual([]);
+      other.driver.receive(["registrations abc", "tiers a_1 - 7", "keyset", "destinationsx y"]);
+      expect(other.notifications).toEqual([]);
+      other.driver.receive(["tiers a_1 - 7", "destinations d_1", "keys", "destinations d_2"]);
+      expect(other.notifications).toEqual(["keys", ["d_1", "d_2"]]);
+      other.notifications.length = 0;
+      other.driver.receive(null);
+      expect(other.notifications).toEqual(["keys", null, "nonces"]);
     });
   });
 });

@@ -11,7 +11,7 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
 import { onEachDatabase } from "./databases.ts";
-import { Files, silent, untilAsked } from "./files.ts";
+import { Files, silent, untilTrue } from "./files.ts";
 
 const files = new Files();
 afterEach(() => files.clean());
@@ -20,10 +20,10 @@ afterEach(() => files.clean());
 class Locks {
   isAway = false;
   holder: { name: string; onLost: () => void } | null = null;
-  asked = 0;
+  requests = 0;
 
   tryLock(name: string, onLost: () => void): Promise<HeldLock | null> {
-    this.asked++;
+    this.requests++;
     if (this.isAway) return Promise.reject(new Error("away"));
     if (this.holder) return Promise.resolve(null);
     const holder = { name, onLost };
@@ -98,9 +98,9 @@ describe("the name of a node", () => {
     locks.lose(another);
     await clock.advance(5000);
     await lock.close();
-    const { asked } = locks;
+    const { requests } = locks;
     await clock.advance(60_000);
-    expect(locks.asked).toBe(asked);
+    expect(locks.requests).toBe(requests);
     expect(locks.holder).toBe(another);
   });
 });
@@ -138,7 +138,7 @@ describe.skipIf(postgresPrograms === null)("services on one PostgreSQL", () => {
       "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'shredway%'",
     );
     // Acquired again without any write.
-    await untilAsked(async () => (await server.run(held))[0]?.[0] === "2");
+    await untilTrue(async () => (await server.run(held))[0]?.[0] === "2");
     await expect(take("a")).rejects.toThrow(/data.node: another service/);
     await a?.close();
     await (await take("a")).close();

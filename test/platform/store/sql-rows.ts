@@ -6,7 +6,7 @@ import type { SqlDriver } from "../../../src/platform/store/driver.ts";
 import { SqlRegistrationStore } from "../../../src/platform/store/tables/registration-store.ts";
 import { SqlTierStore } from "../../../src/platform/store/tables/tier-store.ts";
 import type { CountedTip } from "../../../src/shreds/tiers/types.ts";
-import type { Rows, Stores } from "../../shreds/tiers/world.ts";
+import type { Rows, Stores } from "../../shreds/tiers/simulation.ts";
 
 const codec = {
   encode: (bytes: Uint8Array) => base58.encode(bytes),
@@ -29,7 +29,7 @@ export class SqlRows implements Rows {
     this.#drivers = drivers;
   }
 
-  connect(driver: Parameters<Rows["connect"]>[0], tell: Parameters<Rows["connect"]>[1]): Stores {
+  connect(driver: Parameters<Rows["connect"]>[0], notify: Parameters<Rows["connect"]>[1]): Stores {
     const own = this.#drivers[this.#next++ % this.#drivers.length];
     if (!own) throw new Error("expected a driver");
     const linked: SqlDriver = {
@@ -37,7 +37,7 @@ export class SqlRows implements Rows {
       transaction: (statements, durability, news) =>
         this.#do(async () => {
           const end = await own.transaction(statements, durability, news);
-          if (end.isCommitted && news && news.length > 0) tell(news);
+          if (end.isCommitted && news && news.length > 0) notify(news);
           return end;
         }),
       onForeignChange: (listener) => driver.onForeignChange(listener),

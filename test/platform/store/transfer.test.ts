@@ -13,20 +13,20 @@ import { migrate, migrations, versionOf } from "../../../src/platform/store/migr
 import { PostgresDriver } from "../../../src/platform/store/postgres/driver.ts";
 import { Store } from "../../../src/platform/store/store.ts";
 import { DatabaseLoader } from "../../../src/platform/store/transfer/database-loader.ts";
+import { openSnapshot } from "../../../src/platform/store/transfer/database-location.ts";
 import { exportDatabase } from "../../../src/platform/store/transfer/export.ts";
 import { checkExport, importDatabase } from "../../../src/platform/store/transfer/import.ts";
 import { isMark } from "../../../src/platform/store/transfer/mark.ts";
-import { openSnapshot } from "../../../src/platform/store/transfer/place.ts";
 import { insertionsOf, tablesAt } from "../../../src/platform/store/transfer/tables.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
-import { Files, openPlace, silent } from "./files.ts";
-import { allRows, fill, madeRows } from "./transfer/rows.ts";
+import { Files, openLocation, silent } from "./files.ts";
+import { allRows, fill, generateRows } from "./transfer/rows.ts";
 
 const newest = migrations.length;
 const files = new Files();
 let server: PostgresServer | undefined;
 let folder = "";
-let made = 0;
+let created = 0;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "shredway-transfer-"));
@@ -43,24 +43,24 @@ const kinds: readonly Kind[] = postgresPrograms === null ? ["sqlite"] : ["sqlite
 
 interface Opened {
   readonly kind: Kind;
-  readonly place: { readonly directory: string; readonly postgres?: string };
+  readonly location: { readonly directory: string; readonly postgres?: string };
   readonly driver: SqlDriver;
   readonly blobType: string;
 }
 
 async function openEmpty(kind: Kind): Promise<Opened> {
-  const number = ++made;
+  const number = ++created;
   if (kind === "sqlite") {
     const directory = files.folder();
     const driver = await files.driver({ path: join(directory, databaseFileName) });
-    return { kind, place: { directory }, driver, blobType: "blob" };
+    return { kind, location: { directory }, driver, blobType: "blob" };
   }
   if (!server) throw new Error("expected a server");
   const postgres = server.url(`transfer_${number}`);
   await server.ensureDatabase(postgres);
   const opened = await PostgresDriver.open({ url: postgres, clock: systemClock, log: silent });
   const driver = files.closing(opened);
-  return { kind, place: { directory: "/nowhere", postgres }, driver, blobType: "bytea" };
+  return { kind, location: { directory: "/nowhere", postgres }, driver, blobType: "bytea" };
 }
 
 async function openAt(kind: Kind, version = newest): Promise<Opened> {
@@ -69,9 +69,9 @@ async function openAt(kind: Kind, version = newest): Promise<Opened> {
   return opened;
 }
 
-async function exported({ place }: Opened): Promise<string> {
-  const path = join(folder, `${++made}.export`);
-  const { snapshot, version } = await openSnapshot(place, systemClock);
+async function exported({ location }: Opened): Promise<string> {
+  const path = join(folder, `${++created}.export`);
+  const { snapshot, version } = await openSnapshot(location, systemClock);
   const pieces: string[] = [];
   const write = (text: string) => Promise.resolve(void pieces.push(text));
   const head = { schemaVersion: version, createdNs: 1n, node: "here" };
@@ -215,7 +215,7 @@ describe("export and import", () => {
     const tables = tablesAt(newest);
     await fill(source.driver, tables, 1500, seeded(2));
     const before = await allRows(source.driver, tables);
-    const { snapshot } = await openSnapshot(source.place, systemClock);
+    const { snapshot } = await openSnapshot(source.location, systemClock);
     const write = async (): Promise<void> => {
       await source.driver.transaction(
         [
@@ -363,7 +363,7 @@ describe("import rejects", () => {
     const source = await openAt("sqlite");
     const tables = tablesAt(newest);
     await fill(source.driver, tables, 400, seeded(4));
-    const { snapshot } = await openSnapshot(source.place, systemClock);
+    const { snapshot } = await openSnapshot(source.location, systemClock);
     const query: typeof snapshot.query = async (sql, params) => {
       const rows = await snapshot.query(sql, params);
       return sql.includes("FROM landed_tips") ? [...rows, ...rows.slice(-1)] : rows;
@@ -392,7 +392,7 @@ describe("import rejects", () => {
       ({ columns }) => columns[1]?.name !== "account_id",
     )) {
       const target = await openAt(kind);
-      const rows = madeRows(table, 1, seeded(1));
+      const rows = generateRows(table, 1, seeded(1));
       if (table.name === "destinations") continue;
       await target.driver.transaction(insertionsOf(table, rows), "durable");
       await expect(imported(path, target)).rejects.toThrow(
@@ -416,9 +416,9 @@ describe.skipIf(postgresPrograms === null)("an empty PostgreSQL beside an SQLite
     const source = await openAt("sqlite");
     await fill(source.driver, tablesAt(newest), 2, seeded(8));
     const target = await openEmpty("postgres");
-    const { directory } = source.place;
+    const { directory } = source.location;
     const open = () =>
-      Store.open({ ...target.place, directory, clock: systemClock, log: silent }).then((store) =>
+      Store.open({ ...target.location, directory, clock: systemClock, log: silent }).then((store) =>
         files.closing(store),
       );
     await expect(open()).rejects.toMatchObject({
@@ -436,11 +436,11 @@ describe.skipIf(postgresPrograms === null)("an empty PostgreSQL beside an SQLite
   it("is used after the file was renamed", async () => {
     const source = await openAt("sqlite");
     const target = await openEmpty("postgres");
-    const { directory } = source.place;
+    const { directory } = source.location;
     await source.driver.close();
     const file = join(directory, databaseFileName);
     renameSync(file, `${file}.left`);
-    const options = { ...target.place, directory, clock: systemClock, log: silent };
+    const options = { ...target.location, directory, clock: systemClock, log: silent };
     const store = files.closing(await Store.open(options));
     expect(await store.keys.accounts()).toEqual([]);
   });
@@ -456,20 +456,20 @@ describe("an interrupted import", () => {
     const [accounts] = tables;
     if (!accounts) throw new Error("expected a table");
     const filling = await DatabaseLoader.begin({ driver, blobType, version: 3 });
-    await filling.add(accounts, madeRows(accounts, 6000, seeded(6)));
+    await filling.add(accounts, generateRows(accounts, 6000, seeded(6)));
     expect(isMark(await versionOf(driver))).toBe(true);
-    const place = target.place.postgres ?? target.place.directory;
-    await expect(openPlace(place)).rejects.toThrow("an import has filled in part");
+    const location = target.location.postgres ?? target.location.directory;
+    await expect(openLocation(location)).rejects.toThrow("an import has filled in part");
     await expect(migrate(driver, blobType)).rejects.toThrow("filled in part");
     await expect(exported(target)).rejects.toThrow("filled in part");
     expect(await imported(await exported(source), target)).toBe(true);
     expect(await allRows(driver, tables)).toEqual(await allRows(source.driver, tables));
     // A node that counted as dead writes nothing any more.
-    await expect(filling.add(accounts, madeRows(accounts, 1, seeded(7)))).rejects.toThrow(
+    await expect(filling.add(accounts, generateRows(accounts, 1, seeded(7)))).rejects.toThrow(
       "got another one at it",
     );
     await expect(filling.finish()).rejects.toThrow("got another one at it");
     expect(await allRows(driver, tables)).toEqual(await allRows(source.driver, tables));
-    await files.closing(await openPlace(place)).close();
+    await files.closing(await openLocation(location)).close();
   });
 });

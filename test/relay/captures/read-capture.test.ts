@@ -307,7 +307,7 @@ describe("formats", () => {
       ),
       writeLpb([payload, payload]),
     );
-    const bent = fc
+    const corrupted = fc
       .tuple(
         starts,
         fc.uint8Array({ maxLength: 200 }),
@@ -319,7 +319,7 @@ describe("formats", () => {
         return bytes;
       });
     fc.assert(
-      fc.property(bent, (bytes) => {
+      fc.property(corrupted, (bytes) => {
         // Every packet needs bytes of its own, so the output is bounded by the input.
         const total = readAll(bytes).packets.reduce((sum, { packet }) => sum + packet.length, 0);
         expect(total).toBeLessThanOrEqual(bytes.length);

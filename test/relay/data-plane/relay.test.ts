@@ -63,11 +63,11 @@ describe("Relay", () => {
     );
     expect(reasonOf(() => Relay.open({ ...options, workers: 1000 }))).toMatch(/^relay_open/);
     expect(reasonOf(() => Relay.open({ ...options, tiers: [] }))).toMatch(/1 to 8 tiers, got 0/);
-    const taken = createSocket("udp4").bind(0, "127.0.0.1");
-    await once(taken, "listening");
-    const address = `127.0.0.1:${taken.address().port}`;
+    const occupied = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(occupied, "listening");
+    const address = `127.0.0.1:${occupied.address().port}`;
     expect(reasonOf(() => Relay.open({ ...options, listen: [address] }))).toContain(address);
-    taken.close();
+    occupied.close();
 
     const relay = closing(Relay.open(options));
     const receiver = closing(await UdpReceiver.open());
@@ -246,7 +246,7 @@ describe("Relay", () => {
 
 describe("the native boundary", () => {
   const addon = native();
-  const thrower = <T extends object>(name: string, rest: T): T =>
+  const throwingField = <T extends object>(name: string, rest: T): T =>
     Object.defineProperty({ ...rest }, name, {
       get() {
         throw new Error(`no ${name} today`);
@@ -262,7 +262,7 @@ describe("the native boundary", () => {
 
   it("forwards errors of option getters", () => {
     for (const name of ["listen", "cpus", "workers", "authenticate", "sendFrom"]) {
-      expect(() => new addon.Relay(thrower(name, plain))).toThrow(`no ${name} today`);
+      expect(() => new addon.Relay(throwingField(name, plain))).toThrow(`no ${name} today`);
     }
     const listen = Object.defineProperty([new Uint8Array(18)], 0, {
       get() {
@@ -272,7 +272,7 @@ describe("the native boundary", () => {
     expect(() => new addon.Relay({ ...plain, listen })).toThrow("no element today");
     const direct = new addon.Shredder(new Uint8Array(32));
     for (const name of ["slot", "parentOffset", "version", "chainedRoot", "nextFecSetIndex"]) {
-      const odd = thrower(name, position(5n));
+      const odd = throwingField(name, position(5n));
       expect(() => direct.shred(new Uint8Array(1), odd, 0, false)).toThrow(`no ${name} today`);
     }
   });
@@ -285,8 +285,8 @@ describe("the native boundary", () => {
         return 5n;
       },
     });
-    const made = new addon.Shredder(new Uint8Array(32)).shred(entries, odd, 0, false);
-    expect(made.nextFecSetIndex).toBe(32); // an empty batch: the entries are missing
+    const created = new addon.Shredder(new Uint8Array(32)).shred(entries, odd, 0, false);
+    expect(created.nextFecSetIndex).toBe(32); // an empty batch: the entries are missing
   });
 
   it("retains a source's counts after a rejected table", async () => {

@@ -18,13 +18,13 @@ class Node {
   slot = 5600n;
   knowsNextEpoch = true;
   fails = false;
-  asked = 0;
+  requests = 0;
   readonly epochSlots: bigint;
   constructor(epochSlots: bigint) {
     this.epochSlots = epochSlots;
   }
   async epochInfo() {
-    this.asked++;
+    this.requests++;
     if (this.fails) throw new Error("no answer");
     const { epochSlots } = this;
     return {
@@ -222,7 +222,7 @@ describe("RpcLeaderSchedule", () => {
     expect(leaders.hasSchedule).toBe(false);
     expect(lines.join()).toContain("SHREDS ARE DROPPED UNTIL THEN: no answer");
     await clock.advance(30_000);
-    expect(node.asked).toBeGreaterThan(10);
+    expect(node.requests).toBeGreaterThan(10);
     expect(lines.length).toBeLessThan(4);
     node.fails = false;
     await clock.advance(5000);
@@ -240,7 +240,7 @@ describe("RpcLeaderSchedule", () => {
     await leaders.start();
     await leaders.start();
     expect(published.length).toBe(2);
-    expect(node.asked).toBe(3);
+    expect(node.requests).toBe(3);
     leaders.stop();
   });
 

@@ -41,35 +41,37 @@ function snapshot(counts: Partial<VerdictCounts>, highestSlot = 0n): RelaySnapsh
 describe("ScheduleCheck", () => {
   it("is silent while the schedule matches the traffic", () => {
     const watch = new ScheduleCheck(schedule);
-    expect(watch.look(snapshot({}), 0n)).toEqual([]);
-    expect(watch.look(snapshot({ first: 500n, unknown_leader: 500n }, 11_999n), 0n)).toEqual([]);
+    expect(watch.update(snapshot({}), 0n)).toEqual([]);
+    expect(watch.update(snapshot({ first: 500n, unknown_leader: 500n }, 11_999n), 0n)).toEqual([]);
   });
 
   it("warns once a minute if most packets have unknown leaders", () => {
     const watch = new ScheduleCheck(schedule);
-    const [text = ""] = watch.look(snapshot({ first: 10n, unknown_leader: 90n }), 0n);
+    const [text = ""] = watch.update(snapshot({ first: 10n, unknown_leader: 90n }), 0n);
     expect(text).toContain("90 of the last 100 packets");
     expect(text).toContain("slots 1000 to 20999");
-    expect(watch.look(snapshot({ first: 10n, unknown_leader: 900n }), 59n * second)).toEqual([]);
-    expect(watch.look(snapshot({ first: 10n, unknown_leader: 1900n }), 60n * second)).toHaveLength(
-      1,
-    );
+    expect(watch.update(snapshot({ first: 10n, unknown_leader: 900n }), 59n * second)).toEqual([]);
+    expect(
+      watch.update(snapshot({ first: 10n, unknown_leader: 1900n }), 60n * second),
+    ).toHaveLength(1);
   });
 
   it("counts since the last check, without packets of unknown sources", () => {
     const watch = new ScheduleCheck(schedule);
-    watch.look(snapshot({ unknown_leader: 5000n }), 0n);
-    expect(watch.look(snapshot({ unknown_leader: 5000n, first: 100n }), 99n * second)).toEqual([]);
+    watch.update(snapshot({ unknown_leader: 5000n }), 0n);
+    expect(watch.update(snapshot({ unknown_leader: 5000n, first: 100n }), 99n * second)).toEqual(
+      [],
+    );
     const strangers = { unknown_source: 9000n, first: 110n, unknown_leader: 5100n };
-    expect(watch.look(snapshot(strangers), 200n * second)).toHaveLength(1);
+    expect(watch.update(snapshot(strangers), 200n * second)).toHaveLength(1);
   });
 
   it("warns before the schedule ends, and after its end", () => {
     const watch = new ScheduleCheck(schedule);
-    expect(watch.look(snapshot({}, 11_998n), 0n)).toEqual([]);
-    expect(watch.look(snapshot({}, 12_000n), 0n)[0]).toContain("8999 slots are left");
-    expect(watch.look(snapshot({}, 20_999n), 60n * second)[0]).toContain("it has ended");
+    expect(watch.update(snapshot({}, 11_998n), 0n)).toEqual([]);
+    expect(watch.update(snapshot({}, 12_000n), 0n)[0]).toContain("8999 slots are left");
+    expect(watch.update(snapshot({}, 20_999n), 60n * second)[0]).toContain("it has ended");
     watch.replace(buildSchedule(1000n, [{ key, slots: [0, 99_999] }]));
-    expect(watch.look(snapshot({}, 21_000n), 61n * second)).toEqual([]);
+    expect(watch.update(snapshot({}, 21_000n), 61n * second)).toEqual([]);
   });
 });

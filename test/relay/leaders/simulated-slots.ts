@@ -20,7 +20,7 @@ export interface Network {
   readonly aheadSlots?: number;
 }
 
-export interface Seen {
+export interface ObservedSlot {
   readonly slot: bigint;
   readonly timeNs: bigint;
 }
@@ -32,13 +32,13 @@ const delayMs = 30;
 export class SimulatedSlots {
   readonly network: Network;
   /** In time order. */
-  readonly seen: readonly Seen[];
+  readonly seen: readonly ObservedSlot[];
   readonly skipped: readonly bigint[];
 
   constructor(network: Network) {
     this.network = network;
     const random = new SeededRandom(network.seed);
-    const seen: Seen[] = [];
+    const seen: ObservedSlot[] = [];
     const skipped: bigint[] = [];
     const [lossBegin, lossEnd] = network.loss ?? [0, 0];
     for (let first = 0; first < network.slots; first += 4) {
@@ -51,12 +51,12 @@ export class SimulatedSlots {
         if (isHostile) {
           // Sent to the relay directly, so an outage of the feed does not stop it.
           const ahead = random.below((network.aheadSlots ?? 0) + 1);
-          const sentMs = this.#comesMs(Math.max(0, first - ahead));
+          const sentMs = this.#arrivalMs(Math.max(0, first - ahead));
           seen.push({ slot, timeNs: startNs + ns(sentMs + delayMs) });
         } else if (isSkipped) {
           skipped.push(slot);
         } else if (!isLost) {
-          seen.push({ slot, timeNs: startNs + ns(this.#comesMs(place) + lateMs) });
+          seen.push({ slot, timeNs: startNs + ns(this.#arrivalMs(place) + lateMs) });
         }
       }
     }
@@ -66,11 +66,11 @@ export class SimulatedSlots {
 
   /** Time of the slot's first shred in the middle of its jitter. */
   timeOf(place: number): bigint {
-    return startNs + ns(this.#comesMs(place) + delayMs + this.network.jitterMs / 2);
+    return startNs + ns(this.#arrivalMs(place) + delayMs + this.network.jitterMs / 2);
   }
 
   /** Slots since `firstSlot`, with a fraction, up to `timeNs`. */
-  placeAt(timeNs: bigint): number {
+  positionAt(timeNs: bigint): number {
     const { slotMs, laterSlotMs = slotMs, changeAt = 0 } = this.network;
     const ms = Number(timeNs - startNs) / 1e6 - delayMs - this.network.jitterMs / 2;
     const changeMs = changeAt * slotMs;
@@ -79,7 +79,7 @@ export class SimulatedSlots {
       : changeAt + (ms - changeMs) / laterSlotMs;
   }
 
-  #comesMs(place: number): number {
+  #arrivalMs(place: number): number {
     const { slotMs, laterSlotMs = slotMs, changeAt = 0 } = this.network;
     if (laterSlotMs === slotMs || place <= changeAt) return place * slotMs;
     return changeAt * slotMs + (place - changeAt) * laterSlotMs;

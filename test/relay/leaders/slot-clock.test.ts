@@ -18,18 +18,18 @@ const base = fc.record({
  */
 const seed = 20_261_121;
 
-interface Look {
+interface ClockReading {
   readonly place: number;
   /** Error of `now` in slots; null: unknown. */
   readonly error: number | null;
   /** Distance of `ceiling` above the true slot. */
-  readonly room: number | null;
+  readonly margin: number | null;
   readonly slotNs: number | null;
 }
 
 /** Runs the clock over the network and checks it at each of `places`. */
-function run(slots: SimulatedSlots, from = 0, clock = new SlotClock()): Look[] {
-  const looks: Look[] = [];
+function run(slots: SimulatedSlots, from = 0, clock = new SlotClock()): ClockReading[] {
+  const readings: ClockReading[] = [];
   let next = 0;
   for (let place = 0; place < slots.network.slots; place++) {
     const timeNs = slots.timeOf(place);
@@ -41,35 +41,35 @@ function run(slots: SimulatedSlots, from = 0, clock = new SlotClock()): Look[] {
     if (place < from) continue;
     const now = clock.now(timeNs);
     const ceiling = clock.ceiling(timeNs);
-    const truth = Number(firstSlot) + place;
-    looks.push({
+    const actual = Number(firstSlot) + place;
+    readings.push({
       place,
-      error: now && Number(now.slot) - truth,
-      room: ceiling === null ? null : Number(ceiling) - truth,
+      error: now && Number(now.slot) - actual,
+      margin: ceiling === null ? null : Number(ceiling) - actual,
       slotNs: now?.slotNs === null || now === null ? null : Number(now.slotNs),
     });
   }
-  return looks;
+  return readings;
 }
 
-function worst(looks: readonly Look[]): number {
-  return Math.max(...looks.map(({ error }) => (error === null ? Infinity : Math.abs(error))));
+function worst(readings: readonly ClockReading[]): number {
+  return Math.max(...readings.map(({ error }) => (error === null ? Infinity : Math.abs(error))));
 }
 
-function checkRoom(looks: readonly Look[], least: number, most: number): void {
-  const rooms = looks.map(({ room }) => room ?? Number.NaN);
-  expect(Math.min(...rooms)).toBeGreaterThanOrEqual(least);
-  expect(Math.max(...rooms)).toBeLessThanOrEqual(most);
+function checkMargin(readings: readonly ClockReading[], least: number, most: number): void {
+  const margins = readings.map(({ margin }) => margin ?? Number.NaN);
+  expect(Math.min(...margins)).toBeGreaterThanOrEqual(least);
+  expect(Math.max(...margins)).toBeLessThanOrEqual(most);
 }
 
 describe("a steady network", () => {
   it("determines the slot within one and the duration within 3 %, for any duration", () => {
     fc.assert(
       fc.property(base, (options) => {
-        const looks = run(new SimulatedSlots({ ...options, slots: 400 }), 100);
-        expect(worst(looks)).toBeLessThanOrEqual(1);
-        checkRoom(looks, nearSlots - 1, nearSlots + 6);
-        for (const { slotNs } of looks) {
+        const readings = run(new SimulatedSlots({ ...options, slots: 400 }), 100);
+        expect(worst(readings)).toBeLessThanOrEqual(1);
+        checkMargin(readings, nearSlots - 1, nearSlots + 6);
+        for (const { slotNs } of readings) {
           expect(Math.abs((slotNs ?? 0) / 1e6 / options.slotMs - 1)).toBeLessThan(0.03);
         }
       }),
@@ -169,10 +169,10 @@ describe("a changing network", () => {
     fc.assert(
       fc.property(base, factor, (options, change) => {
         const later = { laterSlotMs: options.slotMs * change, changeAt: 200 };
-        const looks = run(new SimulatedSlots({ ...options, ...later, slots: 420 }), 100);
-        expect(worst(looks)).toBeLessThanOrEqual(bound);
-        for (const { room } of looks) expect(room ?? 0).toBeGreaterThanOrEqual(0);
-        expect(worst(looks.filter(({ place }) => place >= 340))).toBeLessThanOrEqual(1);
+        const readings = run(new SimulatedSlots({ ...options, ...later, slots: 420 }), 100);
+        expect(worst(readings)).toBeLessThanOrEqual(bound);
+        for (const { margin } of readings) expect(margin ?? 0).toBeGreaterThanOrEqual(0);
+        expect(worst(readings.filter(({ place }) => place >= 340))).toBeLessThanOrEqual(1);
       }),
       { numRuns: 10, seed },
     );
@@ -182,13 +182,13 @@ describe("a changing network", () => {
     fc.assert(
       fc.property(base, (options) => {
         const loss = [200, 1000] as const;
-        const looks = run(new SimulatedSlots({ ...options, loss, slots: 1100 }), 150);
+        const readings = run(new SimulatedSlots({ ...options, loss, slots: 1100 }), 150);
         // A duration with an error of 1 % after 800 slots.
-        expect(worst(looks)).toBeLessThanOrEqual(10);
-        expect(worst(looks.filter(({ place }) => place >= 1060))).toBeLessThanOrEqual(1);
-        for (const { place, room } of looks) {
+        expect(worst(readings)).toBeLessThanOrEqual(10);
+        expect(worst(readings.filter(({ place }) => place >= 1060))).toBeLessThanOrEqual(1);
+        for (const { place, margin } of readings) {
           const silentMs = (place - 200) * options.slotMs;
-          if (silentMs > 35_000 && place < 999) expect(room).toBeNull();
+          if (silentMs > 35_000 && place < 999) expect(margin).toBeNull();
         }
       }),
       { numRuns: 10, seed },
@@ -206,9 +206,9 @@ describe("a changing network", () => {
           loss: [200, 1000],
           slots: 1200,
         };
-        const looks = run(new SimulatedSlots(network), 1080);
-        expect(worst(looks)).toBeLessThanOrEqual(2);
-        checkRoom(looks, nearSlots - 2, nearSlots + 6);
+        const readings = run(new SimulatedSlots(network), 1080);
+        expect(worst(readings)).toBeLessThanOrEqual(2);
+        checkMargin(readings, nearSlots - 2, nearSlots + 6);
       }),
       { numRuns: 14, seed },
     );
@@ -237,21 +237,21 @@ describe("a changing network", () => {
 
 describe("a silent feed", () => {
   const at = (i: number) => startNs + BigInt(i) * 300n * msNs;
-  const lively = (): SlotClock => {
+  const steadyClock = (): SlotClock => {
     const clock = new SlotClock();
     for (let i = 0; i < 100; i++) clock.noteShreds(firstSlot + BigInt(i), at(i));
     return clock;
   };
 
   it("finds a clock that was set back by the 12th slot", () => {
-    const clock = lively();
+    const clock = steadyClock();
     const backNs = 8n * second;
     for (let i = 100; i < 112; i++) clock.noteShreds(firstSlot + BigInt(i), at(i) - backNs);
     expect(clock.slotAt(at(112) - backNs)).toBe(firstSlot + 112n);
   });
 
   it("is not taken back by a recording of old slots for 30 s", () => {
-    const clock = lively();
+    const clock = steadyClock();
     for (let i = 120; i < 198; i++) {
       clock.noteShreds(firstSlot - 1000n + BigInt(i), at(i));
       expect(clock.slotAt(at(i))).toBe(firstSlot + BigInt(i));
@@ -271,15 +271,15 @@ describe("a leader that sends its slots too early", () => {
     fc.assert(
       fc.property(base, hostile, (options, attack) => {
         const network: Network = { ...options, ...attack, slots: 800 };
-        const looks = run(
+        const readings = run(
           new SimulatedSlots({ ...network, skipShare: options.skipShare / 2 }),
           200,
         );
         // A leader with two consecutive windows moves nothing (below); the third adds a few slots.
-        expect(worst(looks)).toBeLessThanOrEqual(8);
-        checkRoom(looks, nearSlots - 2, nearSlots + 10);
-        const exact = looks.filter(({ error }) => Math.abs(error ?? Infinity) <= 1);
-        expect(exact.length / looks.length).toBeGreaterThan(0.95);
+        expect(worst(readings)).toBeLessThanOrEqual(8);
+        checkMargin(readings, nearSlots - 2, nearSlots + 10);
+        const exact = readings.filter(({ error }) => Math.abs(error ?? Infinity) <= 1);
+        expect(exact.length / readings.length).toBeGreaterThan(0.95);
       }),
       { numRuns: 16, seed },
     );
@@ -297,8 +297,8 @@ describe("a leader that sends its slots too early", () => {
         if (place < 60) continue;
         const slot = Number(clock.slotAt(timeOf(place)) ?? 0n) - Number(firstSlot);
         expect(Math.abs(slot - place)).toBeLessThanOrEqual(1);
-        const room = Number(clock.ceiling(timeOf(place)) ?? 0n) - Number(firstSlot) - place;
-        expect(room).toBeLessThanOrEqual(nearSlots + 1);
+        const margin = Number(clock.ceiling(timeOf(place)) ?? 0n) - Number(firstSlot) - place;
+        expect(margin).toBeLessThanOrEqual(nearSlots + 1);
       }
     }
   });
@@ -323,9 +323,9 @@ describe("a leader that sends its slots too early", () => {
     fc.assert(
       fc.property(base, hostile, (options, attack) => {
         const network: Network = { ...options, ...attack, loss: [250, 1000], slots: 1200 };
-        const looks = run(new SimulatedSlots(network), 200);
-        expect(worst(looks.filter(({ place }) => place < 1000))).toBeLessThanOrEqual(20);
-        expect(worst(looks.filter(({ place }) => place >= 1100))).toBeLessThanOrEqual(2);
+        const readings = run(new SimulatedSlots(network), 200);
+        expect(worst(readings.filter(({ place }) => place < 1000))).toBeLessThanOrEqual(20);
+        expect(worst(readings.filter(({ place }) => place >= 1100))).toBeLessThanOrEqual(2);
       }),
       { numRuns: 14, seed },
     );
@@ -459,8 +459,8 @@ describe("skipped slots", () => {
         run(slots, 0, clock);
         const from = firstSlot + 100n;
         const to = firstSlot + 550n;
-        const truth = slots.skipped.filter((slot) => slot >= from && slot <= to);
-        expect(clock.skipped(from, to)).toEqual(truth);
+        const actual = slots.skipped.filter((slot) => slot >= from && slot <= to);
+        expect(clock.skipped(from, to)).toEqual(actual);
         const share = clock.skipShare();
         const settled = firstSlot + 600n - 8n;
         expect(share?.slots).toBeLessThanOrEqual(256);

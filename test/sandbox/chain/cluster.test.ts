@@ -14,10 +14,10 @@ describe("the leader schedule", () => {
 
   it("assigns turns of four slots by stake, and equal seeds give equal schedules", () => {
     const schedule = new SandboxLeaders(3, leaders, 40_000n);
-    const again = new SandboxLeaders(3, leaders, 40_000n);
+    const repeated = new SandboxLeaders(3, leaders, 40_000n);
     const other = new SandboxLeaders(4, leaders, 40_000n);
     const numbers = Array.from({ length: 40_000 }, (_, i) => schedule.numberOf(BigInt(i)));
-    expect(numbers).toEqual(numbers.map((_, i) => again.numberOf(BigInt(i))));
+    expect(numbers).toEqual(numbers.map((_, i) => repeated.numberOf(BigInt(i))));
     expect(numbers).not.toEqual(numbers.map((_, i) => other.numberOf(BigInt(i))));
     expect(numbers.every((number, i) => number === numbers[i - (i % 4)])).toBe(true);
     const shares = [0, 1, 2].map(
@@ -77,8 +77,8 @@ describe("votes", () => {
     expect(run.eventsOf("abandoned").length).toBeGreaterThan(4);
     expect(run.eventsOf("skipped").length).toBeGreaterThan(4);
     expect(votes.map(({ err }) => err).filter((err) => err !== null)).toEqual([]);
-    const made = run.eventsOf("block").length;
-    expect(votes.length).toBeGreaterThanOrEqual(3 * (made - 2));
+    const created = run.eventsOf("block").length;
+    expect(votes.length).toBeGreaterThanOrEqual(3 * (created - 2));
     // Votes for the newest block have not landed yet.
     const voted = run.chain.block(run.chain.slot("confirmed"))?.parentSlot;
     for (const { voteAccount, identity } of run.chain.validators()) {

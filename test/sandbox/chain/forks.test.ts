@@ -70,8 +70,8 @@ describe("skipped slots", () => {
     const skipped = run.eventsOf("skipped");
     expect(skipped.length).toBeGreaterThan(0);
     expect(new Set(skipped.map(({ leader }) => leader))).toEqual(new Set([silent]));
-    const made = run.eventsOf("block").map(({ block }) => block.leader);
-    expect(made.slice(1)).not.toContain(silent);
+    const created = run.eventsOf("block").map(({ block }) => block.leader);
+    expect(created.slice(1)).not.toContain(silent);
     run.chain.faults.silentLeaders.clear();
     run.chain.faults.skipShare = 0.5;
     run.slots(100);
@@ -91,7 +91,7 @@ describe("a fork", () => {
 
   it("undoes the newest blocks: balances, statuses, hashes, counts", async () => {
     const run = await beforeTurn();
-    const kept = run.chain.send(run.transfer(alice, bob, 1n)); // slot 7
+    const survivor = run.chain.send(run.transfer(alice, bob, 1n)); // slot 7
     run.slots(4); // 11 is open
     const before = {
       alice: run.balance(alice),
@@ -115,7 +115,9 @@ describe("a fork", () => {
     expect(run.balance(alice)).toBe(before.alice);
     expect(run.chain.transactionCount()).toBe(before.count);
     expect(run.chain.blockHeight("processed")).toBe(before.height);
-    expect(run.chain.signaturesFor(addressOf(bob)).map((each) => each.signature)).toEqual([kept]);
+    expect(run.chain.signaturesFor(addressOf(bob)).map((each) => each.signature)).toEqual([
+      survivor,
+    ]);
     // It was not processed on this fork, so it may land.
     run.chain.send(lost);
     run.slots();
@@ -258,10 +260,10 @@ describe("rejecting and delaying", () => {
     const { faults } = run.chain;
     faults.refuses = (_, wire) => Buffer.compare(wire, bad) === 0;
     const refused = run.chain.send(bad);
-    const taken = run.chain.send(run.transfer(alice, bob, 1n));
+    const replacement = run.chain.send(run.transfer(alice, bob, 1n));
     run.slots();
     expect(run.chain.status(refused)).toBeNull();
-    expect(run.chain.status(taken)?.err).toBeNull();
+    expect(run.chain.status(replacement)?.err).toBeNull();
     faults.refuses = null;
     faults.refuseShare = 0.5;
     const signatures = Array.from({ length: 60 }, (_, i) =>

@@ -122,11 +122,11 @@ class Pair {
   bundle(moves: readonly Move[]): void {
     const signatures = this.run.chain.sendBundle(moves.map((each) => this.wire(each)));
     this.run.pass(this.run.slotNs / 4n);
-    const kept = this.model.balances;
-    const isWhole = moves.every((each) => this.model.transfer(each) === "landed");
-    if (!isWhole) this.model.balances = kept;
+    const persisted = this.model.balances;
+    const isComplete = moves.every((each) => this.model.transfer(each) === "landed");
+    if (!isComplete) this.model.balances = persisted;
     for (const signature of signatures) {
-      assert.equal(this.run.chain.status(signature) !== null, isWhole);
+      assert.equal(this.run.chain.status(signature) !== null, isComplete);
     }
   }
 

@@ -13,8 +13,8 @@ function candidate(lamports: number, price = 0n): Candidate {
     [transferInstruction(payer.publicKey, receiver, BigInt(lamports))],
     new Uint8Array(32),
   );
-  const made = candidateOf(wire);
-  return { ...made, fee: { ...made.fee, price } };
+  const created = candidateOf(wire);
+  return { ...created, fee: { ...created.fee, price } };
 }
 
 function item(candidates: readonly Candidate[], notBeforeNs = 0n) {
@@ -44,12 +44,12 @@ describe("LeaderQueue", () => {
     const queue = new LeaderQueue(10);
     const cheap = candidate(1, 10n);
     const mixed = [candidate(2, 30n), candidate(3, 0n)];
-    const dear = candidate(4, 20n);
+    const expensive = candidate(4, 20n);
     queue.add(item([cheap]));
     queue.add(item(mixed));
-    queue.add(item([dear]));
+    queue.add(item([expensive]));
     expect(signaturesOf(queue.take(0n, 10))).toEqual(
-      signaturesOf([item([dear]), item(mixed), item([cheap])]),
+      signaturesOf([item([expensive]), item(mixed), item([cheap])]),
     );
   });
 
@@ -64,11 +64,11 @@ describe("LeaderQueue", () => {
     const small = tipped(3, 10n, 5n);
     const large = tipped(4, 10n, 6n);
     const alike = tipped(5, 10n, 6n);
-    const dear = item([candidate(6, 11n)]);
+    const expensive = item([candidate(6, 11n)]);
     const cheap = tipped(7, 9n, 1000n);
-    for (const one of [cheap, first, small, large, second, alike, dear]) queue.add(one);
+    for (const one of [cheap, first, small, large, second, alike, expensive]) queue.add(one);
     expect(signaturesOf(queue.take(0n, 10))).toEqual(
-      signaturesOf([dear, large, alike, small, first, second, cheap]),
+      signaturesOf([expensive, large, alike, small, first, second, cheap]),
     );
   });
 

@@ -183,8 +183,8 @@ describe("a transaction in the chain", () => {
 
   it("loads accounts through lookup tables (v0)", async () => {
     const run = await ChainRun.open();
-    const { made, lookup } = run.lookupTable(alice, [carol, bob]);
-    const transaction = run.chain.transaction(made)?.transaction;
+    const { signature: created, lookup } = run.lookupTable(alice, [carol, bob]);
+    const transaction = run.chain.transaction(created)?.transaction;
     expect(transaction?.err).toBeNull();
     expect(transaction?.innerInstructions.map(({ index }) => index)).toEqual([0, 1]);
     expect(transaction?.innerInstructions[0]?.instructions[0]).toMatchObject({ stackHeight: 2 });
@@ -349,12 +349,12 @@ describe("simulate", () => {
 describe("airdrop", () => {
   it("is a real transfer from the faucet, and two equal ones are different transactions", async () => {
     const run = await ChainRun.open();
-    const somebody = Keypair.fromSeed(new Uint8Array(32).fill(200));
-    const first = run.chain.airdrop(addressOf(somebody), 3_000_000_000n);
-    const second = run.chain.airdrop(addressOf(somebody), 3_000_000_000n);
+    const otherKey = Keypair.fromSeed(new Uint8Array(32).fill(200));
+    const first = run.chain.airdrop(addressOf(otherKey), 3_000_000_000n);
+    const second = run.chain.airdrop(addressOf(otherKey), 3_000_000_000n);
     expect(first).not.toBe(second);
     run.slots();
-    expect(run.balance(somebody)).toBe(6_000_000_000n);
+    expect(run.balance(otherKey)).toBe(6_000_000_000n);
     expect(run.chain.transaction(first)?.transaction.accountKeys[0]).toBe(run.chain.faucetAddress);
     expect(() => run.chain.airdrop("nonsense", 1n)).toThrow(
       expect.objectContaining({ reason: "value_invalid" }),

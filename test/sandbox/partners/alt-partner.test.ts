@@ -152,15 +152,15 @@ describe("a port of the alternative partner", () => {
     const small = paying(alice, bob, { tip: 10_000n });
     const large = paying(bob, carol, { tip: 20_000n });
     const alike = paying(alice, carol, { tip: 20_000n });
-    const dear = paying(carol, alice, { price: enough + 1n, tip: 1n });
+    const expensive = paying(carol, alice, { price: enough + 1n, tip: 1n });
     const elsewhere = paying(bob, alice, { tip: 90_000n });
     run.chain.send(plain); // by another route: its tip does not count in this auction
-    for (const wire of [small, large, alike, dear]) {
+    for (const wire of [small, large, alike, expensive]) {
       expect((await send(wire)).kind).toBe("acknowledged");
     }
     run.chain.send(elsewhere);
     run.slots(2);
-    expect(executed()).toEqual([dear, large, alike, small, plain, elsewhere].map(signatureOf));
+    expect(executed()).toEqual([expensive, large, alike, small, plain, elsewhere].map(signatureOf));
   });
 });
 

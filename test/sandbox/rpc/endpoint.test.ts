@@ -13,7 +13,7 @@ import { ChainRun } from "../../support/transactions/chain.ts";
 let run: ChainRun;
 let clock: ManualClock;
 let endpoint: RpcEndpoint;
-let site: { readonly url: string };
+let testService: { readonly url: string };
 
 function open(listen: string): Promise<RpcEndpoint> {
   return RpcEndpoint.open(run.chain, clock, { listen });
@@ -23,7 +23,7 @@ beforeEach(async () => {
   run = await ChainRun.open();
   clock = new ManualClock();
   endpoint = await open("127.0.0.1:0");
-  site = { url: `http://${endpoint.address}` };
+  testService = { url: `http://${endpoint.address}` };
 });
 
 afterEach(() => {
@@ -73,7 +73,7 @@ describe("listening", () => {
     endpoint.close();
     endpoint.close();
     await socket.closed;
-    await expect(call(site, "getHealth")).rejects.toThrow("fetch failed");
+    await expect(call(testService, "getHealth")).rejects.toThrow("fetch failed");
     expect(endpoint.counts).toEqual({ connections: 0, subscriptions: 0 });
     run.slots(2);
     expect(socket.notifications).toEqual([]);
@@ -86,7 +86,7 @@ describe("faults", () => {
     const socket = await RpcSocket.open(`ws://${endpoint.webSocketAddress}`);
     const settled: string[] = [];
     const answers = [
-      call(site, "getHealth").then(() => settled.push("http")),
+      call(testService, "getHealth").then(() => settled.push("http")),
       socket.call("slotSubscribe").then(() => settled.push("socket")),
     ];
     while (clock.pending < 2) await new Promise((turn) => setImmediate(turn));
@@ -95,7 +95,7 @@ describe("faults", () => {
     await clock.advance(1);
     await Promise.all(answers);
     endpoint.faults.delayMs = 1e6;
-    const never = call(site, "getHealth").catch(() => "cut");
+    const never = call(testService, "getHealth").catch(() => "cut");
     while (clock.pending < 1) await new Promise((turn) => setImmediate(turn));
     endpoint.close();
     expect(await never).toBe("cut");
@@ -105,19 +105,19 @@ describe("faults", () => {
 
   it("reports that the node is behind", async () => {
     endpoint.faults.refuse = "behind";
-    expect((await call(site, "getSlot")).error).toMatchObject({
+    expect((await call(testService, "getSlot")).error).toMatchObject({
       code: -32005,
       data: { numSlotsBehind: null },
     });
-    expect(await (await fetch(`${site.url}/health`)).text()).toBe("behind");
+    expect(await (await fetch(`${testService.url}/health`)).text()).toBe("behind");
     endpoint.faults.refuse = "nothing";
-    expect((await call(site, "getSlot")).result).toBe(Number(run.chain.slot("finalized")));
+    expect((await call(testService, "getSlot")).result).toBe(Number(run.chain.slot("finalized")));
   });
 
   it("rejects all requests", async () => {
     const socket = await RpcSocket.open(`ws://${endpoint.address}`);
     endpoint.faults.refuse = "unavailable";
-    expect((await post(site, "{}")).status).toBe(503);
+    expect((await post(testService, "{}")).status).toBe(503);
     await expect(RpcSocket.open(`ws://${endpoint.address}`)).rejects.toThrow("503");
     socket.raw.send("{}");
     expect(await socket.closed).toBe(1013);

@@ -23,10 +23,10 @@ import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-si
 import { restart } from "../../support/quic/tpu-restart.ts";
 
 const gateway = KeyPair.named(1, "gateway");
-const whale = KeyPair.named(1, "whale");
+const rich = KeyPair.named(1, "whale");
 const stakes = {
   total: 1_000_000n,
-  of: (identity: string) => (identity === whale.address ? 500_000n : 0n),
+  of: (identity: string) => (identity === rich.address ? 500_000n : 0n),
 };
 
 /** Long, because the machine may be busy. */
@@ -92,10 +92,10 @@ describe.skipIf(!quiche)("a leader's port over QUIC", () => {
     expect(leader.arrived).toEqual([
       { wire, peer: { identity: gateway.address, isStaked: false } },
     ]);
-    const staked = await leader.connected(whale);
+    const staked = await leader.connected(rich);
     staked.send(wire);
     await leader.has(2);
-    expect(leader.arrived[1]?.peer).toEqual({ identity: whale.address, isStaked: true });
+    expect(leader.arrived[1]?.peer).toEqual({ identity: rich.address, isStaked: true });
     expect(leader.server.connections).toBe(2);
   });
 
@@ -264,7 +264,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     await leader.connected();
     const third = await leader.connect();
     expect(await third.ended).toEqual(closedAs("too_many"));
-    await leader.connected(whale);
+    await leader.connected(rich);
     expect(leader.server.connections).toBe(3);
     await first.close();
     await until(() => leader.server.connections === 2, "room");
@@ -282,7 +282,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     expect(await second.ended).toEqual(closedAs("dropped"));
     expect(leader.server.connections).toBe(2);
     // Staked peers have their own limit.
-    await leader.connected(whale);
+    await leader.connected(rich);
     expect(leader.server.connections).toBe(3);
   });
 
@@ -290,7 +290,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     const leader = await Leader.open({ unstakedConnectionsMax: 0 });
     const client = await leader.connect();
     expect(await client.ended).toEqual(closedAs("disallowed"));
-    await leader.connected(whale);
+    await leader.connected(rich);
   });
 
   it("ignores an address with too many connections until a minute has passed", async () => {
@@ -329,7 +329,7 @@ describe.skipIf(!quiche)("limits of a leader", () => {
     const clock = new ManualClock();
     const limits = { streamsMax: 10, streamsPerWindow: 1000, unstakedStreamsPerWindow: 3 };
     const leader = await Leader.open(limits, { clock });
-    const staked = await leader.connected(whale);
+    const staked = await leader.connected(rich);
     for (let i = 0; i < 400; i++) staked.send(randomBytes(50));
     await leader.has(400); // 80 % of all, by half of the stake
     const client = await leader.connected();

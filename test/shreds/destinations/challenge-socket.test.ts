@@ -33,13 +33,13 @@ const hasIpv6 = readOwnAddresses().includes("::1");
 const token = Buffer.alloc(16, 7);
 const challenge = challengeOf(token);
 
-interface Heard {
+interface ReceivedMessage {
   readonly from: string;
   readonly bytes: Buffer;
 }
 
 class Opened {
-  readonly heard: Heard[] = [];
+  readonly notifications: ReceivedMessage[] = [];
   socket: ChallengeSocket | undefined;
 
   static async at(changes: Partial<ChallengeSocketOptions> = {}): Promise<Opened> {
@@ -50,7 +50,8 @@ class Opened {
       clock: systemClock,
       log: silent,
       isAwaited: () => true,
-      onMessage: (from, datagram) => opened.heard.push({ from, bytes: Buffer.from(datagram) }),
+      onMessage: (from, datagram) =>
+        opened.notifications.push({ from, bytes: Buffer.from(datagram) }),
       ...changes,
     });
     open.push(opened.socket);
@@ -93,7 +94,7 @@ class Customer {
 
 describe("ChallengeSocket", () => {
   it("sends, and reports each answer with its sender", async () => {
-    const { socket, heard } = await Opened.at();
+    const { socket, notifications } = await Opened.at();
     const customer = await Customer.at();
     socket?.send(customer.address, challenge);
     await until(() => customer.received.length === 1);
@@ -103,26 +104,26 @@ describe("ChallengeSocket", () => {
     expect(`127.0.0.1:${first?.from.port}`).toBe(own);
     await customer.send(challenge, own);
     await customer.send(challenge.subarray(0, 24), own);
-    await until(() => heard.length === 2);
-    expect(heard).toEqual([
+    await until(() => notifications.length === 2);
+    expect(notifications).toEqual([
       { from: customer.address, bytes: Buffer.from(challenge) },
       { from: customer.address, bytes: Buffer.from(challenge.subarray(0, 24)) },
     ]);
   });
 
   it.runIf(hasIpv6)("does the same over IPv6", async () => {
-    const { socket, heard } = await Opened.at();
+    const { socket, notifications } = await Opened.at();
     const customer = await Customer.at("::1");
     expect(customer.address).toMatch(/^\[::1\]:/);
     socket?.send(customer.address, challenge);
     await until(() => customer.received.length === 1);
     await customer.send(challenge, socket?.addresses[1] ?? "");
-    await until(() => heard.length === 1);
-    expect(heard[0]?.from).toBe(customer.address);
+    await until(() => notifications.length === 1);
+    expect(notifications[0]?.from).toBe(customer.address);
   });
 
   it("drops datagrams that cannot be answers", async () => {
-    const { socket, heard } = await Opened.at();
+    const { socket, notifications } = await Opened.at();
     const customer = await Customer.at();
     const own = socket?.addresses[0] ?? "";
     const long = Buffer.concat([challenge, Buffer.alloc(20_000)]);
@@ -137,14 +138,14 @@ describe("ChallengeSocket", () => {
     ];
     for (const bytes of hostile) await customer.send(bytes, own);
     await customer.send(challenge, own);
-    await until(() => heard.length === 1);
+    await until(() => notifications.length === 1);
     expect(socket?.counts).toEqual({ dropped: hostile.length, failed: 0 });
-    expect(heard[0]?.bytes).toEqual(Buffer.from(challenge));
+    expect(notifications[0]?.bytes).toEqual(Buffer.from(challenge));
   });
 
   it("processes a bounded number per second", async () => {
     const clock = new ManualClock();
-    const { socket, heard } = await Opened.at({ clock });
+    const { socket, notifications } = await Opened.at({ clock });
     const customer = await Customer.at();
     const own = socket?.addresses[0] ?? "";
     const send = async (count: number): Promise<void> => {
@@ -152,23 +153,23 @@ describe("ChallengeSocket", () => {
         await customer.send(challenge.subarray(0, 24), own);
         if (i % 50 === 49) {
           const seen = i + 1 + before;
-          await until(() => heard.length + (socket?.counts.dropped ?? 0) >= seen);
+          await until(() => notifications.length + (socket?.counts.dropped ?? 0) >= seen);
         }
       }
     };
     let before = 0;
     await send(inboundPerSecond + 100);
-    expect(heard.length).toBe(inboundPerSecond);
+    expect(notifications.length).toBe(inboundPerSecond);
     expect(socket?.counts.dropped).toBe(100);
     before = inboundPerSecond + 100;
     await clock.advance(1000);
     await send(50);
-    expect(heard.length).toBe(inboundPerSecond + 50);
+    expect(notifications.length).toBe(inboundPerSecond + 50);
   });
 
   it("does not count datagrams of strangers", async () => {
     const [stranger, customer] = [await Customer.at(), await Customer.at()];
-    const { socket, heard } = await Opened.at({
+    const { socket, notifications } = await Opened.at({
       clock: new ManualClock(),
       isAwaited: (from) => from === customer.address,
     });
@@ -178,8 +179,8 @@ describe("ChallengeSocket", () => {
       if (i % 50 === 49) await until(() => (socket?.counts.dropped ?? 0) >= i + 1);
     }
     await customer.send(challenge.subarray(0, 24), own);
-    await until(() => heard.length === 1);
-    expect(heard[0]?.from).toBe(customer.address);
+    await until(() => notifications.length === 1);
+    expect(notifications[0]?.from).toBe(customer.address);
   });
 
   it("counts send failures and never throws", async () => {
@@ -194,20 +195,20 @@ describe("ChallengeSocket", () => {
   });
 
   it("continues after an address rejected a datagram", async () => {
-    const { socket, heard } = await Opened.at();
+    const { socket, notifications } = await Opened.at();
     const gone = await Customer.at();
     const { address } = gone;
     await open.pop()?.close();
     for (let i = 0; i < 5; i++) socket?.send(address, challenge);
     const customer = await Customer.at();
     await customer.send(challenge, socket?.addresses[0] ?? "");
-    await until(() => heard.length === 1);
+    await until(() => notifications.length === 1);
   });
 
   it("rejects an address in use, or of the other family", async () => {
     const { socket } = await Opened.at();
-    const taken = socket?.addresses[0] ?? "";
-    await expect(Opened.at({ listen: taken })).rejects.toMatchObject({
+    const occupied = socket?.addresses[0] ?? "";
+    await expect(Opened.at({ listen: occupied })).rejects.toMatchObject({
       reason: "system",
       message: expect.stringContaining(`delivery.proof.listen: cannot listen on`),
     });

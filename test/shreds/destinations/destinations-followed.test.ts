@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { AccountDestination } from "../../../src/shreds/destinations/destination-types.ts";
-import { Harness, minute, one, place, second } from "./harness.ts";
+import { endpoint, Harness, minute, one, second } from "./harness.ts";
 
 async function provedRow(harness: Harness): Promise<AccountDestination> {
   const { id } = await harness.proved();
@@ -50,7 +50,7 @@ describe("a destination that another node changed", () => {
     };
     harness.store.foreign(change, ["d_2", row.id]);
     await harness.settle();
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
     expect(harness.destinations.list().map(({ id }) => id)).toEqual(["d_2"]);
   });
 
@@ -96,17 +96,17 @@ describe("a destination that another node changed", () => {
 describe("a read", () => {
   it("that is older than a local change does not revert it, and is repeated", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     harness.store.readings.length = 0;
     const open = hold(harness);
     harness.store.foreign(() => {}, [id]); // reads it as unverified, and arrives late
     harness.store.gate = Promise.resolve();
     await harness.destinations.prove("a_1", id, harness.lastToken);
-    const { told } = harness;
+    const { notifications } = harness;
     open();
     await harness.settle();
-    expect(harness.active()).toEqual([place]);
-    expect(harness.told).toBe(told); // not even for one check
+    expect(harness.active()).toEqual([endpoint]);
+    expect(harness.notifications).toBe(notifications); // not even for one check
     expect(harness.store.readings).toEqual([id, id]);
   });
 
@@ -131,7 +131,7 @@ describe("a read", () => {
     const added = { ...row, id: "d_2", address: "5.6.7.9:9001" };
     harness.store.foreign((rows) => rows.set("d_2", added), ["d_2"]);
     await harness.clock.advance(minute);
-    expect(harness.active()).toEqual([place]); // known destinations stay
+    expect(harness.active()).toEqual([endpoint]); // known destinations stay
     harness.store.isDown = false;
     await harness.clock.advance(second);
     expect(harness.active()).toEqual(["5.6.7.9:9001"]);

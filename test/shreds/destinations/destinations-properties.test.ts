@@ -40,7 +40,7 @@ const actions = [
 const step = fc.record({
   action: fc.constantFrom(...actions),
   account: fc.nat(2),
-  place: fc.nat(texts.length - 1),
+  endpoint: fc.nat(texts.length - 1),
   which: fc.nat(20),
   waitMs: fc.constantFrom(0, second, 4 * second, 10 * second, minute, 11 * minute, hour, 13 * hour),
 });
@@ -65,15 +65,15 @@ async function allowed(work: Promise<unknown>): Promise<void> {
 
 async function take(
   harness: Harness,
-  { action, account, place, which, waitMs }: Step,
+  { action, account, endpoint, which, waitMs }: Step,
 ): Promise<void> {
   const { destinations, store } = harness;
   const who = accounts[account] ?? { id: "", name: "" };
   const all = destinations.list();
   const id = all[which % Math.max(1, all.length)]?.id ?? "d_none";
   const sent = harness.sent.at(-1 - (which % 5));
-  const text = texts[place] ?? "";
-  const address = canonical[place % canonical.length] ?? "";
+  const text = texts[endpoint] ?? "";
+  const address = canonical[endpoint % canonical.length] ?? "";
   switch (action) {
     case "add":
       return allowed(destinations.add(who, which % 2 ? "here" : "there", text));
@@ -160,12 +160,12 @@ describe("destinations", () => {
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
         const harness = await Harness.open();
         for (const each of steps) {
-          const toldBefore = harness.told;
+          const notificationsBefore = harness.notifications;
           const before = harness.active().join();
           await take(harness, each);
           check(harness);
           if (before !== harness.active().join() && each.action !== "restart") {
-            expect(harness.told).toBeGreaterThan(toldBefore);
+            expect(harness.notifications).toBeGreaterThan(notificationsBefore);
           }
         }
         harness.store.isDown = false;

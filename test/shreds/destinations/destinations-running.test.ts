@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { parseAddressRange, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { newDestination } from "../../../src/shreds/destinations/destination-rules.ts";
-import { Harness, hour, minute, one, other, place, second, settings } from "./harness.ts";
+import { endpoint, Harness, hour, minute, one, other, second, settings } from "./harness.ts";
 
 describe("renewal", () => {
   it("is requested at 1/2, 3/4 and 9/10 of the term; without it the shreds end", async () => {
@@ -14,11 +14,11 @@ describe("renewal", () => {
     await harness.clock.advance(24 * hour - 1);
     expect(harness.sentSeconds(start)).toEqual([12 * 3600, 18 * 3600, 21.6 * 3600]);
     expect(new Set(harness.sent.map(({ token }) => token)).size).toBe(3);
-    expect(harness.active()).toEqual([place]);
-    harness.told = 0;
+    expect(harness.active()).toEqual([endpoint]);
+    harness.notifications = 0;
     await harness.clock.advance(1);
     expect(harness.active()).toEqual([]);
-    expect(harness.told).toBe(1);
+    expect(harness.notifications).toBe(1);
     await harness.settle();
     expect(harness.store.rows.get(id)).toMatchObject({
       state: "paused",
@@ -29,7 +29,7 @@ describe("renewal", () => {
     await harness.clock.advance(48 * hour);
     expect(harness.sent.length).toBe(6);
     await harness.destinations.challenge("a_1", id);
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
     expect(harness.state(id)).toMatchObject({ state: "active", pauseReason: null, pausedMs: null });
   });
@@ -39,11 +39,11 @@ describe("renewal", () => {
     const { id } = await harness.proved();
     await harness.clock.advance(12 * hour);
     const answeredMs = harness.nowMs;
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.clock.advance(12 * hour);
     expect(harness.state(id)?.proofEndsMs).toBe(answeredMs + 24 * hour);
-    expect(harness.active()).toEqual([place]);
-    expect(harness.told).toBe(1); // it was active the whole time
+    expect(harness.active()).toEqual([endpoint]);
+    expect(harness.notifications).toBe(1); // it was active the whole time
   });
 
   it("is requested again after it ended, and resumes automatically", async () => {
@@ -55,15 +55,15 @@ describe("renewal", () => {
     await harness.settle();
     expect(harness.state(id)?.pauseReason).toBe("proof_expired");
     await harness.clock.advance(10_000);
-    expect(harness.destinations.isAwaited(place)).toBe(true);
-    harness.destinations.answer(place, harness.lastDatagram);
+    expect(harness.destinations.isAwaited(endpoint)).toBe(true);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
   });
 
   it("happens only in the destination's region", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "there", place);
+    const { id } = await harness.destinations.add(one, "there", endpoint);
     await harness.destinations.prove("a_1", id, harness.lastToken);
     await harness.clock.advance(25 * hour);
     expect(harness.sent.length).toBe(1);
@@ -102,10 +102,10 @@ describe("renewal", () => {
     expect(harness.sent.length).toBe(1);
     await harness.start();
     expect(harness.sent.length).toBe(2);
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
     await harness.clock.advance(2 * hour);
     expect(harness.sent.length).toBe(3);
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
     harness.destinations.close();
     await harness.clock.advance(30 * hour);
@@ -120,7 +120,7 @@ describe("renewal", () => {
 describe("an unreachable receiver", () => {
   const fail = async (harness: Harness, seconds: number): Promise<void> => {
     for (let i = 0; i <= seconds; i += 2) {
-      harness.destinations.unreachable(place, harness.nowMs);
+      harness.destinations.unreachable(endpoint, harness.nowMs);
       if (i < seconds) await harness.clock.advance(2 * second);
     }
   };
@@ -129,34 +129,34 @@ describe("an unreachable receiver", () => {
     const harness = await Harness.open();
     const { id } = await harness.proved();
     harness.sent.length = 0;
-    harness.told = 0;
+    harness.notifications = 0;
     await fail(harness, 8);
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
     await harness.clock.advance(2 * second);
-    harness.destinations.unreachable(place, harness.nowMs);
+    harness.destinations.unreachable(endpoint, harness.nowMs);
     expect(harness.active()).toEqual([]); // in the same turn
-    expect(harness.told).toBe(1);
+    expect(harness.notifications).toBe(1);
     const pausedMs = harness.nowMs;
     await harness.settle();
     expect(harness.store.rows.get(id)).toMatchObject({ pauseReason: "icmp_unreachable", pausedMs });
     await harness.clock.advance(600 * second);
     expect(harness.sentSeconds(pausedMs)).toEqual([10, 60, 600]);
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
     await fail(harness, 8);
-    expect(harness.active()).toEqual([place]); // the earlier errors have ended
+    expect(harness.active()).toEqual([endpoint]); // the earlier errors have ended
   });
 
   it("is not paused by rare errors or errors of others", async () => {
     const harness = await Harness.open();
     await harness.proved();
     for (let i = 0; i < 20; i++) {
-      harness.destinations.unreachable(place, harness.nowMs);
+      harness.destinations.unreachable(endpoint, harness.nowMs);
       harness.destinations.unreachable("5.6.7.9:9001", harness.nowMs);
       await harness.clock.advance(5 * second);
     }
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
   });
 
   it("stays paused even if the store is down", async () => {
@@ -177,14 +177,14 @@ describe("an unreachable receiver", () => {
 describe("the operator", () => {
   it("approves manually and permanently", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     expect(await harness.destinations.approve(id)).toMatchObject({
       state: "active",
       provedBy: "operator",
       proofEndsMs: null,
     });
     await harness.clock.advance(100 * 24 * hour);
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
     expect(harness.sent.length).toBe(1);
   });
 
@@ -196,17 +196,17 @@ describe("the operator", () => {
     expect(harness.active()).toEqual([]);
     const late = harness.destinations.prove("a_1", id, harness.lastToken);
     await expect(late).rejects.toThrow("no challenge is open");
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
     expect(harness.state(id)).toMatchObject({ state: "paused", pauseReason: "operator" });
     expect(harness.active()).toEqual([]);
     expect(await harness.destinations.resume(id)).toMatchObject({ state: "active" });
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
   });
 
   it("resumes only destinations with a valid proof", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     await harness.destinations.pause(id);
     expect(await harness.destinations.resume(id)).toMatchObject({ state: "unproved" });
     await harness.destinations.challenge("a_1", id);
@@ -222,15 +222,15 @@ describe("the operator", () => {
   it("removes, which releases the address", async () => {
     const harness = await Harness.open();
     const { id } = await harness.proved();
-    harness.told = 0;
+    harness.notifications = 0;
     await harness.destinations.removeAny(id);
-    expect(harness.told).toBe(1);
+    expect(harness.notifications).toBe(1);
     expect(harness.active()).toEqual([]);
     expect(harness.clock.pending).toBe(0);
     await expect(harness.destinations.approve(id)).rejects.toMatchObject({
       reason: "destination_unknown",
     });
-    await harness.destinations.add(other, "here", place);
+    await harness.destinations.add(other, "here", endpoint);
   });
 });
 
@@ -241,10 +241,10 @@ describe("changed settings", () => {
     const { destinations } = harness;
     const active = () => harness.active();
     const base = settings;
-    harness.told = 0;
+    harness.notifications = 0;
     destinations.apply({ ...base, denied: [parseAddressRange("5.6.0.0/16")] });
     expect(active()).toEqual([]);
-    expect(harness.told).toBe(1);
+    expect(harness.notifications).toBe(1);
     expect(destinations.refusalOf(id)).toContain("denies");
     expect(harness.state(id)?.state).toBe("active");
     const challenge = destinations.challenge("a_1", id);
@@ -252,18 +252,18 @@ describe("changed settings", () => {
     await harness.clock.advance(13 * hour);
     expect(harness.sent.length).toBe(1); // nothing is sent there
     destinations.apply(base);
-    expect(active()).toEqual([place]);
+    expect(active()).toEqual([endpoint]);
     await harness.settle();
     expect(harness.sent.length).toBe(2); // the renewal that was due
-    destinations.apply({ ...base, fixed: new Set([place]) });
+    destinations.apply({ ...base, fixed: new Set([endpoint]) });
     expect(active()).toEqual([]);
   });
 
   it("end an open round of a denied destination", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     harness.destinations.apply({ ...settings, denied: [parseAddressRange("5.6.7.8")] });
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.clock.advance(minute);
     expect(harness.sent.length).toBe(1);
     expect(harness.state(id)?.state).toBe("unproved");
@@ -289,15 +289,15 @@ describe("another process", () => {
     expect(harness.state(id)).toBeUndefined();
     await harness.clock.advance(10 * second);
     expect(harness.sent.length).toBe(4); // one that proved it, and three of the new round
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
     expect(harness.state("d_2")?.state).toBe("active");
   });
 
   it("precedes a local change based on the old state, and its change is not lost", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     const row = harness.store.rows.get(id);
     if (!row) throw new Error("expected a row");
     // Written, but not reported yet.
@@ -322,25 +322,25 @@ describe("another process", () => {
     harness.store.isDown = true;
     harness.store.foreign((rows) => rows.delete(id));
     await harness.settle();
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
     harness.store.isDown = false;
     await harness.clock.advance(5 * second);
     await harness.settle();
     expect(harness.active()).toEqual([]);
 
-    const again = await harness.destinations.add(one, "here", place);
+    const repeated = await harness.destinations.add(one, "here", endpoint);
     let open = () => {};
     harness.store.gate = new Promise((resolve) => {
       open = resolve;
     });
     harness.store.foreign(() => {}); // its read sees it as unverified, and arrives late
     harness.store.gate = Promise.resolve();
-    await harness.destinations.prove("a_1", again.id, harness.lastToken);
-    const { told } = harness;
+    await harness.destinations.prove("a_1", repeated.id, harness.lastToken);
+    const { notifications } = harness;
     open();
     await harness.settle();
-    expect(harness.active()).toEqual([place]);
-    expect(harness.told).toBe(told); // not even for one check
+    expect(harness.active()).toEqual([endpoint]);
+    expect(harness.notifications).toBe(notifications); // not even for one check
     const gone = await harness.destinations.add(one, "here", "5.6.7.9:9001");
     harness.store.gate = new Promise((resolve) => {
       open = resolve;

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { parseAddressRange, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { listenerReachedBy } from "../../../src/core/addresses/own-addresses.ts";
-import { Harness, hour, minute, one, other, place, second } from "./harness.ts";
+import { endpoint, Harness, hour, minute, one, other, second } from "./harness.ts";
 
 const token0 = "0".repeat(32);
 
@@ -11,13 +11,13 @@ describe("adding", () => {
   it("creates an unverified destination, and sends three challenges within 10 s", async () => {
     const harness = await Harness.open();
     const start = harness.nowMs;
-    const added = await harness.destinations.add(one, "here", place);
+    const added = await harness.destinations.add(one, "here", endpoint);
     expect(added).toEqual({
       id: expect.stringMatching(/^d_[0-9a-f]{12}$/),
       accountId: "a_1",
       accountName: "one",
       region: "here",
-      address: place,
+      address: endpoint,
       createdMs: start,
       state: "unproved",
       provedMs: null,
@@ -31,9 +31,9 @@ describe("adding", () => {
     await harness.clock.advance(hour);
     expect(harness.sentSeconds(start)).toEqual([0, 2, 10]);
     expect(new Set(harness.sent.map(({ token }) => token)).size).toBe(1);
-    expect(new Set(harness.sent.map(({ address }) => address))).toEqual(new Set([place]));
+    expect(new Set(harness.sent.map(({ address }) => address))).toEqual(new Set([endpoint]));
     expect(harness.active()).toEqual([]);
-    expect(harness.told).toBe(0);
+    expect(harness.notifications).toBe(0);
     expect(harness.clock.pending).toBe(0);
   });
 
@@ -85,16 +85,16 @@ describe("adding", () => {
 
   it("rejects another region, a configured destination, a third one, and an address in use", async () => {
     const harness = await Harness.open({ fixed: new Set(["7.7.7.7:9001"]) });
-    await harness.destinations.add(one, "there", place);
+    await harness.destinations.add(one, "there", endpoint);
     await harness.destinations.add(one, "here", "[2606::1]:9001");
     const refusals: [typeof one, string, string, RegExp][] = [
       [other, "elsewhere", "5.6.7.9:9001", /expected one of here, there; got "elsewhere"/],
       [other, "here", "7.7.7.7:9001", /destination of the operator's configuration/],
       [one, "here", "5.6.7.9:9001", /maximum number of destinations, 2/],
-      [other, "here", place, /belongs to another destination/],
+      [other, "here", endpoint, /belongs to another destination/],
       [other, "here", `[::ffff:5.6.7.8]:9001`, /5\.6\.7\.8:9001 belongs to another destination/],
       [other, "here", "[2606:0:0::0001]:9001", /\[2606::1\]:9001 belongs to another destination/],
-      [one, "there", place, /belongs to another destination/],
+      [one, "there", endpoint, /belongs to another destination/],
     ];
     for (const [account, region, address, message] of refusals) {
       await expect(harness.destinations.add(account, region, address)).rejects.toMatchObject({
@@ -108,19 +108,19 @@ describe("adding", () => {
 
   it("lets the store decide which was first, and sends no challenge for the second", async () => {
     const harness = await Harness.open({ perAccountMax: 1 });
-    const asked = await Promise.allSettled([
-      harness.destinations.add(one, "here", place),
-      harness.destinations.add(other, "here", place),
+    const requests = await Promise.allSettled([
+      harness.destinations.add(one, "here", endpoint),
+      harness.destinations.add(other, "here", endpoint),
       harness.destinations.add(one, "here", "5.6.7.9:9001"),
     ]);
-    expect(asked.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+    expect(requests.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
     expect(harness.sent.length).toBe(1);
   });
 
   it("fails and sends nothing if it cannot be stored", async () => {
     const harness = await Harness.open();
     harness.store.isDown = true;
-    const adding = harness.destinations.add(one, "here", place);
+    const adding = harness.destinations.add(one, "here", endpoint);
     await expect(adding).rejects.toMatchObject({ reason: "store_failed" });
     expect(harness.destinations.ofAccount("a_1")).toEqual([]);
     expect(harness.sent).toEqual([]);
@@ -130,8 +130,8 @@ describe("adding", () => {
 describe("an unverified address", () => {
   it("is available to another account after ten minutes, a verified one never", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(other, "here", place);
-    const wanted = () => harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(other, "here", endpoint);
+    const wanted = () => harness.destinations.add(one, "here", endpoint);
     await harness.clock.advance(10 * minute);
     await expect(wanted()).rejects.toThrow("belongs to another destination");
     await harness.clock.advance(1);
@@ -143,14 +143,14 @@ describe("an unverified address", () => {
       harness.lastToken,
     );
     await harness.clock.advance(48 * hour);
-    await expect(harness.destinations.add(other, "here", place)).rejects.toThrow(
+    await expect(harness.destinations.add(other, "here", endpoint)).rejects.toThrow(
       "belongs to another destination",
     );
   });
 
   it("gets no challenge while the operator pauses it", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     await harness.destinations.pause(id);
     const sent = harness.sent.length;
     await expect(harness.destinations.challenge("a_1", id)).rejects.toThrow(
@@ -165,8 +165,8 @@ describe("a proof", () => {
   it("is the returned datagram, or its beginning, from that address: shreds start immediately", async () => {
     for (const cut of [24, 64]) {
       const harness = await Harness.open();
-      const { id } = await harness.destinations.add(one, "here", place);
-      harness.destinations.answer(place, harness.lastDatagram.subarray(0, cut));
+      const { id } = await harness.destinations.add(one, "here", endpoint);
+      harness.destinations.answer(endpoint, harness.lastDatagram.subarray(0, cut));
       await harness.settle();
       expect(harness.state(id)).toMatchObject({
         state: "active",
@@ -176,10 +176,10 @@ describe("a proof", () => {
       });
       expect(harness.store.rows.get(id)).toEqual(harness.state(id));
       expect(harness.destinations.active("here")).toMatchObject([
-        { accountId: "a_1", address: place },
+        { accountId: "a_1", address: endpoint },
       ]);
       expect(harness.destinations.active("there")).toEqual([]);
-      expect(harness.told).toBe(1);
+      expect(harness.notifications).toBe(1);
       await harness.clock.advance(hour);
       expect(harness.sent.length).toBe(1); // no more challenges
     }
@@ -187,53 +187,53 @@ describe("a proof", () => {
 
   it("may be a call with the token", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     const proved = await harness.destinations.prove("a_1", id, harness.lastToken.toUpperCase());
     expect(proved).toMatchObject({ id, state: "active", provedBy: "call" });
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
   });
 
   it("is durable before it counts", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     let open = () => {};
     harness.store.gate = new Promise((resolve) => {
       open = resolve;
     });
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
     expect(harness.state(id)?.state).toBe("unproved");
     expect(harness.active()).toEqual([]);
     open();
     await harness.settle();
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
   });
 
   it("that could not be stored may be repeated", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     harness.store.isDown = true;
     const { lastToken } = harness;
     await expect(harness.destinations.prove("a_1", id, lastToken)).rejects.toMatchObject({
       reason: "store_failed",
     });
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
     expect(harness.active()).toEqual([]);
     harness.store.isDown = false;
     await harness.destinations.prove("a_1", id, lastToken);
-    expect(harness.active()).toEqual([place]);
+    expect(harness.active()).toEqual([endpoint]);
   });
 
   it("is invalid from another address or port, or with another destination's token", async () => {
     const harness = await Harness.open();
-    const mine = await harness.destinations.add(one, "here", place);
+    const mine = await harness.destinations.add(one, "here", endpoint);
     const { lastDatagram, lastToken } = harness;
     const theirs = await harness.destinations.add(other, "here", "5.6.7.9:9001");
     for (const from of ["5.6.7.8:9002", "5.6.7.9:9001", "[2606::1]:9001", "garbage", ""]) {
       harness.destinations.answer(from, lastDatagram);
     }
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
     await expect(harness.destinations.prove("a_2", theirs.id, lastToken)).rejects.toMatchObject({
       reason: "proof_refused",
@@ -248,7 +248,7 @@ describe("a proof", () => {
 
   it("is invalid with a used, old or replaced token", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     const used = harness.lastToken;
     const refused = (token: string) =>
       expect(harness.destinations.prove("a_1", id, token)).rejects.toMatchObject({
@@ -265,27 +265,27 @@ describe("a proof", () => {
     const old = harness.lastToken;
     await harness.clock.advance(10 * minute);
     await refused(old);
-    harness.destinations.answer(place, harness.lastDatagram);
+    harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
     expect(harness.state(id)?.provedBy).toBe("call");
   });
 
   it("is ignored while the first one is still being stored", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     const { lastToken } = harness;
-    const asked = await Promise.allSettled([
+    const requests = await Promise.allSettled([
       harness.destinations.prove("a_1", id, lastToken),
       harness.destinations.prove("a_1", id, lastToken),
     ]);
-    expect(asked.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    expect(requests.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
   });
 
   it("may be wrong ten times; forged datagrams do not count", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     const forged = Uint8Array.from(harness.lastDatagram).fill(9, 8, 24);
-    for (let i = 0; i < 50; i++) harness.destinations.answer(place, forged);
+    for (let i = 0; i < 50; i++) harness.destinations.answer(endpoint, forged);
     const prove = (token: string) => harness.destinations.prove("a_1", id, token);
     for (let i = 0; i < 9; i++) {
       await expect(prove(token0)).rejects.toMatchObject({ reason: "proof_refused" });
@@ -303,14 +303,14 @@ describe("a proof", () => {
 describe("another account's destination", () => {
   it("is unknown to every method", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
-    for (const asked of [
+    const { id } = await harness.destinations.add(one, "here", endpoint);
+    for (const requests of [
       harness.destinations.remove("a_2", id),
       harness.destinations.challenge("a_2", id),
       harness.destinations.prove("a_2", id, harness.lastToken),
       harness.destinations.remove("a_1", "d_none"),
     ]) {
-      await expect(asked).rejects.toMatchObject({ reason: "destination_unknown" });
+      await expect(requests).rejects.toMatchObject({ reason: "destination_unknown" });
     }
     expect(harness.destinations.ofAccount("a_2")).toEqual([]);
     expect(harness.destinations.ofAccount("a_1").length).toBe(1);
@@ -321,7 +321,7 @@ describe("another account's destination", () => {
 describe("requested challenges", () => {
   it("have no effect during a round, and are limited to six rounds per hour", async () => {
     const harness = await Harness.open();
-    const { id } = await harness.destinations.add(one, "here", place);
+    const { id } = await harness.destinations.add(one, "here", endpoint);
     await harness.destinations.challenge("a_1", id);
     await harness.clock.advance(9 * second);
     await harness.destinations.challenge("a_1", id);
@@ -332,17 +332,17 @@ describe("requested challenges", () => {
       await harness.clock.advance(10 * second);
       expect(harness.sent.length).toBe(3 * round);
     }
-    const again = harness.destinations.challenge("a_1", id);
-    await expect(again).rejects.toMatchObject({
+    const repeated = harness.destinations.challenge("a_1", id);
+    await expect(repeated).rejects.toMatchObject({
       reason: "rate_limited",
       details: { retryAfterSeconds: 3540 },
     });
     await harness.destinations.remove("a_1", id);
-    await expect(harness.destinations.add(other, "here", place)).rejects.toMatchObject({
+    await expect(harness.destinations.add(other, "here", endpoint)).rejects.toMatchObject({
       reason: "rate_limited",
     });
     expect(harness.sent.length).toBe(18);
     await harness.clock.advance(hour);
-    await harness.destinations.add(other, "here", place);
+    await harness.destinations.add(other, "here", endpoint);
   });
 });

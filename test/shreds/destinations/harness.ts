@@ -21,7 +21,7 @@ export const hour = 60 * minute;
 export const one = { id: "a_1", name: "one" };
 export const other = { id: "a_2", name: "other" };
 /** An address outside special ranges. */
-export const place = "5.6.7.8:9001";
+export const endpoint = "5.6.7.8:9001";
 
 /** Behaves like the database; `foreign` performs changes of another process. */
 export class MemoryStore implements DestinationStore {
@@ -108,7 +108,7 @@ export class Harness {
   readonly store = new MemoryStore();
   readonly sent: Sent[] = [];
   /** Number of reported changes of the list. */
-  told = 0;
+  notifications = 0;
   /** The wall clock was set forward by this much. */
   skewMs = 0;
   own: (endpoint: Endpoint) => boolean = () => false;
@@ -142,7 +142,7 @@ export class Harness {
       },
       { ...settings, ...changes },
     );
-    this.#opened.onChange(() => this.told++);
+    this.#opened.onChange(() => this.notifications++);
   }
 
   get destinations(): AccountDestinations {
@@ -175,7 +175,7 @@ export class Harness {
     return this.sent.map(({ atMs }) => (atMs - startMs) / second);
   }
 
-  async proved(address = place, account = one): Promise<AccountDestination> {
+  async proved(address = endpoint, account = one): Promise<AccountDestination> {
     const { id } = await this.destinations.add(account, "here", address);
     return this.destinations.prove(account.id, id, this.lastToken);
   }

@@ -37,11 +37,11 @@ describe("a challenge", () => {
       const cut = Uint8Array.from({ length }, (_, i) => bytes[i] ?? 0);
       if (length !== 24 && length !== bytes.length) expect(tokenIn(cut)).toBeNull();
     }
-    for (const place of [0, 7, 24, bytes.length - 1]) {
+    for (const endpoint of [0, 7, 24, bytes.length - 1]) {
       const altered = Uint8Array.from(bytes);
-      altered[place] = (altered[place] ?? 0) ^ 1;
+      altered[endpoint] = (altered[endpoint] ?? 0) ^ 1;
       expect(tokenIn(altered)).toBeNull();
-      expect(isProofShaped(altered)).toBe(place >= 24);
+      expect(isProofShaped(altered)).toBe(endpoint >= 24);
     }
   });
 

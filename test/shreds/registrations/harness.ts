@@ -44,12 +44,12 @@ export const codec = { decode: decodeBase58, encode: encodeBase58 };
 export const presentSlot = 1_000_000n;
 
 /** Records the calls of the tier accounting. */
-export class Book implements TierAccounting {
+export class TestAccounting implements TierAccounting {
   readonly epoch = 1n;
   /** Number of times that the store reported a later term. */
   givenUp = 0;
   ms = 1_767_225_600_000;
-  readonly taken: bigint[] = [];
+  readonly orders: bigint[] = [];
   readonly settled = new Map<bigint, CountedTip | null>();
   #next = 1n;
 
@@ -59,14 +59,14 @@ export class Book implements TierAccounting {
 
   takeOrder(): bigint {
     const order = this.#next++;
-    this.taken.push(order);
+    this.orders.push(order);
     return order;
   }
 
-  settleOrder(order: bigint, booked: CountedTip | null): void {
-    if (!this.taken.includes(order)) throw new Error(`order ${order} was never taken`);
+  settleOrder(order: bigint, counted: CountedTip | null): void {
+    if (!this.orders.includes(order)) throw new Error(`order ${order} was never taken`);
     if (this.settled.has(order)) throw new Error(`order ${order} was settled before`);
-    this.settled.set(order, booked);
+    this.settled.set(order, counted);
   }
 
   giveUp(): void {
@@ -74,12 +74,12 @@ export class Book implements TierAccounting {
   }
 
   get tips(): CountedTip[] {
-    return [...this.settled.values()].filter((booked) => booked !== null);
+    return [...this.settled.values()].filter((counted) => counted !== null);
   }
 
   /** Order numbers that later tips would wait for. */
   get open(): bigint[] {
-    return this.taken.filter((order) => !this.settled.has(order));
+    return this.orders.filter((order) => !this.settled.has(order));
   }
 }
 
@@ -98,7 +98,7 @@ export async function openStore(files: Files): Promise<SqlRegistrationStore> {
 export interface Harness {
   readonly registrar: TipRegistrar;
   readonly store: SqlRegistrationStore;
-  readonly book: Book;
+  readonly accounting: TestAccounting;
 }
 
 /** Native checks, a real database, no node. */
@@ -107,25 +107,25 @@ export async function openHarness(
   changes: (parts: TipRegistrarOptions) => Partial<TipRegistrarOptions> = () => ({}),
 ): Promise<Harness> {
   const store = await openStore(files);
-  const book = new Book();
+  const accounting = new TestAccounting();
   const inspector = shredInspector();
   const parts: TipRegistrarOptions = {
     log: silent,
     reader: { inspect: (wire) => inspector.inspect(wire), decode: decodeBase58 },
     verifier: closing(SignatureVerifier.open({ threads: 1, queueMax: 1000 })),
     store,
-    tiers: book,
-    pending: new Places(book),
+    tiers: accounting,
+    pending: new TestPendingRegistrations(accounting),
     present: () => ({ slot: presentSlot, slotNs: 400_000_000n }),
     addresses: () => shredAddresses,
   };
-  return { registrar: new TipRegistrar({ ...parts, ...changes(parts) }), store, book };
+  return { registrar: new TipRegistrar({ ...parts, ...changes(parts) }), store, accounting };
 }
 
 type PendingOfRegistrar = TipRegistrarOptions["pending"];
 
 /** Pending registrations that are only counted. */
-export class Places implements PendingOfRegistrar {
+export class TestPendingRegistrations implements PendingOfRegistrar {
   readonly accounting: TierAccounting | null;
   free = 1000;
   readonly added: Registration[] = [];

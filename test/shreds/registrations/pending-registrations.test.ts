@@ -3,8 +3,8 @@
 import { expect, it } from "vitest";
 import { PendingRegistrations } from "../../../src/shreds/registrations/pending-registrations.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { Book, silent, tip } from "./harness.ts";
-import { Rows, registrationOf } from "./stage.ts";
+import { Rows, registrationOf } from "./confirmation-harness.ts";
+import { silent, TestAccounting, tip } from "./harness.ts";
 
 it("counts a registration once as leader, as follower, and during a change of roles", async () => {
   const places: number[] = [];
@@ -14,7 +14,7 @@ it("counts a registration once as leader, as follower, and during a change of ro
       return super.pending(...question);
     }
   }
-  const [clock, store, book] = [new ManualClock(), new ObservedRows(), new Book()];
+  const [clock, store, accounting] = [new ManualClock(), new ObservedRows(), new TestAccounting()];
   const options = { clock, log: silent, store, sources: null };
   const registrations: PendingRegistrations = new PendingRegistrations(options);
   const registration = registrationOf(tip());
@@ -23,12 +23,12 @@ it("counts a registration once as leader, as follower, and during a change of ro
   registrations.add(registration);
   expect(registrations.counts).toMatchObject({ pending: 1, places: 1 });
   store.fails = "before"; // it stays pending while the role changes
-  await registrations.lead(book);
+  await registrations.lead(accounting);
   expect(places).toEqual([1, 1]);
   await registrations.follow();
   expect(registrations.counts).toMatchObject({ pending: 1, places: 1 });
   store.fails = null;
-  await registrations.lead(book);
+  await registrations.lead(accounting);
   await clock.advance(0);
   expect(registrations.counts).toMatchObject({ pending: 0, places: 0 });
   await registrations.close();

@@ -17,11 +17,11 @@ import {
   entry,
   openHarness,
   otherShredWallet,
-  Places,
   presentSlot,
   shredWallet,
   signatureOf,
   signed,
+  TestPendingRegistrations,
   tip,
   tipV0,
 } from "./harness.ts";
@@ -65,7 +65,7 @@ describe("an entry", () => {
     ],
     ["the smallest", tip(1n), 1n],
   ])("is taken and counted at once without a node: %s", async (_, wire, lamports) => {
-    const { registrar, store, book } = await openHarness(files);
+    const { registrar, store, accounting } = await openHarness(files);
     const results = await registrar.register("a_1", [entry(wire, 999_999n)], false);
     const signature = signatureOf(wire);
     expect(results).toEqual([{ accepted: true, signature, state: "counted" }]);
@@ -74,16 +74,16 @@ describe("an entry", () => {
         signature,
         lamports,
         slot: 999_999n,
-        registeredMs: book.ms,
+        registeredMs: accounting.ms,
         lifetime: new Uint8Array(32).fill(7),
         state: "counted",
-        settledMs: book.ms,
+        settledMs: accounting.ms,
         countedLamports: lamports,
         countedOrder: 1n,
       },
     ]);
-    const counted = { registeredMs: book.ms, countedMs: book.ms };
-    expect(book.tips).toEqual([{ order: 1n, accountId: "a_1", lamports, ...counted }]);
+    const counted = { registeredMs: accounting.ms, countedMs: accounting.ms };
+    expect(accounting.tips).toEqual([{ order: 1n, accountId: "a_1", lamports, ...counted }]);
   });
 
   it("may be in base58", async () => {
@@ -166,14 +166,14 @@ describe("an entry", () => {
       /784000 or later, got 783999/,
     ],
   ])("is refused: %s", async (_, given, reason, message) => {
-    const { registrar, store, book } = await openHarness(files);
+    const { registrar, store, accounting } = await openHarness(files);
     for (const isDryRun of [true, false]) {
       const [result] = await registrar.register("a_1", [given], isDryRun);
       expect(reasonOf(result)).toBe(reason);
       expect(result).toMatchObject({ accepted: false, message: expect.stringMatching(message) });
     }
     expect(await store.ofAccount("a_1", null, 9)).toEqual([]);
-    expect(book.taken).toEqual([]);
+    expect(accounting.orders).toEqual([]);
   });
 
   it("has the age that follows from the measured slots", async () => {
@@ -205,7 +205,7 @@ describe("an entry", () => {
 
 describe("a signature", () => {
   it("is registered once, by one account, which is not disclosed", async () => {
-    const { registrar, book } = await openHarness(files);
+    const { registrar, accounting } = await openHarness(files);
     const wire = tip();
     const [first] = await registrar.register("a_1", [entry(wire)], false);
     expect(first).toMatchObject({ accepted: true });
@@ -217,12 +217,12 @@ describe("a signature", () => {
     const signature = signatureOf(wire);
     expect(own).toEqual({ accepted: false, reason, message: message("this"), signature });
     expect(foreign).toEqual({ accepted: false, reason, message: message("another"), signature });
-    expect(book.tips.length).toBe(1);
-    expect(book.open).toEqual([]);
+    expect(accounting.tips.length).toBe(1);
+    expect(accounting.open).toEqual([]);
   });
 
   it("that occurs twice in a request counts once, the first time", async () => {
-    const { registrar, book } = await openHarness(files);
+    const { registrar, accounting } = await openHarness(files);
     const [a, b] = [entry(tip(5n, 1n)), entry(tip(5n, 2n))];
     for (const isDryRun of [true, false]) {
       const results = await registrar.register("a_1", [a, b, a, a], isDryRun);
@@ -234,12 +234,12 @@ describe("a signature", () => {
       ]);
       expect(results[2]).toMatchObject({ message: expect.stringMatching(/this account/) });
     }
-    expect(book.tips.length).toBe(2);
-    expect(book.open).toEqual([]);
+    expect(accounting.tips.length).toBe(2);
+    expect(accounting.open).toEqual([]);
   });
 
   it("counts once if two accounts send it together", async () => {
-    const { registrar, book } = await openHarness(files);
+    const { registrar, accounting } = await openHarness(files);
     const entries = Array.from({ length: 25 }, (_, i) => entry(tip(5n, BigInt(i))));
     const [one, two] = await Promise.all([
       registrar.register("a_1", entries, false),
@@ -248,8 +248,8 @@ describe("a signature", () => {
     const accepted = [...one, ...two].flatMap((each) => (each.accepted ? [each.signature] : []));
     expect(accepted.length).toBe(25);
     expect(new Set(accepted).size).toBe(25);
-    expect(book.tips.length).toBe(25);
-    expect(book.open).toEqual([]);
+    expect(accounting.tips.length).toBe(25);
+    expect(accounting.open).toEqual([]);
   });
 
   it("cannot be claimed by an invalid transaction with the same signature", async () => {
@@ -265,15 +265,15 @@ describe("a signature", () => {
 
 describe("a request", () => {
   it("is acknowledged after all entries are durable, in one store batch", async () => {
-    const asked: Registration[] = [];
+    const requests: Registration[] = [];
     const waiting: (() => void)[] = [];
-    const { registrar, book } = await openHarness(files, ({ store }) => ({
+    const { registrar, accounting } = await openHarness(files, ({ store }) => ({
       store: {
         owners: (signatures) => store.owners(signatures),
         ofAccount: (...question) => store.ofAccount(...question),
         add: (registration) => store.add(registration),
         addCounted: async (registration, epoch) => {
-          asked.push(registration);
+          requests.push(registration);
           await new Promise<void>((resolve) => void waiting.push(resolve));
           return store.addCounted(registration, epoch);
         },
@@ -285,16 +285,16 @@ describe("a request", () => {
       isAnswered = true;
       return results;
     });
-    await expect.poll(() => asked.length).toBe(3); // none of them has ended
+    await expect.poll(() => requests.length).toBe(3); // none of them has ended
     const signatures = entries.map(({ transaction }) =>
       signatureOf(Buffer.from(transaction, "base64")),
     );
-    expect(asked.map(({ signature }) => signature)).toEqual(signatures);
-    expect(asked.map(({ countedOrder }) => countedOrder)).toEqual([1n, 2n, 3n]);
-    expect(new Set(asked.map(({ registeredMs }) => registeredMs)).size).toBe(1);
+    expect(requests.map(({ signature }) => signature)).toEqual(signatures);
+    expect(requests.map(({ countedOrder }) => countedOrder)).toEqual([1n, 2n, 3n]);
+    expect(new Set(requests.map(({ registeredMs }) => registeredMs)).size).toBe(1);
     waiting[0]?.();
     waiting[1]?.();
-    await expect.poll(() => book.settled.size).toBe(2);
+    await expect.poll(() => accounting.settled.size).toBe(2);
     expect(isAnswered).toBe(false);
     waiting[2]?.();
     expect((await answer).map(reasonOf)).toEqual(["counted", "counted", "counted"]);
@@ -302,7 +302,7 @@ describe("a request", () => {
 
   it("whose entries cannot be stored reports that, and leaves no order number open", async () => {
     let failing = true;
-    const { registrar, book } = await openHarness(files, ({ store }) => ({
+    const { registrar, accounting } = await openHarness(files, ({ store }) => ({
       store: {
         owners: () => Promise.reject(new ShredwayError("store_failed", "secret path")),
         ofAccount: (...question) => store.ofAccount(...question),
@@ -317,8 +317,8 @@ describe("a request", () => {
     const results = await registrar.register("a_1", given, false);
     expect(results.map(reasonOf)).toEqual(["store_failed", "entry_invalid", "store_failed"]);
     expect(JSON.stringify(results)).not.toContain("secret");
-    expect(book.tips).toEqual([]);
-    expect(book.open).toEqual([]);
+    expect(accounting.tips).toEqual([]);
+    expect(accounting.open).toEqual([]);
     expect((await registrar.register("a_1", given, true)).map(reasonOf)).toEqual(
       results.map(reasonOf),
     );
@@ -329,19 +329,19 @@ describe("a request", () => {
       "counted",
     ]);
     // The owner cannot be read; the known registrations are still reported.
-    const [again] = await registrar.register("a_1", given, false);
-    expect(again).toMatchObject({ reason: "registered_before", message: /already registered$/ });
+    const [repeated] = await registrar.register("a_1", given, false);
+    expect(repeated).toMatchObject({ reason: "registered_before", message: /already registered$/ });
   });
 
   it("stores nothing in a dry run", async () => {
-    const { registrar, store, book } = await openHarness(files);
+    const { registrar, store, accounting } = await openHarness(files);
     const given = [entry(tip(5n, 1n)), entry(changed(tip(5n, 2n), 5)), entry(tip(5n, 3n))];
     await registrar.register("a_2", [entry(tip(5n, 3n))], false);
     const dry = await registrar.register("a_1", given, true);
     expect(dry.map(reasonOf)).toEqual(["counted", "signature_invalid", "registered_before"]);
     expect(dry[2]).toMatchObject({ message: expect.stringMatching(/another account/) });
     expect(await store.ofAccount("a_1", null, 9)).toEqual([]);
-    expect(book.taken.length).toBe(1);
+    expect(accounting.orders.length).toBe(1);
     expect(await registrar.register("a_1", given, false)).toEqual(dry);
   });
 
@@ -359,10 +359,10 @@ describe("a request", () => {
 
 describe("the registrar with a node", () => {
   it("registers entries as pending within the capacity, and releases it if they are not stored", async () => {
-    const places = new Places();
+    const places = new TestPendingRegistrations();
     places.free = 3;
     let failing = true;
-    const { registrar, store, book } = await openHarness(files, (parts) => ({
+    const { registrar, store, accounting } = await openHarness(files, (parts) => ({
       pending: places,
       store: {
         owners: (signatures) => parts.store.owners(signatures),
@@ -391,7 +391,7 @@ describe("the registrar with a node", () => {
     const repeated = "registered_before";
     expect(await reasons()).toEqual([repeated, repeated, "overloaded", "overloaded"]);
     expect(places.free).toBe(2);
-    expect(book.taken).toEqual([]);
+    expect(accounting.orders).toEqual([]);
   });
 });
 
@@ -403,11 +403,11 @@ function inOrderOf(all: readonly Registration[]) {
 
 describe("for any mix of entries", () => {
   /** Kinds by number: valid, forged, without a tip, garbage, empty. */
-  const made = Array.from({ length: 8 }, (_, i) => tip(5n, BigInt(i), wallet(1 + (i % 3))));
+  const created = Array.from({ length: 8 }, (_, i) => tip(5n, BigInt(i), wallet(1 + (i % 3))));
   const kinds: ((i: number) => RegistrationEntry | null)[] = [
-    (i) => entry(made[i % 8] ?? tip()),
-    (i) => entry(changed(made[i % 8] ?? tip(), 9)),
-    (i) => entry(made[i % 8] ?? tip(), presentSlot + 100n),
+    (i) => entry(created[i % 8] ?? tip()),
+    (i) => entry(changed(created[i % 8] ?? tip(), 9)),
+    (i) => entry(created[i % 8] ?? tip(), presentSlot + 100n),
     () => entry(signed([transferOf(alice, bob, 5n)])),
     () => text("garbage"),
     () => null,
@@ -424,10 +424,10 @@ describe("for any mix of entries", () => {
       fc.asyncProperty(
         fc.array(fc.array(anyRequest, { minLength: 1, maxLength: 4 }), { maxLength: 4 }),
         async (rounds) => {
-          const { registrar, book, store } = await openHarness(files);
+          const { registrar, accounting, store } = await openHarness(files);
           const owners = new Map<string, string>();
           for (const requests of rounds) {
-            book.ms += 1;
+            accounting.ms += 1;
             const given = requests.map(({ entries }) =>
               // Every second one is valid.
               entries.map(([i, kind]) => (kinds[kind < 5 ? 0 : kind - 4] ?? kinds[0])?.(i) ?? null),
@@ -441,9 +441,10 @@ describe("for any mix of entries", () => {
               const { accountId = "", isDryRun = false } = requests[at] ?? {};
               expect(results.length).toBe(given[at]?.length);
               for (const [place, result] of results.entries()) {
-                const asked = given[at]?.[place] ?? null;
-                const wire = asked && Buffer.from(asked.transaction, "base64");
-                const isGood = made.some((one) => wire?.equals(one)) && asked?.slot === presentSlot;
+                const requests = given[at]?.[place] ?? null;
+                const wire = requests && Buffer.from(requests.transaction, "base64");
+                const isGood =
+                  created.some((one) => wire?.equals(one)) && requests?.slot === presentSlot;
                 if (!result.accepted) {
                   expect(result.reason === "registered_before").toBe(isGood);
                   continue;
@@ -455,11 +456,11 @@ describe("for any mix of entries", () => {
                 owners.set(result.signature, accountId);
               }
             }
-            expect(book.open).toEqual([]);
-            expect(book.tips.length).toBe(owners.size);
+            expect(accounting.open).toEqual([]);
+            expect(accounting.tips.length).toBe(owners.size);
           }
-          expect(await store.owners(made.map(signatureOf))).toEqual(owners);
-          const times = book.tips
+          expect(await store.owners(created.map(signatureOf))).toEqual(owners);
+          const times = accounting.tips
             .toSorted((a, b) => Number(a.order - b.order))
             .map(({ registeredMs }) => registeredMs);
           expect(times).toEqual(times.toSorted((a, b) => a - b));

@@ -10,8 +10,8 @@ import { LeaderTiers } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { CountedTip, TierRules, TierStore } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { LifeClock } from "./life.ts";
 import type { Faults, Saved } from "./memory-tier-store.ts";
+import { RestartableClock } from "./restartable-clock.ts";
 import { emptyState, type ModelTip, modelOf } from "./tier-model.ts";
 
 export type Step =
@@ -122,9 +122,9 @@ export class History {
   readonly #store: HistoryStore;
   readonly #random: SeededRandom;
   readonly #clock = new ManualClock();
-  #life = new LifeClock(this.#clock);
+  #life = new RestartableClock(this.#clock);
   #book: LeaderTiers;
-  readonly #kept: CountedTip[] = [];
+  readonly #persisted: CountedTip[] = [];
   /** Stored tips that have taken effect, by order number. */
   #effective = new Map<bigint, ModelTip>();
   /** Order numbers that were issued in this life and not settled. */
@@ -167,7 +167,7 @@ export class History {
     for (const step of steps) {
       await this.#take(step);
       await this.#quiet();
-      this.#compareBook();
+      this.#compareAccounting();
     }
     Object.assign(this.#store.faults, { reads: false, writes: false, news: false });
     for (const { order, tip } of this.#waiting.splice(0)) this.#settle(order, tip);
@@ -204,7 +204,7 @@ export class History {
   async #tip({ accountId, lamports, ageMs, end }: Extract<Step, { kind: "tip" }>): Promise<void> {
     const order = this.#book.takeOrder();
     assert.ok(
-      this.#kept.every((tip) => tip.order !== order),
+      this.#persisted.every((tip) => tip.order !== order),
       "an order came twice",
     );
     const countedMs = this.#book.nowMs();
@@ -212,7 +212,7 @@ export class History {
     const isKept = end === "settled" || end === "settled later";
     const tip = isKept ? { order, accountId, lamports, registeredMs, countedMs } : null;
     if (tip) {
-      this.#kept.push(tip);
+      this.#persisted.push(tip);
       await this.#store.keep(tip);
     }
     if (end === "settled" || end === "not kept") this.#settle(order, tip);
@@ -231,7 +231,7 @@ export class History {
     }
     this.#book.settleOrder(order, tip);
     // In the same turn.
-    this.#compareBook();
+    this.#compareAccounting();
   }
 
   async #end({ how, downMs, setMs, lost }: Extract<Step, { kind: "end" }>): Promise<void> {
@@ -241,7 +241,7 @@ export class History {
     Object.assign(this.#store.faults, { reads: false, writes: false, news: false });
     this.#store.lose(lost);
     await this.#clock.advance(downMs);
-    this.#life = new LifeClock(this.#clock, setMs);
+    this.#life = new RestartableClock(this.#clock, setMs);
     this.#book = this.#open();
     await this.#start();
   }
@@ -249,17 +249,17 @@ export class History {
   async #start(): Promise<void> {
     this.#replay();
     this.#told = new Map();
-    await this.#during(this.#startAndLook());
+    await this.#during(this.#startAndCompare());
     this.#noteFault();
     this.seen.lives++;
-    const newestMs = Math.max(0, ...this.#kept.map(({ countedMs }) => countedMs));
+    const newestMs = Math.max(0, ...this.#persisted.map(({ countedMs }) => countedMs));
     const floorMs = Math.max(newestMs, this.#store.saved?.evaluatedMs ?? 0);
     assert.ok(this.#book.nowMs() >= floorMs, "the book's clock went back");
     this.#waiting = [];
     this.#early.clear();
   }
 
-  async #startAndLook(): Promise<void> {
+  async #startAndCompare(): Promise<void> {
     await this.#book.start();
     assert.equal(this.#told.size, 0, "a listener was notified before start ended");
     for (const id of accountIds) this.#told.set(id, this.#book.tierOf(id));
@@ -272,8 +272,8 @@ export class History {
     const { saved } = this.#store;
     let atMs = saved?.evaluatedMs ?? 0;
     let last = saved?.countedOrder ?? 0n;
-    const kept = this.#kept.toSorted((a, b) => Number(a.order - b.order));
-    for (const tip of kept) {
+    const persisted = this.#persisted.toSorted((a, b) => Number(a.order - b.order));
+    for (const tip of persisted) {
       if (tip.order <= (saved?.countedOrder ?? 0n)) continue;
       atMs = Math.max(atMs, tip.countedMs);
       this.#effective.set(tip.order, { ...tip, effectiveMs: atMs });
@@ -290,9 +290,9 @@ export class History {
     const store = this.#store.connect(pause);
     const { rules } = this;
     const parts = { rules, store, clock: life, log: silent, epoch: 1n };
-    const book = new LeaderTiers({ ...parts, headMax, pageMax });
-    book.onChange((accountId, tier) => this.#told.set(accountId, tier));
-    return book;
+    const accounting = new LeaderTiers({ ...parts, headMax, pageMax });
+    accounting.onChange((accountId, tier) => this.#told.set(accountId, tier));
+    return accounting;
   }
 
   async #during(promise: Promise<void>): Promise<void> {
@@ -327,7 +327,7 @@ export class History {
     if (untilNs > this.#unsureUntilNs) this.#unsureUntilNs = untilNs;
   }
 
-  #compareBook(): void {
+  #compareAccounting(): void {
     for (const accountId of accountIds) {
       assert.equal(this.#told.get(accountId), this.#book.tierOf(accountId), "not told");
     }

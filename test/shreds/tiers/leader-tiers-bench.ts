@@ -4,8 +4,8 @@ import { createLogger } from "../../../src/core/log.ts";
 import { LeaderTiers, type LeaderTiersOptions } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { LifeClock } from "./life.ts";
 import { MemoryTierStore } from "./memory-tier-store.ts";
+import { RestartableClock } from "./restartable-clock.ts";
 
 export const hour = 3_600_000;
 export const day = 24 * hour;
@@ -21,20 +21,27 @@ export const rules: TierRules = {
 /** The leader's tiers over a store in memory, with their log lines and notifications. */
 export class Bench {
   readonly manual = new ManualClock();
-  life = new LifeClock(this.manual);
+  life = new RestartableClock(this.manual);
   readonly store = new MemoryTierStore();
-  readonly told: [string, string | null][] = [];
+  readonly notifications: [string, string | null][] = [];
   readonly lines: string[] = [];
-  book: LeaderTiers = this.open();
+  accounting: LeaderTiers = this.open();
 
   open(options: Partial<LeaderTiersOptions> = {}): LeaderTiers {
     const log = createLogger({
       stream: { write: (line: string) => void this.lines.push(line) },
     });
     const store = this.store.connect();
-    this.book = new LeaderTiers({ rules, store, clock: this.life, log, epoch: 1n, ...options });
-    this.book.onChange((accountId, tier) => this.told.push([accountId, tier]));
-    return this.book;
+    this.accounting = new LeaderTiers({
+      rules,
+      store,
+      clock: this.life,
+      log,
+      epoch: 1n,
+      ...options,
+    });
+    this.accounting.onChange((accountId, tier) => this.notifications.push([accountId, tier]));
+    return this.accounting;
   }
 
   async started(options: Partial<LeaderTiersOptions> = {}): Promise<this> {
@@ -47,14 +54,14 @@ export class Bench {
   async restart(downMs = 0, options: Partial<LeaderTiersOptions> & { setMs?: number } = {}) {
     this.life.end();
     await this.manual.advance(downMs);
-    this.life = new LifeClock(this.manual, options.setMs);
-    this.told.length = 0;
+    this.life = new RestartableClock(this.manual, options.setMs);
+    this.notifications.length = 0;
     await this.started(options);
   }
 
   keep(lamports: bigint, changes: Partial<CountedTip> = {}): CountedTip {
-    const nowMs = this.book.nowMs();
-    const order = this.book.takeOrder();
+    const nowMs = this.accounting.nowMs();
+    const order = this.accounting.takeOrder();
     const times = { registeredMs: nowMs, countedMs: nowMs };
     const tip = { order, accountId: "a", lamports, ...times, ...changes };
     this.store.keep(tip);
@@ -63,7 +70,7 @@ export class Bench {
 
   count(lamports: bigint, changes: Partial<CountedTip> = {}): CountedTip {
     const tip = this.keep(lamports, changes);
-    this.book.settleOrder(tip.order, tip);
+    this.accounting.settleOrder(tip.order, tip);
     return tip;
   }
 

@@ -9,8 +9,8 @@ import type { Store } from "../../../src/platform/store/store.ts";
 import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import { LeaderTiers } from "../../../src/shreds/tiers/leader-tiers.ts";
 import type { TierRules } from "../../../src/shreds/tiers/types.ts";
-import { openPlace } from "../../platform/store/files.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { openLocation } from "../../platform/store/files.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 
 export const crashRules: TierRules = {
   tiers: [
@@ -30,34 +30,34 @@ export function lamportsOf(number: number): bigint {
 }
 
 /** Opened, not started. */
-export async function openBook(
+export async function openAccounting(
   place: string,
   clock: Clock = systemClock,
-): Promise<{ store: Store; book: LeaderTiers }> {
+): Promise<{ store: Store; accounting: LeaderTiers }> {
   const log = createLogger({ level: "error" });
-  const store = await openPlace(place);
+  const store = await openLocation(place);
   const epoch = await store.tiers.takeOver();
-  const book = new LeaderTiers({ rules: crashRules, store: store.tiers, clock, log, epoch });
-  return { store, book };
+  const accounting = new LeaderTiers({ rules: crashRules, store: store.tiers, clock, log, epoch });
+  return { store, accounting };
 }
 
 async function work(place: string, round: number): Promise<void> {
-  const { store, book } = await openBook(place);
-  await book.start();
+  const { store, accounting } = await openAccounting(place);
+  await accounting.start();
   const registrar = new TipRegistrar({
     log: createLogger({ level: "error" }),
     reader: {
       inspect: (wire) => {
         const number = Buffer.from(wire).readUInt32LE();
-        const made = madeUpFacts(number);
-        return { ...made, tipLamports: lamportsOf(number) };
+        const created = fakeFacts(number);
+        return { ...created, tipLamports: lamportsOf(number) };
       },
       decode: () => null,
     },
     verifier: { verify: () => Promise.resolve(true) },
     store: store.registrations,
-    tiers: book,
-    pending: { accounting: book, reserve: () => true, release: () => {}, add: () => {} },
+    tiers: accounting,
+    pending: { accounting, reserve: () => true, release: () => {}, add: () => {} },
     present: () => ({ slot: null, slotNs: null }),
     addresses: () => new Set(),
   });

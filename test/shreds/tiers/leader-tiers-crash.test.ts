@@ -10,7 +10,7 @@ import { onEachDatabase } from "../../platform/store/databases.ts";
 import { silent } from "../../platform/store/files.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { linesUntilKilled } from "../../support/processes/killed-child.ts";
-import { accountIds, crashRules, lamportsOf, openBook } from "./leader-tiers-child.ts";
+import { accountIds, crashRules, lamportsOf, openAccounting } from "./leader-tiers-child.ts";
 import { notShared } from "./memory-tier-store.ts";
 
 const child = fileURLToPath(new URL("./leader-tiers-child.ts", import.meta.url));
@@ -85,7 +85,7 @@ function isConsistent(view: TierView, nowMs: number): boolean {
 }
 
 /** All counted tips in the store. */
-async function countedTips(store: Awaited<ReturnType<typeof openBook>>["store"]) {
+async function countedTips(store: Awaited<ReturnType<typeof openAccounting>>["store"]) {
   const all: CountedTip[] = [];
   for (;;) {
     const page = await store.tiers.countedAfter(all.at(-1)?.order ?? 0n, 5000);
@@ -97,7 +97,7 @@ async function countedTips(store: Awaited<ReturnType<typeof openBook>>["store"])
 onEachDatabase((databases) => {
   describe("kill -9", () => {
     it(`loses no registration and no tier, in ${rounds} rounds`, { timeout: 900_000 }, async () => {
-      const place = databases.place();
+      const place = databases.location();
       await databases.make(place);
       const known = new Map<string, Acknowledged>();
       let upgrades = 0;
@@ -107,17 +107,20 @@ onEachDatabase((databases) => {
           known.set(one.signature, one);
         }
         // The clock is frozen, so that all comparisons use one time.
-        const { store, book } = await openBook(place, new ManualClock(systemClock.nowNs()));
-        await book.start();
+        const { store, accounting } = await openAccounting(
+          place,
+          new ManualClock(systemClock.nowNs()),
+        );
+        await accounting.start();
         const tips = await countedTips(store);
-        const nowMs = book.nowMs();
+        const nowMs = accounting.nowMs();
         const models = accountIds.map((accountId) =>
           modelOf(
             tips.filter((tip) => tip.accountId === accountId),
             nowMs,
           ),
         );
-        const views = accountIds.map((accountId) => book.view(accountId));
+        const views = accountIds.map((accountId) => accounting.view(accountId));
         expect(views.map(({ sumLamports }) => sumLamports)).toEqual(
           models.map(({ sumLamports }) => sumLamports),
         );
@@ -142,12 +145,12 @@ onEachDatabase((databases) => {
         expect(accountIds.map((accountId) => anew.view(accountId))).toEqual(models);
         await anew.close();
         upgrades += views.filter(({ tier }) => tier !== null).length;
-        await book.close();
+        await accounting.close();
         await store.close();
       }
       expect(upgrades).toBeGreaterThan(0);
 
-      const { store } = await openBook(place);
+      const { store } = await openAccounting(place);
       const owners = await store.registrations.owners([...known.keys()]);
       for (const { signature, accountId } of known.values()) {
         expect(owners.get(signature)).toBe(accountId);

@@ -1,33 +1,33 @@
 import { describe, expect, it } from "vitest";
 import type { TierCheckpoint, TierStore } from "../../../src/shreds/tiers/types.ts";
 import { Bench, day, hour, rules } from "./leader-tiers-bench.ts";
-import { LifeClock } from "./life.ts";
+import { RestartableClock } from "./restartable-clock.ts";
 
 describe("the tier engine over time", () => {
   it("counts a tip up to the last millisecond of the window, and keeps the tier up to that of the grace period", async () => {
     const bench = await new Bench().started();
     const startMs = bench.wallMs;
     bench.count(200n);
-    expect(bench.told).toEqual([["a", "tier-1"]]);
+    expect(bench.notifications).toEqual([["a", "tier-1"]]);
     await bench.manual.advance(day - 1);
-    expect(bench.book.view("a")).toEqual({
+    expect(bench.accounting.view("a")).toEqual({
       tier: "tier-1",
       sumLamports: 200n,
       graceSinceMs: null,
       graceEndsMs: null,
     });
     await bench.manual.advance(1);
-    expect(bench.book.view("a")).toEqual({
+    expect(bench.accounting.view("a")).toEqual({
       tier: "tier-1",
       sumLamports: 0n,
       graceSinceMs: startMs + day,
       graceEndsMs: startMs + 2 * day,
     });
     await bench.manual.advance(day - 1);
-    expect(bench.book.tierOf("a")).toBe("tier-1");
+    expect(bench.accounting.tierOf("a")).toBe("tier-1");
     await bench.manual.advance(1);
-    expect(bench.book.tierOf("a")).toBeNull();
-    expect(bench.told).toEqual([
+    expect(bench.accounting.tierOf("a")).toBeNull();
+    expect(bench.notifications).toEqual([
       ["a", "tier-1"],
       ["a", null],
     ]);
@@ -38,11 +38,11 @@ describe("the tier engine over time", () => {
     const bench = await new Bench().started();
     const startMs = bench.wallMs;
     bench.count(200n, { registeredMs: startMs - day + 1 });
-    expect(bench.book.tierOf("a")).toBe("tier-1");
+    expect(bench.accounting.tierOf("a")).toBe("tier-1");
     bench.count(500n, { registeredMs: startMs - day, accountId: "b" });
-    expect(bench.book.view("b")).toMatchObject({ tier: null, sumLamports: 0n });
+    expect(bench.accounting.view("b")).toMatchObject({ tier: null, sumLamports: 0n });
     await bench.manual.advance(1);
-    expect(bench.book.view("a").graceSinceMs).toBe(startMs + 1);
+    expect(bench.accounting.view("a").graceSinceMs).toBe(startMs + 1);
   });
 
   it("records exact times, even if it runs late", async () => {
@@ -51,8 +51,8 @@ describe("the tier engine over time", () => {
     bench.count(200n);
     await bench.manual.advance(hour);
     await bench.restart(10 * day);
-    expect(bench.book.tierOf("a")).toBeNull();
-    expect(bench.told).toEqual([]);
+    expect(bench.accounting.tierOf("a")).toBeNull();
+    expect(bench.notifications).toEqual([]);
     expect(bench.kinds).toEqual([
       ["upgraded", startMs],
       ["grace_started", startMs + day],
@@ -65,7 +65,7 @@ describe("the tier engine over time", () => {
     bench.count(200n);
     bench.life.set(3 * day);
     await bench.manual.advance(5000);
-    expect(bench.book.tierOf("a")).toBeNull();
+    expect(bench.accounting.tierOf("a")).toBeNull();
     expect(bench.kinds.map(([kind]) => kind)).toEqual(["upgraded", "grace_started", "downgraded"]);
   });
 
@@ -74,15 +74,18 @@ describe("the tier engine over time", () => {
     const startMs = bench.wallMs;
     bench.count(200n);
     bench.life.set(-hour);
-    expect(bench.book.nowMs()).toBe(startMs);
+    expect(bench.accounting.nowMs()).toBe(startMs);
     bench.count(300n);
-    expect(bench.book.tierOf("a")).toBe("tier-2");
+    expect(bench.accounting.tierOf("a")).toBe("tier-2");
     await bench.manual.advance(hour - 1);
-    expect(bench.book.nowMs()).toBe(startMs);
+    expect(bench.accounting.nowMs()).toBe(startMs);
     await bench.manual.advance(day);
-    expect(bench.book.view("a")).toMatchObject({ sumLamports: 500n });
+    expect(bench.accounting.view("a")).toMatchObject({ sumLamports: 500n });
     await bench.manual.advance(1);
-    expect(bench.book.view("a")).toMatchObject({ sumLamports: 0n, graceSinceMs: startMs + day });
+    expect(bench.accounting.view("a")).toMatchObject({
+      sumLamports: 0n,
+      graceSinceMs: startMs + day,
+    });
   });
 
   it("does not poll for events that are due only after the wall clock recovers", async () => {
@@ -93,7 +96,7 @@ describe("the tier engine over time", () => {
     await bench.manual.advance(hour);
     expect(bench.life.timersSet).toBeLessThan(1000);
     await bench.manual.advance(10);
-    expect(bench.book.view("a").sumLamports).toBe(0n);
+    expect(bench.accounting.view("a").sumLamports).toBe(0n);
   });
 
   it("wakes earlier if a counted tip expires before all others", async () => {
@@ -101,21 +104,21 @@ describe("the tier engine over time", () => {
     bench.count(200n);
     bench.count(10n, { registeredMs: bench.wallMs - day + 1 });
     await bench.manual.advance(1);
-    expect(bench.book.view("a").sumLamports).toBe(200n);
+    expect(bench.accounting.view("a").sumLamports).toBe(200n);
   });
 
   it("does not go back after a restart: not behind the checkpoint, not behind a counted tip", async () => {
     const bench = await new Bench().started();
     await bench.manual.advance(hour);
-    await bench.book.close();
-    const closedMs = bench.book.nowMs();
+    await bench.accounting.close();
+    const closedMs = bench.accounting.nowMs();
     expect(bench.store.saved?.evaluatedMs).toBe(closedMs);
     await bench.restart(0, { setMs: -2 * hour });
-    expect(bench.book.nowMs()).toBe(closedMs);
+    expect(bench.accounting.nowMs()).toBe(closedMs);
     bench.keep(200n, { countedMs: closedMs + 5000 });
     await bench.restart(0, { setMs: -2 * hour });
-    expect(bench.book.nowMs()).toBe(closedMs + 5000);
-    expect(bench.book.tierOf("a")).toBe("tier-1");
+    expect(bench.accounting.nowMs()).toBe(closedMs + 5000);
+    expect(bench.accounting.tierOf("a")).toBe("tier-1");
   });
 
   it("has one timer, below the limit of 2^31 ms, with a window of 60 days", async () => {
@@ -134,45 +137,45 @@ describe("the counting order", () => {
     const bench = await new Bench().started();
     const first = bench.keep(100n);
     const second = bench.keep(100n);
-    const third = bench.book.takeOrder();
+    const third = bench.accounting.takeOrder();
     const fourth = bench.keep(300n);
-    bench.book.settleOrder(fourth.order, fourth);
-    bench.book.settleOrder(second.order, second);
-    expect(bench.book.view("a").sumLamports).toBe(0n);
-    bench.book.settleOrder(first.order, first);
-    expect(bench.book.view("a")).toMatchObject({ sumLamports: 200n, tier: "tier-1" });
-    bench.book.settleOrder(third, null);
-    expect(bench.book.view("a")).toMatchObject({ sumLamports: 500n, tier: "tier-2" });
+    bench.accounting.settleOrder(fourth.order, fourth);
+    bench.accounting.settleOrder(second.order, second);
+    expect(bench.accounting.view("a").sumLamports).toBe(0n);
+    bench.accounting.settleOrder(first.order, first);
+    expect(bench.accounting.view("a")).toMatchObject({ sumLamports: 200n, tier: "tier-1" });
+    bench.accounting.settleOrder(third, null);
+    expect(bench.accounting.view("a")).toMatchObject({ sumLamports: 500n, tier: "tier-2" });
   });
 
   it("rejects an order number that was not issued, or is settled", async () => {
     const bench = await new Bench().started();
     const { order } = bench.count(1n);
-    expect(() => bench.book.settleOrder(order, null)).toThrow(RangeError);
-    expect(() => bench.book.settleOrder(order + 1n, null)).toThrow(
+    expect(() => bench.accounting.settleOrder(order, null)).toThrow(RangeError);
+    expect(() => bench.accounting.settleOrder(order + 1n, null)).toThrow(
       "expected an issued and unsettled order number",
     );
-    bench.book.takeOrder();
-    const early = bench.book.takeOrder();
-    bench.book.settleOrder(early, null);
-    expect(() => bench.book.settleOrder(early, null)).toThrow(RangeError);
+    bench.accounting.takeOrder();
+    const early = bench.accounting.takeOrder();
+    bench.accounting.settleOrder(early, null);
+    expect(() => bench.accounting.settleOrder(early, null)).toThrow(RangeError);
   });
 
   it("never issues a stored number again, nor one before the checkpoint", async () => {
     const bench = await new Bench().started();
-    const kept = bench.keep(200n); // and killed before it was settled
+    const persisted = bench.keep(200n); // and killed before it was settled
     await bench.restart();
-    expect(bench.book.tierOf("a")).toBe("tier-1");
-    const next = bench.book.takeOrder();
-    expect(next).toBe(kept.order + 1n);
-    bench.book.settleOrder(next, null);
-    await bench.book.close();
+    expect(bench.accounting.tierOf("a")).toBe("tier-1");
+    const next = bench.accounting.takeOrder();
+    expect(next).toBe(persisted.order + 1n);
+    bench.accounting.settleOrder(next, null);
+    await bench.accounting.close();
     await bench.restart();
-    expect(bench.book.takeOrder()).toBe(kept.order + 2n);
+    expect(bench.accounting.takeOrder()).toBe(persisted.order + 2n);
   });
 
   it("requires start", () => {
-    expect(() => new Bench().book.takeOrder()).toThrow("the tier engine was not started");
+    expect(() => new Bench().accounting.takeOrder()).toThrow("the tier engine was not started");
   });
 });
 
@@ -180,13 +183,13 @@ describe("listeners", () => {
   it("are notified of tier changes, not of grace periods, until they are removed", async () => {
     const bench = await new Bench().started();
     const more: unknown[] = [];
-    const end = bench.book.onChange((...news) => more.push(news));
+    const end = bench.accounting.onChange((...news) => more.push(news));
     bench.count(200n);
     end();
     await bench.manual.advance(day);
-    expect(bench.book.view("a").graceSinceMs).not.toBeNull();
+    expect(bench.accounting.view("a").graceSinceMs).not.toBeNull();
     bench.count(500n);
-    expect(bench.told).toEqual([
+    expect(bench.notifications).toEqual([
       ["a", "tier-1"],
       ["a", "tier-2"],
     ]);
@@ -196,12 +199,12 @@ describe("listeners", () => {
   it("that fail are logged, and do not affect the others", async () => {
     const bench = new Bench();
     bench.open();
-    bench.book.onChange(() => {
+    bench.accounting.onChange(() => {
       throw new Error("made-up fault");
     });
     const after: unknown[] = [];
-    bench.book.onChange((...news) => after.push(news));
-    await bench.book.start();
+    bench.accounting.onChange((...news) => after.push(news));
+    await bench.accounting.start();
     bench.count(200n);
     expect(after).toEqual([["a", "tier-1"]]);
     expect(bench.lines.join()).toContain("made-up fault");
@@ -210,16 +213,16 @@ describe("listeners", () => {
   it("may count tips themselves; all end with the last state", async () => {
     const bench = new Bench();
     bench.open();
-    bench.book.onChange((_, tier) => {
+    bench.accounting.onChange((_, tier) => {
       if (tier === "tier-1") bench.count(300n);
     });
     const after: (string | null)[] = [];
-    bench.book.onChange((_, tier) => after.push(tier));
-    await bench.book.start();
+    bench.accounting.onChange((_, tier) => after.push(tier));
+    await bench.accounting.start();
     bench.count(200n);
-    expect(bench.book.tierOf("a")).toBe("tier-2");
+    expect(bench.accounting.tierOf("a")).toBe("tier-2");
     expect(after.at(-1)).toBe("tier-2");
-    expect(bench.told.at(-1)).toEqual(["a", "tier-2"]);
+    expect(bench.notifications.at(-1)).toEqual(["a", "tier-2"]);
   });
 });
 
@@ -240,7 +243,7 @@ describe("checkpoints", () => {
         await bench.manual.advance(0);
       }
     };
-    bench.life = new LifeClock(bench.manual);
+    bench.life = new RestartableClock(bench.manual);
     await bench.started({ store });
     await go();
     bench.store.checkpoints = 0;
@@ -249,7 +252,7 @@ describe("checkpoints", () => {
     expect(pauses).toHaveLength(1);
     bench.count(300n); // while the first one is in progress
     bench.count(300n, { accountId: "b" });
-    const history = bench.book.history("a", null, 10);
+    const history = bench.accounting.history("a", null, 10);
     await go();
     expect(bench.store.checkpoints).toBe(1);
     expect([...(bench.store.saved?.events.keys() ?? [])]).toEqual(["a", "b", "c"]);
@@ -304,7 +307,7 @@ describe("checkpoints", () => {
     bench.count(200n);
     await bench.manual.advance(10_000);
     bench.count(300n);
-    expect(bench.book.tierOf("a")).toBe("tier-2");
+    expect(bench.accounting.tierOf("a")).toBe("tier-2");
     await bench.manual.advance(10_000);
     expect(bench.store.saved?.states.size).toBe(0);
     expect(bench.lines.filter((line) => line.includes("could not be stored"))).toHaveLength(1);
@@ -318,21 +321,21 @@ describe("checkpoints", () => {
   it("at shutdown contain the last time; later counts wait for the next start", async () => {
     const bench = await new Bench().started();
     bench.count(1n);
-    await bench.book.close();
+    await bench.accounting.close();
     expect(bench.store.saved?.countedOrder).toBe(1n);
     bench.count(500n);
-    expect(bench.book.tierOf("a")).toBeNull();
+    expect(bench.accounting.tierOf("a")).toBeNull();
     await bench.manual.advance(hour);
     expect(bench.life.pending).toBe(0);
     await bench.restart();
-    expect(bench.book.tierOf("a")).toBe("tier-2");
+    expect(bench.accounting.tierOf("a")).toBe("tier-2");
   });
 
   it("at shutdown do not prevent the end if they fail", async () => {
     const bench = await new Bench().started();
     bench.count(200n);
     bench.store.faults.writes = true;
-    await bench.book.close();
+    await bench.accounting.close();
     expect(bench.lines.join()).toContain("could not be stored");
     expect(bench.life.pending).toBe(0);
   });
@@ -342,14 +345,14 @@ describe("the audit trail", () => {
   it("contains the stored events, and waits for pending writes", async () => {
     const bench = await new Bench().started();
     bench.count(200n);
-    const newest = await bench.book.history("a", null, 10);
+    const newest = await bench.accounting.history("a", null, 10);
     expect(newest.map(({ kind, to }) => [kind, to])).toEqual([["upgraded", "tier-1"]]);
     bench.count(300n);
-    const second = await bench.book.history("a", null, 1);
+    const second = await bench.accounting.history("a", null, 1);
     expect(second.map(({ number }) => number)).toEqual([2n]);
-    expect(await bench.book.history("a", 2n, 10)).toEqual(newest);
+    expect(await bench.accounting.history("a", 2n, 10)).toEqual(newest);
     bench.store.faults.reads = true;
-    await expect(bench.book.history("a", null, 1)).rejects.toMatchObject({
+    await expect(bench.accounting.history("a", null, 1)).rejects.toMatchObject({
       reason: "store_failed",
     });
   });
@@ -360,7 +363,7 @@ describe("an unreadable store", () => {
     const bench = new Bench();
     bench.store.faults.reads = true;
     await expect(bench.open().start()).rejects.toMatchObject({ reason: "store_failed" });
-    await bench.book.close();
+    await bench.accounting.close();
     expect(bench.store.checkpoints).toBe(0);
   });
 
@@ -371,23 +374,23 @@ describe("an unreadable store", () => {
       bench.count(25n);
       await bench.manual.advance(1000);
     }
-    expect(bench.book.tierOf("a")).toBe("tier-2");
+    expect(bench.accounting.tierOf("a")).toBe("tier-2");
     await bench.manual.advance(day - 60_000);
     bench.store.faults.reads = true;
     await bench.manual.advance(58_000);
     // Some expiries were in memory; later ones are unknown.
-    const { sumLamports, graceSinceMs } = bench.book.view("a");
+    const { sumLamports, graceSinceMs } = bench.accounting.view("a");
     expect(graceSinceMs).toBe(startMs + day);
     expect(sumLamports).toBeGreaterThan(400n);
     expect(bench.lines.filter((line) => line.includes("could not be read"))).toHaveLength(1);
     // A tip counts as soon as all earlier expiries are known.
     bench.count(1000n);
     const countedMs = bench.wallMs;
-    expect(bench.book.view("a").sumLamports).toBe(sumLamports);
+    expect(bench.accounting.view("a").sumLamports).toBe(sumLamports);
     bench.store.faults.reads = false;
     await bench.manual.advance(1100);
     for (let i = 0; i < 20; i++) await bench.manual.advance(0); // one read after the other
-    expect(bench.book.view("a")).toMatchObject({ sumLamports: 1000n, graceSinceMs: null });
+    expect(bench.accounting.view("a")).toMatchObject({ sumLamports: 1000n, graceSinceMs: null });
     expect(bench.lines.at(-1)).toContain("readable again");
     await bench.manual.advance(2000);
     expect(bench.kinds.slice(2)).toEqual([
@@ -408,10 +411,10 @@ describe("memory", () => {
     await bench.manual.advance(day - 1000 + 500);
     expect(Math.max(...bench.store.pages)).toBeLessThanOrEqual(8);
     expect(bench.store.pages.length).toBeGreaterThan(15);
-    const sums = ["a0", "a1", "a2"].map((id) => Number(bench.book.view(id).sumLamports));
+    const sums = ["a0", "a1", "a2"].map((id) => Number(bench.accounting.view(id).sumLamports));
     expect(sums.reduce((sum, each) => sum + each, 0)).toBe(490);
     await bench.manual.advance(1000);
-    expect(bench.book.view("a0").sumLamports).toBe(0n);
+    expect(bench.accounting.view("a0").sumLamports).toBe(0n);
   });
 
   it("handles more expiries in one millisecond than it contains", async () => {
@@ -419,20 +422,20 @@ describe("memory", () => {
     for (let i = 0; i < 25; i++) bench.count(10n);
     await bench.restart(0, { headMax: 4, pageMax: 2 });
     await bench.manual.advance(day - 1);
-    expect(bench.book.view("a").sumLamports).toBe(250n);
+    expect(bench.accounting.view("a").sumLamports).toBe(250n);
     await bench.manual.advance(1);
-    expect(bench.book.view("a").sumLamports).toBe(0n);
+    expect(bench.accounting.view("a").sumLamports).toBe(0n);
   });
 
   it("reports an expiring tip that the account's sum does not contain", async () => {
     const bench = await new Bench().started({ headMax: 1, pageMax: 1 });
     bench.count(1n, { accountId: "b" });
     // Stored as counted, but reported as never counted.
-    const kept = bench.keep(200n);
-    bench.book.settleOrder(kept.order, null);
+    const persisted = bench.keep(200n);
+    bench.accounting.settleOrder(persisted.order, null);
     bench.count(1n, { accountId: "b" }); // does not fit into memory, so the store is read
     await bench.manual.advance(day);
     expect(bench.lines.join()).toContain("tip 2 of 200 lamports expires, but the sum of account a");
-    expect(bench.book.view("a").sumLamports).toBe(0n);
+    expect(bench.accounting.view("a").sumLamports).toBe(0n);
   });
 });

@@ -4,7 +4,7 @@ import { onNewsOf } from "../../../src/platform/store/topics.ts";
 import type { Registration } from "../../../src/shreds/registrations/registration-types.ts";
 import type { CountedTip, TierEvent, TierState } from "../../../src/shreds/tiers/types.ts";
 import { applied, type Saved } from "./memory-tier-store.ts";
-import type { Rows, Stores } from "./world.ts";
+import type { Rows, Stores } from "./simulation.ts";
 
 function countedOf(row: Registration): CountedTip[] {
   const { state, countedOrder, countedLamports, accountId, registeredMs, settledMs } = row;

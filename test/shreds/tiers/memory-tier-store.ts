@@ -51,7 +51,7 @@ export const notShared: Pick<TierStore, "takeOver" | "epoch" | "statesChangedAft
 };
 
 export class MemoryTierStore {
-  readonly kept: CountedTip[] = [];
+  readonly persisted: CountedTip[] = [];
   readonly faults: Faults = { reads: false, writes: false, news: false };
   saved: Saved | null = null;
   readonly history: Saved[] = [];
@@ -61,7 +61,7 @@ export class MemoryTierStore {
   onCheckpoint: (saved: Saved) => void = () => {};
 
   keep(tip: CountedTip): void {
-    this.kept.push(tip);
+    this.persisted.push(tip);
   }
 
   /** Restores the database of `count` checkpoints ago. */
@@ -100,14 +100,14 @@ export class MemoryTierStore {
       },
       countedAfter: (order, limit) =>
         this.#read(pause, () =>
-          this.kept
+          this.persisted
             .filter((tip) => tip.order > order)
             .toSorted((a, b) => Number(a.order - b.order))
             .slice(0, limit),
         ),
       leavingAfter: (behind, untilMs, limit) =>
         this.#read(pause, () => {
-          const found = this.kept
+          const found = this.persisted
             .filter((tip) => isBehind(tip, behind) && tip.registeredMs <= untilMs)
             .toSorted((a, b) => (isBehind(a, b) ? 1 : -1))
             .slice(0, limit);

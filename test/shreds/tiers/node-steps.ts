@@ -9,7 +9,7 @@ export type NodeStep =
   | {
       readonly kind: "register";
       readonly places: readonly number[];
-      readonly again: boolean;
+      readonly repeated: boolean;
       readonly count: number;
     }
   | { readonly kind: "wait"; readonly ms: number }
@@ -31,7 +31,7 @@ const step: fc.Arbitrary<NodeStep> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant("register" as const),
       places: fc.array(place, { minLength: 1, maxLength: 3 }),
-      again: fc.constantFrom(false, false, true),
+      repeated: fc.constantFrom(false, false, true),
       count: fc.integer({ min: 1, max: 4 }),
     }),
   },

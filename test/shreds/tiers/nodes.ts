@@ -12,10 +12,10 @@ import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
 import type { CountedTip, TierRules } from "../../../src/shreds/tiers/types.ts";
 import { silent } from "../../platform/store/files.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 import type { NodeSetting, NodeStep } from "./node-steps.ts";
+import { Link, NodeClock, type Rows, Simulation } from "./simulation.ts";
 import { emptyState, type ModelTip, modelAccount } from "./tier-model.ts";
-import { Link, NodeClock, type Rows, World } from "./world.ts";
 
 export const windowMs = 20_000;
 const graceMs = 7_000;
@@ -38,25 +38,25 @@ class Node {
   readonly leadership: TierLeadership;
   readonly registrations: PendingRegistrations;
   readonly registrar: TipRegistrar;
-  readonly told = new Map<string, string | null>();
-  readonly tellings: [string, string | null][] = [];
+  readonly notifications = new Map<string, string | null>();
+  readonly notificationLog: [string, string | null][] = [];
   wasLeader = false;
   isReady = false;
   isOver = false;
 
-  constructor(world: World, setting: NodeSetting, random: SeededRandom, landed: Landed) {
+  constructor(simulation: Simulation, setting: NodeSetting, random: SeededRandom, landed: Landed) {
     const skewMs = setting.skewMs === 0 ? 0 : random.below(2 * setting.skewMs) - setting.skewMs;
-    this.clock = new NodeClock(world.clock, skewMs);
+    this.clock = new NodeClock(simulation.clock, skewMs);
     const delayMs = (): number =>
       setting.delayMaxMs === 0 ? 0 : random.below(setting.delayMaxMs + 1);
-    this.link = new Link(world, this.clock, delayMs);
+    this.link = new Link(simulation, this.clock, delayMs);
     const { tiers, registrations } = this.link.stores;
     const { clock } = this;
     this.registrations = new PendingRegistrations({
       clock,
       log: silent,
       store: registrations,
-      sources: setting.countsAtOnce ? null : landed.asked(world.clock),
+      sources: setting.countsAtOnce ? null : landed.requests(simulation.clock),
       limits: { pendingMax: 1000, pendingPerAccountMax: 1000 },
     });
     this.tiers = new AccountTiers({
@@ -81,7 +81,7 @@ class Node {
       reader: {
         inspect: (wire) => {
           const number = Buffer.from(wire).readUInt32LE();
-          return { ...madeUpFacts(number), tipLamports: amounts[number % amounts.length] ?? 1n };
+          return { ...fakeFacts(number), tipLamports: amounts[number % amounts.length] ?? 1n };
         },
         decode: () => null,
       },
@@ -93,10 +93,14 @@ class Node {
       addresses: () => new Set(),
     });
     this.tiers.onChange((accountId, tier) => {
-      assert.notEqual(tier, this.told.get(accountId) ?? null, `told ${accountId} ${tier} twice`);
-      this.told.set(accountId, tier);
+      assert.notEqual(
+        tier,
+        this.notifications.get(accountId) ?? null,
+        `told ${accountId} ${tier} twice`,
+      );
+      this.notifications.set(accountId, tier);
       this.wasLeader ||= this.leadership.isLeader;
-      this.tellings.push([accountId, tier]);
+      this.notificationLog.push([accountId, tier]);
     });
   }
 
@@ -112,7 +116,7 @@ class Node {
     }
     for (const accountId of accountIds) {
       const tier = this.tiers.tierOf(accountId);
-      if (tier !== null) this.told.set(accountId, tier);
+      if (tier !== null) this.notifications.set(accountId, tier);
     }
     this.isReady = true;
   }
@@ -125,7 +129,7 @@ class Node {
 
 /** Some land, some fail, some expire. */
 class Landed {
-  asked(clock: ManualClock) {
+  requests(clock: ManualClock) {
     return {
       observations: null,
       decode: () => null,
@@ -150,7 +154,7 @@ export class NodesHistory {
   readonly #setting: NodeSetting;
   readonly #random: SeededRandom;
   readonly #clock = new ManualClock();
-  readonly #world: World;
+  readonly #simulation: Simulation;
   readonly #nodes: Node[] = [];
   readonly #landed = new Landed();
   readonly #counted: () => Promise<readonly CountedTip[]>;
@@ -163,7 +167,7 @@ export class NodesHistory {
   constructor(setting: NodeSetting, rows: Rows, counted: () => Promise<readonly CountedTip[]>) {
     this.#setting = setting;
     this.#random = new SeededRandom(setting.seed);
-    this.#world = new World(this.#clock, rows);
+    this.#simulation = new Simulation(this.#clock, rows);
     this.#counted = counted;
   }
 
@@ -174,7 +178,7 @@ export class NodesHistory {
       this.#take(one);
       await this.#pass(one.kind === "wait" ? one.ms : 1);
     }
-    this.#world.away(false);
+    this.#simulation.away(false);
     for (const [i, node] of this.#nodes.entries()) {
       if (node.isOver) this.#join(i);
       node.clock.thaw();
@@ -191,7 +195,7 @@ export class NodesHistory {
   }
 
   #join(i: number): void {
-    const node = new Node(this.#world, this.#setting, this.#random, this.#landed);
+    const node = new Node(this.#simulation, this.#setting, this.#random, this.#landed);
     this.#nodes[i] = node;
     this.#do(node.start());
   }
@@ -214,11 +218,11 @@ export class NodesHistory {
   #take(one: NodeStep): void {
     if (one.kind === "wait") return;
     if (one.kind === "register") {
-      for (let i = 0; i < one.count; i++) this.#register(one.places, one.again);
+      for (let i = 0; i < one.count; i++) this.#register(one.places, one.repeated);
       return;
     }
     if (!("place" in one)) {
-      this.#world.away(one.kind === "away");
+      this.#simulation.away(one.kind === "away");
       return;
     }
     const i =
@@ -238,28 +242,28 @@ export class NodesHistory {
     if (one.kind === "freeze") clock.freeze();
     if (one.kind === "cut") link.cut(true);
     if (one.kind === "lose answer") link.losesAnswer = true;
-    if (one.kind === "lose lock") this.#world.dropLock(link);
+    if (one.kind === "lose lock") this.#simulation.dropLock(link);
     if (one.kind === "kill") this.#kill(node);
     if (one.kind === "close" && !clock.isFrozen && node.isReady && !link.isCut) {
       node.isOver = true;
-      this.#do(node.close().then(() => void this.#world.links.delete(link)));
+      this.#do(node.close().then(() => void this.#simulation.links.delete(link)));
     }
     if ("lockMs" in one && one.lockMs !== null && one.kind !== "close") {
-      this.#clock.after(one.lockMs, () => this.#world.dropLock(link));
+      this.#clock.after(one.lockMs, () => this.#simulation.dropLock(link));
     }
   }
 
   #kill(node: Node): void {
     node.isOver = true;
     node.clock.end();
-    this.#world.links.delete(node.link);
+    this.#simulation.links.delete(node.link);
     // Its promises never settle.
     this.#work.clear();
   }
 
   /** The same signature on each node, in one turn. */
-  #register(places: readonly number[], again: boolean): void {
-    const number = again && this.#number > 0 ? this.#random.below(this.#number) : this.#number++;
+  #register(places: readonly number[], repeated: boolean): void {
+    const number = repeated && this.#number > 0 ? this.#random.below(this.#number) : this.#number++;
     const accountId = accountIds[number % accountIds.length] ?? "a";
     const wire = Buffer.alloc(8);
     wire.writeUInt32LE(number);
@@ -289,7 +293,11 @@ export class NodesHistory {
     for (const node of this.#nodes) {
       if (!node.isReady || node.isOver) continue;
       for (const accountId of accountIds) {
-        assert.equal(node.told.get(accountId) ?? null, node.tiers.tierOf(accountId), "not told");
+        assert.equal(
+          node.notifications.get(accountId) ?? null,
+          node.tiers.tierOf(accountId),
+          "not told",
+        );
       }
     }
     if (this.#wrong) throw this.#wrong;
@@ -297,7 +305,7 @@ export class NodesHistory {
 
   async #quiet(): Promise<void> {
     for (let i = 0; i < 4; i++) {
-      await this.#world.rows.idle();
+      await this.#simulation.rows.idle();
       await this.#clock.advance(0);
     }
   }
@@ -319,7 +327,7 @@ export class NodesHistory {
     assert.equal(leaders.length, 1, `expected one leader, got ${leaders.length}`);
     const [leader] = leaders;
     if (!leader) return;
-    const { accepted } = this.#world;
+    const { accepted } = this.#simulation;
     this.seen.terms += new Set(accepted.map(({ epoch }) => epoch)).size;
     for (const [i, { epoch }] of accepted.entries()) {
       assert.ok(
@@ -390,8 +398,10 @@ export class NodesHistory {
     );
     return tips.some(({ order, countedMs }: ModelTip & { countedMs?: number }) => {
       const fromMs = countedMs ?? 0;
-      const kept = this.#world.accepted.find(({ checkpoint }) => checkpoint.countedOrder >= order);
-      const untilMs = kept?.checkpoint.evaluatedMs ?? Number.POSITIVE_INFINITY;
+      const persisted = this.#simulation.accepted.find(
+        ({ checkpoint }) => checkpoint.countedOrder >= order,
+      );
+      const untilMs = persisted?.checkpoint.evaluatedMs ?? Number.POSITIVE_INFINITY;
       return moves.some((atMs) => atMs >= fromMs && atMs <= untilMs);
     });
   }
@@ -411,7 +421,7 @@ export class NodesHistory {
       assert.equal(tier, leader.tiers.tierOf(accountId), "the trail ends elsewhere");
       for (const node of this.#nodes) {
         if (!node.wasLeader)
-          this.#compareTold(
+          this.#compareNotifications(
             node,
             accountId,
             trail.map(({ to }) => to),
@@ -421,10 +431,10 @@ export class NodesHistory {
   }
 
   /** A node that was always a follower reported only persisted changes, in order. */
-  #compareTold(node: Node, accountId: string, tiers: readonly (string | null)[]): void {
+  #compareNotifications(node: Node, accountId: string, tiers: readonly (string | null)[]): void {
     this.seen.followers++;
     let at = 0;
-    for (const [id, tier] of node.tellings) {
+    for (const [id, tier] of node.notificationLog) {
       if (id !== accountId) continue;
       const found = tiers.indexOf(tier, at);
       assert.ok(found >= 0, `a follower told ${accountId} ${tier}, which was not kept then`);

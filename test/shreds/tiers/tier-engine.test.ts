@@ -323,8 +323,8 @@ describe("long histories", () => {
           counted.push({ order, accountId, lamports, registeredMs, effectiveMs: nowMs });
           agree();
           if (restartEvery > 0 && i % restartEvery === 0) {
-            const kept = [...modelOf(rules, counted, nowMs).values()].map(({ state }) => state);
-            engine = new TierEngine(rules, { evaluatedMs: nowMs, states: kept });
+            const expected = [...modelOf(rules, counted, nowMs).values()].map(({ state }) => state);
+            engine = new TierEngine(rules, { evaluatedMs: nowMs, states: expected });
             expect(engine.takeEvents()).toEqual([]);
           }
         }

@@ -13,7 +13,7 @@ import { PendingRegistrations } from "../../../src/shreds/registrations/pending-
 import { TipRegistrar } from "../../../src/shreds/registrations/registrar.ts";
 import { AccountTiers } from "../../../src/shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../../../src/shreds/tiers/tier-leadership.ts";
-import { madeUpFacts } from "../../support/transactions/facts.ts";
+import { fakeFacts } from "../../support/transactions/facts.ts";
 import { accountIds, crashRules, lamportsOf } from "./leader-tiers-child.ts";
 
 const log = createLogger({ level: "silent" });
@@ -61,7 +61,7 @@ export async function openNode(url: string, clock: Clock = systemClock): Promise
     reader: {
       inspect: (wire) => {
         const number = Buffer.from(wire).readUInt32LE();
-        return { ...madeUpFacts(number), tipLamports: lamportsOf(number) };
+        return { ...fakeFacts(number), tipLamports: lamportsOf(number) };
       },
       decode: () => null,
     },

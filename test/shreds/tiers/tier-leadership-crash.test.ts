@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { migrate } from "../../../src/platform/store/migrations.ts";
 import type { CountedTip } from "../../../src/shreds/tiers/types.ts";
-import { until, untilAsked } from "../../platform/store/files.ts";
+import { until, untilTrue } from "../../platform/store/files.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
 import { accountIds, crashRules, lamportsOf } from "./leader-tiers-child.ts";
 import { openNode } from "./tier-leadership-child.ts";
@@ -133,7 +133,7 @@ async function compare(url: string, known: ReadonlyMap<string, string>): Promise
   const node = await openNode(url);
   await node.leadership.start();
   await until(() => node.leadership.isLeader);
-  await untilAsked(async () => (await node.registrations.pending(null, 1)).length === 0);
+  await untilTrue(async () => (await node.registrations.pending(null, 1)).length === 0);
   const tips: CountedTip[] = [];
   for (;;) {
     const page = await node.tierStore.countedAfter(tips.at(-1)?.order ?? 0n, 5000);

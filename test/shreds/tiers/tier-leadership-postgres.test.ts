@@ -12,7 +12,7 @@ const runs = Number(process.env["SHREDWAY_NODE_RUNS"] ?? 12);
 onEachDatabase((databases) => {
   describe("several nodes", () => {
     it("agree with the model over the database", async () => {
-      const place = databases.place();
+      const place = databases.location();
       const drivers = [await databases.migrated(place)];
       for (let i = 0; i < 2; i++) drivers.push(await databases.driver(place));
       await fc.assert(

@@ -5,11 +5,11 @@ import { type Json, JsonText } from "../../../src/core/json-rpc/json-text.ts";
 import type { NodeAnswer, NodeCalls } from "../../../src/core/json-rpc/node.ts";
 
 export class NodeStandIn implements NodeCalls {
-  readonly asked: [string, readonly Json[]][] = [];
+  readonly requests: [string, readonly Json[]][] = [];
   answer: NodeAnswer | ShredwayError = { result: new JsonText("1") };
 
   async call(method: string, params: readonly Json[]): Promise<NodeAnswer> {
-    this.asked.push([method, params]);
+    this.requests.push([method, params]);
     if (this.answer instanceof ShredwayError) throw this.answer;
     return this.answer;
   }

@@ -17,7 +17,7 @@ import { DelayLink, delayedAddresses } from "../network/delay-link.ts";
 import { hasNamespaces, NetworkNamespace } from "../network/network-namespace.ts";
 import { PostgresServer, postgresPrograms } from "../postgres/postgres.ts";
 import { Shredway, shredway } from "../processes/shredway.ts";
-import { madeSlot } from "../shreds/generated-slot.ts";
+import { generateSlot } from "../shreds/generated-slot.ts";
 
 const oneWayMs = 45;
 const challengeBytesMax = 64;
@@ -38,10 +38,16 @@ export const tier2Lamports = 500_000_000;
 /** A signed tip of a new payer, in base64. */
 export function shredTip(lamports: number): string {
   const payer = Keypair.generate();
-  const made = new Transaction({ feePayer: payer.publicKey, blockhash, lastValidBlockHeight: 0 });
-  made.add(SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: shredTips, lamports }));
-  made.sign(payer);
-  return made.serialize().toString("base64");
+  const created = new Transaction({
+    feePayer: payer.publicKey,
+    blockhash,
+    lastValidBlockHeight: 0,
+  });
+  created.add(
+    SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey: shredTips, lamports }),
+  );
+  created.sign(payer);
+  return created.serialize().toString("base64");
 }
 
 /** Retries until it no longer throws; throws the last error after a minute. */
@@ -274,7 +280,7 @@ export class Regions {
   /** Shreds of a new slot. */
   nextShreds(bytes = 20_000): Uint8Array[] {
     const number = this.#slots++;
-    return madeSlot(number, bytes, number);
+    return generateSlot(number, bytes, number);
   }
 
   async close(): Promise<void> {

@@ -10,7 +10,7 @@ export interface Question {
 }
 
 export class SocketNode {
-  readonly asked: Question[] = [];
+  readonly requests: Question[] = [];
   readonly clients: WebSocket[] = [];
   readonly #server: WebSocketServer;
 
@@ -21,7 +21,7 @@ export class SocketNode {
       client.on("error", () => undefined);
       client.on("message", (data: Buffer) => {
         const question: Question = JSON.parse(data.toString());
-        this.asked.push(question);
+        this.requests.push(question);
         answer(client, question);
       });
     });

@@ -12,7 +12,7 @@ import { type PostgresServer, superuser } from "./postgres.ts";
 const socketName = ".s.PGSQL.5432";
 
 /** Fault of the connection with the next COMMIT. */
-export type Fate =
+export type ProxyBehaviour =
   | "passes"
   /** The server does not receive it. */
   | "request lost"
@@ -23,7 +23,7 @@ export type Fate =
 
 export class PostgresProxy {
   /** Applies to the next COMMIT only. */
-  fate: Fate = "passes";
+  behaviour: ProxyBehaviour = "passes";
   /** Rejects new connections. */
   isClosed = false;
   /** Applies after the next lost connection. */
@@ -104,14 +104,14 @@ export class PostgresProxy {
     client.on("data", (chunk: Buffer) => {
       if (!passes()) return;
       if (chunk.includes("COMMIT\0")) {
-        const { fate } = this;
-        this.fate = "passes";
-        if (fate === "request lost" || fate === "request lost silently") {
-          isSilent = fate === "request lost silently";
+        const { behaviour } = this;
+        this.behaviour = "passes";
+        if (behaviour === "request lost" || behaviour === "request lost silently") {
+          isSilent = behaviour === "request lost silently";
           lose();
           return;
         }
-        losesAnswer = fate === "answer lost";
+        losesAnswer = behaviour === "answer lost";
       }
       toServer(chunk);
     });

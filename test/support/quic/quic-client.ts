@@ -209,9 +209,9 @@ export class QuicClient {
         this.#nextId += 4;
       }
       const { id, rest } = this.#partial;
-      const taken = this.quic.streamSend(id, rest, true) ?? 0;
-      if (taken < rest.length) {
-        this.#partial = { id, rest: rest.subarray(taken) };
+      const accepted = this.quic.streamSend(id, rest, true) ?? 0;
+      if (accepted < rest.length) {
+        this.#partial = { id, rest: rest.subarray(accepted) };
         return;
       }
       this.#partial = undefined;

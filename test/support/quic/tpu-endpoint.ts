@@ -24,8 +24,8 @@ export class EndpointRun {
     settings: Partial<TpuSettings> = {},
   ): Promise<EndpointRun> {
     const record = (event: TpuEvent): void => {
-      const told = run.events.get(event.id);
-      if (told) told.push(event);
+      const notifications = run.events.get(event.id);
+      if (notifications) notifications.push(event);
       else run.events.set(event.id, [event]);
     };
     const endpoint = await TpuEndpoint.open({

@@ -3,7 +3,7 @@
 import { Shredder } from "../../../src/relay/data-plane/shredder.ts";
 
 /** `number`: unique for each slot. `bytes` of entries, all equal to `fill`. */
-export function madeSlot(number: number, bytes = 20_000, fill = 0): Uint8Array[] {
+export function generateSlot(number: number, bytes = 20_000, fill = 0): Uint8Array[] {
   const shredder = new Shredder(new Uint8Array(32).fill(3));
   const position = {
     slot: BigInt(1000 + number),

@@ -102,16 +102,16 @@ export class ShredTraffic {
     const bytesMax = isLast ? (sets - 1) * fecSetBytes + lastFecSetBytes : sets * fecSetBytes;
     // A batch that fills less than half of its last set would be cut into fewer sets than planned.
     const entries = makeEntryBatch(bytesMax - this.#random.below(2000), ticks, this.#random);
-    const made = this.#leader().shred(entries, {
+    const created = this.#leader().shred(entries, {
       position: this.#position,
       referenceTick: Math.min(63, Math.round(done * ticksPerSlot)),
       lastInSlot: isLast,
     });
     const batchAtNs = Math.round((first / fecSetsPerSlot) * slotNs * (1 - quietEndShare));
-    made.packets.forEach((packet, i) => {
+    created.packets.forEach((packet, i) => {
       this.#packets.push({ packet, timeNs: batchAtNs + i * shredGapNs });
     });
-    this.#position = made.position;
+    this.#position = created.position;
     return isLast ? this.#endSlot() : undefined;
   }
 

@@ -117,7 +117,7 @@ export class ChainRun {
   lookupTable(
     payer: Keypair,
     entries: readonly Keypair[],
-  ): { made: string; lookup: AddressLookupTableAccount } {
+  ): { signature: string; lookup: AddressLookupTableAccount } {
     this.slots();
     const [create, key] = AddressLookupTableProgram.createLookupTable({
       authority: payer.publicKey,
@@ -130,11 +130,11 @@ export class ChainRun {
       lookupTable: key,
       addresses: entries.map(({ publicKey }) => publicKey),
     });
-    const made = this.chain.send(this.legacy([create, extend], [payer]));
+    const signature = this.chain.send(this.legacy([create, extend], [payer]));
     this.slots(2);
     const data = this.chain.account(key.toBase58())?.data ?? new Uint8Array(0);
     const state = AddressLookupTableAccount.deserialize(data);
-    return { made, lookup: new AddressLookupTableAccount({ key, state }) };
+    return { signature, lookup: new AddressLookupTableAccount({ key, state }) };
   }
 
   versioned(

@@ -30,7 +30,7 @@ export function factsOf(wire: Uint8Array, known: Partial<TransactionFacts> = {})
 }
 
 /** Facts of arbitrary bytes: `number` makes them and their signature unique. */
-export function madeUpFacts(number: number, bytes = 215): TransactionFacts {
+export function fakeFacts(number: number, bytes = 215): TransactionFacts {
   const wire = new Uint8Array(bytes).fill(7);
   wire[0] = 1;
   new DataView(wire.buffer).setUint32(1, number);

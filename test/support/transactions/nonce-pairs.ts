@@ -44,7 +44,7 @@ export class NonceHarness implements Nonces {
   failure: Error | undefined;
   /** Creates invalid co-signatures. */
   signsWrongly = false;
-  readonly asked: string[] = [];
+  readonly requests: string[] = [];
   coSigned = 0;
   readonly #check = new NativeCoSigningCheck();
 
@@ -53,7 +53,7 @@ export class NonceHarness implements Nonces {
   }
 
   of(account: string): Promise<NonceInfo> {
-    this.asked.push(account);
+    this.requests.push(account);
     return this.failure ? Promise.reject(this.failure) : Promise.resolve(this.info);
   }
 
@@ -92,10 +92,15 @@ export interface One extends Choices {
   readonly others?: readonly Words[];
 }
 
-export function one({ first = advance(), price: asked = 100n, tip = 10_000n, ...rest }: One = {}) {
+export function one({
+  first = advance(),
+  price: requests = 100n,
+  tip = 10_000n,
+  ...rest
+}: One = {}) {
   const { others = [], ...choices } = rest;
   const words = [first];
-  if (asked > 0n) words.push(price(asked));
+  if (requests > 0n) words.push(price(requests));
   if (tip > 0n) words.push(transfer(paying(payer), tipAccount, tip));
   return built([...words, ...others], { missing: [], ...choices });
 }

@@ -201,12 +201,12 @@ function byKit(choices: Complete): Uint8Array {
     version === 0
       ? withTable(instructions, table)
       : appendTransactionMessageInstructions(instructions, empty(version, choices.fee));
-  const life = { blockhash: blockhash(choices.lifetime), lastValidBlockHeight: 0n };
+  const lifetime = { blockhash: blockhash(choices.lifetime), lastValidBlockHeight: 0n };
   const compiled = compileTransaction(
     pipe(
       message,
       (m) => setTransactionMessageFeePayer(address(who.address), m),
-      (m) => setTransactionMessageLifetimeUsingBlockhash(life, m),
+      (m) => setTransactionMessageLifetimeUsingBlockhash(lifetime, m),
     ),
   );
   const signed = Object.keys(compiled.signatures).map((signer) => {

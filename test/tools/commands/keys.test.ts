@@ -95,9 +95,9 @@ describe("shredway keys", () => {
     expect(JSON.parse(revoked.stdout)).toEqual({ id: old.id, state: "revoked" });
     expect((await keys("revoke", old.id)).code).toBe(0);
     expect((await listed()).map(({ state }) => state)).toEqual(["revoked", "in force"]);
-    const again = await keys("rotate", old.id);
-    expect(again.stderr).toContain("which is revoked");
-    expect(again.code).toBe(1);
+    const repeated = await keys("rotate", old.id);
+    expect(repeated.stderr).toContain("which is revoked");
+    expect(repeated.code).toBe(1);
   });
 
   it("reaches a running service: a new key is accepted and a revoked one is refused", async () => {

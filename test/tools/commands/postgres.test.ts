@@ -52,10 +52,10 @@ describe("data.postgres", () => {
       const nothing = await run("keys", "list");
       expect(nothing.stderr).toContain("expected a database with the tables of a service");
       expect(nothing.code).toBe(1);
-      const made = await run("keys", "create", "--account", "trading");
-      expect(made.code).toBe(0);
-      expect(made.stderr).toContain("expected fsync and full_page_writes on"); // the test's has none
-      const { id }: { id: string } = JSON.parse(made.stdout);
+      const created = await run("keys", "create", "--account", "trading");
+      expect(created.code).toBe(0);
+      expect(created.stderr).toContain("expected fsync and full_page_writes on"); // the test's has none
+      const { id }: { id: string } = JSON.parse(created.stdout);
       expect((await run("keys", "revoke", id)).code).toBe(0);
       const listed = await run("keys", "list");
       expect(JSON.parse(listed.stdout)).toMatchObject({ keys: [{ id, account: "trading" }] });

@@ -43,8 +43,8 @@ it("reports its states, and the start and end of each reload", async () => {
 
   write(", workers: none");
   service.signal("SIGHUP");
-  const again = await socket.hears(/^RELOADING=1$/, reloaded.at);
-  const refused = await socket.hears(/^READY=1$/, again.at);
+  const repeated = await socket.hears(/^RELOADING=1$/, reloaded.at);
+  const refused = await socket.hears(/^READY=1$/, repeated.at);
   expect(refused.text).toContain(
     "STATUS=the new configuration was refused and the old one remains active",
   );

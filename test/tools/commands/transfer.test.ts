@@ -45,8 +45,8 @@ describe("shredway migrate", () => {
     const after = await check();
     expect(JSON.parse(after.stdout)).toEqual({ from: newest, to: newest, newest });
     expect(after.code).toBe(0);
-    const again = await shredway("migrate", "--config", config);
-    expect(again.stdout).toContain(`schema version ${newest}, the newest`);
+    const repeated = await shredway("migrate", "--config", config);
+    expect(repeated.stdout).toContain(`schema version ${newest}, the newest`);
   });
 
   it.skipIf(postgresPrograms === null)(
@@ -70,7 +70,7 @@ describe("shredway migrate", () => {
       expect(check.stdout).toContain(`schema version ${newest}, the newest`);
       expect(check.code).toBe(0);
       // The same role may fill an empty database.
-      const made = await shredway(
+      const created = await shredway(
         "keys",
         "create",
         "--account",
@@ -78,7 +78,7 @@ describe("shredway migrate", () => {
         "--data",
         join(folder, "data"),
       );
-      expect(made.code).toBe(0);
+      expect(created.code).toBe(0);
       const path = join(folder, "a.export");
       await shredway("export", "--data", join(folder, "data"), "--output", path);
       const imported = await shredway("import", "--config", service, "--input", path);
@@ -97,7 +97,7 @@ describe("shredway export and import", () => {
     const log = createLogger({ level: "silent" });
     const directory = join(folder, "data");
     const service = await Store.open({ directory, clock: systemClock, log, isService: true });
-    const made = await shredway(
+    const created = await shredway(
       "keys",
       "create",
       "--account",
@@ -106,7 +106,7 @@ describe("shredway export and import", () => {
       config,
       "--json",
     );
-    const { key, id }: { key: string; id: string } = JSON.parse(made.stdout);
+    const { key, id }: { key: string; id: string } = JSON.parse(created.stdout);
     const path = join(folder, "all.export");
     const exported = await shredway("export", "--config", config, "--output", path, "--json");
     expect(exported.stderr).toBe("");

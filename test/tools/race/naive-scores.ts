@@ -1,14 +1,14 @@
 // Naive statistics of a race, written without regard to speed, as the reference for the race
 // scores.
 
-export interface NaiveShred {
+export interface ReferenceShred {
   /** Times by feed; null if it never arrived. */
   readonly times: readonly (number | null)[];
   readonly isData: boolean;
   readonly set: number;
 }
 
-export interface NaiveFeed {
+export interface ReferenceFeed {
   distinct: number;
   wins: number;
   ties: number;
@@ -34,7 +34,7 @@ function raced(
   return { lag: others.length === 0 ? null : own - best, won: others.every((time) => own < time) };
 }
 
-export function naiveFeeds(feeds: number, shreds: readonly NaiveShred[]): NaiveFeed[] {
+export function referenceFeeds(feeds: number, shreds: readonly ReferenceShred[]): ReferenceFeed[] {
   return Array.from({ length: feeds }, (_, feed) => {
     const own = shreds.filter(({ times }) => times[feed] !== null);
     const sets = [...new Set(shreds.map(({ set }) => set))].map((number) => {
@@ -67,6 +67,6 @@ export function naiveFeeds(feeds: number, shreds: readonly NaiveShred[]): NaiveF
 }
 
 /** Percentile by nearest rank. */
-export function naivePercentile(sorted: readonly number[], p: number): number | null {
+export function referencePercentile(sorted: readonly number[], p: number): number | null {
   return sorted[Math.max(1, Math.ceil((p / 100) * sorted.length)) - 1] ?? null;
 }

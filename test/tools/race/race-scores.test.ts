@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { RaceScores } from "../../../src/tools/race/race-scores.ts";
 import type { ShredArrival } from "../../../src/tools/race/slot-arrivals.ts";
 import { SlotCollector } from "../../../src/tools/race/slot-collector.ts";
-import { type NaiveShred, naiveFeeds, naivePercentile } from "./naive-scores.ts";
+import { type ReferenceShred, referenceFeeds, referencePercentile } from "./naive-scores.ts";
 
 const feeds = 3;
 
@@ -69,11 +69,11 @@ describe("RaceScores", () => {
             .toSorted((a, b) => a.key - b.key)
             .map(({ arrival }) => arrival);
           const scores = scored(arrivals);
-          const model: NaiveShred[] = shreds
+          const model: ReferenceShred[] = shreds
             .filter(({ times }) => times.some((time) => time !== null))
             .map(({ set, leaf, times }) => ({ set, isData: leaf < 32, times }));
           expect(scores.distinct).toBe(model.length);
-          for (const [number, expected] of naiveFeeds(feeds, model).entries()) {
+          for (const [number, expected] of referenceFeeds(feeds, model).entries()) {
             const feed = scores.feeds[number];
             expect({
               distinct: (feed?.data ?? 0) + (feed?.code ?? 0),
@@ -92,9 +92,9 @@ describe("RaceScores", () => {
               sharedWins: expected.sharedWins,
               setWins: expected.setWins,
               lags: [0, 1, 5, 25, 50, 75, 95, 99, 100].map((p) =>
-                naivePercentile(expected.lags, p),
+                referencePercentile(expected.lags, p),
               ),
-              setLag: naivePercentile(expected.setLags, 50),
+              setLag: referencePercentile(expected.setLags, 50),
             });
           }
         },
@@ -149,7 +149,7 @@ describe("SlotCollector", () => {
     collector.settle(1900);
     expect(settled).toEqual([7]);
     collector.note(arrival(1950, 1, 1));
-    expect(collector.counts[1]).toMatchObject({ arrivals: 2, late: 1, again: 0 });
+    expect(collector.counts[1]).toMatchObject({ arrivals: 2, late: 1, repeated: 0 });
   });
 
   it("counts duplicates and other signatures by feed", () => {
@@ -157,8 +157,8 @@ describe("SlotCollector", () => {
     collector.note(arrival(0, 0));
     collector.note(arrival(1, 0));
     collector.note({ ...arrival(2, 1, 1), signature: 2 });
-    expect(collector.counts[0]).toMatchObject({ arrivals: 2, again: 1, conflicting: 0 });
-    expect(collector.counts[1]).toMatchObject({ arrivals: 1, again: 0, conflicting: 1 });
+    expect(collector.counts[0]).toMatchObject({ arrivals: 2, repeated: 1, conflicting: 0 });
+    expect(collector.counts[1]).toMatchObject({ arrivals: 1, repeated: 0, conflicting: 1 });
   });
 
   it("stays within its bounds if every shred is of another slot", () => {

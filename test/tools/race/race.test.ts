@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 
 /** Generated slots, and a leader schedule file for them. */
-function traffic(slots: number): { made: SlotShreds[]; leaders: string } {
+function traffic(slots: number): { slotShreds: SlotShreds[]; leaders: string } {
   const maker = new ShredTraffic({
     seed: 4,
     leaders: 2,
@@ -48,7 +48,7 @@ function traffic(slots: number): { made: SlotShreds[]; leaders: string } {
   }
   const path = join(folder, "leaders.json");
   writeFileSync(path, JSON.stringify({ firstSlot: 6000, leaders }));
-  return { made: Array.from({ length: slots }, () => maker.completeSlot()), leaders: path };
+  return { slotShreds: Array.from({ length: slots }, () => maker.completeSlot()), leaders: path };
 }
 
 interface Timed {
@@ -96,16 +96,16 @@ const judged = slots - 1; // the first one is excluded
  */
 const after: Timed = { packet: Uint8Array.of(1), at: (slots + 20) * slotNs };
 
-function packetsOf(made: readonly SlotShreds[]): Timed[] {
-  return made.flatMap(({ packets }, slot) =>
+function packetsOf(slotShreds: readonly SlotShreds[]): Timed[] {
+  return slotShreds.flatMap(({ packets }, slot) =>
     packets.map(({ packet, timeNs }) => ({ packet, at: slot * slotNs + timeNs + 1 })),
   );
 }
 
 describe("a race of captures", () => {
   it("is exact: wins, coverage, solo counts, lags, table, picture", async () => {
-    const { made, leaders } = traffic(slots);
-    const all = packetsOf(made);
+    const { slotShreds, leaders } = traffic(slots);
+    const all = packetsOf(slotShreds);
     const a = all.filter((_, i) => i % 50 !== 7);
     // b is 250 µs behind, but 100 µs ahead with every fourth shred, and has its own losses.
     const b = all
@@ -174,8 +174,8 @@ describe("a race of captures", () => {
   });
 
   it("gives forgeries no win if it verifies, and otherwise reports NOT VERIFIED", async () => {
-    const { made, leaders } = traffic(12);
-    const all = packetsOf(made);
+    const { slotShreds, leaders } = traffic(12);
+    const all = packetsOf(slotShreds);
     const forged = all.map(({ packet, at }) => ({ packet: altered(packet), at: at - 400_000 }));
     const honest = all.map(({ packet, at }) => ({ packet, at: at + 300_000 }));
     const args = [
@@ -198,8 +198,8 @@ describe("a race of captures", () => {
   });
 
   it("treats equal times of a coarse clock as ties", async () => {
-    const { made } = traffic(12);
-    const all = [...packetsOf(made), after];
+    const { slotShreds } = traffic(12);
+    const all = [...packetsOf(slotShreds), after];
     const later = all.map(({ packet, at }) => ({ packet, at: at + 300 }));
     const { report } = await ended([
       "--capture",
@@ -216,8 +216,8 @@ describe("a race of captures", () => {
   });
 
   it("counts arrivals after the settling time as late and suggests a longer one", async () => {
-    const { made } = traffic(12);
-    const all = packetsOf(made);
+    const { slotShreds } = traffic(12);
+    const all = packetsOf(slotShreds);
     const late = all.map(({ packet, at }) => ({ packet, at: at + 800_000_000 }));
     const end = { ...after, at: after.at + 1e9 };
     const { report } = await ended([
@@ -233,8 +233,8 @@ describe("a race of captures", () => {
   });
 
   it("refuses captures without times, and missing files", async () => {
-    const { made } = traffic(1);
-    const packets = packetsOf(made).map(({ packet }) => packet);
+    const { slotShreds } = traffic(1);
+    const packets = packetsOf(slotShreds).map(({ packet }) => packet);
     const lpb = join(folder, "a.lpb");
     writeFileSync(lpb, writeLpb(packets));
     const run = (file: string) =>
@@ -310,9 +310,9 @@ describe("a race over UDP", () => {
   }
 
   it("counts exactly which feed delivered each shred, excludes forgeries, and prints a summary on Ctrl-C", async () => {
-    const { made, leaders } = traffic(9);
+    const { slotShreds, leaders } = traffic(9);
     const { run, a, b } = await started(leaders, 3000);
-    for (const { packets } of made) {
+    for (const { packets } of slotShreds) {
       const shreds = packets.map(({ packet }) => packet);
       // Send b's forgeries first, then a without every eighth shred, then b reversed without
       // every tenth.
@@ -323,7 +323,7 @@ describe("a race over UDP", () => {
       );
       await send(b, shreds.filter((_, i) => i % 10 !== 1).toReversed());
     }
-    const settled = made.length - 1;
+    const settled = slotShreds.length - 1;
     await until(
       () => run.objects<Printed>().at(-1)?.slots.judged === settled,
       `${settled} judged slots`,
@@ -350,13 +350,13 @@ describe("a race over UDP", () => {
       ],
     });
     const refused = Object.values(report?.feeds[1]?.refused ?? {});
-    expect(refused.reduce((total, one) => total + one, 0)).toBe(made.length * perSlot);
+    expect(refused.reduce((total, one) => total + one, 0)).toBe(slotShreds.length * perSlot);
   });
 
   it("loses nothing in five seconds of two feeds and reports a silent feed", async () => {
-    const { made, leaders } = traffic(50);
+    const { slotShreds, leaders } = traffic(50);
     const { run, a } = await started(leaders, 200);
-    const all = packetsOf(made);
+    const all = packetsOf(slotShreds);
     a.enqueue(
       all.map(({ packet }) => packet),
       BigUint64Array.from(all, ({ at }) => BigInt(at)),

@@ -28,18 +28,18 @@ describe("makeCopies", () => {
         fc.boolean(),
         fc.nat(),
         (length, copies, shuffle, seed) => {
-          const made = makeCopies(
+          const created = makeCopies(
             numbered(length),
             { copies, shuffle, drop: 0, corrupt: 0 },
             new SeededRandom(seed),
             counts(),
           );
-          const sent = made.map(numberOf).toSorted((a, b) => a - b);
+          const sent = created.map(numberOf).toSorted((a, b) => a - b);
           expect(sent).toEqual(
             Array.from({ length: length * copies }, (_, i) => Math.floor(i / copies)),
           );
-          for (let i = 1; i < made.length; i++)
-            expect(made[i]?.timeNs).toBeGreaterThanOrEqual(made[i - 1]?.timeNs ?? 0);
+          for (let i = 1; i < created.length; i++)
+            expect(created[i]?.timeNs).toBeGreaterThanOrEqual(created[i - 1]?.timeNs ?? 0);
         },
       ),
     );
@@ -64,10 +64,10 @@ describe("makeCopies", () => {
     const window = numbered(2000);
     const seen = counts();
     const options = { copies: 1, shuffle: false, drop: 0.25, corrupt: 0.5 };
-    const made = makeCopies(window, options, new SeededRandom(5), seen);
-    expect(made.length).toBe(2000 - seen.dropped);
+    const created = makeCopies(window, options, new SeededRandom(5), seen);
+    expect(created.length).toBe(2000 - seen.dropped);
     expect(seen.dropped).toBeGreaterThan(400);
-    const altered = made.filter(({ packet, timeNs }) =>
+    const altered = created.filter(({ packet, timeNs }) =>
       packet.some((byte, i) => byte !== window[timeNs / 1000]?.packet[i]),
     );
     expect(altered.length).toBe(seen.corrupted);

@@ -19,7 +19,7 @@ const securitySchemes = {
 
 const anyKey = Object.keys(securitySchemes).map((name) => ({ [name]: [] }));
 
-function parameterObject({ name, description, schema, place }: Parameter): object {
+function parameterObject({ name, description, schema, in: place }: Parameter): object {
   return { name, in: place, description, required: place === "path", schema };
 }
 

@@ -58,7 +58,7 @@ export interface Parameter {
   readonly name: string;
   readonly description: string;
   readonly schema: JsonSchema;
-  readonly place: "query" | "path";
+  readonly in: "query" | "path";
 }
 
 export interface Operation {
@@ -72,8 +72,8 @@ export interface Operation {
   readonly parameters: readonly Parameter[];
   readonly body?: { readonly type: string; readonly schema: JsonSchema; readonly example?: Sample };
   readonly answers: Answers;
-  /** Messages of the path's WebSocket: `said` by the client, `heard` by the client. */
-  readonly webSocket?: { readonly said?: JsonSchema; readonly heard: JsonSchema };
+  /** Messages of the path's WebSocket: `request` from the client, `message` from the service. */
+  readonly webSocket?: { readonly request?: JsonSchema; readonly message: JsonSchema };
 }
 
 type Described = Pick<Parameter, "name" | "description" | "schema">;
@@ -83,7 +83,7 @@ function inQuery(...parameters: readonly Described[]): Parameter[] {
     name,
     description,
     schema,
-    place: "query",
+    in: "query",
   }));
 }
 
@@ -257,7 +257,7 @@ const tips: readonly Operation[] = [
       ...plainRefusals(400, 429, 503),
       ...jsonRpcRefusals(426),
     },
-    webSocket: { heard: snapshot },
+    webSocket: { message: snapshot },
   },
   {
     path: shredPayPath,
@@ -345,7 +345,7 @@ const partners: readonly Operation[] = [
     id: "nextAlternativePartnerAt",
     summary: "Returns the next alternative partner that leads, from a given slot on.",
     needsKey: false,
-    parameters: [{ name: "slot", description: "a slot", schema: slot, place: "path" }],
+    parameters: [{ name: "slot", description: "a slot", schema: slot, in: "path" }],
     answers: {
       200: answer("the partner and its slot", nextPartner),
       ...plainRefusals(400, 404, 503),
@@ -391,8 +391,8 @@ const rest: readonly Operation[] = [
       ...jsonRpcRefusals(401, 403, 426, 429, 503),
     },
     webSocket: {
-      said: filter,
-      heard: {
+      request: filter,
+      message: {
         oneOf: [
           pushedEventSchema,
           closed<FilterSet>("FilterSet", {

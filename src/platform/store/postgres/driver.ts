@@ -50,7 +50,7 @@ interface Job extends Transaction {
 const schemaQuery = "SELECT CAST(to_regclass('schema_version') IS NOT NULL AS integer)";
 const settingsQuery = "SELECT current_setting('fsync'), current_setting('full_page_writes')";
 
-async function look(servers: PostgresServers, mustExist: boolean): Promise<string[]> {
+async function poll(servers: PostgresServers, mustExist: boolean): Promise<string[]> {
   const connection = await servers.open("shredway");
   try {
     if (mustExist && (await connection.query(schemaQuery))[0]?.[0] !== 1n) {
@@ -97,12 +97,12 @@ export class PostgresDriver implements SqlDriver {
     const servers = new PostgresServers({ url, clock, times });
     const address = { servers, clock, log };
     const listeners = new ForeignChangeListeners(log);
-    const onNews: ForeignChangeListener = (told) => listeners.tell(told);
+    const onNews: ForeignChangeListener = (news) => listeners.notify(news);
     let writer: PostgresWriter | undefined;
     let news: PostgresNews | undefined;
     try {
-      const warnings = await look(servers, mustExist);
-      const onLateCommit = (): void => news?.tellGap();
+      const warnings = await poll(servers, mustExist);
+      const onLateCommit = (): void => news?.notifyGap();
       writer = await PostgresWriter.open({ ...address, writing: times, onLateCommit });
       const { id } = writer;
       news = await PostgresNews.open({ ...address, own: id, onNews });

@@ -22,7 +22,7 @@ const pauseMs = 100;
 /** A connection that only listens would not notice that the server is gone or became read-only. */
 const checkIntervalMs = 5000;
 const check = "SELECT current_setting('transaction_read_only')";
-const againMs = 100;
+const retryMs = 100;
 
 interface NewsOptions extends PostgresAddress {
   readonly log: Logger;
@@ -52,12 +52,12 @@ export class PostgresNews {
     this.#connection = connection;
     this.#use(connection);
     this.#looking = this.#clock.every(checkIntervalMs, () => {
-      if (!this.#returning) void this.#look();
+      if (!this.#returning) void this.#poll();
     });
   }
 
   /** Reports that anything may have changed. */
-  tellGap(): void {
+  notifyGap(): void {
     if (this.#closing.signal.aborted) return;
     if (this.#pause) {
       this.#isDue = true;
@@ -66,7 +66,7 @@ export class PostgresNews {
     this.#isDue = false;
     this.#pause = this.#clock.after(pauseMs, () => {
       this.#pause = undefined;
-      if (this.#isDue) this.tellGap();
+      if (this.#isDue) this.notifyGap();
     });
     this.#options.onNews(null);
   }
@@ -83,7 +83,7 @@ export class PostgresNews {
     this.#connection = connection;
     connection.onNotification = (payload) => {
       const news = newsOf(payload, this.#options.own);
-      if (news === null) this.tellGap();
+      if (news === null) this.notifyGap();
       else if (news !== "own") this.#options.onNews(news);
     };
     connection.onLost = () => {
@@ -93,7 +93,7 @@ export class PostgresNews {
     };
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const connection = this.#connection;
     const [result] = await connection.run([{ sql: check }]);
     if (result && !isFailure(result) && result.rows[0]?.[0] !== "off") {
@@ -103,10 +103,10 @@ export class PostgresNews {
 
   async #return(): Promise<void> {
     const { signal } = this.#closing;
-    for (let waitMs = againMs; !signal.aborted; waitMs = longerPauseMs(waitMs)) {
+    for (let waitMs = retryMs; !signal.aborted; waitMs = longerPauseMs(waitMs)) {
       try {
         this.#use(await listen(this.#options));
-        this.tellGap();
+        this.notifyGap();
         if (!this.#connection.isLost) return;
       } catch (error) {
         this.#options.log.debug(`store: no notifications: ${failureOf(error).message}`);

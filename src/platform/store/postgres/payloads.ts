@@ -15,13 +15,13 @@ const idLength = 16;
 const brackets = 2;
 
 /** The changes that one transaction reports; undefined: unspecified. */
-export interface Told {
+export interface ChangeNotification {
   readonly isDurable: boolean;
   readonly news?: readonly string[] | undefined;
 }
 
 /** Payloads of one commit with these transactions, in order. */
-export function payloadsOf(id: string, transactions: readonly Told[]): string[] {
+export function payloadsOf(id: string, transactions: readonly ChangeNotification[]): string[] {
   const everything = transactions.some(({ isDurable, news }) => isDurable && !news);
   const texts = new Set(transactions.flatMap(({ news = [] }) => news));
   const payloads: string[] = [];

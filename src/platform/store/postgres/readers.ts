@@ -18,7 +18,7 @@ import type { PostgresAddress } from "./servers.ts";
  */
 const connectionsMax = 3;
 /** Pause after a rejection while another connection exists. */
-const moreAgainMs = 1000;
+const addConnectionRetryMs = 1000;
 const msNs = 1_000_000n;
 
 interface ReadersOptions extends PostgresAddress {
@@ -101,7 +101,7 @@ export class PostgresReaders {
       this.#connections.push(connection);
       return connection;
     } catch (error) {
-      this.#moreFromNs = clock.monotonicNs() + BigInt(moreAgainMs) * msNs;
+      this.#moreFromNs = clock.monotonicNs() + BigInt(addConnectionRetryMs) * msNs;
       throw error;
     }
   }

@@ -102,13 +102,13 @@ export class PostgresServers {
     this.#open = this.#open.filter((one) => !one.connection.isLost);
     this.#open.push({ connection, timeline });
     if (timeline > this.#timeline) this.#timeline = timeline;
-    this.#leaveBehind();
+    this.#abandonServer();
     if (!connection.isLost) return connection;
     throw new PostgresError({ code: readOnlyCode, message: leftBehind });
   }
 
   /** Connections to a server from which another one took over. */
-  #leaveBehind(): void {
+  #abandonServer(): void {
     for (const { connection, timeline } of this.#open) {
       if (timeline < this.#timeline) connection.destroy(leftBehind);
     }

@@ -93,9 +93,9 @@ export async function runGroup(
     } else {
       const [back] = (await connection.run([{ sql: "ROLLBACK TO part" }])).filter(isFailure);
       if (back) return back;
-      const again = part.length === 1 ? ends : await runEach(connection, part, mayTakeLong);
-      if (!Array.isArray(again)) return again;
-      results.push(...again);
+      const retried = part.length === 1 ? ends : await runEach(connection, part, mayTakeLong);
+      if (!Array.isArray(retried)) return retried;
+      results.push(...retried);
     }
     before = keep;
   }

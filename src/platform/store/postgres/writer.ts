@@ -19,7 +19,7 @@ import {
   unknownCode,
 } from "./failure.ts";
 import { channel } from "./news.ts";
-import { payloadsOf, type Told } from "./payloads.ts";
+import { type ChangeNotification, payloadsOf } from "./payloads.ts";
 import type { PostgresAddress } from "./servers.ts";
 import { isDone, runGroup } from "./transactions.ts";
 
@@ -38,9 +38,9 @@ export const endFormer = `SELECT CAST(COUNT(pg_terminate_backend(pid, 1000)) AS 
   WHERE application_name = $1 AND pid <> pg_backend_pid()`;
 const notify = `SELECT 1 FROM pg_notify('${channel}', $1)`;
 
-const marksKeptMs = 30n * 24n * 3_600_000n;
+const markRetentionMs = 30n * 24n * 3_600_000n;
 const msNs = 1_000_000n;
-const recoverAgainMs = 1000;
+const recoveryRetryMs = 1000;
 const conflictsMax = 10;
 const noAnswer: Failure = { code: lostCode, message: "no answer" };
 
@@ -58,7 +58,7 @@ interface WriterOptions extends PostgresAddress {
   readonly onLateCommit: () => void;
 }
 
-export interface Transaction extends Told {
+export interface Transaction extends ChangeNotification {
   readonly statements: readonly Statement[];
 }
 
@@ -150,9 +150,9 @@ export class PostgresWriter {
       }
       connection.destroy(attempt.message);
       if (attempt.outcome) {
-        const isKept = await this.#findOut();
-        if (isKept === null) return refuse({ code: unknownCode, message: attempt.message });
-        if (isKept) return attempt.outcome;
+        const isPersisted = await this.#findOut();
+        if (isPersisted === null) return refuse({ code: unknownCode, message: attempt.message });
+        if (isPersisted) return attempt.outcome;
       }
       if (this.#options.clock.monotonicNs() > endNs) return refuse(attempt);
     }
@@ -212,8 +212,8 @@ export class PostgresWriter {
     if (this.#isRecovering) return;
     this.#isRecovering = true;
     while (!this.#closing.signal.aborted) {
-      if ((await this.#connected(this.#in(recoverAgainMs))) instanceof PostgresConnection) break;
-      await this.#options.clock.sleep(recoverAgainMs, this.#closing.signal);
+      if ((await this.#connected(this.#in(recoveryRetryMs))) instanceof PostgresConnection) break;
+      await this.#options.clock.sleep(recoveryRetryMs, this.#closing.signal);
     }
     this.#isRecovering = false;
   }
@@ -285,12 +285,12 @@ export class PostgresWriter {
       return integerAt(row, 0) === 1n;
     };
     if (!(await isThere())) {
-      const [made = noAnswer] = await connection.run([{ sql: makeMarks }], true);
+      const [marks = noAnswer] = await connection.run([{ sql: makeMarks }], true);
       // Another process may have been faster.
-      if (isFailure(made) && !(await isThere())) throw new PostgresError(made);
+      if (isFailure(marks) && !(await isThere())) throw new PostgresError(marks);
     }
     const nowMs = this.#nowMs();
-    await connection.query(forgetMarks, [nowMs - marksKeptMs]);
+    await connection.query(forgetMarks, [nowMs - markRetentionMs]);
     await connection.query(addMark, [this.id, nowMs]);
   }
 }

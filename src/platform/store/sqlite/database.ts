@@ -62,7 +62,7 @@ function holdLock(path: string): Database.Database {
 }
 
 /** SQLite treats $1 as a name and requires binding by name; ? binds by position. */
-export function withPlaces(sql: string): { text: string; order: number[] | null } {
+export function withPlaceholders(sql: string): { text: string; order: number[] | null } {
   const order: number[] = [];
   const text = sql.replaceAll(/\$(\d+)/g, (_match, number: string) => {
     order.push(Number(number) - 1);
@@ -212,7 +212,7 @@ export class SqliteDatabase {
   #prepare(number: number): Prepared {
     const known = this.#prepared.get(number);
     if (known) return known;
-    const { text, order } = withPlaces(this.#texts[number] ?? "");
+    const { text, order } = withPlaceholders(this.#texts[number] ?? "");
     const statement = this.#database.prepare<SqlValue[], Row>(text);
     if (statement.reader) statement.raw(true);
     const prepared = { statement, order };

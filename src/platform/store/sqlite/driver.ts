@@ -35,9 +35,9 @@ import { isBusy, storeFailure } from "./failure.ts";
 import { startThread } from "./thread.ts";
 import type { WorkerAnswer, WorkerRequest } from "./worker.ts";
 
-const foreignLookMs = 100;
+const foreignCheckMs = 100;
 const busyMs = 5000;
-const busyAgainMs = 20;
+const busyRetryMs = 20;
 
 export interface SqliteDriverOptions {
   readonly path: string;
@@ -131,7 +131,7 @@ export class SqliteDriver implements SqlDriver {
       if ("worker" in opened) return new SqliteDriver(options, opened);
       // While one process sets up or closes the file, another one gets an error without waiting.
       if (!isBusy(opened) || clock.monotonicNs() > endNs) throw storeFailure(path, opened);
-      await clock.sleep(busyAgainMs);
+      await clock.sleep(busyRetryMs);
     }
   }
 
@@ -147,7 +147,7 @@ export class SqliteDriver implements SqlDriver {
     this.#worker = worker;
     this.#foreignVersion = foreignVersion;
     for (const event of events) worker.removeAllListeners(event);
-    worker.on("message", (answer: WorkerAnswer) => this.#hear(answer));
+    worker.on("message", (answer: WorkerAnswer) => this.#receive(answer));
     worker.on("error", (error: unknown) => this.#end(messageOf(error)));
     this.#exited = new Promise((resolve) => {
       worker.on("exit", (code) => {
@@ -197,7 +197,7 @@ export class SqliteDriver implements SqlDriver {
 
   onForeignChange(listener: ForeignChangeListener): () => void {
     const end = this.#listeners.add(listener);
-    this.#looking ??= this.#clock.every(foreignLookMs, () => {
+    this.#looking ??= this.#clock.every(foreignCheckMs, () => {
       if (this.#queue.isEmpty) this.#flush(); // an empty batch reads only the version
     });
     return () => {
@@ -254,7 +254,7 @@ export class SqliteDriver implements SqlDriver {
     this.#worker.postMessage(request, transfers);
   }
 
-  #hear(answer: WorkerAnswer): void {
+  #receive(answer: WorkerAnswer): void {
     if (answer.kind === "result") this.#settle(answer.result);
     if (answer.kind === "closed" && answer.failure) {
       this.#log.warn(storeFailure(this.#path, answer.failure).message);
@@ -276,7 +276,7 @@ export class SqliteDriver implements SqlDriver {
     }
     if (foreignVersion !== this.#foreignVersion) {
       this.#foreignVersion = foreignVersion;
-      this.#listeners.tell(null);
+      this.#listeners.notify(null);
     }
     if (this.#underWay === null && this.#queue.isEmpty) this.#whenIdle?.();
   }

@@ -6,7 +6,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
 import type { Failure } from "../batch.ts";
 import type { Row, SqlValue } from "../driver.ts";
-import { failureOf, withPlaces } from "./database.ts";
+import { failureOf, withPlaceholders } from "./database.ts";
 
 export interface SnapshotOptions {
   readonly path: string;
@@ -66,7 +66,8 @@ function serve(options: SnapshotOptions): void {
     answer(() => {
       const { sql, params } = request;
       // The parameters of these queries are in order.
-      const known = statements.get(sql) ?? database?.prepare<SqlValue[], Row>(withPlaces(sql).text);
+      const known =
+        statements.get(sql) ?? database?.prepare<SqlValue[], Row>(withPlaceholders(sql).text);
       if (!known) return [];
       statements.set(sql, known);
       return known.raw(true).all(...params);

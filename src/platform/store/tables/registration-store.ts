@@ -78,8 +78,8 @@ const listMax = 25;
 function textsBySize(select: string): ReadonlyMap<number, string> {
   return new Map(
     listSizes.map((size) => {
-      const places = Array.from({ length: size }, (_, i) => `$${i + 1}`).join(", ");
-      return [size, `${select} signature IN (${places})`];
+      const placeholders = Array.from({ length: size }, (_, i) => `$${i + 1}`).join(", ");
+      return [size, `${select} signature IN (${placeholders})`];
     }),
   );
 }

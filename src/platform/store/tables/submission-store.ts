@@ -40,7 +40,7 @@ const forgetEnded = `DELETE FROM submissions WHERE (account_id, signature) IN
   (SELECT account_id, signature FROM submissions WHERE ended_ns < $1 LIMIT ${forgetMax})`;
 
 /** Number of ended submissions that are read for an account's newest ones. */
-const endsLookedAtMax = 5000;
+const endsReadMax = 5000;
 // The account as an expression, so that the planner does not read all submissions of the account: it
 // uses the index of open or of ended ones.
 const ofAccount = "account_id || '' = $1";
@@ -49,7 +49,7 @@ const selectNewestOpen = `${select} WHERE state = 'open' AND ${ofAccount}
 const selectNewestEnded = `${select} WHERE ${ofAccount} AND ended_ns >= (
     SELECT COALESCE(MIN(ended_ns), 0) FROM (
       SELECT ended_ns FROM submissions WHERE ended_ns IS NOT NULL
-      ORDER BY ended_ns DESC LIMIT ${endsLookedAtMax}) AS newest)
+      ORDER BY ended_ns DESC LIMIT ${endsReadMax}) AS newest)
   ORDER BY ended_ns DESC LIMIT $2`;
 
 /** Number of signatures in one query. Few sizes: each is a separate prepared text. */
@@ -57,8 +57,8 @@ const listSizes = [1, 8, 64] as const;
 const listMax = 64;
 
 function listQuery(column: "signature" | "bundle_id", size: number): string {
-  const places = Array.from({ length: size }, (_, i) => `$${i + 2}`).join(", ");
-  return `${select} WHERE account_id = $1 AND ${column} IN (${places})
+  const placeholders = Array.from({ length: size }, (_, i) => `$${i + 2}`).join(", ");
+  return `${select} WHERE account_id = $1 AND ${column} IN (${placeholders})
     ORDER BY bundle_id, bundle_index`;
 }
 
@@ -122,7 +122,7 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
 
   async adopt(node: string): Promise<SubmissionRecord[]> {
     if (node === this.#node) return [];
-    const taken: SubmissionRecord[] = [];
+    const adopted: SubmissionRecord[] = [];
     for (const slice of slicesOf(await this.#openOf(node))) {
       const statements = slice.map(
         ({ accountId, signature }): Statement => ({
@@ -131,9 +131,9 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
         }),
       );
       const { changes } = await this.#driver.transaction(statements, "survives-kill");
-      taken.push(...slice.filter((_, i) => changes[i] === 1));
+      adopted.push(...slice.filter((_, i) => changes[i] === 1));
     }
-    return taken;
+    return adopted;
   }
 
   find(accountId: string, signatures: readonly string[]): Promise<SubmissionRecord[]> {

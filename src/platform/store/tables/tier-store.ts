@@ -101,7 +101,7 @@ function countedOf(row: Row): CountedTip {
 /** Larger sums exist only without a node, and give no higher tier than this one. */
 const sumMax = 2n ** 63n - 1n;
 
-function kept(sumLamports: bigint): bigint {
+function storedSum(sumLamports: bigint): bigint {
   return sumLamports > sumMax ? sumMax : sumLamports;
 }
 
@@ -113,7 +113,7 @@ function puttingOf({
   eventCount,
 }: TierState): Statement {
   const sinceMs = graceSinceMs === null ? null : BigInt(graceSinceMs);
-  return { sql: putState, params: [accountId, tier, sinceMs, kept(sumLamports), eventCount] };
+  return { sql: putState, params: [accountId, tier, sinceMs, storedSum(sumLamports), eventCount] };
 }
 
 function additionOf({
@@ -127,7 +127,7 @@ function additionOf({
 }: TierEvent): Statement {
   return {
     sql: addEvent,
-    params: [accountId, number, BigInt(atMs), kind, from, to, kept(sumLamports)],
+    params: [accountId, number, BigInt(atMs), kind, from, to, storedSum(sumLamports)],
   };
 }
 

@@ -114,8 +114,8 @@ export class DatabaseLoader {
    * rows.
    */
   async #run(statements: readonly Statement[]): Promise<readonly number[]> {
-    const asked = [askFor(this.#mark), ...statements];
-    const { isCommitted, changes } = await this.#driver.transaction(asked, "durable");
+    const statementsWithMark = [askFor(this.#mark), ...statements];
+    const { isCommitted, changes } = await this.#driver.transaction(statementsWithMark, "durable");
     if (!isCommitted) throw failed("expected to fill a database alone, got another one at it");
     return changes.slice(1);
   }

@@ -81,11 +81,11 @@ export function tablesAt(
 ): readonly Table[] {
   const tables = new Map<string, Table>();
   for (const sql of steps.slice(0, version).flat()) {
-    const [, made, body = ""] = /^\s*CREATE TABLE (\w+) \((.*)\)\s*$/s.exec(sql) ?? [];
+    const [, tableName, body = ""] = /^\s*CREATE TABLE (\w+) \((.*)\)\s*$/s.exec(sql) ?? [];
     const [, name = "", text = ""] = /^\s*ALTER TABLE (\w+) ADD COLUMN (.*)$/s.exec(sql) ?? [];
     const altered = tables.get(name);
-    if (made !== undefined) {
-      tables.set(made, tableOf(made, body));
+    if (tableName !== undefined) {
+      tables.set(tableName, tableOf(tableName, body));
     } else if (altered) {
       tables.set(name, { ...altered, columns: [...altered.columns, columnOf(text)] });
     } else if (!withoutColumns.test(sql)) {

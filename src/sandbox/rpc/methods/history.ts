@@ -131,7 +131,7 @@ function signatureRow(chain: MethodContext["chain"], signature: string, slot: bi
   };
 }
 
-function firstKept({ chain }: MethodContext): bigint {
+function firstRetainedSlot({ chain }: MethodContext): bigint {
   return chain.firstKeptSlot();
 }
 
@@ -148,8 +148,8 @@ export const historyMethods: MethodTable = {
   getBlocksWithLimit: { paramsMax: 3, run: getBlocksWithLimit },
   getBlockTime: { paramsMax: 1, run: getBlockTime },
   getBlockCommitment: { paramsMax: 1, run: getBlockCommitment },
-  getFirstAvailableBlock: { paramsMax: 0, run: firstKept },
-  minimumLedgerSlot: { paramsMax: 0, run: firstKept },
+  getFirstAvailableBlock: { paramsMax: 0, run: firstRetainedSlot },
+  minimumLedgerSlot: { paramsMax: 0, run: firstRetainedSlot },
   getTransaction: { paramsMax: 2, run: getTransaction },
   getSignatureStatuses: { paramsMax: 2, run: getSignatureStatuses },
   getSignaturesForAddress: { paramsMax: 2, run: getSignaturesForAddress },

@@ -34,7 +34,7 @@ export class SubscriptionHub {
   constructor(context: MethodContext, report: ReportFault) {
     this.context = context;
     this.#report = report;
-    this.#leave = context.chain.subscribe((event) => this.#hear(event));
+    this.#leave = context.chain.subscribe((event) => this.#receive(event));
   }
 
   /** A number that no other subscription uses. */
@@ -60,7 +60,7 @@ export class SubscriptionHub {
     this.#watches.clear();
   }
 
-  #hear(event: ChainEvent): void {
+  #receive(event: ChainEvent): void {
     switch (event.kind) {
       case "slot":
       case "executed":
@@ -70,10 +70,10 @@ export class SubscriptionHub {
         this.#publish({ kind: "block", commitment: "processed", block: event.block });
         break;
       case "confirmed":
-        this.#tellBlock(event.slot, "confirmed");
+        this.#notifyBlock(event.slot, "confirmed");
         break;
       case "rooted":
-        this.#tellBlock(event.slot, "finalized");
+        this.#notifyBlock(event.slot, "finalized");
         break;
       case "skipped":
       case "abandoned":
@@ -81,7 +81,7 @@ export class SubscriptionHub {
     }
   }
 
-  #tellBlock(slot: bigint, commitment: Commitment): void {
+  #notifyBlock(slot: bigint, commitment: Commitment): void {
     const block = this.context.chain.block(slot);
     if (block) this.#publish({ kind: "block", commitment, block });
   }

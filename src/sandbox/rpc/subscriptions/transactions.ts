@@ -60,10 +60,10 @@ export const signatureKind: SubscriptionKind = {
     const config = params.config(1);
     const commitment = config.commitment();
     const hasReceived = config.boolean("enableReceivedNotification");
-    let isReceivedTold = false;
+    let isReceivedNotified = false;
     const received = (slot: bigint): void => {
-      if (!hasReceived || isReceivedTold) return;
-      isReceivedTold = true;
+      if (!hasReceived || isReceivedNotified) return;
+      isReceivedNotified = true;
       sink.notify(atSlot(slot, "receivedSignature"));
     };
     const check = (): void => {

@@ -157,12 +157,12 @@ function methodLines(name: string, method: Method, known: Set<string>): string[]
   ];
 }
 
-function declaredEverywhere(): Set<Reason> {
+function reasonsOfEveryOperation(): Set<Reason> {
   const all = Object.values(methods);
   return new Set(reasons.filter((reason) => all.every(({ errors }) => errors.includes(reason))));
 }
 
-const ofEveryCall: ReadonlySet<Reason> = new Set([...declaredEverywhere(), "scope_missing"]);
+const ofEveryCall: ReadonlySet<Reason> = new Set([...reasonsOfEveryOperation(), "scope_missing"]);
 
 function errorLines(): string[] {
   const named = new Set(Object.values(methods).flatMap(({ errors }) => errors));
@@ -182,15 +182,15 @@ function operationLines(operation: Operation, known: Set<string>): string[] {
     operation;
   const key = needsKey ? "" : "No key is needed.";
   const rows = parameters.map(
-    ({ name, description: meaning, schema, place }) =>
+    ({ name, description: meaning, schema, in: place }) =>
       `| \`${name}\` | ${place} | ${cell(kindText(schema))} | ${cell(meaning)} |`,
   );
   const { body } = operation;
   const schemas = [
     ...(body ? [body.schema] : []),
     ...Object.values(answers).flatMap(({ content }) => (content ? [content.schema] : [])),
-    ...(webSocket?.said ? [webSocket.said] : []),
-    ...(webSocket ? [webSocket.heard] : []),
+    ...(webSocket?.request ? [webSocket.request] : []),
+    ...(webSocket ? [webSocket.message] : []),
   ];
   return [
     `### ${method.toUpperCase()} ${path}`,

@@ -48,9 +48,9 @@ describe("GET /openrpc.json and /openapi.json", () => {
       const tag = headers.get("etag") ?? "";
       expect(tag).toMatch(/^"[\w-]{22}"$/);
       for (const listed of [tag, `W/${tag}`, `"x", ${tag}`, "*"]) {
-        const again = await get(run, path, { "if-none-match": listed });
-        expect(again).toMatchObject({ status: 304, text: "" });
-        expect(again.headers.get("etag")).toBe(tag);
+        const repeated = await get(run, path, { "if-none-match": listed });
+        expect(repeated).toMatchObject({ status: 304, text: "" });
+        expect(repeated.headers.get("etag")).toBe(tag);
       }
       expect((await get(run, path, { "if-none-match": '"x"' })).status).toBe(200);
       const head = await fetch(run.url(path), { method: "HEAD" });

@@ -54,14 +54,14 @@ function paid(lamports: number, to = "getTipAccounts"): TransactionInstruction {
   return SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey, lamports });
 }
 
-let made = 0;
+let created = 0;
 function signed(...instructions: readonly TransactionInstruction[]): Buffer {
   const transaction = new Transaction({
     feePayer: payer.publicKey,
     blockhash,
     lastValidBlockHeight: 0, // only for clients that wait
   });
-  transaction.add(paid(20_000 + ++made), ...instructions).sign(payer);
+  transaction.add(paid(20_000 + ++created), ...instructions).sign(payer);
   return transaction.serialize();
 }
 
@@ -263,7 +263,7 @@ async function realParameters(): Promise<void> {
 }
 
 /** The tool accepts results and declared errors for parameters generated from the schemas. */
-async function madeParameters(): Promise<void> {
+async function checkGeneratedParameters(): Promise<void> {
   const calls = await runCoverage(await servedDocument(), call, [fakerRule(fault)]);
   expect(failed(calls)).toEqual([]);
   expect(calls.length).toBeGreaterThan(50);
@@ -317,7 +317,7 @@ describe("the public OpenRPC test tool", () => {
     expect.hasAssertions(); // each of the four asserts what it called
     await open();
     await realParameters();
-    await madeParameters();
+    await checkGeneratedParameters();
     await wrongParameters();
     await plantedFaults();
   });

@@ -77,24 +77,24 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   type Choices = Parameters<Browser["newContext"]>[0];
 
   async function newContext(choices: Choices): Promise<BrowserContext> {
-    const made = await browser.newContext(choices);
-    made.setDefaultTimeout(waitMs);
-    return made;
+    const created = await browser.newContext(choices);
+    created.setDefaultTimeout(waitMs);
+    return created;
   }
 
-  function watch(made: BrowserContext): Complaints {
-    return new Complaints(made, `http://${http}`);
+  function watch(created: BrowserContext): Complaints {
+    return new Complaints(created, `http://${http}`);
   }
 
   /** A new context with the session of the first one, closed after the test. */
   async function signedInContext(choices: Choices): Promise<BrowserContext> {
-    const made = await newContext({ ...choices, storageState: await context.storageState() });
-    contexts.push(made);
-    return made;
+    const created = await newContext({ ...choices, storageState: await context.storageState() });
+    contexts.push(created);
+    return created;
   }
 
-  async function openView(view: string, made = context): Promise<Page> {
-    const page = await made.newPage();
+  async function openView(view: string, created = context): Promise<Page> {
+    const page = await created.newPage();
     await page.goto(`http://${http}/portal/#/${view}`);
     await page
       .getByRole("status")
@@ -283,14 +283,14 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.getByRole("button", { name: "Rotate" }).click();
     const dialog = page.getByRole("dialog", { name: "Rotate the key" });
     await dialog.getByRole("button", { name: "Rotate" }).click();
-    const made = (await dialog.locator("pre").textContent()) ?? "";
-    expect(made).toMatch(/^sw_/);
+    const created = (await dialog.locator("pre").textContent()) ?? "";
+    expect(created).toMatch(/^sw_/);
     await dialog.getByRole("button", { name: "Copy new key" }).click();
-    await expect.poll(() => page.evaluate<string>("navigator.clipboard.readText()")).toBe(made);
-    expect(await ask(made, "getTier")).toMatchObject({ windowHours: 24 });
+    await expect.poll(() => page.evaluate<string>("navigator.clipboard.readText()")).toBe(created);
+    expect(await ask(created, "getTier")).toMatchObject({ windowHours: 24 });
     await dialog.getByRole("button", { name: "I have stored it" }).click();
     await page.locator("li.card", { hasText: "expiring" }).waitFor();
-    expect(await page.content()).not.toContain(made);
+    expect(await page.content()).not.toContain(created);
     await page.reload();
     await page.locator("li.card", { hasText: "this session" }).waitFor();
   });
@@ -323,9 +323,9 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   });
 
   it.each(["light", "dark"] as const)("passes the accessibility rules in %s", async (scheme) => {
-    const made = await signedInContext({ colorScheme: scheme });
-    const own = watch(made);
-    const page = await openView("overview", made);
+    const created = await signedInContext({ colorScheme: scheme });
+    const own = watch(created);
+    const page = await openView("overview", created);
     for (const view of viewNames) {
       await go(page, view);
       await page.locator(".loading").first().waitFor({ state: "detached" });
@@ -335,8 +335,8 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   });
 
   it("preserves the chosen colours", async () => {
-    const made = await signedInContext({ colorScheme: "dark" });
-    const page = await openView("overview", made);
+    const created = await signedInContext({ colorScheme: "dark" });
+    const page = await openView("overview", created);
     const back = () =>
       page.evaluate<string>("getComputedStyle(document.body.parentElement).backgroundColor");
     await expect.poll(back).toBe("rgb(14, 17, 19)");
@@ -349,8 +349,8 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
 
   it.each([320, 360])("fits a phone %i pixels wide, with large touch targets", async (width) => {
     const viewport = { width, height: 740 };
-    const made = await signedInContext({ viewport, hasTouch: true, isMobile: true });
-    const page = await openView("overview", made);
+    const created = await signedInContext({ viewport, hasTouch: true, isMobile: true });
+    const page = await openView("overview", created);
     for (const view of viewNames) {
       await go(page, view);
       await page.locator(".loading").first().waitFor({ state: "detached" });

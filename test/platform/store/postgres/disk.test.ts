@@ -56,7 +56,7 @@ describe("a full disk", () => {
       const tables = [things, half].map((sql) => ({ sql, params: [] }));
       await driver.transaction(tables, "durable");
       fill(3_000_000);
-      const kept: bigint[] = [];
+      const persisted: bigint[] = [];
       const refused: string[] = [];
       for (let id = 1n; refused.length < 3; id++) {
         const bytes = crypto.getRandomValues(new Uint8Array(bytesEach));
@@ -65,11 +65,11 @@ describe("a full disk", () => {
           { sql: "INSERT INTO things (id, bytes) VALUES ($1, $2)", params: [id, bytes] },
         ];
         await driver.transaction(both, "durable").then(
-          () => kept.push(id),
+          () => persisted.push(id),
           (error: unknown) => refused.push(String(error)),
         );
       }
-      expect(kept.length).toBeGreaterThan(5);
+      expect(persisted.length).toBeGreaterThan(5);
       for (const words of refused) expect(words).toMatch(text);
       rmSync(filler);
       // A server that cannot write its WAL ends; it is restarted with free space.
@@ -85,7 +85,7 @@ describe("a full disk", () => {
       const rows = await driver.query("SELECT id FROM things WHERE id > 0 ORDER BY id", []);
       expect(rows).toEqual(await driver.query("SELECT id FROM halves ORDER BY id", []));
       const there = new Set(rows.flat());
-      expect(kept.filter((id) => !there.has(id))).toEqual([]);
+      expect(persisted.filter((id) => !there.has(id))).toEqual([]);
       await server.stop();
     },
   );

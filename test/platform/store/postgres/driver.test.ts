@@ -12,12 +12,18 @@ import {
 import { PostgresServer, postgresPrograms } from "../../../support/postgres/postgres.ts";
 import { PostgresProxy } from "../../../support/postgres/postgres-proxy.ts";
 import { serverOfBlock } from "../block-server.ts";
-import { Files, silent, until, untilAsked } from "../files.ts";
+import { Files, silent, until, untilTrue } from "../files.ts";
 import { firstStep, longStep } from "../migrating-child.ts";
 
 const files = new Files();
 /** Short enough for a test, and longer than a commit on a busy machine. */
-const impatient = { answerMs: 2000, connectMs: 2000, lockMs: 500, waitMs: 500, outcomeMs: 60_000 };
+const shortTimeouts = {
+  answerMs: 2000,
+  connectMs: 2000,
+  lockMs: 500,
+  waitMs: 500,
+  outcomeMs: 60_000,
+};
 const things = "CREATE TABLE things (id bigint PRIMARY KEY, name text NOT NULL)";
 const insert = "INSERT INTO things (id, name) VALUES ($1, $2)";
 
@@ -32,10 +38,10 @@ async function ids(driver: SqlDriver): Promise<SqlValue[]> {
 
 describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
   const server = serverOfBlock(files);
-  let made = 0;
+  let created = 0;
 
   async function open(options: Partial<PostgresDriverOptions> = {}): Promise<PostgresDriver> {
-    const url = options.url ?? server().url(`database_${++made}`);
+    const url = options.url ?? server().url(`database_${++created}`);
     await server().ensureDatabase(url);
     return files.closing(
       await PostgresDriver.open({ clock: systemClock, log: silent, ...options, url }),
@@ -48,7 +54,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     return driver;
   }
 
-  function databaseOf(name = `database_${++made}`): { name: string; url: string } {
+  function databaseOf(name = `database_${++created}`): { name: string; url: string } {
     return { name, url: server().url(name) };
   }
 
@@ -81,7 +87,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     const increment = { sql: "UPDATE counts SET count = count + 1", params: [] };
     it.each(["request lost", "request lost silently", "answer lost"] as const)(
       "in a commit: %s; the commit happens once and is reported as done",
-      async (fate) => {
+      async (behaviour) => {
         const { proxy, driver } = await behindProxy();
         const table = "CREATE TABLE counts (count bigint NOT NULL)";
         const row = "INSERT INTO counts (count) VALUES (0)";
@@ -90,13 +96,13 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
           "durable",
         );
         for (const durability of ["durable", "survives-kill"] as const) {
-          proxy.fate = fate;
+          proxy.behaviour = behaviour;
           const ends = await Promise.all([
             driver.transaction([increment], durability),
             add(driver, durability === "durable" ? 1n : 2n, durability),
           ]);
           expect(ends.map(({ changes }) => changes)).toEqual([[1], [1]]);
-          expect(proxy.fate).toBe("passes");
+          expect(proxy.behaviour).toBe("passes");
         }
         expect(await driver.query("SELECT count FROM counts", [])).toEqual([[2n]]);
         expect(await ids(driver)).toEqual([1n, 2n]);
@@ -108,27 +114,27 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       ["answer lost", 1],
     ] as const)(
       "in a long commit: %s; the result is unknown, and reported as a change if it happened",
-      async (fate, kept) => {
+      async (behaviour, persistedCount) => {
         const { proxy, driver } = await behindProxy({ waitMs: 100, outcomeMs: 200 });
-        let heard = 0;
-        driver.onForeignChange(() => heard++);
+        let notifications = 0;
+        driver.onForeignChange(() => notifications++);
         proxy.closesAfterLoss = true;
-        proxy.fate = fate;
+        proxy.behaviour = behaviour;
         await expect(add(driver, 1n)).rejects.toMatchObject({
           reason: "store_failed",
           details: { code: "UNKNOWN" },
           message: expect.stringContaining("may be stored or not"),
         });
         await expect(add(driver, 2n)).rejects.toMatchObject({ reason: "store_failed" });
-        const before = heard;
+        const before = notifications;
         const { connections } = proxy;
         proxy.isClosed = false;
         // The result is determined even without a further call.
-        if (kept === 1) await until(() => heard > before);
+        if (persistedCount === 1) await until(() => notifications > before);
         await until(() => proxy.connections > connections);
         await add(driver, 3n);
-        expect(await ids(driver)).toEqual(kept === 1 ? [1n, 3n] : [3n]);
-        expect(heard - before).toBe(kept);
+        expect(await ids(driver)).toEqual(persistedCount === 1 ? [1n, 3n] : [3n]);
+        expect(notifications - before).toBe(persistedCount);
       },
     );
   });
@@ -136,10 +142,10 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
   it("keeps its record of commits, even if another client deletes it", async () => {
     const driver = await withThings();
     await add(driver, 1n);
-    await server().run("DELETE FROM commit_marks", `database_${made}`);
+    await server().run("DELETE FROM commit_marks", `database_${created}`);
     await add(driver, 2n);
     expect(await ids(driver)).toEqual([1n, 2n]);
-    const marks = () => server().run("SELECT number FROM commit_marks", `database_${made}`);
+    const marks = () => server().run("SELECT number FROM commit_marks", `database_${created}`);
     expect(await marks()).toHaveLength(1);
     await driver.close();
     expect(await marks()).toEqual([]);
@@ -174,7 +180,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     });
 
     it("that is unreachable for long rejects waiting writes, stores none of them, and recovers", async () => {
-      const driver = await withThings({ times: impatient });
+      const driver = await withThings({ times: shortTimeouts });
       await add(driver, 1n);
       await server().kill();
       const refused = { reason: "store_failed", message: expect.stringContaining("connection") };
@@ -186,7 +192,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     });
 
     it("that is frozen times out, and its writes exist or not, as reported", async () => {
-      const times = { ...impatient, outcomeMs: 2000 };
+      const times = { ...shortTimeouts, outcomeMs: 2000 };
       const driver = await withThings({ times });
       for (let round = 0n; round < 3n; round++) {
         const first = round * 100n;
@@ -253,13 +259,13 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     it.each(["kill", "stop"] as const)(
       "during which the server ends (%s) is rolled back, and can be repeated",
       async (end) => {
-        const url = server().url(`database_${++made}`);
+        const url = server().url(`database_${++created}`);
         const driver = await open({ url, times: { waitMs: 1000 } });
         await migrate(driver, "bytea", [firstStep]);
         const changing = migrate(driver, "bytea", [firstStep, longStep]);
         const settled = Promise.allSettled([changing]);
         const busy = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'INSERT INTO more%'";
-        await untilAsked(async () => (await server().run(busy))[0]?.[0] !== "0");
+        await untilTrue(async () => (await server().run(busy))[0]?.[0] !== "0");
         await server()[end]();
         expect(await settled).toMatchObject([{ reason: { reason: "store_failed" } }]);
         await server().start();
@@ -282,9 +288,9 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
   describe("changes by other clients", () => {
     it("are reported, own changes are not", async () => {
       const driver = await withThings();
-      const other = await open({ url: server().url(`database_${made}`) });
-      let heard = 0;
-      const stop = driver.onForeignChange(() => heard++);
+      const other = await open({ url: server().url(`database_${created}`) });
+      let notifications = 0;
+      const stop = driver.onForeignChange(() => notifications++);
       let otherHeard = 0;
       other.onForeignChange(() => otherHeard++);
       for (let id = 1n; id <= 4n; id++) {
@@ -292,50 +298,50 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
         await add(driver, id);
         await until(() => otherHeard > before);
       }
-      expect(heard).toBe(0);
+      expect(notifications).toBe(0);
       await add(other, 5n);
-      await until(() => heard === 1);
+      await until(() => notifications === 1);
       expect((await ids(driver)).length).toBe(5);
       stop();
       const before = otherHeard;
       await add(other, 6n);
       await add(driver, 7n);
       await until(() => otherHeard > before);
-      expect(heard).toBe(1);
+      expect(notifications).toBe(1);
     });
 
     it("are not reported if they are rolled back", async () => {
       const driver = await withThings();
-      const other = await open({ url: server().url(`database_${made}`) });
-      let heard = 0;
-      driver.onForeignChange(() => heard++);
+      const other = await open({ url: server().url(`database_${created}`) });
+      let notifications = 0;
+      driver.onForeignChange(() => notifications++);
       await add(other, 1n);
-      await until(() => heard === 1);
+      await until(() => notifications === 1);
       await expect(add(other, 1n)).rejects.toMatchObject({ reason: "store_failed" });
-      expect(heard).toBe(1);
+      expect(notifications).toBe(1);
     });
 
     it("may have been missed during a disconnect, which is reported once", async () => {
       const driver = await withThings();
-      const other = await open({ url: server().url(`database_${made}`) });
-      let heard = 0;
+      const other = await open({ url: server().url(`database_${created}`) });
+      let notifications = 0;
       driver.onForeignChange(() => {
-        heard++;
+        notifications++;
         throw new Error("a listener's own fault");
       });
       await server().kill();
       await server().start();
       await add(other, 1n);
-      await until(() => heard > 0);
-      const after = heard;
+      await until(() => notifications > 0);
+      const after = notifications;
       await add(other, 2n);
-      await until(() => heard > after);
+      await until(() => notifications > after);
     });
 
     it("that lock a row are awaited for a limited time", async () => {
       const driver = await withThings({ times: { lockMs: 300 } });
       await add(driver, 1n);
-      const other = await open({ url: server().url(`database_${made}`) });
+      const other = await open({ url: server().url(`database_${created}`) });
       const rename = (name: string) => ({
         sql: "UPDATE things SET name = $1 WHERE id = 1",
         params: [name],
@@ -343,22 +349,22 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       const sleeping = { sql: "UPDATE things SET name = 'slept' FROM pg_sleep(3)", params: [] };
       const holding = other.transaction([rename("held"), sleeping], "durable");
       const heldBy = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-      await untilAsked(async () => (await server().run(heldBy))[0]?.[0] === "1");
-      const [late, kept] = await Promise.allSettled([
+      await untilTrue(async () => (await server().run(heldBy))[0]?.[0] === "1");
+      const [late, persisted] = await Promise.allSettled([
         driver.transaction([rename("late")], "durable"),
         add(driver, 2n),
       ]);
       expect(late).toMatchObject({
         reason: { message: expect.stringContaining("another process holds") },
       });
-      expect(kept.status).toBe("fulfilled");
+      expect(persisted.status).toBe("fulfilled");
       await holding;
       await driver.transaction([rename("later")], "durable");
     });
 
     it("that change the same rows in another order: both succeed", async () => {
       const driver = await withThings();
-      const other = await open({ url: server().url(`database_${made}`) });
+      const other = await open({ url: server().url(`database_${created}`) });
       await Promise.all([add(driver, 1n), add(driver, 2n)]);
       const append = (id: bigint, letter: string) => ({
         sql: "UPDATE things SET name = name || $2 FROM pg_sleep(0.02) WHERE id = $1",
@@ -382,7 +388,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
 
     it("that leaves few connections is sufficient", async () => {
       const owner = await withThings();
-      const name = `database_${made}`;
+      const name = `database_${created}`;
       await add(owner, 1n);
       await owner.close();
       await server().run("CREATE ROLE three LOGIN CONNECTION LIMIT 3");
@@ -403,12 +409,12 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     it("that is reached after a loss rejects with a clear error, and recovers", async () => {
       const owner = await withThings();
       await owner.close();
-      const name = `database_${made}`;
+      const name = `database_${created}`;
       await server().run("CREATE ROLE full_role LOGIN CONNECTION LIMIT 4");
       await server().run("GRANT ALL ON ALL TABLES IN SCHEMA public TO full_role", name);
-      const driver = await open({ url: server().url(name, "full_role"), times: impatient });
-      let heard = 0;
-      driver.onForeignChange(() => heard++);
+      const driver = await open({ url: server().url(name, "full_role"), times: shortTimeouts });
+      let notifications = 0;
+      driver.onForeignChange(() => notifications++);
       await server().run("ALTER ROLE full_role CONNECTION LIMIT 0");
       await terminate("shredway");
       await expect(add(driver, 1n)).rejects.toThrow(clear);
@@ -419,7 +425,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       await server().run("ALTER ROLE full_role CONNECTION LIMIT 4");
       await add(driver, 2n);
       expect(await ids(driver)).toEqual([2n]);
-      await until(() => heard > 0);
+      await until(() => notifications > 0);
     });
   });
 
@@ -427,7 +433,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     it("to read and change rows suffice once the tables exist", async () => {
       const owner = await withThings();
       await owner.close();
-      const name = `database_${made}`;
+      const name = `database_${created}`;
       await server().run("CREATE ROLE least LOGIN");
       await server().run(
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO least",
@@ -435,10 +441,10 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
       );
       const url = server().url(name, "least");
       const [driver, other] = [await open({ url }), await open({ url })];
-      let heard = 0;
-      other.onForeignChange(() => heard++);
+      let notifications = 0;
+      other.onForeignChange(() => notifications++);
       await add(driver, 1n);
-      await until(() => heard === 1);
+      await until(() => notifications === 1);
       expect(await driver.tryLock("tiers", () => {})).not.toBeNull();
       await terminate("shredway");
       await add(driver, 2n);
@@ -454,7 +460,7 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
   it("logs each outage once", async () => {
     const lines: string[] = [];
     const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
-    const driver = await withThings({ log, times: impatient });
+    const driver = await withThings({ log, times: shortTimeouts });
     await server().kill();
     await Promise.allSettled([add(driver, 1n), add(driver, 2n)]);
     await expect(add(driver, 3n)).rejects.toMatchObject({ reason: "store_failed" });

@@ -10,7 +10,7 @@ import {
 import { ManualClock } from "../../../support/clocks/manual-clock.ts";
 import { closing } from "../../../support/closing.ts";
 import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres/postgres.ts";
-import { Files, silent, until, untilAsked } from "../files.ts";
+import { Files, silent, until, untilTrue } from "../files.ts";
 
 const files = new Files();
 afterEach(() => files.clean());
@@ -18,7 +18,7 @@ afterEach(() => files.clean());
 const things = "CREATE TABLE things (id bigint PRIMARY KEY)";
 const insert = "INSERT INTO things (id) VALUES ($1)";
 /** Longer than any operation on a busy machine. */
-const patient = {
+const longTimeouts = {
   connectMs: 120_000, // shared by the two servers
   answerMs: 60_000,
   waitMs: 60_000,
@@ -50,7 +50,7 @@ async function open(
 ) {
   const { clock = systemClock, times } = options;
   return files.closing(
-    await PostgresDriver.open({ url, clock, log: silent, times: { ...patient, ...times } }),
+    await PostgresDriver.open({ url, clock, log: silent, times: { ...longTimeouts, ...times } }),
   );
 }
 
@@ -67,14 +67,14 @@ async function startPair(): Promise<[PostgresServer, PostgresServer]> {
   await primary.run("CHECKPOINT");
   await primary.run("CHECKPOINT");
   const sync = "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'";
-  await untilAsked(async () => (await primary.run(sync)).length === 1);
+  await untilTrue(async () => (await primary.run(sync)).length === 1);
   return [primary, replica];
 }
 
 /** Waits until a session that is not `known` waits for the replica with its commit, and adds it. */
 async function anotherWaits(primary: PostgresServer, known: Set<unknown>): Promise<void> {
   const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-  await untilAsked(async () => {
+  await untilTrue(async () => {
     const pids = (await primary.run(waiting)).map(([pid]) => pid);
     const another = pids.find((pid) => !known.has(pid));
     if (another !== undefined) known.add(another);
@@ -84,14 +84,14 @@ async function anotherWaits(primary: PostgresServer, known: Set<unknown>): Promi
 
 /** Adds rows from `first` on until it is stopped; `kept`: the acknowledged ones. */
 function keepAdding(driver: SqlDriver, first: bigint) {
-  const kept: bigint[] = [];
+  const persisted: bigint[] = [];
   let next = first;
   const ending = new AbortController();
   const lane = async (): Promise<void> => {
     while (!ending.signal.aborted) {
       const id = next++;
       await add(driver, id, [`registrations ${id}`]);
-      kept.push(id);
+      persisted.push(id);
     }
   };
   const lanes = Promise.all(Array.from({ length: 5 }, lane));
@@ -99,7 +99,7 @@ function keepAdding(driver: SqlDriver, first: bigint) {
     ending.abort();
     await lanes;
   };
-  return { kept, end };
+  return { persisted, end };
 }
 
 const sorted = (list: readonly bigint[]) => list.toSorted((a, b) => Number(a - b));
@@ -112,12 +112,12 @@ describe.skipIf(postgresPrograms === null)("several servers", () => {
     const [driver, listener] = [await open(url), await open(url)];
     const clock = ManualClock.running();
     const guard = await open(url, { clock, times: { waitMs: 1000 } });
-    const heard: (readonly string[] | null)[] = [];
-    listener.onForeignChange((news) => heard.push(news));
+    const notifications: (readonly string[] | null)[] = [];
+    listener.onForeignChange((news) => notifications.push(news));
     let lost = 0;
     expect(await listener.tryLock("tiers", () => lost++)).not.toBeNull();
     const adding = keepAdding(driver, 1n);
-    await until(() => adding.kept.length > 50 && heard.length > 5);
+    await until(() => adding.persisted.length > 50 && notifications.length > 5);
 
     replica.pause(); // without the replica, it is not acknowledged
     const known = new Set<unknown>();
@@ -129,18 +129,18 @@ describe.skipIf(postgresPrograms === null)("several servers", () => {
     clock.move(givesUpMs);
     await refusal;
     replica.resume();
-    expect(heard).not.toContain(null);
+    expect(notifications).not.toContain(null);
 
     await primary.kill();
     await replica.promote();
-    const before = adding.kept.length;
-    await until(() => adding.kept.length > before + 50);
-    await until(() => heard.includes(null) && heard.at(-1) !== null && lost === 1);
+    const before = adding.persisted.length;
+    await until(() => adding.persisted.length > before + 50);
+    await until(() => notifications.includes(null) && notifications.at(-1) !== null && lost === 1);
     expect(await guard.tryLock("tiers", () => {})).not.toBeNull();
     expect(await listener.tryLock("tiers", () => {})).toBeNull();
     await adding.end();
     const there = (await ids(listener)).filter((id) => id !== 0n);
-    expect(there).toEqual(sorted(adding.kept));
+    expect(there).toEqual(sorted(adding.persisted));
 
     // The former primary returns unchanged, and no client uses it as the primary.
     await primary.start();

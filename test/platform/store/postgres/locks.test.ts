@@ -17,7 +17,7 @@ import { hasNamespaces, NetworkNamespace } from "../../../support/network/networ
 import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres/postgres.ts";
 import { PostgresProxy } from "../../../support/postgres/postgres-proxy.ts";
 import { serverOfBlock } from "../block-server.ts";
-import { Files, silent, until, untilAsked } from "../files.ts";
+import { Files, silent, until, untilTrue } from "../files.ts";
 
 const files = new Files();
 const child = fileURLToPath(new URL("../locking-child.ts", import.meta.url));
@@ -69,12 +69,12 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
     const { lock: other } = await hold(second, "node a");
     expect(await lockConnections()).toHaveLength(2);
     await lock.release();
-    const again = await hold(second, "tiers");
+    const repeated = await hold(second, "tiers");
     await lock.release(); // no effect any more
     expect(await first.tryLock("tiers", () => {})).toBeNull();
     await other.release();
     await second.close();
-    expect(again.lost).toEqual([]);
+    expect(repeated.lost).toEqual([]);
     await hold(first, "tiers");
     const url = server().url("elsewhere");
     await server().ensureDatabase(url);
@@ -218,15 +218,15 @@ describe.skipIf(postgresPrograms === null)("locks on PostgreSQL", () => {
       });
       closing({ close: () => remote.remove() });
       const url = `postgres://${superuser}@${namespace.there}:${port}/postgres`;
-      const inEarnest = { connectMs: 1000 };
-      const driver = await open({ url, times: inEarnest });
+      const realTimeouts = { connectMs: 1000 };
+      const driver = await open({ url, times: realTimeouts });
       const other = await open({ url: remote.url() });
       const { lost } = await hold(driver, "tiers");
       namespace.connect(false);
       await take(other, "tiers");
       expect(lost).toHaveLength(1); // before it was acquired
       namespace.connect(true);
-      await untilAsked(
+      await untilTrue(
         async () => (await driver.query("SELECT '1'", []).catch(() => [])).length > 0,
       );
       await other.close();

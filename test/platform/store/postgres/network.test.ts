@@ -19,7 +19,7 @@ const files = new Files();
 const things = "CREATE TABLE IF NOT EXISTS things (id bigint PRIMARY KEY)";
 const insert = "INSERT INTO things (id) VALUES ($1)";
 /** Longer than a commit on a busy machine. */
-const impatient = { answerMs: 1500, connectMs: 2000, waitMs: 1000, outcomeMs: 2000 };
+const shortTimeouts = { answerMs: 1500, connectMs: 2000, waitMs: 1000, outcomeMs: 2000 };
 
 function add(driver: SqlDriver, id: bigint, news?: readonly string[]) {
   return driver.transaction([{ sql: insert, params: [id] }], "durable", news);
@@ -62,19 +62,19 @@ describe.skipIf(postgresPrograms === null)("a distant database", () => {
     const [driver, other] = [await open(url, {}), await open(url, {})];
     let lost = 0;
     await other.tryLock("tiers", () => lost++);
-    const heard: unknown[] = [];
-    other.onForeignChange((news) => heard.push(news));
+    const notifications: unknown[] = [];
+    other.onForeignChange((news) => notifications.push(news));
     proxy.delayMs = 100;
     const waiting = Array.from({ length: 500 }, (_, i) => add(driver, BigInt(i), [`thing ${i}`]));
     expect(new Set(wordsOf(await Promise.allSettled(waiting)))).toEqual(new Set(["kept"]));
-    await until(() => heard.flat().length === 500);
+    await until(() => notifications.flat().length === 500);
     expect(await ids(other)).toHaveLength(500);
     expect(lost).toBe(0);
   });
 
   it("that is too slow rejects with a clear error, stores no rejected write, and recovers", async () => {
     const proxy = await proxied();
-    const driver = await open(proxy.url("postgres"), impatient);
+    const driver = await open(proxy.url("postgres"), shortTimeouts);
     proxy.delayMs = 3000;
     const wait = [2000n, 2001n].map((id) => add(driver, id));
     const [reading, ...writing] = await Promise.allSettled([ids(driver), ...wait]);
@@ -103,10 +103,10 @@ describe.skipIf(postgresPrograms === null || !hasNamespaces)("a network partitio
     });
     closing({ close: () => server.remove() });
     const url = `postgres://${superuser}@${namespace.there}:${port}/postgres`;
-    const cut = await open(url, impatient);
+    const cut = await open(url, shortTimeouts);
     const beside = await open(server.url(), {});
-    const heard: (readonly string[] | null)[] = [];
-    cut.onForeignChange((news) => heard.push(news));
+    const notifications: (readonly string[] | null)[] = [];
+    cut.onForeignChange((news) => notifications.push(news));
     await add(cut, 1n);
     const under = Array.from({ length: 20 }, (_, i) => add(cut, 100n + BigInt(i)));
     namespace.connect(false);
@@ -117,10 +117,10 @@ describe.skipIf(postgresPrograms === null || !hasNamespaces)("a network partitio
     await add(beside, 3n, ["missed"]);
     namespace.connect(true);
     // A connection that survived the partition has missed nothing.
-    await until(() => heard.includes(null) || heard.flat().includes("missed"));
+    await until(() => notifications.includes(null) || notifications.flat().includes("missed"));
     await add(cut, 4n);
     await add(beside, 5n, ["heard"]);
-    await until(() => heard.flat().includes("heard"));
+    await until(() => notifications.flat().includes("heard"));
     const there = await ids(cut);
     expect(there).toEqual(await ids(beside));
     for (const [i, word] of words.slice(0, 20).entries()) {

@@ -17,19 +17,19 @@ const insert = "INSERT INTO things (id) VALUES ($1)";
 const own = "0123456789abcdef";
 const other = "fedcba9876543210";
 
-type Heard = readonly string[] | null;
+type NotificationRecord = readonly string[] | null;
 
-function listenTo(driver: PostgresDriver): Heard[] {
-  const heard: Heard[] = [];
-  driver.onForeignChange((news) => heard.push(news));
-  return heard;
+function listenTo(driver: PostgresDriver): NotificationRecord[] {
+  const notifications: NotificationRecord[] = [];
+  driver.onForeignChange((news) => notifications.push(news));
+  return notifications;
 }
 
 function add(driver: PostgresDriver, id: bigint, news?: readonly string[]) {
   return driver.transaction([{ sql: insert, params: [id] }], "durable", news);
 }
 
-function addLightly(driver: PostgresDriver, id: bigint, news?: readonly string[]) {
+function addWithNews(driver: PostgresDriver, id: bigint, news?: readonly string[]) {
   return driver.transaction([{ sql: insert, params: [id] }], "survives-kill", news);
 }
 
@@ -70,7 +70,7 @@ describe("payloads", () => {
 
 describe.skipIf(postgresPrograms === null)("change notifications on PostgreSQL", () => {
   const server = serverOfBlock(files);
-  let made = 0;
+  let created = 0;
 
   function open(options: Partial<PostgresDriverOptions> & { url: string }) {
     return PostgresDriver.open({ clock: systemClock, log: silent, ...options }).then((driver) =>
@@ -79,7 +79,7 @@ describe.skipIf(postgresPrograms === null)("change notifications on PostgreSQL",
   }
 
   async function two(): Promise<[PostgresDriver, PostgresDriver, string]> {
-    const name = `news_${++made}`;
+    const name = `news_${++created}`;
     const url = server().url(name);
     await server().ensureDatabase(url);
     const driver = await open({ url });
@@ -90,92 +90,92 @@ describe.skipIf(postgresPrograms === null)("change notifications on PostgreSQL",
 
   it("arrive per commit at other nodes and never at the sender", async () => {
     const [teller, listener] = await two();
-    const heard = listenTo(listener);
+    const notifications = listenTo(listener);
     const echoes = listenTo(teller);
     const expected: string[] = [];
     for (let id = 1n; id <= 50n; id++) {
       expected.push(`registrations ${id}`);
-      const write = id % 2n === 0n ? add : addLightly;
+      const write = id % 2n === 0n ? add : addWithNews;
       await write(teller, id, [`registrations ${id}`]);
     }
     // A pause of 100 ms between two of them would take five seconds.
-    await until(() => heard.length === 50);
-    expect(heard).toEqual(expected.map((text) => [text]));
+    await until(() => notifications.length === 50);
+    expect(notifications).toEqual(expected.map((text) => [text]));
     await add(listener, 51n, ["keys"]);
     await until(() => echoes.length === 1);
     expect(echoes).toEqual([["keys"]]);
-    expect(heard).toHaveLength(50);
+    expect(notifications).toHaveLength(50);
   });
 
   it("of transactions in one commit arrive together, and never of failed ones", async () => {
     const [teller, listener] = await two();
-    const heard = listenTo(listener);
+    const notifications = listenTo(listener);
     await add(teller, 1n, []);
     const absent = { sql: "DELETE FROM things WHERE id = 99", params: [], mustChange: true };
     const ends = await Promise.allSettled([
       add(teller, 2n, ["keys"]),
       add(teller, 1n, ["never, for the id is taken"]),
       teller.transaction([absent], "durable", ["never, for there is no such id"]),
-      addLightly(teller, 3n, ["tiers a_1 tier-1 3"]),
-      addLightly(teller, 4n),
+      addWithNews(teller, 3n, ["tiers a_1 tier-1 3"]),
+      addWithNews(teller, 4n),
       add(teller, 5n, ["keys"]),
     ]);
     expect(ends.map(({ status }) => status).join()).toMatch(
       /^fulfilled,rejected,(fulfilled,?){4}$/,
     );
-    await until(() => heard.length > 0);
+    await until(() => notifications.length > 0);
     await add(teller, 6n, ["last"]);
-    await until(() => heard.length > 1);
-    expect(heard).toEqual([["keys", "tiers a_1 tier-1 3"], ["last"]]);
+    await until(() => notifications.length > 1);
+    expect(notifications).toEqual([["keys", "tiers a_1 tier-1 3"], ["last"]]);
   });
 
   it("are a full change for an unnamed durable commit, and absent for others", async () => {
     const [teller, listener] = await two();
-    const heard = listenTo(listener);
-    await addLightly(teller, 1n);
+    const notifications = listenTo(listener);
+    await addWithNews(teller, 1n);
     await add(teller, 2n, []);
     await add(teller, 3n);
-    await until(() => heard.length === 1);
+    await until(() => notifications.length === 1);
     await add(teller, 4n);
     await add(teller, 5n, ["keys"]); // does not wait for the pause of unspecified changes
-    await until(() => heard.length === 2);
-    await until(() => heard.length === 3);
-    expect(heard).toEqual([null, ["keys"], null]);
+    await until(() => notifications.length === 2);
+    await until(() => notifications.length === 3);
+    expect(notifications).toEqual([null, ["keys"], null]);
   });
 
   it("are a full change above the listener's limit", async () => {
     const [teller, listener] = await two();
-    const heard = listenTo(listener);
+    const notifications = listenTo(listener);
     const many = Array.from({ length: 1500 }, (_, i) => `registrations ${String(i).padEnd(480)}`);
     await Promise.all(many.map((text, i) => add(teller, BigInt(i), [text])));
     await add(teller, 5000n, ["last"]);
-    await until(() => heard.flat().includes("last"));
-    expect(heard).toContain(null);
+    await until(() => notifications.flat().includes("last"));
+    expect(notifications).toContain(null);
   });
 
   it("are a full change after a lost connection", async () => {
     const [teller, , name] = await two();
     const proxy = files.closing(await PostgresProxy.open(server()));
     const listener = await open({ url: proxy.url(name) });
-    const heard = listenTo(listener);
+    const notifications = listenTo(listener);
     await add(teller, 1n, ["first"]);
-    await until(() => heard.length === 1);
+    await until(() => notifications.length === 1);
     proxy.isClosed = true;
     proxy.cut();
     await add(teller, 2n, ["missed"]);
-    expect(heard).toEqual([["first"]]);
+    expect(notifications).toEqual([["first"]]);
     proxy.isClosed = false;
-    await until(() => heard.length === 2);
+    await until(() => notifications.length === 2);
     await add(teller, 3n, ["third"]);
-    await until(() => heard.length === 3);
-    expect(heard).toEqual([["first"], null, ["third"]]);
+    await until(() => notifications.length === 3);
+    expect(notifications).toEqual([["first"], null, ["third"]]);
   });
 
   it("of another version, or sent manually, are a full change", async () => {
     const [, listener, name] = await two();
-    const heard = listenTo(listener);
+    const notifications = listenTo(listener);
     await server().run("NOTIFY shredway, 'fedcba9876543210'", name);
-    await until(() => heard.length === 1);
-    expect(heard).toEqual([null]);
+    await until(() => notifications.length === 1);
+    expect(notifications).toEqual([null]);
   });
 });

@@ -20,8 +20,8 @@ function makeCertificate(folder: string, name: string): { key: string; certifica
   const certificate = join(folder, `${name}.crt`);
   const words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split(" ");
   const names = ["-addext", "subjectAltName=DNS:localhost"];
-  const made = spawnSync("openssl", [...words, ...names, "-keyout", key, "-out", certificate]);
-  if (made.status !== 0) throw new Error(made.stderr.toString());
+  const created = spawnSync("openssl", [...words, ...names, "-keyout", key, "-out", certificate]);
+  if (created.status !== 0) throw new Error(created.stderr.toString());
   return { key, certificate };
 }
 

@@ -82,22 +82,22 @@ describe("other connections", () => {
     const clock = new ManualClock();
     const driver = await known({ clock });
     await make(driver);
-    let heard = 0;
-    const stop = driver.onForeignChange(() => heard++);
+    let notifications = 0;
+    const stop = driver.onForeignChange(() => notifications++);
     await add(driver, 1n);
     await clock.advance(100);
     await add(driver, 2n);
-    expect(heard).toBe(0);
+    expect(notifications).toBe(0);
     const other = await known({ path: pathOf(driver) });
     await add(other, 3n);
     await clock.advance(100);
-    await until(() => heard === 1);
+    await until(() => notifications === 1);
     expect(await ids(driver)).toEqual([1n, 2n, 3n]);
     stop();
     expect(clock.pending).toBe(0);
     await add(other, 4n);
     await ids(driver);
-    expect(heard).toBe(1);
+    expect(notifications).toBe(1);
   });
 
   it("lock the file for some time: all calls wait, then continue", async () => {
@@ -135,9 +135,9 @@ describe("failures", () => {
       reason: "store_failed",
       message: expect.stringMatching(/a\.db: the disk is full .*SQLITE_FULL/),
     });
-    const [full, kept] = await Promise.allSettled([large(2n), add(driver, 3n)]);
+    const [full, persisted] = await Promise.allSettled([large(2n), add(driver, 3n)]);
     expect(full.status).toBe("rejected");
-    if (kept.status === "rejected") await add(driver, 3n);
+    if (persisted.status === "rejected") await add(driver, 3n);
     expect(await ids(driver)).toEqual([3n]);
   });
 
@@ -218,7 +218,7 @@ describe("closing", () => {
     await driver.close();
     expect((await Promise.all(waiting)).every(({ isCommitted }) => isCommitted)).toBe(true);
     expect(statSync(`${pathOf(driver)}-wal`, { throwIfNoEntry: false })).toBeUndefined();
-    const again = await known({ path: pathOf(driver) });
-    expect((await ids(again)).length).toBe(5000);
+    const repeated = await known({ path: pathOf(driver) });
+    expect((await ids(repeated)).length).toBe(5000);
   });
 });

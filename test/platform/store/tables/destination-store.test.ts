@@ -56,8 +56,8 @@ onEachDatabase((databases) => {
 
     it("require an existing account", async () => {
       const { store } = await two();
-      const orphan = destinationFor({ id: "a_none", name: "", createdNs: 1n });
-      await expect(store.destinations.add(orphan, 2)).rejects.toMatchObject({
+      const unowned = destinationFor({ id: "a_none", name: "", createdNs: 1n });
+      await expect(store.destinations.add(unowned, 2)).rejects.toMatchObject({
         reason: "store_failed",
         message: expect.stringContaining("a_none"),
       });
@@ -68,9 +68,9 @@ onEachDatabase((databases) => {
       const { store, one } = await two();
       const { destinations } = store;
       const before = destinationFor(one);
-      const bystander = destinationFor(one);
+      const otherDestination = destinationFor(one);
       await destinations.add(before, 2);
-      await destinations.add(bystander, 2);
+      await destinations.add(otherDestination, 2);
       const paused: AccountDestination = {
         ...before,
         state: "paused",
@@ -86,7 +86,7 @@ onEachDatabase((databases) => {
       };
       expect(await destinations.update(paused, before)).toBe(true);
       expect(await destinations.update(proved, before)).toBe(false); // the operator was first
-      expect(await destinations.all()).toEqual([paused, bystander]);
+      expect(await destinations.all()).toEqual([paused, otherDestination]);
       for (const stale of [
         { ...paused, pausedMs: 6 },
         { ...paused, pausedMs: null },
@@ -101,11 +101,11 @@ onEachDatabase((databases) => {
       expect(await destinations.update(before, proved)).toBe(true);
       await destinations.remove(before.id);
       expect(await destinations.update(proved, before)).toBe(false);
-      expect(await destinations.all()).toEqual([bystander]);
+      expect(await destinations.all()).toEqual([otherDestination]);
     });
 
     it("added by two processes at once stay unique and within the limit", async () => {
-      const directory = databases.place();
+      const directory = databases.location();
       const stores = await Promise.all([databases.store(directory), databases.store(directory)]);
       const [first, second] = stores;
       const one = await first.keys.ensureAccount("one", 1n);
@@ -129,20 +129,20 @@ onEachDatabase((databases) => {
     });
 
     it("of another process are reported", async () => {
-      const directory = databases.place();
+      const directory = databases.location();
       const service = await databases.store(directory);
       const one = await service.keys.ensureAccount("one", 1n);
-      let heard = 0;
-      service.destinations.onForeignChange(() => heard++);
+      let published = 0;
+      service.destinations.onForeignChange(() => published++);
       const command = await databases.store(directory);
       const destination = destinationFor(one);
       await command.destinations.add(destination, 2);
-      await until(() => heard > 0);
+      await until(() => published > 0);
       expect(await service.destinations.all()).toEqual([destination]);
     });
 
     it("with manual edits are rejected by name", async () => {
-      const directory = databases.place();
+      const directory = databases.location();
       const store = await databases.store(directory);
       const one = await store.keys.ensureAccount("one", 1n);
       await store.destinations.add(destinationFor(one), 2);

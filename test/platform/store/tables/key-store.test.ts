@@ -8,7 +8,7 @@ import { Store } from "../../../../src/platform/store/store.ts";
 import { onEachDatabase } from "../databases.ts";
 import { Files, silent, until } from "../files.ts";
 
-let made = 0;
+let created = 0;
 function keyFor(account: Account, changes: Partial<ApiKey> = {}): ApiKey {
   const wishes = {
     accountId: account.id,
@@ -19,20 +19,20 @@ function keyFor(account: Account, changes: Partial<ApiKey> = {}): ApiKey {
     burst: null,
     allowedRanges: ["10.0.0.0/8", "2001:db8::/32"],
   };
-  const random = new Uint8Array(38).fill(++made);
-  return { ...newApiKey(wishes, random, BigInt(made)).key, ...changes };
+  const random = new Uint8Array(38).fill(++created);
+  return { ...newApiKey(wishes, random, BigInt(created)).key, ...changes };
 }
 
 onEachDatabase((databases) => {
   describe("accounts", () => {
     it("are created once per name, even by concurrent calls", async () => {
-      const directory = databases.place();
+      const directory = databases.location();
       const stores = await Promise.all([databases.store(directory), databases.store(directory)]);
-      const asked = stores.flatMap(({ keys }) => [
+      const requests = stores.flatMap(({ keys }) => [
         keys.ensureAccount("a", 5n),
         keys.ensureAccount("a", 6n),
       ]);
-      const accounts = await Promise.all(asked);
+      const accounts = await Promise.all(requests);
       expect(new Set(accounts.map(({ id }) => id)).size).toBe(1);
       await stores[0]?.keys.ensureAccount("b", 7n);
       const names = (await stores[1]?.keys.accounts())?.map(({ name }) => name);
@@ -54,8 +54,8 @@ onEachDatabase((databases) => {
       expect(await keys.keys()).toEqual(all);
       const [first = keyFor(account)] = all;
       await expect(keys.addKey(first)).rejects.toMatchObject({ reason: "store_failed" });
-      const orphan = keyFor({ id: "a_none", name: "none", createdNs: 1n });
-      await expect(keys.addKey(orphan)).rejects.toMatchObject({ reason: "store_failed" });
+      const unowned = keyFor({ id: "a_none", name: "none", createdNs: 1n });
+      await expect(keys.addKey(unowned)).rejects.toMatchObject({ reason: "store_failed" });
       expect((await keys.keys()).length).toBe(3);
     });
 
@@ -96,15 +96,15 @@ onEachDatabase((databases) => {
     });
 
     it("of another process are reported", async () => {
-      const directory = databases.place();
+      const directory = databases.location();
       const service = await databases.store(directory);
       const account = await service.keys.ensureAccount("a", 1n);
-      let heard = 0;
-      const stop = service.keys.onForeignChange(() => heard++);
+      let published = 0;
+      const stop = service.keys.onForeignChange(() => published++);
       const command = await databases.store(directory);
       const key = keyFor(account);
       await command.keys.addKey(key);
-      await until(() => heard > 0);
+      await until(() => published > 0);
       stop();
       expect(await service.keys.keys()).toEqual([key]);
     });

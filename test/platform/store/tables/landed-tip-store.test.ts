@@ -25,8 +25,10 @@ const snapshot: TipSnapshot = {
 };
 
 onEachDatabase((databases) => {
-  async function opened(place?: string): Promise<{ driver: SqlDriver; store: SqlLandedTipStore }> {
-    const driver = await databases.migrated(place);
+  async function opened(
+    location?: string,
+  ): Promise<{ driver: SqlDriver; store: SqlLandedTipStore }> {
+    const driver = await databases.migrated(location);
     return { driver, store: new SqlLandedTipStore(driver, signatures) };
   }
 
@@ -41,10 +43,10 @@ onEachDatabase((databases) => {
         fc.array(tip, { maxLength: 40 }),
         fc.integer({ min: 1, max: 9 }),
         fc.nat(5),
-        async (made, limit, sinceMs) => {
+        async (created, limit, sinceMs) => {
           const { store } = await opened();
           const known = new Map<string, LandedTip>();
-          for (const { number, landedMs, lamports } of made) {
+          for (const { number, landedMs, lamports } of created) {
             const one = tipOf(number, landedMs, lamports);
             await store.write([one], []);
             if (!known.has(one.signature)) known.set(one.signature, one);
@@ -92,7 +94,7 @@ onEachDatabase((databases) => {
     });
 
     it("survive a restart of the driver", async () => {
-      const path = databases.place();
+      const path = databases.location();
       const first = await opened(path);
       await first.store.write([tipOf(1, 100)], []);
       await first.store.keepSnapshot(snapshot, 7);
@@ -114,7 +116,7 @@ onEachDatabase((databases) => {
     });
 
     it("of several nodes is the first of its quarter hour, until the next one", async () => {
-      const path = databases.place();
+      const path = databases.location();
       const stores = await Promise.all([opened(path), opened(path)]);
       const of = (count: number): TipSnapshot => ({ ...snapshot, count });
       const last = async () => (await stores[0].store.lastSnapshot())?.count;

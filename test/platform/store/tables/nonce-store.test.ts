@@ -29,13 +29,13 @@ onEachDatabase((databases) => {
     it("have a unique key, index and address", async () => {
       const { nonces } = await databases.store();
       await nonces.add(nonceOf(1));
-      for (const taken of [
+      for (const added of [
         nonceOf(1, { keyId: "other", address: "other" }),
         nonceOf(2, { keyId: "k_1" }),
         nonceOf(2, { address: "address 1" }),
         nonceOf(1),
       ]) {
-        expect(await nonces.add(taken)).toBe(false);
+        expect(await nonces.add(added)).toBe(false);
       }
       expect(await nonces.all()).toEqual([nonceOf(1)]);
       expect(await nonces.add(nonceOf(2))).toBe(true); // the same account
@@ -55,20 +55,20 @@ onEachDatabase((databases) => {
     });
 
     it("survive the process, and are reported to another one", async () => {
-      const directory = databases.place();
+      const directory = databases.location();
       const service = await databases.store(directory);
-      let heard = 0;
-      service.nonces.onForeignChange(() => heard++);
+      let published = 0;
+      service.nonces.onForeignChange(() => published++);
       const other = await databases.store(directory);
       await other.nonces.add(nonceOf(1));
       await other.nonces.setReady(1);
-      await until(() => heard > 0);
+      await until(() => published > 0);
       await other.close();
       expect(await service.nonces.find("k_1")).toEqual(nonceOf(1, { state: "ready" }));
     });
 
     it("created by two processes at once get different indexes", async () => {
-      const directory = databases.place();
+      const directory = databases.location();
       const stores = await Promise.all([databases.store(directory), databases.store(directory)]);
       for (let index = 0; index < 10; index++) {
         const answers = await Promise.all(
@@ -89,7 +89,7 @@ onEachDatabase((databases) => {
     });
 
     it("with manual edits are rejected by name", async () => {
-      const directory = databases.place();
+      const directory = databases.location();
       const { nonces } = await databases.store(directory);
       await nonces.add(nonceOf(1));
       const tool = await databases.driver(directory);

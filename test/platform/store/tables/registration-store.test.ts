@@ -12,7 +12,7 @@ import {
   type Settlement,
 } from "../../../../src/shreds/registrations/registration-types.ts";
 import { onEachDatabase } from "../databases.ts";
-import { overheard } from "../overheard.ts";
+import { recordNotifications } from "../notification-recorder.ts";
 
 const codec = {
   encode: (bytes: Uint8Array) => base58.encode(bytes),
@@ -100,8 +100,8 @@ onEachDatabase((databases) => {
       const model: Registration[] = [];
       await fc.assert(
         fc.asyncProperty(fc.array(anyRegistration, { maxLength: 5 }), async (added) => {
-          const taken = await Promise.all(added.map((one) => store.add(one)));
-          model.push(...added.filter((_, i) => taken[i]));
+          const results = await Promise.all(added.map((one) => store.add(one)));
+          model.push(...added.filter((_, i) => results[i]));
           for (const account of ["a_1", "a_2"]) {
             const own = newestFirst(model.filter(({ accountId }) => accountId === account));
             expect(await store.ofAccount(account, null, 10_000)).toEqual(own);
@@ -119,8 +119,8 @@ onEachDatabase((databases) => {
       const tries = Array.from({ length: 60 }, (_, i) =>
         store.add(registrationOf(i % 3, { accountId: `a_${i}`, lamports: BigInt(i) })),
       );
-      const taken = await Promise.all(tries);
-      expect(taken.flatMap((isTaken, i) => (isTaken ? [i] : []))).toEqual([0, 1, 2]);
+      const results = await Promise.all(tries);
+      expect(results.flatMap((isTaken, i) => (isTaken ? [i] : []))).toEqual([0, 1, 2]);
       expect(await store.add(registrationOf(1, { accountId: "a_9", lamports: 99n }))).toBe(false);
       const owners = await store.owners([0, 1, 2, 3].map(signatureOf));
       expect(Object.fromEntries(owners)).toEqual({
@@ -212,9 +212,9 @@ onEachDatabase((databases) => {
     });
 
     it("are settled before a takeover or not at all", async () => {
-      const place = databases.place();
-      const old = await databases.migrated(place);
-      const next = await databases.driver(place);
+      const location = databases.location();
+      const old = await databases.migrated(location);
+      const next = await databases.driver(location);
       await new SqlTierStore(old).takeOver();
       const store = new SqlRegistrationStore(old, codec);
       // Far more than are settled until the takeover, on any machine.
@@ -239,9 +239,9 @@ onEachDatabase((databases) => {
     });
 
     it("delay a takeover until their settlement is committed", async () => {
-      const place = databases.place();
-      const old = await databases.migrated(place);
-      const next = await databases.driver(place);
+      const location = databases.location();
+      const old = await databases.migrated(location);
+      const next = await databases.driver(location);
       await new SqlTierStore(old).takeOver();
       const store = new SqlRegistrationStore(old, codec);
       await store.add(registrationOf(1));
@@ -262,26 +262,26 @@ onEachDatabase((databases) => {
 
     it("of other nodes are reported, and read by signature while pending", async () => {
       const { driver: database } = await openStore();
-      const { driver, told, tell } = overheard(database);
+      const { driver, notifications, notify } = recordNotifications(database);
       const store = new SqlRegistrationStore(driver, codec);
       const all = Array.from({ length: 60 }, (_, i) => registrationOf(i));
       for (const one of all) await store.add(one);
-      expect(told.at(-1)).toEqual([`registrations ${signatureOf(59)}`]);
+      expect(notifications.at(-1)).toEqual([`registrations ${signatureOf(59)}`]);
       await store.settle(signatureOf(3), dropped, 1n);
-      expect(told.at(-1)).toEqual([`registrations ${signatureOf(3)}`]);
+      expect(notifications.at(-1)).toEqual([`registrations ${signatureOf(3)}`]);
       await store.addCounted(registrationOf(70, countedAs(1n)), 1n);
-      expect(told.at(-1)).toEqual([]);
-      const asked = [...all.map(({ signature }) => signature), signatureOf(70), signatureOf(99)];
-      const found = await store.pendingOf(asked);
+      expect(notifications.at(-1)).toEqual([]);
+      const requests = [...all.map(({ signature }) => signature), signatureOf(70), signatureOf(99)];
+      const found = await store.pendingOf(requests);
       const wanted = all.filter(({ signature }) => signature !== signatureOf(3));
       expect(newestFirst(found)).toEqual(newestFirst(wanted));
       expect(await store.pendingOf([])).toEqual([]);
-      const heard: unknown[] = [];
-      store.onNews((signatures) => heard.push(signatures));
-      tell(["tiers a_1 tier-1 3", "registrations x", "registrations y"]);
-      tell(["keys"]);
-      tell(null);
-      expect(heard).toEqual([["x", "y"], null]);
+      const published: unknown[] = [];
+      store.onNews((signatures) => published.push(signatures));
+      notify(["tiers a_1 tier-1 3", "registrations x", "registrations y"]);
+      notify(["keys"]);
+      notify(null);
+      expect(published).toEqual([["x", "y"], null]);
     });
 
     it("never share an order number", async () => {
@@ -323,21 +323,21 @@ onEachDatabase((databases) => {
       expect(found.map(({ signature }) => signature)).toEqual(
         all.map(({ signature }) => signature),
       );
-      const told: Registration[] = [];
+      const notifications: Registration[] = [];
       for (;;) {
-        const page = await store.ofAccount("a_1", told.at(-1)?.registeredMs ?? null, 7);
+        const page = await store.ofAccount("a_1", notifications.at(-1)?.registeredMs ?? null, 7);
         if (page.length === 0) break;
-        told.push(...page);
+        notifications.push(...page);
       }
-      expect(told).toEqual(newestFirst(all));
+      expect(notifications).toEqual(newestFirst(all));
     });
 
     it("with manual damage do not prevent startup", async () => {
       const { driver, store } = await openStore();
       await Promise.all([1, 2].map((number) => store.add(registrationOf(number))));
-      const spoil = "UPDATE registrations SET reason = 'spoilt' WHERE signature = $1";
+      const corrupt = "UPDATE registrations SET reason = 'spoilt' WHERE signature = $1";
       const params = [base58.decode(signatureOf(1))];
-      await driver.transaction([{ sql: spoil, params }], "durable");
+      await driver.transaction([{ sql: corrupt, params }], "durable");
       expect((await store.pending(null, 9)).map(({ signature }) => signature)).toEqual([
         signatureOf(2),
       ]);

@@ -80,7 +80,7 @@ const record: fc.Arbitrary<SubmissionRecord> = fc.record({
 });
 
 /** The expected record: the end drops the bytes. */
-function kept(given: SubmissionRecord): SubmissionRecord {
+function asStored(given: SubmissionRecord): SubmissionRecord {
   return given.state === "open" ? given : { ...given, wire: null };
 }
 
@@ -99,7 +99,7 @@ onEachDatabase((databases) => {
           for (const given of records) {
             const before = model.get(nameOf(given))?.state ?? "open";
             const isOver = before !== "open" && before !== "rejected";
-            if (!isOver || given.state === before) model.set(nameOf(given), kept(given));
+            if (!isOver || given.state === before) model.set(nameOf(given), asStored(given));
           }
           const all = [...model.values()];
           const signatures = ["s1", "s2", "s3", "s4", "s5"];
@@ -180,9 +180,9 @@ onEachDatabase((databases) => {
   describe("submissions of several nodes", () => {
     /** Opens nodes on one database. */
     async function shared(): Promise<(node: string) => Promise<SqlSubmissionStore>> {
-      const place = databases.place();
-      await databases.migrated(place);
-      return async (node) => new SqlSubmissionStore(await databases.driver(place), node);
+      const location = databases.location();
+      await databases.migrated(location);
+      return async (node) => new SqlSubmissionStore(await databases.driver(location), node);
     }
     const signaturesOf = (records: readonly SubmissionRecord[]) =>
       records.map(({ signature }) => signature).toSorted();
@@ -236,13 +236,13 @@ onEachDatabase((databases) => {
       await gone.put(records);
       await gone.put([recordOf("ended", { ...landed, wire: null })]);
       await others[2]?.put([recordOf("own")]);
-      const taken = await Promise.all(others.map((store) => store.adopt("gone")));
-      expect(signaturesOf(taken.flat())).toEqual(signaturesOf(records));
-      expect(sorted(taken.flat())).toEqual(sorted(records)); // with all known data
+      const adopted = await Promise.all(others.map((store) => store.adopt("gone")));
+      expect(signaturesOf(adopted.flat())).toEqual(signaturesOf(records));
+      expect(sorted(adopted.flat())).toEqual(sorted(records)); // with all known data
       for (const [i, store] of others.entries()) {
-        const own = [...(taken[i] ?? []), ...(i === 2 ? [recordOf("own")] : [])];
+        const own = [...(adopted[i] ?? []), ...(i === 2 ? [recordOf("own")] : [])];
         expect(signaturesOf(await store.open())).toEqual(signaturesOf(own));
-        const bundles = (taken[i] ?? []).flatMap(({ bundleId }) => bundleId ?? []);
+        const bundles = (adopted[i] ?? []).flatMap(({ bundleId }) => bundleId ?? []);
         for (const id of new Set(bundles)) {
           expect(bundles.filter((other) => other === id).length).toBe(3);
         }
@@ -257,9 +257,9 @@ onEachDatabase((databases) => {
 
     it("from a version without node names are adopted by the first node that starts", async () => {
       const node = await shared();
-      const [nameless, a, b] = [await node(""), await node("a"), await node("b")];
+      const [unnamed, a, b] = [await node(""), await node("a"), await node("b")];
       await b.put([recordOf("other's")]);
-      await nameless.put([recordOf("s1"), recordOf("s2")]);
+      await unnamed.put([recordOf("s1"), recordOf("s2")]);
       expect(await a.openNodes()).toEqual(["", "b"]);
       expect(signaturesOf(await a.open())).toEqual(["s1", "s2"]);
       expect(signaturesOf(await b.open())).toEqual(["other's"]);

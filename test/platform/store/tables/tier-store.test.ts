@@ -15,7 +15,7 @@ import {
 } from "../../../../src/shreds/tiers/types.ts";
 import { History, settings, stepsOf } from "../../../shreds/tiers/histories.ts";
 import { onEachDatabase } from "../databases.ts";
-import { overheard } from "../overheard.ts";
+import { recordNotifications } from "../notification-recorder.ts";
 import { keepTip, SqlHistoryStore } from "../tiers.ts";
 
 const ms = fc.maxSafeNat();
@@ -198,9 +198,9 @@ onEachDatabase((databases) => {
     });
 
     it("have unique epochs, even if several nodes take over at once", async () => {
-      const place = databases.place();
-      const first = new SqlTierStore(await databases.migrated(place));
-      const second = new SqlTierStore(await databases.driver(place));
+      const location = databases.location();
+      const first = new SqlTierStore(await databases.migrated(location));
+      const second = new SqlTierStore(await databases.driver(location));
       expect(await first.epoch()).toBe(0n);
       const stores = [first, second, first, second, first, second];
       const epochs = await Promise.all(stores.map((store) => store.takeOver()));
@@ -279,36 +279,39 @@ onEachDatabase((databases) => {
 
     it("notify other nodes of changed tiers with the checkpoint", async () => {
       const { driver: database } = await open();
-      const { driver, told, tell } = overheard(database);
+      const { driver, notifications, notify } = recordNotifications(database);
       const store = new SqlTierStore(driver);
       const moved = eventOf(3n, { from: null, to: "tier-1" });
       const grace = eventOf(1n, { accountId: "a_2", from: "tier-1", to: "tier-1" });
-      const fallen = eventOf(8n, { accountId: "a_3", from: "tier-1", to: null });
+      const downgraded = eventOf(8n, { accountId: "a_3", from: "tier-1", to: null });
       const odd = eventOf(1n, { accountId: "a 4", from: null, to: "tier-1" });
       const states = [
         stateOf("a_1", { tier: "tier-1", eventCount: 3n }),
         stateOf("a_2", { tier: "tier-1", eventCount: 1n }),
         stateOf("a_3", { eventCount: 8n }),
       ];
-      await store.checkpoint({ ...emptyCheckpoint, states, events: [moved, grace, fallen] }, 1n);
+      await store.checkpoint(
+        { ...emptyCheckpoint, states, events: [moved, grace, downgraded] },
+        1n,
+      );
       await store.checkpoint({ ...emptyCheckpoint, states, events: [grace] }, 1n);
       const unread = [stateOf("a 4", { tier: "tier-1", eventCount: 1n })];
       await store.checkpoint({ ...emptyCheckpoint, states: unread, events: [odd] }, 1n);
       await store.takeOver();
-      expect(told).toEqual([
+      expect(notifications).toEqual([
         ["tiers a_1 tier-1 3", "tiers a_3 - 8"],
         ["tiers"],
         ["tiers"],
         ["tiers"],
       ]);
-      const heard: unknown[] = [];
-      store.onNews((news) => heard.push(news));
-      tell(["keys", "tiers a_1 tier-1 3", "registrations x", "tiers a_3 - 8"]);
-      tell(["keys", "tiersx a_1 tier-1 3"]);
-      tell(["tiers"]);
-      tell(["tiers nonsense"]);
-      tell(null);
-      expect(heard).toEqual([
+      const published: unknown[] = [];
+      store.onNews((news) => published.push(news));
+      notify(["keys", "tiers a_1 tier-1 3", "registrations x", "tiers a_3 - 8"]);
+      notify(["keys", "tiersx a_1 tier-1 3"]);
+      notify(["tiers"]);
+      notify(["tiers nonsense"]);
+      notify(null);
+      expect(published).toEqual([
         [
           { accountId: "a_1", tier: "tier-1", eventCount: 3n },
           { accountId: "a_3", tier: null, eventCount: 8n },
@@ -326,14 +329,14 @@ onEachDatabase((databases) => {
       const events = Array.from({ length: 25 }, (_, i) => eventOf(BigInt(i + 1)));
       const other = eventOf(99n, { accountId: "a_2" });
       await store.checkpoint({ ...emptyCheckpoint, events: [...events, other] }, 1n);
-      const told: TierEvent[] = [];
+      const notifications: TierEvent[] = [];
       for (let before: bigint | null = null; ; ) {
         const piece = await store.events("a_1", before, 10);
         if (piece.length === 0) break;
-        told.push(...piece);
+        notifications.push(...piece);
         before = piece.at(-1)?.number ?? null;
       }
-      expect(told).toEqual(events.toReversed());
+      expect(notifications).toEqual(events.toReversed());
     });
   });
 

@@ -3,8 +3,8 @@
 
 import { writeSync } from "node:fs";
 import { systemClock } from "../../../../src/core/clock.ts";
+import { openDatabase } from "../../../../src/platform/store/transfer/database-location.ts";
 import { checkExport, importDatabase } from "../../../../src/platform/store/transfer/import.ts";
-import { openDatabase } from "../../../../src/platform/store/transfer/place.ts";
 import { silent } from "../files.ts";
 
 export function placeOf(text: string): { directory: string; postgres?: string } {
@@ -13,20 +13,20 @@ export function placeOf(text: string): { directory: string; postgres?: string } 
     : { directory: text };
 }
 
-const tell = (line: string): void => void writeSync(1, `${line}\n`);
+const notify = (line: string): void => void writeSync(1, `${line}\n`);
 
-async function doImport(place: string, path: string): Promise<void> {
+async function doImport(location: string, path: string): Promise<void> {
   const options = { clock: systemClock, log: silent, isAlone: false };
-  const { driver, blobType } = await openDatabase(placeOf(place), options);
+  const { driver, blobType } = await openDatabase(placeOf(location), options);
   const checked = await checkExport(path);
-  tell("begins");
+  notify("begins");
   await importDatabase({ path, checked, driver, blobType });
-  tell("ended");
+  notify("ended");
 }
 
-const [, program, place = "", path = ""] = process.argv;
+const [, program, location = "", path = ""] = process.argv;
 if (program?.endsWith("transfer/child.ts")) {
-  await doImport(place, path);
+  await doImport(location, path);
   // The pipe and the files may still be open, so the parent waits for this line.
   setInterval(() => {}, 1000);
 }

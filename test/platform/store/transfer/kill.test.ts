@@ -7,14 +7,17 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { migrate, migrations, versionOf } from "../../../../src/platform/store/migrations.ts";
+import {
+  openDatabase,
+  openSnapshot,
+} from "../../../../src/platform/store/transfer/database-location.ts";
 import { exportDatabase } from "../../../../src/platform/store/transfer/export.ts";
 import { checkExport, importDatabase } from "../../../../src/platform/store/transfer/import.ts";
 import { isMark } from "../../../../src/platform/store/transfer/mark.ts";
-import { openDatabase, openSnapshot } from "../../../../src/platform/store/transfer/place.ts";
 import { tablesAt } from "../../../../src/platform/store/transfer/tables.ts";
 import { PostgresServer, postgresPrograms } from "../../../support/postgres/postgres.ts";
 import { linesUntilKilled } from "../../../support/processes/killed-child.ts";
-import { Files, openPlace, silent } from "../files.ts";
+import { Files, openLocation, silent } from "../files.ts";
 import { placeOf } from "./child.ts";
 import { allRows, fill } from "./rows.ts";
 
@@ -27,7 +30,7 @@ const rowsEach = 1000;
 
 const files = new Files();
 let server: PostgresServer | undefined;
-let made = 0;
+let created = 0;
 
 beforeAll(async () => {
   if (postgresPrograms !== null) server = await PostgresServer.start();
@@ -37,15 +40,17 @@ afterAll(() => server?.remove());
 
 async function newUrl(): Promise<string> {
   if (!server) throw new Error("expected a server");
-  const url = server.url(`kill_${++made}`);
+  const url = server.url(`kill_${++created}`);
   await server.ensureDatabase(url);
   return url;
 }
 
 const options = { clock: systemClock, log: silent };
 
-async function openDriver(place: string) {
-  return files.closing((await openDatabase(placeOf(place), { ...options, isAlone: false })).driver);
+async function openDriver(location: string) {
+  return files.closing(
+    (await openDatabase(placeOf(location), { ...options, isAlone: false })).driver,
+  );
 }
 
 describe("kill -9", () => {
@@ -67,29 +72,29 @@ describe("kill -9", () => {
       await snapshot.close();
       writeFileSync(path, pieces.join(""));
 
-      const newPlace = async () => (kind === "sqlite" ? files.folder() : newUrl());
-      let place = await newPlace();
+      const newLocation = async () => (kind === "sqlite" ? files.folder() : newUrl());
+      let location = await newLocation();
       for (let round = 0; round < rounds; round++) {
-        const words = [place, path];
+        const words = [location, path];
         const lines = await linesUntilKilled(child, words, Math.random() * 500);
-        const driver = await openDriver(place);
+        const driver = await openDriver(location);
         const version = await versionOf(driver).catch(() => 0);
         if (lines.includes("ended")) expect(version).toBe(newest);
         if (isMark(version)) {
-          await expect(openPlace(place)).rejects.toThrow("filled in part"); // the next round starts over
+          await expect(openLocation(location)).rejects.toThrow("filled in part"); // the next round starts over
         } else if (version === newest) {
           const found = await allRows(driver, tables);
           if (Object.values(found).flat().length === 0) continue; // killed before the first row
           expect(found).toEqual(expected);
-          place = await newPlace();
+          location = await newLocation();
         }
       }
-      const driver = await openDriver(place);
+      const driver = await openDriver(location);
       const checked = await checkExport(path);
       const blobType = kind === "sqlite" ? "blob" : "bytea";
       await importDatabase({ path, checked, driver, blobType });
       expect(await allRows(driver, tables)).toEqual(expected);
-      await files.closing(await openPlace(place)).close();
+      await files.closing(await openLocation(location)).close();
     },
   );
 });

@@ -22,7 +22,7 @@ const texts = [
 ];
 
 /** Each table has rows 0 … of these; references to accounts use the same number. */
-function madeValue(table: Table, column: Column, i: number, random: () => number): SqlValue {
+function generateValue(table: Table, column: Column, i: number, random: () => number): SqlValue {
   const { name, type, isNullable } = column;
   if (name === "account_id") return `accounts.id-${i}`;
   const isOwn = table.key.includes(name) || /^(name|hash|address|key_id|counted_order)$/.test(name);
@@ -42,9 +42,9 @@ function madeValue(table: Table, column: Column, i: number, random: () => number
   return random() < 0.5 ? bits : -bits - 1n;
 }
 
-export function madeRows(table: Table, count: number, random: () => number): Row[] {
+export function generateRows(table: Table, count: number, random: () => number): Row[] {
   return Array.from({ length: count }, (_, i) =>
-    table.columns.map((column) => madeValue(table, column, i, random)),
+    table.columns.map((column) => generateValue(table, column, i, random)),
   );
 }
 
@@ -55,7 +55,7 @@ export async function fill(
   random: () => number,
 ): Promise<void> {
   for (const table of tables) {
-    const rows = madeRows(table, count, random);
+    const rows = generateRows(table, count, random);
     for (let at = 0; at < rows.length; at += 2000) {
       await driver.transaction(insertionsOf(table, rows.slice(at, at + 2000)), "durable");
     }

@@ -2,24 +2,24 @@
 
 import type { ForeignChangeListener, SqlDriver } from "../../../src/platform/store/driver.ts";
 
-export interface Overheard {
+export interface NotificationRecorder {
   readonly driver: SqlDriver;
   /** Notifications of each transaction, in order; undefined: none were given. */
-  readonly told: (readonly string[] | undefined)[];
+  readonly notifications: (readonly string[] | undefined)[];
   /** Notifies as if another process had sent it. */
-  readonly tell: (news: readonly string[] | null) => void;
+  readonly notify: (news: readonly string[] | null) => void;
 }
 
-export function overheard(driver: SqlDriver): Overheard {
-  const told: (readonly string[] | undefined)[] = [];
+export function recordNotifications(driver: SqlDriver): NotificationRecorder {
+  const notifications: (readonly string[] | undefined)[] = [];
   let listener: ForeignChangeListener = () => {};
   return {
-    told,
-    tell: (news) => listener(news),
+    notifications,
+    notify: (news) => listener(news),
     driver: {
       query: (...question) => driver.query(...question),
       transaction: (statements, durability, news) => {
-        told.push(news);
+        notifications.push(news);
         return driver.transaction(statements, durability, news);
       },
       onForeignChange: (given) => {

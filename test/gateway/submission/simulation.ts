@@ -80,16 +80,16 @@ function killable(clock: Clock, isAlive: () => boolean): Clock {
   };
 }
 
-export class World {
+export class Simulation {
   readonly clock = new ManualClock();
   readonly random: SeededRandom;
   readonly chain: ModelChain;
   readonly store: ModelStore;
   readonly routes: ModelRoute[];
-  readonly asked: Call[] = [];
+  readonly requests: Call[] = [];
   readonly pairs: PairCall[] = [];
   readonly violations: string[] = [];
-  readonly made: TransactionFacts[] = [];
+  readonly accepted: TransactionFacts[] = [];
   readonly byWire = new Map<string, TransactionFacts>();
   /** Ends that this process reported or stored: "account signature". */
   #ended = new Map<string, string>();
@@ -117,8 +117,8 @@ export class World {
   }
 
   #start(): Pipeline {
-    const life = ++this.#life;
-    const isAlive = () => life === this.#life;
+    const run = ++this.#life;
+    const isAlive = () => run === this.#life;
     const { chain, routes } = this;
     const node = chain.node(6, () => this.nodeFailShare);
     const alive = async <T>(answer: Promise<T>): Promise<T> => {
@@ -213,9 +213,9 @@ export class World {
     await restored;
   }
 
-  facts(made: Parameters<typeof makeFacts>[1]): TransactionFacts {
-    const facts = makeFacts(this.random, made);
-    this.made.push(facts);
+  facts(description: Parameters<typeof makeFacts>[1]): TransactionFacts {
+    const facts = makeFacts(this.random, description);
+    this.accepted.push(facts);
     this.byWire.set(Buffer.from(facts.wire).toString("hex"), facts);
     if (this.random.happens(0.15)) this.chain.failing.add(facts.signature);
     return facts;
@@ -235,14 +235,14 @@ export class World {
     return this.pairLike({ lifetime, nonceAccount });
   }
 
-  pairLike(made: { lifetime: Uint8Array; nonceAccount: Uint8Array }): TransactionFacts[] {
+  pairLike(description: { lifetime: Uint8Array; nonceAccount: Uint8Array }): TransactionFacts[] {
     // One of the two pays a higher tip.
     const [tipLamports] = this.random.happens(0.5) ? [200_000n] : [20_000n];
-    return [this.facts(made), this.facts({ ...made, tipLamports })];
+    return [this.facts(description), this.facts({ ...description, tipLamports })];
   }
 
   #nonceKeyOf(signature: string): string | null {
-    const facts = this.made.find((one) => one.signature === signature);
+    const facts = this.accepted.find((one) => one.signature === signature);
     return facts ? nonceKeyOf(facts) : null;
   }
 
@@ -257,12 +257,12 @@ export class World {
       receivedNs: this.clock.nowNs(),
       ...some,
     };
-    const asked = { request, isAcknowledged: false };
-    this.asked.push(asked);
+    const requests = { request, isAcknowledged: false };
+    this.requests.push(requests);
     this.#isSubmitting = true;
     const submitted = this.pipeline.submit(request);
     this.#isSubmitting = false;
-    void this.#acknowledged(submitted, asked);
+    void this.#acknowledged(submitted, requests);
   }
 
   submitPair(transactions: readonly TransactionFacts[], accountId: string): void {
@@ -276,7 +276,7 @@ export class World {
     if (!first || !second) throw new Error("expected two transactions");
     const rivals = this.#rivalsOf(first, second);
     const isInUse = rivals.some((pair) => this.#isOpen(pair));
-    this.asked.push(first, second);
+    this.requests.push(first, second);
     this.pairs.push([first, second]);
     this.#isSubmitting = true;
     const submitted = this.pipeline.submitPair(first.request, second.request);
@@ -289,32 +289,32 @@ export class World {
         if (isSo && rivals.length === 0) this.violations.push(`${name}: nobody uses its nonce`);
       },
     );
-    for (const asked of [first, second]) void this.#acknowledged(submitted, asked);
+    for (const requests of [first, second]) void this.#acknowledged(submitted, requests);
   }
 
   /** Other pairs of the same nonce value. */
   #rivalsOf(...pair: PairCall): PairCall[] {
-    const own = pair.map((asked) => factsOf(asked).signature);
+    const own = pair.map((requests) => factsOf(requests).signature);
     return this.pairs.filter(
       (other) =>
         nonceKeyOf(factsOf(other[0])) === nonceKeyOf(factsOf(pair[0])) &&
-        other.some((asked) => !own.includes(factsOf(asked).signature)),
+        other.some((requests) => !own.includes(factsOf(requests).signature)),
     );
   }
 
   /** A part of it is still being sent as a pair, according to the account's last call. */
   #isOpen(pair: PairCall): boolean {
-    return pair.some((asked) => {
-      const { signature } = factsOf(asked);
-      const { accountId } = asked.request;
-      const last = this.asked.findLast(
+    return pair.some((requests) => {
+      const { signature } = factsOf(requests);
+      const { accountId } = requests.request;
+      const last = this.requests.findLast(
         ({ request }) =>
           request.accountId === accountId && request.transactions[0]?.signature === signature,
       );
       const isPair = last?.request.method === "sendIdeal" && last.isAcknowledged;
       const sentForNs = BigInt(defaultLimits.resendForMs) * 1_000_000n;
       // A repetition changes nothing: the first call determines the start.
-      const first = this.asked.find(
+      const first = this.requests.find(
         ({ request, isAcknowledged }) =>
           isAcknowledged &&
           request.accountId === accountId &&
@@ -325,14 +325,14 @@ export class World {
     });
   }
 
-  async #acknowledged(submitted: Promise<void>, asked: Call): Promise<void> {
-    const { accountId, transactions } = asked.request;
+  async #acknowledged(submitted: Promise<void>, requests: Call): Promise<void> {
+    const { accountId, transactions } = requests.request;
     try {
       await submitted;
     } catch {
       return; // refused: no acceptance was reported
     }
-    asked.isAcknowledged = true;
+    requests.isAcknowledged = true;
     for (const { signature } of transactions) {
       const isStored = this.store.records.has(`${accountId} ${signature}`);
       if (!isStored) this.violations.push(`${signature}: acknowledged, not kept`);
@@ -350,7 +350,7 @@ export class World {
   }
 
   #ownersOf({ transactions }: OutboundTransaction): Call[] {
-    return this.asked.filter(({ request }) =>
+    return this.requests.filter(({ request }) =>
       request.transactions.some(({ signature }) => signature === transactions[0]?.signature),
     );
   }
@@ -428,7 +428,7 @@ export class World {
 
   /** The owners spend their nonces with other transactions. */
   advanceNonces(): void {
-    for (const { nonce } of this.made) {
+    for (const { nonce } of this.accepted) {
       if (!nonce) continue;
       const value = this.random.fillBytes(new Uint8Array(32));
       this.chain.setNonce(textOf(nonce.account), textOf(value));
@@ -436,7 +436,7 @@ export class World {
   }
 
   checkEnds(): void {
-    for (const { request, isAcknowledged } of this.asked) {
+    for (const { request, isAcknowledged } of this.requests) {
       if (!isAcknowledged) continue;
       for (const facts of request.transactions) this.#checkEnd(request, facts);
     }
@@ -447,10 +447,10 @@ export class World {
    * successor.
    */
   checkPairs(): void {
-    for (const facts of this.made) {
+    for (const facts of this.accepted) {
       const key = nonceKeyOf(facts);
       if (key === null) continue;
-      const landed = this.made.filter(
+      const landed = this.accepted.filter(
         (one) => nonceKeyOf(one) === key && this.chain.outcomeOf(one.signature) !== null,
       );
       if (landed.length > 1) this.violations.push(`${facts.signature}: two of one nonce value`);
@@ -467,8 +467,8 @@ export class World {
 
   #checkEnd({ accountId }: SubmitRequest, facts: TransactionFacts): void {
     const record = this.store.records.get(`${accountId} ${facts.signature}`);
-    const truth = this.chain.outcomeOf(facts.signature);
-    const landed = truth?.err === null ? "landed" : "landed_failed";
+    const actual = this.chain.outcomeOf(facts.signature);
+    const landed = actual?.err === null ? "landed" : "landed_failed";
     const reported = `${record?.state} (${record?.reason})`;
     // Rejected for this account, then landed for another account or after a restart.
     const isByOther = accounts.some((account) => {
@@ -477,10 +477,11 @@ export class World {
     });
     const isExcused = isByOther || this.#offeredLate.has(facts.signature);
     if (record?.state === "rejected" && isExcused) return;
-    if (truth) {
+    if (actual) {
       if (record?.state !== landed)
         this.violations.push(`${facts.signature}: ${landed}, not ${reported}`);
-      else if (record.slot !== truth.slot) this.violations.push(`${facts.signature}: another slot`);
+      else if (record.slot !== actual.slot)
+        this.violations.push(`${facts.signature}: another slot`);
       return;
     }
     const expected = facts.nonce ? ["superseded", "rejected"] : ["expired", "rejected"];

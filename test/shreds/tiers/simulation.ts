@@ -119,7 +119,7 @@ export interface Accepted {
   readonly epoch: bigint;
 }
 
-export class World {
+export class Simulation {
   readonly clock: ManualClock;
   readonly rows: Rows;
   readonly accepted: Accepted[] = [];
@@ -177,7 +177,7 @@ export class World {
 export class Link implements Locks {
   readonly clock: NodeClock;
   readonly stores: Stores;
-  readonly #world: World;
+  readonly #simulation: Simulation;
   readonly #delayMs: () => number;
   readonly #listeners = new Set<ForeignChangeListener>();
   #isCut = false;
@@ -185,8 +185,8 @@ export class Link implements Locks {
   losesAnswer = false;
   #newsUntilMs = 0;
 
-  constructor(world: World, clock: NodeClock, delayMs: () => number) {
-    this.#world = world;
+  constructor(simulation: Simulation, clock: NodeClock, delayMs: () => number) {
+    this.#simulation = simulation;
     this.clock = clock;
     this.#delayMs = delayMs;
     const driver = {
@@ -195,13 +195,13 @@ export class Link implements Locks {
         return () => void this.#listeners.delete(listener);
       },
     };
-    const tell = (news: readonly string[]): void => world.tell(this, news);
-    this.stores = this.#faulty(world.rows.connect(driver, tell));
-    world.links.add(this);
+    const tell = (news: readonly string[]): void => simulation.tell(this, news);
+    this.stores = this.#faulty(simulation.rows.connect(driver, tell));
+    simulation.links.add(this);
   }
 
   get isCut(): boolean {
-    return this.#isCut || this.#world.isAway;
+    return this.#isCut || this.#simulation.isAway;
   }
 
   cut(isCut: boolean): void {
@@ -212,7 +212,7 @@ export class Link implements Locks {
   /** In order, with a delay. */
   receive(news: readonly string[] | null): void {
     if (this.isCut && news !== null) return;
-    const nowMs = Number(this.#world.clock.monotonicNs() / 1_000_000n);
+    const nowMs = Number(this.#simulation.clock.monotonicNs() / 1_000_000n);
     this.#newsUntilMs = Math.max(this.#newsUntilMs, nowMs + this.#delayMs());
     this.clock.after(this.#newsUntilMs - nowMs, () => {
       for (const listener of this.#listeners) listener(news);
@@ -225,7 +225,7 @@ export class Link implements Locks {
 
   async tryLock(_name: string, onLost: () => void): Promise<HeldTierLock | null> {
     await this.#pass();
-    const lock = this.#world.tryLock(this, onLost);
+    const lock = this.#simulation.tryLock(this, onLost);
     await this.clock.sleep(this.#delayMs());
     return lock;
   }
@@ -250,7 +250,7 @@ export class Link implements Locks {
 
   #faulty({ tiers, registrations }: Stores): Stores {
     const change = <T>(work: () => Promise<T>): Promise<T> => this.#ask(work, true);
-    const { accepted } = this.#world;
+    const { accepted } = this.#simulation;
     return {
       tiers: {
         takeOver: () => change(() => tiers.takeOver()),

@@ -23,7 +23,7 @@ import {
   carol,
   transferOf,
 } from "../../support/transactions/chain.ts";
-import { Book, shredAddresses, shredInspector, shredWallet, silent } from "./harness.ts";
+import { shredAddresses, shredInspector, shredWallet, silent, TestAccounting } from "./harness.ts";
 
 const inspector = shredInspector();
 
@@ -97,12 +97,12 @@ export class Rows {
 type Limits = NonNullable<PendingRegistrationsOptions["limits"]>;
 
 /** The chain as seen by a node. */
-export class Stage {
+export class ConfirmationHarness {
   readonly clock = new ManualClock();
-  readonly book = new Book();
+  readonly accounting = new TestAccounting();
   readonly rows = new Rows();
   readonly run: ChainRun;
-  readonly asked: { signature: string; atMs: number }[] = [];
+  readonly requests: { signature: string; atMs: number }[] = [];
   readonly lifetimesAsked: string[] = [];
   readonly unwatched: string[] = [];
   underWay = 0;
@@ -119,33 +119,33 @@ export class Stage {
     this.run = run;
     this.clock.every(100, () => {
       run.pass(100_000_000n);
-      this.book.ms += 100;
+      this.accounting.ms += 100;
     });
     this.registrations = this.#newRegistrations(limits);
   }
 
-  static async open(limits: Limits = {}): Promise<Stage> {
+  static async open(limits: Limits = {}): Promise<ConfirmationHarness> {
     const funded = [alice, bob, carol, shredWallet];
     const run = await ChainRun.open({
       intervalsPerSlot: 4,
       confirmedDepth: 2,
       funded: new Map(funded.map((pair) => [addressOf(pair), 100_000_000_000n])),
     });
-    const stage = new Stage(run, limits);
-    await stage.registrations.lead(stage.book);
-    return stage;
+    const harness = new ConfirmationHarness(run, limits);
+    await harness.registrations.lead(harness.accounting);
+    return harness;
   }
 
   /** The next process. Returns the number of resumed registrations. */
   async restart(limits: Limits = {}): Promise<number> {
     this.registrations = this.#newRegistrations(limits);
-    await this.registrations.lead(this.book);
+    await this.registrations.lead(this.accounting);
     return this.registrations.counts.pending;
   }
 
   /** Behaves like the registrar. */
   async register(wire: Uint8Array, accountId = "a_1"): Promise<string> {
-    const registration = registrationOf(wire, { accountId, registeredMs: this.book.ms });
+    const registration = registrationOf(wire, { accountId, registeredMs: this.accounting.ms });
     if (!this.registrations.reserve(accountId)) throw new Error("expected a place");
     if (!(await this.rows.add(registration))) throw new Error("expected a new signature");
     this.registrations.add(registration);
@@ -202,15 +202,15 @@ export class Stage {
     return {
       landed: {
         landedTransaction: (signature, addresses) => {
-          this.asked.push({ signature, atMs: this.book.ms });
+          this.requests.push({ signature, atMs: this.accounting.ms });
           return this.#answer(() => this.#landed(signature, addresses));
         },
       },
       outcomes: {
         isBlockhashValid: (blockhash) => {
           this.lifetimesAsked.push(blockhash);
-          const isLie = this.lies-- > 0;
-          return this.#answer(() => !isLie && chain.isBlockhashValid(blockhash));
+          const isFalse = this.lies-- > 0;
+          return this.#answer(() => !isFalse && chain.isBlockhashValid(blockhash));
         },
         nonceValue: (account) =>
           this.#answer(() => {

@@ -1,4 +1,4 @@
-// Facts about network cards: rings, queues, interrupts, offloads, losses.
+// Facts about NICs: rings, queues, interrupts, offloads, losses.
 //
 // A part of facts.ts. From sysfs and /proc, and from ethtool(8) if installed.
 
@@ -17,10 +17,10 @@ interface Feature {
   readonly isFixed: boolean;
 }
 
-export interface CardDetails {
+export interface NicDetails {
   readonly name: string;
   readonly driver: string | null;
-  /** NUMA node of the card; null: unknown, or the machine has only one. */
+  /** NUMA node of the NIC; null: unknown, or the machine has only one. */
   readonly node: number | null;
   readonly interrupts: readonly { readonly number: number; readonly cpus: readonly number[] }[];
   readonly rings: Rings | null;
@@ -31,25 +31,25 @@ export interface CardDetails {
   /** Maximum delay of an interrupt for a packet. */
   readonly coalescingUs: number | null;
   readonly received: number | null;
-  /** Packets lost in the card because the host did not read them in time. */
+  /** Packets lost in the NIC because the host did not read them in time. */
   readonly missed: number | null;
   /** Distributes packets to CPUs in software (RPS). */
   readonly steersInSoftware: boolean;
 }
 
-export interface CardFacts {
+export interface NicFacts {
   readonly hasEthtool: boolean;
-  readonly details: readonly CardDetails[];
+  readonly details: readonly NicDetails[];
 }
 
 const netFolder = "/sys/class/net";
 
-export function readCardFacts(reader: SystemReader, names: readonly string[]): CardFacts {
+export function readNicFacts(reader: SystemReader, names: readonly string[]): NicFacts {
   const hasEthtool = reader.run("ethtool", "--version") !== null;
-  return { hasEthtool, details: names.map((name) => readCard(reader, name, hasEthtool)) };
+  return { hasEthtool, details: names.map((name) => readNic(reader, name, hasEthtool)) };
 }
 
-function readCard(reader: SystemReader, name: string, hasEthtool: boolean): CardDetails {
+function readNic(reader: SystemReader, name: string, hasEthtool: boolean): NicDetails {
   const folder = `${netFolder}/${name}`;
   const ask = (option: string) => (hasEthtool ? (reader.run("ethtool", option, name) ?? "") : "");
   const coalescing = ask("-c");

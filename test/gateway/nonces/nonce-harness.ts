@@ -61,7 +61,7 @@ export function keysOf(name: string, payer = funding): NonceKeys {
 /**
  * Finds the signature's place with the sandbox's parser; sufficient for well-formed transactions.
  */
-export const honestCheck: CoSigningCheck = {
+export const realCheck: CoSigningCheck = {
   place: (wire, _account, authority) => {
     const { keys, signatures, message, blockhash } = parseTransaction(wire);
     const index = keys.findIndex((key) => Buffer.compare(key, authority) === 0);
@@ -107,11 +107,11 @@ export class Disk {
 
   add(nonce: ManagedNonce): boolean {
     const { index, keyId, address } = nonce;
-    const isTaken = this.rows.some(
+    const isReserved = this.rows.some(
       (row) => row.index === index || row.keyId === keyId || row.address === address,
     );
-    if (!isTaken) this.rows.push(nonce);
-    return !isTaken;
+    if (!isReserved) this.rows.push(nonce);
+    return !isReserved;
   }
 
   setReady(index: number): void {
@@ -186,11 +186,10 @@ export class ChainNode implements NonceNode {
   /** Sent transactions are lost before any leader. */
   losesAll = false;
   /** Returns the truth or an override. */
-  accountsOverride: (truth: NonceAccountView | null, address: string) => NonceAccountView | null = (
-    truth,
-  ) => truth;
-  minimumOverride: (truth: bigint) => bigint = (truth) => truth;
-  statusOverride: (truth: NodeStatus | null) => NodeStatus | null = (truth) => truth;
+  accountsOverride: (actual: NonceAccountView | null, address: string) => NonceAccountView | null =
+    (actual) => actual;
+  minimumOverride: (actual: bigint) => bigint = (actual) => actual;
+  statusOverride: (actual: NodeStatus | null) => NodeStatus | null = (actual) => actual;
 
   constructor(run: ChainRun, steps: Steps) {
     this.#run = run;
@@ -234,8 +233,8 @@ export class ChainNode implements NonceNode {
     return this.#step("signatureStatuses", () =>
       signatures.map((each) => {
         const status = this.#run.chain.status(each);
-        const truth = status && { err: status.err, commitment: status.confirmationStatus };
-        return this.statusOverride(truth);
+        const actual = status && { err: status.err, commitment: status.confirmationStatus };
+        return this.statusOverride(actual);
       }),
     );
   }
@@ -256,7 +255,7 @@ export interface Process {
   readonly steps: Steps;
 }
 
-export class Stage {
+export class NonceHarness {
   readonly clock = new ManualClock();
   readonly run: ChainRun;
   readonly limits: NonceServiceLimits;
@@ -266,7 +265,7 @@ export class Stage {
     this.limits = limits;
   }
 
-  static async open(limits: Partial<NonceServiceLimits> = {}): Promise<Stage> {
+  static async open(limits: Partial<NonceServiceLimits> = {}): Promise<NonceHarness> {
     const run = await ChainRun.open({
       intervalsPerSlot: 1,
       funded: new Map([
@@ -274,9 +273,9 @@ export class Stage {
         [addressOf(client), sol],
       ]),
     });
-    const stage = new Stage(run, { ...nonceServiceLimitsFor(400), ...limits });
-    await stage.pass(1200);
-    return stage;
+    const harness = new NonceHarness(run, { ...nonceServiceLimitsFor(400), ...limits });
+    await harness.pass(1200);
+    return harness;
   }
 
   /** Starts a process. */
@@ -290,7 +289,7 @@ export class Stage {
         node,
         store,
         keys,
-        check: honestCheck,
+        check: realCheck,
         encode,
       },
       this.limits,

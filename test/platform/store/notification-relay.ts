@@ -14,9 +14,9 @@ import type {
 
 type News = readonly string[] | null;
 
-export class Exchange {
+export class NotificationRelay {
   /** All notifications so far, in order. */
-  readonly told: News[] = [];
+  readonly notifications: News[] = [];
   readonly #nodes = new Set<SharingDriver>();
   /** Name of a lock -> its holder. */
   readonly locks = new Map<string, object>();
@@ -28,9 +28,9 @@ export class Exchange {
     return node;
   }
 
-  tell(teller: SharingDriver, news: News): void {
-    this.told.push(news);
-    for (const node of this.#nodes) if (node !== teller) node.hear(news);
+  notify(teller: SharingDriver, news: News): void {
+    this.notifications.push(news);
+    for (const node of this.#nodes) if (node !== teller) node.receive(news);
   }
 
   leave(node: SharingDriver): void {
@@ -41,7 +41,7 @@ export class Exchange {
 
 export class SharingDriver implements SqlDriver {
   readonly #driver: SqlDriver;
-  readonly #exchange: Exchange;
+  readonly #notificationRelay: NotificationRelay;
   readonly #listeners = new Set<ForeignChangeListener>();
   /** Texts of all queries so far. */
   readonly queries: string[] = [];
@@ -50,9 +50,9 @@ export class SharingDriver implements SqlDriver {
   /** The next transaction is stored, but its result is reported as unknown. */
   losesAnswer = false;
 
-  constructor(driver: SqlDriver, exchange: Exchange) {
+  constructor(driver: SqlDriver, notificationRelay: NotificationRelay) {
     this.#driver = driver;
-    this.#exchange = exchange;
+    this.#notificationRelay = notificationRelay;
   }
 
   async query(...[sql, params]: Parameters<SqlDriver["query"]>) {
@@ -71,7 +71,7 @@ export class SharingDriver implements SqlDriver {
       throw new ShredwayError("store_failed", "nobody knows");
     }
     const isSilent = durability !== "durable" && news === undefined;
-    if (end.isCommitted && !isSilent) this.#exchange.tell(this, news ?? null);
+    if (end.isCommitted && !isSilent) this.#notificationRelay.notify(this, news ?? null);
     return end;
   }
 
@@ -81,12 +81,12 @@ export class SharingDriver implements SqlDriver {
     return () => void this.#listeners.delete(own);
   }
 
-  hear(news: News): void {
+  receive(news: News): void {
     for (const listener of this.#listeners) listener(news);
   }
 
   async tryLock(name: string): Promise<HeldLock | null> {
-    const { locks } = this.#exchange;
+    const { locks } = this.#notificationRelay;
     this.#check();
     if (locks.has(name)) return null;
     locks.set(name, this);
@@ -99,7 +99,7 @@ export class SharingDriver implements SqlDriver {
 
   /** Like a kill: the locks are free, and the node receives nothing more. */
   close(): Promise<void> {
-    this.#exchange.leave(this);
+    this.#notificationRelay.leave(this);
     return this.#driver.close();
   }
 

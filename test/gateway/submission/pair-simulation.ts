@@ -32,8 +32,8 @@ const accountId = "ann";
 export const tooMuch = 10n ** 15n;
 const limits = { resendMs: 1_000, resendForMs: 25_000, ageMaxMs: 40_000, settleMs: 3_000 };
 
-type Way = "deliver" | "twice" | "late" | "drop" | "refuse" | "full";
-const routesUsed: readonly Way[] = ["deliver", "twice", "late", "drop", "refuse", "full"];
+type Delivery = "deliver" | "twice" | "late" | "drop" | "refuse" | "full";
+const routesUsed: readonly Delivery[] = ["deliver", "twice", "late", "drop", "refuse", "full"];
 
 /**
  * The transactions that a route delivers; "none" applies to the end, the others until all faults
@@ -46,22 +46,22 @@ export interface Pair {
   readonly nonceAccount: string;
   readonly bias: Bias;
   /** Another transaction advances the nonce in the meantime. */
-  readonly hasStranger: boolean;
+  readonly hasForeignTransaction: boolean;
 }
 
 class PairRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly isUp = true;
-  readonly #world: PairWorld;
+  readonly #simulation: PairSimulation;
 
-  constructor(some: Partial<RouteCapabilities>, world: PairWorld) {
+  constructor(some: Partial<RouteCapabilities>, simulation: PairSimulation) {
     this.capabilities = capabilitiesOf(some);
-    this.#world = world;
+    this.#simulation = simulation;
   }
 
   offer(outbound: OutboundTransaction): boolean {
-    const { random, clock } = this.#world;
-    const way = this.#world.wayOf(outbound);
+    const { random, clock } = this.#simulation;
+    const way = this.#simulation.deliveryOf(outbound);
     if (way === "full") return false;
     const delayMs = way === "late" ? 500 + random.below(4_000) : random.below(60);
     clock.after(delayMs, () => this.#leave(outbound, way));
@@ -74,8 +74,8 @@ class PairRoute implements Route {
 
   async close(): Promise<void> {}
 
-  #leave(outbound: OutboundTransaction, way: Way): void {
-    const { random, clock } = this.#world;
+  #leave(outbound: OutboundTransaction, way: Delivery): void {
+    const { random, clock } = this.#simulation;
     const atNs = clock.nowNs();
     outbound.report({ kind: "sent", atNs, bytes: 1 });
     if (way === "refuse") {
@@ -89,7 +89,7 @@ class PairRoute implements Route {
   }
 
   #deliver({ mode, transactions }: OutboundTransaction): void {
-    const { chain } = this.#world.run;
+    const { chain } = this.#simulation.run;
     try {
       if (mode === "bundle") chain.sendBundle(transactions.map(({ wire }) => wire));
       else for (const { wire } of transactions) chain.send(wire);
@@ -99,7 +99,7 @@ class PairRoute implements Route {
   }
 }
 
-export class PairWorld {
+export class PairSimulation {
   readonly clock = new ManualClock();
   readonly random: SeededRandom;
   readonly run: ChainRun;
@@ -113,11 +113,11 @@ export class PairWorld {
   readonly #landed = new Set<string>();
   isCalm = false;
 
-  static async open(seed: number, nonces: number): Promise<PairWorld> {
+  static async open(seed: number, nonces: number): Promise<PairSimulation> {
     const run = await ChainRun.open({ seed: seed + 1, intervalsPerSlot: 4, confirmedDepth: 6 });
-    const world = new PairWorld(run, seed);
-    await world.#makeNonces(nonces);
-    return world;
+    const simulation = new PairSimulation(run, seed);
+    await simulation.#makeNonces(nonces);
+    return simulation;
   }
 
   private constructor(run: ChainRun, seed: number) {
@@ -227,7 +227,7 @@ export class PairWorld {
     return submitted;
   }
 
-  wayOf({ transactions: [facts] }: OutboundTransaction): Way {
+  deliveryOf({ transactions: [facts] }: OutboundTransaction): Delivery {
     const pair = this.pairs.find((one) => one.facts.some((of) => of === facts));
     if (!facts || !pair) return "deliver";
     const [first, second] = pair.facts;

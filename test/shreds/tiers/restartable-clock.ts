@@ -3,7 +3,7 @@
 import { type Clock, sleepWith, type Timer } from "../../../src/core/clock.ts";
 import type { ManualClock } from "../../support/clocks/manual-clock.ts";
 
-export class LifeClock implements Clock {
+export class RestartableClock implements Clock {
   readonly sleep: Clock["sleep"];
   /** Number of timers set so far. */
   timersSet = 0;

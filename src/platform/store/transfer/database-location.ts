@@ -24,7 +24,7 @@ import { SqliteDriver } from "../sqlite/driver.ts";
 import { isMark } from "./mark.ts";
 import { tablesAt } from "./tables.ts";
 
-export interface Place {
+export interface DatabaseLocation {
   readonly directory: string;
   /** URL of a PostgreSQL instead of a file in the folder. */
   readonly postgres?: string | undefined;
@@ -34,10 +34,10 @@ export interface Place {
  * Rejects an empty PostgreSQL next to an SQLite file: the data was not imported yet, and rows in the
  * empty database would make the import impossible. Throws ShredwayError "store_failed".
  */
-export async function checkImported(place: Place, clock: Clock): Promise<void> {
-  const { directory, postgres } = place;
+export async function checkImported(location: DatabaseLocation, clock: Clock): Promise<void> {
+  const { directory, postgres } = location;
   const file = join(directory, databaseFileName);
-  if (postgres === undefined || !existsSync(file) || !(await isUntouched(place, clock))) return;
+  if (postgres === undefined || !existsSync(file) || !(await isUntouched(location, clock))) return;
   throw new ShredwayError(
     "store_failed",
     `data.postgres: ${postgresName(postgres)} is empty and ${file} exists; expected a database with ` +
@@ -47,8 +47,8 @@ export async function checkImported(place: Place, clock: Clock): Promise<void> {
 }
 
 /** It contains no rows. */
-async function isUntouched(place: Place, clock: Clock): Promise<boolean> {
-  const { snapshot, version } = await openSnapshot(place, clock);
+async function isUntouched(location: DatabaseLocation, clock: Clock): Promise<boolean> {
+  const { snapshot, version } = await openSnapshot(location, clock);
   try {
     if (isMark(version)) return false;
     for (const { name } of tablesAt(version)) {
@@ -60,7 +60,7 @@ async function isUntouched(place: Place, clock: Clock): Promise<boolean> {
   }
 }
 
-export function nameOfPlace({ directory, postgres }: Place): string {
+export function nameOfLocation({ directory, postgres }: DatabaseLocation): string {
   return postgres === undefined ? join(directory, databaseFileName) : postgresName(postgres);
 }
 
@@ -71,8 +71,11 @@ interface OpenSnapshot {
 }
 
 /** Creates nothing: rejects a folder without a database. Throws ShredwayError "store_failed". */
-export async function openSnapshot(place: Place, clock: Clock): Promise<OpenSnapshot> {
-  const { directory, postgres } = place;
+export async function openSnapshot(
+  location: DatabaseLocation,
+  clock: Clock,
+): Promise<OpenSnapshot> {
+  const { directory, postgres } = location;
   const snapshot =
     postgres === undefined
       ? await openSqliteSnapshot(join(directory, databaseFileName))
@@ -126,8 +129,11 @@ async function checkUnused(url: string, clock: Clock): Promise<void> {
 }
 
 /** Creates what is missing, except for the tables. Throws ShredwayError "store_failed". */
-export async function openDatabase(place: Place, options: OpenOptions): Promise<OpenDatabase> {
-  const { directory, postgres: url } = place;
+export async function openDatabase(
+  location: DatabaseLocation,
+  options: OpenOptions,
+): Promise<OpenDatabase> {
+  const { directory, postgres: url } = location;
   const { clock, log, isAlone } = options;
   if (url !== undefined) {
     if (isAlone) await checkUnused(url, clock);
