@@ -15,7 +15,7 @@ function shown(value: unknown): string {
 
 function answerInvalid(where: string, expected: string, got: unknown): ShredwayCallError {
   return new ShredwayCallError(
-    `answer_invalid: ${where}: expected ${expected}, got ${shown(got)}`,
+    `answer_invalid: ${where}: invalid value ${shown(got)}; expected ${expected}`,
     {
       reason: "answer_invalid",
     },

@@ -35,7 +35,7 @@ function parseDigits(text: string, what: string): bigint {
   if (/^(0|[1-9][0-9]{0,19})$/.test(text)) return BigInt(text);
   throw new ShredwayError(
     "value_invalid",
-    `${what}: expected 0 to ${u64Max} in decimal digits, got ${quote(text)}`,
+    `${what}: invalid value ${quote(text)}; expected 0 to ${u64Max} in decimal digits`,
   );
 }
 
@@ -77,14 +77,15 @@ export function parsePubkey(text: string): Pubkey {
   if (isPubkey(text)) return text;
   throw new ShredwayError(
     "value_invalid",
-    `public key: expected 32 bytes in base58 (32 to 44 characters), got ${quote(text)}`,
+    `public key: invalid value ${quote(text)}; expected 32 bytes in base58 (32 to 44 characters)`,
   );
 }
 
 /** The 32 bytes of a public key, in a new array. */
 export function pubkeyBytes(key: Pubkey): Uint8Array {
   const bytes = decodePubkey(key);
-  if (!bytes) throw new TypeError(`public key: expected 32 bytes in base58, got ${quote(key)}`);
+  if (!bytes)
+    throw new TypeError(`public key: invalid value ${quote(key)}; expected 32 bytes in base58`);
   return bytes;
 }
 

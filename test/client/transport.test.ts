@@ -144,7 +144,9 @@ it("describes a response that is not from the service", async () => {
   }
   const { url } = await serverOf(says('{"jsonrpc":"2.0","result":["a",7],"id":1}'));
   const error = await failure(new ShredwayClient({ url }).getTipAccounts());
-  expect(error.message).toBe("answer_invalid: getTipAccounts[1]: expected a string, got 7");
+  expect(error.message).toBe(
+    "answer_invalid: getTipAccounts[1]: invalid value 7; expected a string",
+  );
 });
 
 it("handles late, cut, rejected and redirected responses within its timeout", async () => {

@@ -26,7 +26,7 @@ export interface Endpoint {
 }
 
 function refuse(expected: string, text: string): ShredwayError {
-  return new ShredwayError("address_invalid", `expected ${expected}, got ${quote(text)}`);
+  return new ShredwayError("address_invalid", `invalid value ${quote(text)}; expected ${expected}`);
 }
 
 function parseIpv4Into(text: string, bytes: Uint8Array): boolean {

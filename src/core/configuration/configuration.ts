@@ -109,9 +109,8 @@ function valueAt(file: unknown, path: readonly PropertyKey[]): unknown {
   return value;
 }
 
-function describeGot(value: unknown): string {
-  if (value === undefined) return "nothing: the key is required";
-  return quote(value);
+function describeValue(value: unknown): string {
+  return value === undefined ? "missing required key" : `invalid value ${quote(value)}`;
 }
 
 function unknownKeyProblem(path: readonly PropertyKey[], key: string): ConfigProblem {
@@ -137,7 +136,7 @@ function problemsOf(issue: z.core.$ZodIssue, file: unknown): ConfigProblem[] {
   let document = keyDocuments.get(schemaAt(path));
   while (!document && length > 0) document = keyDocuments.get(schemaAt(path.slice(0, --length)));
   const expected = document?.expects ?? "another value";
-  return [{ path, message: `expected ${expected}, got ${describeGot(valueAt(file, path))}` }];
+  return [{ path, message: `${describeValue(valueAt(file, path))}; expected ${expected}` }];
 }
 
 function locate(

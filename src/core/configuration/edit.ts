@@ -34,7 +34,7 @@ function edited(text: string, path: string, change: (sources: YAMLSeq) => void):
   if (!isSeq(sources))
     throw invalid(
       path,
-      "relay.sources: expected a list, got an alias or a list with an anchor; write the list in place",
+      "relay.sources: an alias or a list with an anchor cannot be changed; write the list in place",
     );
   change(sources);
   const result = document.toString(layout);
@@ -62,7 +62,10 @@ export function withoutSource(text: string, path: string, name: string): string 
       const known = sources.items.map((item) => (isMap(item) ? String(item.get("name")) : "?"));
       const expected =
         known.length > 0 ? `one of ${known.join(", ")}` : "a source, but no source is configured";
-      throw new ShredwayError("value_invalid", `source: expected ${expected}, got ${quote(name)}`);
+      throw new ShredwayError(
+        "value_invalid",
+        `source: unknown name ${quote(name)}; expected ${expected}`,
+      );
     }
     sources.delete(at);
   });

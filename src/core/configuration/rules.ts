@@ -49,14 +49,14 @@ function checkListeners(relay: RelayConfig, report: Report): void {
     (index, first) =>
       report(
         ["listen", index],
-        `expected every address once, got ${relay.listen[index]} as listen[${first}] already`,
+        `duplicate address ${relay.listen[index]} (also listen[${first}]); expected different addresses`,
       ),
   );
   for (const [index, endpoint] of endpoints.entries()) {
     if (endpoint.port === 0 && relay.workers > 1) {
       report(
         ["listen", index],
-        `expected a port other than 0 with ${relay.workers} workers, which share it, got 0`,
+        `port 0 is not allowed with ${relay.workers} workers, because they share the port; expected 1 to 65535`,
       );
     }
   }
@@ -66,10 +66,10 @@ function checkWorkers(relay: RelayConfig, report: Report): void {
   const { cpus, workers } = relay;
   if (!cpus) return;
   if (cpus.length !== workers) {
-    report(["cpus"], `expected one CPU per worker, ${workers} in all, got ${cpus.length}`);
+    report(["cpus"], `${cpus.length} for ${workers} workers; expected one CPU per worker`);
   }
   checkDistinct(cpus, String, (index) =>
-    report(["cpus", index], `expected every CPU once, got ${cpus[index]} again`),
+    report(["cpus", index], `duplicate CPU ${cpus[index]}; expected different CPUs`),
   );
 }
 
@@ -78,13 +78,16 @@ function checkTiers(relay: RelayConfig, report: Report): void {
     relay.tiers,
     (tier) => tier,
     (index) =>
-      report(["tiers", index], `expected every tier once, got ${quote(relay.tiers[index])} again`),
+      report(
+        ["tiers", index],
+        `duplicate tier ${quote(relay.tiers[index])}; expected different tiers`,
+      ),
   );
   for (const list of ["sources", "destinations"] as const) {
     for (const [index, { tier }] of relay[list].entries()) {
       if (relay.tiers.includes(tier)) continue;
       const expected = `expected a tier of relay.tiers: ${relay.tiers.join(", ")}`;
-      report([list, index, "tier"], `${expected}; got ${quote(tier)}`);
+      report([list, index, "tier"], `unknown tier ${quote(tier)}; ${expected}`);
     }
   }
 }
@@ -98,11 +101,11 @@ function checkSources(relay: RelayConfig, report: Report): void {
   const ports = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }).port);
   for (const [index, { address, port }] of relay.sources.entries()) {
     if (address === undefined && port === undefined) {
-      report(["sources", index], "expected an address, a port, or both, got neither");
+      report(["sources", index], "missing address and port; expected at least one of them");
     }
     if (port !== undefined && !ports.includes(port)) {
       const expected = `expected a port of relay.listen: ${ports.join(", ")}`;
-      report(["sources", index, "port"], `${expected}; got ${port}`);
+      report(["sources", index, "port"], `unknown port ${port}; ${expected}`);
     }
   }
   checkDistinct(
@@ -111,7 +114,7 @@ function checkSources(relay: RelayConfig, report: Report): void {
     (index, first) =>
       report(
         ["sources", index, "name"],
-        `expected every name once, got ${quote(relay.sources[index]?.name)} as sources[${first}] already`,
+        `duplicate name ${quote(relay.sources[index]?.name)} (also sources[${first}]); expected different names`,
       ),
   );
   checkDistinct(
@@ -123,7 +126,7 @@ function checkSources(relay: RelayConfig, report: Report): void {
     (index, first) =>
       report(
         ["sources", index],
-        `expected another address or port than every other source, got those of sources[${first}]`,
+        `same address and port as sources[${first}]; expected a different address or port for each source`,
       ),
   );
 }
@@ -141,19 +144,18 @@ function checkDestinations(
     if (refusal !== undefined) {
       const remedy = relay.allowPrivateDestinations
         ? ""
-        : " (allowPrivateDestinations: true allows all but unspecified ones)";
-      report(path, `expected a public address, got ${address}: ${refusal}${remedy}`);
+        : " (allowPrivateDestinations: true permits all except unspecified addresses)";
+      report(path, `${refusal}; expected a public address${remedy}`);
     } else if (listenerReachedBy(endpoint, listeners, ownAddresses)) {
       report(
         path,
-        `expected another address than those that the relay itself listens on (relay.listen: ` +
-          `${relay.listen.join(", ")}), got ${address}`,
+        `${address} is an address of relay.listen (${relay.listen.join(", ")}); expected another address`,
       );
     }
   }
   for (const [index, { recovered }] of relay.destinations.entries()) {
     if (!recovered || relay.deshred) continue;
-    report(["destinations", index, "recovered"], "expected relay.deshred: true with it, got false");
+    report(["destinations", index, "recovered"], "requires relay.deshred: true");
   }
   checkDistinct(
     relay.destinations,
@@ -161,8 +163,8 @@ function checkDestinations(
     (index, first) =>
       report(
         ["destinations", index, "address"],
-        `expected every address once, got ${relay.destinations[index]?.address} as ` +
-          `destinations[${first}] already`,
+        `duplicate address ${relay.destinations[index]?.address} (also destinations[${first}]); ` +
+          "expected different addresses",
       ),
   );
   checkDistinct(
@@ -171,8 +173,8 @@ function checkDestinations(
     (index, first) =>
       report(
         ["destinations", index, "name"],
-        `expected every name once, got ${quote(relay.destinations[index]?.name)} as ` +
-          `destinations[${first}] already`,
+        `duplicate name ${quote(relay.destinations[index]?.name)} (also destinations[${first}]); ` +
+          "expected different names",
       ),
   );
 }
@@ -181,8 +183,8 @@ function checkAuthentication({ relay, solana }: Config, report: Report): void {
   if (relay.authentication === "leader-schedule" && !relay.leaders && !solana) {
     report(
       ["leaders"],
-      "expected leaders.file, or solana.rpc beside relay, because authentication is leader-schedule (authentication: off " +
-        "forwards every well-formed shred), got nothing",
+      "missing leader schedule; expected leaders.file or solana.rpc, because authentication is leader-schedule " +
+        "(authentication: off forwards every well-formed shred)",
     );
   }
 }
@@ -196,19 +198,22 @@ function checkGateway(config: Config, report: Report): void {
       (index, first) =>
         report(
           [list, index, "name"],
-          `expected every name once, got ${quote(config[list][index]?.name)} as ${list}[${first}] already`,
+          `duplicate name ${quote(config[list][index]?.name)} (also ${list}[${first}]); expected different names`,
         ),
     );
   distinctNames("regions");
   distinctNames("routes");
   if (region !== undefined && !regions.some(({ name }) => name === region)) {
-    const known = regions.map(({ name }) => name).join(", ") || "none is given";
-    report(["region"], `expected a name of regions (${known}), got ${quote(region)}`);
+    const known = regions.map(({ name }) => name).join(", ") || "none is configured";
+    report(["region"], `unknown region ${quote(region)}; expected a name of regions (${known})`);
   }
   const tipless =
     tips.addresses.length === 0 && regions.every((one) => one.tipAddresses.length === 0);
   if (http && tipless) {
-    report(["tips", "addresses"], "expected at least one address, because http is given, got none");
+    report(
+      ["tips", "addresses"],
+      "no tip address; expected at least one, because http is configured",
+    );
   }
   for (const index of routes.keys()) checkRoute(config, index, report);
 }
@@ -232,7 +237,7 @@ function checkHttpListeners({ http, operations }: Config, report: Report): void 
     },
     (index) => {
       const [path, text] = all[index] ?? [[], ""];
-      report(path, `expected every address once, got ${text} again`);
+      report(path, `duplicate address ${text}; expected different addresses`);
     },
   );
 }
@@ -240,10 +245,10 @@ function checkHttpListeners({ http, operations }: Config, report: Report): void 
 function checkNonces({ solana, nonces }: Config, report: Report): void {
   const { fundingKeyFile, authorityKeyFile } = nonces;
   if (fundingKeyFile !== undefined && !solana) {
-    report(["nonces", "fundingKeyFile"], "expected solana.rpc with it, got none");
+    report(["nonces", "fundingKeyFile"], "requires solana.rpc");
   }
   if (authorityKeyFile !== undefined && fundingKeyFile === undefined) {
-    report(["nonces", "authorityKeyFile"], "expected fundingKeyFile with it, got none");
+    report(["nonces", "authorityKeyFile"], "requires fundingKeyFile");
   }
 }
 
@@ -253,12 +258,12 @@ function checkThresholds({ relay, tiers }: Config, report: Report): void {
   for (const tier of Object.keys(given ?? {})) {
     if (relay.tiers.includes(tier)) continue;
     const expected = `expected a tier of relay.tiers: ${relay.tiers.join(", ")}`;
-    report(pathOf(tier), `${expected}; got ${quote(tier)}`);
+    report(pathOf(tier), `unknown tier ${quote(tier)}; ${expected}`);
   }
   let least = 1;
   for (const [tier, threshold] of thresholdsOf(relay.tiers, given)) {
     if (threshold < least) {
-      const message = `expected at least ${least}, more than a narrower tier, got ${threshold}`;
+      const message = `${threshold} is too low; expected at least ${least}, more than the next narrower tier`;
       report(pathOf(tier), message);
     }
     least = Math.max(least, threshold + 1);
@@ -273,12 +278,12 @@ function checkDelivery({ delivery }: Config, report: Report): void {
     (index) =>
       report(
         ["delivery", "regions", index],
-        `expected every region once, got ${quote(regions[index])} again`,
+        `duplicate region ${quote(regions[index])}; expected different regions`,
       ),
   );
   if (region !== undefined && !regions.includes(region)) {
     const expected = `expected a name of delivery.regions: ${regions.join(", ")}`;
-    report(["delivery", "region"], `${expected}; got ${quote(region)}`);
+    report(["delivery", "region"], `unknown region ${quote(region)}; ${expected}`);
   }
 }
 
@@ -293,33 +298,30 @@ function checkRoute({ solana, routes }: Config, index: number, report: Report): 
   const isOverQuic = kind === "tpu" || (isPartner && quicPorts !== undefined);
   for (const key of ["leaders", "quicPorts"] as const) {
     if (isPartner || route[key] === undefined) continue;
-    report(["routes", index, key], `expected kind alt-partner with it, got ${kind}`);
+    report(["routes", index, key], `requires kind: alt-partner; the kind is ${kind}`);
   }
   for (const key of isOverQuic ? keysOfHttp : keysOfQuic) {
     if (route[key] === undefined) continue;
     const [expected, got] = isOverQuic ? ["HTTP", "QUIC"] : ["QUIC", "HTTP"];
-    report(
-      ["routes", index, key],
-      `expected a route over ${expected} with it, got one over ${got}`,
-    );
+    report(["routes", index, key], `requires a route over ${expected}; this route uses ${got}`);
   }
   if (!isOverQuic && (url === undefined) === (leaders === undefined)) {
-    const got = url === undefined ? "neither" : "both";
-    const expected = isPartner ? "either url or leaders or quicPorts" : "url";
-    report(["routes", index], `expected ${expected}, got ${got}`);
+    const wrong = url === undefined ? "missing address" : "url and leaders exclude each other";
+    const expected = isPartner ? "either url, leaders or quicPorts" : "url";
+    report(["routes", index], `${wrong}; expected ${expected}`);
   }
   if (isOverQuic && Object.keys(route.headers).length > 0) {
-    report(["routes", index, "headers"], "expected a route over HTTP with it, got one over QUIC");
+    report(["routes", index, "headers"], "requires a route over HTTP; this route uses QUIC");
   }
   if (isOverQuic && !solana && !route.quicAddresses) {
-    report(["routes", index], "expected solana.rpc or quicAddresses with it, got neither");
+    report(["routes", index], "missing leader addresses; expected solana.rpc or quicAddresses");
   }
   const headers = routeHeadersProblem(route.headers);
   if (headers !== null) report(["routes", index, "headers"], headers);
   if (!transactions && !(kind === "block-builder" && bundles)) {
     report(
       ["routes", index],
-      "expected transactions: true, or a block-builder with bundles: true, got transactions: false",
+      "the route accepts nothing; expected transactions: true, or kind: block-builder with bundles: true",
     );
   }
 }

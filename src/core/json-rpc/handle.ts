@@ -54,7 +54,7 @@ interface Call {
 function invalidRequest(expected: string, actual: unknown): ShredwayError {
   return new ShredwayError(
     "request_invalid",
-    `Invalid request: expected ${expected}, got ${quote(actual)}`,
+    `Invalid request: ${quote(actual)}; expected ${expected}`,
   );
 }
 
@@ -67,10 +67,7 @@ function readCall(value: JsonObject, options: JsonRpcOptions): Call | null {
   if (id === undefined) return null;
   if (params === undefined || params === null) return { id, method, params: [] };
   if (isJsonArray(params)) return { id, method, params };
-  throw new ShredwayError(
-    "value_invalid",
-    `Invalid params: expected an array, got ${quote(params)}`,
-  );
+  throw new ShredwayError("value_invalid", `Invalid params: ${quote(params)}; expected an array`);
 }
 
 function refused(id: Json, thrown: unknown, options: JsonRpcOptions): JsonRpcAnswer {

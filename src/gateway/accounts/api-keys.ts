@@ -38,7 +38,10 @@ export function hashKeyText(text: string): Buffer {
 }
 
 function refuse(what: string, expected: string, got: unknown): ShredwayError {
-  return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${quote(got)}`);
+  return new ShredwayError(
+    "value_invalid",
+    `${what}: invalid value ${quote(got)}; expected ${expected}`,
+  );
 }
 
 /**

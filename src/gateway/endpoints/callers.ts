@@ -25,17 +25,17 @@ type Found =
   | { readonly key: ApiKey | null; readonly refusal?: undefined }
   | { readonly key?: undefined; readonly refusal: HttpResponse };
 
-export function unauthorized(got: string): ShredwayError {
+export function unauthorized(problem = "missing API key"): ShredwayError {
   return new ShredwayError(
     "unauthorized",
-    `expected a valid API key (${keyLocations}), got ${got}`,
+    `${problem}; expected a valid API key (${keyLocations})`,
   );
 }
 
 export function scopeMissing(what: string, key: ApiKey, wanted: readonly Scope[]): ShredwayError {
   return new ShredwayError(
     "scope_missing",
-    `${what}: expected a key with the scope ${wanted.join(" or ")}, got ${key.scopes.join(", ")}`,
+    `${what}: the API key has the scopes ${key.scopes.join(", ")}; expected ${wanted.join(" or ")}`,
   );
 }
 
@@ -93,7 +93,7 @@ export class Callers {
     const [text] = texts;
     if (text === undefined) return { key: null };
     if (texts.some((other) => other !== text)) {
-      return { refusal: this.#refuse(head, "several different keys", refuse) };
+      return { refusal: this.#refuse(head, "the request contains different API keys", refuse) };
     }
     return this.check(head, text, refuse);
   }
@@ -108,7 +108,13 @@ export class Callers {
     | { readonly key?: undefined; readonly refusal: HttpResponse } {
     const key = text.length > keyCharactersMax ? null : this.#keys.find(text, this.#clock.nowNs());
     if (!key || !this.#mayUse(key, head)) {
-      return { refusal: this.#refuse(head, "an invalid one", refuse) };
+      return {
+        refusal: this.#refuse(
+          head,
+          "invalid API key: unknown, expired, revoked, or not allowed from this address",
+          refuse,
+        ),
+      };
     }
     return { key };
   }
@@ -117,7 +123,7 @@ export class Callers {
   authorise(head: HttpHead, scopes: readonly Scope[]): { readonly key: ApiKey } | HttpResponse {
     const { key, refusal } = this.find(head, new Query(head.query), false);
     if (refusal) return refusal;
-    if (!key) return answerOf(unauthorized("none"));
+    if (!key) return answerOf(unauthorized());
     if (scopes.some((scope) => key.scopes.includes(scope))) return { key };
     return answerOf(scopeMissing("this WebSocket", key, scopes));
   }
@@ -135,7 +141,7 @@ export class Callers {
     return true;
   }
 
-  #refuse(head: HttpHead, got: string, refuse: RefusalShape): HttpResponse {
+  #refuse(head: HttpHead, problem: string, refuse: RefusalShape): HttpResponse {
     const group = callerOf(this.addressOf(head));
     const nowNs = this.#clock.monotonicNs();
     const seconds = this.#authFailures.blockedSeconds(group, nowNs);
@@ -150,7 +156,7 @@ export class Callers {
       );
     }
     this.#authFailures.failed(group, nowNs);
-    const { message } = unauthorized(got);
+    const { message } = unauthorized(problem);
     return refuse("unauthorized", message, { headers: { "www-authenticate": "Bearer" } });
   }
 }

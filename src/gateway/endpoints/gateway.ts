@@ -275,7 +275,7 @@ export class Gateway {
     if (!(context instanceof RequestContext)) return context;
     // Requests without a key may only call getHealth, which is short; longer bodies are not parsed.
     if (!context.hasKey && request.body.length > keylessBytesMax) {
-      return answerOf(unauthorized("none"));
+      return answerOf(unauthorized());
     }
     const text = textOf(request.body);
     // Under overload, parsing a call costs too much: it is refused unparsed, so with the id null.

@@ -45,7 +45,7 @@ export function readRawMethod(query: Query, isEmpty: boolean): RawMethod {
   if (method) return method;
   throw new ShredwayError(
     "method_unknown",
-    `URI parameter method: expected one of ${rawMethods.join(", ")}, got ${quote(name)}`,
+    `URI parameter method: invalid value ${quote(name)}; expected one of ${rawMethods.join(", ")}`,
   );
 }
 

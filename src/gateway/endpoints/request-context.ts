@@ -112,7 +112,7 @@ export class RequestContext implements JsonRpcOptions {
     const { key } = this.#facts;
     if (!key) {
       this.#lacksKey = true;
-      throw unauthorized("none");
+      throw unauthorized();
     }
     this.#take(key);
   }
@@ -194,7 +194,7 @@ export class RequestContext implements JsonRpcOptions {
 
   #checkScopes(name: string, scopes: KeyedMethod["scopes"]): ApiKey {
     const { key } = this.#facts;
-    if (!key) throw unauthorized("none");
+    if (!key) throw unauthorized();
     if (!scopes.some((scope) => key.scopes.includes(scope))) throw scopeMissing(name, key, scopes);
     return key;
   }

@@ -60,7 +60,7 @@ export class TrackerHandler {
     const slot = readSlot(text);
     if (slot !== null) return this.#answerNext(head, slot);
     const expected = `expected an integer from 0 to ${u64Max} in decimal digits`;
-    return plainRefusal("value_invalid", `slot: ${expected}, got ${quote(text)}`);
+    return plainRefusal("value_invalid", `slot: invalid value ${quote(text)}; ${expected}`);
   }
 
   #answerNext(head: HttpHead, slot: bigint | null): HttpResponse {

@@ -14,7 +14,10 @@ import {
 import { type JsonSchema, orNull, type Sample } from "./json-schema.ts";
 
 export function invalid(what: string, expected: string, actual: unknown): ShredwayError {
-  return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${quote(actual)}`);
+  return new ShredwayError(
+    "value_invalid",
+    `${what}: invalid value ${quote(actual)}; expected ${expected}`,
+  );
 }
 
 export interface Shape<T> {

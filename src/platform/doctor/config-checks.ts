@@ -36,31 +36,31 @@ function authentication(relay: RelayConfig, facts: ConfigFacts): Found {
   );
   if (relay.authentication === "off") {
     return warn(
-      "AUTHENTICATION IS OFF: forged shreds are passed on",
+      "AUTHENTICATION IS OFF: forged shreds are forwarded",
       "set relay.authentication: leader-schedule and relay.leaders: { file: leaders.json }",
     );
   }
   if (facts.leadersError !== null) {
     return fail(
       facts.leadersError,
-      "write a schedule as docs/configuration.md describes it (relay.leaders.file)",
+      "write a leader schedule (relay.leaders.file in docs/configuration.md)",
     );
   }
   return ok(
-    `shreds are checked${facts.leadersCover === null ? " against the leader schedule" : `; ${facts.leadersCover}`}`,
+    `shreds are verified${facts.leadersCover === null ? " against the leader schedule" : `; ${facts.leadersCover}`}`,
   );
 }
 
 function fileMode({ path, mode }: FileFact): Found {
   const { withLevel } = about(
     "file-mode",
-    "Who can write this file decides who is believed and who is sent to.",
+    "Write access to this file gives control over sources, leaders and destinations.",
   );
   const text = mode === null ? "cannot be looked at" : modeText(mode);
   const others = mode !== null && (mode & writableByOthers) !== 0;
   return withLevel(
     others ? "fail" : mode === null ? "warn" : "ok",
-    `${path}: ${text}${others ? ", others can write it" : ""}`,
+    `${path}: ${text}${others ? ", writable by other users" : ""}`,
     others ? `chmod go-w ${path}` : mode === null ? `ls -l ${path}` : null,
   );
 }
@@ -72,7 +72,7 @@ function udpPort(fact: PortFact): Found {
 function tables({ sources, destinations }: RelayConfig): Found {
   const { ok, warn } = about(
     "tables",
-    "Packets from senders in no source entry are dropped, and nobody but the destinations is sent to.",
+    "The relay drops packets from senders that are not in sources, and sends only to destinations.",
   );
   const finding = `${sources.length} sources, ${destinations.length} destinations`;
   if (sources.length > 0 && destinations.length > 0) return ok(finding);

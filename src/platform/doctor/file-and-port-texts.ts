@@ -25,6 +25,6 @@ export function portFinding({ address, error }: PortFact, { why, sockets, key }:
   const { port } = parseEndpoint(address, { allowPortZero: true });
   return fail(
     `${address}: ${error}`,
-    `ss ${sockets}lpn 'sport = :${port}' (who has it), or change ${key}`,
+    `ss ${sockets}lpn 'sport = :${port}' (shows the process that uses it), or change ${key}`,
   );
 }

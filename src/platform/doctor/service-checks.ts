@@ -41,14 +41,14 @@ function secretsInFile(file: string, { configHoldsSecrets, configMode }: Service
   if (!configHoldsSecrets) return [];
   const { ok, warn } = about(
     "secret-mode",
-    "Who can read this file has the keys and passwords in it.",
+    "Read access to this file reveals the keys and passwords in it.",
   );
   if (configMode === null || (configMode & readableByOthers) === 0)
-    return [ok(`${file} holds secrets, and others cannot read it`)];
+    return [ok(`${file} contains secrets and is not readable by other users`)];
   return [
     warn(
-      `${file} contains secrets, and every user of this machine can read it (${modeText(configMode)})`,
-      `chmod o= ${file}, or keep them in files of their own (docs/configuration.md, "Secrets")`,
+      `${file} contains secrets and is readable by all users (${modeText(configMode)})`,
+      `chmod o= ${file}, or move the secrets to separate files (docs/configuration.md, "Secrets")`,
     ),
   ];
 }
@@ -56,11 +56,11 @@ function secretsInFile(file: string, { configHoldsSecrets, configMode }: Service
 function secretMode({ path, mode }: FileFact, mask: number, change: string): Found {
   const { ok, fail } = about(
     "secret-mode",
-    "Who can read this file has the key or the password in it.",
+    "Read access to this file reveals the key or password in it.",
   );
-  if (mode === null) return fail(`${path}: cannot be looked at`, `ls -l ${path}`);
+  if (mode === null) return fail(`${path}: cannot be read`, `ls -l ${path}`);
   if ((mode & mask) === 0) return ok(`${path}: ${modeText(mode)}`);
-  const finding = `${path}: ${modeText(mode)}, others may read it`;
+  const finding = `${path}: ${modeText(mode)}, readable by other users`;
   return fail(finding, `chmod ${change} ${path}`);
 }
 
@@ -69,11 +69,11 @@ function folder({ folder: fact }: ServiceFacts): Found[] {
   const { path, mode, isOwn, freeBytes, syncMs } = fact;
   const { ok, withLevel } = about(
     "data-folder",
-    "Accounts, key hashes and tips are kept here, for the service's user only.",
+    "This folder contains accounts, key hashes and tips. Only the service's user may access it.",
   );
-  if (mode === null) return [ok(`${path} is not there yet: the start makes it`)];
+  if (mode === null) return [ok(`${path} does not exist yet; the service creates it at startup`)];
   const isOpen = (mode & groupAndOthersMask) !== 0;
-  const finding = `${path}: ${modeText(mode)}${isOwn ? "" : ", of another user than this one"}`;
+  const finding = `${path}: ${modeText(mode)}${isOwn ? "" : ", owned by another user"}`;
   const remedy = isOpen ? `chmod -R go= ${path}` : null;
   return [withLevel(isOpen ? "warn" : "ok", finding, remedy), disk({ path, freeBytes, syncMs })];
 }
@@ -87,7 +87,7 @@ interface Disk {
 function disk({ path, freeBytes, syncMs }: Disk): Found {
   const { ok, withLevel } = about(
     "data-disk",
-    "What is acknowledged is on this disk first: its delay is the answer's, and when it is full nothing is taken.",
+    "The service writes a submission to this disk before it responds. A slow disk delays responses; a full disk stops submissions.",
   );
   const free = freeBytes === null ? "unknown" : `${Math.round(freeBytes / 2 ** 20)} MiB`;
   const sync =
@@ -103,7 +103,11 @@ function disk({ path, freeBytes, syncMs }: Disk): Found {
 }
 
 function httpPort(fact: PortFact): Found {
-  return portFinding(fact, { why: "The gateway answers here.", sockets: "-t", key: "http.listen" });
+  return portFinding(fact, {
+    why: "The gateway needs free ports.",
+    sockets: "-t",
+    key: "http.listen",
+  });
 }
 
 function isPublic(address: string): boolean {
@@ -115,13 +119,13 @@ function exposure({ http }: Config): Found[] {
   if (!http) return [];
   const { ok, warn } = about(
     "exposure",
-    "The gateway speaks HTTP without TLS: keys in it can be read on the way.",
+    "The gateway uses HTTP without TLS, so API keys can be read in transit.",
   );
   const open = http.listen.filter(isPublic);
   if (open.length === 0) return [ok("the gateway listens on no public address")];
   return [
     warn(
-      `${open.join(", ")} can be reached from outside, without TLS`,
+      `${open.join(", ")} is public and has no TLS`,
       'set http.listen: "127.0.0.1:8780" and http.trustedProxies: [127.0.0.1], with a proxy in front (examples/production/nginx.conf)',
     ),
   ];
@@ -144,7 +148,7 @@ function leadersEnd({ lastLeaderSlot, node: nodeFacts }: ServiceFacts): Found[] 
     withLevel(
       left < 0n ? "fail" : "warn",
       finding,
-      "write a newer schedule into relay.leaders.file and reload, or leave the key out: the node of solana.rpc is asked then",
+      "write a newer schedule into relay.leaders.file and reload, or remove the key to use the schedule of solana.rpc",
     ),
   ];
 }
@@ -152,19 +156,19 @@ function leadersEnd({ lastLeaderSlot, node: nodeFacts }: ServiceFacts): Found[] 
 function postgres({ postgres: servers }: ServiceFacts): Found[] {
   const { ok, warn, fail, withLevel } = about(
     "postgres",
-    "It keeps accounts, tips and tiers: without a server that takes changes the service does not start.",
+    "It stores accounts, tips and tiers. The service does not start without a writable server.",
   );
   const takesChanges = servers.some(({ error, isReadOnly }) => error === null && !isReadOnly);
   return servers.map(({ name, error, isReadOnly, connectMs, settings }) => {
     if (error !== null) {
       const level = takesChanges ? "warn" : "fail";
       const remedy =
-        "look at the server's log, pg_hba.conf and the firewall; docs/postgres.md says what the role needs";
+        "check the server's log, pg_hba.conf and the firewall; docs/postgres.md lists the role's privileges";
       return withLevel(level, `${name}: ${error}`, remedy);
     }
     if (isReadOnly && !takesChanges) {
-      const remedy = "promote it (SELECT pg_promote()), or name the primary in data.postgres, too";
-      return fail(`${name}: a replica, and no server takes changes`, remedy);
+      const remedy = "promote it (SELECT pg_promote()), or add the primary to data.postgres";
+      return fail(`${name}: a replica, and no server is writable`, remedy);
     }
     if (isReadOnly) return ok(`${name}: a replica`);
     const text = `${name}: ${settings["server_version"] ?? "unknown"}, connected in ${connectMs.toFixed(0)} ms`;
@@ -188,7 +192,7 @@ function node({ relay }: Config, { node: nodeFacts }: ServiceFacts): Found[] {
     const remedy = `curl -s -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"getHealth"}' the URL of solana.rpc`;
     return [fail(`${host}: ${error}`, remedy)];
   }
-  const text = `${host}: slot ${nodeFacts.slot}, answered in ${answerMs.toFixed(0)} ms`;
+  const text = `${host}: slot ${nodeFacts.slot}, response in ${answerMs.toFixed(0)} ms`;
   const isSlow = answerMs > answerMsMax;
   const remedy = isSlow ? "use a node in the same region" : null;
   const answer = withLevel(isSlow ? "warn" : "ok", text, remedy);
@@ -200,17 +204,17 @@ function versionOf(configured: number, ofCluster: number): Found {
     "shred-version",
     "Shreds of another version are dropped; it changes with hard forks.",
   );
-  if (configured === ofCluster) return ok(`${configured}, as most nodes of the cluster`);
+  if (configured === ofCluster) return ok(`${configured}, the same as most nodes of the cluster`);
   return fail(
     `relay.shredVersion is ${configured}, most nodes of the cluster have ${ofCluster}`,
-    `set relay.shredVersion: ${ofCluster}, or solana.rpc to a node of the right cluster`,
+    `set relay.shredVersion: ${ofCluster}, or set solana.rpc to a node of the right cluster`,
   );
 }
 
 function route({ name, target, error, connectMs }: ServiceFacts["routes"][number]): Found {
   const { ok, warn } = about(
     "route",
-    "Submissions leave by it. It was connected to, nothing was sent.",
+    "Submissions are sent over this route. doctor only opened a connection and sent nothing.",
   );
   if (error === null) return ok(`${name}: ${target} connected in ${connectMs.toFixed(0)} ms`);
   const remedy = `check routes[].url of ${name}, and the firewall: curl -v ${target}`;

@@ -90,7 +90,7 @@ export class UpstreamSocket implements NodeSocket {
     const text = writeJson({ jsonrpc: "2.0", id, method, params });
     const { clock, timeoutMs } = this.#options;
     if (this.#isOver || this.#socket.bufferedAmount + this.#unsentBytes > unsentBytesMax) {
-      done(this.#failure("the connection takes no more questions"));
+      done(this.#failure("the connection accepts no more requests"));
       return;
     }
     // A late answer to a subscription would leave the subscription open, so a late node loses the
@@ -187,7 +187,7 @@ export class UpstreamSocket implements NodeSocket {
 
   #ping(): void {
     if (++this.#silentPings > silentPingsMax) {
-      this.#lose(`no sign of life for ${(silentPingsMax * pingMs) / 1000} s`);
+      this.#lose(`no message or pong for ${(silentPingsMax * pingMs) / 1000} s`);
     } else if (this.#socket.readyState === WebSocket.OPEN) {
       ping(this.#socket);
     }

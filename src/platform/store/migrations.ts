@@ -195,8 +195,8 @@ export function checkVersion(version: number, newest: number = migrations.length
   if (version <= newest) return;
   throw new ShredwayError(
     "store_newer",
-    `the store: expected a schema of version ${newest} or older, got version ${version}: ` +
-      "it was written by a newer version of the program, which must go on with it",
+    `the store: unsupported schema version ${version}; expected ${newest} or older: ` +
+      "a newer version of Shredway wrote it; use that version",
     { details: { version, newest } },
   );
 }

@@ -44,12 +44,12 @@ export class NodeLock {
       if (clock.monotonicNs() > endNs) {
         throw new ShredwayError(
           "store_failed",
-          `data.node: another service on this database has the name ${quote(node)}; ` +
+          `data.node: another service on this database uses the name ${quote(node)}; ` +
             `expected a unique name: set data.node`,
           { details: { node } },
         );
       }
-      if (tries === 1) log.info(`data.node: another service has the name ${quote(node)}; waiting`);
+      if (tries === 1) log.info(`data.node: another service uses the name ${quote(node)}; waiting`);
       await clock.sleep(retryMs);
     }
     return lock;
@@ -90,7 +90,7 @@ export class NodeLock {
         // At first, the holder may be the rest of the lost connection, or a test of the lock.
         if (!isWarned && nowNs - refusedNs > this.#waitNs) {
           isWarned = true;
-          log.warn(`data.node: another service has taken the name ${quote(node)} of this one`);
+          log.warn(`data.node: another service now uses this service's name ${quote(node)}`);
         }
       } catch {
         refusedNs = null; // the database is unreachable, which others report

@@ -122,12 +122,14 @@ export class RpcLeaderSchedule {
     const { log, node, clock } = this.#dependencies;
     try {
       await this.#renew(run);
-      if (this.#failures.isFailing) log.info(`leader schedule: ${node.host} answers again`);
+      if (this.#failures.isFailing) log.info(`leader schedule: ${node.host} responds again`);
       this.#failures.end();
     } catch (error) {
       const isToLog = this.#failures.add(messageOf(error));
       if (this.#run === run && isToLog) {
-        const state = this.hasSchedule ? "the one in force stays" : "SHREDS ARE DROPPED UNTIL THEN";
+        const state = this.hasSchedule
+          ? "the current schedule stays in force"
+          : "SHREDS ARE DROPPED UNTIL THEN";
         log.warn(`no new leader schedule, ${state}: ${messageOf(error)}`);
       }
     }

@@ -14,7 +14,7 @@ const logIntervalNs = 60_000_000_000n;
 /** Fewer packets are not significant. */
 const packetsLeast = 32n;
 
-const fileRemedy = "Write the schedule of the present epoch to relay.leaders.file and send SIGHUP";
+const fileRemedy = "Write the schedule of the current epoch to relay.leaders.file and send SIGHUP";
 
 export class ScheduleCheck {
   #schedule: LeaderSchedule;
@@ -52,7 +52,7 @@ export class ScheduleCheck {
 
   get #remedy(): string {
     if (this.node === undefined) return fileRemedy;
-    return `The node at ${this.node} has not told the next epoch: see whether it is in step`;
+    return `The node at ${this.node} has not returned the next epoch's schedule; check whether the node is in sync`;
   }
 
   #unknownLeaders({ verdicts }: RelaySnapshot): string | undefined {
@@ -64,7 +64,7 @@ export class ScheduleCheck {
     this.#unknownBefore = verdicts.unknown_leader;
     if (newPackets < packetsLeast || unknown * 2n <= newPackets) return undefined;
     return (
-      `MOST SHREDS ARE DROPPED: ${unknown} of the last ${newPackets} packets are of slots without a ` +
+      `MOST SHREDS ARE DROPPED: ${unknown} of the last ${newPackets} packets belong to slots without a ` +
       `leader in the schedule; ${coverageText(this.#schedule)}. ${this.#remedy}`
     );
   }
@@ -78,6 +78,6 @@ export class ScheduleCheck {
     const slotsLow = this.node === undefined ? slotsLeftLow : slotsLeftLowFromNode;
     if (highest === 0n || highest + slotsLow <= last) return undefined;
     const left = highest >= last ? "it has ended" : `${last - highest} slots are left`;
-    return `${coverageText(this.#schedule)}, slot ${highest} has come: ${left}. ${this.#remedy}`;
+    return `${coverageText(this.#schedule)}, slot ${highest} was received: ${left}. ${this.#remedy}`;
   }
 }

@@ -83,12 +83,12 @@ export function buildSchedule(
   const known = new Set<string>();
   for (const [number, { key, slots }] of leaders.entries()) {
     const hex = Buffer.from(key).toString("hex");
-    if (known.has(hex)) throw invalid(`expected every leader once, got key ${hex} twice`);
+    if (known.has(hex)) throw invalid(`duplicate leader ${hex}; expected every leader once`);
     known.add(hex);
     for (const slot of slots) {
       if (leaderBySlot[slot] !== noLeader) {
         const what = leaderBySlot[slot] === number ? "twice from one leader" : "from two leaders";
-        throw invalid(`expected every slot once, got slot ${slot} ${what}`);
+        throw invalid(`duplicate slot ${slot} ${what}; expected every slot once`);
       }
       leaderBySlot[slot] = number;
     }
@@ -124,7 +124,7 @@ function refuseRepeatedKeys(text: string): void {
   // In valid JSON, every quote outside a string begins one, and a string before a colon is a key.
   for (const [, key, colon] of text.matchAll(/"((?:[^"\\]|\\.)*)"\s*(:?)/g)) {
     if (colon !== ":" || key === undefined) continue;
-    if (known.has(key)) throw invalid(`expected every key once, got ${quote(key)} twice`);
+    if (known.has(key)) throw invalid(`duplicate key ${quote(key)}; expected every key once`);
     known.add(key);
   }
 }
@@ -185,7 +185,7 @@ export function parseLeaderSchedule(text: string): LeaderSchedule {
   const { firstSlot, leaders, ...unknown } = file;
   const [unknownKey] = Object.keys(unknown);
   if (unknownKey !== undefined) {
-    throw invalid(`expected the keys firstSlot and leaders, got ${quote(unknownKey)} as well`);
+    throw invalid(`unknown key ${quote(unknownKey)}; expected firstSlot and leaders`);
   }
   if (typeof firstSlot !== "number" || !Number.isSafeInteger(firstSlot) || firstSlot < 0) {
     throw invalid(`firstSlot: expected an integer 0 or more, got ${quote(firstSlot)}`);

@@ -97,7 +97,7 @@ export class SlotClockUpdates {
       this.#nodeFailed = false;
     } catch (error) {
       if (!this.#nodeFailed && !this.#closed) {
-        log.warn(`the node does not tell the present slot: ${messageOf(error)}`);
+        log.warn(`the node did not return the current slot: ${messageOf(error)}`);
       }
       this.#nodeFailed = true;
     } finally {

@@ -102,7 +102,7 @@ export type CheckedOptions = Required<
 function refuse(what: string, expected: string, actual: unknown): never {
   throw new ShredwayError(
     "value_invalid",
-    `sandbox chain: ${what}: expected ${expected}, got ${quote(actual)}`,
+    `sandbox chain: ${what}: invalid value ${quote(actual)}; expected ${expected}`,
   );
 }
 

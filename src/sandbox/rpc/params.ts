@@ -18,7 +18,7 @@ import { decodeBase58 } from "./bytes.ts";
 export function invalidParams(what: string, expected: string, actual: unknown): ShredwayError {
   return new ShredwayError(
     "value_invalid",
-    `Invalid params: ${what}: expected ${expected}, got ${quote(actual)}`,
+    `Invalid params: ${what}: ${quote(actual)}; expected ${expected}`,
   );
 }
 

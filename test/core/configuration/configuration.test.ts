@@ -146,11 +146,15 @@ describe("bad configurations", () => {
   const withRelay = (lines: string) => messageOf(`${least}${lines.replaceAll(/^/gm, "  ")}\n`);
 
   it.each([
-    ["nothing", "", /expected a mapping with the section relay and, optional, .*, got null/],
+    [
+      "nothing",
+      "",
+      /invalid value null; expected a mapping with the section relay and, optional, /,
+    ],
     [
       "no mapping",
       "relay",
-      /expected a mapping with the section relay and, optional, .*, got "relay"/,
+      /invalid value "relay"; expected a mapping with the section relay and, optional, /,
     ],
     ["broken YAML", "relay: [1", /shredway.yaml:1: expected YAML/],
     [
@@ -162,17 +166,17 @@ describe("bad configurations", () => {
     [
       "no shred version",
       "relay: {}",
-      /relay.shredVersion: expected an integer 1 to 65535, got nothing: the key is required/,
+      /relay.shredVersion: missing required key; expected an integer 1 to 65535/,
     ],
     [
       "a gateway without tip addresses",
       `${least}http: {}\n`,
-      /tips.addresses: expected at least one address, because http is given, got none/,
+      /tips.addresses: no tip address; expected at least one, because http is configured/,
     ],
     [
       "a listener of HTTP twice",
       `${least}http: { split: [{ listen: "127.0.0.1:8780", serves: [tips] }] }\n`,
-      /:4: http.split\[0\].listen\[0\]: expected every address once, got 127.0.0.1:8780 again/,
+      /:4: http.split\[0\].listen\[0\]: duplicate address 127.0.0.1:8780; expected different addresses/,
     ],
     [
       "a listener with an unknown endpoint group",
@@ -187,57 +191,57 @@ describe("bad configurations", () => {
     [
       "an unknown region",
       `${least}region: here\n`,
-      /:4: region: expected a name of regions \(none is given\), got "here"/,
+      /:4: region: unknown region "here"; expected a name of regions \(none is configured\)/,
     ],
     [
       "a route without a URL",
       `${least}routes: [{ name: a, kind: swqos }]\n`,
-      /:4: routes\[0\]: expected url, got neither/,
+      /:4: routes\[0\]: missing address; expected url/,
     ],
     [
       "leaders of another kind",
       `${least}routes: [{ name: a, kind: swqos, leaders: {} }]\n`,
-      /routes\[0\].leaders: expected kind alt-partner with it, got swqos/,
+      /routes\[0\].leaders: requires kind: alt-partner; the kind is swqos/,
     ],
     [
       "a TPU route with an HTTP URL",
       `${least}routes: [{ name: a, kind: tpu, url: "http://x", quicAddresses: {} }]\n`,
-      /routes\[0\].url: expected a route over HTTP with it, got one over QUIC/,
+      /routes\[0\].url: requires a route over HTTP; this route uses QUIC/,
     ],
     [
       "nonce accounts without a node",
       `${least}nonces: { fundingKeyFile: a.json }\n`,
-      /nonces.fundingKeyFile: expected solana.rpc with it, got none/,
+      /nonces.fundingKeyFile: requires solana.rpc/,
     ],
     [
       "authorities without a funding key",
       `${least}solana: { rpc: "http://x" }\nnonces: { authorityKeyFile: a.json }\n`,
-      /nonces.authorityKeyFile: expected fundingKeyFile with it, got none/,
+      /nonces.authorityKeyFile: requires fundingKeyFile/,
     ],
     [
       "a TPU route without addresses",
       `${least}routes: [{ name: a, kind: tpu }]\n`,
-      /routes\[0\]: expected solana.rpc or quicAddresses with it, got neither/,
+      /routes\[0\]: missing leader addresses; expected solana.rpc or quicAddresses/,
     ],
     [
       "ports for QUIC of another kind",
       `${least}routes: [{ name: a, kind: tpu, quicAddresses: {}, quicPorts: { plain: 1, protected: 2 } }]\n`,
-      /routes\[0\].quicPorts: expected kind alt-partner with it, got tpu/,
+      /routes\[0\].quicPorts: requires kind: alt-partner; the kind is tpu/,
     ],
     [
       "two ways to an alternative partner",
       `${least}routes: [{ name: a, kind: alt-partner, leaders: {}, quicAddresses: {}, quicPorts: { plain: 1, protected: 2 } }]\n`,
-      /routes\[0\].leaders: expected a route over HTTP with it, got one over QUIC/,
+      /routes\[0\].leaders: requires a route over HTTP; this route uses QUIC/,
     ],
     [
       "an unused identity",
       `${least}routes: [{ name: a, kind: swqos, url: "http://x", identityFile: k }]\n`,
-      /routes\[0\].identityFile: expected a route over QUIC with it, got one over HTTP/,
+      /routes\[0\].identityFile: requires a route over QUIC; this route uses HTTP/,
     ],
     [
       "unsupported headers",
       `${least}routes: [{ name: a, kind: tpu, quicAddresses: {}, headers: { k: v } }]\n`,
-      /routes\[0\].headers: expected a route over HTTP with it, got one over QUIC/,
+      /routes\[0\].headers: requires a route over HTTP; this route uses QUIC/,
     ],
     [
       "a route's header that frames the request",
@@ -252,9 +256,13 @@ describe("bad configurations", () => {
     [
       "two routes of one name",
       `${least}routes: [{ name: a, kind: swqos, url: "http://x" }, { name: a, kind: swqos, url: "http://y" }]\n`,
-      /routes\[1\].name: expected every name once, got "a" as routes\[0\] already/,
+      /routes\[1\].name: duplicate name "a" \(also routes\[0\]\); expected different names/,
     ],
-    ["an empty section", "relay:", /shredway.yaml:1: relay: expected a mapping, got null/],
+    [
+      "an empty section",
+      "relay:",
+      /shredway.yaml:1: relay: invalid value null; expected a mapping/,
+    ],
   ])("rejects %s", (_what, text, message) => {
     expect(messageOf(text)).toMatch(message);
   });
@@ -275,7 +283,7 @@ describe("bad configurations", () => {
       "listen: 20000",
       /:4: relay.listen: expected an address and port.*got 20000/,
     ],
-    ["no listener", "listen: []", /relay.listen: expected .* list of 1 to 16, got \[\]/],
+    ["no listener", "listen: []", /relay.listen: invalid value \[\]; expected .* list of 1 to 16/],
     [
       "a listener twice",
       'listen: ["0.0.0.0:1", "0.0.0.0:1"]',
@@ -286,8 +294,16 @@ describe("bad configurations", () => {
       'listen: "0.0.0.0:0"\nworkers: 2',
       /relay.listen\[0\]: expected a port other than 0 with 2 workers/,
     ],
-    ["too many workers", "workers: 65", /:4: relay.workers: expected an integer 1 to 64, got 65/],
-    ["half a worker", "workers: 1.5", /relay.workers: expected an integer 1 to 64, got 1.5/],
+    [
+      "too many workers",
+      "workers: 65",
+      /:4: relay.workers: invalid value 65; expected an integer 1 to 64/,
+    ],
+    [
+      "half a worker",
+      "workers: 1.5",
+      /relay.workers: invalid value 1.5; expected an integer 1 to 64/,
+    ],
     [
       "a transmit mode that was removed",
       "transmit: xdp",
@@ -296,25 +312,29 @@ describe("bad configurations", () => {
     [
       "an unknown transmit mode",
       "transmit: pigeon",
-      /relay.transmit: expected socket, clone or auto, got "pigeon"/,
+      /relay.transmit: invalid value "pigeon"; expected socket, clone or auto/,
     ],
-    ["a hop limit of 0", "send: { ttl: 0 }", /relay.send.ttl: expected an integer 1 to 255, got 0/],
+    [
+      "a hop limit of 0",
+      "send: { ttl: 0 }",
+      /relay.send.ttl: invalid value 0; expected an integer 1 to 255/,
+    ],
     [
       "a dscp out of range",
       "send: { dscp: 64 }",
-      /relay.send.dscp: expected an integer 0 to 63, got 64/,
+      /relay.send.dscp: invalid value 64; expected an integer 0 to 63/,
     ],
     ["tiers twice", "tiers: [a, a]", /relay.tiers\[1\]: expected every tier once/],
     ["a bad tier name", 'tiers: ["a b"]', /relay.tiers\[0\]: expected .*got "a b"/],
     [
       "an unknown authentication",
       "authentication: none",
-      /expected leader-schedule or off, got "none"/,
+      /invalid value "none"; expected leader-schedule or off/,
     ],
     [
       "too few cpus",
       "workers: 2\ncpus: [1]",
-      /relay.cpus: expected one CPU per worker, 2 in all, got 1/,
+      /relay.cpus: 1 for 2 workers; expected one CPU per worker/,
     ],
     ["a cpu twice", "workers: 2\ncpus: [1, 1]", /relay.cpus\[1\]: expected every CPU once/],
     [
@@ -330,17 +350,17 @@ describe("bad configurations", () => {
     [
       "a source without address and port",
       "sources: [{ name: a, tier: tier-1 }]",
-      /relay.sources\[0\]: expected an address, a port, or both, got neither/,
+      /relay.sources\[0\]: missing address and port; expected at least one of them/,
     ],
     [
       "a source's unknown tier",
       "sources: [{ name: a, tier: x, address: 10.0.0.1 }]",
-      /relay.sources\[0\].tier: expected a tier of relay.tiers: tier-1, tier-2; got "x"/,
+      /relay.sources\[0\].tier: unknown tier "x"; expected a tier of relay.tiers: tier-1, tier-2/,
     ],
     [
       "a source's port without a listener",
       "sources: [{ name: a, tier: tier-1, port: 5 }]",
-      /relay.sources\[0\].port: expected a port of relay.listen: 20000; got 5/,
+      /relay.sources\[0\].port: unknown port 5; expected a port of relay.listen: 20000/,
     ],
     [
       "a source name twice",

@@ -64,7 +64,9 @@ describe("withSource", () => {
     const source = { name: "a", address: "10.0.0.1", tier: "tier-1" };
     expect(() => withSource("relay: { nonsense: 1 }", "c.yaml", source)).toThrow(ShredwayError);
     const alias = `relay: { authentication: off, shredVersion: 1, destinations: &d [], sources: *d }\n`;
-    expect(() => withSource(alias, "c.yaml", source)).toThrow("expected a list, got an alias");
+    expect(() => withSource(alias, "c.yaml", source)).toThrow(
+      "an alias or a list with an anchor cannot be changed",
+    );
   });
 });
 
@@ -76,7 +78,7 @@ describe("withoutSource", () => {
 
   it("lists the known sources in its error", () => {
     expect(() => withoutSource(text, "c.yaml", "x")).toThrow(
-      'source: expected one of fra-a, fra-b, got "x"',
+      'source: unknown name "x"; expected one of fra-a, fra-b',
     );
   });
 

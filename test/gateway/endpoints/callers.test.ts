@@ -12,14 +12,14 @@ const send = JSON.stringify({
 const health = JSON.stringify({ jsonrpc: "2.0", id: 0, method: "getHealth" });
 const loopbackHex = "00000000000000000000ffff7f000001";
 
-function refused(got: string): object {
+function refused(problem: string): object {
   return {
     status: 401,
     body: {
       jsonrpc: "2.0",
       error: {
         code: -32600,
-        message: `unauthorized: expected a valid API key (query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth), got ${got}`,
+        message: `unauthorized: ${problem}; expected a valid API key (query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth)`,
         data: { reason: "unauthorized" },
       },
       id: null,
@@ -66,14 +66,14 @@ describe("keys", () => {
     run.keys.set("far", apiKey("far", { allowedRanges: ["nowhere"] }));
     for (const key of ["unknown", "GOOD", "far", "x".repeat(300), "__proto__", "a%00b"]) {
       expect(await run.post(send, `/relay?api-key=${key}`)).toMatchObject(
-        refused("an invalid one"),
+        refused("invalid API key: unknown, expired, revoked, or not allowed from this address"),
       );
     }
     expect(await run.post(send, "/relay?api-key=good", { api_key: "other" })).toMatchObject(
-      refused("several different keys"),
+      refused("the request contains different API keys"),
     );
     expect(await run.post(send, "/relay?api-key=good&api-key=submitter")).toMatchObject(
-      refused("several different keys"),
+      refused("the request contains different API keys"),
     );
     expect(run.submitted).toEqual([]);
     expect(run.countedKeys).toEqual([]);

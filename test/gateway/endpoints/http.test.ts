@@ -138,7 +138,9 @@ describe("regions", () => {
     });
     expect(await run.call("getTipAccounts", ["elsewhere"])).toMatchObject({
       body: {
-        error: { message: 'value_invalid: region: expected one of here, there, got "elsewhere"' },
+        error: {
+          message: 'value_invalid: region: invalid value "elsewhere"; expected one of here, there',
+        },
       },
     });
     expect(await run.call("getTipAccounts", [5])).toMatchObject({

@@ -173,7 +173,7 @@ describe("/tip_floor", () => {
     expect(body).toEqual({
       error: {
         reason: "value_invalid",
-        message: 'URI parameter format: expected lamports or sol, got "euro"',
+        message: 'URI parameter format: invalid value "euro"; expected lamports or sol',
       },
     });
   });

@@ -106,7 +106,7 @@ describe.each(methods)("%s", (name, openGateway, transactionsOf) => {
     for (const place of placements) {
       const { body } = await run.call(name, [transactionsOf(), ...place({ mevProtect: "yes" })]);
       const message = expect.stringMatching(
-        /params\[[123]\]\.mevProtect: expected true or false, got "yes"/,
+        /params\[[123]\]\.mevProtect: invalid value "yes"; expected true or false/,
       );
       expect(body).toMatchObject({ error: { code: -32602, message } });
     }

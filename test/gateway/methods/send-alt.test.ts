@@ -77,19 +77,22 @@ describe("sendAlt", () => {
   });
 
   it.each([
-    [[base64(tipping())], "params[1]: expected an object, got nothing"],
-    [[base64(tipping()), null], "params[1]: expected an object, got null"],
-    [[base64(tipping()), []], "params[1]: expected an object, got []"],
+    [[base64(tipping())], "params[1]: invalid value nothing; expected an object"],
+    [[base64(tipping()), null], "params[1]: invalid value null; expected an object"],
+    [[base64(tipping()), []], "params[1]: invalid value []; expected an object"],
     [
       [base64(tipping()), { enableFallback: "true" }],
-      'params[1].enableFallback: expected true or false, got "true"',
+      'params[1].enableFallback: invalid value "true"; expected true or false',
     ],
     [
       [base64(tipping()), { revertProtection: 1 }],
-      "params[1].revertProtection: expected true or false, got 1",
+      "params[1].revertProtection: invalid value 1; expected true or false",
     ],
-    [[7, {}], "params[0]: expected a string, got 7"],
-    [[[base64(tipping())], {}], /^value_invalid: params\[0\]: expected a string, got \["/],
+    [[7, {}], "params[0]: invalid value 7; expected a string"],
+    [
+      [[base64(tipping())], {}],
+      /^value_invalid: params\[0\]: invalid value \["; expected a string/,
+    ],
   ])("refuses %j", async (params, message) => {
     const run = await open();
     const text = message instanceof RegExp ? message : `value_invalid: ${message}`;

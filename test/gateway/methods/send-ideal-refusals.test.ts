@@ -39,12 +39,12 @@ describe("sendIdeal", () => {
   const texts = [first, second].map(base64);
 
   it.each([
-    [[], /^value_invalid: params\[0\]: expected an array of 2 strings, got nothing/],
+    [[], /^value_invalid: params\[0\]: invalid value nothing; expected an array of 2 strings/],
     [[texts[0]], /^value_invalid: params\[0\]: expected an array of 2 strings/],
-    [[[]], /^value_invalid: params\[0\]: expected 2 elements, got 0/],
-    [[[texts[0]]], /^value_invalid: params\[0\]: expected 2 elements, got 1/],
-    [[[...texts, texts[0]]], /^value_invalid: params\[0\]: expected 2 elements, got 3/],
-    [[[texts[0], 7]], /^value_invalid: params\[0\]\[1\]: expected a string, got 7/],
+    [[[]], /^value_invalid: params\[0\]: invalid value 0; expected 2 elements/],
+    [[[texts[0]]], /^value_invalid: params\[0\]: invalid value 1; expected 2 elements/],
+    [[[...texts, texts[0]]], /^value_invalid: params\[0\]: invalid value 3; expected 2 elements/],
+    [[[texts[0], 7]], /^value_invalid: params\[0\]\[1\]: invalid value 7; expected a string/],
     [[[texts[0], "?"]], /^value_invalid: params\[0\]\[1\]: expected a transaction in base64/],
     [[texts, { encoding: "hex" }], /^value_invalid: params\[1\]\.encoding: /],
     [[texts, []], /^value_invalid: params\[1\]: expected an object/],

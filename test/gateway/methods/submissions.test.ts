@@ -415,7 +415,7 @@ describe("sendBatch", () => {
     expect(await run.call("sendBatch", params, "/relay?api-key=submitter")).toMatchObject(
       error(
         -32600,
-        "scope_missing: sendBatch: expected a key with the scope batch, got submit",
+        "scope_missing: sendBatch: the API key has the scopes submit; expected batch",
         "scope_missing",
       ),
     );

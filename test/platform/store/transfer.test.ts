@@ -346,7 +346,7 @@ describe("import rejects", () => {
         "rows of api_keys, got 3",
       ],
       [replaced(endAt, JSON.stringify({ ...end, sha256: "0".repeat(64) })), "they were changed"],
-      [`${all.join("\n")}[]\n`, "expected nothing behind the end, got a line"],
+      [`${all.join("\n")}[]\n`, "found a line after the end; expected the end of the file"],
     ];
     for (const [text, message] of cases) expect(await refused(text, target)).toContain(message);
     const lengths = all.findIndex((line) => line.startsWith('["registrations'));

@@ -202,7 +202,7 @@ describe("shredway export and import", () => {
       "--input",
       join(folder, "cut"),
     );
-    expect(cut.stderr).toContain("cut, line 1: expected the end of the line, got that of the file");
+    expect(cut.stderr).toContain("cut, line 1: the file ends within a line");
     expect(cut.code).toBe(1);
     expect(existsSync(join(folder, "new"))).toBe(false); // checked before anything is made
   });

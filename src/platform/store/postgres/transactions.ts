@@ -79,7 +79,8 @@ export async function runGroup(
     const all = await connection.run(commands, mayTakeLong);
     const begun = resultOf(before, all.slice(0, before.length));
     if ("code" in begun) return begun;
-    if (!isDone(begun)) return { code: lostCode, message: "the row of its commits is gone" };
+    if (!isDone(begun))
+      return { code: lostCode, message: "the row with its commits does not exist" };
     const end = endOf(all);
     if (end) return end;
     let from = before.length;

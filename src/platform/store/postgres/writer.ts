@@ -263,7 +263,7 @@ export class PostgresWriter {
       connection.destroy("not set up");
       throw error;
     }
-    if (this.#wasRefused) log.info(`${this.#name}: the database is back`);
+    if (this.#wasRefused) log.info(`${this.#name}: the database responds again`);
     this.#wasRefused = false;
     this.#connection = connection;
     return connection;

@@ -57,7 +57,7 @@ function holdLock(path: string): Database.Database {
   } catch (error) {
     lock.close();
     if (!failureOf(error).code.startsWith("SQLITE_BUSY")) throw error;
-    throw Object.assign(new Error("another process has it"), { code: inUseCode });
+    throw Object.assign(new Error("another process uses it"), { code: inUseCode });
   }
 }
 

@@ -89,7 +89,7 @@ export class DatabaseLoader {
       : tables.map(({ name }) => ` AND NOT EXISTS (SELECT 1 FROM ${name})`);
     const marking = [change(found, mark, none.join(""))];
     if (!(await driver.transaction(marking, "durable")).isCommitted) {
-      throw failed("expected an empty database for this alone, got one that others fill");
+      throw failed("another process is filling this database; stop it and retry");
     }
     const loader = new DatabaseLoader(driver, schema, mark, wasInterrupted);
     if (wasInterrupted) await loader.#empty();
@@ -116,7 +116,7 @@ export class DatabaseLoader {
   async #run(statements: readonly Statement[]): Promise<readonly number[]> {
     const statementsWithMark = [askFor(this.#mark), ...statements];
     const { isCommitted, changes } = await this.#driver.transaction(statementsWithMark, "durable");
-    if (!isCommitted) throw failed("expected to fill a database alone, got another one at it");
+    if (!isCommitted) throw failed("another process is filling this database; stop it and retry");
     return changes.slice(1);
   }
 
@@ -125,7 +125,7 @@ export class DatabaseLoader {
     const done = [change(this.#mark, this.#version)];
     const { isCommitted } = await this.#driver.transaction(done, "durable");
     if (isCommitted || (await versionOf(this.#driver)) === this.#version) return;
-    throw failed("expected to fill a database alone, got another one at it");
+    throw failed("another process is filling this database; stop it and retry");
   }
 
   /** Leaves an empty database. */
@@ -153,7 +153,7 @@ export class DatabaseLoader {
       ...migrations.slice(0, version).flatMap((step) => statementsOf(step, blobType)),
     ];
     const { isCommitted } = await this.#driver.transaction(statements, "durable");
-    if (!isCommitted) throw failed("expected to fill a database alone, got another one at it");
+    if (!isCommitted) throw failed("another process is filling this database; stop it and retry");
     return new DatabaseLoader(this.#driver, version, mark, this.wasInterrupted);
   }
 }

@@ -107,7 +107,7 @@ function countOf(value: unknown, what: string): number {
  */
 export function headOf(line: Line, newestSchema: number): Head {
   if (isRow(line) || !("format" in line) || line["format"] !== format) {
-    throw fault(`an export of this program, which begins with {"format":"${format}"`, line);
+    throw fault(`an export of Shredway, which begins with {"format":"${format}"`, line);
   }
   checkNewest(countOf(line["formatVersion"], "a formatVersion"), formatVersion, "format");
   const names = ["format", "formatVersion", "schemaVersion", "createdNs", "node"];
@@ -127,8 +127,8 @@ function checkNewest(version: number, newest: number, what: string): void {
   if (version <= newest) return;
   throw new ShredwayError(
     "store_newer",
-    `expected an export with a ${what} of version ${newest} or older, got version ${version}: it was ` +
-      "written by a newer version of the program, which must read it",
+    `unsupported ${what} ${version}; expected ${newest} or older: ` +
+      "a newer version of Shredway wrote it; use that version to import it",
     { details: { version, newest } },
   );
 }

@@ -73,8 +73,7 @@ async function* linesOf(path: string): AsyncGenerator<NumberedLine[]> {
     }
     yield lines;
   }
-  if (rest.length > 0)
-    throw refuse(path, number, "expected the end of the line, got that of the file");
+  if (rest.length > 0) throw refuse(path, number, "the file ends within a line");
 }
 
 interface ImportedRow {
@@ -94,7 +93,7 @@ class Reading {
 
   /** The row of the line, if it is a row. Throws LineError, ShredwayError "store_newer". */
   take(bytes: Uint8Array): { readonly table: Table; readonly row: Row } | undefined {
-    if (this.tail) throw new LineError("expected nothing behind the end, got a line");
+    if (this.tail) throw new LineError("found a line after the end; expected the end of the file");
     const line = parseLine(bytes);
     const found = this.#takeLine(line);
     this.#hash.update(bytes).update("\n");
@@ -129,7 +128,7 @@ class Reading {
     const sha256 = this.#hash.copy().digest("hex");
     if (sha256 !== tail.sha256) {
       throw new LineError(
-        `expected lines of SHA-256 ${tail.sha256}, got ${sha256}: they were changed`,
+        `wrong checksum ${sha256}; expected SHA-256 ${tail.sha256}: the file was modified`,
       );
     }
     for (const [name, count] of this.counts) {
@@ -162,8 +161,7 @@ async function* rowsOf(path: string, reading: Reading): AsyncGenerator<ImportedR
     }
     if (rows.length > 0) yield rows;
   }
-  if (!reading.tail)
-    throw refuse(path, last + 1, "expected the end of an export, got that of the file");
+  if (!reading.tail) throw refuse(path, last + 1, "the file ends before the end of the export");
 }
 
 interface CheckedExport {
@@ -225,10 +223,7 @@ export async function importDatabase(options: ImportOptions): Promise<ImportSumm
       }
     }
     if (reading.tail?.sha256 !== checked.tail.sha256) {
-      throw new ShredwayError(
-        "store_failed",
-        `${path}: expected the file that was checked, got another`,
-      );
+      throw new ShredwayError("store_failed", `${path}: the file changed after it was checked`);
     }
   } catch (error) {
     await loader.abandon().catch(() => {}); // the mark stays in this case

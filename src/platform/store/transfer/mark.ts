@@ -30,8 +30,8 @@ export function versionIn(mark: number): number {
 export function unfinished(mark: number): ShredwayError {
   return new ShredwayError(
     "store_failed",
-    "the store: expected a whole database, got one that an import has filled in part: it is under " +
-      "way, or was interrupted; run shredway import again (docs/backup.md)",
+    "the store: the database is incomplete: an import is in progress " +
+      "or was interrupted; run shredway import again (docs/backup.md)",
     { details: { code: "UNFINISHED", mark } },
   );
 }

@@ -89,7 +89,7 @@ export function tablesAt(
     } else if (altered) {
       tables.set(name, { ...altered, columns: [...altered.columns, columnOf(text)] });
     } else if (!withoutColumns.test(sql)) {
-      throw new Error(`a step of the schema: expected one that is understood, got ${quote(sql)}`);
+      throw new Error(`a step of the schema: unknown statement ${quote(sql)}`);
     }
   }
   return [...tables.values()];
