@@ -27,7 +27,10 @@ function isLamports(value: bigint): value is Lamports {
 }
 
 function outOfRange(what: string, value: bigint): ShredwayError {
-  return new ShredwayError("value_invalid", `${what}: expected 0 to ${u64Max}, got ${value}`);
+  return new ShredwayError(
+    "value_invalid",
+    `${what}: invalid value ${value}; expected 0 to ${u64Max}`,
+  );
 }
 
 function parseDigits(text: string, what: string): bigint {

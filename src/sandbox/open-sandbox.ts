@@ -20,7 +20,7 @@ import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import { RpcLeaderSchedule } from "../relay/leaders/rpc-leader-schedule.ts";
 import type { LeaderSchedule } from "../relay/leaders/schedule.ts";
 import { SandboxChain } from "./chain/chain.ts";
-import { KeyPair } from "./chain/keys.ts";
+import { SandboxKeyPair } from "./chain/keys.ts";
 import { Delivery } from "./delivery.ts";
 import { ensureKeyFile, type SandboxKeyFile } from "./key-files.ts";
 import { SandboxPartners } from "./partners/partners.ts";
@@ -137,7 +137,7 @@ function openReceiver({ name, tier }: { name: string; tier: string }): SandboxRe
 
 /** The accounts of the chain's genesis. */
 interface SandboxWallets {
-  readonly customer: KeyPair;
+  readonly customer: SandboxKeyPair;
   readonly tipAddresses: readonly string[];
   readonly shredTipAddresses: readonly string[];
   /** Pays for the nonce accounts. */
@@ -149,9 +149,9 @@ interface SandboxWallets {
 function makeWallets({ data }: SandboxChoice): SandboxWallets {
   const { seed, tipAddresses, shredTipAddresses } = sandboxPace;
   const addresses = (count: number, name: string): string[] =>
-    Array.from({ length: count }, (_, i) => KeyPair.named(seed, `${name} ${i}`).address);
+    Array.from({ length: count }, (_, i) => SandboxKeyPair.named(seed, `${name} ${i}`).address);
   return {
-    customer: KeyPair.named(seed, "customer"),
+    customer: SandboxKeyPair.named(seed, "customer"),
     tipAddresses: addresses(tipAddresses, "tip account"),
     shredTipAddresses: addresses(shredTipAddresses, "shred tip account"),
     funding: ensureKeyFile(data, "funding"),

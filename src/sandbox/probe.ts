@@ -13,7 +13,7 @@ import type { RpcClient } from "../platform/solana/rpc-client.ts";
 import { encodeBase58 } from "../relay/data-plane/base58.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import { buildTransaction, transferInstruction } from "./chain/build.ts";
-import type { KeyPair } from "./chain/keys.ts";
+import type { SandboxKeyPair } from "./chain/keys.ts";
 
 export interface ProbeRecord {
   /** Signature in base58. */
@@ -32,7 +32,7 @@ export interface ProbeRecord {
 
 interface ProbeOptions {
   readonly landings: LandingWatchList;
-  readonly wallet: KeyPair;
+  readonly wallet: SandboxKeyPair;
   readonly tipAddresses: readonly string[];
   readonly clock: Clock;
   readonly log: Logger;

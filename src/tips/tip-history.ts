@@ -17,7 +17,7 @@ export class TipHistory {
   constructor(tips: TipFloor) {
     this.#tips = tips;
     if (tips.snapshot.count > 0) this.#add(tips.snapshot);
-    this.#end = tips.onRefresh((snapshot) => this.#add(snapshot));
+    this.#end = tips.onRefresh((each) => this.#add(each));
   }
 
   get now(): TipSnapshot {
@@ -36,7 +36,7 @@ export class TipHistory {
   #add(snapshot: TipSnapshot): void {
     const { timeMs } = snapshot;
     const before = this.#snapshots.filter(
-      (snapshot) => snapshot.timeMs < timeMs && snapshot.timeMs > timeMs - maxAgeMs,
+      (one) => one.timeMs < timeMs && one.timeMs > timeMs - maxAgeMs,
     );
     this.#snapshots = [...before, snapshot].slice(-snapshotsMax);
   }

@@ -17,10 +17,10 @@ const nsPerDatagram = {
 
 function costLines(changes: { clone?: Fields; all?: Fields } = {}) {
   return rounds.flatMap((round) =>
-    Object.entries(nsPerDatagram).map(([mode, ns]) =>
+    Object.entries(nsPerDatagram).map(([way, ns]) =>
       line({
         kind: "transmit",
-        way: mode,
+        way,
         device: "null",
         destinations: 200,
         burst: 1,
@@ -29,9 +29,9 @@ function costLines(changes: { clone?: Fields; all?: Fields } = {}) {
         shreds: 10,
         cpu_ns: ns * 200 * 10,
         delivered: 1,
-        notifications: 1,
+        told: 1,
         ...changes.all,
-        ...(mode === "clone" ? changes.clone : {}),
+        ...(way === "clone" ? changes.clone : {}),
       }),
     ),
   );
@@ -39,10 +39,10 @@ function costLines(changes: { clone?: Fields; all?: Fields } = {}) {
 
 function latencyLines(last: Record<string, number>, lost = 0) {
   return rounds.flatMap((round) =>
-    Object.entries(last).map(([mode, ns]) =>
+    Object.entries(last).map(([way, ns]) =>
       line({
         kind: "transmit_latency",
-        way: mode,
+        way,
         destinations: 200,
         burst: 32,
         round,
@@ -59,7 +59,7 @@ function latencyLines(last: Record<string, number>, lost = 0) {
 const rateLine = (fields: Fields) =>
   line({
     kind: "transmit_rate",
-    mode: "clone",
+    way: "clone",
     device: "veth",
     destinations: 200,
     burst: 1,
@@ -106,7 +106,7 @@ describe("cost of the transmit modes", () => {
   });
 
   it("gives a mode no cost if its own counters show a loss", () => {
-    const section = transmitSection(costLines({ clone: { notifications: 0.9 } }));
+    const section = transmitSection(costLines({ clone: { told: 0.9 } }));
     expect(section.findings[0]?.verdict).toBe("inconclusive");
   });
 });
@@ -146,7 +146,7 @@ describe("latency of the transmit modes", () => {
 describe("rate of the whole relay", () => {
   it("judges only the clone", () => {
     const section = transmitSection([
-      rateLine({ mode: "socket", shreds_per_second: 2800 }),
+      rateLine({ way: "socket", shreds_per_second: 2800 }),
       rateLine({}),
       rateLine({ burst: 32, segmentation: "kernel", shreds_per_second: 9000 }),
     ]);

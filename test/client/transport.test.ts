@@ -18,7 +18,7 @@ interface RecordedRequest {
   readonly body: string;
 }
 
-type Answer = (response: ServerResponse, requests: RecordedRequest) => void;
+type Answer = (response: ServerResponse, request: RecordedRequest) => void;
 
 /** Sends these responses one after the other, then repeats the last one. */
 async function serverOf(

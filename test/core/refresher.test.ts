@@ -75,10 +75,10 @@ it("lets a caller wait for a read that began after the call", async () => {
 it("retries a failed read until it succeeds, and rejects the caller's promise", async () => {
   const harness = new StoreHarness();
   harness.isDown = true;
-  const requests = expect(harness.refresher.refresh()).rejects.toThrow("down");
+  const refreshing = expect(harness.refresher.refresh()).rejects.toThrow("down");
   for (let i = 0; i < 10; i++) harness.change();
   await harness.clock.advance(60);
-  await requests;
+  await refreshing;
   expect(harness.failures.length).toBe(1);
   await harness.clock.advance(5000);
   expect([harness.readings, harness.failures.length]).toEqual([6, 1]);

@@ -29,14 +29,14 @@ interface Upstream {
 async function upstream(): Promise<Upstream> {
   const requests: IncomingMessage[] = [];
   const sockets = new Set<Socket>();
-  const server: Server = createServer((requests, answer) => {
-    requests.push(requests);
-    requests.resume();
-    requests.on("end", () => answer.end("ok"));
+  const server: Server = createServer((incoming, answer) => {
+    requests.push(incoming);
+    incoming.resume();
+    incoming.on("end", () => answer.end("ok"));
   });
   const peers = new WebSocketServer({ server });
-  peers.on("connection", (peer, requests) => {
-    requests.push(requests);
+  peers.on("connection", (peer, incoming) => {
+    requests.push(incoming);
     peer.on("message", (data) => peer.send(data));
   });
   server.on("connection", (socket) => sockets.add(socket));
@@ -96,15 +96,15 @@ it.skipIf(!hasNginx)("forwards callers, and hides operators' pages", async () =>
   closing({ close: () => agent.destroy() });
   const ask = (path: string, method = "POST", body = "{}") =>
     new Promise<number>((resolve, reject) => {
-      const requests = request(
+      const outgoing = request(
         { host: "127.0.0.1", port, path, method, agent, headers: { "x-forwarded-for": "8.8.8.8" } },
         (answer) => {
           answer.resume();
           answer.on("end", () => resolve(answer.statusCode ?? 0));
         },
       );
-      requests.on("error", reject);
-      requests.end(method === "POST" ? body : undefined);
+      outgoing.on("error", reject);
+      outgoing.end(method === "POST" ? body : undefined);
     });
   while ((await ask("/gethealth", "GET").catch(() => 0)) !== 200) await systemClock.sleep(20);
   gateway.requests.length = 0;

@@ -197,7 +197,7 @@ describe("the managed nonce of a key", () => {
 
 // ---- alternative partners -------------------------------------------------------------------
 
-async function requests(
+async function fetchJson(
   path: string,
 ): Promise<{ readonly status: number; readonly body: unknown }> {
   const answer = await fetch(new URL(path, sandbox.gatewayUrl));
@@ -279,16 +279,16 @@ describe("alternative partners", () => {
     const { chain } = sandbox;
     const partners = chain.validators().filter(({ isAltPartner }) => isAltPartner);
     const identities = partners.map(({ identity }) => identity).toSorted();
-    expect(await requests("/api/alt_validators")).toEqual({ status: 200, body: identities });
+    expect(await fetchJson("/api/alt_validators")).toEqual({ status: 200, body: identities });
     const { relay } = sandbox.service;
     await until(() => relay.leaders().current !== null, "a measured slot and its leader");
-    const { status, body } = await requests("/api/next_alt_validator");
+    const { status, body } = await fetchJson("/api/next_alt_validator");
     expect(status).toBe(200);
     const { pubkey, leader_slot: slot, context_slot: context } = Object(body);
     expect(identities).toContain(pubkey);
     expect(chain.leaderOf(BigInt(slot))).toBe(pubkey);
     expect(slot).toBeGreaterThanOrEqual(context);
-    expect(await requests(`/api/next_alt_validator/${slot}`)).toMatchObject({
+    expect(await fetchJson(`/api/next_alt_validator/${slot}`)).toMatchObject({
       body: { pubkey, leader_slot: slot },
     });
 

@@ -24,7 +24,7 @@ describe("DestinationTable", () => {
     const joined = table.join(fixed, ofAccounts, never);
     expect(joined.table).toEqual([...fixed, ...ofAccounts]);
     expect([...joined.served]).toEqual(addresses(ofAccounts));
-    expect(joined).toMatchObject({ leftOut: [], excess: 0 });
+    expect(joined).toMatchObject({ omitted: [], excess: 0 });
   });
 
   it("skips configured addresses in any spelling, and invalid ones", () => {

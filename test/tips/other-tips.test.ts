@@ -10,7 +10,7 @@ const second = 1000;
 const minute = 60 * second;
 
 /** One node's view of the store: its reads are separate, and it can be disconnected. */
-class View implements LandedTipStore {
+class StoreView implements LandedTipStore {
   readonly #store: MemoryStore;
   readonly readings: number[] = [];
   isAway = false;
@@ -49,7 +49,7 @@ class View implements LandedTipStore {
 }
 
 interface Node {
-  readonly view: View;
+  readonly view: StoreView;
   readonly tips: TipStatistics;
   readonly notifications: number[];
 }
@@ -65,7 +65,7 @@ class Nodes {
 
   async open(isShared = true): Promise<Node> {
     const { clock } = this;
-    const view = new View(this.store);
+    const view = new StoreView(this.store);
     const log = { warn: () => {} };
     const tips = await TipStatistics.open({ clock, log, store: view, isShared });
     const notifications: number[] = [];

@@ -45,10 +45,16 @@ describe("shredway", () => {
       ["listen", "--port", "70000"],
       '--port: invalid value "70000"; expected an integer from 0 to 65535',
     ],
-    [["listen", "--port", "0", "--bind", "localhost"], "--bind: expected an IP address"],
+    [
+      ["listen", "--port", "0", "--bind", "localhost"],
+      '--bind: invalid value "localhost"; expected an IP address',
+    ],
     [["replay", "--to", "127.0.0.1:9"], "missing capture FILE; expected at least one"],
     [["replay", "x.pcap"], "missing option --to"],
-    [["replay", "x.pcap", "--to", "nowhere"], "--to: expected an address and port"],
+    [
+      ["replay", "x.pcap", "--to", "nowhere"],
+      '--to: invalid value "nowhere"; expected an address and port',
+    ],
     [
       ["replay", "x", "--to", "127.0.0.1:9", "--rate", "1", "--speed", "1"],
       "at most one of --rate, --speed",
@@ -60,7 +66,7 @@ describe("shredway", () => {
     [["replay", "x", "--to", "255.255.255.255:9"], "255.255.255.255:9 is a broadcast address"],
     [["listen", "--port", "-1"], '--port: invalid value "-1"; expected an integer from 0 to 65535'],
     [["listen", "--port", "1", "--port", "2"], "--port is given more than once; expected once"],
-    [["start", "--udp", "20000"], "--udp: expected an address and port"],
+    [["start", "--udp", "20000"], '--udp: invalid value "20000"; expected an address and port'],
     [["start", "--stats", "5"], "--stats requires --config FILE"],
     [["start", "--print-config"], "--print-config requires --config FILE"],
     [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp is not allowed with --config"],

@@ -181,7 +181,7 @@ export function readJson(text: string, depthMax = jsonDepthMax): Json {
 /** Numbers that JSON.parse may round or turn into Infinity. */
 const uncertainNumbers = /[0-9]{16}|[0-9][eE]\+?[0-9]{3}/;
 
-function opensAtMost(text: string, max: number): boolean {
+function isDepthBounded(text: string, max: number): boolean {
   let count = 0;
   for (const open of ["{", "["]) {
     for (let at = text.indexOf(open); at >= 0; at = text.indexOf(open, at + 1)) {
@@ -197,7 +197,7 @@ function opensAtMost(text: string, max: number): boolean {
  */
 export function readCallJson(text: string, depthMax = jsonDepthMax): Json {
   const read = (): Json => new JsonReader(text, depthMax, callValuesMax).read();
-  if (!opensAtMost(text, depthMax) || uncertainNumbers.test(text)) return read();
+  if (!isDepthBounded(text, depthMax) || uncertainNumbers.test(text)) return read();
   try {
     const value: Json = JSON.parse(text);
     return value;

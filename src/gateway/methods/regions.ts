@@ -48,7 +48,10 @@ function tipAccounts(call: Call, name: string | null, list: AddressList): string
   const found = name === null ? regions[0] : regions.find((each) => each.name === name);
   if (found) return rotated(found[list], call.nextTurn());
   const known = regions.map((each) => each.name).join(", ");
-  throw new ShredwayError("value_invalid", `region: expected one of ${known}, got ${quote(name)}`);
+  throw new ShredwayError(
+    "value_invalid",
+    `region: unknown region ${quote(name)}; expected one of ${known}`,
+  );
 }
 
 function regionList({ settings }: Call): Region[] {

@@ -37,7 +37,7 @@ export interface DispatchDependencies {
 /** Result of the first attempt of one submission. */
 interface FirstAttempt {
   readonly submission: Submission;
-  readonly plan: Plan<Route>;
+  readonly decision: Plan<Route>;
   readonly attempts: readonly RouteAttempt[];
 }
 
@@ -92,26 +92,28 @@ export class Dispatch {
    */
   first(submissions: readonly Submission[]): readonly FirstAttempt[] {
     const planned = submissions.map((submission) => {
-      const plan = this.#plan(submission);
-      if (plan.kind !== "refuse") return { submission, plan };
+      const decision = this.#plan(submission);
+      if (decision.kind !== "refuse") return { submission, decision };
       const [transaction] = submission.transactions;
       const which = submissions.length > 1 ? `transaction ${transaction?.signature}: ` : "";
-      throw new ShredwayError(plan.reason, `${which}${plan.message}`);
+      throw new ShredwayError(decision.reason, `${which}${decision.message}`);
     });
-    const held = planned.filter(({ plan }) => plan.kind === "hold").length;
+    const held = planned.filter(({ decision }) => decision.kind === "hold").length;
     if (held > 0 && this.#held.size + held > this.#limits.heldMax) {
       throw new ShredwayError(
         "overloaded",
         `too many submissions wait for MEV protection (limit: ${this.#limits.heldMax}); retry in a few seconds`,
       );
     }
-    const offered = planned.map(({ submission, plan }) => ({
+    const offered = planned.map(({ submission, decision }) => ({
       submission,
-      plan,
-      attempts: plan.kind === "send" ? this.#offer(submission, plan) : [],
+      decision,
+      attempts: decision.kind === "send" ? this.#offer(submission, decision) : [],
     }));
     if (held === 0 && offered.every(({ attempts }) => attempts.length === 0)) {
-      const choices = planned.flatMap(({ plan }) => (plan.kind === "send" ? plan.choices : []));
+      const choices = planned.flatMap(({ decision }) =>
+        decision.kind === "send" ? decision.choices : [],
+      );
       const names = new Set(choices.map(({ route }) => route.capabilities.name));
       throw new ShredwayError(
         "no_route",
@@ -122,9 +124,9 @@ export class Dispatch {
   }
 
   /** Records the first attempt, and what routes reported during the offer, in the timelines. */
-  begin({ submission, plan, attempts }: FirstAttempt): void {
-    if (plan.kind === "hold") {
-      this.#hold(submission, plan.reason);
+  begin({ submission, decision, attempts }: FirstAttempt): void {
+    if (decision.kind === "hold") {
+      this.#hold(submission, decision.reason);
     } else if (attempts.length > 0) {
       this.#attempted(submission);
       this.#opened(submission, attempts); // reports that came during the offer may reschedule it

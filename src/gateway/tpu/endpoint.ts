@@ -141,7 +141,7 @@ export class TpuEndpoint {
     const key = keyOf(address);
     const known = this.#leaders.get(key);
     if (known) return known;
-    if (this.#leaders.size >= leadersMax && !this.#removeForgettable()) return null;
+    if (this.#leaders.size >= leadersMax && !this.#evictUnused()) return null;
     const { clock, settings, report, changed } = this.#dependencies;
     const leader = new Leader(address, {
       clock,
@@ -156,9 +156,9 @@ export class TpuEndpoint {
     return leader;
   }
 
-  #removeForgettable(): boolean {
+  #evictUnused(): boolean {
     for (const [key, leader] of this.#leaders) {
-      if (leader.isForgettable) return this.#leaders.delete(key);
+      if (leader.isUnused) return this.#leaders.delete(key);
     }
     return false;
   }

@@ -98,7 +98,7 @@ export class Leader {
   }
 
   /** Its state can be discarded. */
-  get isForgettable(): boolean {
+  get isUnused(): boolean {
     return this.isIdle && this.connections === 0 && !this.#pause;
   }
 

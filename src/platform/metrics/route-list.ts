@@ -124,7 +124,7 @@ const forAllRoutes: readonly Metric<RouteFacts>[] = [
   ),
 ];
 
-function ofLeaders(
+function leaderMetric(
   name: string,
   help: string,
   pick: (leaders: readonly LeaderRow[]) => number | null,
@@ -150,15 +150,15 @@ const forTpuRoutes: readonly Metric<RouteFacts>[] = [
       }
     },
   ),
-  ofLeaders("shredway_tpu_queued", "Transactions in the queues of leaders.", (leaders) =>
+  leaderMetric("shredway_tpu_queued", "Transactions in the queues of leaders.", (leaders) =>
     leaders.reduce((total, { queued }) => total + queued, 0),
   ),
-  ofLeaders(
+  leaderMetric(
     "shredway_tpu_in_flight",
     "Transactions that were sent to leaders and are not acknowledged yet.",
     (leaders) => leaders.reduce((total, { inFlight }) => total + inFlight, 0),
   ),
-  ofLeaders(
+  leaderMetric(
     "shredway_tpu_handshake_seconds",
     "Duration of the last handshake with a leader; median over the leaders in the table.",
     (leaders) => {
@@ -166,7 +166,7 @@ const forTpuRoutes: readonly Metric<RouteFacts>[] = [
       return found === null ? null : found / 1000;
     },
   ),
-  ofLeaders(
+  leaderMetric(
     "shredway_tpu_round_trip_seconds",
     "Time from the last byte of a transaction to the acknowledgement of the leader; median over the leaders in the table.",
     (leaders) => {

@@ -34,10 +34,11 @@ export class Sampler {
     if (!now) return null;
     const report = reportBetween(this.#last ?? now, now);
     this.#last = now;
-    const { readNs } = now;
+    const { takenAtNs } = now;
     const newest = this.#snapshots.at(-1);
-    if (!newest || readNs - newest.readNs >= stepNs) this.#snapshots.push(now);
-    while ((this.#snapshots[1]?.readNs ?? readNs) <= readNs - minuteNs) this.#snapshots.shift();
+    if (!newest || takenAtNs - newest.takenAtNs >= stepNs) this.#snapshots.push(now);
+    while ((this.#snapshots[1]?.takenAtNs ?? takenAtNs) <= takenAtNs - minuteNs)
+      this.#snapshots.shift();
     return { now, report, minuteAgo: this.#snapshots[0] ?? now };
   }
 

@@ -85,7 +85,7 @@ export interface RelayReport {
 }
 
 export function reportBetween(before: RelaySnapshot, after: RelaySnapshot): RelayReport {
-  const seconds = Math.max(1e-9, Number(after.readNs - before.readNs) / 1e9);
+  const seconds = Math.max(1e-9, Number(after.takenAtNs - before.takenAtNs) / 1e9);
   const perSecond = (now: bigint, then: bigint) => Number(now - then) / seconds;
   const allFirst = after.sources.reduce((total, source) => total + source.first, 0n);
   const earlier = new Map(

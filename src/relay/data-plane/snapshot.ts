@@ -61,7 +61,7 @@ export interface SlotSnapshot {
 }
 
 export interface RelaySnapshot {
-  readonly readNs: bigint;
+  readonly takenAtNs: bigint;
   /** Datagrams read from the sockets; each has exactly one verdict. */
   readonly received: bigint;
   /** Datagrams that the kernel dropped because a receive buffer was full. */
@@ -183,7 +183,7 @@ export function decodeSnapshot(
   words: BigUint64Array,
   shape: SnapshotShape,
   rows: { sources: readonly SourceRow[]; destinations: readonly DestinationRow[] },
-  readNs: bigint,
+  takenAtNs: bigint,
 ): RelaySnapshot {
   const layout = layoutOf(shape);
   const histogramAt = (begin: number) =>
@@ -201,7 +201,7 @@ export function decodeSnapshot(
     });
   }
   return {
-    readNs,
+    takenAtNs,
     received: workers.reduce((total, worker) => total + worker.received, 0n),
     receiveDrops: workers.reduce((total, worker) => total + worker.receive_drops, 0n),
     verdicts,

@@ -29,8 +29,8 @@
 import {
   lineThrough,
   median,
-  type ShredArrival,
   type SlotLine,
+  type SlotReading,
   slotAt,
   slotNsOf,
   timeOf,
@@ -100,13 +100,13 @@ export class SlotClock {
   #baseNs: bigint | null = null;
   #line: SlotLine | null = null;
   /** The arrivals of the line, ascending by slot. */
-  #arrivals: ShredArrival[] = [];
+  #arrivals: SlotReading[] = [];
   #lastNoteNs = 0;
   #confirmedNs = Number.NEGATIVE_INFINITY;
   readonly #aside = new Map<number, Float64Array>();
   readonly #seen = new Float64Array(seenSlots).fill(-1);
   #firstSlot = 0;
-  #rpc: ShredArrival[] = [];
+  #rpc: SlotReading[] = [];
 
   /** The first authenticated shred of `slot`. Later ones have no effect. */
   noteShreds(slot: bigint, timeNs: bigint): void {
@@ -202,7 +202,7 @@ export class SlotClock {
     return slots === 0 ? null : { skipped: skipped.length, slots };
   }
 
-  #arrivalOf(slot: bigint, timeNs: bigint): ShredArrival | null {
+  #arrivalOf(slot: bigint, timeNs: bigint): SlotReading | null {
     // Above 2^53 a number is not exact; no slot gets there in ten million years.
     if (slot < 0n || slot > BigInt(Number.MAX_SAFE_INTEGER)) return null;
     this.#baseNs ??= timeNs;
@@ -227,7 +227,7 @@ export class SlotClock {
     this.#lastNoteNs = timeNs;
   }
 
-  #accept(arrival: ShredArrival): void {
+  #accept(arrival: SlotReading): void {
     const { slot, timeNs } = arrival;
     this.#seen[slot % seenSlots] = slot;
     const index = this.#arrivals.findIndex((other) => other.slot >= slot);
@@ -263,7 +263,7 @@ export class SlotClock {
     return timeNs !== undefined && !Number.isNaN(timeNs);
   }
 
-  #defer({ slot, timeNs }: ShredArrival): void {
+  #defer({ slot, timeNs }: SlotReading): void {
     const block = Math.floor(slot / blockSlots);
     const times = this.#aside.get(block) ?? new Float64Array(blockSlots).fill(Number.NaN);
     const index = slot % blockSlots;
@@ -281,7 +281,7 @@ export class SlotClock {
     this.#tryNewLine({ slot, timeNs });
   }
 
-  #tryNewLine({ slot, timeNs }: ShredArrival): void {
+  #tryNewLine({ slot, timeNs }: SlotReading): void {
     const rule = this.#ruleFor(slot, timeNs);
     if (!rule) return;
     const arrivals = this.#deferredBetween(slot - rule.slots + 1, slot);
@@ -318,8 +318,8 @@ export class SlotClock {
     return Math.abs(slot - rpcSlot) <= rpcNearSlots;
   }
 
-  #deferredBetween(from: number, to: number): ShredArrival[] {
-    const arrivals: ShredArrival[] = [];
+  #deferredBetween(from: number, to: number): SlotReading[] {
+    const arrivals: SlotReading[] = [];
     for (let slot = Math.max(0, from); slot <= to; slot++) {
       const timeNs = this.#aside.get(Math.floor(slot / blockSlots))?.[slot % blockSlots];
       if (timeNs !== undefined && !Number.isNaN(timeNs)) arrivals.push({ slot, timeNs });

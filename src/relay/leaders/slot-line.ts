@@ -5,7 +5,7 @@
 // wrong arrivals, the median offset with fewer than half.
 
 /** First arrival of a slot. Times are nanoseconds since an origin of the caller. */
-export interface ShredArrival {
+export interface SlotReading {
   readonly slot: number;
   readonly timeNs: number;
 }
@@ -60,7 +60,7 @@ export function median(values: Float64Array): number {
 }
 
 /** Median slope of all pairs of different slots; null: an impossible slot duration. */
-export function slotNsOf(arrivals: readonly ShredArrival[]): number | null {
+export function slotNsOf(arrivals: readonly SlotReading[]): number | null {
   const slopes = new Float64Array((arrivals.length * (arrivals.length - 1)) / 2);
   let count = 0;
   for (let i = 1; i < arrivals.length; i++) {
@@ -77,7 +77,7 @@ export function slotNsOf(arrivals: readonly ShredArrival[]): number | null {
 
 /** The line through `arrivals`, ascending by slot. `slotNs`: used instead of a measurement. */
 export function lineThrough(
-  arrivals: readonly ShredArrival[],
+  arrivals: readonly SlotReading[],
   slotNs = slotNsOf(arrivals),
 ): SlotLine | null {
   const last = arrivals.at(-1);

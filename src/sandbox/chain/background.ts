@@ -12,7 +12,7 @@ import {
   u32Bytes,
   u64Bytes,
 } from "./build.ts";
-import { KeyPair } from "./keys.ts";
+import { SandboxKeyPair } from "./keys.ts";
 
 interface BackgroundOptions {
   readonly transactionsPerSecond: number;
@@ -42,7 +42,7 @@ function computeBudget(units: number, price: number): BuildInstruction[] {
 }
 
 export class Background {
-  readonly wallets: readonly KeyPair[];
+  readonly wallets: readonly SandboxKeyPair[];
   readonly #options: BackgroundOptions;
   readonly #random: SeededRandom;
   #owed = 0;
@@ -52,7 +52,7 @@ export class Background {
     this.#options = options;
     this.#random = new SeededRandom(BigInt(seed) ^ 0xbac4_90n);
     this.wallets = Array.from({ length: options.wallets }, (_, i) =>
-      KeyPair.named(seed, `wallet ${i}`),
+      SandboxKeyPair.named(seed, `wallet ${i}`),
     );
   }
 

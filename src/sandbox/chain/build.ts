@@ -4,7 +4,7 @@
 // and the first one pays. Keys have the order of a message: signers first, and writable before
 // read-only.
 
-import type { KeyPair } from "./keys.ts";
+import type { SandboxKeyPair } from "./keys.ts";
 
 export interface AccountUse {
   readonly key: Uint8Array;
@@ -77,7 +77,7 @@ function sortedKeys(payer: Uint8Array, instructions: readonly BuildInstruction[]
 
 /** The signed wire bytes. Every signing account of the instructions must be among `signers`. */
 export function buildTransaction(
-  signers: readonly KeyPair[],
+  signers: readonly SandboxKeyPair[],
   instructions: readonly BuildInstruction[],
   blockhash: Uint8Array,
 ): Uint8Array {

@@ -17,7 +17,7 @@ import { buildTransaction, transferInstruction, u32Bytes } from "./build.ts";
 import { type Candidate, candidateOf, Executor } from "./executor.ts";
 import { ChainFaults } from "./faults.ts";
 import { createGenesis } from "./genesis.ts";
-import { KeyPair, sha256, verifySignatures } from "./keys.ts";
+import { SandboxKeyPair, sha256, verifySignatures } from "./keys.ts";
 import { SandboxLeaders } from "./leader-schedule.ts";
 import { Ledger } from "./ledger.ts";
 import { type ChainOptions, type CheckedOptions, checkOptions } from "./options.ts";
@@ -57,7 +57,7 @@ export class SandboxChain implements ChainApi {
   readonly #queue: LeaderQueue;
   readonly #leaders: SandboxLeaders;
   readonly #validators: readonly ClusterValidator[];
-  readonly #faucet: KeyPair;
+  readonly #faucet: SandboxKeyPair;
   readonly #producer: Producer;
   readonly #listeners = new Set<(event: ChainEvent) => void>();
   readonly #listenerFailures: { readonly thrown: unknown }[] = [];
@@ -93,7 +93,7 @@ export class SandboxChain implements ChainApi {
       })),
       this.slotsPerEpoch,
     );
-    this.#faucet = KeyPair.named(seed, "faucet");
+    this.#faucet = SandboxKeyPair.named(seed, "faucet");
     this.#queue = new LeaderQueue(options.queueMax);
     this.faults = new ChainFaults(seed);
     const background = options.background && this.#makeBackground(options.background);

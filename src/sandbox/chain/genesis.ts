@@ -5,7 +5,7 @@
 
 import { clockSysvar, rentSysvar, voteProgram } from "./addresses.ts";
 import { type AccountUse, buildTransaction, u32Bytes } from "./build.ts";
-import type { KeyPair } from "./keys.ts";
+import type { SandboxKeyPair } from "./keys.ts";
 import type { Svm } from "./svm.ts";
 import type { ClusterValidator } from "./validators.ts";
 import { parseTransaction } from "./wire.ts";
@@ -24,9 +24,9 @@ interface Funded {
 }
 
 interface GenesisOptions {
-  readonly faucet: KeyPair;
+  readonly faucet: SandboxKeyPair;
   readonly validators: readonly ClusterValidator[];
-  readonly wallets: readonly KeyPair[];
+  readonly wallets: readonly SandboxKeyPair[];
   readonly funded: readonly Funded[];
   readonly genesisHash: Uint8Array;
 }

@@ -6,7 +6,7 @@
 
 import { createHash, type KeyObject, verify } from "node:crypto";
 import { ShredwayError } from "../../core/errors.ts";
-import { KeyPair as BaseKeyPair, publicKeyOf } from "../../core/key-pair.ts";
+import { KeyPair, publicKeyOf } from "../../core/key-pair.ts";
 import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { WireTransaction } from "./wire.ts";
 
@@ -16,7 +16,7 @@ export function sha256(...parts: readonly (string | Uint8Array)[]): Uint8Array {
   return hash.digest();
 }
 
-export class KeyPair extends BaseKeyPair {
+export class SandboxKeyPair extends KeyPair {
   /** 32 bytes: the Ed25519 private key. */
   readonly seed: Uint8Array;
 
@@ -26,8 +26,8 @@ export class KeyPair extends BaseKeyPair {
   }
 
   /** The key pair of `seed` and `name`. */
-  static named(seed: number, name: string): KeyPair {
-    return new KeyPair(sha256(`shredway sandbox ${seed} ${name}`));
+  static named(seed: number, name: string): SandboxKeyPair {
+    return new SandboxKeyPair(sha256(`shredway sandbox ${seed} ${name}`));
   }
 }
 

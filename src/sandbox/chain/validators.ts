@@ -5,15 +5,15 @@
 // cluster, so that the leader schedule is uneven.
 
 import { Shredder } from "../../relay/data-plane/shredder.ts";
-import { KeyPair } from "./keys.ts";
+import { SandboxKeyPair } from "./keys.ts";
 import type { Validator } from "./types.ts";
 
 const lamportsPerSol = 1_000_000_000n;
 const largestStakeSol = 400_000n;
 
 export interface ClusterValidator extends Validator {
-  readonly identityKeys: KeyPair;
-  readonly voteKeys: KeyPair;
+  readonly identityKeys: SandboxKeyPair;
+  readonly voteKeys: SandboxKeyPair;
   /** Signs this leader's shreds. */
   readonly shredder: Shredder;
 }
@@ -21,8 +21,8 @@ export interface ClusterValidator extends Validator {
 /** Every second validator, from the second on, runs the alternative partner's software. */
 export function makeValidators(seed: number, count: number): readonly ClusterValidator[] {
   return Array.from({ length: count }, (_, i) => {
-    const identityKeys = KeyPair.named(seed, `validator ${i} identity`);
-    const voteKeys = KeyPair.named(seed, `validator ${i} vote`);
+    const identityKeys = SandboxKeyPair.named(seed, `validator ${i} identity`);
+    const voteKeys = SandboxKeyPair.named(seed, `validator ${i} vote`);
     return {
       name: `validator-${i + 1}`,
       identity: identityKeys.address,

@@ -7,7 +7,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { completeConfig } from "../../core/configuration/configuration.ts";
 import type { Logger } from "../../core/log.ts";
-import { KeyPair } from "../chain/keys.ts";
+import { SandboxKeyPair } from "../chain/keys.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { altPartner } from "./alt-partner.ts";
 import { BlockEngine } from "./block-engine.ts";
@@ -52,7 +52,7 @@ export class SandboxPartners implements PartnerEndpoints {
     options: SandboxPartnersOptions = {},
   ): Promise<SandboxPartners> {
     const { host = "127.0.0.1", log } = options;
-    const tipAddresses = options.tipAddresses ?? [KeyPair.named(0, "tip account 0").address];
+    const tipAddresses = options.tipAddresses ?? [SandboxKeyPair.named(0, "tip account 0").address];
     const opened: PartnerServer[] = [];
     const open = async (handler: PartnerHandler): Promise<PartnerServer> => {
       const endpoint = await PartnerServer.open(host, handler, { clock, log });

@@ -45,7 +45,7 @@ export interface ListenView {
         readonly path: string;
         readonly packets: number;
         readonly bytes: number;
-        readonly outside: number;
+        readonly leftOut: number;
         readonly isFull: boolean;
       }
     | undefined;
@@ -107,7 +107,7 @@ function timingLines({ timing }: ListenView): string[] {
 function recordLines({ record, lost }: ListenView): string[] {
   if (!record) return [];
   const full =
-    record.isFull || record.outside > 0 ? `, omitted ${formatCount(record.outside)}` : "";
+    record.isFull || record.leftOut > 0 ? `, omitted ${formatCount(record.leftOut)}` : "";
   return [
     `recorded ${formatCount(record.packets)} packets, ${formatBytes(record.bytes)}, to ${record.path}${full}${lost.packets > 0 ? `, LOST ${formatCount(lost.packets)}: this machine is too slow` : ""}`,
   ];
@@ -205,7 +205,7 @@ export function listenJson(view: ListenView, final: boolean): Record<string, unk
           file: view.record.path,
           packets: view.record.packets,
           bytes: view.record.bytes,
-          outside: view.record.outside,
+          leftOut: view.record.leftOut,
           lost: view.lost.packets,
         }
       : null,

@@ -19,7 +19,7 @@ export class PacketRecord {
   packets = 0;
   bytes = 0;
   /** Packets beyond the size limit or too long for a shred. */
-  outside = 0;
+  leftOut = 0;
   readonly #file: number;
   readonly #bytesMax: number;
   readonly #isPcap: boolean;
@@ -43,12 +43,12 @@ export class PacketRecord {
   add(packet: RecordedPacket): void {
     // A longer packet was truncated on receipt and is not a shred.
     if (packet.packet.length > Math.min(packetBytesMax, lpbPacketBytesMax)) {
-      this.outside++;
+      this.leftOut++;
       return;
     }
     const bytes = this.#isPcap ? pcapRecord(packet) : writeLpb([packet.packet]);
     if (this.bytes + bytes.length > this.#bytesMax) {
-      this.outside++;
+      this.leftOut++;
       return;
     }
     this.packets++;

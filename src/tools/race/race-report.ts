@@ -121,7 +121,7 @@ export interface RaceReport {
   readonly fecSets: number;
   readonly slots: {
     readonly judged: number;
-    readonly complete: number;
+    readonly whole: number;
     readonly edge: number;
     readonly underWay: number;
   };
@@ -263,7 +263,7 @@ export function raceReport(
     fecSets: scores.sets,
     slots: {
       judged: scores.slots,
-      complete: scores.wholeSlots,
+      whole: scores.wholeSlots,
       edge: session.edgeSlots,
       underWay: session.collector.open.length,
     },

@@ -42,7 +42,7 @@ export class RaceSession {
   }
 
   /** Whether slots are judged already: every feed has started or its grace period is over. */
-  get hasBegun(): boolean {
+  get hasStarted(): boolean {
     return this.#edge !== undefined;
   }
 
@@ -53,8 +53,8 @@ export class RaceSession {
   /** `nowNs` counts from the start of the race, like the times of the arrivals. */
   advance(nowNs: number): void {
     if (this.#edge === undefined) {
-      const allBegan = this.collector.counts.every(({ arrivals }) => arrivals > 0);
-      if (allBegan || nowNs >= this.#options.graceNs) this.#begin();
+      const areAllStarted = this.collector.counts.every(({ arrivals }) => arrivals > 0);
+      if (areAllStarted || nowNs >= this.#options.graceNs) this.#begin();
     }
     this.collector.settle(nowNs);
   }
@@ -76,14 +76,14 @@ export class RaceSession {
   // Excludes slots whose first shred arrived before the first one of the last feed, and all
   // earlier slots. The median prevents a single absurd slot number from deciding.
   #findEdge(): number {
-    const begun = this.collector.counts.map(({ firstNs }) => firstNs).filter(Number.isFinite);
-    const lastBegan = Math.max(...begun);
-    const underWay = [...this.#waiting, ...this.collector.open]
-      .filter(({ firstNs }) => firstNs <= lastBegan)
+    const starts = this.collector.counts.map(({ firstNs }) => firstNs).filter(Number.isFinite);
+    const lastStartNs = Math.max(...starts);
+    const inProgress = [...this.#waiting, ...this.collector.open]
+      .filter(({ firstNs }) => firstNs <= lastStartNs)
       .map(({ slot }) => slot)
       .toSorted((a, b) => a - b);
-    const median = underWay[underWay.length >> 1] ?? -1;
-    return underWay.findLast((slot) => slot <= median + underWayMax) ?? -1;
+    const median = inProgress[inProgress.length >> 1] ?? -1;
+    return inProgress.findLast((slot) => slot <= median + underWayMax) ?? -1;
   }
 
   #settle(slot: SlotArrivals): void {

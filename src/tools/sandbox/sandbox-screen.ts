@@ -69,7 +69,7 @@ export function receiverView(
   before: RelaySnapshot,
   seen: RelaySnapshot,
 ): ReceiverView {
-  const seconds = Number(seen.readNs - before.readNs) / 1e9;
+  const seconds = Number(seen.takenAtNs - before.takenAtNs) / 1e9;
   return {
     name: receiver.name,
     tier: receiver.tier,

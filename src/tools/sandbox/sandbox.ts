@@ -117,7 +117,7 @@ function viewBetween(parts: {
   seconds: number;
 }): SandboxView {
   const { sandbox, before, now, seconds } = parts;
-  const relaySeconds = Number(now.relay.readNs - before.relay.readNs) / 1e9;
+  const relaySeconds = Number(now.relay.takenAtNs - before.relay.takenAtNs) / 1e9;
   return {
     seconds,
     relayAddress: sandbox.service.relay.relay.addresses.join(", "),

@@ -51,8 +51,8 @@ describe("withSource", () => {
   });
 
   it.each([
-    [{ name: "fra-a", address: "10.9.0.0/24", tier: "tier-1" }, "expected every name once"],
-    [{ name: "x", address: "10.0.0.0/24", tier: "tier-1" }, "expected another address or port"],
+    [{ name: "fra-a", address: "10.9.0.0/24", tier: "tier-1" }, 'duplicate name "fra-a"'],
+    [{ name: "x", address: "10.0.0.0/24", tier: "tier-1" }, "same address and port as sources[0]"],
     [{ name: "x", address: "10.0.0.5/24", tier: "tier-1" }, "the first address of the range"],
     [{ name: "x", address: "10.9.0.0/24", tier: "tier-9" }, "expected a tier of relay.tiers"],
     [{ name: "x", port: 1, tier: "tier-1" }, "expected a port of relay.listen"],

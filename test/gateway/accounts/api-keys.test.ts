@@ -92,7 +92,7 @@ describe("the checks of settings", () => {
   });
 
   it.each([
-    [() => checkAccountName(""), "account: expected a name of 1 to 64"],
+    [() => checkAccountName(""), 'account: invalid value ""; expected a name of 1 to 64'],
     [() => checkAccountName("a\nb"), "on one line"],
     [() => checkAccountName(" a"), "on one line"],
     [() => checkAccountName("a\u202Eb"), "on one line"],
@@ -100,11 +100,17 @@ describe("the checks of settings", () => {
     [() => checkLabel("x".repeat(101)), "at most 100"],
     [() => parseScopes(""), "a comma-separated list of submit, batch, read"],
     [() => parseScopes("submit,admin"), '"admin"'],
-    [() => checkLimits(0, null), "requests per second: expected a whole number from 1"],
-    [() => checkLimits(1.5, null), "got 1.5"],
-    [() => checkLimits(null, 1e9), "burst: expected"],
+    [
+      () => checkLimits(0, null),
+      "requests per second: invalid value 0; expected a whole number from 1",
+    ],
+    [() => checkLimits(1.5, null), "invalid value 1.5"],
+    [() => checkLimits(null, 1e9), "burst: invalid value 1000000000; expected"],
     [() => checkRanges(["10.0.0.1/8"]), "the first address of the range, 10.0.0.0/8"],
-    [() => checkRanges(["example.com"]), "allowed ranges: expected an IP address"],
+    [
+      () => checkRanges(["example.com"]),
+      'allowed ranges: invalid value "example.com"; expected an IP address',
+    ],
     [() => checkRanges(Array.from({ length: 65 }, (_, i) => `10.0.0.${i}`)), "at most 64"],
   ])("%s is rejected", (check, message) => {
     expect(check).toThrow(message);

@@ -66,8 +66,8 @@ describe("paths", () => {
       expect(allowed).toContain(name);
     }
     const headers = { "access-control-request-headers": "x-own, content-type" };
-    const requests = await fetch(run.url("/relay"), { method: "OPTIONS", headers });
-    expect(requests.headers.get("access-control-allow-headers")).toBe("x-own, content-type");
+    const preflight = await fetch(run.url("/relay"), { method: "OPTIONS", headers });
+    expect(preflight.headers.get("access-control-allow-headers")).toBe("x-own, content-type");
   });
 
   it("accepts any Content-Type and a missing one", async () => {
@@ -139,7 +139,7 @@ describe("regions", () => {
     expect(await run.call("getTipAccounts", ["elsewhere"])).toMatchObject({
       body: {
         error: {
-          message: 'value_invalid: region: invalid value "elsewhere"; expected one of here, there',
+          message: 'value_invalid: region: unknown region "elsewhere"; expected one of here, there',
         },
       },
     });
@@ -192,10 +192,10 @@ describe("raw paths", () => {
       });
       expect(answer.headers.get("x-ratelimit-limit")).toBe("50");
     }
-    const requests = { mevProtect: true, swqosOnly: true, resendsMax: 2 };
+    const preflight = { mevProtect: true, swqosOnly: true, resendsMax: 2 };
     expect(run.submitted.map(({ options: each }) => each)).toMatchObject([
-      requests,
-      requests,
+      preflight,
+      preflight,
       { mevProtect: false, swqosOnly: false, resendsMax: null },
     ]);
   });

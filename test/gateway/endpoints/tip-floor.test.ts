@@ -120,8 +120,8 @@ class StreamClient {
   }
 
   /** Settles on the first message or a refusal. */
-  static async open(opened: Opened, path = "/tip_stream", address = ""): Promise<StreamClient> {
-    const client = closing(new StreamClient(opened, path, address));
+  static async open(testServer: Opened, path = "/tip_stream", address = ""): Promise<StreamClient> {
+    const client = closing(new StreamClient(testServer, path, address));
     await until(() => client.messages.length > 0 || client.refusal !== null);
     return client;
   }
@@ -132,10 +132,10 @@ class StreamClient {
 }
 
 /** The server notices a closed stream later: retries until one more is accepted. */
-async function openWhenFree(opened: Opened, address = ""): Promise<StreamClient> {
+async function openWhenFree(testServer: Opened, address = ""): Promise<StreamClient> {
   for (;;) {
-    await opened.run.clock.advance(1000);
-    const client = await StreamClient.open(opened, "/tip_stream", address);
+    await testServer.run.clock.advance(1000);
+    const client = await StreamClient.open(testServer, "/tip_stream", address);
     if (client.refusal === null) return client;
   }
 }
@@ -180,9 +180,9 @@ describe("/tip_floor", () => {
 
   it("reads the snapshot at a refresh, not per request", async () => {
     const setup = await opened();
-    const requests = setup.floor.requests;
+    const requestsBefore = setup.floor.requests;
     for (let i = 0; i < 5; i++) await ask(setup);
-    expect(setup.floor.requests).toBe(requests);
+    expect(setup.floor.requests).toBe(requestsBefore);
     setup.floor.refresh({ count: 5, isStale: true });
     expect((await ask(setup)).body).toEqual([{ ...element, count: 5, stale: true }]);
   });

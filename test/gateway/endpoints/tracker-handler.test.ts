@@ -104,7 +104,7 @@ describe("the tracker", () => {
       error: {
         reason: "value_invalid",
         message: expect.stringMatching(
-          /^slot: expected an integer from 0 to 18446744073709551615 /,
+          /^slot: invalid value .*; expected an integer from 0 to 18446744073709551615 /,
         ),
       },
     });

@@ -91,7 +91,7 @@ describe("sendAlt", () => {
     [[7, {}], "params[0]: invalid value 7; expected a string"],
     [
       [[base64(tipping())], {}],
-      /^value_invalid: params\[0\]: invalid value \["; expected a string/,
+      /^value_invalid: params\[0\]: invalid value \["[^;]*; expected a string/,
     ],
   ])("refuses %j", async (params, message) => {
     const run = await open();

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
-import { type KeyPair, verifySignatures } from "../../../src/sandbox/chain/keys.ts";
+import { type SandboxKeyPair, verifySignatures } from "../../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import {
   inCoSigning,
@@ -40,14 +40,14 @@ describe("sendIdeal", () => {
 
   it.each([
     [[], /^value_invalid: params\[0\]: invalid value nothing; expected an array of 2 strings/],
-    [[texts[0]], /^value_invalid: params\[0\]: expected an array of 2 strings/],
+    [[texts[0]], /^value_invalid: params\[0\]: invalid value .*; expected an array of 2 strings/],
     [[[]], /^value_invalid: params\[0\]: invalid value 0; expected 2 elements/],
     [[[texts[0]]], /^value_invalid: params\[0\]: invalid value 1; expected 2 elements/],
     [[[...texts, texts[0]]], /^value_invalid: params\[0\]: invalid value 3; expected 2 elements/],
     [[[texts[0], 7]], /^value_invalid: params\[0\]\[1\]: invalid value 7; expected a string/],
     [[[texts[0], "?"]], /^value_invalid: params\[0\]\[1\]: expected a transaction in base64/],
     [[texts, { encoding: "hex" }], /^value_invalid: params\[1\]\.encoding: /],
-    [[texts, []], /^value_invalid: params\[1\]: expected an object/],
+    [[texts, []], /^value_invalid: params\[1\]: invalid value \[\]; expected an object/],
     [[texts, { mevProtect: 1 }], /^value_invalid: params\[1\]\.mevProtect: /],
     [[[texts[0], "AAAA"]], /^transaction_invalid: params\[0\]\[1\]: /],
   ])("refuses the parameters %j", async (params, message) => {
@@ -180,14 +180,14 @@ describe("sendIdeal", () => {
     const { run, nonces } = await openPairs(own);
     await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(run.countedKeys).toHaveLength(2);
-    const requests = nonces.requests.length;
+    const requestsBefore = nonces.requests.length;
     const verdict = run.verdict();
     run.verdict = () => ({ ...verdict, allowed: run.countedKeys.length < 4 });
     const answer = await run.call("sendIdeal", paramsOf(pairOf(inCoSigning)));
     expect(answer).toMatchObject({ body: { error: { data: { reason: "rate_limited" } } } });
     expect([run.submitted.length, nonces.requests.length, nonces.coSigned]).toEqual([
       2,
-      requests,
+      requestsBefore,
       2,
     ]);
   });
@@ -218,7 +218,7 @@ describe("sendIdeal", () => {
         fc.constant(9_999n),
       ),
       missing: fc.oneof(
-        { weight: 8, arbitrary: fc.constantFrom<KeyPair[][]>([], [authority]) },
+        { weight: 8, arbitrary: fc.constantFrom<SandboxKeyPair[][]>([], [authority]) },
         fc.constantFrom([payer], [authority, payer]),
       ),
       version: fc.constantFrom("legacy" as const, 0 as const),

@@ -1,7 +1,7 @@
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import {
   frontWallet,
@@ -40,9 +40,14 @@ describe("sendTransaction", () => {
     ["v0", tippingV0()],
     [
       "v1",
-      v1Transfer(new KeyPair(new Uint8Array(32).fill(1)), tipWallet.publicKey.toBytes(), 10_000n, {
-        blockhash: new Uint8Array(32).fill(7),
-      }),
+      v1Transfer(
+        new SandboxKeyPair(new Uint8Array(32).fill(1)),
+        tipWallet.publicKey.toBytes(),
+        10_000n,
+        {
+          blockhash: new Uint8Array(32).fill(7),
+        },
+      ),
     ],
   ])("submits a %s transaction in base64, base58 or a detected encoding", async (_, wire) => {
     const run = await GatewayRun.open();
@@ -100,7 +105,11 @@ describe("sendTransaction", () => {
     expect(
       await run.call("sendTransaction", [text], "/?api-key=good&swqos-only=yes"),
     ).toMatchObject(
-      error(-32602, /^value_invalid: URI parameter swqos-only: .*"yes"$/, "value_invalid"),
+      error(
+        -32602,
+        /^value_invalid: URI parameter swqos-only: invalid value "yes"; expected true or false$/,
+        "value_invalid",
+      ),
     );
   });
 

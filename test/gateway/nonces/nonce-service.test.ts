@@ -135,10 +135,10 @@ describe("co-signing", () => {
     await nonceHarness.pass(120_000); // not cached any more: the node is queried between check and signature
     const wire = unsigned(info);
     const before = Uint8Array.from(wire);
-    const requests = node.accounts.bind(node);
+    const accounts = node.accounts.bind(node);
     node.accounts = (addresses) => {
       wire.fill(7);
-      return requests(addresses);
+      return accounts(addresses);
     };
     const copy = await service.coSign(info.nonceAccount, wire);
     expect(wire).not.toEqual(before);

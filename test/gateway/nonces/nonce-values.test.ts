@@ -81,11 +81,11 @@ describe("values of nonces", () => {
     await run.clock.advance(10_000);
     expect(run.values.size).toBe(0);
     expect(run.clock.pending).toBe(0);
-    const requests = run.requests.length;
+    const requestsBefore = run.requests.length;
     await run.clock.advance(10_000);
-    expect(run.requests.length).toBe(requests);
+    expect(run.requests.length).toBe(requestsBefore);
     expect(await run.value()).toBe(textOf(2));
-    expect(run.requests.length).toBe(requests + 1);
+    expect(run.requests.length).toBe(requestsBefore + 1);
   });
 
   it("are queried once for all waiting callers when the cache is stale", async () => {
@@ -172,11 +172,13 @@ describe("queries", () => {
     const run = new Run({ queriesMax: 2 });
     for (const account of [1, 2, 3]) run.words.set(key(account), nonce(account));
     run.holds = true;
-    const requests = [1, 2, 2].map((account) => run.values.get(key(account)));
+    const requestsBefore = [1, 2, 2].map((account) => run.values.get(key(account)));
     await expect(run.values.get(key(3))).rejects.toMatchObject({ reason: "overloaded" });
     run.holds = false;
     for (const answer of run.held) answer();
-    expect((await Promise.all(requests)).map(({ value }) => value)).toEqual([1, 2, 2].map(textOf));
+    expect((await Promise.all(requestsBefore)).map(({ value }) => value)).toEqual(
+      [1, 2, 2].map(textOf),
+    );
     expect((await run.values.get(key(3))).value).toBe(textOf(3));
   });
 });
@@ -220,10 +222,10 @@ describe("spent values", () => {
     await run.value();
     run.values.advanced(key(1), textOf(1));
     await run.clock.advance(1_200);
-    const requests = run.requests.length;
-    expect(requests).toBeLessThan(15);
+    const requestsBefore = run.requests.length;
+    expect(requestsBefore).toBeLessThan(15);
     await run.clock.advance(3_000);
-    expect(run.requests.length - requests).toBeLessThanOrEqual(1);
+    expect(run.requests.length - requestsBefore).toBeLessThanOrEqual(1);
   });
 
   it("reported twice, by observation and outcome, start fast polling once", async () => {
@@ -235,9 +237,9 @@ describe("spent values", () => {
     await run.clock.advance(100);
     run.values.advanced(key(1), textOf(1));
     run.values.advanced(key(1), textOf(1));
-    const requests = run.requests.length;
+    const requestsBefore = run.requests.length;
     await run.clock.advance(2_000);
-    expect(run.requests.length - requests).toBeLessThanOrEqual(2);
+    expect(run.requests.length - requestsBefore).toBeLessThanOrEqual(2);
   });
 
   it("start fast polling again when the next one is spent", async () => {

@@ -30,7 +30,7 @@ const noOptions: SubmitOptions = {
   resendsMax: null,
 };
 
-type ShredArrival = Parameters<LandingObservations["watch"]>[1];
+type LandingListener = Parameters<LandingObservations["watch"]>[1];
 
 export class Harness implements LandingObservations, Outcomes {
   readonly clock = new ManualClock();
@@ -38,7 +38,7 @@ export class Harness implements LandingObservations, Outcomes {
   readonly store: ModelStore;
   readonly outbound: OutboundTransaction[] = [];
   readonly warnings: string[] = [];
-  readonly landings = new Map<string, ShredArrival>();
+  readonly landings = new Map<string, LandingListener>();
   readonly answers = new Map<string, SignatureOutcome>();
   readonly requests: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
@@ -119,7 +119,7 @@ export class Harness implements LandingObservations, Outcomes {
     };
   }
 
-  watch(signature: Uint8Array, listener: ShredArrival): () => void {
+  watch(signature: Uint8Array, listener: LandingListener): () => void {
     if (this.isWatchFull) throw new ShredwayError("watch_refused", "full");
     const name = Buffer.from(signature).toString("hex");
     this.landings.set(name, listener);

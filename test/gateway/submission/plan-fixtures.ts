@@ -101,9 +101,9 @@ export function planned(
   facts: PlanFacts,
   some: { routes?: readonly PlanRoute[]; leaders?: LeaderContext; policy?: PlanPolicy } = {},
 ): string {
-  const planned = plan(facts, some.routes ?? all, some.leaders ?? leaders, some.policy ?? policy);
-  if (planned.kind !== "send") return `${planned.kind} ${planned.reason}`;
-  return planned.choices
+  const result = plan(facts, some.routes ?? all, some.leaders ?? leaders, some.policy ?? policy);
+  if (result.kind !== "send") return `${result.kind} ${result.reason}`;
+  return result.choices
     .map(({ route, mode }) => `${route.capabilities.name}${mode === "bundle" ? "*" : ""}`)
     .join(" ");
 }

@@ -174,8 +174,8 @@ describe("plan", () => {
   });
 
   it("contains the leader of each choice", () => {
-    const planned = plan(factsOf({ tip: rich }), all, partnerNext, policy);
-    const choices = planned.kind === "send" ? planned.choices : [];
+    const result = plan(factsOf({ tip: rich }), all, partnerNext, policy);
+    const choices = result.kind === "send" ? result.choices : [];
     const leaderOf = (name: string) =>
       choices.find(({ route }) => route.capabilities.name === name)?.leader;
     expect([leaderOf("tpu"), leaderOf("alt")]).toEqual(["one", "partner"]);
@@ -183,8 +183,8 @@ describe("plan", () => {
 
   it("reports the expected and the received value", () => {
     const message = (facts: PlanFacts, routes: readonly PlanRoute[]) => {
-      const planned = plan(facts, routes, leaders, policy);
-      return planned.kind === "refuse" ? planned.message : "";
+      const result = plan(facts, routes, leaders, policy);
+      return result.kind === "refuse" ? result.message : "";
     };
     expect(message(factsOf({ tip: 5000n }), all)).toBe(
       "tip too low: 5000 lamports; minimum 10000 lamports (route swqos)",
@@ -265,10 +265,10 @@ describe("every plan", () => {
         anyLeaders,
         anyPolicy,
         (routes, facts, context, rules) => {
-          const planned = plan(facts, routes, context, rules);
-          if (planned.kind === "refuse") {
-            const isDropped = planned.reason === "non_partner_slot";
-            expect(planned.message).toMatch(
+          const result = plan(facts, routes, context, rules);
+          if (result.kind === "refuse") {
+            const isDropped = result.reason === "non_partner_slot";
+            expect(result.message).toMatch(
               isDropped
                 ? /^slot .+: received in a non-partner slot without fallback and is dropped$/
                 : /^(tip too low: \d+|no route for .+: .+|priority fee (too low: \d+|unknown))/,
@@ -282,18 +282,18 @@ describe("every plan", () => {
           const denied = (one: string | null) => one === null || rules.denyLeaders.has(one);
           const isNear =
             rules.denyLeaders.size > 0 && (denied(context.current) || denied(context.next));
-          if (planned.kind === "hold") {
+          if (result.kind === "hold") {
             expect(facts.options.mevProtect && isNear).toBe(true);
             return;
           }
           const { options, transactions, method } = facts;
           const tip = transactions.reduce((sum, { tipLamports }) => sum + tipLamports, 0n);
-          expect(planned.choices.length).toBeGreaterThan(0);
-          expect(new Set(planned.choices.map(({ route }) => route)).size).toBe(
-            planned.choices.length,
+          expect(result.choices.length).toBeGreaterThan(0);
+          expect(new Set(result.choices.map(({ route }) => route)).size).toBe(
+            result.choices.length,
           );
           if (options.mevProtect) expect(isNear).toBe(false);
-          for (const { route, mode, leader } of planned.choices) {
+          for (const { route, mode, leader } of result.choices) {
             const { kind, mevSafe, modes, transactionBytesMax, minimumTipLamports } =
               route.capabilities;
             expect(route.isUp).toBe(true);

@@ -257,12 +257,12 @@ export class Simulation {
       receivedNs: this.clock.nowNs(),
       ...some,
     };
-    const requests = { request, isAcknowledged: false };
-    this.requests.push(requests);
+    const call = { request, isAcknowledged: false };
+    this.requests.push(call);
     this.#isSubmitting = true;
     const submitted = this.pipeline.submit(request);
     this.#isSubmitting = false;
-    void this.#acknowledged(submitted, requests);
+    void this.#acknowledged(submitted, call);
   }
 
   submitPair(transactions: readonly TransactionFacts[], accountId: string): void {
@@ -289,24 +289,24 @@ export class Simulation {
         if (isSo && rivals.length === 0) this.violations.push(`${name}: nobody uses its nonce`);
       },
     );
-    for (const requests of [first, second]) void this.#acknowledged(submitted, requests);
+    for (const call of [first, second]) void this.#acknowledged(submitted, call);
   }
 
   /** Other pairs of the same nonce value. */
   #rivalsOf(...pair: PairCall): PairCall[] {
-    const own = pair.map((requests) => factsOf(requests).signature);
+    const own = pair.map((call) => factsOf(call).signature);
     return this.pairs.filter(
       (other) =>
         nonceKeyOf(factsOf(other[0])) === nonceKeyOf(factsOf(pair[0])) &&
-        other.some((requests) => !own.includes(factsOf(requests).signature)),
+        other.some((call) => !own.includes(factsOf(call).signature)),
     );
   }
 
   /** A part of it is still being sent as a pair, according to the account's last call. */
   #isOpen(pair: PairCall): boolean {
-    return pair.some((requests) => {
-      const { signature } = factsOf(requests);
-      const { accountId } = requests.request;
+    return pair.some((call) => {
+      const { signature } = factsOf(call);
+      const { accountId } = call.request;
       const last = this.requests.findLast(
         ({ request }) =>
           request.accountId === accountId && request.transactions[0]?.signature === signature,
@@ -325,14 +325,14 @@ export class Simulation {
     });
   }
 
-  async #acknowledged(submitted: Promise<void>, requests: Call): Promise<void> {
-    const { accountId, transactions } = requests.request;
+  async #acknowledged(submitted: Promise<void>, call: Call): Promise<void> {
+    const { accountId, transactions } = call.request;
     try {
       await submitted;
     } catch {
       return; // refused: no acceptance was reported
     }
-    requests.isAcknowledged = true;
+    call.isAcknowledged = true;
     for (const { signature } of transactions) {
       const isStored = this.store.records.has(`${accountId} ${signature}`);
       if (!isStored) this.violations.push(`${signature}: acknowledged, not kept`);

@@ -37,7 +37,7 @@ function thread(
 ): Started {
   const events: TpuEvent[] = [];
   const workers: Worker[] = [];
-  const thread = new TpuThread({
+  const started = new TpuThread({
     settings,
     credentials: newCredentials(),
     clock,
@@ -48,8 +48,8 @@ function thread(
       return worker;
     },
   });
-  closing.push(() => thread.close());
-  return { thread, events, workers };
+  closing.push(() => started.close());
+  return { thread: started, events, workers };
 }
 
 async function server(): Promise<QuicServer> {
@@ -257,15 +257,15 @@ describe("a thread that cannot start", () => {
   });
 
   it("because of an invalid key reports that", async () => {
-    const thread = new TpuThread({
+    const started = new TpuThread({
       settings,
       credentials: { keyPem: "none", certificatePem: "none" },
       clock: systemClock,
       report: () => undefined,
     });
-    closing.push(() => thread.close());
-    thread.selectLeaders([unusedAddress]);
-    await until(() => expect(thread.isUp).toBe(false));
-    expect(thread.lastFailure).toMatch(/the connection thread ended: /);
+    closing.push(() => started.close());
+    started.selectLeaders([unusedAddress]);
+    await until(() => expect(started.isUp).toBe(false));
+    expect(started.lastFailure).toMatch(/the connection thread ended: /);
   });
 });

@@ -20,7 +20,7 @@ import {
   TransactionInspector,
 } from "../../../src/gateway/transactions/transaction-checks.ts";
 import { transactionRefusalNames } from "../../../src/relay/data-plane/names.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import { closing } from "../../support/closing.ts";
 import { hasTestdata, packetsOf, testdataFile } from "../../support/shreds/captures.ts";
@@ -180,7 +180,7 @@ describe("inspect", () => {
   });
 
   it("parses version 1", () => {
-    const payer = new KeyPair(new Uint8Array(32).fill(4));
+    const payer = new SandboxKeyPair(new Uint8Array(32).fill(4));
     const blockhash = new Uint8Array(32).fill(9);
     const [tip] = tips;
     const wire = v1Transfer(payer, tip?.toBytes() ?? blockhash, 12_345n, {
@@ -200,7 +200,7 @@ describe("inspect", () => {
   });
 
   it("reports the expected and received value, the offset and the refusal", () => {
-    const payer = new KeyPair(new Uint8Array(32).fill(4));
+    const payer = new SandboxKeyPair(new Uint8Array(32).fill(4));
     const wire = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, {
       blockhash: new Uint8Array(32),
     });
@@ -238,7 +238,7 @@ describe("inspect", () => {
   });
 
   it("does not change the bytes and accepts views of other arrays", () => {
-    const payer = new KeyPair(new Uint8Array(32).fill(4));
+    const payer = new SandboxKeyPair(new Uint8Array(32).fill(4));
     const wire = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, {
       blockhash: new Uint8Array(32),
     });

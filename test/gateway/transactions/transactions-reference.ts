@@ -194,7 +194,7 @@ function budgetOf(decoded: Decoded): { units: number; price: bigint; fee: bigint
     const units = Math.min(decoded.computeUnitLimit, 1_400_000);
     return { units, price: 0n, fee: decoded.priorityFeeLamports };
   }
-  const requests = new Map<number, bigint>();
+  const expectedFees = new Map<number, bigint>();
   let defaultUnits = 0;
   for (const { program, data } of decoded.instructions) {
     const key = decoded.keys[program] ?? "";
@@ -203,16 +203,17 @@ function budgetOf(decoded: Decoded): { units: number; price: bigint; fee: bigint
     if (key !== budgetProgram) continue;
     const tag = data[0] ?? 0;
     const valueBytes = tag === 3 ? 8 : 4;
-    if (tag < 1 || tag > 4 || data.length < 1 + valueBytes || requests.has(tag)) return "invalid";
+    if (tag < 1 || tag > 4 || data.length < 1 + valueBytes || expectedFees.has(tag))
+      return "invalid";
     const hex = Buffer.from(data.slice(1, 1 + valueBytes).toReversed()).toString("hex");
-    requests.set(tag, BigInt(`0x${hex}`));
+    expectedFees.set(tag, BigInt(`0x${hex}`));
   }
-  const heap = requests.get(1) ?? 32_768n;
-  if (heap < 32_768n || heap > 262_144n || heap % 1024n !== 0n || requests.get(4) === 0n)
+  const heap = expectedFees.get(1) ?? 32_768n;
+  if (heap < 32_768n || heap > 262_144n || heap % 1024n !== 0n || expectedFees.get(4) === 0n)
     return "invalid";
-  const limit = requests.get(2) ?? BigInt(defaultUnits);
+  const limit = expectedFees.get(2) ?? BigInt(defaultUnits);
   const units = limit > 1_400_000n ? 1_400_000n : limit;
-  const price = requests.get(3) ?? 0n;
+  const price = expectedFees.get(3) ?? 0n;
   const fee = (price * units + 999_999n) / 1_000_000n;
   return { units: Number(units), price, fee: fee > u64Max ? u64Max : fee };
 }

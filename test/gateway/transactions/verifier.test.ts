@@ -6,11 +6,11 @@ import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { SignatureVerifier } from "../../../src/gateway/transactions/transaction-checks.ts";
 import { native } from "../../../src/relay/data-plane/native.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { closing } from "../../support/closing.ts";
 import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
-const payer = new KeyPair(new Uint8Array(32).fill(4));
+const payer = new SandboxKeyPair(new Uint8Array(32).fill(4));
 const fine = v1Transfer(payer, new Uint8Array(32).fill(7), 1n, { blockhash: new Uint8Array(32) });
 
 /** With one flipped bit. */

@@ -116,12 +116,12 @@ describe("checkService", () => {
 async function nodeStandIn(): Promise<string> {
   const epoch = { epoch: 1, absoluteSlot: 500, slotIndex: 68, slotsInEpoch: 432, blockHeight: 5 };
   const nodes = [9, 9, 10].map((shredVersion) => ({ pubkey: tip, tpuQuic: null, shredVersion }));
-  const server = createServer((requests, answer) => {
+  const server = createServer((request, answer) => {
     let body = "";
-    requests.on("data", (chunk: Buffer) => {
+    request.on("data", (chunk: Buffer) => {
       body += chunk.toString();
     });
-    requests.on("end", () => {
+    request.on("end", () => {
       const { id, method }: { id: unknown; method: string } = JSON.parse(body);
       const result = method === "getEpochInfo" ? epoch : nodes;
       answer.setHeader("content-type", "application/json");

@@ -25,7 +25,7 @@ function get(
 ): Promise<Answer> {
   const { from = "127.0.0.1", method = "GET", headers = {} } = options;
   return new Promise((resolve, reject) => {
-    const requests = request(
+    const outgoing = request(
       `http://${address}${path}`,
       { method, headers, localAddress: from },
       (response) => {
@@ -36,8 +36,8 @@ function get(
         response.on("end", () => resolve({ status: response.statusCode ?? 0, body }));
       },
     );
-    requests.on("error", reject);
-    requests.end();
+    outgoing.on("error", reject);
+    outgoing.end();
   });
 }
 
@@ -94,9 +94,9 @@ describe("operators' pages", () => {
     for (const path of paths) {
       expect((await get(gateway, path)).status).toBe(200);
       for (const method of ["GET", "HEAD", "POST", "OPTIONS"]) {
-        const requests = { from: "127.0.0.2", method };
-        expect(await get(gateway, path, requests)).toEqual(
-          await get(gateway, "/nowhere", requests),
+        const outgoing = { from: "127.0.0.2", method };
+        expect(await get(gateway, path, outgoing)).toEqual(
+          await get(gateway, "/nowhere", outgoing),
         );
       }
       for (const header of ["x-forwarded-for", "forwarded", "x-real-ip", "via"]) {

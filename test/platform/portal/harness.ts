@@ -130,8 +130,8 @@ export class PortalHarness {
     return created;
   }
 
-  ask(method: string, path: string, requests: RecordedRequest = {}): Promise<Answered> {
-    const { cookie, origin = this.origin, body, headers } = requests;
+  ask(method: string, path: string, options: RecordedRequest = {}): Promise<Answered> {
+    const { cookie, origin = this.origin, body, headers } = options;
     const [host, port] = this.host.split(":");
     return new Promise((resolve, reject) => {
       const sent = request(
@@ -168,10 +168,10 @@ export class PortalHarness {
     });
   }
 
-  signIn(text: string, requests: RecordedRequest = {}): Promise<Answered> {
+  signIn(text: string, options: RecordedRequest = {}): Promise<Answered> {
     return this.ask("POST", "/portal/api/session", {
       body: JSON.stringify({ key: text }),
-      ...requests,
+      ...options,
     });
   }
 

@@ -142,11 +142,11 @@ describe("requests of other pages", () => {
       // This caller is not a trusted proxy.
       { origin: foreignOrigin, headers: { "x-forwarded-host": "evil.example" } },
     ];
-    for (const requests of cases) {
-      const signIn = await harness.signIn(key.text, requests);
+    for (const options of cases) {
+      const signIn = await harness.signIn(key.text, options);
       expect(signIn.status).toBe(403);
       const body = '{"method":"getKeys"}';
-      const call = await harness.ask("POST", "/portal/api/call", { cookie, body, ...requests });
+      const call = await harness.ask("POST", "/portal/api/call", { cookie, body, ...options });
       expect(call.status).toBe(403);
       expect(call.header("access-control-allow-origin")).toBe("");
     }
@@ -161,13 +161,13 @@ describe("requests of other pages", () => {
       const answer = await harness.ask("POST", "/portal/api/call", { cookie, body, headers });
       expect(answer.status).toBe(400);
     }
-    const requests = await harness.ask("OPTIONS", "/portal/api/call", {
+    const options = await harness.ask("OPTIONS", "/portal/api/call", {
       origin: "http://evil.example",
       headers: { "access-control-request-method": "POST" },
     });
-    expect(requests.status).toBe(405);
-    expect(requests.header("access-control-allow-origin")).toBe("");
-    expect(requests.header("content-security-policy")).toContain("default-src 'none'");
+    expect(options.status).toBe(405);
+    expect(options.header("access-control-allow-origin")).toBe("");
+    expect(options.header("content-security-policy")).toContain("default-src 'none'");
   });
 
   it("trusts configured proxies and then sets the cookie as secure", async () => {

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
@@ -33,11 +33,16 @@ describe("landed transactions", () => {
   it("of every version and outcome are returned with the gain of each address", async () => {
     const { run, node } = await open();
     const { lookup } = run.lookupTable(erin, [carol]);
-    const v1 = v1Transfer(new KeyPair(new Uint8Array(32).fill(1)), bob.publicKey.toBytes(), 9n, {
-      blockhash: pubkeyBytes(parsePubkey(run.blockhash)),
-      computeUnitLimit: 1000,
-      loadedBytesLimit: 100_000,
-    });
+    const v1 = v1Transfer(
+      new SandboxKeyPair(new Uint8Array(32).fill(1)),
+      bob.publicKey.toBytes(),
+      9n,
+      {
+        blockhash: pubkeyBytes(parsePubkey(run.blockhash)),
+        computeUnitLimit: 1000,
+        loadedBytesLimit: 100_000,
+      },
+    );
     const legacy = [transferOf(alice, bob, 3n), transferOf(alice, carol, 4n)];
     const back = [transferOf(dave, bob, 7n), transferOf(bob, dave, 7n)];
     const wires: [Uint8Array, bigint][] = [

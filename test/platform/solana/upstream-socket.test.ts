@@ -24,9 +24,9 @@ class NotificationLog {
     const rpc = "http://127.0.0.1:1";
     const upstream = Upstream.open({ rpc, websocket: url, clock: systemClock, ...options });
     this.socket = closing(upstream).openSocket({
-      notified: (notifications) => {
+      notified: (event) => {
         this.events.push("notified");
-        this.notifications.push(notifications);
+        this.notifications.push(event);
       },
       lost: (error) => {
         this.events.push("lost");

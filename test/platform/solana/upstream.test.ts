@@ -22,7 +22,7 @@ interface RecordedRequest {
   readonly response: ServerResponse;
 }
 
-type Answer = (requests: RecordedRequest) => void;
+type Answer = (recorded: RecordedRequest) => void;
 
 class Node {
   readonly requests: RecordedRequest[] = [];
@@ -36,9 +36,9 @@ class Node {
       request.on("end", () => {
         const text = Buffer.concat(chunks).toString();
         const { id, method }: { id: number; method: string } = JSON.parse(text);
-        const requests = { id, method, text, request, response };
-        this.requests.push(requests);
-        answer(requests);
+        const recorded = { id, method, text, request, response };
+        this.requests.push(recorded);
+        answer(recorded);
       });
     });
     this.#server.on("connection", () => this.connections++);
@@ -101,9 +101,9 @@ describe("call", () => {
 
   it("retries once if a reused connection was closed", async () => {
     let cuts = 1;
-    const node = await Node.open((requests) => {
-      if (cuts-- > 0) requests.response.destroy();
-      else answering("1")(requests);
+    const node = await Node.open((recorded) => {
+      if (cuts-- > 0) recorded.response.destroy();
+      else answering("1")(recorded);
     });
     expect(await open(node).call("getSlot", [])).toEqual({ result: { text: "1" } });
     expect(node.requests.length).toBe(2);
@@ -177,8 +177,8 @@ describe("call", () => {
     for (let i = 0; i < 5; i++) {
       await until(() => node.requests.length > i);
       expect(node.requests.length).toBeLessThanOrEqual(i + 2);
-      const [requests] = node.requests.slice(i);
-      if (requests) answering(String(requests.id))(requests);
+      const [recorded] = node.requests.slice(i);
+      if (recorded) answering(String(recorded.id))(recorded);
     }
     expect((await Promise.all(calls)).length).toBe(5);
     expect(node.connections).toBeLessThanOrEqual(2);

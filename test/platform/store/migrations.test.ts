@@ -90,7 +90,7 @@ onEachDatabase((databases) => {
       );
       await expect(databases.store(location)).rejects.toMatchObject({
         reason: "store_newer",
-        message: expect.stringContaining(`got version ${newer}`),
+        message: expect.stringContaining(`unsupported schema version ${newer}`),
       });
       expect(await versionOf(driver)).toBe(newer);
       expect(await driver.query("SELECT name FROM accounts", [])).toEqual([["a"]]);

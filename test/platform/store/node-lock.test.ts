@@ -60,7 +60,7 @@ describe("the name of a node", () => {
     const refused = expect(NodeLock.take({ ...options, waitMs: 1000 })).rejects.toMatchObject({
       reason: "store_failed",
       message: expect.stringMatching(
-        /^data.node: another service .* has the name "a"; expected a unique name/,
+        /^data.node: another service .* uses the name "a"; expected a unique name/,
       ),
     });
     await clock.advance(2000);
@@ -90,7 +90,7 @@ describe("the name of a node", () => {
     await clock.advance(10_000);
     expect(lines).toEqual([]); // it may be a test of the lock
     await clock.advance(600_000);
-    expect(lines.filter((line) => line.includes("another service has taken"))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes("another service now uses"))).toHaveLength(1);
     locks.holder = null;
     await clock.advance(1000);
     expect(locks.holder).toMatchObject({ name: "node a" });
@@ -131,7 +131,7 @@ describe.skipIf(postgresPrograms === null)("services on one PostgreSQL", () => {
     const common = { clock: systemClock, log: silent, waitMs: 300 };
     const driver = files.closing(await PostgresDriver.open({ url: server.url(), ...common }));
     const take = (node: string) => NodeLock.take({ driver, node, ...common });
-    await expect(take("a")).rejects.toThrow(/data.node: another service .* has the name/);
+    await expect(take("a")).rejects.toThrow(/data.node: another service .* uses the name/);
     const held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted";
     expect(await server.run(held)).toEqual([["2"]]);
     await server.run(

@@ -139,7 +139,7 @@ describe("the exported tables", () => {
       'expected a column, got "b real"',
     );
     expect(() => tablesAt(1, [["CREATE TABLE a (id bigint)"]])).toThrow("with a primary key");
-    expect(() => tablesAt(1, [["ALTER TABLE a RENAME TO b"]])).toThrow("one that is understood");
+    expect(() => tablesAt(1, [["ALTER TABLE a RENAME TO b"]])).toThrow("unknown statement");
   });
 });
 
@@ -279,10 +279,10 @@ describe("import rejects", () => {
     const target = await openAt("sqlite");
     for (let length = 0; length < text.length; length += 211) {
       expect(await refused(text.slice(0, length), target)).toMatch(
-        /line \d+: expected the end of (an export|the line), got that of the file/,
+        /line \d+: the file ends (before the end of the export|within a line)/,
       );
     }
-    expect(await refused(text.slice(0, -1), target)).toContain("expected the end of the line");
+    expect(await refused(text.slice(0, -1), target)).toContain("the file ends within a line");
   });
 
   it("a file with any byte changed", { timeout: 300_000 }, async () => {
@@ -313,13 +313,16 @@ describe("import rejects", () => {
     const endAt = all.length - 2;
     const end: Record<string, unknown> = JSON.parse(all[endAt] ?? "");
     const cases: (readonly [string, string])[] = [
-      ["", "line 1: expected the end of an export"],
+      ["", "line 1: the file ends before the end of the export"],
       ["hello\n", "line 1: expected a line of JSON"],
-      ["[]\n", "line 1: expected an export of this program"],
-      [replaced(0, (all[0] ?? "").replace('sion":1', 'sion":2')), "format of version 1 or older"],
+      ["[]\n", "line 1: expected an export of Shredway"],
+      [
+        replaced(0, (all[0] ?? "").replace('sion":1', 'sion":2')),
+        "unsupported format version 2; expected 1 or older",
+      ],
       [
         replaced(0, (all[0] ?? "").replace(`schemaVersion":${newest}`, 'schemaVersion":99')),
-        `line 1: expected an export with a schema of version ${newest} or older, got version 99`,
+        `line 1: unsupported schema version 99; expected ${newest} or older`,
       ],
       [
         replaced(1, '{"table":"people","columns":{}}'),
@@ -340,12 +343,12 @@ describe("import rejects", () => {
         "line 3: accounts.created_ns: expected an integer of 64 bits",
       ],
       [replaced(2, '["a","\\ud800","1"]'), "line 3: accounts.name: expected text"],
-      [all.toSpliced(2, 1).join("\n"), "they were changed"],
+      [all.toSpliced(2, 1).join("\n"), "the file was modified"],
       [
         replaced(endAt, JSON.stringify({ ...end, rows: { accounts: 3 } })),
         "rows of api_keys, got 3",
       ],
-      [replaced(endAt, JSON.stringify({ ...end, sha256: "0".repeat(64) })), "they were changed"],
+      [replaced(endAt, JSON.stringify({ ...end, sha256: "0".repeat(64) })), "the file was modified"],
       [`${all.join("\n")}[]\n`, "found a line after the end; expected the end of the file"],
     ];
     for (const [text, message] of cases) expect(await refused(text, target)).toContain(message);
@@ -407,7 +410,7 @@ describe("import rejects", () => {
     const target = await openAt(kind);
     const newer = { sql: "UPDATE schema_version SET version = 99", params: [] };
     await target.driver.transaction([newer], "durable");
-    await expect(imported(path, target)).rejects.toThrow("got version 99");
+    await expect(imported(path, target)).rejects.toThrow("unsupported schema version 99");
   });
 });
 
@@ -459,16 +462,16 @@ describe("an interrupted import", () => {
     await filling.add(accounts, generateRows(accounts, 6000, seeded(6)));
     expect(isMark(await versionOf(driver))).toBe(true);
     const location = target.location.postgres ?? target.location.directory;
-    await expect(openLocation(location)).rejects.toThrow("an import has filled in part");
-    await expect(migrate(driver, blobType)).rejects.toThrow("filled in part");
-    await expect(exported(target)).rejects.toThrow("filled in part");
+    await expect(openLocation(location)).rejects.toThrow("the database is incomplete");
+    await expect(migrate(driver, blobType)).rejects.toThrow("the database is incomplete");
+    await expect(exported(target)).rejects.toThrow("the database is incomplete");
     expect(await imported(await exported(source), target)).toBe(true);
     expect(await allRows(driver, tables)).toEqual(await allRows(source.driver, tables));
     // A node that counted as dead writes nothing any more.
     await expect(filling.add(accounts, generateRows(accounts, 1, seeded(7)))).rejects.toThrow(
-      "got another one at it",
+      "another process is filling this database",
     );
-    await expect(filling.finish()).rejects.toThrow("got another one at it");
+    await expect(filling.finish()).rejects.toThrow("another process is filling this database");
     expect(await allRows(driver, tables)).toEqual(await allRows(source.driver, tables));
     await files.closing(await openLocation(location)).close();
   });

@@ -227,7 +227,7 @@ describe("RpcLeaderSchedule", () => {
     node.fails = false;
     await clock.advance(5000);
     expect(published.length).toBe(1);
-    expect(lines.at(-1)).toContain("answers again");
+    expect(lines.at(-1)).toContain("responds again");
     leaders.stop();
   });
 

@@ -59,7 +59,7 @@ describe("parseLeaderSchedule", () => {
       `{"firstSlot": "1", "leaders": {"${textA}": [0]}}`,
       /firstSlot.*got "1"/,
     ],
-    ["another key", `{"firstSlot": 1, "leaders": {}, "epoch": 7}`, /got "epoch" as well/],
+    ["another key", `{"firstSlot": 1, "leaders": {}, "epoch": 7}`, /unknown key "epoch"/],
     ["no leaders", `{"firstSlot": 1}`, /leaders: expected an object.*got nothing/],
     ["an empty schedule", `{"firstSlot": 1, "leaders": {}}`, /at least one leader/],
     [
@@ -105,7 +105,7 @@ describe("parseLeaderSchedule", () => {
     [
       "a slot twice",
       `{"firstSlot": 1, "leaders": {"${textA}": [3, 3]}}`,
-      /got slot 3 twice from one leader/,
+      /duplicate slot 3 twice from one leader/,
     ],
     [
       "two leaders for a slot",

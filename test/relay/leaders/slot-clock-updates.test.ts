@@ -82,7 +82,7 @@ describe("SlotClockUpdates", () => {
       },
     });
     await clock.advance(15_000);
-    expect(lines.filter((line) => line.includes("does not tell the present slot")).length).toBe(1);
+    expect(lines.filter((line) => line.includes("did not return the current slot")).length).toBe(1);
     fails = false;
     await clock.advance(15_000);
     expect(watch.slotClock.now(clock.nowNs())?.source).toBe("shreds");

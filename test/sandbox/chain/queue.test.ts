@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { buildTransaction, transferInstruction } from "../../../src/sandbox/chain/build.ts";
 import { type Candidate, candidateOf } from "../../../src/sandbox/chain/executor.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { LeaderQueue } from "../../../src/sandbox/chain/queue.ts";
 
-const payer = KeyPair.named(1, "payer");
-const receiver = KeyPair.named(1, "receiver").publicKey;
+const payer = SandboxKeyPair.named(1, "payer");
+const receiver = SandboxKeyPair.named(1, "receiver").publicKey;
 
 function candidate(lamports: number, price = 0n): Candidate {
   const wire = buildTransaction(

@@ -7,7 +7,7 @@ import {
   VersionedTransaction,
 } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import {
   addressOf,
   alice,
@@ -205,7 +205,7 @@ describe("a transaction in the chain", () => {
 
   it("may be of version 1, with its signatures at the end and a fee in lamports", async () => {
     const run = await ChainRun.open();
-    const key = new KeyPair(alice.secretKey.subarray(0, 32));
+    const key = new SandboxKeyPair(alice.secretKey.subarray(0, 32));
     const wire = v1Transfer(key, bob.publicKey.toBytes(), 11n, {
       blockhash: new PublicKey(run.blockhash).toBytes(),
       priorityFeeLamports: 123n,
@@ -222,7 +222,7 @@ describe("a transaction in the chain", () => {
 
   it("may be a v1 transaction without requested resources, which pays and fails", async () => {
     const run = await ChainRun.open();
-    const key = new KeyPair(alice.secretKey.subarray(0, 32));
+    const key = new SandboxKeyPair(alice.secretKey.subarray(0, 32));
     const wire = v1Transfer(key, bob.publicKey.toBytes(), 11n, {
       blockhash: new PublicKey(run.blockhash).toBytes(),
     });
@@ -336,7 +336,7 @@ describe("simulate", () => {
   it("verifies signatures on request", async () => {
     const run = await ChainRun.open();
     const wire = run.transfer(alice, bob, 5n);
-    wire.set(new KeyPair(alice.secretKey.subarray(0, 32)).sign(Buffer.from("other")), 1);
+    wire.set(new SandboxKeyPair(alice.secretKey.subarray(0, 32)).sign(Buffer.from("other")), 1);
     expect(() =>
       run.chain.simulate(wire, { verifySignatures: true, replaceBlockhash: false }),
     ).toThrow(expect.objectContaining({ reason: "signature_invalid" }));

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
 import { buildTransaction } from "../../../src/sandbox/chain/build.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { isStaticWritable, parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import { addressOf, alice, bob, ChainRun, transferOf } from "../../support/transactions/chain.ts";
 import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
@@ -76,7 +76,7 @@ describe("parseTransaction", () => {
   });
 
   it("rejects every shorter and every longer form of a transaction", () => {
-    const payer = KeyPair.named(1, "payer");
+    const payer = SandboxKeyPair.named(1, "payer");
     const wire = buildTransaction(
       [payer],
       [{ program: new Uint8Array(32).fill(9), accounts: [], data: new Uint8Array(200) }],
@@ -98,7 +98,7 @@ describe("parseTransaction", () => {
 
   it("rejects lengths that are not in their shortest form", () => {
     const wire = buildTransaction(
-      [KeyPair.named(1, "payer")],
+      [SandboxKeyPair.named(1, "payer")],
       [{ program: new Uint8Array(32).fill(9), accounts: [], data: new Uint8Array(0) }],
       new Uint8Array(32),
     );
@@ -111,9 +111,9 @@ describe("parseTransaction", () => {
   });
 
   it("builds transactions that web3.js reads", () => {
-    const payer = KeyPair.named(1, "payer");
-    const other = KeyPair.named(1, "other");
-    const program = KeyPair.named(1, "program").publicKey;
+    const payer = SandboxKeyPair.named(1, "payer");
+    const other = SandboxKeyPair.named(1, "other");
+    const program = SandboxKeyPair.named(1, "program").publicKey;
     const wire = buildTransaction(
       [payer, other],
       [
@@ -154,7 +154,7 @@ describe("hostile bytes", () => {
     const bases = [
       run.transfer(alice, bob, 5n),
       run.versioned([transferOf(alice, bob, 6n)], [alice]),
-      v1Transfer(new KeyPair(alice.secretKey.subarray(0, 32)), bob.publicKey.toBytes(), 7n, {
+      v1Transfer(new SandboxKeyPair(alice.secretKey.subarray(0, 32)), bob.publicKey.toBytes(), 7n, {
         blockhash: new PublicKey(run.blockhash).toBytes(),
         computeUnitLimit: 400,
         loadedBytesLimit: 100_000,

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { completeConfig } from "../../../src/core/configuration/configuration.ts";
 import { openRoute } from "../../../src/gateway/routes/open-route.ts";
 import type { Route, RouteEvent } from "../../../src/gateway/submission/types.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { SandboxPartners } from "../../../src/sandbox/partners/partners.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
@@ -118,7 +118,7 @@ describe("a port of the alternative partner", () => {
 
   it("permanently rejects fees below 10 lamports per compute unit", async () => {
     untilLeader((leaders) => leaders.every((leader) => leader !== identity));
-    const payer = new KeyPair(new Uint8Array(32).fill(1));
+    const payer = new SandboxKeyPair(new Uint8Array(32).fill(1));
     const v1 = (priorityFeeLamports: bigint, computeUnitLimit: number) =>
       v1Transfer(payer, bob.publicKey.toBytes(), 7n, {
         blockhash: factsOf(run.transfer(alice, bob, 1n)).lifetime,

@@ -257,8 +257,8 @@ describe("bundles", () => {
         landed_slot,
       })),
     });
-    const requests = [[...ids, unknown]];
-    expect((await post(url, "getInflightBundleStatuses", requests)).result).toMatchObject(
+    const params = [[...ids, unknown]];
+    expect((await post(url, "getInflightBundleStatuses", params)).result).toMatchObject(
       inflight([
         ["Pending", null],
         ["Pending", null],
@@ -269,14 +269,14 @@ describe("bundles", () => {
     const signature = factsOf(good[0] ?? new Uint8Array(0)).signature;
     const slot = Number(run.chain.status(signature)?.slot);
     run.slots(40);
-    expect((await post(url, "getInflightBundleStatuses", requests)).result).toMatchObject(
+    expect((await post(url, "getInflightBundleStatuses", params)).result).toMatchObject(
       inflight([
         ["Landed", slot],
         ["Failed", null],
         ["Invalid", null],
       ]),
     );
-    expect((await post(url, "getBundleStatuses", requests)).result).toMatchObject({
+    expect((await post(url, "getBundleStatuses", params)).result).toMatchObject({
       value: [
         {
           bundle_id: first,

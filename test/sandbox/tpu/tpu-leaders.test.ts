@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { credentialsOf } from "../../../src/gateway/tpu/certificate.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";
 import { SandboxTpu, type SandboxTpuOptions } from "../../../src/sandbox/tpu/tpu-leaders.ts";
 import { closing } from "../../support/closing.ts";
@@ -13,7 +13,7 @@ import { until } from "../../support/network/udp-receiver.ts";
 import { needQuiche, QuicClient, quiche } from "../../support/quic/quic-client.ts";
 import { alice, bob, ChainRun } from "../../support/transactions/chain.ts";
 
-const gateway = KeyPair.named(1, "gateway");
+const gateway = SandboxKeyPair.named(1, "gateway");
 const staked = { stakes: new Map([[gateway.address, 10n ** 15n]]) };
 
 class Cluster {

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { credentialsOf } from "../../../src/gateway/tpu/certificate.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import {
   badCertificateCode,
   type CloseReason,
@@ -22,8 +22,8 @@ import { needQuiche, QuicClient, quiche } from "../../support/quic/quic-client.t
 import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
 import { restart } from "../../support/quic/tpu-restart.ts";
 
-const gateway = KeyPair.named(1, "gateway");
-const rich = KeyPair.named(1, "whale");
+const gateway = SandboxKeyPair.named(1, "gateway");
+const rich = SandboxKeyPair.named(1, "whale");
 const stakes = {
   total: 1_000_000n,
   of: (identity: string) => (identity === rich.address ? 500_000n : 0n),
@@ -63,14 +63,14 @@ class Leader {
     this.arrived = arrived;
   }
 
-  connect(pair: KeyPair = gateway): Promise<QuicClient> {
+  connect(pair: SandboxKeyPair = gateway): Promise<QuicClient> {
     return QuicClient.open(this.server.address, {
       credentials: credentialsOf(pair.seed),
       idleTimeoutMs: patience.idleMs,
     });
   }
 
-  async connected(pair: KeyPair = gateway): Promise<QuicClient> {
+  async connected(pair: SandboxKeyPair = gateway): Promise<QuicClient> {
     const before = this.server.counts.connections;
     const client = await this.connect(pair);
     await until(() => this.server.counts.connections > before, "a connection");
@@ -274,11 +274,11 @@ describe.skipIf(!quiche)("limits of a leader", () => {
 
   it("drops the least recently used connection if the table is full", async () => {
     const leader = await Leader.open({ unstakedConnectionsMax: 2 });
-    const first = await leader.connected(KeyPair.named(1, "a"));
-    const second = await leader.connected(KeyPair.named(1, "b"));
+    const first = await leader.connected(SandboxKeyPair.named(1, "a"));
+    const second = await leader.connected(SandboxKeyPair.named(1, "b"));
     first.send(randomBytes(100));
     await leader.has(1);
-    await leader.connected(KeyPair.named(1, "c"));
+    await leader.connected(SandboxKeyPair.named(1, "c"));
     expect(await second.ended).toEqual(closedAs("dropped"));
     expect(leader.server.connections).toBe(2);
     // Staked peers have their own limit.

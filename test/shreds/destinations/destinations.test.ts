@@ -65,8 +65,8 @@ describe("adding", () => {
     const harness = await Harness.open({
       denied: ["6.6.0.0/16", "2606:bad::/32"].map(parseAddressRange),
     });
-    harness.own = (endpoint) =>
-      listenerReachedBy(endpoint, [parseEndpoint("0.0.0.0:20000")], ["9.9.9.9"]) !== undefined;
+    harness.own = (candidate) =>
+      listenerReachedBy(candidate, [parseEndpoint("0.0.0.0:20000")], ["9.9.9.9"]) !== undefined;
     const adding = harness.destinations.add(one, "here", address);
     await expect(adding).rejects.toMatchObject({
       reason: "address_invalid",
@@ -304,13 +304,13 @@ describe("another account's destination", () => {
   it("is unknown to every method", async () => {
     const harness = await Harness.open();
     const { id } = await harness.destinations.add(one, "here", endpoint);
-    for (const requests of [
+    for (const refused of [
       harness.destinations.remove("a_2", id),
       harness.destinations.challenge("a_2", id),
       harness.destinations.prove("a_2", id, harness.lastToken),
       harness.destinations.remove("a_1", "d_none"),
     ]) {
-      await expect(requests).rejects.toMatchObject({ reason: "destination_unknown" });
+      await expect(refused).rejects.toMatchObject({ reason: "destination_unknown" });
     }
     expect(harness.destinations.ofAccount("a_2")).toEqual([]);
     expect(harness.destinations.ofAccount("a_1").length).toBe(1);

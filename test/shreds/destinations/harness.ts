@@ -111,7 +111,7 @@ export class Harness {
   notifications = 0;
   /** The wall clock was set forward by this much. */
   skewMs = 0;
-  own: (endpoint: Endpoint) => boolean = () => false;
+  own: (candidate: Endpoint) => boolean = () => false;
   #seed: number;
   #opened: AccountDestinations | undefined;
 
@@ -138,7 +138,7 @@ export class Harness {
           const token = Buffer.from(datagram.subarray(8, 24)).toString("hex");
           this.sent.push({ address, datagram, token, atMs: this.nowMs });
         },
-        isOwnListener: (endpoint) => this.own(endpoint),
+        isOwnListener: (candidate) => this.own(candidate),
       },
       { ...settings, ...changes },
     );

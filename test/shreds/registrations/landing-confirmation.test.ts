@@ -269,9 +269,9 @@ describe("the shutdown of the service", () => {
     await harness.seconds(1.1);
     expect(harness.underWay).toBe(2);
     await harness.registrations.close();
-    const requests = harness.requests.length;
+    const requestsBefore = harness.requests.length;
     await harness.seconds(10);
-    expect(harness.requests.length).toBe(requests);
+    expect(harness.requests.length).toBe(requestsBefore);
     expect(harness.rows.settles).toBe(0);
   });
 });
@@ -304,11 +304,11 @@ describe("stored results", () => {
     const signature = await harness.register(wire);
     await harness.seconds(10);
     expect(harness.rows.settles).toBeGreaterThan(2);
-    expect(harness.accounting).toMatchObject({ taken: [1n], tips: [], open: [1n] });
+    expect(harness.accounting).toMatchObject({ orders: [1n], tips: [], open: [1n] });
     harness.rows.fails = null;
     await harness.seconds(16);
     expect(harness.row(signature)).toMatchObject({ state: "counted", countedOrder: 1n });
-    expect(harness.accounting).toMatchObject({ taken: [1n], tips: [{ order: 1n }], open: [] });
+    expect(harness.accounting).toMatchObject({ orders: [1n], tips: [{ order: 1n }], open: [] });
     expect(harness.registrations.counts.pending).toBe(0);
   });
 
@@ -375,10 +375,10 @@ describe("stored results", () => {
     await harness.registrations.close();
     for (const wire of wires.slice(0, 10)) harness.run.chain.send(wire);
     await harness.seconds(70);
-    const requests = harness.requests.length;
+    const requestsBefore = harness.requests.length;
     expect(await harness.restart()).toBe(30);
     await harness.seconds(1);
-    expect(harness.requests.length).toBeGreaterThanOrEqual(requests + 30);
+    expect(harness.requests.length).toBeGreaterThanOrEqual(requestsBefore + 30);
     const states = () => [...harness.rows.rows.values()].map(({ state }) => state);
     expect(states().filter((state) => state === "counted").length).toBe(10);
     await harness.seconds(60);

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import type {
   Registration,
   RegistrationEntry,
@@ -46,7 +46,7 @@ function unsigned(wire: Uint8Array): Uint8Array {
 }
 
 function v1Tip(lamports: bigint): Uint8Array {
-  const payer = new KeyPair(new Uint8Array(32).fill(1));
+  const payer = new SandboxKeyPair(new Uint8Array(32).fill(1));
   const lifetime = { blockhash: new Uint8Array(32).fill(7) };
   return v1Transfer(payer, shredWallet.publicKey.toBytes(), lamports, lifetime);
 }
@@ -441,10 +441,10 @@ describe("for any mix of entries", () => {
               const { accountId = "", isDryRun = false } = requests[at] ?? {};
               expect(results.length).toBe(given[at]?.length);
               for (const [place, result] of results.entries()) {
-                const requests = given[at]?.[place] ?? null;
-                const wire = requests && Buffer.from(requests.transaction, "base64");
+                const submitted = given[at]?.[place] ?? null;
+                const wire = submitted && Buffer.from(submitted.transaction, "base64");
                 const isGood =
-                  created.some((one) => wire?.equals(one)) && requests?.slot === presentSlot;
+                  created.some((one) => wire?.equals(one)) && submitted?.slot === presentSlot;
                 if (!result.accepted) {
                   expect(result.reason === "registered_before").toBe(isGood);
                   continue;

@@ -11,7 +11,7 @@ import type { RouteConfig } from "../../../src/core/configuration/configuration.
 import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
 import { TpuRoute, type TpuRouteDependencies } from "../../../src/gateway/routes/tpu-route.ts";
 import { buildTransaction, transferInstruction } from "../../../src/sandbox/chain/build.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import type { ChainOptions } from "../../../src/sandbox/chain/options.ts";
 import { SandboxTpu, type SandboxTpuOptions } from "../../../src/sandbox/tpu/tpu-leaders.ts";
 import type { TpuServer } from "../../../src/sandbox/tpu/tpu-server.ts";
@@ -24,9 +24,9 @@ import { factsOf } from "../transactions/facts.ts";
 import { needQuiche } from "./quic-client.ts";
 
 /** Alice of chain.ts, who has SOL. */
-const payer = new KeyPair(new Uint8Array(32).fill(1));
+const payer = new SandboxKeyPair(new Uint8Array(32).fill(1));
 /** Identity whose stake the leaders know. */
-export const gateway = KeyPair.named(1, "gateway");
+export const gateway = SandboxKeyPair.named(1, "gateway");
 const gatewayStake = 10n ** 15n;
 const driveMs = 5;
 /** Reached only by failures. */

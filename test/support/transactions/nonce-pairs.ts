@@ -94,13 +94,13 @@ export interface One extends Choices {
 
 export function one({
   first = advance(),
-  price: requests = 100n,
+  price: wantedPrice = 100n,
   tip = 10_000n,
   ...rest
 }: One = {}) {
   const { others = [], ...choices } = rest;
   const words = [first];
-  if (requests > 0n) words.push(price(requests));
+  if (wantedPrice > 0n) words.push(price(wantedPrice));
   if (tip > 0n) words.push(transfer(paying(payer), tipAccount, tip));
   return built([...words, ...others], { missing: [], ...choices });
 }

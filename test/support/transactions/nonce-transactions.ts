@@ -28,11 +28,11 @@ import {
 } from "@solana/web3.js";
 import type { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
-import { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { u32, u64 } from "../little-endian.ts";
 
-function keys(seed: number): KeyPair {
-  return new KeyPair(new Uint8Array(32).fill(seed));
+function keys(seed: number): SandboxKeyPair {
+  return new SandboxKeyPair(new Uint8Array(32).fill(seed));
 }
 
 export const payer = keys(61);
@@ -65,13 +65,13 @@ export interface Words {
   readonly data: Uint8Array;
 }
 
-export function signing(pair: KeyPair): Account {
+export function signing(pair: SandboxKeyPair): Account {
   return { address: pair.address, signs: true };
 }
-export function writing(pair: KeyPair): Account {
+export function writing(pair: SandboxKeyPair): Account {
   return { address: pair.address, writable: true };
 }
-export function paying(pair: KeyPair): Account {
+export function paying(pair: SandboxKeyPair): Account {
   return { address: pair.address, signs: true, writable: true };
 }
 
@@ -115,11 +115,11 @@ export interface Choices {
   readonly library?: Library;
   /** 1: only by kit. */
   readonly version?: "legacy" | 0 | 1;
-  readonly payer?: KeyPair;
+  readonly payer?: SandboxKeyPair;
   /** Addresses in a lookup table; null: no table. */
   readonly table?: readonly string[] | null;
   /** Signers whose signatures stay zero. */
-  readonly missing?: readonly KeyPair[];
+  readonly missing?: readonly SandboxKeyPair[];
   readonly lifetime?: string;
   /** In lamports, for version 1. */
   readonly fee?: bigint;
@@ -127,7 +127,7 @@ export interface Choices {
 
 type Complete = Required<Choices> & { readonly words: readonly Words[] };
 
-function signatureOf(signer: string, message: Uint8Array, missing: readonly KeyPair[]) {
+function signatureOf(signer: string, message: Uint8Array, missing: readonly SandboxKeyPair[]) {
   const pair = everybody.find((each) => each.address === signer);
   return !pair || missing.includes(pair) ? new Uint8Array(64) : Uint8Array.from(pair.sign(message));
 }
@@ -201,12 +201,12 @@ function byKit(choices: Complete): Uint8Array {
     version === 0
       ? withTable(instructions, table)
       : appendTransactionMessageInstructions(instructions, empty(version, choices.fee));
-  const lifetime = { blockhash: blockhash(choices.lifetime), lastValidBlockHeight: 0n };
+  const fixedLifetime = { blockhash: blockhash(choices.lifetime), lastValidBlockHeight: 0n };
   const compiled = compileTransaction(
     pipe(
       message,
       (m) => setTransactionMessageFeePayer(address(who.address), m),
-      (m) => setTransactionMessageLifetimeUsingBlockhash(lifetime, m),
+      (m) => setTransactionMessageLifetimeUsingBlockhash(fixedLifetime, m),
     ),
   );
   const signed = Object.keys(compiled.signatures).map((signer) => {
@@ -282,7 +282,7 @@ export class AdvanceMaker {
     return choice;
   }
 
-  #missing(): KeyPair[] {
+  #missing(): SandboxKeyPair[] {
     if (this.#random.happens(0.08)) return this.#pick([[], [payer], [authority, payer]]);
     return this.#random.happens(0.05) ? [authority, cosigner] : [authority];
   }

@@ -1,6 +1,6 @@
 // A transaction of version 1, which web3.js 1.x cannot build: a transfer with its config.
 
-import type { KeyPair } from "../../../src/sandbox/chain/keys.ts";
+import type { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { u32, u64 } from "../little-endian.ts";
 
 export interface V1Choices {
@@ -12,7 +12,7 @@ export interface V1Choices {
 
 /** Message, then the signature: SIMD-0385. */
 export function v1Transfer(
-  payer: KeyPair,
+  payer: SandboxKeyPair,
   to: Uint8Array,
   lamports: bigint,
   choices: V1Choices,

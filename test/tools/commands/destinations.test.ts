@@ -155,7 +155,7 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
     [["add", "--account", "a", "--region", "frankfurt"], "missing option --address"],
     [
       ["add", "--account", "a", "--region", "frankfurt", "--address", "here"],
-      "--address: expected",
+      '--address: invalid value "here"; expected',
     ],
     [["add", "--address", "192.0.2.1:9000"], "missing option --account"],
     [["approve"], "missing id of a destination"],

@@ -133,10 +133,10 @@ describe("shredway keys", () => {
     [[], "expected one of create, list, rotate, revoke"],
     [["make"], 'unknown action "make"'],
     [["create"], "missing option --account"],
-    [["create", "--account", ""], "account: expected a name"],
+    [["create", "--account", ""], 'account: invalid value ""; expected a name'],
     [
       ["create", "--account", "a", "--scopes", "all"],
-      'a comma-separated list of submit, batch, read, shreds, operate, got "all"',
+      'invalid value "all"; expected a comma-separated list of submit, batch, read, shreds, operate',
     ],
     [
       ["create", "--account", "a", "--rate", "0"],

@@ -94,7 +94,11 @@ describe("shredway sources", () => {
       1,
       "relay.tiers",
     ],
-    [["sources", "find", "nowhere", "--config", "FILE"], 2, "sources find: expected"],
+    [
+      ["sources", "find", "nowhere", "--config", "FILE"],
+      2,
+      'sources find: invalid value "nowhere"; expected',
+    ],
     [["sources", "list", "--tier", "t", "--config", "FILE"], 2, "it is an option of sources add"],
     [["sources", "remove", "x", "--config", "FILE"], 1, "expected one of fra-a"],
   ] as const)("refuses %j", async (words, code, message) => {

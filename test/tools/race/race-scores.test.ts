@@ -149,7 +149,7 @@ describe("SlotCollector", () => {
     collector.settle(1900);
     expect(settled).toEqual([7]);
     collector.note(arrival(1950, 1, 1));
-    expect(collector.counts[1]).toMatchObject({ arrivals: 2, late: 1, repeated: 0 });
+    expect(collector.counts[1]).toMatchObject({ arrivals: 2, late: 1, repeats: 0 });
   });
 
   it("counts duplicates and other signatures by feed", () => {
@@ -157,8 +157,8 @@ describe("SlotCollector", () => {
     collector.note(arrival(0, 0));
     collector.note(arrival(1, 0));
     collector.note({ ...arrival(2, 1, 1), signature: 2 });
-    expect(collector.counts[0]).toMatchObject({ arrivals: 2, repeated: 1, conflicting: 0 });
-    expect(collector.counts[1]).toMatchObject({ arrivals: 1, repeated: 0, conflicting: 1 });
+    expect(collector.counts[0]).toMatchObject({ arrivals: 2, repeats: 1, conflicting: 0 });
+    expect(collector.counts[1]).toMatchObject({ arrivals: 1, repeats: 0, conflicting: 1 });
   });
 
   it("stays within its bounds if every shred is of another slot", () => {

@@ -258,9 +258,9 @@ describe("invalid options", () => {
     ],
     [["--feed", "a b=20001", "--feed", "c=20002"], "expected NAME=PORT"],
     [["--feed", "20001", "--feed", "c=20002"], "expected NAME=PORT"],
-    [["--feed", "a=70000", "--feed", "c=20002"], "--feed a: expected"],
-    [["--feed", "a=host:20001", "--feed", "c=20002"], "--feed a: expected"],
-    [["--feed", "a=20001@nowhere", "--feed", "c=20002"], "--feed a: expected"],
+    [["--feed", "a=70000", "--feed", "c=20002"], "--feed a: invalid value "],
+    [["--feed", "a=host:20001", "--feed", "c=20002"], "--feed a: invalid value "],
+    [["--feed", "a=20001@nowhere", "--feed", "c=20002"], "--feed a: invalid value "],
     [["--feed", "a=20001", "--capture", "b=b.pcap"], "at most one of --feed, --capture"],
     [["--capture", "b=b.pcap", "--seconds", "3"], "at most one of --capture, --seconds"],
     [

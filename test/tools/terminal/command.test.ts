@@ -77,7 +77,9 @@ describe("parseArguments", () => {
     for (const value of ["0", "-1", "1e400", "Infinity"]) {
       expect(refusal(() => parsed(`--speed=${value}`).positive("speed", 10))).toContain("above 0");
     }
-    expect(refusal(() => parsed("--to", "localhost:9").endpoint("to"))).toContain("--to: expected");
+    expect(refusal(() => parsed("--to", "localhost:9").endpoint("to"))).toContain(
+      '--to: invalid value "localhost:9"; expected',
+    );
     expect(refusal(() => parsed("--to", "127.0.0.1:0").endpoint("to"))).toContain(
       "port 1 to 65535",
     );

@@ -127,7 +127,7 @@ function checkNewest(version: number, newest: number, what: string): void {
   if (version <= newest) return;
   throw new ShredwayError(
     "store_newer",
-    `unsupported ${what} ${version}; expected ${newest} or older: ` +
+    `unsupported ${what} version ${version}; expected ${newest} or older: ` +
       "a newer version of Shredway wrote it; use that version to import it",
     { details: { version, newest } },
   );

@@ -65,14 +65,14 @@ describe.skipIf(problem !== "" || !quiche)(
       await until(() => leader.transactions.length === 1, "the transaction");
       namespace.connect(false);
       const wires = Array.from({ length: 50 }, () => randomBytes(700));
-      const requests = new Map(wires.map((wire) => [client.send(leader.address, wire), wire]));
+      const wireById = new Map(wires.map((wire) => [client.send(leader.address, wire), wire]));
       const sent = (): number =>
-        [...requests.keys()].filter((id) => client.kindsOf(id).startsWith("sent")).length;
+        [...wireById.keys()].filter((id) => client.kindsOf(id).startsWith("sent")).length;
       await until(() => sent() > 4, "some on their way");
       expect(leader.transactions.length).toBe(1);
       namespace.connect(true);
       // A leader that is silent for some seconds is given up; the connection is then a new one.
-      await client.delivered(leader.address, requests);
+      await client.delivered(leader.address, wireById);
       const hex = wires.map((wire) => wire.toString("hex"));
       const isThere = (): boolean => hex.every((wire) => leader.transactions.includes(wire));
       await until(isThere, "all transactions");

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { credentialsOf } from "../../../../src/gateway/tpu/certificate.ts";
-import { KeyPair } from "../../../../src/sandbox/chain/keys.ts";
+import { SandboxKeyPair } from "../../../../src/sandbox/chain/keys.ts";
 import { until } from "../../../support/network/udp-receiver.ts";
 import {
   buildNgtcp2Leader,
@@ -19,7 +19,7 @@ import { QuicClient, quiche } from "../../../support/quic/quic-client.ts";
 import { selfSignedCertificate, selfSignedKey } from "../../../support/quic/self-signed.ts";
 import { EndpointRun } from "../../../support/quic/tpu-endpoint.ts";
 
-const identity = KeyPair.named(1, "gateway");
+const identity = SandboxKeyPair.named(1, "gateway");
 
 const name = `a leader by another hand (ngtcp2, GnuTLS) ${ngtcp2Problem ?? ""}`.trim();
 

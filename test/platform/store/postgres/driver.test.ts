@@ -468,6 +468,6 @@ describe.skipIf(postgresPrograms === null)("PostgreSQL", () => {
     await add(driver, 4n);
     const text = lines.join("");
     expect(text.match(/the connection to the server was lost/g)).toHaveLength(1);
-    expect(text.match(/the database is back/g)).toHaveLength(1);
+    expect(text.match(/the database responds again/g)).toHaveLength(1);
   });
 });

@@ -28,11 +28,11 @@ onEachDatabase((databases) => {
     it("are created once per name, even by concurrent calls", async () => {
       const directory = databases.location();
       const stores = await Promise.all([databases.store(directory), databases.store(directory)]);
-      const requests = stores.flatMap(({ keys }) => [
+      const lookups = stores.flatMap(({ keys }) => [
         keys.ensureAccount("a", 5n),
         keys.ensureAccount("a", 6n),
       ]);
-      const accounts = await Promise.all(requests);
+      const accounts = await Promise.all(lookups);
       expect(new Set(accounts.map(({ id }) => id)).size).toBe(1);
       await stores[0]?.keys.ensureAccount("b", 7n);
       const names = (await stores[1]?.keys.accounts())?.map(({ name }) => name);

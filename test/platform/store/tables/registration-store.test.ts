@@ -271,13 +271,17 @@ onEachDatabase((databases) => {
       expect(notifications.at(-1)).toEqual([`registrations ${signatureOf(3)}`]);
       await store.addCounted(registrationOf(70, countedAs(1n)), 1n);
       expect(notifications.at(-1)).toEqual([]);
-      const requests = [...all.map(({ signature }) => signature), signatureOf(70), signatureOf(99)];
-      const found = await store.pendingOf(requests);
+      const signatures = [
+        ...all.map(({ signature }) => signature),
+        signatureOf(70),
+        signatureOf(99),
+      ];
+      const found = await store.pendingOf(signatures);
       const wanted = all.filter(({ signature }) => signature !== signatureOf(3));
       expect(newestFirst(found)).toEqual(newestFirst(wanted));
       expect(await store.pendingOf([])).toEqual([]);
       const published: unknown[] = [];
-      store.onNews((signatures) => published.push(signatures));
+      store.onNews((news) => published.push(news));
       notify(["tiers a_1 tier-1 3", "registrations x", "registrations y"]);
       notify(["keys"]);
       notify(null);

@@ -81,7 +81,7 @@ describe("kill -9", () => {
         const version = await versionOf(driver).catch(() => 0);
         if (lines.includes("ended")) expect(version).toBe(newest);
         if (isMark(version)) {
-          await expect(openLocation(location)).rejects.toThrow("filled in part"); // the next round starts over
+          await expect(openLocation(location)).rejects.toThrow("the database is incomplete"); // the next round starts over
         } else if (version === newest) {
           const found = await allRows(driver, tables);
           if (Object.values(found).flat().length === 0) continue; // killed before the first row
