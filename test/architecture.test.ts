@@ -116,7 +116,8 @@ const sandboxStarters: readonly string[] = ["src/tools/sandbox/", "src/tools/com
 /** Packages and Node.js modules that only these places may use. */
 const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "node-gyp-build": ["src/relay/data-plane/native.ts"],
-  "uWebSockets.js": ["src/gateway/http/server.ts"],
+  "uWebSockets.js": ["src/gateway/http/uws-engine.ts"],
+  ws: ["src/gateway/http/node-engine.ts", "src/gateway/http/node-web-socket.ts"],
   litesvm: ["src/sandbox/chain/svm.ts"],
   "litesvm/dist/internal.js": ["src/sandbox/chain/svm.ts"],
   "@solana/kit": [],

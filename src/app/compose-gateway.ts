@@ -278,16 +278,23 @@ function openVerifier({ gateway }: Config): SignatureVerifier {
   return SignatureVerifier.open({ threads: checkThreads, queueMax: checkQueueMax });
 }
 
+/** The options of http that apply to every server. Without http: the server's defaults. */
+function serverLimits({ http }: Config): Partial<HttpServerOptions> {
+  if (!http) return {};
+  const { connectionsMax, engine, keepAliveSeconds } = http;
+  return { connectionsMax, engine, ...(keepAliveSeconds !== undefined && { keepAliveSeconds }) };
+}
+
 /** One server for http.listen, and one for each entry of http.split. */
 function openServers(gateway: Gateway, config: Config, log: Logger): Promise<HttpServerGroup> {
-  const { connectionsMax, serves = endpointGroups, split = [] } = config.http ?? {};
+  const { serves = endpointGroups, split = [] } = config.http ?? {};
   const serverOf = (
     listen: readonly string[],
     served: readonly EndpointGroup[],
   ): HttpServerOptions => ({
     ...gateway.serverOptions(new Set(served)),
     listen,
-    ...(connectionsMax !== undefined && { connectionsMax }),
+    ...serverLimits(config),
   });
   const servers = [
     serverOf(listenersOf(config), serves),

@@ -87,7 +87,17 @@ function changedKeys(section: string, running: object, wanted: object): string[]
 export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   const { http } = running;
   const found = wanted.http
-    ? (["listen", "webSocketListen", "connectionsMax", "serves", "split"] as const)
+    ? (
+        [
+          "listen",
+          "webSocketListen",
+          "connectionsMax",
+          "engine",
+          "keepAliveSeconds",
+          "serves",
+          "split",
+        ] as const
+      )
         .filter((key) => differs(http?.[key], wanted.http?.[key]))
         .map((key) => `http.${key}`)
     : ["http"];

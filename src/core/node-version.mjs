@@ -31,17 +31,17 @@ function releaseLines(range) {
 }
 
 /**
- * The supported versions as text: "Node 20 (from 20.19) or Node 22 (from 22.12)".
+ * The supported versions as text: "Node 20 (from 20.19), Node 22 (from 22.12) or Node 24".
  *
  * @param {string} [range] default: that of package.json
  */
 export function supportedNode(range = enginesOfPackage()) {
-  return releaseLines(range)
-    .map(
-      ([major, minor, patch]) =>
-        `Node ${major} (from ${major}.${minor}${patch ? `.${patch}` : ""})`,
-    )
-    .join(" or ");
+  const lines = releaseLines(range).map(([major, minor, patch]) =>
+    minor || patch
+      ? `Node ${major} (from ${major}.${minor}${patch ? `.${patch}` : ""})`
+      : `Node ${major}`,
+  );
+  return [lines.slice(0, -1).join(", "), lines.at(-1)].filter(Boolean).join(" or ");
 }
 
 /**

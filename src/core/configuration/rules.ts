@@ -242,6 +242,13 @@ function checkHttpListeners({ http, operations }: Config, report: Report): void 
   );
 }
 
+function checkEngine({ http }: Config, report: Report): void {
+  const { engine, keepAliveSeconds } = http ?? {};
+  if (engine !== "uws" || keepAliveSeconds === undefined || keepAliveSeconds === 10) return;
+  const wrong = `${keepAliveSeconds} is not possible with engine: uws`;
+  report(["http", "keepAliveSeconds"], `${wrong}; expected 10, or engine: node`);
+}
+
 function checkNonces({ solana, nonces }: Config, report: Report): void {
   const { fundingKeyFile, authorityKeyFile } = nonces;
   if (fundingKeyFile !== undefined && !solana) {
@@ -337,6 +344,7 @@ export function checkConfig(config: Config, ownAddresses: readonly string[] = []
   checkGateway(config, reportAnywhere);
   checkThresholds(config, reportAnywhere);
   checkHttpListeners(config, reportAnywhere);
+  checkEngine(config, reportAnywhere);
   checkNonces(config, reportAnywhere);
   checkDelivery(config, reportAnywhere);
   checkListeners(config.relay, report);

@@ -91,6 +91,19 @@ export const http = z.strictObject({
       "Maximum number of concurrent sockets, HTTP and WebSocket together. Further sockets " +
       "are closed immediately.",
   }),
+  engine: key(z.enum(["node", "uws"]).default("node"), {
+    expects: "node or uws",
+    meaning:
+      "Web server: `node` is node:http, `uws` is uWebSockets.js. `uws` answers about twice as " +
+      "many requests per core, but closes idle connections after 10 s. It has no binary for " +
+      "Node 24 and 26.",
+  }),
+  keepAliveSeconds: key(integer(1, 3600).exactOptional(), {
+    expects: "an integer 1 to 3600",
+    unit: "seconds",
+    meaning: "A connection without a request for this long is closed.",
+    absent: "90; 10 with `engine: uws`, which cannot change it",
+  }),
 });
 
 export const data = z.strictObject({

@@ -15,7 +15,7 @@ export class BodyBuffer {
   }
 
   /** Copies `piece`. Returns false and copies nothing if the body would exceed the limit. */
-  add(chunk: ArrayBuffer): boolean {
+  add(chunk: ArrayBuffer | Uint8Array): boolean {
     const length = this.#length + chunk.byteLength;
     if (length > this.#bytesMax) return false;
     if (length > this.#bytes.length) {
@@ -25,7 +25,7 @@ export class BodyBuffer {
       grown.set(this.#bytes.subarray(0, this.#length));
       this.#bytes = grown;
     }
-    this.#bytes.set(new Uint8Array(chunk), this.#length);
+    this.#bytes.set(chunk instanceof Uint8Array ? chunk : new Uint8Array(chunk), this.#length);
     this.#length = length;
     return true;
   }

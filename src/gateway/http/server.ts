@@ -1,22 +1,9 @@
-// HTTP server: the only file that uses uWebSockets.js.
+// HTTP server: answers every request exactly once, even if a handler throws.
 //
-// The service and the sandbox open it with handlers of plain requests and responses (types.ts). It
-// answers every request exactly once, even if a handler throws: an exception inside uWebSockets.js,
-// or a second use of an answered response, would end the process.
-//
-// uWebSockets.js itself rejects HTTP/1.0 (505), a head above 4 kB per line or 20 kB in total (431),
-// and contradicting lengths (400). It closes a connection on a request without Host, and after 10 s
-// without traffic. It also closes a connection that pipelines requests behind an unanswered one.
-//
-// A PROXY protocol header (version 2) is skipped in every request. The library exposes only the
-// last one, which any caller behind a proxy could forge, so no address is read from it.
+// The service and the sandbox open it with handlers of plain requests and responses (types.ts). One
+// of two engines (engine.ts) provides the connections. An exception inside uWebSockets.js, or a
+// second use of an answered response, would end the process.
 
-import type {
-  TemplatedApp,
-  HttpRequest as UwsRequest,
-  HttpResponse as UwsResponse,
-  us_listen_socket,
-} from "uWebSockets.js";
 import { createServer } from "node:net";
 import { getSystemErrorMap } from "node:util";
 import {
@@ -28,7 +15,6 @@ import {
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import { supportedNode } from "../../core/node-version.mjs";
 import {
   checkedAnswer,
   closingAnswer,
@@ -40,16 +26,14 @@ import {
   tooLargeAnswer,
 } from "./answer.ts";
 import { BodyBuffer } from "./body-buffer.ts";
+import type { Engine, EngineListener, EngineRequest, EngineResponse } from "./engine.ts";
+import { openEngine } from "./open-engine.ts";
 import type { HttpHead, HttpRequest, HttpResponse, HttpServerOptions } from "./types.ts";
-import { type Socket, WebSocketPeers } from "./web-socket-peers.ts";
+import { WebSocketPeers } from "./web-socket-peers.ts";
 
-/**
- * LIBUS_LISTEN_DEFAULT. The exclusive option would refuse a port for a minute after a server with
- * open connections released it. This option shares a port silently, so listenError tests the port
- * before.
- */
-const sharedPort = 0;
 const connectionsMaxDefault = 10_000;
+const keepAliveSecondsDefault = 90;
+const defaultEngine = "node";
 /**
  * A body that exceeds the limit by at most this is read and discarded: a client that still sends
  * when the connection closes may never see the response.
@@ -63,7 +47,7 @@ const messageSlackBytes = 64 * 1024;
 
 /** One request, from its first byte to the last byte of its response. */
 interface PendingRequest {
-  readonly response: UwsResponse;
+  readonly response: EngineResponse;
   readonly head: HttpHead;
   /** Answered completely, or aborted: the response must not be used any more. */
   over: boolean;
@@ -71,34 +55,12 @@ interface PendingRequest {
   answered: boolean;
 }
 
-type WebServer = Pick<
-  typeof import("uWebSockets.js"),
-  "App" | "us_listen_socket_close" | "us_socket_local_port"
->;
-
-/**
- * Imported here, so that a missing binary (they depend on Node and processor) gives a clear error.
- */
-async function loadWebServer(): Promise<WebServer> {
-  try {
-    return await import("uWebSockets.js");
-  } catch (cause) {
-    throw new ShredwayError(
-      "http_open",
-      `http: uWebSockets.js has no binary for Node ${process.versions.node} on ` +
-        `${process.platform}-${process.arch}; expected Node ${supportedNode()} on Linux with glibc`,
-      { cause },
-    );
-  }
-}
-
 export class HttpServer {
-  readonly #web: WebServer;
-  readonly #app: TemplatedApp;
+  readonly #engine: Engine;
   readonly #options: HttpServerOptions;
   readonly #refusal: Refusal;
   readonly #log: Logger | undefined;
-  readonly #listenSockets: us_listen_socket[] = [];
+  readonly #listeners: EngineListener[] = [];
   readonly #addresses: string[] = [];
   readonly #underWay = new Set<PendingRequest>();
   readonly #peers: WebSocketPeers;
@@ -107,9 +69,8 @@ export class HttpServer {
   #state: "open" | "draining" | "closed" = "open";
   #whenIdle: (() => void) | undefined;
 
-  private constructor(web: WebServer, options: HttpServerOptions, log: Logger | undefined) {
-    this.#web = web;
-    this.#app = web.App();
+  private constructor(engine: Engine, options: HttpServerOptions, log: Logger | undefined) {
+    this.#engine = engine;
     this.#options = options;
     this.#refusal = (...facts) =>
       options.refusal ? options.refusal(...facts) : errorAnswer(...facts);
@@ -123,11 +84,15 @@ export class HttpServer {
   /** Throws ShredwayError "http_open" or "address_invalid" and then leaves nothing open. */
   static async open(options: HttpServerOptions, log?: Logger): Promise<HttpServer> {
     const endpoints = options.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
-    const server = new HttpServer(await loadWebServer(), options, log);
+    const engine = await openEngine(options.engine ?? defaultEngine, {
+      keepAliveSeconds: options.keepAliveSeconds ?? keepAliveSecondsDefault,
+      clock: options.clock ?? systemClock,
+    });
+    const server = new HttpServer(engine, options, log);
     try {
       for (const endpoint of endpoints) {
         const obstacle = await listenError(endpoint);
-        if (obstacle === null && server.#listen(endpoint)) continue;
+        if (obstacle === null && (await server.#listen(endpoint))) continue;
         const address = formatEndpoint(endpoint);
         throw new ShredwayError(
           "http_open",
@@ -187,45 +152,35 @@ export class HttpServer {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#stopListening();
-    this.#app.close();
+    this.#engine.app.close();
     this.#whenIdle?.();
   }
 
-  #listen(endpoint: Endpoint): boolean {
-    let opened = false;
-    const host = formatAddress(endpoint.bytes);
-    const done = (socket: us_listen_socket | false): void => {
-      if (socket === false) return;
-      opened = true;
-      this.#listenSockets.push(socket);
-      this.#addresses.push(
-        formatEndpoint({ ...endpoint, port: this.#web.us_socket_local_port(socket) }),
-      );
-    };
-    // The library's type declarations lack listen() with host, port and options.
-    const app: { listen(...parameters: unknown[]): unknown } = this.#app;
-    app.listen(host, endpoint.port, sharedPort, done);
-    return opened;
+  async #listen(endpoint: Endpoint): Promise<boolean> {
+    const { app } = this.#engine;
+    const listener = await app.listen(formatAddress(endpoint.bytes), endpoint.port);
+    if (listener === null) return false;
+    this.#listeners.push(listener);
+    this.#addresses.push(formatEndpoint({ ...endpoint, port: listener.port }));
+    return true;
   }
 
   #stopListening(): void {
-    for (const socket of this.#listenSockets.splice(0)) {
-      this.#web.us_listen_socket_close(socket);
-    }
+    for (const listener of this.#listeners.splice(0)) listener.close();
   }
 
   #route(): void {
     const connectionsMax = this.#options.connectionsMax ?? connectionsMaxDefault;
-    const onConnection = (response: UwsResponse, change: number): void => {
+    const onConnection = (response: Pick<EngineResponse, "close">, change: number): void => {
       this.#connections += change;
       if (change > 0 && this.#connections > connectionsMax) response.close();
     };
-    this.#app.filter(onConnection);
+    this.#engine.app.filter(onConnection);
     for (const path of Object.keys(this.#options.webSockets ?? {})) this.#routeWebSocket(path);
-    this.#app.any("/*", (response, request) => this.#begin(response, request));
+    this.#engine.app.any((response, request) => this.#begin(response, request));
   }
 
-  #begin(response: UwsResponse, request: UwsRequest): void {
+  #begin(response: EngineResponse, request: EngineRequest): void {
     const pending = this.#pendingOf(response, request);
     try {
       if (this.#state !== "open") {
@@ -240,7 +195,7 @@ export class HttpServer {
     }
   }
 
-  #pendingOf(response: UwsResponse, request: UwsRequest): PendingRequest {
+  #pendingOf(response: EngineResponse, request: EngineRequest): PendingRequest {
     const pending: PendingRequest = {
       response,
       head: headOf(response, request),
@@ -373,7 +328,7 @@ export class HttpServer {
 
   #writeHead({ response }: PendingRequest, answer: HttpResponse): void {
     response.writeStatus(statusLine(answer.status));
-    response.writeHeader("Keep-Alive", "timeout=10");
+    response.writeHeader("Keep-Alive", `timeout=${this.#engine.keepAliveSeconds}`);
     for (const [name, value] of Object.entries(answer.headers ?? {})) {
       response.writeHeader(name, value);
     }
@@ -383,14 +338,14 @@ export class HttpServer {
     const route = this.#options.webSockets?.[path];
     if (!route) return;
     this.#countWebSocket(path, 0);
-    this.#app.ws<Socket>(path === "*" ? "/*" : path, {
+    this.#engine.app.ws(path, {
       maxPayloadLength: route.messageBytesMax + messageSlackBytes,
       maxBackpressure: route.backpressureBytesMax,
       // uWebSockets.js ends the process on any other value.
       idleTimeout: Math.min(Math.max(Math.round(route.idleSeconds), 8), 960),
       sendPingsAutomatically: true,
       compression: 0,
-      upgrade: (response, request, context) => {
+      upgrade: (response, request, accept) => {
         const pending = this.#pendingOf(response, request);
         try {
           if (this.#state !== "open") {
@@ -402,11 +357,8 @@ export class HttpServer {
             this.#answer(pending, refusal);
             return;
           }
-          const key = request.getHeader("sec-websocket-key");
-          const protocol = request.getHeader("sec-websocket-protocol");
           this.#end(pending);
-          const socket = this.#peers.newSocket(path, route, pending.head);
-          response.upgrade(socket, key, protocol, "", context);
+          accept(this.#peers.newSocket(path, route, pending.head));
         } catch (thrown) {
           this.#failed(pending, thrown);
         }
@@ -432,7 +384,7 @@ export class HttpServer {
   }
 }
 
-function headOf(response: UwsResponse, request: UwsRequest): HttpHead {
+function headOf(response: EngineResponse, request: EngineRequest): HttpHead {
   // uWebSockets.js invalidates the request when the handler returns, so everything is copied here.
   const headers = new Map<string, string>();
   request.forEach((name, value) => {
@@ -448,6 +400,7 @@ function headOf(response: UwsResponse, request: UwsRequest): HttpHead {
   };
 }
 
+/** 4 or 16 bytes; a mapped IPv4 address is written as IPv4. Empty if the peer is already gone. */
 function addressOf(bytes: Uint8Array): string {
   if (bytes.length === 16) return formatAddress(bytes);
   return bytes.length === 4 ? bytes.join(".") : "";

@@ -9,7 +9,7 @@ import { MessageAllowance } from "./message-allowance.ts";
 import type { HttpHead, WebSocketPeer, WebSocketRoute } from "./types.ts";
 
 /** The part of the library's WebSocket that is used here. */
-interface RawSocket {
+export interface RawSocket {
   getUserData(): Socket;
   /** Returns 2 if the message was dropped because too many bytes are queued. */
   send(text: string, isBinary: boolean): number;
@@ -104,7 +104,7 @@ export class WebSocketPeers {
     this.#guard(peer, () => route.open(peer, head));
   }
 
-  message(raw: RawSocket, message: ArrayBuffer, isBinary: boolean): void {
+  message(raw: RawSocket, message: ArrayBuffer | Uint8Array, isBinary: boolean): void {
     const { route, peer } = raw.getUserData();
     if (!this.#admits(raw, message.byteLength)) return;
     if (isBinary) {
@@ -113,7 +113,7 @@ export class WebSocketPeers {
       peer.close(1009, `expected at most ${route.messageBytesMax} bytes`);
     } else {
       // Decoding copies the bytes; the library reuses them after this call.
-      this.#handle({ route, peer, text: Buffer.from(message).toString("utf8") });
+      this.#handle({ route, peer, text: textOf(message) });
     }
   }
 
@@ -143,7 +143,7 @@ export class WebSocketPeers {
   }
 
   /** Counts a ping or a pong; the library answers pings itself. */
-  control(raw: RawSocket, message: ArrayBuffer): void {
+  control(raw: RawSocket, message: ArrayBuffer | Uint8Array): void {
     this.#admits(raw, message.byteLength);
   }
 
@@ -186,6 +186,11 @@ export class WebSocketPeers {
       failed(thrown);
     }
   }
+}
+
+function textOf(message: ArrayBuffer | Uint8Array): string {
+  const bytes = message instanceof Uint8Array ? message : new Uint8Array(message);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 
 function limitText({ messageLimits }: WebSocketRoute): string {

@@ -5,6 +5,16 @@ import { least, messageOf, path } from "./config-texts.ts";
 describe("bad configurations", () => {
   const withRelay = (lines: string) => messageOf(`${least}${lines.replaceAll(/^/gm, "  ")}\n`);
 
+  it("rejects a keep-alive time that the engine cannot use", () => {
+    const message = (http: string) =>
+      messageOf(`${least}http: { ${http} }\ntips: { addresses: ["${"1".repeat(32)}"] }\n`);
+    expect(message("engine: uws, keepAliveSeconds: 90")).toMatch(
+      /http.keepAliveSeconds: 90 is not possible with engine: uws; expected 10, or engine: node$/,
+    );
+    expect(message("engine: uws, keepAliveSeconds: 10")).toBe("accepted");
+    expect(message("engine: node, keepAliveSeconds: 3600")).toBe("accepted");
+  });
+
   it.each([
     [
       "nothing",

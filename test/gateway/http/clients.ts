@@ -1,10 +1,33 @@
 // Clients for tests of the HTTP server: one for arbitrary bytes, and small helpers.
 
 import { connect, type Socket } from "node:net";
+import { beforeAll, describe } from "vitest";
 import { createLogger, type Logger } from "../../../src/core/log.ts";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
-import type { HttpServerOptions } from "../../../src/gateway/http/types.ts";
+import {
+  type EngineName,
+  engineNames,
+  type HttpServerOptions,
+} from "../../../src/gateway/http/types.ts";
 import { closing } from "../../support/closing.ts";
+
+/** Every suite of the HTTP server runs on both engines, one after the other. */
+let engine: EngineName = "node";
+
+/** Runs `suite` on every engine. */
+export function onEveryEngine(suite: (name: EngineName) => void): void {
+  describe.each(engineNames)("on the engine %s", (name) => {
+    beforeAll(() => {
+      engine = name;
+    });
+    suite(name);
+  });
+}
+
+/** HttpServer.open with the engine of the running suite. */
+export function openServer(options: HttpServerOptions, log?: Logger): Promise<HttpServer> {
+  return HttpServer.open({ engine, ...options }, log);
+}
 
 /** Opens a server on its own port and closes it after the test. */
 export async function serve(
@@ -12,10 +35,7 @@ export async function serve(
   log?: Logger,
 ): Promise<HttpServer> {
   return closing(
-    await HttpServer.open(
-      { listen: ["127.0.0.1:0"], bodyBytesMax: () => 1_000_000, ...options },
-      log,
-    ),
+    await openServer({ listen: ["127.0.0.1:0"], bodyBytesMax: () => 1_000_000, ...options }, log),
   );
 }
 

@@ -4,7 +4,7 @@
 import { describe, expect, it } from "vitest";
 import type { TipSnapshot } from "../../../src/tips/tip-types.ts";
 import { GatewayRun, loopback } from "../../support/gateway/gateway.ts";
-import { RawClient, serve } from "./clients.ts";
+import { onEveryEngine, RawClient, serve } from "./clients.ts";
 
 const signature = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
 
@@ -23,78 +23,81 @@ function get(path: string, headers = ""): Buffer {
   return Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`);
 }
 
-describe("a PROXY protocol header", () => {
-  it.each([
-    ["version 2, IPv4", [Buffer.concat([v4, get("/")])]],
-    ["version 2, IPv6", [Buffer.concat([v6, get("/")])]],
-    ["version 2 in a packet of its own", [v4, get("/")]],
-  ])("does not change the address that handlers see: %s", async (_, pieces) => {
-    const server = await serve({
-      handle: ({ remoteAddress }) => ({ status: 200, body: `from ${remoteAddress}.` }),
-    });
-    const client = await RawClient.open(server);
-    for (const piece of pieces) await client.write(piece);
-    await client.readUntil(/from .*\./);
-    expect(client.statuses).toEqual([200]);
-    expect(client.received).toContain("from 127.0.0.1.");
-  });
-
-  it("is also skipped between two requests, where only the caller can have sent it", async () => {
-    const server = await serve({
-      handle: ({ path, remoteAddress }) => ({ status: 200, body: `${path} ${remoteAddress}.` }),
-    });
-    const client = await RawClient.open(server);
-    await client.write(Buffer.concat([v4, get("/1")]));
-    await client.readUntil(/\/1 .*\./);
-    await client.write(Buffer.concat([v6, get("/2")]));
-    await client.readUntil(/\/2 .*\./);
-    expect(client.received).toContain("/1 127.0.0.1.");
-    expect(client.received).toContain("/2 127.0.0.1.");
-  });
-
-  it("of version 1 is rejected as invalid HTTP", async () => {
-    const server = await serve({ handle: () => ({ status: 200 }) });
-    const client = await RawClient.open(server);
-    const line = "PROXY TCP4 203.0.113.7 192.0.2.2 4660 80\r\n";
-    await client.write(Buffer.concat([Buffer.from(line), get("/")]));
-    await client.closed();
-    expect(client.statuses).toEqual([505]);
-  });
-
-  const snapshot: TipSnapshot = {
-    timeMs: 0,
-    percentiles: { p25: 0n, p50: 0n, p75: 0n, p95: 0n, p99: 0n },
-    emaP50: 0n,
-    count: 0,
-    windowStartMs: 0,
-    isStale: true,
-  };
-
-  it.each([
-    ["an unlisted peer", []],
-    ["a listed proxy", loopback],
-  ])("of %s cannot bypass a limit by address", async (_, trustedProxies) => {
-    const tipFloor = { snapshot, onRefresh: () => () => undefined };
-    const { server } = await GatewayRun.open({ trustedProxies }, { tipFloor });
-    const statuses: number[] = [];
-    for (let i = 0; i < 12; i++) {
+onEveryEngine((engine) => {
+  describe("a PROXY protocol header", () => {
+    it.each([
+      ["version 2, IPv4", [Buffer.concat([v4, get("/")])]],
+      ["version 2, IPv6", [Buffer.concat([v6, get("/")])]],
+      ["version 2 in a packet of its own", [v4, get("/")]],
+    ])("does not change the address that handlers see: %s", async (_, pieces) => {
+      const server = await serve({
+        handle: ({ remoteAddress }) => ({ status: 200, body: `from ${remoteAddress}.` }),
+      });
       const client = await RawClient.open(server);
-      await client.write(Buffer.concat([headerOf([203, 0, 113, i]), get("/tip_floor")]));
-      await client.readUntil(/\r\n\r\n/);
-      statuses.push(...client.statuses);
-    }
-    expect(statuses.filter((status) => status === 429)).toHaveLength(2);
-  });
-
-  it("of a trusted proxy does not change X-Forwarded-For", async () => {
-    const tipFloor = { snapshot, onRefresh: () => () => undefined };
-    const { server } = await GatewayRun.open({ trustedProxies: loopback }, { tipFloor });
-    for (let i = 0; i < 12; i++) {
-      const client = await RawClient.open(server);
-      const forwarded = `X-Forwarded-For: 203.0.113.${i}\r\n`;
-      await client.write(Buffer.concat([v4, get("/tip_floor", forwarded)]));
-      await client.readUntil(/\r\n\r\n/);
+      for (const piece of pieces) await client.write(piece);
+      await client.readUntil(/from .*\./);
       expect(client.statuses).toEqual([200]);
-    }
+      expect(client.received).toContain("from 127.0.0.1.");
+    });
+
+    it("is skipped or rejected between two requests, where only the caller can have sent it", async () => {
+      const server = await serve({
+        handle: ({ path, remoteAddress }) => ({ status: 200, body: `${path} ${remoteAddress}.` }),
+      });
+      const client = await RawClient.open(server);
+      await client.write(Buffer.concat([v4, get("/1")]));
+      await client.readUntil(/\/1 .*\./);
+      await client.write(Buffer.concat([v6, get("/2")]));
+      await client.readUntil(/\/2 .*\.|400 Bad Request/);
+      expect(client.received).toContain("/1 127.0.0.1.");
+      if (engine === "uws") expect(client.received).toContain("/2 127.0.0.1.");
+      else expect(client.statuses).toEqual([200, 400]);
+    });
+
+    it("of version 1 is rejected as invalid HTTP", async () => {
+      const server = await serve({ handle: () => ({ status: 200 }) });
+      const client = await RawClient.open(server);
+      const line = "PROXY TCP4 203.0.113.7 192.0.2.2 4660 80\r\n";
+      await client.write(Buffer.concat([Buffer.from(line), get("/")]));
+      await client.closed();
+      expect(client.statuses).toEqual([engine === "uws" ? 505 : 400]);
+    });
+
+    const snapshot: TipSnapshot = {
+      timeMs: 0,
+      percentiles: { p25: 0n, p50: 0n, p75: 0n, p95: 0n, p99: 0n },
+      emaP50: 0n,
+      count: 0,
+      windowStartMs: 0,
+      isStale: true,
+    };
+
+    it.each([
+      ["an unlisted peer", []],
+      ["a listed proxy", loopback],
+    ])("of %s cannot bypass a limit by address", async (_, trustedProxies) => {
+      const tipFloor = { snapshot, onRefresh: () => () => undefined };
+      const { server } = await GatewayRun.open({ trustedProxies }, { tipFloor });
+      const statuses: number[] = [];
+      for (let i = 0; i < 12; i++) {
+        const client = await RawClient.open(server);
+        await client.write(Buffer.concat([headerOf([203, 0, 113, i]), get("/tip_floor")]));
+        await client.readUntil(/\r\n\r\n/);
+        statuses.push(...client.statuses);
+      }
+      expect(statuses.filter((status) => status === 429)).toHaveLength(2);
+    });
+
+    it("of a trusted proxy does not change X-Forwarded-For", async () => {
+      const tipFloor = { snapshot, onRefresh: () => () => undefined };
+      const { server } = await GatewayRun.open({ trustedProxies: loopback }, { tipFloor });
+      for (let i = 0; i < 12; i++) {
+        const client = await RawClient.open(server);
+        const forwarded = `X-Forwarded-For: 203.0.113.${i}\r\n`;
+        await client.write(Buffer.concat([v4, get("/tip_floor", forwarded)]));
+        await client.readUntil(/\r\n\r\n/);
+        expect(client.statuses).toEqual([200]);
+      }
+    });
   });
 });

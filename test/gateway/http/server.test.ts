@@ -1,472 +1,362 @@
-import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";
-import { ShredwayError } from "../../../src/core/errors.ts";
-import { HttpServer } from "../../../src/gateway/http/server.ts";
 import type { HttpRequest, HttpResponse } from "../../../src/gateway/http/types.ts";
-import { ManualClock } from "../../support/clocks/manual-clock.ts";
-import { closing } from "../../support/closing.ts";
-import { freePort } from "../../support/network/free-ports.ts";
-import { deferred, logged, RawClient, serve, until, urlOf } from "./clients.ts";
+import { deferred, logged, onEveryEngine, RawClient, serve, until, urlOf } from "./clients.ts";
 
 const ok: HttpResponse = { status: 200, body: "fine" };
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
 
-async function refusalOf(opening: Promise<HttpServer>): Promise<ShredwayError> {
-  try {
-    (await opening).close();
-  } catch (error) {
-    if (error instanceof ShredwayError) return error;
-    throw error;
-  }
-  throw new Error("expected a refusal");
-}
-
-describe("requests and responses", () => {
-  it("passes every part of a request and of a response", async () => {
-    const seen: HttpRequest[] = [];
-    const server = await serve({
-      handle: (request) => {
-        seen.push(request);
-        return { status: 201, headers: { "x-kind": "test" }, body: "täxt" };
-      },
-    });
-    const answer = await fetch(urlOf(server, "/a/%7Eb?c=1&d"), {
-      method: "PUT",
-      headers: { "X-One": "1" },
-      body: "bödy",
-    });
-    expect(answer.status).toBe(201);
-    expect(answer.statusText).toBe("Created");
-    expect(answer.headers.get("x-kind")).toBe("test");
-    expect(answer.headers.get("keep-alive")).toBe("timeout=10");
-    expect(await answer.text()).toBe("täxt");
-    const [request] = seen;
-    expect(request).toMatchObject({ method: "PUT", path: "/a/%7Eb", query: "c=1&d" });
-    expect(request?.remoteAddress).toBe("127.0.0.1");
-    expect(request?.header("x-one")).toBe("1");
-    expect(request?.header("x-two")).toBeUndefined();
-    expect(Buffer.from(request?.body ?? []).toString()).toBe("bödy");
-  });
-
-  it("joins repeated headers", async () => {
-    const server = await serve({
-      handle: (request) => ({ status: 200, body: request.header("x-a") ?? "" }),
-    });
-    const client = await RawClient.open(server);
-    await client.write("GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nx-a: 2\r\n\r\n");
-    expect(await client.readUntil(/1, 2$/)).toContain("1, 2");
-  });
-
-  it("sends no body for HEAD and 204 and keeps the connection", async () => {
-    const server = await serve({
-      handle: ({ path, method }) => ({ status: path === "/none" ? 204 : 200, body: `${method}!` }),
-    });
-    const client = await RawClient.open(server);
-    await client.write("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
-    await client.readUntil(/\r\n\r\n/);
-    expect(client.received).toMatch(/Content-Length: 5\r\n/);
-    expect(client.received).not.toContain("HEAD!");
-    await client.write(get("/none"));
-    await client.readUntil(/204 No Content[\s\S]*\r\n\r\n/);
-    await client.write("OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n");
-    expect(await client.readUntil(/OPTIONS!/)).not.toContain("GET!");
-    expect(client.statuses).toEqual([200, 204, 200]);
-  });
-
-  it("sends views of larger buffers, empty bodies and large ones", async () => {
-    const large = Buffer.alloc(8_000_000, "0123456789abcdef");
-    const server = await serve({
-      handle: ({ path }) => {
-        if (path === "/part") return { status: 200, body: Buffer.from("abcdef").subarray(2, 4) };
-        return path === "/large" ? { status: 200, body: large } : { status: 200 };
-      },
-    });
-    expect(await (await fetch(urlOf(server, "/part"))).text()).toBe("cd");
-    expect(await (await fetch(urlOf(server))).text()).toBe("");
-    const answer = Buffer.from(await (await fetch(urlOf(server, "/large"))).arrayBuffer());
-    expect(answer.equals(large)).toBe(true);
-  });
-
-  it("answers 200 concurrent callers, each with its own response", async () => {
-    const waiting: (() => void)[] = [];
-    const server = await serve({
-      handle: async ({ path }) => {
-        await new Promise<void>((resolve) => {
-          waiting.push(resolve);
-          if (waiting.length === 200) for (const go of waiting.toReversed()) go();
-        });
-        return { status: 200, body: path };
-      },
-    });
-    const paths = Array.from({ length: 200 }, (_, i) => `/${i}`);
-    const answers = await Promise.all(
-      paths.map(async (path) => (await fetch(urlOf(server, path))).text()),
-    );
-    expect(answers).toEqual(paths);
-  });
-
-  it("answers pipelined requests in order", async () => {
-    const server = await serve({ handle: ({ path }) => ({ status: 200, body: `<${path}>` }) });
-    const client = await RawClient.open(server);
-    const paths = Array.from({ length: 50 }, (_, i) => `/${i}`);
-    await client.write(paths.map(get).join(""));
-    await client.readUntil(/<\/49>/);
-    expect(client.received.match(/<.*?>/g)).toEqual(paths.map((path) => `<${path}>`));
-  });
-
-  it("closes a connection that pipelines behind a slow response", async () => {
-    const answer = deferred<HttpResponse>();
-    const server = await serve({
-      handle: ({ path }) => (path === "/slow" ? answer.promise : ok),
-    });
-    const client = await RawClient.open(server);
-    await client.write(get("/slow") + get("/next"));
-    expect(await client.closed()).toBe("");
-    answer.resolve(ok);
-    expect((await fetch(urlOf(server))).status).toBe(200);
-  });
-});
-
-describe("bodies", () => {
-  const lengthOf = ({ body }: HttpRequest): HttpResponse => ({
-    status: 200,
-    body: `${body.length}`,
-  });
-  const head = (lines: string) => `POST / HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`;
-
-  it("refuses an announced length above the limit before the body comes", async () => {
-    const server = await serve({ handle: lengthOf, bodyBytesMax: () => 10 });
-    const client = await RawClient.open(server);
-    await client.write(head("Content-Length: 999999999"));
-    const received = await client.closed();
-    expect(received).toMatch(/^HTTP\/1\.1 413 Payload Too Large\r\n/);
-    expect(received).toMatch(/Connection: close/);
-    expect(received).toContain('"reason":"body_too_large"');
-  });
-
-  it("lets a caller with a slightly too large body read the response and continue", async () => {
-    const server = await serve({ handle: lengthOf, bodyBytesMax: () => 10 });
-    const client = await RawClient.open(server);
-    await client.write(`${head("Content-Length: 11")}01234567890${head("Content-Length: 10")}`);
-    await client.write("0123456789");
-    await client.readUntil(/\r\n\r\n10$/);
-    expect(client.statuses).toEqual([413, 200]);
-  });
-
-  it("limits a chunked body while it comes", async () => {
-    let calls = 0;
-    const server = await serve({
-      handle: (request) => {
-        calls += 1;
-        return lengthOf(request);
-      },
-      bodyBytesMax: () => 10,
-    });
-    const fits = await RawClient.open(server);
-    await fits.write(`${head("Transfer-Encoding: chunked")}6\r\nabcdef\r\n4\r\nabcd\r\n0\r\n\r\n`);
-    await fits.readUntil(/\r\n\r\n10$/);
-    expect(fits.statuses).toEqual([200]);
-    const exceeds = await RawClient.open(server);
-    // The body never ends: the refusal must not wait for it.
-    await exceeds.write(`${head("Transfer-Encoding: chunked")}6\r\nabcdef\r\n5\r\nabcde\r\n`);
-    await exceeds.closed();
-    expect(exceeds.statuses).toEqual([413]);
-    expect(calls).toBe(1);
-  });
-
-  it("assembles a body from chunks of any size", async () => {
-    const bodies: Uint8Array[] = [];
-    const server = await serve({
-      handle: (request) => {
-        bodies.push(request.body);
-        return lengthOf(request);
-      },
-    });
-    const sent = Buffer.from(Uint8Array.from({ length: 300_000 }, (_, i) => (i * 7) % 251));
-    const slowBytes = sent.subarray(0, 200);
-    const client = await RawClient.open(server);
-    await client.write(head("Content-Length: 200"));
-    for (let i = 0; i < 200; i++) await client.write(slowBytes.subarray(i, i + 1));
-    await client.readUntil(/\r\n\r\n200$/);
-    await client.write(head("Content-Length: 300000"));
-    for (let i = 0; i < 300_000; i += 9_973) await client.write(sent.subarray(i, i + 9_973));
-    await client.readUntil(/\r\n\r\n300000$/);
-    expect(bodies.map((body) => body.length)).toEqual([200, 300_000]);
-    // Uses equals: printing the difference of such arrays takes minutes.
-    expect(Buffer.from(bodies[0] ?? []).equals(slowBytes)).toBe(true);
-    expect(Buffer.from(bodies[1] ?? []).equals(sent)).toBe(true);
-  });
-
-  it("determines the limit per request and ignores bodies of GET", async () => {
-    const server = await serve({
-      handle: lengthOf,
-      bodyBytesMax: ({ path, header }) => (path === "/big" && header("x-key") === "k" ? 100 : 1),
-    });
-    const post = async (path: string, key: string) =>
-      (await fetch(urlOf(server, path), { method: "POST", headers: { "x-key": key }, body: "ab" }))
-        .status;
-    expect(await post("/big", "k")).toBe(200);
-    expect(await post("/big", "x")).toBe(413);
-    expect(await post("/small", "k")).toBe(413);
-    const client = await RawClient.open(server);
-    await client.write("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
-    await client.write(get("/"));
-    await client.readUntil(/(200 OK[\s\S]*){2}0$/);
-    expect(client.statuses).toEqual([200, 200]);
-    expect(client.received.match(/\r\n\r\n0/g)?.length).toBe(2);
-  });
-});
-
-describe("handlers that fail", () => {
-  const failures: Record<string, () => HttpResponse | Promise<HttpResponse>> = {
-    "/throws": () => {
-      throw new Error("secret inside");
-    },
-    "/rejects": () => Promise.reject(new Error("secret inside")),
-    "/throws-text": () => {
-      // oxlint-disable-next-line typescript/only-throw-error -- handlers may throw anything
-      throw "secret inside";
-    },
-    "/late": async () => {
-      await Promise.resolve();
-      throw new Error("secret inside");
-    },
-    "/nothing": () => JSON.parse("null"),
-    "/status": () => ({ status: 99 }),
-    "/body": () => ({ status: 200, body: JSON.parse("5") }),
-    "/splits": () => ({ status: 200, headers: { "x-a": "1\r\nSet-Cookie: secret inside" } }),
-    "/name": () => ({ status: 200, headers: { "x a": "1" } }),
-    "/length": () => ({ status: 200, headers: { "Content-Length": "1" } }),
-  };
-
-  it.each(Object.keys(failures))(
-    "answers 500 with a reference that the log contains: %s",
-    async (path) => {
-      const { log, lines } = logged();
-      const server = await serve({ handle: failures[path] ?? (() => ok) }, log);
-      for (const method of ["GET", "POST"]) {
-        const answer = await fetch(urlOf(server, path), { method });
-        expect(answer.status).toBe(500);
-        const text = await answer.text();
-        expect(text).not.toContain("secret");
-        const { error } = JSON.parse(text);
-        expect(error.reason).toBe("internal");
-        const reference = /give reference ([0-9a-f]{12}) to the operator/.exec(error.message)?.[1];
-        const line = lines.at(-1);
-        expect(line).toMatchObject({ reference, where: `${method} ${path}` });
-        expect(String(line?.["error"])).toMatch(/secret inside|expected|null/);
-      }
-      expect(lines.length).toBe(2);
-    },
-  );
-
-  it("answers 500 if the body limit throws", async () => {
-    const server = await serve({
-      handle: () => ok,
-      bodyBytesMax: () => {
-        throw new Error("no bound");
-      },
-    });
-    expect((await fetch(urlOf(server), { method: "POST", body: "a" })).status).toBe(500);
-    expect((await fetch(urlOf(server))).status).toBe(200);
-  });
-});
-
-describe("callers that disconnect", () => {
-  it("survives a response to a disconnected caller", async () => {
-    const { log, lines } = logged();
-    const answers = { "/answer": deferred<HttpResponse>(), "/fail": deferred<HttpResponse>() };
-    let calls = 0;
-    const server = await serve(
-      {
-        handle: ({ path }) => {
-          calls += 1;
-          return path === "/answer" || path === "/fail" ? answers[path].promise : ok;
+onEveryEngine((engine) => {
+  describe("requests and responses", () => {
+    it("passes every part of a request and of a response", async () => {
+      const seen: HttpRequest[] = [];
+      const server = await serve({
+        handle: (request) => {
+          seen.push(request);
+          return { status: 201, headers: { "x-kind": "test" }, body: "täxt" };
         },
-      },
-      log,
-    );
-    for (const path of ["/answer", "/fail"]) {
-      const client = await RawClient.open(server);
-      await client.write(get(path));
-      await until(() => calls > 0);
-      client.close();
-      await until(() => server.connections === 0);
-      calls = 0;
-    }
-    answers["/answer"].resolve(ok);
-    answers["/fail"].reject(new Error("too late"));
-    await until(() => lines.length === 1);
-    expect((await fetch(urlOf(server))).status).toBe(200);
-  });
-
-  it("discards an aborted upload", async () => {
-    let calls = 0;
-    const server = await serve({
-      handle: () => {
-        calls += 1;
-        return ok;
-      },
-    });
-    for (const sent of [
-      "POST / HTT",
-      "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
-    ]) {
-      const client = await RawClient.open(server);
-      await client.write(sent);
-      await until(() => server.connections === 1);
-      client.close();
-      await until(() => server.connections === 0);
-    }
-    expect(calls).toBe(0);
-    expect((await fetch(urlOf(server))).status).toBe(200);
-  });
-
-  it("holds at most connectionsMax connections", async () => {
-    const server = await serve({ handle: () => ok, connectionsMax: 2 });
-    const first = await RawClient.open(server);
-    const second = await RawClient.open(server);
-    await second.write(get("/"));
-    await second.readUntil(/fine/);
-    const third = await RawClient.open(server);
-    expect(await third.closed()).toBe("");
-    first.close();
-    await until(() => server.connections === 1);
-    const fourth = await RawClient.open(server);
-    await fourth.write(get("/"));
-    expect(await fourth.readUntil(/fine/)).toContain("200 OK");
-  });
-});
-
-describe("listening", () => {
-  it("listens on several addresses and reports plain client addresses", async () => {
-    const server = await serve({
-      listen: ["127.0.0.1:0", "[::1]:0", "[::]:0"],
-      handle: ({ remoteAddress }) => ({ status: 200, body: remoteAddress }),
-    });
-    const [four, six, any] = server.addresses;
-    expect(four).toMatch(/^127\.0\.0\.1:[1-9]\d+$/);
-    expect(six).toMatch(/^\[::1\]:[1-9]\d+$/);
-    const textOf = async (address?: string) => (await fetch(`http://${address}/`)).text();
-    expect(await textOf(four)).toBe("127.0.0.1");
-    expect(await textOf(six)).toBe("::1");
-    // An IPv6 socket shows an IPv4 caller as ::ffff:127.0.0.1.
-    expect(await textOf(any?.replace("[::]", "127.0.0.1"))).toBe("127.0.0.1");
-  });
-
-  it("reopens its port immediately, even after leaving connections open", async () => {
-    const listen = [`127.0.0.1:${await freePort()}`];
-    const first = await HttpServer.open({ listen, handle: () => ok, bodyBytesMax: () => 1000 });
-    const client = await RawClient.open(first);
-    await client.write(get("/"));
-    await client.readUntil(/fine$/);
-    first.close();
-    await until(() => client.isClosed);
-    const second = await serve({ listen, handle: () => ok });
-    expect((await fetch(urlOf(second))).status).toBe(200);
-  });
-
-  it("does not share a port, and leaves nothing open if it cannot listen", async () => {
-    const handle = () => ok;
-    const bodyBytesMax = () => 0;
-    const free = `127.0.0.1:${await freePort()}`;
-    // A fixed port number: the library shares ports by default, except those that the kernel chose.
-    const usedAddress = `127.0.0.1:${await freePort()}`;
-    const first = await serve({ listen: [usedAddress], handle });
-    const refusal = await refusalOf(
-      HttpServer.open({ listen: [free, usedAddress], handle, bodyBytesMax }),
-    );
-    expect(refusal.reason).toBe("http_open");
-    expect(refusal.message).toBe(`cannot listen on ${usedAddress}: address already in use`);
-    expect(refusal.details).toEqual({ address: usedAddress });
-    closing(await HttpServer.open({ listen: [free], handle, bodyBytesMax }));
-    expect((await fetch(urlOf(first))).status).toBe(200);
-  });
-
-  it("rejects invalid and foreign addresses", async () => {
-    const open = (listen: string[]) =>
-      refusalOf(HttpServer.open({ listen, handle: () => ok, bodyBytesMax: () => 0 }));
-    expect((await open(["localhost:80"])).reason).toBe("address_invalid");
-    expect((await open(["192.0.2.1:0"])).message).toMatch(/192\.0\.2\.1:0: .*not available/);
-  });
-});
-
-describe("closing", () => {
-  it("drains: completes running requests and refuses new ones", async () => {
-    const answer = deferred<HttpResponse>();
-    let calls = 0;
-    const server = await serve({
-      handle: ({ path }) => {
-        calls += 1;
-        return path === "/slow" ? answer.promise : ok;
-      },
-    });
-    const idle = await RawClient.open(server);
-    await idle.write(get("/"));
-    await idle.readUntil(/fine/);
-    const busy = await RawClient.open(server);
-    await busy.write(get("/slow"));
-    await until(() => calls === 2);
-    const clock = new ManualClock();
-    const drained = server.drain(1_000, clock);
-    await idle.write(get("/"));
-    expect(await idle.closed()).toMatch(/503 Service Unavailable[\s\S]*http_closing/);
-    await expect(RawClient.open(server)).rejects.toThrow("ECONNREFUSED");
-    const large = Buffer.alloc(3_000_000, "x");
-    answer.resolve({ status: 200, body: large });
-    await drained;
-    const received = await busy.closed();
-    expect(received).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*Connection: close/);
-    expect(received.length).toBeGreaterThan(large.length);
-    expect(clock.pending).toBe(0);
-    expect(calls).toBe(2);
-  });
-
-  it("drains no longer than the grace period", async () => {
-    let calls = 0;
-    const server = await serve({
-      handle: () => {
-        calls += 1;
-        return new Promise<HttpResponse>(() => undefined);
-      },
-    });
-    const client = await RawClient.open(server);
-    await client.write(get("/"));
-    await until(() => calls === 1);
-    const clock = new ManualClock();
-    const drained = server.drain(1_000, clock);
-    await clock.advance(999);
-    expect(server.connections).toBe(1);
-    await clock.advance(1);
-    await drained;
-    expect(await client.closed()).toBe("");
-  });
-
-  it("closes immediately, twice, and inside a handler", async () => {
-    const server = await serve({
-      handle: () => {
-        server.close();
-        return ok;
-      },
-    });
-    const client = await RawClient.open(server);
-    await client.write(get("/"));
-    expect(await client.closed()).toBe("");
-    server.close();
-    await server.drain(1, new ManualClock());
-  });
-
-  it("closes after the response to Connection: close", async () => {
-    const server = await serve({ handle: async () => ok });
-    const status = await new Promise((resolve, reject) => {
-      const request = httpRequest(urlOf(server), { agent: false }, (answer) => {
-        answer.resume();
-        answer.on("end", () => resolve(answer.statusCode));
       });
-      request.on("error", reject);
-      request.end();
+      const answer = await fetch(urlOf(server, "/a/%7Eb?c=1&d"), {
+        method: "PUT",
+        headers: { "X-One": "1" },
+        body: "bödy",
+      });
+      expect(answer.status).toBe(201);
+      expect(answer.statusText).toBe("Created");
+      expect(answer.headers.get("x-kind")).toBe("test");
+      expect(answer.headers.get("keep-alive")).toBe(engine === "uws" ? "timeout=10" : "timeout=90");
+      expect(await answer.text()).toBe("täxt");
+      const [request] = seen;
+      expect(request).toMatchObject({ method: "PUT", path: "/a/%7Eb", query: "c=1&d" });
+      expect(request?.remoteAddress).toBe("127.0.0.1");
+      expect(request?.header("x-one")).toBe("1");
+      expect(request?.header("x-two")).toBeUndefined();
+      expect(Buffer.from(request?.body ?? []).toString()).toBe("bödy");
     });
-    expect(status).toBe(200);
-    await until(() => server.connections === 0);
+
+    it("joins repeated headers", async () => {
+      const server = await serve({
+        handle: (request) => ({ status: 200, body: request.header("x-a") ?? "" }),
+      });
+      const client = await RawClient.open(server);
+      await client.write("GET / HTTP/1.1\r\nHost: a\r\nX-A: 1\r\nx-a: 2\r\n\r\n");
+      expect(await client.readUntil(/1, 2$/)).toContain("1, 2");
+    });
+
+    it("sends no body for HEAD and 204 and keeps the connection", async () => {
+      const server = await serve({
+        handle: ({ path, method }) => ({
+          status: path === "/none" ? 204 : 200,
+          body: `${method}!`,
+        }),
+      });
+      const client = await RawClient.open(server);
+      await client.write("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await client.readUntil(/\r\n\r\n/);
+      expect(client.received).toMatch(/Content-Length: 5\r\n/);
+      expect(client.received).not.toContain("HEAD!");
+      await client.write(get("/none"));
+      await client.readUntil(/204 No Content[\s\S]*\r\n\r\n/);
+      await client.write("OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n");
+      expect(await client.readUntil(/OPTIONS!/)).not.toContain("GET!");
+      expect(client.statuses).toEqual([200, 204, 200]);
+    });
+
+    it("sends views of larger buffers, empty bodies and large ones", async () => {
+      const large = Buffer.alloc(8_000_000, "0123456789abcdef");
+      const server = await serve({
+        handle: ({ path }) => {
+          if (path === "/part") return { status: 200, body: Buffer.from("abcdef").subarray(2, 4) };
+          return path === "/large" ? { status: 200, body: large } : { status: 200 };
+        },
+      });
+      expect(await (await fetch(urlOf(server, "/part"))).text()).toBe("cd");
+      expect(await (await fetch(urlOf(server))).text()).toBe("");
+      const answer = Buffer.from(await (await fetch(urlOf(server, "/large"))).arrayBuffer());
+      expect(answer.equals(large)).toBe(true);
+    });
+
+    it("answers 200 concurrent callers, each with its own response", async () => {
+      const waiting: (() => void)[] = [];
+      const server = await serve({
+        handle: async ({ path }) => {
+          await new Promise<void>((resolve) => {
+            waiting.push(resolve);
+            if (waiting.length === 200) for (const go of waiting.toReversed()) go();
+          });
+          return { status: 200, body: path };
+        },
+      });
+      const paths = Array.from({ length: 200 }, (_, i) => `/${i}`);
+      const answers = await Promise.all(
+        paths.map(async (path) => (await fetch(urlOf(server, path))).text()),
+      );
+      expect(answers).toEqual(paths);
+    });
+
+    it("answers a request that offers an upgrade to HTTP/2 as HTTP/1.1", async () => {
+      const server = await serve({
+        handle: ({ method, body }) => ({ status: 200, body: `${method} ${body.length}.` }),
+        webSockets: {
+          "*": {
+            messageLimits: { messagesPerSecond: 1, messagesBurst: 1, bytesPerSecond: 1 },
+            messageBytesMax: 1,
+            backpressureBytesMax: 1,
+            idleSeconds: 10,
+            open: () => undefined,
+            message: () => undefined,
+            closed: () => undefined,
+          },
+        },
+      });
+      const client = await RawClient.open(server);
+      // Java's HttpClient sends this with its first request.
+      const offer = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n";
+      for (let i = 1; i <= 2; i++) {
+        await client.write(`POST / HTTP/1.1\r\nHost: a\r\n${offer}Content-Length: 3\r\n\r\nabc`);
+        await client.readUntil(new RegExp(`(POST 3\\.[^]*){${i}}`));
+      }
+      expect(client.statuses).toEqual([200, 200]);
+    });
+
+    it("answers pipelined requests in order", async () => {
+      const server = await serve({ handle: ({ path }) => ({ status: 200, body: `<${path}>` }) });
+      const client = await RawClient.open(server);
+      const paths = Array.from({ length: 50 }, (_, i) => `/${i}`);
+      await client.write(paths.map(get).join(""));
+      await client.readUntil(/<\/49>/);
+      expect(client.received.match(/<.*?>/g)).toEqual(paths.map((path) => `<${path}>`));
+    });
+
+    it("closes a connection that pipelines behind a slow response", async () => {
+      const answer = deferred<HttpResponse>();
+      const server = await serve({
+        handle: ({ path }) => (path === "/slow" ? answer.promise : ok),
+      });
+      const client = await RawClient.open(server);
+      await client.write(get("/slow") + get("/next"));
+      expect(await client.closed()).toBe("");
+      answer.resolve(ok);
+      expect((await fetch(urlOf(server))).status).toBe(200);
+    });
+  });
+
+  describe("bodies", () => {
+    const lengthOf = ({ body }: HttpRequest): HttpResponse => ({
+      status: 200,
+      body: `${body.length}`,
+    });
+    const head = (lines: string) => `POST / HTTP/1.1\r\nHost: a\r\n${lines}\r\n\r\n`;
+
+    it("refuses an announced length above the limit before the body comes", async () => {
+      const server = await serve({ handle: lengthOf, bodyBytesMax: () => 10 });
+      const client = await RawClient.open(server);
+      await client.write(head("Content-Length: 999999999"));
+      const received = await client.closed();
+      expect(received).toMatch(/^HTTP\/1\.1 413 Payload Too Large\r\n/);
+      expect(received).toMatch(/Connection: close/);
+      expect(received).toContain('"reason":"body_too_large"');
+    });
+
+    it("lets a caller with a slightly too large body read the response and continue", async () => {
+      const server = await serve({ handle: lengthOf, bodyBytesMax: () => 10 });
+      const client = await RawClient.open(server);
+      await client.write(`${head("Content-Length: 11")}01234567890${head("Content-Length: 10")}`);
+      await client.write("0123456789");
+      await client.readUntil(/\r\n\r\n10$/);
+      expect(client.statuses).toEqual([413, 200]);
+    });
+
+    it("limits a chunked body while it comes", async () => {
+      let calls = 0;
+      const server = await serve({
+        handle: (request) => {
+          calls += 1;
+          return lengthOf(request);
+        },
+        bodyBytesMax: () => 10,
+      });
+      const fits = await RawClient.open(server);
+      await fits.write(
+        `${head("Transfer-Encoding: chunked")}6\r\nabcdef\r\n4\r\nabcd\r\n0\r\n\r\n`,
+      );
+      await fits.readUntil(/\r\n\r\n10$/);
+      expect(fits.statuses).toEqual([200]);
+      const exceeds = await RawClient.open(server);
+      // The body never ends: the refusal must not wait for it.
+      await exceeds.write(`${head("Transfer-Encoding: chunked")}6\r\nabcdef\r\n5\r\nabcde\r\n`);
+      await exceeds.closed();
+      expect(exceeds.statuses).toEqual([413]);
+      expect(calls).toBe(1);
+    });
+
+    it("assembles a body from chunks of any size", async () => {
+      const bodies: Uint8Array[] = [];
+      const server = await serve({
+        handle: (request) => {
+          bodies.push(request.body);
+          return lengthOf(request);
+        },
+      });
+      const sent = Buffer.from(Uint8Array.from({ length: 300_000 }, (_, i) => (i * 7) % 251));
+      const slowBytes = sent.subarray(0, 200);
+      const client = await RawClient.open(server);
+      await client.write(head("Content-Length: 200"));
+      for (let i = 0; i < 200; i++) await client.write(slowBytes.subarray(i, i + 1));
+      await client.readUntil(/\r\n\r\n200$/);
+      await client.write(head("Content-Length: 300000"));
+      for (let i = 0; i < 300_000; i += 9_973) await client.write(sent.subarray(i, i + 9_973));
+      await client.readUntil(/\r\n\r\n300000$/);
+      expect(bodies.map((body) => body.length)).toEqual([200, 300_000]);
+      // Uses equals: printing the difference of such arrays takes minutes.
+      expect(Buffer.from(bodies[0] ?? []).equals(slowBytes)).toBe(true);
+      expect(Buffer.from(bodies[1] ?? []).equals(sent)).toBe(true);
+    });
+
+    it("determines the limit per request and ignores bodies of GET", async () => {
+      const server = await serve({
+        handle: lengthOf,
+        bodyBytesMax: ({ path, header }) => (path === "/big" && header("x-key") === "k" ? 100 : 1),
+      });
+      const post = async (path: string, key: string) =>
+        (
+          await fetch(urlOf(server, path), {
+            method: "POST",
+            headers: { "x-key": key },
+            body: "ab",
+          })
+        ).status;
+      expect(await post("/big", "k")).toBe(200);
+      expect(await post("/big", "x")).toBe(413);
+      expect(await post("/small", "k")).toBe(413);
+      const client = await RawClient.open(server);
+      await client.write("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+      await client.write(get("/"));
+      await client.readUntil(/(200 OK[\s\S]*){2}0$/);
+      expect(client.statuses).toEqual([200, 200]);
+      expect(client.received.match(/\r\n\r\n0/g)?.length).toBe(2);
+    });
+  });
+
+  describe("handlers that fail", () => {
+    const failures: Record<string, () => HttpResponse | Promise<HttpResponse>> = {
+      "/throws": () => {
+        throw new Error("secret inside");
+      },
+      "/rejects": () => Promise.reject(new Error("secret inside")),
+      "/throws-text": () => {
+        // oxlint-disable-next-line typescript/only-throw-error -- handlers may throw anything
+        throw "secret inside";
+      },
+      "/late": async () => {
+        await Promise.resolve();
+        throw new Error("secret inside");
+      },
+      "/nothing": () => JSON.parse("null"),
+      "/status": () => ({ status: 99 }),
+      "/body": () => ({ status: 200, body: JSON.parse("5") }),
+      "/splits": () => ({ status: 200, headers: { "x-a": "1\r\nSet-Cookie: secret inside" } }),
+      "/name": () => ({ status: 200, headers: { "x a": "1" } }),
+      "/length": () => ({ status: 200, headers: { "Content-Length": "1" } }),
+    };
+
+    it.each(Object.keys(failures))(
+      "answers 500 with a reference that the log contains: %s",
+      async (path) => {
+        const { log, lines } = logged();
+        const server = await serve({ handle: failures[path] ?? (() => ok) }, log);
+        for (const method of ["GET", "POST"]) {
+          const answer = await fetch(urlOf(server, path), { method });
+          expect(answer.status).toBe(500);
+          const text = await answer.text();
+          expect(text).not.toContain("secret");
+          const { error } = JSON.parse(text);
+          expect(error.reason).toBe("internal");
+          const reference = /give reference ([0-9a-f]{12}) to the operator/.exec(
+            error.message,
+          )?.[1];
+          const line = lines.at(-1);
+          expect(line).toMatchObject({ reference, where: `${method} ${path}` });
+          expect(String(line?.["error"])).toMatch(/secret inside|expected|null/);
+        }
+        expect(lines.length).toBe(2);
+      },
+    );
+
+    it("answers 500 if the body limit throws", async () => {
+      const server = await serve({
+        handle: () => ok,
+        bodyBytesMax: () => {
+          throw new Error("no bound");
+        },
+      });
+      expect((await fetch(urlOf(server), { method: "POST", body: "a" })).status).toBe(500);
+      expect((await fetch(urlOf(server))).status).toBe(200);
+    });
+  });
+
+  describe("callers that disconnect", () => {
+    it("survives a response to a disconnected caller", async () => {
+      const { log, lines } = logged();
+      const answers = { "/answer": deferred<HttpResponse>(), "/fail": deferred<HttpResponse>() };
+      let calls = 0;
+      const server = await serve(
+        {
+          handle: ({ path }) => {
+            calls += 1;
+            return path === "/answer" || path === "/fail" ? answers[path].promise : ok;
+          },
+        },
+        log,
+      );
+      for (const path of ["/answer", "/fail"]) {
+        const client = await RawClient.open(server);
+        await client.write(get(path));
+        await until(() => calls > 0);
+        client.close();
+        await until(() => server.connections === 0);
+        calls = 0;
+      }
+      answers["/answer"].resolve(ok);
+      answers["/fail"].reject(new Error("too late"));
+      await until(() => lines.length === 1);
+      expect((await fetch(urlOf(server))).status).toBe(200);
+    });
+
+    it("discards an aborted upload", async () => {
+      let calls = 0;
+      const server = await serve({
+        handle: () => {
+          calls += 1;
+          return ok;
+        },
+      });
+      for (const sent of [
+        "POST / HTT",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
+      ]) {
+        const client = await RawClient.open(server);
+        await client.write(sent);
+        await until(() => server.connections === 1);
+        client.close();
+        await until(() => server.connections === 0);
+      }
+      expect(calls).toBe(0);
+      expect((await fetch(urlOf(server))).status).toBe(200);
+    });
+
+    it("holds at most connectionsMax connections", async () => {
+      const server = await serve({ handle: () => ok, connectionsMax: 2 });
+      const first = await RawClient.open(server);
+      const second = await RawClient.open(server);
+      await second.write(get("/"));
+      await second.readUntil(/fine/);
+      const third = await RawClient.open(server);
+      expect(await third.closed()).toBe("");
+      first.close();
+      await until(() => server.connections === 1);
+      const fourth = await RawClient.open(server);
+      await fourth.write(get("/"));
+      expect(await fourth.readUntil(/fine/)).toContain("200 OK");
+    });
   });
 });

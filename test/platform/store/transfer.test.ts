@@ -348,7 +348,10 @@ describe("import rejects", () => {
         replaced(endAt, JSON.stringify({ ...end, rows: { accounts: 3 } })),
         "rows of api_keys, got 3",
       ],
-      [replaced(endAt, JSON.stringify({ ...end, sha256: "0".repeat(64) })), "the file was modified"],
+      [
+        replaced(endAt, JSON.stringify({ ...end, sha256: "0".repeat(64) })),
+        "the file was modified",
+      ],
       [`${all.join("\n")}[]\n`, "found a line after the end; expected the end of the file"],
     ];
     for (const [text, message] of cases) expect(await refused(text, target)).toContain(message);

@@ -130,6 +130,7 @@ const canvasCalls = `
 const columnColours = `(() => {
   const canvas = document.querySelector(".frame canvas");
   const over = document.querySelector(".frame .u-over");
+  if (!canvas || !over) return {};
   const row = over.offsetTop + over.offsetHeight - 4;
   const { data } = canvas.getContext("2d").getImageData(over.offsetLeft, row, over.offsetWidth, 1);
   const colourAt = (x) => data[x * 4 + 3] === 255 ? data.slice(x * 4, x * 4 + 3).join(" ") : "";

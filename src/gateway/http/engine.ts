@@ -1,0 +1,87 @@
+// The web server behind HttpServer: the operations that both engines provide.
+//
+// The interfaces follow uWebSockets.js, which is used directly. node-engine.ts provides the same
+// operations with node:http and ws. server.ts opens one of them with open-engine.ts.
+
+import type { Clock } from "../../core/clock.ts";
+import type { RawSocket, Socket } from "./web-socket-peers.ts";
+
+export interface EngineRequest {
+  /** Names in lower case; repeated headers are reported repeatedly. */
+  forEach(call: (name: string, value: string) => void): void;
+  getMethod(): string;
+  /** Without the query. */
+  getUrl(): string;
+  getQuery(): string | undefined;
+  getHeader(lowerCaseName: string): string;
+}
+
+/** Must not be used after `onAborted` was called, or after the end of the response. */
+export interface EngineResponse {
+  /** 4 or 16 bytes. */
+  getRemoteAddress(): ArrayBuffer | Uint8Array;
+  onAborted(call: () => void): unknown;
+  /** The piece is valid until `call` returns. */
+  onData(call: (piece: ArrayBuffer | Uint8Array, isLast: boolean) => void): unknown;
+  /** Calls when more bytes fit, with the offset of the next unsent byte. */
+  onWritable(call: (offset: number) => boolean): unknown;
+  cork(call: () => void): unknown;
+  writeStatus(status: string): unknown;
+  writeHeader(name: string, value: string): unknown;
+  end(body?: string | Uint8Array, closeConnection?: boolean): unknown;
+  endWithoutBody(): unknown;
+  /** Returns whether the kernel accepted the bytes, and whether the response is complete. */
+  tryEnd(body: string | Uint8Array, totalBytes: number): [boolean, boolean];
+  close(): unknown;
+}
+
+/** uWebSockets.js documents each option. */
+export interface EngineWebSocketRoute {
+  readonly maxPayloadLength: number;
+  readonly maxBackpressure: number;
+  readonly idleTimeout: number;
+  readonly sendPingsAutomatically: boolean;
+  readonly compression: number;
+  /** Must answer the request, or call `accept`, before it returns. */
+  upgrade(
+    response: EngineResponse,
+    request: EngineRequest,
+    accept: (userData: Socket) => void,
+  ): void;
+  open(socket: RawSocket): void;
+  message(socket: RawSocket, message: ArrayBuffer | Uint8Array, isBinary: boolean): void;
+  ping(socket: RawSocket, message: ArrayBuffer | Uint8Array): void;
+  pong(socket: RawSocket, message: ArrayBuffer | Uint8Array): void;
+  /** The socket is already unusable. */
+  close(socket: RawSocket): void;
+}
+
+export interface EngineListener {
+  readonly port: number;
+  /** Stops accepting connections; open ones continue. */
+  close(): void;
+}
+
+export interface EngineApp {
+  /** Reports every new connection with 1, and the end of every connection except WebSockets with -1. */
+  filter(call: (response: Pick<EngineResponse, "close">, change: number) => void): void;
+  any(call: (response: EngineResponse, request: EngineRequest) => void): void;
+  /** "*": every path without a route. */
+  ws(path: string, route: EngineWebSocketRoute): void;
+  /** null: the system refused. */
+  listen(host: string, port: number): Promise<EngineListener | null>;
+  /** Cuts all connections and stops listening. */
+  close(): void;
+}
+
+export interface EngineOptions {
+  /** A connection without a request for this long is closed. "uws" always uses 10. */
+  readonly keepAliveSeconds: number;
+  readonly clock: Pick<Clock, "monotonicNs">;
+}
+
+export interface Engine {
+  /** The real value: "uws" cannot change it. */
+  readonly keepAliveSeconds: number;
+  readonly app: EngineApp;
+}

@@ -1,0 +1,266 @@
+// The engine "node": node:http for requests and ws for WebSockets, behind the operations of
+// engine.ts.
+//
+// Rejected here, like by the other engine: HTTP/1.0 (505), a head above 20 kB (431), invalid heads
+// and contradicting lengths (400), and a connection that pipelines requests behind an unanswered
+// one (closed). A PROXY protocol header (version 2) at the start of a connection is skipped; no
+// address is read from it. A client that sends neither a request nor the rest of one for 10 s is
+// cut; between two requests it has `keepAliveSeconds`.
+
+import {
+  createServer,
+  IncomingMessage,
+  type RequestListener,
+  type Server,
+  ServerResponse,
+} from "node:http";
+import {
+  createServer as createTcpServer,
+  type Server as TcpServer,
+  type Socket as TcpSocket,
+} from "node:net";
+import { WebSocketServer } from "ws";
+import { parseAddress } from "../../core/addresses/addresses.ts";
+import type {
+  Engine,
+  EngineApp,
+  EngineListener,
+  EngineOptions,
+  EngineRequest,
+  EngineResponse,
+  EngineWebSocketRoute,
+} from "./engine.ts";
+import { type Connection, NodeRequest, NodeResponse, stalledMs } from "./node-exchange.ts";
+import { NodeWebSocket } from "./node-web-socket.ts";
+import type { Socket } from "./web-socket-peers.ts";
+
+const headBytesMax = 20_480;
+/** Unsent responses of one connection; a client that pipelines more requests is cut. */
+const unsentBytesMax = 1024 * 1024;
+const proxySignature = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
+const proxyHeadBytes = 16;
+/** Addresses and options of a PROXY header. */
+const proxyBytesMax = 2048;
+
+function nothing(): void {}
+
+/** Requests with an Upgrade header. The constructor of IncomingMessage already sets `upgrade`. */
+const upgradeRequests = new WeakSet<IncomingMessage>();
+
+/** node:http marks every request with an Upgrade header; only WebSockets are upgraded. */
+class Incoming extends IncomingMessage {
+  get upgrade(): boolean {
+    return upgradeRequests.has(this) && /^websocket$/i.test(this.headers.upgrade ?? "");
+  }
+
+  set upgrade(value: boolean | null) {
+    if (value === true) upgradeRequests.add(this);
+  }
+}
+
+interface WebSocketPath {
+  readonly route: EngineWebSocketRoute;
+  readonly server: WebSocketServer;
+}
+
+class NodeApp implements EngineApp {
+  readonly #http: Server;
+  readonly #connections = new WeakMap<TcpSocket, Connection>();
+  readonly #sockets = new Set<TcpSocket>();
+  readonly #listeners = new Set<TcpServer>();
+  readonly #webSocketPaths = new Map<string, WebSocketPath>();
+  readonly #webSockets = new Set<NodeWebSocket>();
+  #idleTimer: NodeJS.Timeout | undefined;
+  #filter: (response: Pick<EngineResponse, "close">, change: number) => void = nothing;
+  #handle: (response: EngineResponse, request: EngineRequest) => void = nothing;
+
+  constructor({ keepAliveSeconds }: EngineOptions) {
+    this.#http = createServer({
+      IncomingMessage: Incoming,
+      maxHeaderSize: headBytesMax,
+      keepAliveTimeout: keepAliveSeconds * 1000,
+      headersTimeout: stalledMs,
+      requestTimeout: 0, // every piece of a body must arrive within `stalledMs` of the last one
+      noDelay: true,
+    });
+    const request: RequestListener = (message, response) => this.#request(message, response);
+    this.#http.on("request", request);
+    this.#http.on("checkExpectation", request);
+    this.#http.on("upgrade", (message, _, head) => {
+      const connection = this.#connections.get(message.socket);
+      if (connection) this.#upgrade(connection, message, head);
+      else message.socket.destroy();
+    });
+    this.#http.on("timeout", (socket) => socket.destroy());
+  }
+
+  filter(call: (response: Pick<EngineResponse, "close">, change: number) => void): void {
+    this.#filter = call;
+  }
+
+  any(call: (response: EngineResponse, request: EngineRequest) => void): void {
+    this.#handle = call;
+  }
+
+  ws(path: string, route: EngineWebSocketRoute): void {
+    const server = new WebSocketServer({
+      noServer: true,
+      maxPayload: route.maxPayloadLength,
+      perMessageDeflate: false,
+      clientTracking: false,
+    });
+    this.#webSocketPaths.set(path, { route, server });
+  }
+
+  listen(host: string, port: number): Promise<EngineListener | null> {
+    const server = createTcpServer({ allowHalfOpen: true, noDelay: true });
+    server.on("connection", (socket) => this.#connected(socket));
+    return new Promise((resolve) => {
+      server.once("error", () => resolve(null));
+      server.listen({ host, port }, () => {
+        const address = server.address();
+        if (address === null || typeof address === "string") return resolve(null);
+        this.#listeners.add(server);
+        return resolve({ port: address.port, close: () => void server.close() });
+      });
+    });
+  }
+
+  close(): void {
+    clearInterval(this.#idleTimer);
+    for (const server of this.#listeners) server.close();
+    for (const socket of this.#webSockets) socket.close();
+    for (const socket of this.#sockets) socket.destroy();
+    this.#http.close();
+  }
+
+  #connected(socket: TcpSocket): void {
+    const connection: Connection = {
+      socket,
+      remoteAddress: socket.remoteAddress ? parseAddress(socket.remoteAddress) : new Uint8Array(0),
+      open: undefined,
+      unsentBytes: 0,
+      isWebSocket: false,
+    };
+    const response = { close: () => socket.destroy() };
+    this.#connections.set(socket, connection);
+    this.#sockets.add(socket);
+    socket.on("error", nothing); // "close" follows
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      if (!connection.isWebSocket) this.#filter(response, -1);
+    });
+    socket.setTimeout(stalledMs, () => socket.destroy());
+    this.#filter(response, 1);
+    if (!socket.destroyed) this.#readFirst(socket, Buffer.alloc(0));
+  }
+
+  /** Passes the connection to node:http, without a PROXY header at its start. */
+  #readFirst(socket: TcpSocket, before: Buffer): void {
+    socket.once("readable", () => {
+      const piece: Buffer | null = socket.read();
+      const bytes = piece === null ? before : Buffer.concat([before, piece]);
+      const skip = proxyHeaderBytes(bytes);
+      if (skip === undefined && piece !== null) {
+        this.#readFirst(socket, bytes);
+        return;
+      }
+      if (skip === "invalid") {
+        socket.destroy();
+        return;
+      }
+      const rest = bytes.subarray(skip ?? 0);
+      if (rest.length > 0) socket.unshift(rest);
+      socket.setTimeout(0);
+      this.#http.emit("connection", socket);
+    });
+  }
+
+  #request(message: IncomingMessage, response: ServerResponse): void {
+    const connection = this.#connections.get(message.socket);
+    if (!connection || message.socket.destroyed) return;
+    if (message.httpVersion !== "1.1") {
+      response.shouldKeepAlive = false;
+      response.writeHead(505).end();
+      return;
+    }
+    if (connection.open || connection.unsentBytes > unsentBytesMax) {
+      connection.socket.destroy();
+      return;
+    }
+    this.#begin(connection, message, new NodeResponse(connection, message, response));
+  }
+
+  #begin(connection: Connection, message: IncomingMessage, answer: NodeResponse): void {
+    connection.open = answer;
+    connection.socket.setTimeout(0);
+    this.#handle(answer, new NodeRequest(message));
+  }
+
+  #upgrade(connection: Connection, message: IncomingMessage, head: Buffer): void {
+    const { socket } = connection;
+    const request = new NodeRequest(message);
+    const path = this.#webSocketPaths.get(request.getUrl()) ?? this.#webSocketPaths.get("*");
+    // node:http no longer reads from the socket; a refusal is written by hand and ends it.
+    const response = new ServerResponse(message);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket);
+    response.once("finish", () => socket.end());
+    socket.on("timeout", () => socket.destroy());
+    if (!path) {
+      this.#begin(connection, message, new NodeResponse(connection, message, response));
+      return;
+    }
+    const answer = new NodeResponse(connection, message, response);
+    connection.open = answer;
+    path.route.upgrade(answer, request, (userData) => {
+      answer.discard();
+      response.detachSocket(socket);
+      connection.isWebSocket = true;
+      socket.setTimeout(0);
+      const accepted = this.#accept(path, message, head, userData);
+      connection.isWebSocket = accepted;
+      // ws refused the handshake: the connection ends as an HTTP connection.
+      if (!accepted && socket.closed) this.#filter({ close: nothing }, -1);
+    });
+  }
+
+  /** Returns false if the handshake is invalid; ws has then answered and ends the connection. */
+  #accept(
+    { route, server }: WebSocketPath,
+    message: IncomingMessage,
+    head: Buffer,
+    userData: Socket,
+  ): boolean {
+    let isAccepted = false;
+    server.handleUpgrade(message, message.socket, head, (webSocket) => {
+      isAccepted = true;
+      const peer = new NodeWebSocket(webSocket, userData, route, () => {
+        this.#webSockets.delete(peer);
+      });
+      this.#webSockets.add(peer);
+      this.#idleTimer ??= setInterval(() => {
+        for (const each of this.#webSockets) each.checkIdle();
+      }, 1000).unref();
+      route.open(peer);
+    });
+    return isAccepted;
+  }
+}
+
+/**
+ * The length of the PROXY header at the start of `bytes`; 0: they do not start with one; undefined:
+ * more bytes are needed.
+ */
+function proxyHeaderBytes(bytes: Buffer): number | "invalid" | undefined {
+  const compared = Math.min(bytes.length, proxySignature.length);
+  if (bytes.compare(proxySignature, 0, compared, 0, compared) !== 0) return 0;
+  if (bytes.length < proxyHeadBytes) return undefined;
+  const length = proxyHeadBytes + bytes.readUInt16BE(14);
+  if (length > proxyBytesMax) return "invalid";
+  return bytes.length < length ? undefined : length;
+}
+
+export function openNodeEngine(options: EngineOptions): Engine {
+  return { keepAliveSeconds: options.keepAliveSeconds, app: new NodeApp(options) };
+}

@@ -1,0 +1,80 @@
+// One WebSocket of the package ws, with the operations of engine.ts.
+//
+// node-engine.ts creates it for every accepted handshake and calls `checkIdle` every second.
+
+import type { WebSocket } from "ws";
+import type { EngineWebSocketRoute } from "./engine.ts";
+import type { RawSocket, Socket } from "./web-socket-peers.ts";
+
+const pingsPerIdleTime = 2;
+
+function nothing(): void {}
+
+export class NodeWebSocket implements RawSocket {
+  readonly #socket: WebSocket;
+  readonly #userData: Socket;
+  readonly #route: EngineWebSocketRoute;
+  readonly #ended: () => void;
+  #heardMs = performance.now();
+  #pings = 0;
+  #isClosed = false;
+
+  constructor(socket: WebSocket, userData: Socket, route: EngineWebSocketRoute, ended: () => void) {
+    this.#socket = socket;
+    this.#userData = userData;
+    this.#route = route;
+    this.#ended = ended;
+    socket.on("error", nothing); // "close" follows
+    socket.on("close", () => this.#closed());
+    socket.on("message", (message: Buffer, isBinary) =>
+      this.#received(() => route.message(this, message, isBinary)),
+    );
+    socket.on("ping", (message) => this.#received(() => route.ping(this, message)));
+    socket.on("pong", (message) => this.#received(() => route.pong(this, message)));
+  }
+
+  getUserData(): Socket {
+    return this.#userData;
+  }
+
+  /** 1: sent or queued; 2: dropped, because too many bytes are queued. */
+  send(text: string): number {
+    if (this.#socket.bufferedAmount > this.#route.maxBackpressure) return 2;
+    this.#socket.send(text);
+    return 1;
+  }
+
+  end(code: number, reason: string): void {
+    this.#socket.close(code, reason);
+    this.#closed();
+  }
+
+  close(): void {
+    this.#socket.terminate();
+    this.#closed();
+  }
+
+  /** Called periodically: sends a ping to a silent peer, and cuts one that stays silent. */
+  checkIdle(): void {
+    if (this.#isClosed) return;
+    const share = (performance.now() - this.#heardMs) / (this.#route.idleTimeout * 1000);
+    if (share >= 1) this.close();
+    else if (share * pingsPerIdleTime >= this.#pings + 1) {
+      this.#pings += 1;
+      this.#socket.ping();
+    }
+  }
+
+  #received(call: () => void): void {
+    this.#heardMs = performance.now();
+    this.#pings = 0;
+    if (!this.#isClosed) call();
+  }
+
+  #closed(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#ended();
+    this.#route.close(this);
+  }
+}

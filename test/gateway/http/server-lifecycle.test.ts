@@ -1,0 +1,170 @@
+// Listening, draining and closing.
+
+import { request as httpRequest } from "node:http";
+import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../../src/core/errors.ts";
+import type { HttpServer } from "../../../src/gateway/http/server.ts";
+import type { HttpResponse } from "../../../src/gateway/http/types.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { closing } from "../../support/closing.ts";
+import { freePort } from "../../support/network/free-ports.ts";
+import { deferred, onEveryEngine, openServer, RawClient, serve, until, urlOf } from "./clients.ts";
+
+const ok: HttpResponse = { status: 200, body: "fine" };
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`;
+
+async function refusalOf(opening: Promise<HttpServer>): Promise<ShredwayError> {
+  try {
+    (await opening).close();
+  } catch (error) {
+    if (error instanceof ShredwayError) return error;
+    throw error;
+  }
+  throw new Error("expected a refusal");
+}
+
+onEveryEngine((engine) => {
+  describe("listening", () => {
+    it("listens on several addresses and reports plain client addresses", async () => {
+      const server = await serve({
+        listen: ["127.0.0.1:0", "[::1]:0", "[::]:0"],
+        handle: ({ remoteAddress }) => ({ status: 200, body: remoteAddress }),
+      });
+      const [four, six, any] = server.addresses;
+      expect(four).toMatch(/^127\.0\.0\.1:[1-9]\d+$/);
+      expect(six).toMatch(/^\[::1\]:[1-9]\d+$/);
+      const textOf = async (address?: string) => (await fetch(`http://${address}/`)).text();
+      expect(await textOf(four)).toBe("127.0.0.1");
+      expect(await textOf(six)).toBe("::1");
+      // An IPv6 socket shows an IPv4 caller as ::ffff:127.0.0.1.
+      expect(await textOf(any?.replace("[::]", "127.0.0.1"))).toBe("127.0.0.1");
+    });
+
+    it("reopens its port immediately, even after leaving connections open", async () => {
+      const listen = [`127.0.0.1:${await freePort()}`];
+      const first = await openServer({ listen, handle: () => ok, bodyBytesMax: () => 1000 });
+      const client = await RawClient.open(first);
+      await client.write(get("/"));
+      await client.readUntil(/fine$/);
+      first.close();
+      await until(() => client.isClosed);
+      const second = await serve({ listen, handle: () => ok });
+      expect((await fetch(urlOf(second))).status).toBe(200);
+    });
+
+    it("does not share a port, and leaves nothing open if it cannot listen", async () => {
+      const handle = () => ok;
+      const bodyBytesMax = () => 0;
+      const free = `127.0.0.1:${await freePort()}`;
+      // A fixed port number: the library shares ports by default, except those that the kernel chose.
+      const usedAddress = `127.0.0.1:${await freePort()}`;
+      const first = await serve({ listen: [usedAddress], handle });
+      const refusal = await refusalOf(
+        openServer({ listen: [free, usedAddress], handle, bodyBytesMax }),
+      );
+      expect(refusal.reason).toBe("http_open");
+      expect(refusal.message).toBe(`cannot listen on ${usedAddress}: address already in use`);
+      expect(refusal.details).toEqual({ address: usedAddress });
+      closing(await openServer({ listen: [free], handle, bodyBytesMax }));
+      expect((await fetch(urlOf(first))).status).toBe(200);
+    });
+
+    it("rejects invalid and foreign addresses", async () => {
+      const open = (listen: string[]) =>
+        refusalOf(openServer({ listen, handle: () => ok, bodyBytesMax: () => 0 }));
+      expect((await open(["localhost:80"])).reason).toBe("address_invalid");
+      expect((await open(["192.0.2.1:0"])).message).toMatch(/192\.0\.2\.1:0: .*not available/);
+    });
+  });
+
+  describe("closing", () => {
+    it("closes a connection without a request after the keep-alive time", async () => {
+      if (engine === "uws") return; // always 10 s
+      const server = await serve({ handle: () => ok, keepAliveSeconds: 1 });
+      const client = await RawClient.open(server);
+      await client.write(get("/"));
+      await client.readUntil(/fine$/);
+      expect(client.received).toContain("Keep-Alive: timeout=1\r\n");
+      await client.closed();
+      expect(server.connections).toBe(0);
+    });
+
+    it("drains: completes running requests and refuses new ones", async () => {
+      const answer = deferred<HttpResponse>();
+      let calls = 0;
+      const server = await serve({
+        handle: ({ path }) => {
+          calls += 1;
+          return path === "/slow" ? answer.promise : ok;
+        },
+      });
+      const idle = await RawClient.open(server);
+      await idle.write(get("/"));
+      await idle.readUntil(/fine/);
+      const busy = await RawClient.open(server);
+      await busy.write(get("/slow"));
+      await until(() => calls === 2);
+      const clock = new ManualClock();
+      const drained = server.drain(1_000, clock);
+      await idle.write(get("/"));
+      expect(await idle.closed()).toMatch(/503 Service Unavailable[\s\S]*http_closing/);
+      await expect(RawClient.open(server)).rejects.toThrow("ECONNREFUSED");
+      const large = Buffer.alloc(3_000_000, "x");
+      answer.resolve({ status: 200, body: large });
+      await drained;
+      const received = await busy.closed();
+      expect(received).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*Connection: close/);
+      expect(received.length).toBeGreaterThan(large.length);
+      expect(clock.pending).toBe(0);
+      expect(calls).toBe(2);
+    });
+
+    it("drains no longer than the grace period", async () => {
+      let calls = 0;
+      const server = await serve({
+        handle: () => {
+          calls += 1;
+          return new Promise<HttpResponse>(() => undefined);
+        },
+      });
+      const client = await RawClient.open(server);
+      await client.write(get("/"));
+      await until(() => calls === 1);
+      const clock = new ManualClock();
+      const drained = server.drain(1_000, clock);
+      await clock.advance(999);
+      expect(server.connections).toBe(1);
+      await clock.advance(1);
+      await drained;
+      expect(await client.closed()).toBe("");
+    });
+
+    it("closes immediately, twice, and inside a handler", async () => {
+      const server = await serve({
+        handle: () => {
+          server.close();
+          return ok;
+        },
+      });
+      const client = await RawClient.open(server);
+      await client.write(get("/"));
+      expect(await client.closed()).toBe("");
+      server.close();
+      await server.drain(1, new ManualClock());
+    });
+
+    it("closes after the response to Connection: close", async () => {
+      const server = await serve({ handle: async () => ok });
+      const status = await new Promise((resolve, reject) => {
+        const request = httpRequest(urlOf(server), { agent: false }, (answer) => {
+          answer.resume();
+          answer.on("end", () => resolve(answer.statusCode));
+        });
+        request.on("error", reject);
+        request.end();
+      });
+      expect(status).toBe(200);
+      await until(() => server.connections === 0);
+    });
+  });
+});
