@@ -3,7 +3,6 @@
 // The interfaces follow uWebSockets.js, which is used directly. node-engine.ts provides the same
 // operations with node:http and ws. server.ts opens one of them with open-engine.ts.
 
-import type { Clock } from "../../core/clock.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
 
 export interface EngineRequest {
@@ -77,7 +76,6 @@ export interface EngineApp {
 export interface EngineOptions {
   /** A connection without a request for this long is closed. "uws" always uses 10. */
   readonly keepAliveSeconds: number;
-  readonly clock: Pick<Clock, "monotonicNs">;
 }
 
 export interface Engine {

@@ -86,7 +86,6 @@ export class HttpServer {
     const endpoints = options.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
     const engine = await openEngine(options.engine ?? defaultEngine, {
       keepAliveSeconds: options.keepAliveSeconds ?? keepAliveSecondsDefault,
-      clock: options.clock ?? systemClock,
     });
     const server = new HttpServer(engine, options, log);
     try {

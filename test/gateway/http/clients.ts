@@ -2,7 +2,9 @@
 
 import { connect, type Socket } from "node:net";
 import { beforeAll, describe } from "vitest";
+import { messageOf } from "../../../src/core/errors.ts";
 import { createLogger, type Logger } from "../../../src/core/log.ts";
+import { openEngine } from "../../../src/gateway/http/open-engine.ts";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
 import {
   type EngineName,
@@ -14,14 +16,31 @@ import { closing } from "../../support/closing.ts";
 /** Every suite of the HTTP server runs on both engines, one after the other. */
 let engine: EngineName = "node";
 
-/** Runs `suite` on every engine. */
+/** Why an engine cannot run on this version of Node; null: it can. */
+async function engineProblem(name: EngineName): Promise<string | null> {
+  try {
+    const { app } = await openEngine(name, { keepAliveSeconds: 90 });
+    app.close();
+    return null;
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+const problems = await Promise.all(engineNames.map(engineProblem));
+
+/** Runs `suite` on every engine, and skips an engine without a binary by name. */
 export function onEveryEngine(suite: (name: EngineName) => void): void {
-  describe.each(engineNames)("on the engine %s", (name) => {
-    beforeAll(() => {
-      engine = name;
+  for (const [index, name] of engineNames.entries()) {
+    const problem = problems[index] ?? null;
+    const title = `on the engine ${name}${problem === null ? "" : ` (${problem})`}`;
+    describe.skipIf(problem !== null)(title, () => {
+      beforeAll(() => {
+        engine = name;
+      });
+      suite(name);
     });
-    suite(name);
-  });
+  }
 }
 
 /** HttpServer.open with the engine of the running suite. */
