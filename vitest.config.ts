@@ -1,9 +1,13 @@
 import { availableParallelism } from "node:os";
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
+import ScopeReporter from "./test/support/vitest/scope-reporter.ts";
+import { filesOfFullRun, isFullRun } from "./test/support/vitest/test-scope.ts";
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    exclude: [...configDefaults.exclude, ...(isFullRun ? [] : filesOfFullRun)],
+    reporters: ["default", new ScopeReporter()],
     // With its own addon (under sanitizers), a run includes only tests without other dependencies.
     globalSetup: process.env["SHREDWAY_PREBUILD"]
       ? []

@@ -5,6 +5,7 @@
 
 import { execFileSync } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
+import { isFullRun } from "../vitest/test-scope.ts";
 
 function ip(...words: string[]): void {
   execFileSync("ip", words, { stdio: "pipe" });
@@ -154,4 +155,4 @@ export class NetworkNamespace {
   }
 }
 
-export const hasNamespaces = NetworkNamespace.canOpen();
+export const hasNamespaces = isFullRun && NetworkNamespace.canOpen();

@@ -9,6 +9,7 @@ import { once } from "node:events";
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { closing } from "../closing.ts";
+import { isFullRun } from "../vitest/test-scope.ts";
 
 const program = fileURLToPath(new URL("../transmit/transmit-child.ts", import.meta.url));
 
@@ -185,4 +186,4 @@ export class TransmitChild {
   }
 }
 
-export const hasTwoNamespaces = TwoNamespaces.canOpen();
+export const hasTwoNamespaces = isFullRun && TwoNamespaces.canOpen();

@@ -18,6 +18,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import pg from "pg";
 import { systemClock } from "../../../src/core/clock.ts";
+import { isFullRun } from "../vitest/test-scope.ts";
 
 const packageFolder = "/usr/lib/postgresql";
 /** Name of the server's own role; tests create less privileged ones. */
@@ -48,7 +49,7 @@ function findPrograms(): string | null {
 }
 
 /** Folder of initdb and postgres; null: not installed, and tests that need them are skipped. */
-export const postgresPrograms = findPrograms();
+export const postgresPrograms = isFullRun ? findPrograms() : null;
 
 interface User {
   readonly uid: number;

@@ -1,0 +1,49 @@
+// Vitest reporter: after the results, one block names what the run left out, and how to include it.
+
+import type { Reporter, TestCase, TestModule } from "vitest/node";
+import { filesOfFullRun, isFullRun } from "./test-scope.ts";
+
+/** Debian packages by a word in the name of a skipped suite or its file. */
+const packages: readonly (readonly [pattern: RegExp, remedy: string])[] = [
+  [/postgres/i, "apt-get install postgresql"],
+  [/namespace|regions|partition|network/i, "run as root, apt-get install iproute2"],
+  [/chromium|page of a large/i, "apt-get install chromium"],
+  [/prometheus|promtool/i, "apt-get install prometheus"],
+  [/tshark/i, "apt-get install tshark ethtool"],
+  [/capture|real transactions|formats/i, "set SHREDWAY_TESTDATA to the folder of recorded shreds"],
+  [/engine uws/i, "uWebSockets.js has no binary for this version of Node.js"],
+  [/QUIC|leader/i, "npm install --include=optional"],
+  [/curl|shell|health|docs\//i, "apt-get install curl"],
+];
+
+/** The outermost skipped suite, or the test itself. */
+function skippedName(test: TestCase): string {
+  const { parent } = test;
+  return parent.type === "suite" ? parent.fullName : test.name;
+}
+
+function remedyOf(name: string): string {
+  return packages.find(([pattern]) => pattern.test(name))?.[1] ?? "see the file";
+}
+
+export default class ScopeReporter implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const skipped = new Map<string, number>();
+    for (const module of modules) {
+      for (const test of module.children.allTests("skipped")) {
+        const name = `${module.relativeModuleId} > ${skippedName(test)}`;
+        skipped.set(name, (skipped.get(name) ?? 0) + 1);
+      }
+    }
+    if (isFullRun) {
+      const lines = [...skipped].map(([name, count]) => `  ${name} (${count}): ${remedyOf(name)}`);
+      if (lines.length > 0) process.stdout.write(`Skipped:\n${lines.join("\n")}\n`);
+      return;
+    }
+    const tests = [...skipped.values()].reduce((sum, count) => sum + count, 0);
+    process.stdout.write(
+      `Left out: ${tests} tests, and ${filesOfFullRun.length} groups of files, that need a database ` +
+        "server, root, a browser or other programs, or that kill processes. npm run test:all runs them.\n",
+    );
+  }
+}

@@ -1,0 +1,20 @@
+// The scope of a test run: `npm test`, or everything (`npm run test:all`).
+
+/** True for `npm run test:all`: also servers, network namespaces, crashes and a browser. */
+export const isFullRun = process.env["SHREDWAY_TESTS"] === "all";
+
+/** Files that only the full run includes: they need other programs or root, or kill processes. */
+export const filesOfFullRun: readonly string[] = [
+  "test/**/*-crash.test.ts",
+  "test/**/crash.test.ts",
+  "test/**/kill.test.ts",
+  "test/**/*-postgres.test.ts",
+  "test/**/postgres/*.test.ts",
+  "test/**/postgres.test.ts",
+  "test/**/disk-full.test.ts",
+  "test/**/interop/*.test.ts",
+  "test/platform/portal/page/{browser,load}.test.ts",
+  "test/platform/metrics/{alerts,prometheus}.test.ts",
+  "test/examples/{first-hour,nginx,examples,production}.test.ts",
+  "test/integration/{backup-restore,database-move,regions,transmit}.test.ts",
+];
