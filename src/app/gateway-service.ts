@@ -153,22 +153,22 @@ export class GatewayService {
     const warnings = [...store.warnings];
     if (keyRing.size === 0) {
       warnings.push(
-        "no API key exists: every call is rejected; create a key with: shredway keys create",
+        "gateway: no API key exists: every call is rejected; create a key with: shredway keys create",
       );
     }
     if (routes.length === 0) {
       warnings.push(
-        "routes is empty: every submission is rejected with no_route; configure a route to accept submissions",
+        "gateway: routes is empty: every submission is rejected with no_route; configure a route to accept submissions",
       );
     }
     if (!solana) {
       warnings.push(
-        "solana.rpc is not configured: read methods are rejected, and transaction statuses come " +
+        "gateway: solana.rpc is not configured: read methods are rejected, and transaction statuses come " +
           "from the relay's shreds only",
       );
       if (shreds) {
         warnings.push(
-          "solana.rpc is not configured: registered tips count immediately, without a check of their landing",
+          "tips: solana.rpc is not configured: registered tips count immediately, without a check of their landing",
         );
       }
     }

@@ -108,7 +108,7 @@ export class RelayService {
     const warnings: string[] = [];
     if (authentication === "off") {
       warnings.push(
-        "AUTHENTICATION IS OFF: every well-formed shred is forwarded, including forged ones. " +
+        "relay: AUTHENTICATION IS OFF: every well-formed shred is forwarded, including forged ones. " +
           "Set relay.authentication: leader-schedule and relay.leaders.file",
       );
       if (leaders) warnings.push("relay.leaders has no effect while relay.authentication is off");
@@ -125,7 +125,7 @@ export class RelayService {
     const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel returns twice the size
     if (granted < receive.bufferBytes) {
       warnings.push(
-        `the kernel granted receive buffers of ${granted} bytes instead of ${receive.bufferBytes}: ` +
+        `relay: the kernel granted receive buffers of ${granted} bytes instead of ${receive.bufferBytes}: ` +
           `bursts may be lost. Run: sysctl -w net.core.rmem_max=${receive.bufferBytes}`,
       );
     }

@@ -181,7 +181,7 @@ function parseYaml(
     if (faults.length > 0) {
       const located = faults.map((fault) => ({
         line: lines.linePos(fault.pos[0]).line,
-        text: `expected YAML, got: ${fault.message}`,
+        text: `invalid YAML: ${fault.message}`,
       }));
       throw refusal(path, located);
     }
@@ -190,7 +190,7 @@ function parseYaml(
   } catch (cause) {
     if (cause instanceof ShredwayError) throw cause;
     // The text has too many aliases, or exceeds the parser's stack.
-    throw refusal(path, [{ line: undefined, text: `expected YAML, got: ${messageOf(cause)}` }]);
+    throw refusal(path, [{ line: undefined, text: `invalid YAML: ${messageOf(cause)}` }]);
   }
 }
 

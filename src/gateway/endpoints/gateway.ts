@@ -5,7 +5,7 @@
 // submission continues after its caller disconnects.
 
 import { isUtf8 } from "node:buffer";
-import { type Reason, ShredwayError } from "../../core/errors.ts";
+import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
 import { answerJsonRpc, type JsonRpcAnswer } from "../../core/json-rpc/handle.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
@@ -165,15 +165,18 @@ export class Gateway {
     const isShown = !served || isServed(request.path, served);
     const path = isShown ? this.#findPath(request) : undefined;
     return this.counts.answered(request.path, path !== undefined, () =>
-      path ? this.#answer(request, path, served) : this.#unknownPath(served),
+      path ? this.#answer(request, path, served) : this.#unknownPath(request, served),
     );
   }
 
-  #unknownPath(served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
+  #unknownPath(head: HttpHead, served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
     const listed = this.#dependencies.pages.flatMap((pages) => pages.listed);
     const known = [...this.#paths.keys(), ...listed];
     const shown = served ? known.filter((path) => isServed(path, served)) : known;
-    return refusalAnswer("path_unknown", `expected one of ${shown.join(", ")}`);
+    return refusalAnswer(
+      "path_unknown",
+      `unknown path ${quote(head.path)}; expected one of ${shown.join(", ")}`,
+    );
   }
 
   #answer(
@@ -187,9 +190,13 @@ export class Gateway {
       return { status: 302, headers: { ...baseHeaders, location: home } };
     const allow = [...path.methods, "OPTIONS"].join(", ");
     if (request.method === "OPTIONS") return preflightAnswer(request, allow);
-    return refusalAnswer("http_method", `expected ${allow}, got ${request.method.slice(0, 20)}`, {
-      headers: { allow },
-    });
+    return refusalAnswer(
+      "http_method",
+      `method ${request.method.slice(0, 20)} is not allowed; expected ${allow}`,
+      {
+        headers: { allow },
+      },
+    );
   }
 
   #findPath(head: HttpHead): Path | undefined {

@@ -14,10 +14,8 @@ import {
 import { type JsonSchema, orNull, type Sample } from "./json-schema.ts";
 
 export function invalid(what: string, expected: string, actual: unknown): ShredwayError {
-  return new ShredwayError(
-    "value_invalid",
-    `${what}: invalid value ${quote(actual)}; expected ${expected}`,
-  );
+  const problem = actual === undefined ? "missing value" : `invalid value ${quote(actual)}`;
+  return new ShredwayError("value_invalid", `${what}: ${problem}; expected ${expected}`);
 }
 
 export interface Shape<T> {

@@ -130,7 +130,7 @@ export class RpcLeaderSchedule {
         const state = this.hasSchedule
           ? "the current schedule stays in force"
           : "SHREDS ARE DROPPED UNTIL THEN";
-        log.warn(`no new leader schedule, ${state}: ${messageOf(error)}`);
+        log.warn(`leader schedule: no new schedule, ${state}: ${messageOf(error)}`);
       }
     }
     if (this.#run !== run) return;

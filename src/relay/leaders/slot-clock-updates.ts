@@ -93,11 +93,11 @@ export class SlotClockUpdates {
     try {
       const slot = await node.slot();
       this.slotClock.noteRpc(slot, clock.nowNs());
-      if (this.#nodeFailed) log.info("the node reports the current slot again");
+      if (this.#nodeFailed) log.info("slot clock: the node reports the current slot again");
       this.#nodeFailed = false;
     } catch (error) {
       if (!this.#nodeFailed && !this.#closed) {
-        log.warn(`the node did not return the current slot: ${messageOf(error)}`);
+        log.warn(`slot clock: the node did not return the current slot: ${messageOf(error)}`);
       }
       this.#nodeFailed = true;
     } finally {

@@ -26,13 +26,13 @@ describe("bad configurations", () => {
       "relay",
       /invalid value "relay"; expected a mapping with the section relay and, optional, /,
     ],
-    ["broken YAML", "relay: [1", /shredway.yaml:1: expected YAML/],
+    ["broken YAML", "relay: [1", /shredway.yaml:1: invalid YAML/],
     [
       "a key twice",
       "relay: {}\nrelay: {}",
-      /shredway.yaml:2: expected YAML, got: Map keys must be unique/,
+      /shredway.yaml:2: invalid YAML: Map keys must be unique/,
     ],
-    ["an unknown tag", "relay: !secret x", /expected YAML, got: Unresolved tag/],
+    ["an unknown tag", "relay: !secret x", /invalid YAML: Unresolved tag/],
     [
       "no shred version",
       "relay: {}",

@@ -77,7 +77,7 @@ describe("sendAlt", () => {
   });
 
   it.each([
-    [[base64(tipping())], "params[1]: invalid value nothing; expected an object"],
+    [[base64(tipping())], "params[1]: missing value; expected an object"],
     [[base64(tipping()), null], "params[1]: invalid value null; expected an object"],
     [[base64(tipping()), []], "params[1]: invalid value []; expected an object"],
     [

@@ -39,7 +39,7 @@ describe("sendIdeal", () => {
   const texts = [first, second].map(base64);
 
   it.each([
-    [[], /^value_invalid: params\[0\]: invalid value nothing; expected an array of 2 strings/],
+    [[], /^value_invalid: params\[0\]: missing value; expected an array of 2 strings/],
     [[texts[0]], /^value_invalid: params\[0\]: invalid value .*; expected an array of 2 strings/],
     [[[]], /^value_invalid: params\[0\]: invalid value 0; expected 2 elements/],
     [[[texts[0]]], /^value_invalid: params\[0\]: invalid value 1; expected 2 elements/],
