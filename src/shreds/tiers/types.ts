@@ -18,7 +18,7 @@ interface TierRule {
 export interface TierRules {
   /** Narrowest tier first, thresholds strictly ascending. */
   readonly tiers: readonly TierRule[];
-  /** A tip is in the sum before registered + window, not at it. */
+  /** The sum contains a tip until registered + window, exclusive. */
   readonly windowMs: number;
   /**
    * Starts when the sum falls below the threshold of the current tier; at its end the tier falls.

@@ -109,7 +109,7 @@ function breaches(decoded: Decoded, tables: readonly string[]): string[] {
   return rules.filter(([, holds]) => !holds).map(([name]) => name);
 }
 
-/** The place must be the libraries' signature, and the message the one that they sign. */
+/** The signature must be where the libraries put it, over the message that they sign. */
 function expectPosition(wire: Uint8Array, place: NonceAdvancePosition): void {
   const message = Buffer.from(wire.subarray(place.messageBegin, place.messageEnd));
   expect(message.equals(VersionedTransaction.deserialize(wire).message.serialize())).toBe(true);
