@@ -8,7 +8,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: [...configDefaults.exclude, ...(isFullRun ? [] : filesOfFullRun)],
     reporters: ["default", new ScopeReporter()],
-    // With its own addon (under sanitizers), a run includes only tests without other dependencies.
+    // SHREDWAY_PREBUILD names a prebuilt addon (sanitizers, other versions of Node). Nothing is built
+    // then, so such a run includes only tests that need neither the program nor PostgreSQL.
     globalSetup: process.env["SHREDWAY_PREBUILD"]
       ? []
       : ["processes/build-native", "processes/build-program", "postgres/postgres-template"].map(

@@ -1,4 +1,4 @@
-// The generated parts of docs/benchmarks.md, docs/performance.md and docs/transmit.md, made from the kept report.
+// The generated parts of docs/benchmarks.md, docs/performance.md and docs/transmit.md, made from the stored report.
 //
 // `npm run bench -- --report` writes them; test/bench/documents.test.ts compares them with the file.
 
@@ -24,7 +24,7 @@ function originOf({ takenAt, commit }: StoredRun): string[] {
 /** The differences between the run of a section and that of most sections. */
 function ownRun(run: StoredRun, main: StoredRun): string {
   const facts = run.facts.filter((fact) => !main.facts.includes(fact));
-  const own = [`Of a run of its own: medians of ${run.rounds} rounds`, ...originOf(run), ...facts];
+  const own = [`From a separate run: medians of ${run.rounds} rounds`, ...originOf(run), ...facts];
   return own.map((sentence) => `${sentence}.`).join(" ");
 }
 

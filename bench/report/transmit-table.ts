@@ -60,6 +60,6 @@ function burstTable(cells: Cells): string {
 /** The generated part of docs/transmit.md. */
 export function transmitPart(stored: StoredReport): string {
   const cells = new Cells(stored);
-  if (!cells.has("transmit")) return "The kept report does not contain this measurement.";
+  if (!cells.has("transmit")) return "The stored report does not contain this measurement.";
   return [costTable(cells), "", burstTable(cells)].join("\n");
 }

@@ -153,7 +153,7 @@ int add_filter(uint32_t index, int program_fd) {
 }
 
 // Prevents automatic addresses and router solicitations. Optional: some kernels have no IPv6, and
-// packets that are still sent end at the hook.
+// the hook drops packets that are sent anyway.
 void refuse_ipv6_autoconfiguration(uint32_t index) {
   constexpr uint8_t kNone = 1;  // IN6_ADDR_GEN_MODE_NONE
   ifinfomsg body{};
@@ -169,8 +169,8 @@ void refuse_ipv6_autoconfiguration(uint32_t index) {
   (void)request.send();
 }
 
-// Sets the interface up without ARP, so that no MAC address is ever resolved. If the hook is
-// removed, the queue holds one packet.
+// Sets the interface up without ARP, so that no MAC address is ever resolved. The queue has
+// length 1, so that packets do not pile up if the hook is removed.
 int bring_up(uint32_t index) {
   ifinfomsg body{};
   body.ifi_family = AF_UNSPEC;
@@ -225,7 +225,7 @@ std::string CloneInterface::create(const std::string& name) {
   if (ioctl(tap_.fd(), TUNSETIFF, &request) != 0)
     return clone_error("TUNSETIFF for " + name, errno);
   name_ = request.ifr_name;
-  // Without it, sockets would compute checksums over payloads and could not send GSO messages.
+  // Without TUN_F_CSUM, sockets would compute checksums over payloads and could not send GSO messages.
   if (ioctl(tap_.fd(), TUNSETOFFLOAD, TUN_F_CSUM) != 0)
     return clone_error("TUNSETOFFLOAD for " + name_, errno);
   index_ = if_nametoindex(name_.c_str());

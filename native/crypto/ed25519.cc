@@ -10,7 +10,7 @@
 namespace shredway {
 namespace {
 
-// ---- the libraries, by our own prototypes ----
+// ---- function tables of both libraries -------
 
 struct Sodium {
   int (*init)();
@@ -156,7 +156,7 @@ const Sodium* sodium() {
   return found.first ? &found.second : nullptr;
 }
 
-// A library that the process has loaded comes first: inside Node.js its own OpenSSL.
+// Prefers the OpenSSL that the process has already loaded: inside Node.js, its own.
 const OpenSsl* openssl() {
   static const std::pair<bool, OpenSsl> found = [] {
     OpenSsl library{};
@@ -173,9 +173,9 @@ const OpenSsl* openssl() {
 }
 
 // Ed25519Library requested by ed25519_use, or -1 for automatic selection.
-std::atomic<int> demanded_library{-1};
+std::atomic<int> requested_library{-1};
 
-// ---- keys to refuse ----
+// ---- unsafe keys -------
 
 // Points of small order (8 and its divisors) by their y, sign bit cleared: under such a key a
 // signature can be crafted that is valid for any message. Solana's verifiers (verify_strict) and
@@ -218,8 +218,8 @@ bool is_canonical(const uint8_t* point) {
 }  // namespace
 
 Ed25519Library ed25519_library() {
-  const int demanded = demanded_library.load(std::memory_order_relaxed);
-  if (demanded >= 0) return static_cast<Ed25519Library>(demanded);
+  const int requested = requested_library.load(std::memory_order_relaxed);
+  if (requested >= 0) return static_cast<Ed25519Library>(requested);
   if (sodium()) return Ed25519Library::libsodium;
   if (openssl()) return Ed25519Library::openssl;
   return Ed25519Library::none;
@@ -240,7 +240,7 @@ const char* ed25519_library_name() {
 bool ed25519_use(Ed25519Library library) {
   if (library == Ed25519Library::libsodium && !sodium()) return false;
   if (library == Ed25519Library::openssl && !openssl()) return false;
-  demanded_library.store(static_cast<int>(library), std::memory_order_relaxed);
+  requested_library.store(static_cast<int>(library), std::memory_order_relaxed);
   return true;
 }
 

@@ -1,4 +1,4 @@
-// The client's own types: parameters, and responses with other field names.
+// The client's own types and lists of states: parameters, and responses with other field names.
 //
 // All other responses are in responses.ts, as the service sends them.
 

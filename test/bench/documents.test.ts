@@ -135,7 +135,7 @@ describe("the numbers", () => {
     expect(text).toContain("- Medians of 7 interleaved rounds");
     expect(text).toContain("| a cost | 1.20 (1.1–1.3) |\n\nNote of cost, 7 rounds.\n\n### Title");
     expect(text).toContain(
-      "Of a run of its own: medians of 3 rounds. Taken on 2026-01-02, commit def. Machine: 4 CPUs",
+      "From a separate run: medians of 3 rounds. Taken on 2026-01-02, commit def. Machine: 4 CPUs",
     );
     expect(text).toContain("| what tpu | 1.10 (1.05 to 1.15) × | ≤ 1.2 | met |");
   });
@@ -167,6 +167,6 @@ describe("the numbers", () => {
     expect(transmitPart(readStoredReport())).toMatch(
       /^\| 1,000 \| [\d,.]+ \/ [\d,.]+ \/ [\d,.]+ \|/m,
     );
-    expect(transmitPart(both)).toBe("The kept report does not contain this measurement.");
+    expect(transmitPart(both)).toBe("The stored report does not contain this measurement.");
   });
 });

@@ -77,8 +77,8 @@ export function classifyAddress(bytes: Uint8Array): AddressClass {
 
 /**
  * Returns why `bytes` must not be a destination; undefined: it may be one. `allowPrivate` permits
- * private and other local addresses. The unspecified address is always refused. Documentation
- * addresses are allowed for examples, since they are not routed.
+ * every class except unspecified. Documentation addresses are always permitted for examples, since
+ * they are not routed.
  */
 export function destinationRefusal(bytes: Uint8Array, allowPrivate: boolean): string | undefined {
   const name = classifyAddress(bytes);

@@ -203,8 +203,8 @@ export const relay = z.strictObject({
   allowPrivateDestinations: key(z.boolean().default(false), {
     expects: "true or false",
     meaning:
-      "Permits destinations at private, loopback, link-local, multicast, broadcast and " +
-      "reserved addresses.",
+      "Permits destinations at private, shared (100.64.0.0/10), loopback, link-local, multicast, " +
+      "broadcast, benchmarking and reserved addresses.",
   }),
   receive: key(receive.prefault({}), {
     expects: "a mapping",

@@ -1,4 +1,4 @@
-// Secrets in URLs and headers, and texts without them.
+// Masks the secrets of URLs and headers in texts.
 //
 // Called for every message about a node or a partner, because their own error messages may repeat
 // the URL or the key of the request.
@@ -19,7 +19,7 @@ function formsOf(text: string): string[] {
   return [text, decoded(text), encodeURIComponent(text), encodeURIComponent(decoded(text))];
 }
 
-/** The value of the header Authorization for the user in `url`; null: the URL has no user. */
+/** Value of the Authorization header for the user and password in `url`; null: the URL has no user. */
 export function basicAuthorization({ username, password }: URL): string | null {
   if (username === "" && password === "") return null;
   const user = `${decoded(username)}:${decoded(password)}`;

@@ -5,7 +5,7 @@
 // submission continues after its caller disconnects.
 
 import { isUtf8 } from "node:buffer";
-import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
+import { type Reason, ShredwayError } from "../../core/errors.ts";
 import { answerJsonRpc, type JsonRpcAnswer } from "../../core/json-rpc/handle.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
@@ -165,18 +165,15 @@ export class Gateway {
     const isShown = !served || isServed(request.path, served);
     const path = isShown ? this.#findPath(request) : undefined;
     return this.counts.answered(request.path, path !== undefined, () =>
-      path ? this.#answer(request, path, served) : this.#unknownPath(request, served),
+      path ? this.#answer(request, path, served) : this.#unknownPath(served),
     );
   }
 
-  #unknownPath(head: HttpHead, served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
+  #unknownPath(served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
     const listed = this.#dependencies.pages.flatMap((pages) => pages.listed);
     const known = [...this.#paths.keys(), ...listed];
     const shown = served ? known.filter((path) => isServed(path, served)) : known;
-    return refusalAnswer(
-      "path_unknown",
-      `unknown path ${quote(head.path)}; expected one of ${shown.join(", ")}`,
-    );
+    return refusalAnswer("path_unknown", `unknown path; expected one of ${shown.join(", ")}`);
   }
 
   #answer(

@@ -1,7 +1,7 @@
 // Parses the query of a URL, and declares self-describing URI parameters.
 //
 // Called for every request. It splits by hand because URLSearchParams takes five times as long. A
-// query may contain a key, so messages never quote it.
+// query may contain a key, so messages quote only the value of the invalid parameter.
 
 import type { ShredwayError } from "../../core/errors.ts";
 import type { JsonSchema } from "../schema/json-schema.ts";

@@ -177,7 +177,7 @@ interface ListenOptions {
   readonly record: PacketRecord | undefined;
 }
 
-/** Measures the received shreds. */
+/** Drains the recorder: measures shreds, and writes datagrams with --record. */
 class ListenSession {
   readonly timing = new FeedTiming();
   readonly collector = new SlotCollector({

@@ -18,7 +18,7 @@ describe("the tier engine of a leader", () => {
       }),
       { numRuns: 1000 },
     );
-    // No comparison was skipped.
-    expect(Math.min(seen.views, seen.checkpoints, seen.lives)).toBeGreaterThan(1000);
+    // No comparison was skipped. Over 12 seeds the smallest count, lives, is 2,558 to 2,756.
+    expect(Math.min(seen.views, seen.checkpoints, seen.lives)).toBeGreaterThan(2000);
   }, 120_000);
 });

@@ -16,6 +16,9 @@ const packages: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/curl|shell|health|docs\//i, "apt-get install curl"],
 ];
 
+/** Names of files on the command line: the run is limited to them. */
+const chosen = process.argv.slice(2).filter((word) => word !== "run" && !word.startsWith("-"));
+
 /** The outermost skipped suite, or the test itself. */
 function skippedName(test: TestCase): string {
   const { parent } = test;
@@ -40,9 +43,17 @@ export default class ScopeReporter implements Reporter {
       if (lines.length > 0) process.stdout.write(`Skipped:\n${lines.join("\n")}\n`);
       return;
     }
+    if (chosen.length > 0) {
+      if (modules.length > 0) return;
+      const files = chosen.join(" ");
+      process.stdout.write(
+        `No test of npm test matches. For the full run: SHREDWAY_TESTS=all npx vitest run ${files}\n`,
+      );
+      return;
+    }
     const tests = [...skipped.values()].reduce((sum, count) => sum + count, 0);
     process.stdout.write(
-      `Left out: ${tests} tests, and ${filesOfFullRun.length} groups of files, that need a database ` +
+      `Left out: ${tests} tests, and files of ${filesOfFullRun.length} patterns, that need a database ` +
         "server, root, a browser or other programs, or that kill processes. npm run test:all runs them.\n",
     );
   }

@@ -1,4 +1,4 @@
-// Service clock: the only module of the page that reads a clock or sets timers.
+// Service clock: the only module of the page that reads a clock, sets timers or draws random numbers.
 //
 // Ages and grace periods use the service's clock, because the browser's clock can be minutes off.
 
