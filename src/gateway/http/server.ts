@@ -1,8 +1,8 @@
 // HTTP server: answers every request exactly once, even if a handler throws.
 //
-// The service and the sandbox open it with handlers of plain requests and responses (types.ts). One
-// of two engines (engine.ts) provides the connections. An exception inside uWebSockets.js, or a
-// second use of an answered response, would end the process.
+// The service and the sandbox open it with handlers of plain requests and responses (types.ts). An
+// engine provides the connections: node:http or uWebSockets.js (engine.ts). An exception inside
+// uWebSockets.js, or a second use of an answered response, would end the process.
 
 import { createServer } from "node:net";
 import { getSystemErrorMap } from "node:util";
