@@ -71,7 +71,12 @@ function App(): JSX.Element {
   useEffect(check, [check]);
   switch (state.kind) {
     case "checking":
-      return <p class="hidden">Loading …</p>;
+      return (
+        <main class="hidden">
+          <h1>Shredway</h1>
+          <p role="status">Loading …</p>
+        </main>
+      );
     case "unreachable":
       return (
         <main class="alone">

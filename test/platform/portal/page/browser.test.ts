@@ -126,6 +126,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   it("explains the refusal of an invalid key and accepts a valid one", async () => {
     const page = await context.newPage();
     await page.goto(`http://${http}/portal/`);
+    await page.getByLabel("API key", { exact: true }).waitFor();
     expect(await accessibilityViolations(page)).toEqual([]);
     await signIn(page, "  ");
     await page.getByRole("alert").filter({ hasText: "Paste an API key" }).waitFor();
