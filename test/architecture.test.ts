@@ -122,7 +122,7 @@ const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "litesvm/dist/internal.js": ["src/sandbox/chain/svm.ts"],
   "@solana/kit": [],
   "@solana/web3.js": ["src/platform/solana/"],
-  "better-sqlite3": ["src/platform/store/"],
+  "@photostructure/sqlite": ["src/platform/store/"],
   pg: ["src/platform/store/"],
   undici: ["src/gateway/routes/", "src/platform/solana/"],
   "@matrixai/quic": ["src/gateway/tpu/quiche.ts"],

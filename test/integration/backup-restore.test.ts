@@ -3,7 +3,7 @@
 
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import Database from "better-sqlite3";
+import { backup, DatabaseSync } from "@photostructure/sqlite";
 import { expect, it } from "vitest";
 import { closing } from "../support/closing.ts";
 import { PostgresServer, postgresPrograms } from "../support/postgres/postgres.ts";
@@ -85,8 +85,8 @@ it("is restored from a copy and an export made while it ran", {
   const config = configAt(join(folder, "lost"));
   const { service } = await started(config);
   const keys = await makeKeys(config);
-  const source = new Database(join(folder, "lost/data/shredway.db"), { readonly: true });
-  await source.backup(join(folder, "copy.db")); // the effect of sqlite3's .backup
+  const source = new DatabaseSync(join(folder, "lost/data/shredway.db"), { readOnly: true });
+  await backup(source, join(folder, "copy.db")); // the effect of sqlite3's .backup
   source.close();
   const exported = join(folder, "all.export");
   expect((await shredway("export", "--config", config, "--output", exported)).code).toBe(0);

@@ -1,32 +1,13 @@
-// Conversion of values for PostgreSQL: integers never become floats, and texts may contain any
-// character.
+// Conversion of values for PostgreSQL: integers never become floats.
 //
-// Used by connection.ts. PostgreSQL does not store the character NUL in texts, but SQLite does. It is
-// written as two other characters, so each text has one form and comparisons for equality still work.
+// Used by connection.ts.
 
 import { ShredwayError } from "../../../core/errors.ts";
 import type { SqlValue } from "../driver.ts";
-
-/** A private-use character of Unicode, so other texts do not contain it by accident. */
-const escapeCharacter = "\u{E000}";
-const escaped = new Map([
-  ["\0", `${escapeCharacter}0`],
-  [escapeCharacter, `${escapeCharacter}1`],
-]);
-const unescaped = new Map([...escaped].map(([plain, form]) => [form, plain]));
-
-function textParameter(text: string): string {
-  if (!text.includes("\0") && !text.includes(escapeCharacter)) return text;
-  return text.replaceAll(/[\0\u{E000}]/gu, (character) => escaped.get(character) ?? "");
-}
-
-function textOf(text: string): string {
-  if (!text.includes(escapeCharacter)) return text;
-  return text.replaceAll(/\u{E000}[01]/gu, (form) => unescaped.get(form) ?? form);
-}
+import { plainText, storedText } from "../stored-text.ts";
 
 export function parameterOf(value: SqlValue): string | Uint8Array | null {
-  if (typeof value === "string") return textParameter(value);
+  if (typeof value === "string") return storedText(value);
   return typeof value === "bigint" ? value.toString() : value;
 }
 
@@ -45,9 +26,9 @@ const readers = new Map<number, (text: string) => SqlValue>([
   [21, integerOf], // smallint
   [23, integerOf], // integer
   [1700, integerOf], // numeric: sums of bigint
-  [25, textOf], // text
-  [1043, textOf], // varchar
-  [19, textOf], // name
+  [25, plainText], // text
+  [1043, plainText], // varchar
+  [19, plainText], // name
   [17, bytesOf], // bytea
 ]);
 

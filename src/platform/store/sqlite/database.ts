@@ -4,7 +4,11 @@
 // disk sync covers everything that arrived during the previous commit. Transactions with several
 // statements have savepoints, so a failing one does not affect the others.
 
-import Database from "better-sqlite3";
+import {
+  DatabaseSync,
+  type DatabaseSyncInstance,
+  type StatementSyncInstance,
+} from "@photostructure/sqlite";
 import { quote } from "../../../core/errors.ts";
 import {
   type Batch,
@@ -17,6 +21,7 @@ import {
   type WriteResult,
 } from "../batch.ts";
 import type { Row, SqlValue } from "../driver.ts";
+import { plainText, storedText } from "../stored-text.ts";
 import { inUseCode } from "./failure.ts";
 
 export interface SqliteOptions {
@@ -36,21 +41,36 @@ export interface SqliteOptions {
 const checkpointPages = 4096;
 const logBytesMax = 64 * 1024 * 1024;
 
+/** Rows as arrays, and integers as bigint: nothing is rounded. */
+export const asStored = { returnArrays: true, readBigInts: true };
+
+interface SqliteError {
+  readonly code: unknown;
+  readonly sqliteCodeName: unknown;
+}
+
 interface Prepared {
-  readonly statement: Database.Statement<SqlValue[], Row>;
+  readonly statement: StatementSyncInstance;
   /** Index of the parameter for each "?" of the text; null: in order. */
   readonly order: readonly number[] | null;
 }
 
+/** The name of SQLite's code ("SQLITE_BUSY") if the error has one, otherwise the error's own code. */
 export function failureOf(error: unknown): Failure {
-  const code =
-    error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
-  return { code, message: error instanceof Error ? error.message : String(error) };
+  if (!(error instanceof Error)) return { code: "", message: String(error) };
+  const { message, code, sqliteCodeName = code }: Partial<SqliteError> & Error = error;
+  return { code: typeof sqliteCodeName === "string" ? sqliteCodeName : "", message };
+}
+
+/** The first value of the row with which SQLite answers `PRAGMA ${text}`. */
+function pragma(database: DatabaseSyncInstance, text: string): unknown {
+  const row: readonly unknown[] | undefined = database.prepare(`PRAGMA ${text}`).get();
+  return row?.[0];
 }
 
 /** Held until the process ends in any way: a kernel lock on a file, through SQLite. */
-function holdLock(path: string): Database.Database {
-  const lock = new Database(path, { timeout: 0 });
+function holdLock(path: string): DatabaseSyncInstance {
+  const lock = new DatabaseSync(path, { timeout: 0 });
   try {
     lock.exec("BEGIN EXCLUSIVE");
     return lock;
@@ -71,36 +91,44 @@ export function withPlaceholders(sql: string): { text: string; order: number[] |
   return { text, order: order.every((place, i) => place === i) ? null : order };
 }
 
+/** The rows with their texts as they were before storing. */
+export function plainRows(rows: SqlValue[][]): Row[] {
+  for (const row of rows) {
+    for (const [i, value] of row.entries())
+      if (typeof value === "string") row[i] = plainText(value);
+  }
+  return rows;
+}
+
 export class SqliteDatabase {
-  readonly #database: Database.Database;
-  readonly #lock: Database.Database | undefined;
+  readonly #database: DatabaseSyncInstance;
+  readonly #lock: DatabaseSyncInstance | undefined;
   readonly #texts: string[] = [];
   readonly #prepared = new Map<number, Prepared>();
-  readonly #begin: Database.Statement;
-  readonly #commit: Database.Statement;
-  readonly #savepoint: Database.Statement;
-  readonly #release: Database.Statement;
+  readonly #begin: StatementSyncInstance;
+  readonly #commit: StatementSyncInstance;
+  readonly #savepoint: StatementSyncInstance;
+  readonly #release: StatementSyncInstance;
   #isFull = true;
 
   /** Throws the errors of SQLite. */
   constructor({ path, busyMs, pagesMax, lockPath }: SqliteOptions) {
     this.#lock = lockPath === undefined ? undefined : holdLock(lockPath);
-    const database = new Database(path, { timeout: busyMs });
+    const database = new DatabaseSync(path, { timeout: busyMs, ...asStored });
     this.#database = database;
     try {
-      database.defaultSafeIntegers(true);
-      const mode = database.pragma("journal_mode = WAL", { simple: true });
+      const mode = pragma(database, "journal_mode = WAL");
       if (mode !== "wal") {
         const got = quote(mode);
         throw new Error(`expected a file system that can hold a write-ahead log, got mode ${got}`);
       }
-      database.pragma("foreign_keys = ON");
-      database.pragma("synchronous = FULL");
-      database.pragma("temp_store = MEMORY"); // savepoints store old pages there
-      database.pragma("trusted_schema = OFF");
-      database.pragma(`wal_autocheckpoint = ${checkpointPages}`);
-      database.pragma(`journal_size_limit = ${logBytesMax}`);
-      if (pagesMax !== undefined) database.pragma(`max_page_count = ${pagesMax}`);
+      database.exec("PRAGMA foreign_keys = ON");
+      database.exec("PRAGMA synchronous = FULL");
+      database.exec("PRAGMA temp_store = MEMORY"); // savepoints store old pages there
+      database.exec("PRAGMA trusted_schema = OFF");
+      database.exec(`PRAGMA wal_autocheckpoint = ${checkpointPages}`);
+      database.exec(`PRAGMA journal_size_limit = ${logBytesMax}`);
+      if (pagesMax !== undefined) database.exec(`PRAGMA max_page_count = ${pagesMax}`);
       this.#begin = database.prepare("BEGIN IMMEDIATE");
       this.#commit = database.prepare("COMMIT");
       this.#savepoint = database.prepare("SAVEPOINT one");
@@ -125,7 +153,7 @@ export class SqliteDatabase {
   /** A number that changes with commits of other connections, but not of this one. */
   foreignVersion(): number {
     try {
-      return Number(this.#database.pragma("data_version", { simple: true }));
+      return Number(pragma(this.#database, "data_version"));
     } catch {
       return -1; // the batch's own results contain the error
     }
@@ -134,7 +162,7 @@ export class SqliteDatabase {
   /** Moves the log into the file, as far as no other process reads it. */
   close(): void {
     try {
-      this.#database.pragma("wal_checkpoint(PASSIVE)");
+      this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
     } finally {
       this.#database.close();
       this.#lock?.close();
@@ -146,7 +174,7 @@ export class SqliteDatabase {
       const [first] = statements;
       if (!first) return [];
       const { statement, order } = this.#prepare(first.text);
-      return statement.all(...placed(first.params, order));
+      return plainRows(statement.all(...storedParameters(first.params, order)));
     } catch (error) {
       return failureOf(error);
     }
@@ -169,7 +197,7 @@ export class SqliteDatabase {
     } catch (error) {
       const failure = failureOf(error);
       try {
-        if (this.#database.inTransaction) this.#database.exec("ROLLBACK");
+        if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       } catch {
         // reports the first failure
       }
@@ -180,7 +208,7 @@ export class SqliteDatabase {
   /** Without FULL, a commit is in the kernel, not on disk; a later FULL commit includes it. */
   #synchronize(isDurable: boolean): void {
     if (this.#isFull === isDurable) return;
-    this.#database.pragma(`synchronous = ${isDurable ? "FULL" : "NORMAL"}`);
+    this.#database.exec(`PRAGMA synchronous = ${isDurable ? "FULL" : "NORMAL"}`);
     this.#isFull = isDurable;
   }
 
@@ -198,13 +226,17 @@ export class SqliteDatabase {
     try {
       for (const { text, params, mustChange } of statements) {
         const { statement, order } = this.#prepare(text);
-        const changed = statement.run(...placed(params, order)).changes;
+        // A bigint, as every integer of this database; the package's type says number.
+        const done: { readonly changes: number | bigint } = statement.run(
+          ...storedParameters(params, order),
+        );
+        const changed = Number(done.changes);
         if (mustChange && changed === 0) return [...changes, -1];
         changes.push(changed);
       }
       return changes;
     } catch (error) {
-      if (!this.#database.inTransaction) throw error;
+      if (!this.#database.isTransaction) throw error;
       return failureOf(error);
     }
   }
@@ -213,16 +245,19 @@ export class SqliteDatabase {
     const known = this.#prepared.get(number);
     if (known) return known;
     const { text, order } = withPlaceholders(this.#texts[number] ?? "");
-    const statement = this.#database.prepare<SqlValue[], Row>(text);
-    if (statement.reader) statement.raw(true);
-    const prepared = { statement, order };
+    const prepared = { statement: this.#database.prepare(text), order };
     this.#prepared.set(number, prepared);
     return prepared;
   }
 }
 
-function placed(params: SqlValue[], order: readonly number[] | null): SqlValue[] {
-  return order ? order.map((place) => params[place] ?? null) : params;
+/** The parameters as SQLite stores them, in the order of the question marks. */
+export function storedParameters(
+  params: readonly SqlValue[],
+  order: readonly number[] | null,
+): SqlValue[] {
+  const ordered = order ? order.map((place) => params[place] ?? null) : params;
+  return ordered.map((value) => (typeof value === "string" ? storedText(value) : value));
 }
 
 function isDone(result: WriteResult): result is readonly number[] {

@@ -3,10 +3,14 @@
 // Started by ../snapshot.ts. Its first message, without a request, reports that it is open.
 
 import { parentPort, workerData } from "node:worker_threads";
-import Database from "better-sqlite3";
+import {
+  DatabaseSync,
+  type DatabaseSyncInstance,
+  type StatementSyncInstance,
+} from "@photostructure/sqlite";
 import type { Failure } from "../batch.ts";
 import type { Row, SqlValue } from "../driver.ts";
-import { failureOf, withPlaceholders } from "./database.ts";
+import { asStored, failureOf, plainRows, storedParameters, withPlaceholders } from "./database.ts";
 
 export interface SnapshotOptions {
   readonly path: string;
@@ -20,11 +24,10 @@ export interface SnapshotRequest {
 
 export type SnapshotAnswer = { readonly rows: readonly Row[] } | { readonly failure: Failure };
 
-function open({ path, busyMs }: SnapshotOptions): Database.Database {
-  const database = new Database(path, { timeout: busyMs, readonly: true, fileMustExist: true });
+function open({ path, busyMs }: SnapshotOptions): DatabaseSyncInstance {
+  const database = new DatabaseSync(path, { timeout: busyMs, readOnly: true, ...asStored });
   try {
-    database.defaultSafeIntegers(true);
-    database.pragma("trusted_schema = OFF");
+    database.exec("PRAGMA trusted_schema = OFF");
     database.exec("BEGIN");
     database.prepare("SELECT COUNT(*) FROM sqlite_master").get(); // the state is that of the first read
     return database;
@@ -47,7 +50,7 @@ function serve(options: SnapshotOptions): void {
     port.postMessage(message);
     return "rows" in message;
   };
-  let database: Database.Database | undefined;
+  let database: DatabaseSyncInstance | undefined;
   const isOpen = answer(() => {
     database = open(options);
     return [];
@@ -56,7 +59,7 @@ function serve(options: SnapshotOptions): void {
     port.close();
     return;
   }
-  const statements = new Map<string, Database.Statement<SqlValue[], Row>>();
+  const statements = new Map<string, StatementSyncInstance>();
   port.on("message", (request: SnapshotRequest | "close") => {
     if (request === "close") {
       database?.close();
@@ -66,11 +69,10 @@ function serve(options: SnapshotOptions): void {
     answer(() => {
       const { sql, params } = request;
       // The parameters of these queries are in order.
-      const known =
-        statements.get(sql) ?? database?.prepare<SqlValue[], Row>(withPlaceholders(sql).text);
+      const known = statements.get(sql) ?? database?.prepare(withPlaceholders(sql).text);
       if (!known) return [];
       statements.set(sql, known);
-      return known.raw(true).all(...params);
+      return plainRows(known.all(...storedParameters(params, null)));
     });
   });
 }

@@ -1,7 +1,7 @@
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
-import Database from "better-sqlite3";
+import { DatabaseSync } from "@photostructure/sqlite";
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { createLogger } from "../../../../src/core/log.ts";
@@ -144,7 +144,7 @@ describe("failures", () => {
   it("report a lock of another process, and the store continues when it is released", async () => {
     const driver = await known({ busyMs: 50 });
     await make(driver);
-    const other = new Database(pathOf(driver));
+    const other = new DatabaseSync(pathOf(driver));
     other.exec("BEGIN IMMEDIATE");
     await expect(add(driver, 1n)).rejects.toMatchObject({
       reason: "store_failed",
@@ -159,7 +159,7 @@ describe("failures", () => {
 
   it("during the setup by another process are retried for a limited time", async () => {
     const path = join(files.folder(), "a.db");
-    const other = new Database(path);
+    const other = new DatabaseSync(path);
     other.exec("BEGIN EXCLUSIVE");
     await expect(files.driver({ path, busyMs: 20 })).rejects.toThrow("another process holds");
     let starts = 0;
