@@ -31,7 +31,7 @@ function releaseLines(range) {
 }
 
 /**
- * The supported versions as text: "Node 20 (from 20.19) or Node 22 (from 22.12)".
+ * The supported versions as text: "Node 20 (from 20.19), Node 22 (from 22.12) or Node 24".
  *
  * @param {string} [range] default: that of package.json
  */

@@ -11,7 +11,7 @@ import { nodeVersionError, supportedNode } from "../../src/core/node-version.mjs
 import { programWords } from "../support/processes/shredway.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const words = "Node 20 (from 20.19) or Node 22 (from 22.12)";
+const words = "Node 20 (from 20.19), Node 22 (from 22.12), Node 24 or Node 26";
 const remedy = `expected ${words}; install one of these, then run npm ci`;
 
 /** Environment in which every Node program sees another version. */
@@ -47,11 +47,14 @@ describe("supported versions of Node.js", () => {
     expect(readFileSync(join(root, path), "utf8")).toContain(supportedNode());
   });
 
-  it.each(["20.19.0", "20.20.2", "22.12.0", "22.23.3"])("include %s", (version) => {
-    expect(nodeVersionError(version)).toBeNull();
-  });
+  it.each(["20.19.0", "20.20.2", "22.12.0", "22.23.3", "24.0.0", "26.10.0"])(
+    "include %s",
+    (version) => {
+      expect(nodeVersionError(version)).toBeNull();
+    },
+  );
 
-  it.each(["18.20.4", "20.18.3", "21.7.3", "22.11.0", "23.11.0", "24.21.0", "26.10.0"])(
+  it.each(["18.20.4", "20.18.3", "21.7.3", "22.11.0", "23.11.0", "25.9.0", "27.0.0"])(
     "exclude %s, with a message that has the running and the supported versions",
     (version) => {
       expect(nodeVersionError(version)).toBe(`unsupported Node.js version ${version}: ${remedy}`);
@@ -82,14 +85,14 @@ describe("supported versions of Node.js", () => {
 });
 
 describe("on an unsupported version", () => {
-  const line = `shredway: unsupported Node.js version 24.21.0: ${remedy}\n`;
+  const line = `shredway: unsupported Node.js version 25.9.0: ${remedy}\n`;
 
   it.each([
     ["npm start, before it compiles", ["src/core/node-version.mjs"]],
     ["shredway start", [...programWords, "start", "--data", "/nonexistent/data"]],
     ["shredway start --config", [...programWords, "start", "--config", "/nonexistent.yaml"]],
   ])("%s reports this in one line and ends with exit code 1", (_, program) => {
-    const { status, stdout, stderr } = run("24.21.0", program);
+    const { status, stdout, stderr } = run("25.9.0", program);
     expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: "", stderr: line });
   });
 
@@ -97,7 +100,7 @@ describe("on an unsupported version", () => {
     const { version }: { version: string } = JSON.parse(
       readFileSync(join(root, "package.json"), "utf8"),
     );
-    const { status, stdout } = run("24.21.0", [...programWords, "--version"]);
+    const { status, stdout } = run("25.9.0", [...programWords, "--version"]);
     expect([status, stdout]).toEqual([0, `${version}\n`]);
   });
 });
@@ -122,17 +125,20 @@ describe("npm ci", () => {
     }
   }
 
-  it.each(["20.19.0", "22.12.0"])("accepts every package for Node %s", (version) => {
-    const { status, stderr } = dryRun(version);
-    expect(stderr).not.toContain("EBADENGINE");
-    expect(status).toBe(0);
-  });
+  it.each(["20.19.0", "22.12.0", "24.0.0", "26.0.0"])(
+    "accepts every package for Node %s",
+    (version) => {
+      const { status, stderr } = dryRun(version);
+      expect(stderr).not.toContain("EBADENGINE");
+      expect(status).toBe(0);
+    },
+  );
 
-  it.each(["18.20.4", "24.21.0", "26.10.0"])("names the required version on Node %s", (version) => {
+  it.each(["18.20.4", "25.9.0", "27.0.0"])("names the required version on Node %s", (version) => {
     const { status, stderr } = dryRun(version);
     expect(status).toBe(1);
     expect(stderr).toContain("EBADENGINE");
-    expect(stderr).toContain('Required: {"node":"^20.19.0 || ^22.12.0"}');
+    expect(stderr).toContain('Required: {"node":"^20.19.0 || ^22.12.0 || ^24.0.0 || ^26.0.0"}');
     expect(stderr).toContain(`"node":"v${version}"`);
   });
 });

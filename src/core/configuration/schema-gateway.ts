@@ -95,7 +95,8 @@ export const http = z.strictObject({
     expects: "node or uws",
     meaning:
       "Web server: `node` is node:http, `uws` is uWebSockets.js. `uws` answers about twice as " +
-      "many requests per core, but closes idle connections after 10 s.",
+      "many requests per core, but closes idle connections after 10 s. It has no binary for " +
+      "Node 24 and 26.",
   }),
   keepAliveSeconds: key(integer(1, 3600).exactOptional(), {
     expects: "an integer 1 to 3600",
