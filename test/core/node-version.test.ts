@@ -1,31 +1,18 @@
-// Supported versions of Node.js: package.json, the messages for users, and npm's behaviour.
+// Supported versions of Node.js: package.json and the messages for users.
 
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { nodeVersionError, supportedNode } from "../../src/core/node-version.mjs";
+import { onNode } from "../support/processes/other-node.ts";
 import { programWords } from "../support/processes/shredway.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const words = "Node 20 (from 20.19), Node 22 (from 22.12), Node 24 or Node 26";
 const remedy = `expected ${words}; install one of these, then run npm ci`;
-
-/** Environment in which every Node program sees another version. */
-function onNode(version: string): NodeJS.ProcessEnv {
-  const changes = {
-    version: `"v${version}"`,
-    versions: `{ ...process.versions, node: "${version}", modules: "137" }`,
-  };
-  const code = Object.entries(changes).map(
-    ([name, value]) => `Object.defineProperty(process, "${name}", { value: ${value} });`,
-  );
-  const disguise = `--import=data:text/javascript,${encodeURIComponent(code.join("\n"))}`;
-  return { ...process.env, NODE_OPTIONS: disguise };
-}
 
 function run(version: string, program: readonly string[]) {
   return spawnSync(process.execPath, program, {
@@ -102,43 +89,5 @@ describe("on an unsupported version", () => {
     );
     const { status, stdout } = run("25.9.0", [...programWords, "--version"]);
     expect([status, stdout]).toEqual([0, `${version}\n`]);
-  });
-});
-
-describe("npm ci", () => {
-  /** Works in a copy, without installing anything. */
-  function dryRun(version: string) {
-    const folder = mkdtempSync(join(tmpdir(), "shredway-npm-"));
-    try {
-      for (const name of ["package.json", "package-lock.json", ".npmrc"]) {
-        copyFileSync(join(root, name), join(folder, name));
-      }
-      const options = ["--dry-run", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"];
-      return spawnSync("npm", ["ci", ...options], {
-        cwd: folder,
-        encoding: "utf8",
-        timeout: 60_000,
-        env: onNode(version),
-      });
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  }
-
-  it.each(["20.19.0", "22.12.0", "24.0.0", "26.0.0"])(
-    "accepts every package for Node %s",
-    (version) => {
-      const { status, stderr } = dryRun(version);
-      expect(stderr).not.toContain("EBADENGINE");
-      expect(status).toBe(0);
-    },
-  );
-
-  it.each(["18.20.4", "25.9.0", "27.0.0"])("names the required version on Node %s", (version) => {
-    const { status, stderr } = dryRun(version);
-    expect(status).toBe(1);
-    expect(stderr).toContain("EBADENGINE");
-    expect(stderr).toContain('Required: {"node":"^20.19.0 || ^22.12.0 || ^24.0.0 || ^26.0.0"}');
-    expect(stderr).toContain(`"node":"v${version}"`);
   });
 });

@@ -25,6 +25,7 @@ import { parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import { closing } from "../../support/closing.ts";
 import { hasTestdata, packetsOf, testdataFile } from "../../support/shreds/captures.ts";
 import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
+import { seedsOfRun } from "../../support/vitest/test-scope.ts";
 import { TransactionMaker } from "./random-transactions.ts";
 import { decodeByKit, decodeByWeb3, plainFacts, referenceFacts } from "./transactions-reference.ts";
 
@@ -97,7 +98,7 @@ function agreedFacts(wire: Uint8Array): TransactionFacts | null {
 }
 
 describe("inspect", () => {
-  it.each([11, 12, 13, 14])(
+  it.each(seedsOfRun([11, 12, 13, 14]))(
     "agrees with web3.js, kit and a second parser on random transactions, seed %d",
     (seed) => {
       const maker = new TransactionMaker(new SeededRandom(seed), {

@@ -3,11 +3,17 @@
 /** True for `npm run test:all`: also servers, network namespaces, crashes and a browser. */
 export const isFullRun = process.env["SHREDWAY_TESTS"] === "all";
 
+/** The first of `seeds` in `npm test`, all of them in the full run: for tests of many random inputs. */
+export function seedsOfRun<Seed>(seeds: readonly [Seed, ...Seed[]]): readonly Seed[] {
+  return isFullRun ? seeds : seeds.slice(0, 1);
+}
+
 /** Files that only the full run includes: they need other programs or root, or kill processes. */
 export const filesOfFullRun: readonly string[] = [
   "test/**/*-crash.test.ts",
   "test/**/crash.test.ts",
   "test/**/kill.test.ts",
+  "test/core/node-version-npm.test.ts",
   "test/**/*-postgres.test.ts",
   "test/**/postgres/*.test.ts",
   "test/**/postgres.test.ts",
