@@ -1,4 +1,4 @@
-// What npm does on supported and on other versions of Node.js.
+// npm on supported and on other versions of Node.js.
 
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
