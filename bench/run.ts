@@ -5,6 +5,7 @@
 // namespace, the costs of sending are not comparable, and the report says so.
 
 import { parseArgs } from "node:util";
+import type { BenchPart } from "../src/tools/commands/bench.ts";
 import { buildNativeProgram, findProgram, runScenario } from "./load/native-program.ts";
 import { microSection } from "./micro.ts";
 import { numbersPart, writeDocuments } from "./report/documents.ts";
@@ -34,7 +35,7 @@ import { tpuSection } from "./sections/tpu-section.ts";
 import { transmitSection } from "./sections/transmit-section.ts";
 
 interface Scenario {
-  readonly name: string;
+  readonly name: BenchPart;
   /** Scenario of the native program; absent: the section drives the program itself. */
   readonly native?: string;
   readonly timeoutMs: number;

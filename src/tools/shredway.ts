@@ -7,29 +7,9 @@ import { basename, relative } from "node:path";
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
 import { nodeVersionError } from "../core/node-version.mjs";
 import { packageVersion } from "../core/version.ts";
-import { commands } from "./commands.ts";
-import { exitCodes, helpOf, parseArguments, usageError } from "./terminal/command.ts";
+import { allCommands, commands } from "./commands.ts";
+import { exitCodes, helpOf, parseArguments, programHelp, usageError } from "./terminal/command.ts";
 import { Terminal } from "./terminal/terminal.ts";
-
-async function generalHelp(): Promise<string> {
-  const all = await Promise.all(Object.values(commands).map((load) => load()));
-  const width = Math.max(...all.map(({ name }) => name.length));
-  return [
-    "Usage: shredway <command> [options]",
-    "",
-    "A low-latency shred relay and transaction gateway for Solana.",
-    "",
-    "Commands:",
-    ...all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`),
-    "",
-    "Options:",
-    "  -h, --help     show this text; after a command, show its options and examples",
-    "  -v, --version  show the version",
-    "",
-    "Exit codes: 0 ok, 1 failed, 2 wrong usage.",
-    "",
-  ].join("\n");
-}
 
 // The reader of the output has exited (`… | head -1`): exit silently. Report a full device.
 function endWhenOutputFails(): void {
@@ -84,7 +64,7 @@ function selfCommand(): string {
 async function run(given: readonly string[]): Promise<number> {
   const [name = "--help", ...rest] = given;
   if (name === "--help" || name === "-h" || name === "help") {
-    process.stdout.write(await generalHelp());
+    process.stdout.write(programHelp(await allCommands()));
     return exitCodes.ok;
   }
   if (name === "--version" || name === "-v") {

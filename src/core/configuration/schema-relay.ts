@@ -15,6 +15,8 @@ const configLimits = {
   listenAddresses: 16,
 } as const;
 
+export const defaultTiers = ["tier-1", "tier-2"];
+
 const bufferMin = 65_536;
 // The kernel doubles the requested value and stores it in an int.
 const bufferMax = 1_073_741_823;
@@ -155,7 +157,7 @@ export const relay = z.strictObject({
       "Threads that receive, verify and send shreds. One worker processes all shreds of a " +
       "FEC set.",
   }),
-  tiers: key(z.array(name()).min(1).max(configLimits.tiers).default(["tier-1", "tier-2"]), {
+  tiers: key(z.array(name()).min(1).max(configLimits.tiers).default(defaultTiers), {
     expects: `a list of 1 to ${configLimits.tiers} tier names`,
     meaning:
       "Tiers, narrowest first. Destinations of a tier receive the shreds of its own " +

@@ -14,6 +14,27 @@ import type { Terminal } from "../terminal/terminal.ts";
 const root = new URL("../../../", import.meta.url);
 const program = fileURLToPath(new URL("bench/run.ts", root));
 
+/** Parts of the benchmark, in the order in which they run. */
+const parts = [
+  "steps",
+  "worker",
+  "cost",
+  "latency",
+  "rate",
+  "transmit",
+  "recovery",
+  "deshred",
+  "hand-over",
+  "beside",
+  "landings",
+  "gateway",
+  "shreds",
+  "tpu",
+  "regions",
+  "micro",
+] as const;
+export type BenchPart = (typeof parts)[number];
+
 const switches = ["small", "markdown", "json"] as const;
 
 export const bench: Command = {
@@ -24,7 +45,12 @@ export const bench: Command = {
 Runs the benchmark of a checkout, the same as npm run bench. It prints medians of several rounds and
 ratios against baselines of the same run. docs/benchmarks.md describes each measurement.`,
   options: {
-    only: { value: "NAMES", help: "parts to run, separated by commas, for example cost,latency" },
+    only: {
+      value: "NAMES",
+      choices: parts,
+      isList: true,
+      help: "parts to run, separated by commas, for example cost,latency",
+    },
     rounds: { value: "N", help: "rounds of each part" },
     small: { help: "a short run that only checks that every part works" },
     markdown: { help: "print the report as Markdown" },
@@ -42,12 +68,12 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
       "this installation does not contain the benchmark; run it in a checkout after `npm ci`",
     );
   }
-  const parts = args.text("only")?.split(",") ?? [];
+  const chosen = args.text("only")?.split(",") ?? [];
   const rounds = args.integer("rounds", { min: 1, max: 1000 });
   const words = [
     tsx,
     program,
-    ...parts.flatMap((part) => ["--only", part]),
+    ...chosen.flatMap((part) => ["--only", part]),
     ...(rounds === undefined ? [] : ["--rounds", String(rounds)]),
     ...switches.filter((name) => args.flag(name)).map((name) => `--${name}`),
   ];

@@ -25,24 +25,47 @@ import {
   unknownDestination,
 } from "../../shreds/destinations/destination-rules.ts";
 import type { AccountDestination } from "../../shreds/destinations/destination-types.ts";
+import { readAction } from "../terminal/actions.ts";
 import type { Arguments, Command } from "../terminal/command.ts";
 import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { defaultDirectory, readAction, withStore } from "./store-command.ts";
+import { defaultDirectory, withStore } from "./store-command.ts";
 
 const exampleId = "d_4f1a09c2d3e5";
 /** Maximum attempts of a change that conflicts with changes by a running service. */
 const attemptsMax = 5;
 
-const actions = ["list", "add", "approve", "pause", "resume", "remove"] as const;
-type Action = (typeof actions)[number];
+const actions = {
+  list: { help: "list every destination with its state and proof" },
+  add: { help: "add a destination to an account; it receives only challenges until it is proved" },
+  approve: { argument: "ID", help: "mark it as proved permanently; this ends every pause" },
+  pause: { argument: "ID", help: "stop its shreds until resume, even if it is proved again" },
+  resume: { argument: "ID", help: "end a pause; without a valid proof it still receives nothing" },
+  remove: { argument: "ID", help: "delete it" },
+} as const;
 
-/** Options that only some actions accept. */
-const ownOptions: Readonly<Record<string, readonly Action[]>> = {
-  account: ["list", "add"],
-  region: ["add"],
-  address: ["add"],
-};
+const options = {
+  account: {
+    actions: ["list", "add"],
+    value: "NAME",
+    help: "the owner of the destination; list shows only this account",
+  },
+  region: { actions: ["add"], value: "REGION", help: "a name of delivery.regions" },
+  address: {
+    actions: ["add"],
+    value: "ADDRESS",
+    help: "address and port, for example 192.0.2.1:9000",
+  },
+  config: {
+    value: "FILE",
+    help: "the service's configuration: database and permitted addresses",
+  },
+  data: {
+    value: "DIRECTORY",
+    help: `the data folder (default ${defaultDirectory}); add then uses the default settings`,
+  },
+  json: { help: "print one JSON object" },
+} satisfies Command["options"];
 
 export const destinations: Command = {
   name: "destinations",
@@ -56,25 +79,10 @@ export const destinations: Command = {
     "destinations remove ID",
   ],
   description: `
-Manages the destinations of accounts. A new destination receives only challenges until it is proved.
-approve marks it as proved permanently. pause stops its shreds until resume, even if it is proved
-again meanwhile. resume ends a pause; a destination without a valid proof still receives nothing.
-remove deletes it. A running service picks changes up within a second.`,
-  positional: "list | add | approve ID | pause ID | resume ID | remove ID",
-  options: {
-    account: { value: "NAME", help: "list: show only this account; add: the owner" },
-    region: { value: "REGION", help: "add: a name of delivery.regions" },
-    address: { value: "ADDRESS", help: "add: address and port, for example 192.0.2.1:9000" },
-    config: {
-      value: "FILE",
-      help: "the service's configuration: database and permitted addresses",
-    },
-    data: {
-      value: "DIRECTORY",
-      help: `the data folder (default ${defaultDirectory}); add then uses the default settings`,
-    },
-    json: { help: "print one JSON object" },
-  },
+Manages the destinations of accounts, in the service's database. A running service picks changes up
+within a second.`,
+  actions,
+  options,
   examples: [
     "shredway destinations list --config shredway.yaml",
     "shredway destinations add --account trading --region frankfurt --address 192.0.2.1:9000 --config shredway.yaml",
@@ -85,13 +93,11 @@ remove deletes it. A running service picks changes up within a second.`,
 };
 
 function run(args: Arguments, terminal: Terminal): Promise<number> {
-  const { action, id } = readAction(args, {
+  const { action, argument: id } = readAction(args, {
     name: "destinations",
     actions,
-    withId: ["approve", "pause", "resume", "remove"],
-    what: "a destination",
-    exampleId,
-    ownOptions,
+    options,
+    argument: { what: "id of a destination", example: exampleId },
   });
   switch (action) {
     case "list":

@@ -19,28 +19,51 @@ import {
 } from "../../gateway/accounts/api-keys.ts";
 import { createKey } from "../../gateway/accounts/create-key.ts";
 import { type ApiKey, scopes as allScopes } from "../../gateway/accounts/types.ts";
+import { readAction } from "../terminal/actions.ts";
 import { type Arguments, type Command, usageError } from "../terminal/command.ts";
 import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { defaultDirectory, readAction, withStore } from "./store-command.ts";
+import { defaultDirectory, withStore } from "./store-command.ts";
 
 const defaultOverlap = "24h";
 const overlapDaysMax = 365;
 const secondNs = 1_000_000_000n;
 
-const actions = ["create", "list", "rotate", "revoke"] as const;
-type Action = (typeof actions)[number];
+const actions = {
+  create: { help: "create a key, and an account of that name if none exists" },
+  list: { help: "list every key with its state, scopes and limits, never the key itself" },
+  rotate: { argument: "ID", help: "replace a key; the old key stays valid during the overlap" },
+  revoke: { argument: "ID", help: "invalidate a key immediately and permanently" },
+} as const;
 
-/** Options that only some actions accept. */
-const ownOptions: Readonly<Record<string, readonly Action[]>> = {
-  account: ["create"],
-  label: ["create"],
-  scopes: ["create"],
-  rate: ["create"],
-  burst: ["create"],
-  allow: ["create"],
-  overlap: ["rotate"],
-};
+const ofCreate = { actions: ["create"] } as const;
+
+const options = {
+  account: { ...ofCreate, value: "NAME", help: "the owner of the key" },
+  label: { ...ofCreate, value: "TEXT", help: "a description" },
+  scopes: {
+    ...ofCreate,
+    value: "LIST",
+    choices: allScopes,
+    isList: true,
+    help: `some of ${allScopes.join(",")} (default ${defaultScopes.join(",")})`,
+  },
+  rate: {
+    ...ofCreate,
+    value: "N",
+    help: "calls per second (default: gateway.requestsPerSecond)",
+  },
+  burst: { ...ofCreate, value: "N", help: "burst size in calls (default: gateway.burst)" },
+  allow: { ...ofCreate, value: "LIST", help: "permitted addresses and ranges (default: all)" },
+  overlap: {
+    actions: ["rotate"],
+    value: "TIME",
+    help: `how long the old key stays valid, for example 30m, 24h, 7d (default ${defaultOverlap})`,
+  },
+  config: { value: "FILE", help: "the service's configuration, for its database" },
+  data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
+  json: { help: "print one JSON object" },
+} satisfies Command["options"];
 
 export const keys: Command = {
   name: "keys",
@@ -52,28 +75,10 @@ export const keys: Command = {
     "keys revoke ID",
   ],
   description: `
-create makes a key, and an account of that name if none exists. rotate replaces a key; the old key
-stays valid during the overlap. revoke invalidates a key immediately. A key is shown only once, when it
-is created; the database stores its SHA-256. A running service picks changes up within a second.`,
-  positional: "create | list | rotate ID | revoke ID",
-  options: {
-    account: { value: "NAME", help: "create: the owner of the key" },
-    label: { value: "TEXT", help: "create: a description" },
-    scopes: {
-      value: "LIST",
-      help: `create: some of ${allScopes.join(",")} (default ${defaultScopes.join(",")})`,
-    },
-    rate: { value: "N", help: "create: calls per second (default: gateway.requestsPerSecond)" },
-    burst: { value: "N", help: "create: burst size in calls (default: gateway.burst)" },
-    allow: { value: "LIST", help: "create: permitted addresses and ranges (default: all)" },
-    overlap: {
-      value: "TIME",
-      help: `rotate: how long the old key stays valid, for example 30m, 24h, 7d (default ${defaultOverlap})`,
-    },
-    config: { value: "FILE", help: "the service's configuration, for its database" },
-    data: { value: "DIRECTORY", help: `the data folder (default ${defaultDirectory})` },
-    json: { help: "print one JSON object" },
-  },
+Manages the API keys of the gateway, in the service's database. A key is shown only once, when it is
+created; the database stores its SHA-256. A running service picks changes up within a second.`,
+  actions,
+  options,
   examples: [
     "shredway keys create --account trading --scopes submit,batch,read",
     "shredway keys create --account web --allow 192.0.2.0/24,2001:db8::/32 --rate 50",
@@ -85,13 +90,11 @@ is created; the database stores its SHA-256. A running service picks changes up 
 };
 
 function run(args: Arguments, terminal: Terminal): Promise<number> {
-  const { action, id } = readAction(args, {
+  const { action, argument: id } = readAction(args, {
     name: "keys",
     actions,
-    withId: ["rotate", "revoke"],
-    what: "a key",
-    exampleId: "k_4f1a09c2d3e5",
-    ownOptions,
+    options,
+    argument: { what: "id of a key", example: "k_4f1a09c2d3e5" },
   });
   switch (action) {
     case "create":

@@ -22,16 +22,34 @@ import {
   type RelayConfig,
 } from "../../core/configuration/configuration.ts";
 import { type WrittenSource, withoutSource, withSource } from "../../core/configuration/edit.ts";
+import { defaultTiers } from "../../core/configuration/schema-relay.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
+import { readAction } from "../terminal/actions.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { readAction } from "./store-command.ts";
 
 type Source = RelayConfig["sources"][number];
 
-const actions = ["list", "find", "add", "remove"] as const;
+const actions = {
+  list: { help: "list every source with its tier and addresses" },
+  find: { argument: "ADDRESS", help: "show the source of a packet from this address" },
+  add: { argument: "NAME", help: "add a source at the end of the list" },
+  remove: { argument: "NAME", help: "remove the source" },
+} as const;
+
+const options = {
+  config: { value: "FILE", help: "the service's configuration" },
+  address: { actions: ["add"], value: "RANGE", help: "sender address or range" },
+  port: {
+    actions: ["add", "find"],
+    value: "PORT",
+    help: "the local port that receives the packets",
+  },
+  tier: { actions: ["add"], value: "TIER", choices: defaultTiers, help: "a tier of relay.tiers" },
+  json: { help: "print one JSON object" },
+} satisfies Command["options"];
 
 export const sources: Command = {
   name: "sources",
@@ -43,20 +61,11 @@ export const sources: Command = {
     "sources remove NAME --config FILE",
   ],
   description: `
-Manages relay.sources, the permitted senders of shreds, in the configuration file. find shows which
-source a packet from an address belongs to. add and remove change the file and preserve its comments.
-They write only what the service accepts. A running service applies the file on a reload (SIGHUP).`,
-  positional: "list | find ADDRESS | add NAME | remove NAME",
-  options: {
-    config: { value: "FILE", help: "the service's configuration" },
-    address: { value: "RANGE", help: "add: sender address or range" },
-    port: {
-      value: "PORT",
-      help: "add, find: the local port that receives the packets",
-    },
-    tier: { value: "TIER", help: "add: a tier of relay.tiers" },
-    json: { help: "print one JSON object" },
-  },
+Manages relay.sources, the permitted senders of shreds, in the configuration file. add and remove
+change the file and preserve its comments. They write only what the service accepts. A running service
+applies the file on a reload (SIGHUP).`,
+  actions,
+  options,
   examples: [
     "shredway sources list --config shredway.yaml",
     "shredway sources find 192.0.2.77 --config shredway.yaml",
@@ -67,13 +76,11 @@ They write only what the service accepts. A running service applies the file on 
 };
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
-  const { action, id } = readAction(args, {
+  const { action, argument: id } = readAction(args, {
     name: "sources",
     actions,
-    withId: ["find", "add", "remove"],
-    what: "a source (find: an address)",
-    exampleId: "fra-a",
-    ownOptions: { address: ["add"], tier: ["add"], port: ["add", "find"] },
+    options,
+    argument: { what: "id of a source (find: an address)", example: "fra-a" },
   });
   const file = args.required("config", "shredway.yaml");
   switch (action) {

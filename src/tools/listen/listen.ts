@@ -38,9 +38,8 @@ export const listen: Command = {
   name: "listen",
   summary: "receive a feed: rate, losses, jitter, coverage of each slot, signatures",
   usage: [
-    "listen --port PORT [--bind ADDRESS] [--leaders FILE | --rpc URL] [--verify]",
-    "[--shred-version N] [--prove] [--seconds S] [--record FILE [--record-mb N]]",
-    "[--svg FILE] [--json]",
+    "listen --port PORT [--bind ADDRESS] [--leaders FILE | --rpc URL] [--verify] [--shred-version N] " +
+      "[--prove] [--seconds S] [--record FILE [--record-mb N]] [--svg FILE] [--json]",
   ],
   description: `
 Receives shreds from any sender on a UDP port. With --leaders or --rpc it verifies every shred as the

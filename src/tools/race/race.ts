@@ -34,9 +34,9 @@ export const race: Command = {
   name: "race",
   summary: "compare feeds shred by shred: first arrivals, arrival delay and completeness per feed",
   usage: [
-    "race --feed NAME=[ADDRESS:]PORT[@SENDER] --feed … [--leaders FILE | --rpc URL]",
-    "[--verify] [--shred-version N] [--seconds S] [--settle MS]",
-    "[--json] [--svg FILE] [--html FILE] [--csv FILE]",
+    "race --feed NAME=[ADDRESS:]PORT[@SENDER] --feed … [--leaders FILE | --rpc URL] [--verify] " +
+      "[--shred-version N] [--seconds S] [--settle MS] [--buffer-mb N] [--json] [--svg FILE] " +
+      "[--html FILE] [--csv FILE]",
     "race --capture NAME=FILE --capture … [the same options]",
   ],
   description: `

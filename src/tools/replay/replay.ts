@@ -40,8 +40,8 @@ export const replay: Command = {
   name: "replay",
   summary: "send the packets of capture files (pcap, pcapng, lpb) to an address",
   usage: [
-    "replay FILE… --to ADDRESS [--from ADDRESS] [--rate N | --speed X]",
-    "[--copies N] [--shuffle SEED] [--drop SHARE] [--corrupt SHARE] [--json]",
+    "replay FILE… --to ADDRESS [--from ADDRESS] [--rate N | --speed X] [--copies N] [--shuffle SEED] " +
+      "[--drop SHARE] [--corrupt SHARE] [--json]",
   ],
   description: `
 Sends the UDP payloads of the files, one file after the other, at the times of the capture. Captures

@@ -1,6 +1,7 @@
-// Definition of a command: options, help text, and typed access to arguments.
+// Definition of a command: actions, options, help text, and typed access to arguments.
 //
-// Used by shredway.ts (dispatch) and by each command file. Does no I/O. Every error is a
+// Used by shredway.ts (dispatch) and by each command file. The help text, the completion of the
+// shells and the man page are generated from this definition. Does no I/O. Every error is a
 // ShredwayError "usage" with the expected and the received value.
 
 import { parseArgs } from "node:util";
@@ -15,12 +16,28 @@ export function usageError(message: string): ShredwayError {
 
 export const exitCodes = { ok: 0, failed: 1 } as const;
 
-interface OptionSpec {
-  /** Name of the value in the help text; undefined for a switch without value. */
+export interface OptionSpec {
+  /**
+   * Name of the value in the help text; undefined for a switch without value. Shells complete paths
+   * for FILE and DIRECTORY, also after another name: "NAME=FILE".
+   */
   readonly value?: string;
+  /** Values that shells complete: the permitted ones, or the usual ones. */
+  readonly choices?: readonly string[];
+  /** Whether the value is a list of `choices`, separated by commas. */
+  readonly isList?: boolean;
   readonly short?: string;
   /** Whether the option may occur several times (`Arguments.texts`). */
   readonly repeated?: boolean;
+  /** The only actions that accept the option; undefined: every action. */
+  readonly actions?: readonly string[];
+  readonly help: string;
+}
+
+/** One action of a command that has several: `shredway keys rotate ID`. */
+export interface ActionSpec {
+  /** Name of its argument, e.g. "ID"; undefined if it takes none. */
+  readonly argument?: string;
   readonly help: string;
 }
 
@@ -28,12 +45,14 @@ export interface Command {
   readonly name: string;
   /** One line for `shredway --help`. */
   readonly summary: string;
-  /** Synopsis lines without the leading "shredway". */
+  /** Each form of the synopsis in one line, without the leading "shredway". */
   readonly usage: readonly string[];
   /** Longer text of `shredway <command> --help`. */
   readonly description: string;
   readonly options: Readonly<Record<string, OptionSpec>>;
-  /** Names of positional arguments, e.g. "FILE"; undefined if none are accepted. */
+  /** The first argument is one of these names. */
+  readonly actions?: Readonly<Record<string, ActionSpec>>;
+  /** Name of the positional arguments of a command without actions, e.g. "FILE". */
   readonly positional?: string;
   readonly examples: readonly string[];
   /** Resolves to the exit code. */
@@ -148,8 +167,27 @@ const helpOption = { help: { short: "h", help: "show this text" } } satisfies Re
   OptionSpec
 >;
 
-function allOptions(command: Command): Record<string, OptionSpec> {
+export const programSummary = "A low-latency shred relay and transaction gateway for Solana.";
+
+/** Options of the program itself, instead of a command. */
+export const programOptions = {
+  help: { short: "h", help: "show this text; after a command, show its options and examples" },
+  version: { short: "v", help: "show the version" },
+} satisfies Record<string, OptionSpec>;
+
+export function allOptions(command: Command): Readonly<Record<string, OptionSpec>> {
   return { ...command.options, ...helpOption };
+}
+
+/** The options that an action accepts; undefined: those of any action. */
+export function optionsOfAction(
+  command: Command,
+  action?: string,
+): Readonly<Record<string, OptionSpec>> {
+  const accepted = Object.entries(allOptions(command)).filter(
+    ([, { actions }]) => action === undefined || !actions || actions.includes(action),
+  );
+  return Object.fromEntries(accepted);
 }
 
 /**
@@ -161,7 +199,7 @@ export function parseArguments(command: Command, given: readonly string[]): Argu
   const { values, positionals } = parseStrictly(command, given, options);
   const { help } = values;
   if (help === true) return "help";
-  if (command.positional === undefined && positionals.length > 0) {
+  if (!command.actions && command.positional === undefined && positionals.length > 0) {
     throw usageError(
       `${command.name}: unexpected argument ${quote(positionals[0] ?? "")}; expected only options`,
     );
@@ -261,22 +299,100 @@ function isUnknown(text: string, options: Record<string, OptionSpec>): boolean {
   return !Object.values(options).some(({ short }) => short === text[1]);
 }
 
+/** "-h, --help", "--config FILE". */
+export function optionTitle(name: string, { short, value }: OptionSpec): string {
+  return `${short ? `-${short}, ` : ""}--${name}${value === undefined ? "" : ` ${value}`}`;
+}
+
+/** Description of an option, beginning with the actions that accept it. */
+export function optionHelp({ actions, help }: OptionSpec): string {
+  return actions ? `${actions.join(", ")}: ${help}` : help;
+}
+
+export function actionTitle(name: string, { argument }: ActionSpec): string {
+  return argument === undefined ? name : `${name} ${argument}`;
+}
+
+/** Words of a synopsis: text in brackets is one word, an option is one word with its value. */
+function synopsisWords(line: string): string[] {
+  const words: string[] = [];
+  let depth = 0;
+  for (const word of line.split(" ")) {
+    const before = words.at(-1);
+    const isValue = before !== undefined && /^--\S+$/.test(before) && !/^[[-]/.test(word);
+    if (before !== undefined && (depth > 0 || isValue)) words[words.length - 1] += ` ${word}`;
+    else words.push(word);
+    depth += word.split("[").length - word.split("]").length;
+  }
+  return words;
+}
+
+/** Synopsis of a command in lines of at most `width` characters. Further lines are indented. */
+export function synopsisOf({ name, usage }: Command, width: number): string[] {
+  const indent = " ".repeat(`shredway ${name}`.length);
+  return usage.flatMap((line) => {
+    const lines = ["shredway"];
+    for (const word of synopsisWords(line)) {
+      const longer = `${lines.at(-1)} ${word}`;
+      if (longer.length <= width) lines[lines.length - 1] = longer;
+      else lines.push(`${indent} ${word}`);
+    }
+    return lines;
+  });
+}
+
+const helpColumns = 100;
+
+/** A titled list with aligned descriptions; nothing for an empty list. */
+function section(title: string, rows: readonly (readonly [string, string])[]): string[] {
+  if (rows.length === 0) return [];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return ["", `${title}:`, ...rows.map(([name, help]) => `  ${name.padEnd(width)}  ${help}`)];
+}
+
 export function helpOf(command: Command): string {
-  const options = Object.entries(allOptions(command)).map(([name, { value, short, help }]) => [
-    `${short ? `-${short}, ` : ""}--${name}${value ? ` ${value}` : ""}`,
-    help,
-  ]);
-  const width = Math.max(...options.map(([option]) => option?.length ?? 0));
+  const indent = " ".repeat("Usage: ".length);
+  const synopsis = synopsisOf(command, helpColumns - indent.length);
+  const actions = Object.entries(command.actions ?? {});
+  const options = Object.entries(allOptions(command));
   return [
-    ...command.usage.map((line, i) => `${i === 0 ? "Usage: " : "       "}shredway ${line}`),
+    ...synopsis.map((line, i) => `${i === 0 ? "Usage: " : indent}${line}`),
     "",
     command.description.trim(),
-    "",
-    "Options:",
-    ...options.map(([option, help]) => `  ${option?.padEnd(width)}  ${help}`),
+    ...section(
+      "Actions",
+      actions.map(([name, action]) => [actionTitle(name, action), action.help]),
+    ),
+    ...section(
+      "Options",
+      options.map(([name, option]) => [optionTitle(name, option), optionHelp(option)]),
+    ),
     "",
     "Examples:",
     ...command.examples.map((line) => `  ${line}`),
+    "",
+  ].join("\n");
+}
+
+/** The text of `shredway --help`. */
+export function programHelp(commands: readonly Command[]): string {
+  return [
+    "Usage: shredway <command> [options]",
+    "",
+    programSummary,
+    ...section(
+      "Commands",
+      commands.map(({ name, summary }) => [name, summary]),
+    ),
+    ...section(
+      "Options",
+      Object.entries(programOptions).map(([name, option]) => [
+        optionTitle(name, option),
+        option.help,
+      ]),
+    ),
+    "",
+    "Exit codes: 0 ok, 1 failed, 2 wrong usage.",
     "",
   ].join("\n");
 }
