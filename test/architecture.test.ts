@@ -81,8 +81,9 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     doctor: ["solana", "store"],
   },
   tools: {
-    "": ["commands", "listen", "race", "replay", "terminal"],
+    "": ["commands", "completion", "listen", "race", "replay", "terminal"],
     commands: ["sandbox", "terminal"],
+    completion: ["terminal"],
     listen: ["race", "terminal"],
     race: ["listen", "terminal"],
     replay: ["terminal"],

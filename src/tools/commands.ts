@@ -17,6 +17,8 @@ export const commands: Readonly<Record<string, () => Promise<Command>>> = {
   import: async () => (await import("./commands/import.ts")).importCommand,
   doctor: async () => (await import("./commands/doctor.ts")).doctor,
   bench: async () => (await import("./commands/bench.ts")).bench,
+  completion: async () =>
+    (await import("./completion/completion.ts")).completionCommand(allCommands),
 };
 
 export function allCommands(): Promise<Command[]> {
