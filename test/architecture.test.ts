@@ -81,10 +81,11 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     doctor: ["solana", "store"],
   },
   tools: {
-    "": ["commands", "completion", "listen", "race", "replay", "terminal"],
+    "": ["commands", "completion", "listen", "manual", "race", "replay", "terminal"],
     commands: ["sandbox", "terminal"],
     completion: ["terminal"],
     listen: ["race", "terminal"],
+    manual: ["terminal"],
     race: ["listen", "terminal"],
     replay: ["terminal"],
     sandbox: ["terminal"],

@@ -1,6 +1,6 @@
 // All commands of the command line by name. Each is one file, loaded only when it is called.
 //
-// Used by shredway.ts. Tests compare the documentation with this list.
+// Used by shredway.ts and write-man-page.ts. Tests compare the documentation with this list.
 
 import type { Command } from "./terminal/command.ts";
 
