@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { readMethodNames } from "../src/gateway/endpoints/read-methods.ts";
 import { methods } from "../src/gateway/methods/method-table.ts";
-import { commands } from "../src/tools/commands.ts";
+import { allCommands, commands } from "../src/tools/commands.ts";
 import type { Command } from "../src/tools/terminal/command.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
@@ -94,6 +94,21 @@ function unknownWords(words: readonly string[], known: ReadonlyMap<string, Comma
     .map((option) => `shredway ${name} --${option}`);
 }
 
+/** The section of docs/command-line.md about a command, without the other sections. */
+function sectionOf(name: string): string {
+  return textOf("docs/command-line.md").split(`\n## ${name}\n`)[1]?.split("\n## ")[0] ?? "";
+}
+
+/** Actions and options that the section of a command does not contain. */
+function undescribed({ name, actions = {}, options }: Command): string[] {
+  const text = sectionOf(name);
+  const words = [
+    ...Object.keys(actions).map((action) => `${name} ${action}`),
+    ...Object.keys(options).map((option) => `--${option}`),
+  ];
+  return words.filter((word) => !text.includes(word)).map((word) => `${name}: ${word}`);
+}
+
 describe("documents", () => {
   it.each(documents)("%s: its links lead somewhere", (path) => {
     expect(brokenLinks(path, textOf(path))).toEqual([]);
@@ -120,6 +135,14 @@ describe("documents", () => {
     expect(callsIn("```sh\nnode dist/tools/shredway.js lisp --port 1 | head\n```")).toEqual([
       ["lisp", "--port", "1"],
     ]);
+  });
+
+  it("describe every command, action and option", async () => {
+    const all = await allCommands();
+    expect(all.flatMap(undescribed)).toEqual([]);
+    const rows = all.map(({ name, summary }) => `| [\`${name}\`](#${name}) | ${summary} |`);
+    const text = textOf("docs/command-line.md");
+    expect(rows.filter((row) => !text.includes(`\n${row}\n`))).toEqual([]);
   });
 
   it("call methods that exist", () => {

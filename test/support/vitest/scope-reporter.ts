@@ -10,6 +10,8 @@ const packages: readonly (readonly [pattern: RegExp, remedy: string])[] = [
   [/chromium|page of a large/i, "apt-get install chromium"],
   [/prometheus|promtool/i, "apt-get install prometheus"],
   [/tshark/i, "apt-get install tshark ethtool"],
+  [/completion in/i, "apt-get install bash zsh fish"],
+  [/mandoc/i, "apt-get install mandoc"],
   [/capture|real transactions|formats/i, "set SHREDWAY_TESTDATA to the folder of recorded shreds"],
   [/engine uws/i, "uWebSockets.js has no binary for this version of Node.js"],
   [/QUIC|leader/i, "npm install --include=optional"],

@@ -52,6 +52,21 @@ describe("parseArguments", () => {
       expect(help).toContain(text);
   });
 
+  it("wraps a long synopsis between its words, and lists the actions", () => {
+    const lines = helpOf({
+      ...command,
+      usage: [`probe make --to ADDRESS [--rate N | --speed X] [${"--json".padEnd(60, "x")}]`],
+      actions: { make: { argument: "FILE", help: "make it" } },
+      options: { to: { value: "ADDRESS", actions: ["make"], help: "where to" } },
+    }).split("\n");
+    expect(lines.slice(0, 2)).toEqual([
+      "Usage: shredway probe make --to ADDRESS [--rate N | --speed X]",
+      `                      [${"--json".padEnd(60, "x")}]`,
+    ]);
+    expect(lines).toContain("  make FILE  make it");
+    expect(lines).toContain("  --to ADDRESS  make: where to");
+  });
+
   it("reports an unknown option with the permitted ones", () => {
     expect(refusal(() => parsed("--bogus", "1"))).toBe(
       "probe: unknown option --bogus; expected one of --to, --rate, --speed, --json, --help",
