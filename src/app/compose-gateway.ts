@@ -17,6 +17,7 @@ import {
 } from "../gateway/endpoints/gateway.ts";
 import { readMethodsOf } from "../gateway/endpoints/read-methods.ts";
 import { HttpServerGroup } from "../gateway/http/server-group.ts";
+import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import type { HttpServerOptions } from "../gateway/http/types.ts";
 import type { GatewaySettings, Pages } from "../gateway/methods/dependencies.ts";
 import { preflightOf } from "../gateway/methods/preflight.ts";
@@ -76,13 +77,24 @@ interface GatewayOptions {
 const callersMax = 100_000;
 const msPerHour = 3_600_000;
 
+/**
+ * The port above the first address, where @solana/web3.js opens its WebSocket if the URL contains a
+ * port. Empty for port 443, which URLs of HTTPS omit.
+ */
+function addressAbove(listen: readonly string[]): string[] {
+  const [first] = listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
+  if (!first || [0, 443, 65_535].includes(first.port)) return [];
+  return [formatEndpoint({ ...first, port: first.port + 1 })];
+}
+
 /** One address for each entry of http.listen. By default, WebSockets use the next port. */
 function listenersOf({ http }: Config): string[] {
   const listen = http?.listen ?? [];
-  const [first] = listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
-  const hasPortAbove = first && first.port !== 0 && first.port < 65_535;
-  const above = hasPortAbove ? [formatEndpoint({ ...first, port: first.port + 1 })] : [];
-  return [...new Set([...listen, ...(http?.webSocketListen ?? above)])];
+  return [...new Set([...listen, ...(http?.webSocketListen ?? addressAbove(listen))])];
+}
+
+function tlsListenersOf(listen: readonly string[]): string[] {
+  return [...new Set([...listen, ...addressAbove(listen)])];
 }
 
 /** Settings that are derived from the configuration alone and follow a reload. */
@@ -278,6 +290,12 @@ function openVerifier({ gateway }: Config): SignatureVerifier {
   return SignatureVerifier.open({ threads: checkThreads, queueMax: checkQueueMax });
 }
 
+/** null: no TLS. Throws ShredwayError. */
+function openCertificate({ config, clock, log }: GatewayOptions): TlsCertificate | null {
+  const { tls } = config.http ?? {};
+  return tls ? new TlsCertificate(tls, { clock, log }) : null;
+}
+
 /** The options of http that apply to every server. Without http: the server's defaults. */
 function serverLimits({ http }: Config): Partial<HttpServerOptions> {
   if (!http) return {};
@@ -285,9 +303,17 @@ function serverLimits({ http }: Config): Partial<HttpServerOptions> {
   return { connectionsMax, engine, ...(keepAliveSeconds !== undefined && { keepAliveSeconds }) };
 }
 
-/** One server for http.listen, and one for each entry of http.split. */
-function openServers(gateway: Gateway, config: Config, log: Logger): Promise<HttpServerGroup> {
-  const { serves = endpointGroups, split = [] } = config.http ?? {};
+interface Servers {
+  readonly gateway: Gateway;
+  readonly config: Config;
+  /** null: no TLS. */
+  readonly certificate: TlsCertificate | null;
+  readonly log: Logger;
+}
+
+/** One server for http.listen and http.tls, and one for each entry of http.split. */
+function openServers({ gateway, config, certificate, log }: Servers): Promise<HttpServerGroup> {
+  const { serves = endpointGroups, split = [], tls } = config.http ?? {};
   const serverOf = (
     listen: readonly string[],
     served: readonly EndpointGroup[],
@@ -296,8 +322,10 @@ function openServers(gateway: Gateway, config: Config, log: Logger): Promise<Htt
     listen,
     ...serverLimits(config),
   });
+  const tlsListeners =
+    tls && certificate ? { listen: tlsListenersOf(tls.listen), certificate } : undefined;
   const servers = [
-    serverOf(listenersOf(config), serves),
+    { ...serverOf(listenersOf(config), serves), tls: tlsListeners },
     ...split.map((one) => serverOf(one.listen, one.serves)),
   ];
   return HttpServerGroup.open(servers, log);
@@ -310,6 +338,8 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
   const opened: { close(): void | Promise<void> }[] = [partners];
   try {
     const tables = new Tables(config, partners);
+    const certificate = openCertificate(options);
+    if (certificate) opened.push(certificate);
     const store = await openStore(options);
     opened.push(store);
     const verifier = options.verifier ?? openVerifier(config);
@@ -356,14 +386,11 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       gateway,
       verifier: verifier instanceof SignatureVerifier ? verifier : null,
       tracker,
-      openServer: () => openServers(gateway, config, log),
-      others: [
-        ...(portal ? [portal] : []),
-        addresses,
-        partners,
-        verifier,
-        ...(upstream ? [upstream] : []),
-      ],
+      openServer: () => openServers({ gateway, config, certificate, log }),
+      others: [portal, addresses, partners, verifier, certificate, upstream].filter(
+        (part) => part !== null,
+      ),
+      certificate,
       log,
       clock,
     });

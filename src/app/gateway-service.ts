@@ -12,6 +12,7 @@ import { KeyUpdates } from "../gateway/accounts/key-updates.ts";
 import type { KeyStore } from "../gateway/accounts/types.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import type { HttpServerGroup } from "../gateway/http/server-group.ts";
+import type { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import type { NonceService, NonceServiceSnapshot } from "../gateway/nonces/nonce-service.ts";
 import type { RouteTable } from "../gateway/routes/route-table.ts";
 import { TpuRoute } from "../gateway/routes/tpu-route.ts";
@@ -75,6 +76,8 @@ interface GatewayServiceDependencies {
   readonly verifier: Pick<SignatureVerifier, "pending"> | null;
   readonly tracker: Tracker;
   readonly openServer: () => Promise<HttpServerGroup>;
+  /** null: no TLS. */
+  readonly certificate: Pick<TlsCertificate, "material"> | null;
   /** These are closed last, in this order. */
   readonly others: readonly Closable[];
   readonly log: Logger;
@@ -110,6 +113,11 @@ export class GatewayService {
   /** Addresses in the order of http.listen; empty before `start`. */
   get addresses(): readonly string[] {
     return this.#server?.addresses ?? [];
+  }
+
+  /** The same for http.tls.listen. */
+  get tlsAddresses(): readonly string[] {
+    return this.#server?.tlsAddresses ?? [];
   }
 
   /** URL of the portal; null before `start`, or if the portal is off. */
@@ -230,13 +238,14 @@ export class GatewayService {
 
   /** Counts for the metrics. */
   facts(): GatewayPartFacts {
-    const { gateway: endpoints, verifier, pipeline, store } = this.#dependencies;
+    const { gateway: endpoints, verifier, pipeline, store, certificate } = this.#dependencies;
     const { gateway } = this.#config;
     return {
       gateway: {
         requests: endpoints.counts,
         connections: this.#server?.connections ?? 0,
         connectionsMax: this.#config.http?.connectionsMax ?? 0,
+        certificateExpiresMs: certificate?.material.expiresMs ?? null,
         webSockets: this.#server?.webSockets ?? [],
         webSocketsOverLimit: this.#server?.webSocketsOverLimit ?? [],
         submissionsUnderWay: endpoints.submissionLimit.underWay,

@@ -90,6 +90,7 @@ export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
     ? (
         [
           "listen",
+          "tls",
           "webSocketListen",
           "connectionsMax",
           "engine",

@@ -3,7 +3,7 @@
 // Used for the configuration, leader schedules and captures. Reading is synchronous, so files that
 // could block are refused: a pipe without a writer would stop signals and reloads.
 
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { messageOf, type PlainReason, ShredwayError } from "./errors.ts";
 
 function kindOf(stats: Stats): string {
@@ -11,6 +11,16 @@ function kindOf(stats: Stats): string {
   if (stats.isFIFO()) return "a pipe";
   if (stats.isSocket()) return "a socket";
   return "a device";
+}
+
+/** Changes whenever the file is written or replaced; empty if it is missing. Follows links. */
+export function fileFingerprint(path: string): string {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return [ino, size, mtimeNs, ctimeNs].join();
+  } catch {
+    return "";
+  }
 }
 
 /** Opens `path` for reading. Throws the system's error, or an error if it is not a regular file. */

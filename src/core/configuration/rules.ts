@@ -225,6 +225,7 @@ function checkHttpListeners({ http, operations }: Config, report: Report): void 
     for (const [index, text] of texts.entries()) all.push([[...path, index], text]);
   };
   add(["http", "listen"], http?.listen ?? []);
+  add(["http", "tls", "listen"], http?.tls?.listen ?? []);
   for (const [index, { listen }] of (http?.split ?? []).entries()) {
     add(["http", "split", index, "listen"], listen);
   }

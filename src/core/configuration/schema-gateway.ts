@@ -47,10 +47,36 @@ const addressesMax = 64;
 const pubkeys = (max: number) => z.array(parsed(parsePubkey)).max(max).default([]);
 const pubkeysExpects = (max: number) => `a list of at most ${max} public keys in base58`;
 
+const pemPathExpects = "a path, relative to the configuration file";
+
+const tls = z.strictObject({
+  certificate: key(z.string().min(1).max(4096), {
+    expects: pemPathExpects,
+    meaning:
+      "PEM file of the server's certificate, followed by the intermediate ones " +
+      "(`fullchain.pem`). A change is picked up within two seconds, without a restart.",
+  }),
+  key: key(z.string().min(1).max(4096), {
+    expects: pemPathExpects,
+    meaning: "PEM file of the private key, without a password (`privkey.pem`).",
+  }),
+  listen: key(oneOrMany(parsed(parseEndpointOrPortZero)).default(["0.0.0.0:8443"]), {
+    expects: "an address and port such as 0.0.0.0:443 or [::]:443, or a list of 1 to 16",
+    meaning:
+      "Addresses for HTTPS and secure WebSockets. The next higher port after the first one " +
+      "serves the same endpoints, for the WebSocket of @solana/web3.js.",
+  }),
+});
+
 export const http = z.strictObject({
   listen: key(oneOrMany(parsed(parseEndpointOrPortZero)).default(["127.0.0.1:8780"]), {
     expects: "an address and port such as 127.0.0.1:8780 or [::]:8780, or a list of 1 to 16",
-    meaning: "Addresses for HTTP and WebSocket. Use a proxy for TLS.",
+    meaning: "Addresses for HTTP and WebSocket without TLS.",
+  }),
+  tls: key(tls.exactOptional(), {
+    expects: "a mapping with the keys certificate and key",
+    meaning: "Additional addresses with TLS 1.2 and 1.3 and the same endpoints.",
+    absent: "no TLS",
   }),
   webSocketListen: key(z.array(parsed(parseEndpoint)).max(listenAddressesMax).exactOptional(), {
     expects: "a list of at most 16 addresses and ports",

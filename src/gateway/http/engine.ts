@@ -3,6 +3,7 @@
 // The interfaces follow uWebSockets.js, which is used directly. node-engine.ts provides the same
 // operations with node:http and ws. server.ts opens one of them with open-engine.ts.
 
+import type { TlsMaterial } from "../../core/tls-material.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
 
 export interface EngineRequest {
@@ -46,6 +47,7 @@ export interface EngineWebSocketRoute {
     response: EngineResponse,
     request: EngineRequest,
     accept: (userData: Socket) => void,
+    isTls: boolean,
   ): void;
   open(socket: RawSocket): void;
   message(socket: RawSocket, message: ArrayBuffer | Uint8Array, isBinary: boolean): void;
@@ -64,11 +66,13 @@ export interface EngineListener {
 export interface EngineApp {
   /** Reports every new connection with 1, and the end of every connection except WebSockets with -1. */
   filter(call: (response: Pick<EngineResponse, "close">, change: number) => void): void;
-  any(call: (response: EngineResponse, request: EngineRequest) => void): void;
+  any(call: (response: EngineResponse, request: EngineRequest, isTls: boolean) => void): void;
   /** "*": every path without a route. */
   ws(path: string, route: EngineWebSocketRoute): void;
-  /** null: the system refused. */
-  listen(host: string, port: number): Promise<EngineListener | null>;
+  /** null: the system refused. `isTls` needs a certificate in the options. */
+  listen(host: string, port: number, isTls: boolean): Promise<EngineListener | null>;
+  /** New TLS connections use this certificate. Throws if it cannot be used; nothing changes then. */
+  replaceCertificate(material: TlsMaterial): void;
   /** Cuts all connections and stops listening. */
   close(): void;
 }
@@ -76,6 +80,8 @@ export interface EngineApp {
 export interface EngineOptions {
   /** A connection without a request for this long is closed. "uws" always uses 10. */
   readonly keepAliveSeconds: number;
+  /** Certificate of the TLS listeners; absent: there are none. */
+  readonly tls?: TlsMaterial | undefined;
 }
 
 export interface Engine {

@@ -5,7 +5,8 @@
 // and contradicting lengths (400), and a connection that pipelines requests behind an unanswered
 // one (closed). A PROXY protocol header (version 2) at the start of a connection is skipped; no
 // address is read from it. A client that sends neither a request nor the rest of one for 10 s is
-// cut; between two requests it has `keepAliveSeconds`.
+// cut; between two requests it has `keepAliveSeconds`. A TLS handshake and the first byte of the
+// first request must end within 10 s.
 
 import {
   createServer,
@@ -19,8 +20,10 @@ import {
   type Server as TcpServer,
   type Socket as TcpSocket,
 } from "node:net";
+import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import { WebSocketServer } from "ws";
 import { parseAddress } from "../../core/addresses/addresses.ts";
+import type { TlsMaterial } from "../../core/tls-material.ts";
 import type {
   Engine,
   EngineApp,
@@ -71,10 +74,12 @@ class NodeApp implements EngineApp {
   readonly #webSocketPaths = new Map<string, WebSocketPath>();
   readonly #webSockets = new Set<NodeWebSocket>();
   #idleTimer: NodeJS.Timeout | undefined;
+  #secureContext: SecureContext | undefined;
   #filter: (response: Pick<EngineResponse, "close">, change: number) => void = nothing;
-  #handle: (response: EngineResponse, request: EngineRequest) => void = nothing;
+  #handle: (response: EngineResponse, request: EngineRequest, isTls: boolean) => void = nothing;
 
-  constructor({ keepAliveSeconds }: EngineOptions) {
+  constructor({ keepAliveSeconds, tls }: EngineOptions) {
+    if (tls) this.replaceCertificate(tls);
     this.#http = createServer({
       IncomingMessage: Incoming,
       maxHeaderSize: headBytesMax,
@@ -98,7 +103,7 @@ class NodeApp implements EngineApp {
     this.#filter = call;
   }
 
-  any(call: (response: EngineResponse, request: EngineRequest) => void): void {
+  any(call: (response: EngineResponse, request: EngineRequest, isTls: boolean) => void): void {
     this.#handle = call;
   }
 
@@ -112,9 +117,19 @@ class NodeApp implements EngineApp {
     this.#webSocketPaths.set(path, { route, server });
   }
 
-  listen(host: string, port: number): Promise<EngineListener | null> {
-    const server = createTcpServer({ allowHalfOpen: true, noDelay: true });
-    server.on("connection", (socket) => this.#connected(socket));
+  replaceCertificate({ certificatePem, keyPem }: TlsMaterial): void {
+    this.#secureContext = createSecureContext({
+      cert: certificatePem,
+      key: keyPem,
+      minVersion: "TLSv1.2",
+    });
+  }
+
+  listen(host: string, port: number, isTls: boolean): Promise<EngineListener | null> {
+    const server = createTcpServer({ allowHalfOpen: !isTls, noDelay: true });
+    server.on("connection", (socket) =>
+      this.#connected(isTls ? this.#tlsSocketOf(socket) : socket),
+    );
     return new Promise((resolve) => {
       server.once("error", () => resolve(null));
       server.listen({ host, port }, () => {
@@ -132,6 +147,20 @@ class NodeApp implements EngineApp {
     for (const socket of this.#webSockets) socket.close();
     for (const socket of this.#sockets) socket.destroy();
     this.#http.close();
+  }
+
+  #tlsSocketOf(socket: TcpSocket): TLSSocket {
+    const secureContext = this.#secureContext;
+    const secure = new TLSSocket(socket, {
+      isServer: true,
+      ALPNProtocols: ["http/1.1"],
+      ...(secureContext && { secureContext }),
+    });
+    // A time-out of its own: bytes of a slow handshake count as activity.
+    const timer = setTimeout(() => secure.destroy(), stalledMs).unref();
+    const stop = (): void => clearTimeout(timer);
+    secure.once("readable", stop).once("close", stop);
+    return secure;
   }
 
   #connected(socket: TcpSocket): void {
@@ -194,7 +223,7 @@ class NodeApp implements EngineApp {
   #begin(connection: Connection, message: IncomingMessage, answer: NodeResponse): void {
     connection.open = answer;
     connection.socket.setTimeout(0);
-    this.#handle(answer, new NodeRequest(message));
+    this.#handle(answer, new NodeRequest(message), connection.socket instanceof TLSSocket);
   }
 
   #upgrade(connection: Connection, message: IncomingMessage, head: Buffer): void {
@@ -213,7 +242,7 @@ class NodeApp implements EngineApp {
     }
     const answer = new NodeResponse(connection, message, response);
     connection.open = answer;
-    path.route.upgrade(answer, request, (userData) => {
+    const accept = (userData: Socket): void => {
       answer.discard();
       response.detachSocket(socket);
       connection.isWebSocket = true;
@@ -222,7 +251,8 @@ class NodeApp implements EngineApp {
       connection.isWebSocket = accepted;
       // ws refused the handshake: the connection ends as an HTTP connection.
       if (!accepted && socket.closed) this.#filter({ close: nothing }, -1);
-    });
+    };
+    path.route.upgrade(answer, request, accept, socket instanceof TLSSocket);
   }
 
   /** Returns false if the handshake is invalid; ws has then answered and ends the connection. */

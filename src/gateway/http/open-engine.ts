@@ -9,7 +9,7 @@ import { openUwsEngine } from "./uws-engine.ts";
 /** Throws ShredwayError "http_open" if the engine cannot be loaded. */
 export async function openEngine(name: EngineName, options: EngineOptions): Promise<Engine> {
   if (name === "node") return openNodeEngine(options);
-  const engine = await openUwsEngine();
+  const engine = await openUwsEngine(options);
   if (engine) return engine;
   throw new ShredwayError(
     "http_open",

@@ -31,6 +31,11 @@ export class HttpServerGroup {
     return this.#servers.flatMap(({ addresses }) => addresses);
   }
 
+  /** The same for TLS listeners. */
+  get tlsAddresses(): readonly string[] {
+    return this.#servers.flatMap(({ tlsAddresses }) => tlsAddresses);
+  }
+
   /** HTTP and WebSocket together. */
   get connections(): number {
     return this.#servers.reduce((total, { connections }) => total + connections, 0);

@@ -62,6 +62,8 @@ export class HttpServer {
   readonly #log: Logger | undefined;
   readonly #listeners: EngineListener[] = [];
   readonly #addresses: string[] = [];
+  readonly #tlsAddresses: string[] = [];
+  #stopFollowing: (() => void) | undefined;
   readonly #underWay = new Set<PendingRequest>();
   readonly #peers: WebSocketPeers;
   readonly #webSockets = new Map<string, number>();
@@ -83,11 +85,19 @@ export class HttpServer {
 
   /** Throws ShredwayError "http_open" or "address_invalid" and then leaves nothing open. */
   static async open(options: HttpServerOptions, log?: Logger): Promise<HttpServer> {
-    const endpoints = options.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
+    const { listen, tls } = options;
+    const endpoints = [
+      ...listen.map((text) => ({ text, isTls: false })),
+      ...(tls?.listen ?? []).map((text) => ({ text, isTls: true })),
+    ].map(({ text, isTls }) => ({ isTls, ...parseEndpoint(text, { allowPortZero: true }) }));
     const engine = await openEngine(options.engine ?? defaultEngine, {
       keepAliveSeconds: options.keepAliveSeconds ?? keepAliveSecondsDefault,
+      tls: tls?.certificate.material,
     });
     const server = new HttpServer(engine, options, log);
+    server.#stopFollowing = tls?.certificate.onChange((material) =>
+      engine.app.replaceCertificate(material),
+    );
     try {
       for (const endpoint of endpoints) {
         const obstacle = await listenError(endpoint);
@@ -109,6 +119,11 @@ export class HttpServer {
   /** In the order of `listen`, with the bound ports: "127.0.0.1:8080", "[::1]:8080". */
   get addresses(): readonly string[] {
     return this.#addresses;
+  }
+
+  /** The same for `tls.listen`. */
+  get tlsAddresses(): readonly string[] {
+    return this.#tlsAddresses;
   }
 
   /** HTTP and WebSocket together. */
@@ -151,16 +166,17 @@ export class HttpServer {
     if (this.#state === "closed") return;
     this.#state = "closed";
     this.#stopListening();
+    this.#stopFollowing?.();
     this.#engine.app.close();
     this.#whenIdle?.();
   }
 
-  async #listen(endpoint: Endpoint): Promise<boolean> {
-    const { app } = this.#engine;
-    const listener = await app.listen(formatAddress(endpoint.bytes), endpoint.port);
+  async #listen({ bytes, port, isTls }: Endpoint & { readonly isTls: boolean }): Promise<boolean> {
+    const listener = await this.#engine.app.listen(formatAddress(bytes), port, isTls);
     if (listener === null) return false;
     this.#listeners.push(listener);
-    this.#addresses.push(formatEndpoint({ ...endpoint, port: listener.port }));
+    const addresses = isTls ? this.#tlsAddresses : this.#addresses;
+    addresses.push(formatEndpoint({ bytes, port: listener.port }));
     return true;
   }
 
@@ -176,11 +192,11 @@ export class HttpServer {
     };
     this.#engine.app.filter(onConnection);
     for (const path of Object.keys(this.#options.webSockets ?? {})) this.#routeWebSocket(path);
-    this.#engine.app.any((response, request) => this.#begin(response, request));
+    this.#engine.app.any((response, request, isTls) => this.#begin(response, request, isTls));
   }
 
-  #begin(response: EngineResponse, request: EngineRequest): void {
-    const pending = this.#pendingOf(response, request);
+  #begin(response: EngineResponse, request: EngineRequest, isTls: boolean): void {
+    const pending = this.#pendingOf(response, request, isTls);
     try {
       if (this.#state !== "open") {
         this.#refuse(pending, closingAnswer(this.#refusal));
@@ -194,10 +210,10 @@ export class HttpServer {
     }
   }
 
-  #pendingOf(response: EngineResponse, request: EngineRequest): PendingRequest {
+  #pendingOf(response: EngineResponse, request: EngineRequest, isTls: boolean): PendingRequest {
     const pending: PendingRequest = {
       response,
-      head: headOf(response, request),
+      head: headOf(response, request, isTls),
       over: false,
       answered: false,
     };
@@ -344,8 +360,8 @@ export class HttpServer {
       idleTimeout: Math.min(Math.max(Math.round(route.idleSeconds), 8), 960),
       sendPingsAutomatically: true,
       compression: 0,
-      upgrade: (response, request, accept) => {
-        const pending = this.#pendingOf(response, request);
+      upgrade: (response, request, accept, isTls) => {
+        const pending = this.#pendingOf(response, request, isTls);
         try {
           if (this.#state !== "open") {
             this.#refuse(pending, closingAnswer(this.#refusal));
@@ -383,7 +399,7 @@ export class HttpServer {
   }
 }
 
-function headOf(response: EngineResponse, request: EngineRequest): HttpHead {
+function headOf(response: EngineResponse, request: EngineRequest, isTls: boolean): HttpHead {
   // uWebSockets.js invalidates the request when the handler returns, so everything is copied here.
   const headers = new Map<string, string>();
   request.forEach((name, value) => {
@@ -396,6 +412,7 @@ function headOf(response: EngineResponse, request: EngineRequest): HttpHead {
     query: request.getQuery() ?? "",
     header: (name) => headers.get(name),
     remoteAddress: addressOf(new Uint8Array(response.getRemoteAddress())),
+    isTls,
   };
 }
 

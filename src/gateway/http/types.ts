@@ -5,6 +5,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Reason } from "../../core/errors.ts";
 import type { MessageLimits } from "./message-allowance.ts";
+import type { TlsCertificate } from "./tls-certificate.ts";
 
 export interface HttpRequest {
   /** Upper case. */
@@ -20,6 +21,8 @@ export interface HttpRequest {
   header(name: string): string | undefined;
   /** Address of the TCP peer; a mapped IPv4 address is written as IPv4. */
   readonly remoteAddress: string;
+  /** Whether the request arrived at a TLS listener of this server. */
+  readonly isTls: boolean;
   /** Empty for GET, HEAD and OPTIONS. The handler may keep it. */
   readonly body: Uint8Array;
 }
@@ -83,9 +86,18 @@ export interface WebSocketRoute {
 export const engineNames = ["node", "uws"] as const;
 export type EngineName = (typeof engineNames)[number];
 
+export interface TlsListeners {
+  /** "ip:port" each; port 0: the kernel chooses the port. */
+  readonly listen: readonly string[];
+  /** The server follows its changes and does not close it. */
+  readonly certificate: TlsCertificate;
+}
+
 export interface HttpServerOptions {
   /** "ip:port" each; port 0: the kernel chooses the port. */
   readonly listen: readonly string[];
+  /** Listeners with TLS 1.2 and 1.3, in addition. */
+  readonly tls?: TlsListeners | undefined;
   /** Body limit of this request in bytes; a larger body is answered with 413 before it is read. */
   bodyBytesMax(head: HttpHead): number;
   /**

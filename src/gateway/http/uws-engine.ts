@@ -7,8 +7,16 @@
 // A PROXY protocol header (version 2) is skipped in every request. The library exposes only the
 // last one, which any caller behind a proxy could forge, so no address is read from it.
 
-import type { us_listen_socket } from "uWebSockets.js";
-import type { Engine, EngineListener } from "./engine.ts";
+import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
+import { createServer } from "node:net";
+import type { TlsMaterial } from "../../core/tls-material.ts";
+import type {
+  Engine,
+  EngineApp,
+  EngineListener,
+  EngineOptions,
+  EngineWebSocketRoute,
+} from "./engine.ts";
 import type { Socket } from "./web-socket-peers.ts";
 
 /**
@@ -19,44 +27,152 @@ import type { Socket } from "./web-socket-peers.ts";
 const sharedPort = 0;
 const keepAliveSeconds = 10;
 
+/** Configures an app; every app of the engine gets the same routes. */
+type Setup = (app: TemplatedApp, isTls: boolean) => void;
+
+class UwsApp implements EngineApp {
+  readonly #web: typeof import("uWebSockets.js");
+  readonly #plain: TemplatedApp;
+  /** The newest one listens; the earlier ones have the connections of earlier certificates. */
+  readonly #secure: TemplatedApp[] = [];
+  readonly #setups: Setup[] = [];
+  readonly #tlsListeners = new Set<TlsListener>();
+
+  constructor(web: typeof import("uWebSockets.js"), tls: TlsMaterial | undefined) {
+    this.#web = web;
+    this.#plain = web.App();
+    if (tls) this.#secure.push(this.#secureApp(tls));
+  }
+
+  filter(call: Parameters<EngineApp["filter"]>[0]): void {
+    this.#add((app) => void app.filter(call));
+  }
+
+  any(call: Parameters<EngineApp["any"]>[0]): void {
+    this.#add((app, isTls) => {
+      app.any("/*", (response, request) => call(response, request, isTls));
+    });
+  }
+
+  ws(path: string, route: EngineWebSocketRoute): void {
+    this.#add((app, isTls) => {
+      app.ws<Socket>(path === "*" ? "/*" : path, {
+        ...route,
+        upgrade: (response, request, context) => {
+          const accept = (userData: Socket): void => {
+            const key = request.getHeader("sec-websocket-key");
+            const protocol = request.getHeader("sec-websocket-protocol");
+            response.upgrade(userData, key, protocol, "", context);
+          };
+          route.upgrade(response, request, accept, isTls);
+        },
+      });
+    });
+  }
+
+  async listen(host: string, port: number, isTls: boolean): Promise<EngineListener | null> {
+    if (!isTls) return this.#listenWith(this.#plain, host, port);
+    // A later certificate listens on the same port, which only an explicit port permits.
+    const explicit = port === 0 ? await freePort(host) : port;
+    const listener = this.#listenWith(this.#newest(), host, explicit);
+    if (listener === null) return null;
+    const own: TlsListener = { host, ...listener };
+    this.#tlsListeners.add(own);
+    return {
+      port: own.port,
+      close: () => {
+        this.#tlsListeners.delete(own);
+        own.close();
+      },
+    };
+  }
+
+  /** A new app on the same ports; the earlier one continues its connections. */
+  replaceCertificate(material: TlsMaterial): void {
+    const app = this.#secureApp(material);
+    const replacements = [...this.#tlsListeners].map((listener) => {
+      const replacement = this.#listenWith(app, listener.host, listener.port);
+      return { listener, replacement };
+    });
+    const failed = replacements.find(({ replacement }) => replacement === null);
+    if (failed) {
+      app.close();
+      throw new Error(
+        `cannot listen again on ${failed.listener.host} port ${failed.listener.port}`,
+      );
+    }
+    // A connection that the earlier socket has not accepted yet is reset; clients connect again.
+    for (const { listener, replacement } of replacements) {
+      listener.close();
+      listener.close = () => replacement?.close();
+    }
+    this.#secure.push(app);
+  }
+
+  close(): void {
+    for (const app of [this.#plain, ...this.#secure]) app.close();
+  }
+
+  #newest(): TemplatedApp {
+    const app = this.#secure.at(-1);
+    if (!app) throw new Error("a TLS listener without a certificate");
+    return app;
+  }
+
+  #secureApp({ files }: TlsMaterial): TemplatedApp {
+    const app = this.#web.SSLApp({ cert_file_name: files.certificate, key_file_name: files.key });
+    for (const setup of this.#setups) setup(app, true);
+    return app;
+  }
+
+  #add(setup: Setup): void {
+    this.#setups.push(setup);
+    setup(this.#plain, false);
+    for (const app of this.#secure) setup(app, true);
+  }
+
+  /** The library calls back before it returns. */
+  #listenWith(app: TemplatedApp, host: string, port: number): EngineListener | null {
+    let listener: EngineListener | null = null;
+    // The library's type declarations lack listen() with host, port and options.
+    const listening: { listen(...parameters: unknown[]): unknown } = app;
+    listening.listen(host, port, sharedPort, (socket: us_listen_socket | false) => {
+      if (socket === false) return;
+      listener = {
+        port: this.#web.us_socket_local_port(socket),
+        close: () => this.#web.us_listen_socket_close(socket),
+      };
+    });
+    return listener;
+  }
+}
+
+interface TlsListener {
+  readonly host: string;
+  readonly port: number;
+  /** Closes the present socket. */
+  close: () => void;
+}
+
+function freePort(host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().once("error", reject);
+    probe.listen({ host, port: 0 }, () => {
+      const address = probe.address();
+      probe.close(() =>
+        resolve(address !== null && typeof address === "object" ? address.port : 0),
+      );
+    });
+  });
+}
+
 /** null: the library has no binary for this version of Node and this processor. */
-export async function openUwsEngine(): Promise<Engine | null> {
+export async function openUwsEngine({ tls }: EngineOptions): Promise<Engine | null> {
   let web: typeof import("uWebSockets.js");
   try {
     web = await import("uWebSockets.js");
   } catch {
     return null;
   }
-  const app = web.App();
-  // The library's type declarations lack listen() with host, port and options.
-  const listening: { listen(...parameters: unknown[]): unknown } = app;
-  return {
-    keepAliveSeconds,
-    app: {
-      filter: (call) => void app.filter(call),
-      any: (call) => void app.any("/*", call),
-      ws: (path, route) =>
-        void app.ws<Socket>(path === "*" ? "/*" : path, {
-          ...route,
-          upgrade: (response, request, context) =>
-            route.upgrade(response, request, (userData) => {
-              const key = request.getHeader("sec-websocket-key");
-              const protocol = request.getHeader("sec-websocket-protocol");
-              response.upgrade(userData, key, protocol, "", context);
-            }),
-        }),
-      close: () => void app.close(),
-      listen: (host, port) =>
-        new Promise<EngineListener | null>((resolve) => {
-          listening.listen(host, port, sharedPort, (socket: us_listen_socket | false) => {
-            if (socket === false) resolve(null);
-            else
-              resolve({
-                port: web.us_socket_local_port(socket),
-                close: () => web.us_listen_socket_close(socket),
-              });
-          });
-        }),
-    },
-  };
+  return { keepAliveSeconds, app: new UwsApp(web, tls) };
 }

@@ -4,9 +4,9 @@
 // once, and the last valid identity stays in use. The key leaves this class only as TLS
 // credentials.
 
-import { statSync } from "node:fs";
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
+import { fileFingerprint } from "../../core/files.ts";
 import type { Logger } from "../../core/log.ts";
 import { credentialsOf, newCredentials } from "./certificate.ts";
 import type { QuicheCredentials } from "./quiche.ts";
@@ -40,7 +40,7 @@ export class TpuIdentity {
       this.#credentials = newCredentials();
       return;
     }
-    this.#fingerprint = this.#fingerprintOf(path);
+    this.#fingerprint = fileFingerprint(path);
     this.#credentials = this.#read(path);
     this.#timer = clock.every(checkMs, () => this.#check(path));
   }
@@ -54,7 +54,7 @@ export class TpuIdentity {
   }
 
   #check(path: string): void {
-    const fingerprint = this.#fingerprintOf(path);
+    const fingerprint = fileFingerprint(path);
     if (fingerprint === this.#fingerprint) return;
     this.#fingerprint = fingerprint;
     const { log, changed } = this.#dependencies;
@@ -78,16 +78,6 @@ export class TpuIdentity {
       return credentialsOf(seed);
     } finally {
       seed.fill(0);
-    }
-  }
-
-  /** Fingerprint of the file's metadata; empty if the file is missing. */
-  #fingerprintOf(path: string): string {
-    try {
-      const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
-      return [ino, size, mtimeNs, ctimeNs].join();
-    } catch {
-      return "";
     }
   }
 }

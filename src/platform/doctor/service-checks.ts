@@ -18,6 +18,8 @@ const freeBytesLeast = { warn: 2 ** 30, fail: 64 * 2 ** 20 } as const;
 /** A commit waits for the disk, and registrations are answered after the commit. */
 const syncMsMax = 20;
 const answerMsMax = 500;
+/** ACME clients renew a certificate 30 days before its end. */
+const certificateDaysLeast = 21;
 /** About an hour, like the warning of the service. */
 const leaderSlotsLeast = 9000n;
 
@@ -28,6 +30,7 @@ export function checkService(config: Config, file: string, facts: ServiceFacts):
     ...facts.keyFiles.map((fact) => secretMode(fact, groupAndOthersMask, "go=")),
     ...folder(facts),
     ...facts.httpPorts.map(httpPort),
+    ...certificate(facts),
     ...exposure(config),
     ...leadersEnd(facts),
     ...postgres(facts),
@@ -110,6 +113,27 @@ function httpPort(fact: PortFact): Found {
   });
 }
 
+function certificate({ certificate: fact }: ServiceFacts): Found[] {
+  if (fact === null) return [];
+  const { ok, fail, withLevel } = about(
+    "tls-certificate",
+    "Clients refuse a certificate that is expired or does not match its key.",
+  );
+  if (fact.leftMs === null) {
+    return [fail(fact.error ?? "", "correct the files of http.tls, then restart the service")];
+  }
+  const days = fact.leftMs / 86_400_000;
+  if (days >= certificateDaysLeast)
+    return [ok(`${fact.path} is valid for ${Math.floor(days)} days`)];
+  const finding =
+    days < 0
+      ? `${fact.path} expired ${Math.floor(-days)} days ago`
+      : `${fact.path} expires in ${Math.floor(days)} days`;
+  const remedy =
+    "renew the certificate and replace both files of http.tls; the service picks them up within two seconds";
+  return [withLevel(days < 0 ? "fail" : "warn", finding, remedy)];
+}
+
 function isPublic(address: string): boolean {
   const name = classifyAddress(parseEndpoint(address, { allowPortZero: true }).bytes);
   return name === "global" || name === "unspecified" || name === "documentation";
@@ -126,7 +150,7 @@ function exposure({ http }: Config): Found[] {
   return [
     warn(
       `${open.join(", ")} is public and has no TLS`,
-      'set http.listen: "127.0.0.1:8780" and http.trustedProxies: [127.0.0.1], with a proxy in front (examples/production/nginx.conf)',
+      'set http.listen: "127.0.0.1:8780", and http.tls with a certificate and its key for other machines',
     ),
   ];
 }

@@ -23,6 +23,7 @@ import {
 } from "../../core/configuration/configuration.ts";
 import { maskerOf } from "../../core/configuration/url-secrets.ts";
 import { messageOf } from "../../core/errors.ts";
+import { readTlsMaterial, type TlsFiles } from "../../core/tls-material.ts";
 import { isObject } from "../../core/values.ts";
 import { coveredSlots, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { RpcClient } from "../solana/rpc-client.ts";
@@ -56,6 +57,14 @@ interface RouteFact {
   readonly connectMs: number;
 }
 
+/** The TLS certificate and its key. */
+export interface CertificateFact {
+  readonly path: string;
+  /** Time until it expires; null: `error`. */
+  readonly leftMs: number | null;
+  readonly error: string | null;
+}
+
 export interface ServiceFacts {
   /** The configuration file itself contains keys or passwords. */
   readonly configHoldsSecrets: boolean;
@@ -65,6 +74,8 @@ export interface ServiceFacts {
   /** null: no gateway, or PostgreSQL stores everything. */
   readonly folder: FolderFact | null;
   readonly httpPorts: readonly PortFact[];
+  /** null: no TLS. */
+  readonly certificate: CertificateFact | null;
   readonly postgres: readonly PostgresProbe[];
   readonly node: NodeFact | null;
   readonly routes: readonly RouteFact[];
@@ -86,11 +97,13 @@ export async function readServiceFacts(
   const { data, http, nonces, routes, relay, solana } = config;
   const secretFiles = [...new Set(secretFilesOf(file))];
   const identityFiles = routes.map(({ identityFile }) => identityFile);
-  const keyFiles = [nonces.fundingKeyFile, nonces.authorityKeyFile, ...identityFiles].filter(
-    (path) => path !== undefined,
-  );
+  const keyFiles = [nonces.fundingKeyFile, nonces.authorityKeyFile, ...identityFiles].filter((path) => path !== undefined);
   const [httpPorts, postgres, node, routeFacts] = await Promise.all([
-    Promise.all([...(http?.listen ?? []), ...(http?.webSocketListen ?? [])].map(tcpPortFact)),
+    Promise.all(
+      [...(http?.listen ?? []), ...(http?.webSocketListen ?? []), ...(http?.tls?.listen ?? [])].map(
+        tcpPortFact,
+      ),
+    ),
     data.postgres === undefined ? [] : probePostgres(data.postgres, clock),
     solana ? nodeFact(solana.rpc, clock) : null,
     Promise.all(targetsOf(config).map((target) => routeFact(target, clock))),
@@ -98,15 +111,27 @@ export async function readServiceFacts(
   return {
     configHoldsSecrets: secretFiles.length === 0 && /masked/.test(formatConfig(config)),
     configMode: fileFact(file).mode,
-    secretFiles: secretFiles.map(fileFact),
+    // A group may read the key of TLS: the ACME client and the service are different users.
+    secretFiles: [...secretFiles, ...(http?.tls ? [http.tls.key] : [])].map(fileFact),
     keyFiles: [...new Set(keyFiles)].map(fileFact),
     folder: http && data.postgres === undefined ? folderFact(data.directory, clock) : null,
     httpPorts,
+    certificate: http?.tls ? certificateFact(http.tls, clock) : null,
     postgres,
     node,
     routes: routeFacts,
     lastLeaderSlot: lastSlotOf(relay.leaders?.file),
   };
+}
+
+function certificateFact(files: TlsFiles, clock: Clock): CertificateFact {
+  const { certificate: path } = files;
+  try {
+    const leftMs = readTlsMaterial(files).expiresMs - Number(clock.nowNs() / 1_000_000n);
+    return { path, leftMs, error: null };
+  } catch (error) {
+    return { path, leftMs: null, error: messageOf(error) };
+  }
 }
 
 function lastSlotOf(file: string | undefined): bigint | null {

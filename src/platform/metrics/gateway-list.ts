@@ -17,6 +17,8 @@ export interface GatewayFacts {
   /** Open HTTP and WebSocket connections. */
   readonly connections: number;
   readonly connectionsMax: number;
+  /** null: no TLS. */
+  readonly certificateExpiresMs: number | null;
   /** Open WebSockets by path. */
   readonly webSockets: Iterable<readonly [path: string, count: number]>;
   /** WebSockets by path that were closed because the peer exceeded the message limit. */
@@ -72,6 +74,14 @@ const http: readonly Metric<GatewayFacts>[] = [
     "shredway_gateway_connections_limit",
     "Maximum number of open sockets.",
     ({ connectionsMax }) => connectionsMax,
+  ),
+  gauges(
+    "shredway_gateway_tls_certificate_expiry_seconds",
+    [],
+    "End of the validity of the TLS certificate in force, in Unix time. Absent without `http.tls`.",
+    ({ certificateExpiresMs }, add) => {
+      if (certificateExpiresMs !== null) add([], certificateExpiresMs / 1000);
+    },
   ),
   gauges("shredway_gateway_websockets", ["path"], "Open WebSockets.", ({ webSockets }, add) => {
     for (const [path, count] of webSockets) add([path], count);

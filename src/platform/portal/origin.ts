@@ -16,9 +16,15 @@ function lastOf(list: string | undefined): string | undefined {
   return list?.split(",").at(-1)?.trim().toLowerCase() || undefined;
 }
 
-/** Whether the client uses TLS, according to a trusted proxy. */
+/** The protocol of the client's URL; null: unknown, because a proxy did not report it. */
+function protocolOf(head: HttpHead, proxies: Proxies): string | null {
+  if (proxies.isProxied(head)) return lastOf(head.header("x-forwarded-proto")) ?? null;
+  return head.isTls ? "https" : null;
+}
+
+/** Whether the client uses TLS, at this server or according to a trusted proxy. */
 export function isSecure(head: HttpHead, proxies: Proxies): boolean {
-  return proxies.isProxied(head) && lastOf(head.header("x-forwarded-proto")) === "https";
+  return protocolOf(head, proxies) === "https";
 }
 
 function urlOf(text: string): URL | null {
@@ -37,8 +43,8 @@ export function isOwnOrigin(head: HttpHead, proxies: Proxies): boolean {
   const forwardedHost = isProxied ? lastOf(head.header("x-forwarded-host")) : undefined;
   const host = forwardedHost ?? head.header("host") ?? "";
   if (!/^[a-z0-9.:[\]_-]+$/i.test(host)) return false;
-  const forwardedProtocol = isProxied ? lastOf(head.header("x-forwarded-proto")) : undefined;
-  if (forwardedProtocol !== undefined && origin.protocol !== `${forwardedProtocol}:`) return false;
+  const protocol = protocolOf(head, proxies);
+  if (protocol !== null && origin.protocol !== `${protocol}:`) return false;
   // URL parsing removes the default port from both sides.
   return urlOf(`${origin.protocol}//${host}`)?.host === origin.host;
 }

@@ -202,12 +202,13 @@ class Signals {
 function readyLine({ relay: { relay, config }, gateway }: Service): string {
   const { workers, sources, destinations, authentication } = config;
   const http = gateway ? ` http=${gateway.addresses.join(",")}` : "";
+  const tls = gateway?.tlsAddresses.length ? ` https=${gateway.tlsAddresses.join(",")}` : "";
   const portalUrl = gateway?.portalUrl ?? null;
   const portal = portalUrl === null ? "" : ` portal=${portalUrl}`;
   return (
     `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
     `destinations=${destinations.length} authentication=${authentication} ` +
-    `transmit=${relay.transmit.mode}${http}${portal}`
+    `transmit=${relay.transmit.mode}${http}${tls}${portal}`
   );
 }
 

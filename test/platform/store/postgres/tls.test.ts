@@ -1,29 +1,15 @@
 // TLS connections to PostgreSQL: only to the intended server.
 
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { PostgresDriver } from "../../../../src/platform/store/postgres/driver.ts";
 import { closing } from "../../../support/closing.ts";
 import { freePort } from "../../../support/network/free-ports.ts";
+import { hasOpenssl, makeCertificate } from "../../../support/network/test-certificate.ts";
 import { PostgresServer, postgresPrograms, superuser } from "../../../support/postgres/postgres.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 import { silent } from "../files.ts";
-
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
-
-/** Paths of a key and a self-signed certificate for `localhost`. */
-function makeCertificate(folder: string, name: string): { key: string; certificate: string } {
-  const key = join(folder, `${name}.key`);
-  const certificate = join(folder, `${name}.crt`);
-  const words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost".split(" ");
-  const names = ["-addext", "subjectAltName=DNS:localhost"];
-  const created = spawnSync("openssl", [...words, ...names, "-keyout", key, "-out", certificate]);
-  if (created.status !== 0) throw new Error(created.stderr.toString());
-  return { key, certificate };
-}
 
 describe.skipIf(postgresPrograms === null || !hasOpenssl)("TLS", () => {
   it("connects only to a server with a trusted certificate for its name", async () => {

@@ -1,0 +1,24 @@
+// Certificates for tests of TLS, made by openssl.
+
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+
+export const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+
+/** Paths of PEM files. */
+export interface CertificateFiles {
+  readonly key: string;
+  readonly certificate: string;
+}
+
+/** A key and a self-signed certificate for `localhost` and 127.0.0.1 in `folder`. */
+export function makeCertificate(folder: string, name: string, days = 2): CertificateFiles {
+  const key = join(folder, `${name}.key`);
+  const certificate = join(folder, `${name}.crt`);
+  const words = "req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost".split(" ");
+  const names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+  const output = ["-days", String(days), "-keyout", key, "-out", certificate];
+  const created = spawnSync("openssl", [...words, ...names, ...output]);
+  if (created.status !== 0) throw new Error(created.stderr.toString());
+  return { key, certificate };
+}
