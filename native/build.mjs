@@ -87,17 +87,18 @@ function run(program, ...parameters) {
   process.exit(status ?? 1);
 }
 
-const nodeGyp = programOf("node-gyp", "bin/node-gyp.js");
+/** Only for builds in the checkout: an installed package has no node-gyp of its own. */
+const nodeGyp = () => programOf("node-gyp", "bin/node-gyp.js");
 const words = process.argv.slice(2);
 if (words.includes("--prebuild")) {
   const self = fileURLToPath(import.meta.url);
   run(programOf("prebuildify", "bin.js"), "--napi", "--strip", "--tag-libc", "--node-gyp", self);
   mark(markers.prebuilt);
 } else if (words[0] === "rebuild") {
-  run(nodeGyp, "configure", "build", ...words.slice(1));
+  run(nodeGyp(), "configure", "build", ...words.slice(1));
 } else if (words.length > 0) {
-  run(nodeGyp, "configure", "--", ...words.map((name) => `-D${name}=1`));
-  run(nodeGyp, "build");
+  run(nodeGyp(), "configure", "--", ...words.map((name) => `-D${name}=1`));
+  run(nodeGyp(), "build");
   mark(markers.built);
 } else {
   if (isStale(markers.built) || (!existsSync(markers.built) && isStale(markers.prebuilt))) {

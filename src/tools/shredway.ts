@@ -56,7 +56,9 @@ function makeTerminal(stopped: AbortSignal): Terminal {
 /** Returns the command with which the user started this program. */
 function selfCommand(): string {
   const script = process.argv[1] ?? "shredway";
-  if (basename(script) === "shredway") return "shredway";
+  if (basename(script) === "shredway") {
+    return process.env["npm_command"] === "exec" ? "npx shredway" : "shredway";
+  }
   const path = relative(process.cwd(), realpathSync(script));
   return script.endsWith(".ts") ? `npx tsx ${path}` : `node ${path}`;
 }

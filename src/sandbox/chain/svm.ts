@@ -66,7 +66,7 @@ async function loadModule(): Promise<Module> {
   } catch (cause) {
     throw new ShredwayError(
       "sandbox_missing",
-      `sandbox chain: expected the optional package litesvm, got: ${messageOf(cause)}; install it with: npm install --include=optional`,
+      `sandbox chain: expected the optional package litesvm, got: ${messageOf(cause)}; install it with: npm install --include=optional (npm omits it from an installed package on Node 20: use Node 22.12 or newer)`,
       { cause },
     );
   }
