@@ -80,7 +80,7 @@ export interface EngineApp {
 export interface EngineOptions {
   /** A connection without a request for this long is closed. "uws" always uses 10. */
   readonly keepAliveSeconds: number;
-  /** Certificate of the TLS listeners; absent: there are none. */
+  /** Certificate of the TLS listeners; absent: no TLS listeners. */
   readonly tls?: TlsMaterial | undefined;
 }
 

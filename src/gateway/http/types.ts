@@ -86,7 +86,7 @@ export interface WebSocketRoute {
 export const engineNames = ["node", "uws"] as const;
 export type EngineName = (typeof engineNames)[number];
 
-export interface TlsListeners {
+interface TlsListeners {
   /** "ip:port" each; port 0: the kernel chooses the port. */
   readonly listen: readonly string[];
   /** The server follows its changes and does not close it. */

@@ -58,7 +58,7 @@ interface RouteFact {
 }
 
 /** The TLS certificate and its key. */
-export interface CertificateFact {
+interface CertificateFact {
   readonly path: string;
   /** Time until it expires; null: `error`. */
   readonly leftMs: number | null;
