@@ -85,6 +85,7 @@ class NodeApp implements EngineApp {
       maxHeaderSize: headBytesMax,
       keepAliveTimeout: keepAliveSeconds * 1000,
       headersTimeout: stalledMs,
+      connectionsCheckingInterval: 1000, // ms between two checks of headersTimeout
       requestTimeout: 0, // every piece of a body must arrive within `stalledMs` of the last one
       noDelay: true,
     });
@@ -97,6 +98,8 @@ class NodeApp implements EngineApp {
       else message.socket.destroy();
     });
     this.#http.on("timeout", (socket) => socket.destroy());
+    // The listeners are not its own, and node:http checks headersTimeout only after this event.
+    this.#http.emit("listening");
   }
 
   filter(call: (response: Pick<EngineResponse, "close">, change: number) => void): void {

@@ -14,6 +14,7 @@ export const filesOfFullRun: readonly string[] = [
   "test/**/crash.test.ts",
   "test/**/kill.test.ts",
   "test/core/node-version-npm.test.ts",
+  "test/gateway/http/stalled.test.ts",
   "test/**/*-postgres.test.ts",
   "test/**/postgres/*.test.ts",
   "test/**/postgres.test.ts",
