@@ -82,13 +82,14 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
   },
   tools: {
     "": ["commands", "completion", "listen", "manual", "race", "replay", "terminal"],
-    commands: ["sandbox", "terminal"],
+    commands: ["sandbox", "service", "terminal"],
     completion: ["terminal"],
     listen: ["race", "terminal"],
     manual: ["terminal"],
     race: ["listen", "terminal"],
     replay: ["terminal"],
     sandbox: ["terminal"],
+    service: ["terminal"],
     terminal: [],
   },
 };

@@ -15,6 +15,7 @@ export const commands: Readonly<Record<string, () => Promise<Command>>> = {
   migrate: async () => (await import("./commands/migrate.ts")).migrate,
   export: async () => (await import("./commands/export.ts")).exportCommand,
   import: async () => (await import("./commands/import.ts")).importCommand,
+  service: async () => (await import("./commands/service.ts")).service,
   doctor: async () => (await import("./commands/doctor.ts")).doctor,
   bench: async () => (await import("./commands/bench.ts")).bench,
   completion: async () =>

@@ -1,0 +1,141 @@
+// `shredway service`: installs this program as a systemd service, or removes it.
+//
+// The plan and its steps are in src/tools/service/. `--dry-run` prints the plan as a shell script.
+
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ShredwayError } from "../../core/errors.ts";
+import { Host, serviceUser } from "../service/host.ts";
+import { defaultConfig, installPlan, type Plan, uninstallPlan } from "../service/plan.ts";
+import { runSteps, scriptOf } from "../service/steps.ts";
+import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import { readAction } from "./store-command.ts";
+
+const actions = ["install", "uninstall"] as const;
+type Action = (typeof actions)[number];
+
+/** The command for one machine; tests use a machine in a temporary folder. */
+export function serviceCommand(host: Host): Command {
+  return {
+    name: "service",
+    summary: "install this program as a systemd service, or remove it",
+    usage: [
+      "service install [--config FILE] [--clone] [--now] [--force] [--dry-run]",
+      "service uninstall [--force] [--dry-run]",
+    ],
+    description: `
+install creates the user ${serviceUser}, the systemd unit, the kernel settings, the folders of configuration and
+data, and a first configuration if none exists; then it enables the unit. It never changes an existing
+configuration. Call it again at any time: it repairs and updates what it wrote, and states what is
+unchanged. A file that was edited is an error. uninstall stops the service and removes what install wrote,
+except configuration, data and user. --dry-run prints all steps as a shell script, also without root.`,
+    positional: actions.join(" | "),
+    options: {
+      config: {
+        value: "FILE",
+        help: `install: the service's configuration (default ${defaultConfig})`,
+      },
+      clone: { help: "install: also add the privileges for relay.transmit: clone" },
+      now: { help: "install: also start the service, or restart it if its unit changed" },
+      force: { help: "replace or remove files that were edited" },
+      "dry-run": { help: "print every step with all contents, and change nothing" },
+    },
+    examples: [
+      "shredway service install --dry-run",
+      "sudo shredway service install",
+      "sudo shredway service install --config /srv/shredway/shredway.yaml --now",
+      "sudo shredway service uninstall",
+    ],
+    run: (args, terminal) => run(host, args, terminal),
+  };
+}
+
+export const service: Command = serviceCommand(
+  new Host({
+    root: "/",
+    uid: process.geteuid?.() ?? 0,
+    node: process.execPath,
+    packageFolder: resolve(fileURLToPath(new URL("../../../", import.meta.url))),
+  }),
+);
+
+async function run(host: Host, args: Arguments, terminal: Terminal): Promise<number> {
+  const { action } = readAction<Action>(args, {
+    name: "service",
+    actions,
+    withId: [],
+    what: "a service",
+    exampleId: "",
+    ownOptions: { config: ["install"], clone: ["install"], now: ["install"] },
+  });
+  const isDry = args.flag("dry-run");
+  if (!isDry) checkMachine(host, action, terminal);
+  const force = args.flag("force");
+  if (action === "install") {
+    const [clone, now] = [args.flag("clone"), args.flag("now")];
+    const given = args.text("config");
+    const config = given === undefined ? undefined : resolve(given);
+    const plan = await installPlan(host, { config, clone, now, force });
+    await carryOut(plan, { action, isDry, host }, terminal);
+    if (!isDry && !plan.isRunning) showNext(host, plan.config, terminal);
+    return exitCodes.ok;
+  }
+  const plan = await uninstallPlan(host, force);
+  if (plan.steps.length === 0) terminal.line("the service is not installed: nothing to remove");
+  else await carryOut(plan, { action, isDry, host }, terminal);
+  if (!isDry) showRemaining(plan.remaining, terminal);
+  return exitCodes.ok;
+}
+
+function checkMachine(host: Host, action: Action, terminal: Terminal): void {
+  const command = `${terminal.self} service ${action}`;
+  if (!host.hasSystemd) {
+    throw new ShredwayError(
+      "system",
+      `service ${action}: /run/systemd/system does not exist, so systemd does not manage this machine; expected systemd 252 or newer. Other machines: run \`shredway start --config FILE\` under their service manager, or in a container`,
+    );
+  }
+  if (host.uid !== 0) {
+    throw new ShredwayError(
+      "system",
+      `service ${action}: this process runs as user ${host.uid}; expected root (0). Run: sudo ${command}; or print the steps: ${command} --dry-run`,
+    );
+  }
+}
+
+interface Call {
+  readonly action: Action;
+  readonly isDry: boolean;
+  readonly host: Host;
+}
+
+async function carryOut(plan: Plan, { action, isDry, host }: Call, terminal: Terminal) {
+  if (isDry) {
+    terminal.line(`# Steps of shredway service ${action} on this machine. Nothing was changed.`);
+    terminal.line(scriptOf(plan.steps));
+    if (!host.hasSystemd) terminal.note("note: systemd does not manage this machine");
+  } else {
+    await runSteps(plan.steps, terminal);
+  }
+  for (const warning of plan.warnings) terminal.note(`warning: ${warning}`);
+}
+
+function showNext(host: Host, config: string, terminal: Terminal): void {
+  const program = terminal.self === "shredway" ? "shredway" : `${host.node} ${host.program}`;
+  const asUser = `sudo -u ${serviceUser} ${program}`;
+  terminal.line();
+  terminal.line("The service is installed and starts with the machine. Next:");
+  terminal.line(`  edit    ${config}`);
+  terminal.line(`  check   ${asUser} doctor --config ${config}`);
+  terminal.line("  start   sudo systemctl start shredway");
+}
+
+function showRemaining(remaining: readonly string[], terminal: Terminal): void {
+  if (remaining.length === 0) return;
+  terminal.line();
+  terminal.line(`Not removed: ${remaining.join(", ")}, and the user ${serviceUser}.`);
+  terminal.line("Kernel settings keep their values until the machine starts again.");
+  terminal.line("To delete them with all data and keys:");
+  terminal.line(`  rm -r ${remaining.join(" ")} && userdel ${serviceUser}`);
+}
