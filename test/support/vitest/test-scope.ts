@@ -22,6 +22,6 @@ export const filesOfFullRun: readonly string[] = [
   "test/**/interop/*.test.ts",
   "test/platform/portal/page/{browser,load}.test.ts",
   "test/platform/metrics/{alerts,prometheus}.test.ts",
-  "test/examples/{first-hour,nginx,examples,production}.test.ts",
+  "test/examples/{compose,first-hour,nginx,examples,production}.test.ts",
   "test/integration/{backup-restore,database-move,regions,transmit}.test.ts",
 ];
