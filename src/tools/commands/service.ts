@@ -8,12 +8,30 @@ import { ShredwayError } from "../../core/errors.ts";
 import { Host, serviceUser } from "../service/host.ts";
 import { defaultConfig, installPlan, type Plan, uninstallPlan } from "../service/plan.ts";
 import { runSteps, scriptOf } from "../service/steps.ts";
-import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
+import { readAction } from "../terminal/actions.ts";
+import { type Arguments, type Command, exitCodes, type OptionSpec } from "../terminal/command.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { readAction } from "./store-command.ts";
 
-const actions = ["install", "uninstall"] as const;
-type Action = (typeof actions)[number];
+const actions = {
+  install: {
+    help: "create the user, the unit, the kernel settings, the folders and a configuration",
+  },
+  uninstall: { help: "stop the service and remove what install wrote" },
+} as const;
+type Action = keyof typeof actions;
+
+const ofInstall = { actions: ["install"] } as const;
+const options: Readonly<Record<string, OptionSpec>> = {
+  config: {
+    ...ofInstall,
+    value: "FILE",
+    help: `the service's configuration (default ${defaultConfig})`,
+  },
+  clone: { ...ofInstall, help: "also add the privileges for relay.transmit: clone" },
+  now: { ...ofInstall, help: "also start the service, or restart it if its unit changed" },
+  force: { help: "replace or remove files that were edited" },
+  "dry-run": { help: "print every step with all contents, and change nothing" },
+};
 
 /** The command for one machine; tests use a machine in a temporary folder. */
 export function serviceCommand(host: Host): Command {
@@ -30,17 +48,8 @@ data, and a first configuration if none exists; then it enables the unit. It nev
 configuration. Call it again at any time: it repairs and updates what it wrote, and states what is
 unchanged. A file that was edited is an error. uninstall stops the service and removes what install wrote,
 except configuration, data and user. --dry-run prints all steps as a shell script, also without root.`,
-    positional: actions.join(" | "),
-    options: {
-      config: {
-        value: "FILE",
-        help: `install: the service's configuration (default ${defaultConfig})`,
-      },
-      clone: { help: "install: also add the privileges for relay.transmit: clone" },
-      now: { help: "install: also start the service, or restart it if its unit changed" },
-      force: { help: "replace or remove files that were edited" },
-      "dry-run": { help: "print every step with all contents, and change nothing" },
-    },
+    actions,
+    options,
     examples: [
       "shredway service install --dry-run",
       "sudo shredway service install",
@@ -61,14 +70,7 @@ export const service: Command = serviceCommand(
 );
 
 async function run(host: Host, args: Arguments, terminal: Terminal): Promise<number> {
-  const { action } = readAction<Action>(args, {
-    name: "service",
-    actions,
-    withId: [],
-    what: "a service",
-    exampleId: "",
-    ownOptions: { config: ["install"], clone: ["install"], now: ["install"] },
-  });
+  const { action } = readAction<Action>(args, { name: "service", actions, options });
   const isDry = args.flag("dry-run");
   if (!isDry) checkMachine(host, action, terminal);
   const force = args.flag("force");
