@@ -95,13 +95,13 @@ function checkMachine(host: Host, action: Action, terminal: Terminal): void {
   if (!host.hasSystemd) {
     throw new ShredwayError(
       "system",
-      `service ${action}: /run/systemd/system does not exist, so systemd does not manage this machine; expected systemd 252 or newer. Other machines: run \`shredway start --config FILE\` under their service manager, or in a container`,
+      `/run/systemd/system does not exist, so systemd does not manage this machine; expected systemd 252 or newer. Other machines: run \`shredway start --config FILE\` under their service manager, or in a container`,
     );
   }
   if (host.uid !== 0) {
     throw new ShredwayError(
       "system",
-      `service ${action}: this process runs as user ${host.uid}; expected root (0). Run: sudo ${command}; or print the steps: ${command} --dry-run`,
+      `this process runs as user ${host.uid}; expected root (0). Run: sudo ${command}; or print the steps: ${command} --dry-run`,
     );
   }
 }
