@@ -23,23 +23,6 @@ void add_destination(const DestinationCounters& from, uint64_t* out) {
   out[2 + kSendFailureCount] += from.recovered_sent.get();
 }
 
-struct SlotRow {
-  uint64_t slot, first_arrival_ns, last_arrival_ns, data, code, highest_data_index, last_plus_1;
-};
-
-// Returns false if the worker is about to reuse the row for another slot.
-bool read_slot(const SlotCounters& from, SlotRow& row) {
-  row.slot = from.slot.load(std::memory_order_acquire);
-  if (row.slot == SlotCounters::kNone) return false;
-  row.first_arrival_ns = from.first_arrival_ns.get();
-  row.last_arrival_ns = from.last_arrival_ns.get();
-  row.data = from.data_shreds.get();
-  row.code = from.code_shreds.get();
-  row.highest_data_index = from.highest_data_index.get();
-  row.last_plus_1 = from.last_data_index_plus_1.get();
-  return from.slot.load(std::memory_order_acquire) == row.slot;
-}
-
 void merge(SlotRow& into, const SlotRow& row) {
   into.first_arrival_ns = std::min(into.first_arrival_ns, row.first_arrival_ns);
   into.last_arrival_ns = std::max(into.last_arrival_ns, row.last_arrival_ns);
@@ -55,7 +38,7 @@ void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) 
   for (const WorkerCounters* worker : workers) {
     for (const SlotCounters& counters : worker->slots) {
       SlotRow row;
-      if (!read_slot(counters, row)) continue;
+      if (!counters.read(row)) continue;
       const auto same = std::find_if(rows.begin(), rows.end(),
                                      [&](const SlotRow& other) { return other.slot == row.slot; });
       if (same == rows.end()) rows.push_back(row);
@@ -77,21 +60,41 @@ void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) 
 
 }  // namespace
 
+void SlotCounters::begin(uint64_t new_slot, uint64_t received_ns) {
+  const uint64_t odd = version.load(std::memory_order_relaxed) + 1;
+  version.store(odd, std::memory_order_relaxed);
+  slot.set(new_slot);
+  first_arrival_ns.set(received_ns);
+  last_arrival_ns.set(received_ns);
+  data_shreds.set(0);
+  code_shreds.set(0);
+  highest_data_index.set(0);
+  last_data_index_plus_1.set(0);
+  version.store(odd + 1, std::memory_order_release);
+}
+
+bool SlotCounters::read(SlotRow& row) const {
+  const uint64_t before = version.load(std::memory_order_acquire);
+  row.slot = slot.get();
+  row.first_arrival_ns = first_arrival_ns.get();
+  row.last_arrival_ns = last_arrival_ns.get();
+  row.data = data_shreds.get();
+  row.code = code_shreds.get();
+  row.highest_data_index = highest_data_index.get();
+  row.last_plus_1 = last_data_index_plus_1.get();
+  const bool is_consistent = before % 2 == 0 && version.load(std::memory_order_relaxed) == before;
+  return is_consistent && row.slot != kNone;
+}
+
 void WorkerCounters::record_first_arrival(const Shred& shred, uint64_t received_ns) {
   SlotCounters& row = slots[shred.slot % kSlotRows];
-  const uint64_t present = row.slot.load(std::memory_order_relaxed);
+  const uint64_t present = row.slot.get();
   if (present != shred.slot) {
     // Ignore a late shred of an older slot, whose row was overwritten. A much higher slot in the
     // row is not a reason to ignore the shred: with authentication off it may be forged.
     const bool older = present > shred.slot && present - shred.slot < SlotWindow::kSlots;
     if (present != SlotCounters::kNone && older) return;
-    row.slot.store(SlotCounters::kNone, std::memory_order_release);
-    row.first_arrival_ns.set(received_ns);
-    row.data_shreds.set(0);
-    row.code_shreds.set(0);
-    row.highest_data_index.set(0);
-    row.last_data_index_plus_1.set(0);
-    row.slot.store(shred.slot, std::memory_order_release);
+    row.begin(shred.slot, received_ns);
   }
   row.last_arrival_ns.set(received_ns);
   if (shred.type == ShredType::code) {

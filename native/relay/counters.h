@@ -54,16 +54,47 @@ struct DestinationCounters {
   Counter recovered_sent;  // recovered shreds, sent before the real ones; not in `sent`
 };
 
-// Arrivals in one slot. The worker writes in place; readers check `slot` before and after reading.
-struct SlotCounters {
+// What has arrived in one slot.
+struct SlotRow {
+  uint64_t slot, first_arrival_ns, last_arrival_ns, data, code, highest_data_index, last_plus_1;
+};
+
+// A field of SlotCounters: like Counter, but its stores release and its loads acquire.
+class SlotField {
+ public:
+  void add(uint64_t amount) { set(value_.load(std::memory_order_relaxed) + amount); }
+  void set(uint64_t value) { value_.store(value, std::memory_order_release); }
+  uint64_t get() const { return value_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+// Arrivals in one slot: a sequence lock with one writer. Readers discard what they read if the row
+// was reused for another slot meanwhile; counters of the same slot may be of different moments.
+//
+// A fence between the reader's data and its second load of `version` is not needed: each field is
+// released and acquired. If a reader gets a value of a later version, the odd version that precedes
+// this value happens before the reader's second load, which thus returns it or a later one. See
+// Boehm, "Can seqlocks get along with programming language memory models?" (MSPC 2012), and
+// [intro.races] in the C++ standard. On x86-64 these are plain loads and stores, and
+// ThreadSanitizer, which ignores fences, understands them.
+struct alignas(64) SlotCounters {
   static constexpr uint64_t kNone = ~uint64_t{0};
-  std::atomic<uint64_t> slot{kNone};
-  Counter first_arrival_ns;
-  Counter last_arrival_ns;
-  Counter data_shreds;
-  Counter code_shreds;
-  Counter highest_data_index;
-  Counter last_data_index_plus_1;  // 0: the last shred of the slot has not arrived
+  std::atomic<uint64_t> version{0};  // odd while the writer changes the slot
+  SlotField slot;
+  SlotField first_arrival_ns;
+  SlotField last_arrival_ns;
+  SlotField data_shreds;
+  SlotField code_shreds;
+  SlotField highest_data_index;
+  SlotField last_data_index_plus_1;  // 0: the last shred of the slot has not arrived
+
+  SlotCounters() { slot.set(kNone); }
+  // Writer. Begins another slot with one arrival and no shreds.
+  void begin(uint64_t new_slot, uint64_t received_ns);
+  // Returns false if the row is unused, or if the writer begins another slot in it. Any thread.
+  bool read(SlotRow& row) const;
 };
 inline constexpr size_t kSlotRows = 64;  // per worker and in a snapshot
 inline constexpr size_t kSlotRowFields = 7;

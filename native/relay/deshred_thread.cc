@@ -124,8 +124,10 @@ void DeshredThread::report(const Landing& landing) {
     const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
     if (now_ns > landing.arrival_ns) counters.report_latency.record(now_ns - landing.arrival_ns);
   }
-  LandingNotifier* notifier = notifier_.load(std::memory_order_acquire);
-  if (notifier && !is_notified_.exchange(true, std::memory_order_acq_rel)) notifier->notify();
+  // Also without a notifier: the exchange orders this landing before a set_notifier() that follows
+  // it, and a set_notifier() that precedes it before the load.
+  if (is_notified_.exchange(true, std::memory_order_acq_rel)) return;
+  if (LandingNotifier* notifier = notifier_.load(std::memory_order_acquire)) notifier->notify();
 }
 
 void DeshredThread::apply_watch_orders() {
@@ -180,7 +182,11 @@ void DeshredThread::unwatch(std::span<const TransactionSignature> signatures) {
 
 void DeshredThread::set_notifier(LandingNotifier* notifier) {
   notifier_.store(notifier, std::memory_order_release);
-  if (notifier && landings_.waiting() > 0) notifier->notify();
+  // With a plain store, report() could miss the notifier while this call misses the landing (store
+  // buffering, also on x86-64). Read-modify-writes of one object have one order.
+  is_notified_.exchange(false, std::memory_order_acq_rel);
+  if (!notifier || landings_.waiting() == 0) return;
+  if (!is_notified_.exchange(true, std::memory_order_acq_rel)) notifier->notify();
 }
 
 size_t DeshredThread::drain(Landing* out, size_t max) {

@@ -61,7 +61,7 @@ class Relay {
   void set_slot_bounds(uint64_t lowest, uint64_t highest, uint64_t until_ns) {
     slot_bounds_.lowest.store(lowest, std::memory_order_relaxed);
     slot_bounds_.highest.store(highest, std::memory_order_relaxed);
-    slot_bounds_.until_ns.store(until_ns, std::memory_order_relaxed);
+    slot_bounds_.until_ns.store(until_ns, std::memory_order_release);
   }
 
   SnapshotLayout layout(size_t sources, size_t destinations) const {

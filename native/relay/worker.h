@@ -40,8 +40,9 @@ namespace shredway {
 SHREDWAY_NAMED_ENUM(WaitMode, uint8_t, kWaitModeCount, wait_mode_name, SHREDWAY_WAIT_MODES)
 
 // Slot range that the control plane's clock allows. It expires, so that a stalled control plane
-// cannot exclude current slots. Each field is valid on its own, so workers read the fields without
-// ordering.
+// cannot exclude current slots. The bounds are valid separately, so workers read them without
+// ordering. The expiry time is released and acquired after them: a worker that gets a new time must
+// not apply the bounds that had expired before it.
 struct SlotBounds {
   static constexpr int64_t kHoldMax_ns = 5'000'000'000;
   std::atomic<uint64_t> lowest{0};
@@ -50,7 +51,7 @@ struct SlotBounds {
 
   // False if the range has expired, or if it ends so late that the clock must have been set back.
   bool hold_at(uint64_t now_ns) const {
-    const auto left_ns = static_cast<int64_t>(until_ns.load(std::memory_order_relaxed) - now_ns);
+    const auto left_ns = static_cast<int64_t>(until_ns.load(std::memory_order_acquire) - now_ns);
     return left_ns > 0 && left_ns <= kHoldMax_ns;
   }
 };
