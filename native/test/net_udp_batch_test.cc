@@ -6,6 +6,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "net_support.h"
 
@@ -18,11 +20,30 @@ uint64_t real_time_ns() {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(time.tv_nsec);
 }
 
+// The kernel begins to stamp packets some time after a socket asked for it. Until then, a packet
+// gets its time when it is read, so that a later packet may have an earlier time.
+void wait_for_stamps(const UdpSocket& in, const UdpSocket& out, const Address& address) {
+  SendCounts tally;
+  SendBatch batch(out.fd(), true, tally);
+  uint8_t byte = 0;
+  iovec part{&byte, 1};
+  for (int i = 0; i < 10'000; i++) {
+    batch.add({&part, 1, 1}, address.get(), address.bytes, 0);
+    batch.flush();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const uint64_t read_ns = real_time_ns();
+    const std::vector<ReceivedDatagram> got = arrivals(in.fd(), 1);
+    if (got.size() == 1 && got[0].received_ns < read_ns) return;
+  }
+  CHECK(false);
+}
+
 TEST(udp_batch_carries_thousands_in_order) {
   Random random{3};
   for (const bool is_ipv4 : families()) {
     const UdpSocket in = receiver(is_ipv4), out = sender(is_ipv4);
     const Address address(local_endpoint(in.fd()));
+    wait_for_stamps(in, out, address);
     SendCounts tally;
     SendBatch batch(out.fd(), true, tally);
     uint64_t total = 0, latest_ns = 0;

@@ -42,7 +42,8 @@ TEST(worker_allocates_nothing_for_packets_and_table_swaps) {
     std::vector<DestinationEntry> entries = {{relayed.tier1.endpoint(), 0, 0},
                                              {relayed.tier2.endpoint(), 1, 1}};
     for (uint32_t i = 0; i < count; i++)
-      entries.push_back({ipv4_endpoint("127.0.0.1", static_cast<uint16_t>(40'000 + i)),
+      // Not an address of the peers, whose ports the kernel chooses.
+      entries.push_back({ipv4_endpoint("127.0.0.99", static_cast<uint16_t>(40'000 + i)),
                          static_cast<uint8_t>(i % 2), 2 + i, i % 3 == 0});
     tables.push_back(fanout_table(entries));
   }
