@@ -1,10 +1,13 @@
 #include "check.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <string>
 
 namespace shredway::test {
 namespace {
@@ -67,13 +70,42 @@ std::string hex(const uint8_t* bytes, size_t count) {
 
 namespace {
 
-int run_all(const char* filter) {
+// Reads a list of tests to skip: lines "reason:", each followed by indented names. Exits if a name
+// is not that of a test, so that no list mentions a test that does not exist.
+std::map<std::string, std::string> read_skip_list(const char* path) {
+  std::map<std::string, std::string> reasons;
+  std::ifstream in(path);
+  if (!in) {
+    std::fprintf(stderr, "cannot read the skip list %s\n", path);
+    std::exit(2);
+  }
+  std::string line, reason;
+  while (std::getline(in, line)) {
+    if (line.empty() || line[0] == '#') continue;
+    if (line.compare(0, 2, "  ") != 0) {
+      reason = line.substr(0, line.size() - 1);
+      continue;
+    }
+    const std::string name = line.substr(2);
+    const auto& tests = all_tests();
+    if (std::none_of(tests.begin(), tests.end(),
+                     [&](const Test& test) { return name == test.name; })) {
+      std::fprintf(stderr, "%s: \"%s\" is not a test\n", path, name.c_str());
+      std::exit(2);
+    }
+    reasons[name] = reason;
+  }
+  return reasons;
+}
+
+int run_all(const char* filter, const std::map<std::string, std::string>& skip_list) {
   size_t passed = 0, failed = 0, skipped = 0;
   for (const Test& test : all_tests()) {
     if (filter && !std::strstr(test.name, filter)) continue;
     failures_in_test = 0;
-    skip_reason.clear();
-    test.body();
+    const auto listed = skip_list.find(test.name);
+    skip_reason = listed == skip_list.end() ? "" : listed->second;
+    if (listed == skip_list.end()) test.body();
     if (failures_in_test) {
       failed++;
       std::printf("FAILED  %s (%s)\n", test.name, test.file);
@@ -93,4 +125,10 @@ int run_all(const char* filter) {
 }  // namespace
 }  // namespace shredway::test
 
-int main(int argc, char** argv) { return shredway::test::run_all(argc > 1 ? argv[1] : nullptr); }
+int main(int argc, char** argv) {
+  const bool has_list = argc > 2 && std::strcmp(argv[1], "--skip-list") == 0;
+  const auto skip_list =
+      has_list ? shredway::test::read_skip_list(argv[2]) : std::map<std::string, std::string>();
+  const int first = has_list ? 3 : 1;
+  return shredway::test::run_all(argc > first ? argv[first] : nullptr, skip_list);
+}

@@ -2,7 +2,8 @@
 // code.
 //
 // A test file contains TEST(name) { … CHECK_EQ(a, b); … }. All files are linked into one program
-// (main in check.cc), which runs all tests, or those whose name contains its first argument.
+// (main in check.cc), which runs all tests, or those whose name contains its first argument. Before
+// that argument, "--skip-list FILE" names tests that this machine cannot run, with the reasons.
 // SHREDWAY_TESTDATA is the folder of real captures. A test that needs it calls SKIP("reason") if it
 // is missing; the summary lists skipped tests.
 #pragma once
