@@ -54,7 +54,7 @@ struct DestinationCounters {
   Counter recovered_sent;  // recovered shreds, sent before the real ones; not in `sent`
 };
 
-// What has arrived in one slot.
+// Arrivals in one slot, read at one moment.
 struct SlotRow {
   uint64_t slot, first_arrival_ns, last_arrival_ns, data, code, highest_data_index, last_plus_1;
 };

@@ -1,5 +1,5 @@
-// What one thread publishes without locks, another thread reads whole: rows of slots, rings,
-// notifications of landings. With ThreadSanitizer, and on processors that reorder memory accesses,
+// Threads read whole what another one publishes without locks: rows of slots, rings, notifications
+// of landings. With ThreadSanitizer, and on processors that reorder memory accesses,
 // these tests find missing orderings.
 #include <atomic>
 #include <random>
