@@ -225,7 +225,8 @@ std::string CloneInterface::create(const std::string& name) {
   if (ioctl(tap_.fd(), TUNSETIFF, &request) != 0)
     return clone_error("TUNSETIFF for " + name, errno);
   name_ = request.ifr_name;
-  // Without TUN_F_CSUM, sockets would compute checksums over payloads and could not send GSO messages.
+  // Without TUN_F_CSUM, sockets would compute checksums over payloads and could not send GSO
+  // messages.
   if (ioctl(tap_.fd(), TUNSETOFFLOAD, TUN_F_CSUM) != 0)
     return clone_error("TUNSETOFFLOAD for " + name_, errno);
   index_ = if_nametoindex(name_.c_str());

@@ -1,6 +1,6 @@
-// Threads read whole what another one publishes without locks: rows of slots, rings, notifications
-// of landings. With ThreadSanitizer, and on processors that reorder memory accesses,
-// these tests find missing orderings.
+// Data that threads publish without locks arrives whole: rows of slots, rings, notifications of
+// landings. With ThreadSanitizer, and on processors that reorder memory accesses, these tests find
+// missing orderings.
 #include <atomic>
 #include <random>
 #include <thread>
