@@ -68,7 +68,7 @@ const sendRequest = (id: number, address = unusedAddress, restMs = 60_000) => ({
 
 describeQuic("a thread", () => {
   it("starts with the first selection or transaction, and ends on close", async () => {
-    // A clock that stands still: the thread has as long as it needs to end by itself.
+    // The clock does not advance: the thread has as long as it needs to end by itself.
     const { thread: one, workers } = thread(startTpuWorker, new ManualClock());
     one.selectLeaders([]);
     expect(workers.length).toBe(0);

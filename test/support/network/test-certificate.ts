@@ -11,14 +11,23 @@ export interface CertificateFiles {
   readonly certificate: string;
 }
 
-/** A key and a self-signed certificate for `localhost` and 127.0.0.1 in `folder`. */
-export function makeCertificate(folder: string, name: string, days = 2): CertificateFiles {
+/**
+ * A key and a self-signed certificate in `folder`.
+ *
+ * @param options.names subject alternative names as openssl writes them
+ * @param options.days its validity
+ */
+export function makeCertificate(
+  folder: string,
+  name: string,
+  { names = "DNS:localhost,IP:127.0.0.1", days = 2 } = {},
+): CertificateFiles {
   const key = join(folder, `${name}.key`);
   const certificate = join(folder, `${name}.crt`);
   const words = "req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost".split(" ");
-  const names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+  const extension = ["-addext", `subjectAltName=${names}`];
   const output = ["-days", String(days), "-keyout", key, "-out", certificate];
-  const created = spawnSync("openssl", [...words, ...names, ...output]);
+  const created = spawnSync("openssl", [...words, ...extension, ...output]);
   if (created.status !== 0) throw new Error(created.stderr.toString());
   return { key, certificate };
 }
