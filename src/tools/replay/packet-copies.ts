@@ -26,8 +26,11 @@ interface CopyCounts {
   corrupted: number;
 }
 
-/** Length of the bytes that a leader's signature covers in every shred; only these are altered. */
-const coveredBytes = 1000;
+/**
+ * Bytes that the Merkle root covers in every shred. Only these are altered: the relay restores an
+ * altered signature if it knows the right one. In packets too short for a shred, any byte may change.
+ */
+const covered = { begin: 64, end: 1000 };
 
 /**
  * Returns the packets of one window with ascending times. The n-th packet of each copy's order is
@@ -63,7 +66,8 @@ export function makeCopies(
 function altered(packet: Uint8Array, random: SeededRandom): Uint8Array {
   const copy = new Uint8Array(packet); // slice() of a Buffer shares its memory
   if (copy.length === 0) return copy;
-  const at = random.below(Math.min(copy.length, coveredBytes));
+  const begin = copy.length > covered.begin ? covered.begin : 0;
+  const at = begin + random.below(Math.min(copy.length, covered.end) - begin);
   copy[at] = (copy[at] ?? 0) ^ (1 + random.below(255));
   return copy;
 }
