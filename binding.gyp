@@ -19,6 +19,7 @@
       "native/net/address.cc",
       "native/net/challenge_echo.cc",
       "native/net/paced_sender.cc",
+      "native/net/receive_filter.cc",
       "native/net/socket_calls.cc",
       "native/net/steering.cc",
       "native/net/udp_batch.cc",
@@ -53,6 +54,7 @@
       "native/relay/landings.cc",
       "native/relay/lead_times.cc",
       "native/relay/recent_shreds.cc",
+      "native/relay/pending_shreds.cc",
       "native/relay/relay.cc",
       "native/relay/slot_window.cc",
       "native/relay/source_table.cc",
@@ -60,6 +62,7 @@
       "native/relay/target_lists.cc",
       "native/relay/transmit.cc",
       "native/relay/worker.cc",
+      "native/relay/worker_checks.cc",
       "native/relay/worker_housekeeping.cc",
       "native/relay/worker_lifecycle.cc",
       "native/relay/worker_recovered.cc"

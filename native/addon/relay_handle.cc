@@ -64,6 +64,9 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
       read_optional_bool(object, "deshred", options.deshred) &&
       read_optional_bool(object, "arrivals", options.arrivals) &&
       read_optional_bool(object, "keepPackets", options.capture_packets) &&
+      read_optional_bool(object, "receiveFilter", options.receive_filter) &&
+      read_optional_bool(object, "keepRetransmitterSignatures",
+                         options.worker.keep_retransmitter_signatures) &&
       read_optional_bool(object, "prefault", options.worker.prefault) &&
       read_optional_bool(object, "answerChallenges", options.worker.answer_challenges) &&
       read_optional_u32(object, "receiveBufferBytes", 1u << 30, options.receive_buffer_bytes) &&

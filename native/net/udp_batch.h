@@ -29,7 +29,7 @@ inline constexpr size_t kGsoSegmentsMax = 53;  // 53 x 1228 bytes fit one UDP da
 
 // One received datagram.
 struct ReceivedPacket {
-  const uint8_t* bytes;
+  uint8_t* bytes;        // in the batch's buffers
   uint32_t length;       // true length of the datagram, may exceed kReceiveBufferBytes
   uint64_t received_ns;  // kernel receive time, CLOCK_REALTIME; 0 if the kernel gave none
   const sockaddr_storage* sender;

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "net/receive_filter.h"
+
 namespace shredway {
 namespace {
 
@@ -164,6 +166,13 @@ SocketResult open_receive_socket(const ReceiveSocketOptions& options) {
   }
   if (options.share_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1))
     return failed("SO_REUSEPORT for", options.address);
+  if (options.filter) {
+    if (std::string refused = attach_receive_filter(fd); !refused.empty())
+      return {UdpSocket(), std::move(refused), errno};
+  }
+  // A Merkle proof needs no checksum: programs that send with XDP often leave it out.
+  if (!options.address.is_ipv4() && !set_option(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1))
+    return failed("UDP_NO_CHECK6_RX for", options.address);
   if (!bind_to(fd, options.address)) return failed("bind", options.address);
   return opened;
 }

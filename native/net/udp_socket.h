@@ -49,6 +49,7 @@ struct ReceiveSocketOptions {
   uint32_t buffer_bytes;      // requested size, 0: the system's default; see receive_buffer_bytes()
   bool share_port;            // SO_REUSEPORT, for several workers
   uint32_t busy_poll_us = 0;  // SO_BUSY_POLL, 0: off
+  bool filter = false;        // only what can be a shred; see receive_filter.h
 };
 // Non-blocking, with kernel receive timestamps (SO_TIMESTAMPNS). An IPv6 address is IPv6-only.
 SocketResult open_receive_socket(const ReceiveSocketOptions& options);

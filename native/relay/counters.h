@@ -24,19 +24,23 @@ namespace shredway {
 
 // X(name): one number per worker.
 #define SHREDWAY_WORKER_COUNTERS(X)                                                               \
-  X(received)         /* datagrams taken from the sockets */                                      \
-  X(batches)          /* receive calls that returned packets */                                   \
-  X(send_calls)       /* sendmmsg calls */                                                        \
-  X(gso_fallbacks)    /* GSO messages that were sent as single datagrams instead */               \
-  X(signature_checks) /* Ed25519 verifications */                                                 \
-  X(cpu_ns)           /* processor time of the worker's thread */                                 \
-  X(receive_drops)    /* datagrams that the kernel dropped because the receive buffer was full */ \
-  X(window_anchored)  /* number of times that the slot window was anchored */                     \
-  X(highest_slot)     /* highest known slot; not a sum */                                         \
-  X(events_lost)      /* events that found the ring full */                                       \
-  X(deshred_lost)     /* new shreds that found the deshredder's ring full */                      \
-  X(clone_triggers)   /* sends that the kernel cloned for many destinations */                    \
-  X(clone_fallbacks)  /* datagrams sent by socket because their clone trigger failed */           \
+  X(received)            /* datagrams taken from the sockets */                                   \
+  X(batches)             /* receive calls that returned packets */                                \
+  X(send_calls)          /* sendmmsg calls */                                                     \
+  X(gso_fallbacks)       /* GSO messages that were sent as single datagrams instead */            \
+  X(signature_checks)    /* Ed25519 verifications */                                              \
+  X(cpu_ns)              /* processor time of the worker's thread */                              \
+  X(signatures_replaced) /* shreds sent with the verified signature of their root, not their own  \
+                          */                                                                      \
+  X(resigned)            /* first arrivals of shreds with a retransmitter signature */            \
+  X(receive_drops)   /* datagrams that the kernel dropped because the receive buffer was full */  \
+  X(filtered)        /* datagrams that the receive filter dropped: neither shred nor challenge */ \
+  X(window_anchored) /* number of times that the slot window was anchored */                      \
+  X(highest_slot)    /* highest known slot; not a sum */                                          \
+  X(events_lost)     /* events that found the ring full */                                        \
+  X(deshred_lost)    /* new shreds that found the deshredder's ring full */                       \
+  X(clone_triggers)  /* sends that the kernel cloned for many destinations */                     \
+  X(clone_fallbacks) /* datagrams sent by socket because their clone trigger failed */            \
   X(cloned_destinations) /* destinations that are sent to by clone now; not a sum */
 
 SHREDWAY_NAMED_ENUM(WorkerCounter, uint8_t, kWorkerCounterCount, worker_counter_name,

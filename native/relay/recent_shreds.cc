@@ -17,7 +17,6 @@ void start_record(FecSetRecord& set_record, const Shred& shred, const uint8_t* s
   set_record.next = 0;
   std::memcpy(set_record.signature, signature, kSignatureBytes);
   set_record.root = root;
-  set_record.other_signatures = 0;
   std::memset(set_record.shred_records, 0, sizeof set_record.shred_records);
 }
 
@@ -68,6 +67,13 @@ uint32_t RecentShreds::root_count(const Shred& shred) {
   return count;
 }
 
+bool RecentShreds::outranked(const Shred& shred, ArrivalTime now) {
+  const FecSetRecord& set_record = primary(shred);
+  if (!set_record.used || set_record.slot <= shred.slot) return false;
+  constexpr uint32_t kOverwriteAfter = arrival_time(kOverwriteAfter_ns);
+  return now - set_record.last_use < kOverwriteAfter || set_record.last_use - now < kOverwriteAfter;
+}
+
 RecentShreds::Outcome RecentShreds::record(const Shred& shred, const uint8_t* signature,
                                            const Root& root, const ShredArrival& arrival,
                                            bool match_root) {
@@ -76,6 +82,7 @@ RecentShreds::Outcome RecentShreds::record(const Shred& shred, const uint8_t* si
   FecSetRecord* last = nullptr;
   uint32_t other_roots = 0;  // roots under which this identity has arrived
   if (!belongs(*set_record, shred)) {
+    if (outranked(shred, arrival.time)) return {Verdict::slot_behind, 0};
     start_record(*set_record, shred, signature, root);
     match = set_record;
   } else {
@@ -96,6 +103,7 @@ RecentShreds::Outcome RecentShreds::record(const Shred& shred, const uint8_t* si
     start_record(*match, shred, signature, root);
   }
 
+  primary(shred).last_use = arrival.time;
   ShredRecord& shred_record = match->shred_records[shred.leaf];
   const TierMask tiers = static_cast<TierMask>(arrival.tier_mask & ~shred_record.tiers_served);
   if (!tiers) return {Verdict::duplicate, 0};

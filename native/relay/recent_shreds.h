@@ -4,8 +4,10 @@
 // record describes one signed root of one FEC set; for each of its 64 leaves it holds the first
 // arrival time, the first source and the tiers that have been served. The records are a ring
 // indexed by slot: no hashing, no false positives and no eviction work. A record is valid while its
-// slot number matches; the next slot with the same index overwrites it. Further roots of the same
-// set (equivocation) are chained from a small pool. Only authenticated shreds may be recorded.
+// slot number matches; the next slot with the same index overwrites it. A lower slot does not
+// overwrite it until it has been unused for kOverwriteAfter_ns: otherwise two replayed shreds whose
+// slots share an index could take each other's record, each new every time. Further roots of the
+// same set (equivocation) are chained from a small pool. Only authenticated shreds may be recorded.
 #pragma once
 
 #include <array>
@@ -24,7 +26,7 @@ using TierMask = uint8_t;
 
 // Coarse arrival time: CLOCK_REALTIME nanoseconds / 1024, wrapping.
 using ArrivalTime = uint32_t;
-inline ArrivalTime arrival_time(uint64_t ns) { return static_cast<ArrivalTime>(ns >> 10); }
+constexpr ArrivalTime arrival_time(uint64_t ns) { return static_cast<ArrivalTime>(ns >> 10); }
 
 struct ShredRecord {
   ArrivalTime first_arrival;
@@ -43,9 +45,9 @@ struct alignas(64) FecSetRecord {
   uint32_t next;  // 1 + index of the next root's record in the pool; 0: none
   uint8_t signature[kSignatureBytes];
   Root root;
-  bool used;                 // false in new pages from the kernel
-  uint8_t other_signatures;  // further valid signatures over the same root
-  uint8_t unused[14];
+  bool used;  // false in new pages from the kernel
+  uint8_t unused[11];
+  ArrivalTime last_use;
   ShredRecord shred_records[kFecSetLeaves];
 };
 static_assert(sizeof(FecSetRecord) == 640);
@@ -53,6 +55,8 @@ static_assert(sizeof(FecSetRecord) == 640);
 class RecentShreds {
  public:
   static constexpr uint32_t kExtraRoots = 1024;
+  // As long as the silence after which the slot window accepts lower slots.
+  static constexpr uint64_t kOverwriteAfter_ns = SlotWindow::kStalledBackwardAfter_ns;
 
   // Reserves address space for the whole window; memory is touched as FEC sets arrive. `prefault`
   // touches the first 64 FEC sets of every slot now (21 MB), so that traffic causes no page faults.
@@ -71,9 +75,12 @@ class RecentShreds {
   // Number of recorded roots of the shred's FEC set.
   uint32_t root_count(const Shred& shred);
 
+  // True if the place of the shred's record belongs to a higher slot that is still in use.
+  bool outranked(const Shred& shred, ArrivalTime now);
+
   struct Outcome {
-    Verdict verdict;              // first, new_tier, equivocation, duplicate or equivocation_excess
-    TierMask tiers;               // tiers to serve now, or 0
+    Verdict verdict;  // first, new_tier, equivocation, duplicate, equivocation_excess, slot_behind
+    TierMask tiers;   // tiers to serve now, or 0
     TierMask recovered_sent = 0;  // the tiers in `tiers` that have already got a recovered copy
   };
   struct ShredArrival {

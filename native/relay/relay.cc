@@ -48,6 +48,11 @@ std::string check(const RelayOptions& options) {
   return "";
 }
 
+// A relay that measures feeds sees everything that arrives.
+bool filters_noise(const RelayOptions& options) {
+  return options.receive_filter && !options.arrivals;
+}
+
 Endpoint any_address(bool ipv4) {
   Endpoint endpoint;
   if (ipv4) endpoint.address[10] = endpoint.address[11] = 0xff;
@@ -87,6 +92,7 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
     WorkerOptions worker_options = options.worker;
     worker_options.number = i;
     worker_options.slot_bounds = &slot_bounds_;
+    worker_options.filtered = filters_noise(options);
     if (deshred_) {
       worker_options.deshred = &deshred_->ring_of(i);
       worker_options.recovered = &deshred_->recovered_of(i);
@@ -146,8 +152,9 @@ std::string Relay::open_listeners(const RelayOptions& options, const Endpoint& a
     if (!alone.error.empty()) return alone.error;
   }
   for (WorkerSockets& own : sockets) {
-    SocketResult result = open_receive_socket(
-        {address, options.receive_buffer_bytes, sockets.size() > 1, options.busy_poll_us});
+    SocketResult result =
+        open_receive_socket({address, options.receive_buffer_bytes, sockets.size() > 1,
+                             options.busy_poll_us, filters_noise(options)});
     if (!result.error.empty()) return result.error;
     const uint16_t port = local_endpoint(result.socket.fd()).port;
     own.receive.push_back({std::move(result.socket), port});

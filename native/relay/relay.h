@@ -35,6 +35,7 @@ struct RelayOptions {
   TransmitMode transmit = TransmitMode::socket;  // requested; see transmit_refusal()
   bool deshred = true;           // with a thread that reads transactions from the shreds
   bool arrivals = false;         // for measuring feeds; with one worker only
+  bool receive_filter = true;    // drops noise in the kernel; never with `arrivals`
   bool capture_packets = false;  // also capture the datagrams
 };
 

@@ -26,15 +26,26 @@ bool SlotWindow::record(uint64_t slot, uint64_t now_ns) {
   if (anchored_ && within(slot, highest_)) {
     if (slot > highest_) highest_ += std::min(slot - highest_, kStepMax);
     last_inside_ns_ = now_ns;
-    votes_ = 0;
+    if (votes_ > 0) votes_--;
     return false;
   }
   if (!vote(slot)) return false;
+  anchor_at(candidate_, now_ns);
+  return true;
+}
+
+void SlotWindow::anchor_at(uint64_t slot, uint64_t now_ns) {
   anchored_ = true;
-  highest_ = candidate_;
+  highest_ = slot;
   last_inside_ns_ = now_ns;
   votes_ = 0;
-  return true;
+  ahead_ = {};
+}
+
+void SlotWindow::forget() {
+  anchored_ = false;
+  votes_ = 0;
+  ahead_ = {};
 }
 
 // Boyer–Moore majority vote in constant memory: a slot near the candidate votes for it, any other
@@ -50,6 +61,47 @@ bool SlotWindow::vote(uint64_t slot) {
     votes_--;
   }
   return votes_ >= kVotesToAnchor;
+}
+
+// ---- evidence ahead of the window ------------------------------------------------------------
+
+bool SlotWindow::samples_ahead(uint64_t now_ns) {
+  const auto since_ns = static_cast<int64_t>(now_ns - last_sample_ns_);
+  if (since_ns >= 0 && since_ns < kAheadInterval_ns) return false;
+  last_sample_ns_ = now_ns;
+  return true;
+}
+
+bool SlotWindow::record_ahead(uint64_t slot, uint64_t leader, uint64_t now_ns) {
+  LeaderAhead& own = ahead_of(leader);
+  if (own.votes == 0 || !within(own.slot, slot)) own = {leader, slot, now_ns, 0};
+  own.slot = std::max(own.slot, slot);
+  own.last_ns = now_ns;
+  own.votes++;
+  uint64_t highest = 0;
+  uint32_t leaders = 0, votes = 0;
+  for (const LeaderAhead& one : ahead_) {
+    const auto age_ns = static_cast<int64_t>(now_ns - one.last_ns);
+    const uint64_t distance = one.slot > slot ? one.slot - slot : slot - one.slot;
+    if (one.votes == 0 || age_ns > kAheadWithin_ns || distance > kAhead) continue;
+    highest = std::max(highest, one.slot);
+    leaders++;
+    votes += one.votes;
+  }
+  if (leaders < kAheadLeaders || votes < kVotesToAnchor) return false;
+  anchor_at(highest, now_ns);
+  return true;
+}
+
+// Entry of the leader, or the entry that has not been used for the longest time.
+SlotWindow::LeaderAhead& SlotWindow::ahead_of(uint64_t leader) {
+  LeaderAhead* oldest = &ahead_[0];
+  for (LeaderAhead& one : ahead_) {
+    if (one.votes > 0 && one.leader == leader) return one;
+    if (one.votes == 0 || (oldest->votes > 0 && one.last_ns < oldest->last_ns)) oldest = &one;
+  }
+  *oldest = {};
+  return *oldest;
 }
 
 }  // namespace shredway

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "relay/table_bytes.h"
 
@@ -25,8 +26,8 @@ std::string check_entry(const uint8_t* entry, uint32_t tier_count) {
 
 uint64_t load_big_endian(const uint8_t* p) { return __builtin_bswap64(load_u64(p)); }
 
-uint64_t prefix_mask(uint32_t bits) {  // mask of one 64-bit half
-  return bits == 0 ? 0 : bits >= 64 ? ~uint64_t{0} : ~(~uint64_t{0} >> bits);
+uint64_t half_mask(int bits) {  // mask of one 64-bit half
+  return bits <= 0 ? 0 : bits >= 64 ? ~uint64_t{0} : ~(~uint64_t{0} >> bits);
 }
 
 }  // namespace
@@ -37,72 +38,55 @@ std::unique_ptr<const SourceTable> SourceTable::parse(const uint8_t* bytes, size
                       [&](const uint8_t* entry) { return check_entry(entry, tier_count); });
   if (!error.empty()) return nullptr;
 
-  std::vector<Range> all;
-  const uint32_t count = table_entry_count(bytes);
-  for (uint32_t i = 0; i < count; i++) {
-    const uint8_t* entry = table_entry(bytes, i);
-    const uint32_t bits = entry[3];
-    const Address mask{prefix_mask(bits), prefix_mask(bits > 64 ? bits - 64 : 0)};
-    const Address address{load_big_endian(entry + 8) & mask.high,
-                          load_big_endian(entry + 16) & mask.low};
-    const uint32_t all_tiers = (1u << tier_count) - 1;
-    const auto tier_mask = static_cast<TierMask>(all_tiers & ~((1u << entry[2]) - 1));
-    all.push_back({address, mask, load_u16(entry + 4), entry[3], {load_u16(entry), tier_mask}});
-  }
-  std::stable_sort(all.begin(), all.end(), [](const Range& a, const Range& b) {
-    if (a.prefix_bits != b.prefix_bits) return a.prefix_bits > b.prefix_bits;
-    return (a.port != 0) > (b.port != 0);
-  });
-  for (size_t i = 1; i < all.size(); i++) {
-    for (size_t j = i; j-- > 0 && all[j].prefix_bits == all[i].prefix_bits;) {
-      if (all[j].address == all[i].address && all[j].port == all[i].port) {
-        error = "source table: two entries for the same range and port (sources " +
-                std::to_string(all[j].source.id) + " and " + std::to_string(all[i].source.id) + ")";
-        return nullptr;
-      }
-    }
-  }
   std::unique_ptr<SourceTable> table(new SourceTable);
-  table->build_exact(all);
-  std::copy_if(all.begin(), all.end(), std::back_inserter(table->ranges_),
-               [](const Range& range) { return range.prefix_bits != 128; });
-  return table;
-}
-
-void SourceTable::build_exact(const std::vector<Range>& all) {
-  const auto count = static_cast<size_t>(std::count_if(
-      all.begin(), all.end(), [](const Range& range) { return range.prefix_bits == 128; }));
-  size_t places = 16;
-  while (places < count * 2) places *= 2;
-  exact_.assign(places, Range{});
-  for (const Range& range : all) {
-    if (range.prefix_bits != 128) continue;
-    size_t place = hash_of(range.address, range.port) & (places - 1);
-    while (exact_[place].prefix_bits) place = (place + 1) & (places - 1);
-    exact_[place] = range;
+  const uint32_t count = table_entry_count(bytes);
+  table->entries_.assign(std::bit_ceil(std::max<size_t>(16, size_t{count} * 2)), Entry{});
+  for (uint32_t i = 0; i < count; i++) {
+    const uint8_t* line = table_entry(bytes, i);
+    const uint8_t bits = line[3];
+    const Address mask{half_mask(bits), half_mask(bits - 64)};
+    const Address address{load_big_endian(line + 8) & mask.high,
+                          load_big_endian(line + 16) & mask.low};
+    const uint32_t all_tiers = (1u << tier_count) - 1;
+    const auto tier_mask = static_cast<TierMask>(all_tiers & ~((1u << line[2]) - 1));
+    const Source source{load_u16(line), tier_mask};
+    const uint16_t port = load_u16(line + 4);
+    Entry& entry = table->entries_[table->place_of(address, bits, port)];
+    if (entry.used) {
+      error = "source table: two entries for the same range and port (sources " +
+              std::to_string(entry.source.id) + " and " + std::to_string(source.id) + ")";
+      return nullptr;
+    }
+    entry = {address, port, bits, true, source};
+    const auto same_length = [&](const Prefix& prefix) { return prefix.bits == bits; };
+    if (std::none_of(table->prefixes_.begin(), table->prefixes_.end(), same_length))
+      table->prefixes_.push_back({bits, mask});
   }
+  std::sort(table->prefixes_.begin(), table->prefixes_.end(),
+            [](const Prefix& a, const Prefix& b) { return a.bits > b.bits; });
+  return table;
 }
 
 const Source* SourceTable::find(const sockaddr_storage& sender, uint16_t port) const {
   const Address address = address_of(sender);
-  if (const Source* source = find_exact(address, port)) return source;
-  if (const Source* source = find_exact(address, 0)) return source;
-  for (const Range& range : ranges_) {
-    if (range.port != 0 && range.port != port) continue;
-    const Address masked{address.high & range.mask.high, address.low & range.mask.low};
-    if (masked == range.address) return &range.source;
+  for (const Prefix& prefix : prefixes_) {
+    const Address masked{address.high & prefix.mask.high, address.low & prefix.mask.low};
+    for (const uint16_t wanted : {port, uint16_t{0}}) {
+      const Entry& entry = entries_[place_of(masked, prefix.bits, wanted)];
+      if (entry.used) return &entry.source;
+    }
   }
   return nullptr;
 }
 
-const Source* SourceTable::find_exact(const Address& address, uint16_t port) const {
-  const size_t last = exact_.size() - 1;
-  for (size_t place = hash_of(address, port) & last; exact_[place].prefix_bits;
-       place = (place + 1) & last) {
-    if (exact_[place].address == address && exact_[place].port == port)
-      return &exact_[place].source;
-  }
-  return nullptr;
+size_t SourceTable::place_of(const Address& address, uint8_t prefix_bits, uint16_t port) const {
+  const size_t last = entries_.size() - 1;
+  size_t place = hash_of(address, prefix_bits, port) & last;
+  while (entries_[place].used &&
+         !(entries_[place].address == address && entries_[place].prefix_bits == prefix_bits &&
+           entries_[place].port == port))
+    place = (place + 1) & last;
+  return place;
 }
 
 SourceTable::Address SourceTable::address_of(const sockaddr_storage& sender) {
@@ -114,9 +98,9 @@ SourceTable::Address SourceTable::address_of(const sockaddr_storage& sender) {
   return {load_big_endian(ipv6.sin6_addr.s6_addr), load_big_endian(ipv6.sin6_addr.s6_addr + 8)};
 }
 
-size_t SourceTable::hash_of(const Address& address, uint16_t port) {
-  const uint64_t mixed =
-      (address.high * 0x9e3779b97f4a7c15u ^ address.low ^ port) * 0xd6e8feb86659fd93u;
+size_t SourceTable::hash_of(const Address& address, uint8_t prefix_bits, uint16_t port) {
+  const uint64_t key = address.low ^ port ^ uint64_t { prefix_bits } << 16;
+  const uint64_t mixed = (address.high * 0x9e3779b97f4a7c15u ^ key) * 0xd6e8feb86659fd93u;
   return static_cast<size_t>(mixed >> 32);
 }
 

@@ -2,7 +2,9 @@
 //
 // The control plane publishes it as a whole; afterwards it is immutable. Every worker looks up
 // every packet in it. A source is identified by its address or range, by the port that it sends to,
-// or by both. The longest prefix wins, then the entry with a port. Layout, little-endian:
+// or by both. The longest prefix wins, then the entry with a port. A lookup takes two probes of a
+// hash table for each prefix length that occurs, however many entries there are. Layout,
+// little-endian:
 //   [0, 4) "SWS1"   [4, 8) entry count   then 24 bytes an entry:
 //   [0, 2) source id   [2, 3) tier   [3, 4) prefix bits 0..128 (0: any address)
 //   [4, 6) port it sends to, 0: any   [6, 8) zero   [8, 24) address, IPv4 as ::ffff:a.b.c.d
@@ -44,20 +46,26 @@ class SourceTable {
     uint64_t high, low;  // big-endian halves as numbers
     bool operator==(const Address&) const = default;
   };
-  struct Range {
-    Address address, mask;
+  // One entry of the table, or (used false) an empty place.
+  struct Entry {
+    Address address;
     uint16_t port;
     uint8_t prefix_bits;
+    bool used;
     Source source;
+  };
+  struct Prefix {
+    uint8_t bits;
+    Address mask;
   };
   SourceTable() = default;
   static Address address_of(const sockaddr_storage& sender);
-  static size_t hash_of(const Address& address, uint16_t port);
-  const Source* find_exact(const Address& address, uint16_t port) const;
-  void build_exact(const std::vector<Range>& all);
+  static size_t hash_of(const Address& address, uint8_t prefix_bits, uint16_t port);
+  // Place of the entry, or the empty place where it belongs.
+  size_t place_of(const Address& address, uint8_t prefix_bits, uint16_t port) const;
 
-  std::vector<Range> exact_;   // open addressing; prefix_bits 0 marks an empty entry
-  std::vector<Range> ranges_;  // all other entries, longest prefix first
+  std::vector<Entry> entries_;    // hash table with open addressing
+  std::vector<Prefix> prefixes_;  // lengths that occur, longest first
 };
 
 }  // namespace shredway

@@ -15,8 +15,6 @@ constexpr int64_t kHousekeepingInterval_ns = 50'000'000;
 // Maximum of signed roots of one FEC set. An honest leader signs one root; a leader who signs one
 // root per shred would otherwise cost 50 us per shred.
 constexpr uint32_t kSignedRootsMax = 4;
-// Maximum of further signatures over one root. A leader can produce any number of them.
-constexpr uint8_t kOtherSignaturesMax = 3;
 
 bool same_identity(const Shred& a, const Shred& b) {
   return a.slot == b.slot && a.fec_set_index == b.fec_set_index && a.leaf == b.leaf;
@@ -40,6 +38,7 @@ void Worker::handle_batch(const WorkerSockets::Receive& from) {
   postponed_count_ = 0;
   settle_candidates();
   fan_out();
+  check_unverified();
   feed_deshredder();
   (*counters_)[WorkerCounter::received].add(received_.size());
   (*counters_)[WorkerCounter::batches].add(1);
@@ -53,18 +52,24 @@ void Worker::handle_batch(const WorkerSockets::Receive& from) {
 // verdict depends on that candidate. Settling fewer than four candidates at once would double the
 // cost of each.
 bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive& from) {
-  const Source* source = tables_->sources->find(*packet.sender, from.port);
-  if (!source) return count(kUnknownSourceRow, Verdict::unknown_source);
-
-  Candidate candidate{packet.bytes, packet.received_ns, nullptr, *source, {}};
+  Candidate candidate{packet.bytes, packet.received_ns, nullptr, {}, {}};
   Shred& shred = candidate.shred;
   const Verdict verdict = check_packet(packet.bytes, packet.length, shred);
-  if (verdict != Verdict::first) return refuse(packet, from, source->id, verdict);
+  const Source* source = tables_->sources->find(*packet.sender, from.port);
+  if (verdict != Verdict::first)
+    return refuse(packet, from, source ? source->id : kUnknownSourceRow, verdict);
+  if (!source) return count(kUnknownSourceRow, Verdict::unknown_source);
+  candidate.source = *source;
   if (options_.shred_version && shred.version != options_.shred_version)
     return count(source->id, Verdict::wrong_version);
   const SlotWindow::Place place = place_of(shred.slot, packet.received_ns);
-  if (place == SlotWindow::Place::behind) return count(source->id, Verdict::slot_behind);
-  if (place == SlotWindow::Place::ahead) return count(source->id, Verdict::slot_ahead);
+  if (place == SlotWindow::Place::behind ||
+      recent_->outranked(shred, arrival_time(packet.received_ns)))
+    return count(source->id, Verdict::slot_behind);
+  if (place == SlotWindow::Place::ahead) {
+    record_ahead(candidate);
+    return count(source->id, Verdict::slot_ahead);
+  }
   for (size_t i = 0; i < candidate_count_; i++)
     if (same_identity(candidates_[i].shred, shred)) return false;
 
@@ -92,18 +97,49 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
 bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from,
                     uint16_t source, Verdict verdict) {
   static_assert(kChallengeBytesMax <= offset::kVariant);
-  if (verdict == Verdict::too_short && options_.answer_challenges &&
+  if (verdict == Verdict::too_short && options_.answer_challenges && source != kUnknownSourceRow &&
       challenge_echo_.answer(from.socket.fd(), packet))
     return count(source, Verdict::challenge);
   return count(source, verdict);
 }
 
-SlotWindow::Place Worker::place_of(uint64_t slot, uint64_t now_ns) const {
-  if (const SlotBounds* bounds = options_.slot_bounds; bounds && bounds->hold_at(now_ns)) {
-    if (slot < bounds->lowest.load(std::memory_order_relaxed)) return SlotWindow::Place::behind;
-    if (slot > bounds->highest.load(std::memory_order_relaxed)) return SlotWindow::Place::ahead;
+// Bounds of a trusted clock decide alone. An anchor outside them is wrong.
+SlotWindow::Place Worker::place_of(uint64_t slot, uint64_t now_ns) {
+  const SlotBounds* bounds = options_.slot_bounds;
+  if (!bounds || !bounds->hold_at(now_ns)) return window_.place_of(slot, now_ns);
+  const uint64_t lowest = bounds->lowest.load(std::memory_order_relaxed);
+  const uint64_t highest = bounds->highest.load(std::memory_order_relaxed);
+  if (window_.anchored() && (window_.highest() < lowest || window_.highest() > highest))
+    window_.forget();
+  if (slot < lowest) return SlotWindow::Place::behind;
+  return slot > highest ? SlotWindow::Place::ahead : SlotWindow::Place::inside;
+}
+
+// Authenticates a sample of the shreds that are ahead of the window: as evidence only, so that
+// replayed old shreds cannot hold the window in the past.
+void Worker::record_ahead(const Candidate& candidate) {
+  const uint64_t now_ns = candidate.received_ns;
+  const SlotBounds* bounds = options_.slot_bounds;
+  if (!options_.authenticate || (bounds && bounds->hold_at(now_ns))) return;
+  const VerifyingKey* leader = tables_->leaders->leader_of(candidate.shred.slot);
+  if (!leader || !window_.samples_ahead(now_ns)) return;
+  const MerkleInput input = merkle_input(candidate.packet, candidate.shred);
+  Root root;
+  merkle_roots(&input, 1, &root);
+  LeaderAuth::Answer answer = leader_auth_.recall(*leader, candidate.packet, root);
+  if (answer == LeaderAuth::Answer::unknown) {
+    (*counters_)[WorkerCounter::signature_checks].add(1);
+    const bool valid = leader_auth_.verify(*leader, candidate.packet, root);
+    answer = valid ? LeaderAuth::Answer::valid : LeaderAuth::Answer::invalid;
   }
-  return window_.place_of(slot, now_ns);
+  if (answer == LeaderAuth::Answer::valid &&
+      window_.record_ahead(candidate.shred.slot, load_u64(leader->bytes().data()), now_ns))
+    report_anchor(now_ns);
+}
+
+void Worker::report_anchor(uint64_t now_ns) {
+  (*counters_)[WorkerCounter::window_anchored].add(1);
+  emit({now_ns, window_.highest(), EventKind::window_anchored, options_.number, 0, 0});
 }
 
 void Worker::settle_candidates() {
@@ -116,19 +152,31 @@ void Worker::settle_candidates() {
     merkle_roots(inputs.data(), candidate_count_, roots.data());
   }
   for (size_t i = 0; i < candidate_count_; i++) {
-    const Verdict verdict =
-        options_.authenticate ? authenticate(candidates_[i], roots[i]) : Verdict::first;
-    if (verdict == Verdict::first) record(candidates_[i], roots[i]);
-    else count(candidates_[i].source.id, verdict);
+    const std::optional<Verdict> verdict =
+        options_.authenticate ? known_verdict(candidates_[i], roots[i]) : Verdict::first;
+    if (verdict) settle(candidates_[i], roots[i], *verdict);
+    else unverified_[unverified_count_++] = {candidates_[i], roots[i], 0, false};
   }
   candidate_count_ = 0;
 }
 
-// Verdict::first if the leader signed the root. A signature that is valid over another root cannot
-// be valid over this one, so altered bytes under a known signature cost one hash.
-Verdict Worker::authenticate(const Candidate& candidate, const Root& root) {
-  if (const FecSetRecord* known = recent_->find(candidate.shred, candidate.packet))
-    return known->root == root ? Verdict::first : Verdict::root_mismatch;
+void Worker::settle(const Candidate& candidate, const Root& root, Verdict verdict) {
+  if (verdict == Verdict::first) record(candidate, root);
+  else count(candidate.source.id, verdict);
+}
+
+// Verdict::first if the leader signed the root; no value if only a check can tell. The root binds
+// the bytes of the shred. Altered bytes under a known signature therefore cost one hash, and a
+// shred of a known root with any other signature is authentic: it is sent with the verified one.
+std::optional<Verdict> Worker::known_verdict(const Candidate& candidate, const Root& root) {
+  if (const FecSetRecord* known = recent_->find_root(candidate.shred, root)) {
+    if (std::memcmp(known->signature, candidate.packet, kSignatureBytes) != 0) {
+      std::memcpy(candidate.packet, known->signature, kSignatureBytes);
+      (*counters_)[WorkerCounter::signatures_replaced].add(1);
+    }
+    return Verdict::first;
+  }
+  if (recent_->find(candidate.shred, candidate.packet)) return Verdict::root_mismatch;
   switch (leader_auth_.recall(*candidate.leader, candidate.packet, root)) {
     case LeaderAuth::Answer::valid:
       return Verdict::first;
@@ -137,33 +185,15 @@ Verdict Worker::authenticate(const Candidate& candidate, const Root& root) {
     case LeaderAuth::Answer::unknown:
       break;
   }
-  FecSetRecord* same_root = recent_->find_root(candidate.shred, root);
-  if (same_root ? same_root->other_signatures >= kOtherSignaturesMax
-                : recent_->root_count(candidate.shred) >= kSignedRootsMax)
-    return Verdict::equivocation_excess;
-  if (!may_check_signature(candidate.source.id, candidate.received_ns))
-    return Verdict::source_over_budget;
-  (*counters_)[WorkerCounter::signature_checks].add(1);
-  if (leader_auth_.verify(*candidate.leader, candidate.packet, root)) {
-    if (same_root) same_root->other_signatures++;
-    return Verdict::first;
-  }
-  failed_checks_[candidate.source.id].count++;
-  return Verdict::signature_invalid;
-}
-
-// Limits the failed signature checks per source and second while packets wait, so that forged
-// packets cannot occupy the core. Without a backlog every packet is checked: a sender that spoofs a
-// source must not cost that source its real shreds.
-bool Worker::may_check_signature(uint16_t source, uint64_t now_ns) {
-  FailedChecks& failed_checks = failed_checks_[source];
-  const uint64_t second = now_ns / 1'000'000'000u;
-  if (failed_checks.second != second) failed_checks = {second, 0};
-  const bool keeps_up = received_.size() < kReceiveBatchMax;
-  return keeps_up || failed_checks.count < options_.failed_checks_per_second;
+  if (recent_->root_count(candidate.shred) >= kSignedRootsMax) return Verdict::equivocation_excess;
+  return std::nullopt;
 }
 
 void Worker::record(const Candidate& candidate, const Root& root) {
+  if (send_queue_->shreds == kReceiveBatchMax || deshred_input_.count == kReceiveBatchMax) {
+    fan_out();  // pending shreds may come on top of a full batch
+    feed_deshredder();
+  }
   if (options_.arrivals) record_arrival(candidate);
   const RecentShreds::Outcome outcome = recent_->record(
       candidate.shred, candidate.packet, root,
@@ -175,16 +205,16 @@ void Worker::record(const Candidate& candidate, const Root& root) {
   }
   count(candidate.source.id, outcome.verdict);
   if (outcome.verdict == Verdict::new_tier) record_lead(candidate);
+  if (candidate.shred.resigned() && !options_.keep_retransmitter_signatures)
+    std::memset(candidate.packet + candidate.shred.proof_end(), 0, kSignatureBytes);
   if (outcome.tiers) queue_for_send(candidate, outcome);
   if (outcome.verdict == Verdict::first) {
     deshred_input_.items[deshred_input_.count++] = {candidate.packet, candidate.received_ns,
                                                     candidate.shred.bytes};
     counters_->record_first_arrival(candidate.shred, candidate.received_ns);
-    if (window_.record(candidate.shred.slot, candidate.received_ns)) {
-      (*counters_)[WorkerCounter::window_anchored].add(1);
-      emit({candidate.received_ns, window_.highest(), EventKind::window_anchored, options_.number,
-            0, 0});
-    }
+    if (candidate.shred.resigned()) (*counters_)[WorkerCounter::resigned].add(1);
+    if (window_.record(candidate.shred.slot, candidate.received_ns))
+      report_anchor(candidate.received_ns);
   } else if (outcome.verdict == Verdict::equivocation) {
     emit({candidate.received_ns, candidate.shred.slot, EventKind::equivocation, candidate.source.id,
           candidate.shred.fec_set_index, candidate.shred.index});

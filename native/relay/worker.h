@@ -1,20 +1,23 @@
 // Worker: the packet path, from the receive sockets to every destination.
 //
 // One thread that shares nothing: its sockets, memory, counters and caches are its own; the tables
-// are immutable. Steps for each batch: receive, check, authenticate, record, fan out, send, count.
-// Then the deshredder gets a copy of every new shred. The thread allocates nothing, also when
-// tables are swapped (libsodium verifies without allocations; OpenSSL makes its own). It takes no
-// lock, writes no log, throws no exception, and reads the clock once for each batch that it sent.
-// Every packet gets exactly one verdict and is counted once.
+// are immutable. Steps for each batch: receive, examine, authenticate, record, fan out, send,
+// count; then the same for the shreds that need a signature check (worker_checks.cc). At the end
+// the deshredder gets a copy of every new shred. The thread allocates nothing, also when tables are
+// swapped (libsodium verifies without allocations; OpenSSL makes its own). It takes no lock, writes
+// no log, throws no exception, and reads the clock once for each batch that it sent. Every packet
+// gets exactly one verdict and is counted once.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "net/challenge_echo.h"
+#include "net/receive_filter.h"
 #include "net/thread.h"
 #include "net/udp_batch.h"
 #include "net/udp_socket.h"
@@ -23,6 +26,7 @@
 #include "relay/counters.h"
 #include "relay/deshred_thread.h"
 #include "relay/event_ring.h"
+#include "relay/pending_shreds.h"
 #include "relay/recent_shreds.h"
 #include "relay/slot_window.h"
 #include "relay/tables.h"
@@ -64,17 +68,19 @@ struct WorkerOptions {
   WaitMode wait = WaitMode::block;
   uint32_t spin_us = 150;
   int cpu = -1;                              // -1: not pinned
-  uint32_t failed_checks_per_second = 1000;  // per source, while packets wait
+  uint32_t failed_checks_per_second = 1000;  // of single shreds of a failing source, at least 1
   bool gso = true;
   uint8_t ttl = 64;     // or IPv6 hop limit
   uint8_t dscp = 0;     // 0 .. 63
   CloneRegion clone{};  // without targets: all sends by socket
   bool prefault = true;
-  bool answer_challenges = false;           // for known sources only
-  const SlotBounds* slot_bounds = nullptr;  // nullptr: every slot is allowed
-  RecoveredRing* recovered = nullptr;       // shreds that the deshredder recovered; nullptr: none
-  ShredRing* deshred = nullptr;             // gets a copy of every new shred; nullptr: none
-  ArrivalRings* arrivals = nullptr;         // records every arrival of a shred; nullptr: none
+  bool filtered = false;                       // the receive sockets have the receive filter
+  bool answer_challenges = false;              // for known sources only
+  bool keep_retransmitter_signatures = false;  // false: zeros, as the leader sends them
+  const SlotBounds* slot_bounds = nullptr;     // nullptr: every slot is allowed
+  RecoveredRing* recovered = nullptr;  // shreds that the deshredder recovered; nullptr: none
+  ShredRing* deshred = nullptr;        // gets a copy of every new shred; nullptr: none
+  ArrivalRings* arrivals = nullptr;    // records every arrival of a shred; nullptr: none
 };
 
 struct WorkerSockets {
@@ -105,11 +111,27 @@ class Worker final : private TransmitObserver {
  private:
   // A packet that passed the static rules and may be new. Its Merkle root is not computed yet.
   struct Candidate {
-    const uint8_t* packet;
+    uint8_t* packet;
     uint64_t received_ns;
     const VerifyingKey* leader;
     Source source;
     Shred shred;
+  };
+  // A shred that needs a signature check.
+  struct Unverified {
+    Candidate candidate;
+    Root root;
+    uint16_t group;  // number
+    bool decided;    // has its verdict
+  };
+  // Unverified shreds of the batch that one check decides: same root and signature.
+  struct CheckGroup {
+    uint16_t number = 0;
+    uint16_t first = 0;  // index of the first member
+    uint16_t members = 0;
+    bool failing = true;     // all of its sources are failing
+    bool confirmed = false;  // another shred of the FEC set has the same root
+    uint32_t rank = 0;       // the lowest is checked first
   };
   // Shreds of one type to send: the iovecs that all destinations of a tier share.
   struct Payloads {
@@ -150,9 +172,20 @@ class Worker final : private TransmitObserver {
     options_.arrivals->record(candidate.shred, candidate.packet, candidate.source.id,
                               candidate.received_ns);
   }
-  SlotWindow::Place place_of(uint64_t slot, uint64_t now_ns) const;
-  Verdict authenticate(const Candidate& candidate, const Root& root);
-  bool may_check_signature(uint16_t source, uint64_t now_ns);
+  SlotWindow::Place place_of(uint64_t slot, uint64_t now_ns);
+  void record_ahead(const Candidate& candidate);
+  void report_anchor(uint64_t now_ns);
+  std::optional<Verdict> known_verdict(const Candidate& candidate, const Root& root);
+  void settle(const Candidate& candidate, const Root& root, Verdict verdict);
+  void check_unverified();
+  void group_unverified();
+  static bool same_check(const Unverified& a, const Unverified& b);
+  void check_group(const CheckGroup& group);
+  bool may_check(const CheckGroup& group);
+  void check_signature(const Unverified& one);
+  void keep_pending(const Unverified& one);
+  void release_pending(const Unverified& verified);
+  void expire_pending(uint64_t now_ns);
   void record(const Candidate& candidate, const Root& root);
   void queue_for_send(const Candidate& candidate, const RecentShreds::Outcome& outcome);
   void queue_recovered();
@@ -171,6 +204,7 @@ class Worker final : private TransmitObserver {
   }
   void wait();
   void housekeeping(uint64_t now_ns);
+  void count_receive_drops(uint64_t now_ns);
   void read_send_errors(int fd, uint64_t now_ns);
   void emit(const Event& event);
   void sent(uint32_t tag, uint32_t datagrams) override;
@@ -180,8 +214,12 @@ class Worker final : private TransmitObserver {
 
   struct FailedChecks {
     uint64_t second = 0;
-    uint32_t count = 0;
+    uint32_t count = 0;           // in this second
+    uint32_t previous = 0;        // in the second before
+    uint64_t next_single_ns = 0;  // earliest check of a root that one shred confirms
   };
+  FailedChecks& failed_checks_of(uint16_t source, uint64_t now_ns);
+  bool is_failing(uint16_t source, uint64_t now_ns);
 
   const WorkerOptions options_;
   WorkerSockets sockets_;
@@ -202,8 +240,18 @@ class Worker final : private TransmitObserver {
   size_t postponed_count_ = 0;
   std::unique_ptr<SendQueue> send_queue_;
   DeshredInput deshred_input_;
+  std::array<Unverified, kReceiveBatchMax> unverified_;
+  size_t unverified_count_ = 0;
+  std::array<CheckGroup, kReceiveBatchMax> check_groups_;
+  size_t check_group_count_ = 0;
+  uint32_t check_turn_ = 0;
+  uint32_t failed_in_batch_ = 0;
+  uint32_t confirmed_checks_in_batch_ = 0;
+  PendingShreds pending_;
   std::array<FailedChecks, kSourcesMax> failed_checks_;
+  ReceiveDropCounter receive_drop_counter_;
   uint64_t last_housekeeping_ns_ = 0;
+  uint64_t last_drop_count_ns_ = 0;
   uint32_t empty_polls_ = 0;
   bool sends_recovered_ = false;  // true: count as recovered copies
   Waiter waiter_;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kSleepMax_ms = 50;
 constexpr size_t kIcmpErrorsPerRead = 64;
+constexpr int64_t kDropCountInterval_ns = 1'000'000'000;
 
 }  // namespace
 
@@ -46,6 +47,7 @@ void Worker::housekeeping(uint64_t now_ns) {
   WorkerCounters& counters = *counters_;
   acquire_tables();  // lets an idle worker release old tables
   transmit_.settle();
+  expire_pending(now_ns);
   counters[WorkerCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
   counters[WorkerCounter::send_calls].set(transmit_.system_calls());
   counters[WorkerCounter::gso_fallbacks].set(transmit_.gso_fallbacks());
@@ -53,12 +55,18 @@ void Worker::housekeeping(uint64_t now_ns) {
   counters[WorkerCounter::clone_fallbacks].set(transmit_.clone_fallbacks());
   counters[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
   counters[WorkerCounter::highest_slot].set(window_.anchored() ? window_.highest() : 0);
-  uint64_t drops = 0;
-  for (const WorkerSockets::Receive& from : sockets_.receive)
-    drops += receive_drops(from.socket.fd());
-  counters[WorkerCounter::receive_drops].set(drops);
+  count_receive_drops(now_ns);
   read_send_errors(sockets_.send_ipv4.fd(), now_ns);
   if (sockets_.send_ipv6.valid()) read_send_errors(sockets_.send_ipv6.fd(), now_ns);
+}
+
+void Worker::count_receive_drops(uint64_t now_ns) {
+  const auto since_ns = static_cast<int64_t>(now_ns - last_drop_count_ns_);
+  if (since_ns >= 0 && since_ns < kDropCountInterval_ns) return;
+  last_drop_count_ns_ = now_ns;
+  const ReceiveDrops& drops = receive_drop_counter_.update();
+  (*counters_)[WorkerCounter::receive_drops].set(drops.buffer_full);
+  (*counters_)[WorkerCounter::filtered].set(drops.filtered);
 }
 
 std::vector<uint64_t> Worker::receive_drops_by_socket() const {

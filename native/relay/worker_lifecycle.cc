@@ -26,6 +26,7 @@ Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tabl
                  options.ttl, options.dscp},
                 *this),
       send_queue_(std::make_unique<SendQueue>()),
+      receive_drop_counter_(receive_fds(sockets_), options.filtered),
       waiter_(receive_fds(sockets_), error) {
   if (!recent_) error = std::string("cannot reserve memory for recent shreds: ") + strerror(errno);
 }

@@ -39,18 +39,18 @@ namespace shredway {
     "second shred with a valid signature and another root for the same identity")                 \
   /* already known */                                                                             \
   X(duplicate, false, "authenticated shred that all tiers of its source already received")        \
-  X(equivocation_excess, false, "root or signature beyond the number that the relay tracks")      \
+  X(equivocation_excess, false, "root beyond the number that the relay tracks")                   \
   /* not a shred of a configured source */                                                        \
   X(unknown_source, false, "sender that matches no configured source")                            \
   X(challenge, false, "answered ownership challenge")                                             \
   SHREDWAY_STATIC_VERDICTS(X)                                                                     \
   X(wrong_version, false, "shred version of another cluster or fork")                             \
-  X(slot_behind, false, "slot before the slot window")                                            \
+  X(slot_behind, false, "slot before the slot window, or one that a recent later slot displaced") \
   X(slot_ahead, false, "slot after the slot window")                                              \
   X(unknown_leader, false, "slot that the leader schedule does not contain")                      \
   X(root_mismatch, false, "known signature, but another Merkle root than the signed one")         \
   X(signature_invalid, false, "invalid signature of the leader over the Merkle root")             \
-  X(source_over_budget, false, "unverified; the source exhausted its budget of failed checks")
+  X(source_over_budget, false, "not verified in time: the checks of its source fail")
 
 SHREDWAY_NAMED_ENUM(Verdict, uint8_t, kVerdictCount, verdict_name, SHREDWAY_VERDICTS)
 

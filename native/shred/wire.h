@@ -143,6 +143,12 @@ struct Shred {
   ShredType type;
   uint8_t leaf;   // index of its Merkle leaf: 0..31 data, 32..63 code
   uint8_t flags;  // flags of a data shred; 0 for a code shred
+
+  uint16_t proof_end() const {
+    return static_cast<uint16_t>(proof_begin + kProofEntries * kProofEntryBytes);
+  }
+  // True if the signature of a retransmitter follows the proof.
+  bool resigned() const { return proof_end() < bytes; }
 };
 
 // Applies every rule that needs only the packet. Returns Verdict::first and fills `shred` if the

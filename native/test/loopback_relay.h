@@ -72,8 +72,10 @@ struct LoopbackRelay {
   Peer tier1_source{"127.0.0.11"}, tier2_source{"127.0.0.12"}, stranger{"127.0.0.13"};
   Peer tier1, tier2;
 
-  explicit LoopbackRelay(const WorkerOptions& worker = default_worker()) {
+  explicit LoopbackRelay(const WorkerOptions& worker = default_worker(),
+                         bool receive_filter = true) {
     RelayOptions options;
+    options.receive_filter = receive_filter;
     options.listen = {ipv4_endpoint("127.0.0.1", 0)};
     options.worker = worker;
     std::string error;
@@ -99,9 +101,11 @@ struct LoopbackRelay {
 
   struct Counts {
     std::map<std::string, uint64_t> verdicts;
-    uint64_t received = 0, signature_checks = 0;
+    uint64_t received = 0, signature_checks = 0, signatures_replaced = 0;
+    uint64_t decided = 0;  // packets with a verdict
   };
-  // Waits until `received` datagrams are counted, at most 30 s.
+  // Waits until `received` datagrams have arrived and have their verdicts, at most 30 s. Pending
+  // shreds get theirs within 150 ms.
   Counts counts(uint64_t received) const {
     const SnapshotLayout layout = relay->layout(2, 2);
     std::vector<uint64_t> words(layout.words);
@@ -115,12 +119,12 @@ struct LoopbackRelay {
             out.verdicts[verdict_name(static_cast<Verdict>(v))] += n;
       out.received = words[size_t(WorkerCounter::received)];
       out.signature_checks = words[size_t(WorkerCounter::signature_checks)];
-      if (out.received >= received) break;
+      out.signatures_replaced = words[size_t(WorkerCounter::signatures_replaced)];
+      for (const auto& [name, count] : out.verdicts) out.decided += count;
+      if (out.received >= received && out.decided == out.received) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    uint64_t sum = 0;
-    for (const auto& [name, count] : out.verdicts) sum += count;
-    CHECK_EQ(sum, out.received);  // every packet has exactly one verdict
+    CHECK_EQ(out.decided, out.received);  // every packet has exactly one verdict
     return out;
   }
 };

@@ -22,14 +22,14 @@ struct Challenge {
   Bytes bytes;
   Address from{ipv4(127, 0, 0, 1, 9)};
   uint64_t received_ns = kStart_ns;
-  ReceivedPacket packet() const {
+  ReceivedPacket packet() {
     return {bytes.data(), static_cast<uint32_t>(bytes.size()), received_ns, &from.storage};
   }
 };
 
 // True if a challenge with this time is answered.
 bool is_answered(ChallengeEcho& echo, uint64_t at_ns, uint8_t token) {
-  const Challenge challenge{challenge_bytes(24, token), Address(ipv4(127, 0, 0, 1, 9)), at_ns};
+  Challenge challenge{challenge_bytes(24, token), Address(ipv4(127, 0, 0, 1, 9)), at_ns};
   return echo.answer(-1, challenge.packet());
 }
 
@@ -75,7 +75,7 @@ TEST(challenge_requires_its_magic_and_24_to_64_bytes) {
   }
   // The buffer holds only the beginning of a longer one.
   ChallengeEcho echo(FakeSend::calls());
-  const Challenge whole{challenge_bytes(64, 7)};
+  Challenge whole{challenge_bytes(64, 7)};
   ReceivedPacket packet = whole.packet();
   packet.length = 5000;
   CHECK(!echo.answer(-1, packet));

@@ -88,7 +88,28 @@ TEST(recent_shreds_a_later_slot_overwrites_a_slot_one_window_older) {
     if (slot >= SlotWindow::kSlots)
       CHECK(recent->find(shred_of(slot - SlotWindow::kSlots, 3, 7), signature.data()) == nullptr);
   }
-  CHECK_EQ(record(0), Verdict::first);
+}
+
+TEST(recent_shreds_a_lower_slot_does_not_overwrite_a_higher_one_in_use) {
+  const auto recent = RecentShreds::create(false);
+  const Signature signature = signature_of(1);
+  uint64_t now_ns = 1'700'000'000'000'000'000;
+  const auto record = [&](uint64_t slot) {
+    return recent
+        ->record(shred_of(slot, 3, 7), signature.data(), root_of(1), {1, 0, arrival_time(now_ns)})
+        .verdict;
+  };
+  CHECK_EQ(record(5000), Verdict::first);
+  CHECK_EQ(record(5000 + SlotWindow::kSlots), Verdict::first);
+  for (int i = 0; i < 1000; i++) {  // two shreds whose records share a place, in turn
+    CHECK(recent->outranked(shred_of(5000, 3, 7), arrival_time(now_ns)));
+    CHECK_EQ(record(5000), Verdict::slot_behind);
+    CHECK_EQ(record(5000 + SlotWindow::kSlots), Verdict::duplicate);
+    now_ns += 7'000'000;
+  }
+  now_ns += RecentShreds::kOverwriteAfter_ns;
+  CHECK(!recent->outranked(shred_of(5000, 3, 7), arrival_time(now_ns)));
+  CHECK_EQ(record(5000), Verdict::first);
 }
 
 TEST(recent_shreds_at_the_edges_of_u64) {

@@ -29,6 +29,7 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
     transmit: relay.transmit === "socket" ? "socket" : "clone",
     ...(relay.cpus && { cpus: relay.cpus }),
     failedChecksPerSecond: relay.failedChecksPerSecond,
+    keepRetransmitterSignatures: relay.keepRetransmitterSignatures,
     deshred: relay.deshred,
   };
 }

@@ -240,8 +240,14 @@ export const relay = z.strictObject({
     expects: "an integer 1 to 1000000",
     unit: "checks/s",
     meaning:
-      "Failed signature checks that each source may cause per worker while packets wait " +
-      "for that worker. The source's further unverified shreds are dropped unchecked " +
-      "until the next second.",
+      "Applies to a source whose signature checks fail: the checks per worker for FEC sets " +
+      "with a single shred until now. Its other unverified shreds wait up to 100 ms for a " +
+      "second shred of their set, which causes a check.",
+  }),
+  keepRetransmitterSignatures: key(z.boolean().default(false), {
+    expects: "true or false",
+    meaning:
+      "Forwards the last 64 bytes of resigned shreds as the first source sent them. Nobody " +
+      "can verify these bytes. By default they are zero, as the leader sends them.",
   }),
 });

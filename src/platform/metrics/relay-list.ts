@@ -51,6 +51,11 @@ const packets: readonly RelayMetric[] = [
     "Datagrams that the kernel dropped because a socket receive buffer was full.",
     ({ snapshot }) => snapshot.receiveDrops,
   ),
+  counter(
+    "shredway_relay_filtered_total",
+    "Datagrams that the receive filter dropped in the kernel, because they cannot be shreds, challenges or trace packets.",
+    ({ snapshot }) => snapshot.filtered,
+  ),
   histogram(
     "shredway_relay_latency_seconds",
     "Time from the kernel's receive timestamp of a shred until it was sent to its destinations.",
@@ -206,6 +211,16 @@ const workers: readonly RelayMetric[] = [
     "shredway_relay_worker_signature_checks_total",
     "Ed25519 signatures that the worker verified.",
     (worker) => worker.signature_checks,
+  ),
+  ofWorkers(
+    "shredway_relay_worker_signatures_replaced_total",
+    "Shreds under a verified Merkle root whose own signature differed; they were sent with the verified one.",
+    (worker) => worker.signatures_replaced,
+  ),
+  ofWorkers(
+    "shredway_relay_worker_resigned_total",
+    "First arrivals of shreds with a retransmitter signature.",
+    (worker) => worker.resigned,
   ),
   ofWorkers(
     "shredway_relay_worker_cpu_seconds_total",

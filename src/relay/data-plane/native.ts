@@ -75,6 +75,8 @@ export interface NativeRelayOptions {
   spinMicroseconds?: number;
   busyPollMicroseconds?: number;
   failedChecksPerSecond?: number;
+  keepRetransmitterSignatures?: boolean;
+  receiveFilter?: boolean;
   gso?: boolean;
   transmit?: "socket" | "clone";
   ttl?: number;

@@ -71,10 +71,14 @@ export interface RelayOptions {
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];
   /**
-   * Failed Ed25519 checks per source, worker and second that are allowed while packets wait (default
-   * 1000).
+   * For a source whose checks fail: signature checks per worker and second for FEC sets with a single
+   * shred until now (default 1000).
    */
   readonly failedChecksPerSecond?: number;
+  /** Do not clear the retransmitter signature of the shreds that are sent (default false). */
+  readonly keepRetransmitterSignatures?: boolean;
+  /** Let the kernel drop datagrams that cannot be shreds or challenges (default true; off with `arrivals`). */
+  readonly receiveFilter?: boolean;
   /** Touch 21 MB per worker at startup, so that traffic causes no page faults (default true). */
   readonly prefault?: boolean;
   /** Decode entries and transactions from the shreds, on a separate thread (default true). */
@@ -139,6 +143,10 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
     ...(options.failedChecksPerSecond !== undefined && {
       failedChecksPerSecond: options.failedChecksPerSecond,
     }),
+    ...(options.keepRetransmitterSignatures !== undefined && {
+      keepRetransmitterSignatures: options.keepRetransmitterSignatures,
+    }),
+    ...(options.receiveFilter !== undefined && { receiveFilter: options.receiveFilter }),
     ...(options.prefault !== undefined && { prefault: options.prefault }),
     ...(options.deshred !== undefined && { deshred: options.deshred }),
     ...(options.answerChallenges !== undefined && { answerChallenges: options.answerChallenges }),

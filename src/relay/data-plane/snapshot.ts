@@ -64,6 +64,8 @@ export interface RelaySnapshot {
   readonly takenAtNs: bigint;
   /** Datagrams read from the sockets; each has exactly one verdict. */
   readonly received: bigint;
+  /** Datagrams that the receive filter dropped in the kernel: neither shreds nor challenges. */
+  readonly filtered: bigint;
   /** Datagrams that the kernel dropped because a receive buffer was full. */
   readonly receiveDrops: bigint;
   readonly verdicts: VerdictCounts;
@@ -203,6 +205,7 @@ export function decodeSnapshot(
   return {
     takenAtNs,
     received: workers.reduce((total, worker) => total + worker.received, 0n),
+    filtered: workers.reduce((total, worker) => total + worker.filtered, 0n),
     receiveDrops: workers.reduce((total, worker) => total + worker.receive_drops, 0n),
     verdicts,
     workers,

@@ -35,6 +35,7 @@ describe("good configurations", () => {
         send: { bufferBytes: 16_777_216, gso: true, ttl: 64, dscp: 0 },
         transmit: "socket",
         failedChecksPerSecond: 1000,
+        keepRetransmitterSignatures: false,
         deshred: true,
       },
       operations: { allow: ["127.0.0.0/8", "::1"], destinationSeries: 256 },
