@@ -17,8 +17,8 @@ export default defineConfig({
         ),
     // The addon has native threads, so every test file runs in its own process.
     pool: "forks",
-    // Test files wait for sockets, blocks and children a third of their time, so three run on two CPUs.
-    maxWorkers: Math.max(3, Math.floor(availableParallelism() / 2)),
+    // Test files wait for sockets, blocks and children half of their time, so five run on two CPUs.
+    maxWorkers: Math.max(5, availableParallelism()),
     // Limits for a test that hangs. A test that is only slow, on a busy machine, passes.
     expect: { poll: { timeout: 60_000 } },
     testTimeout: 120_000,

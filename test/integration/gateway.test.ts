@@ -23,6 +23,7 @@ import { freePortPair } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { runningSandbox } from "../support/processes/sandbox.ts";
 import { stockConnection } from "../support/quic/stock-connection.ts";
+import { isFullRun } from "../support/vitest/test-scope.ts";
 
 const tipLamports = 20_000;
 
@@ -143,19 +144,23 @@ describe("the gateway in the sandbox", () => {
     });
   });
 
-  it("ends a transaction that cannot land as expired", { timeout: 240_000 }, async () => {
-    const transaction = new Transaction({
-      feePayer: payer.publicKey,
-      blockhash: base58.encode(new Uint8Array(32).fill(9)),
-      lastValidBlockHeight: 1,
-    });
-    transaction.add(transfer(tipAccount, tipLamports)).sign(payer);
-    const wire = transaction.serialize();
-    await gateway.call("sendTransaction", [base64(wire), skip]);
-    const status = await ended(signatureOf(wire), 200_000);
-    expect(status).toMatchObject({ state: "expired", slot: null });
-    expect(kinds(status).filter((kind) => kind === "expired").length).toBe(1);
-  });
+  it.runIf(isFullRun)(
+    "ends a transaction that cannot land as expired",
+    { timeout: 240_000 },
+    async () => {
+      const transaction = new Transaction({
+        feePayer: payer.publicKey,
+        blockhash: base58.encode(new Uint8Array(32).fill(9)),
+        lastValidBlockHeight: 1,
+      });
+      transaction.add(transfer(tipAccount, tipLamports)).sign(payer);
+      const wire = transaction.serialize();
+      await gateway.call("sendTransaction", [base64(wire), skip]);
+      const status = await ended(signatureOf(wire), 200_000);
+      expect(status).toMatchObject({ state: "expired", slot: null });
+      expect(kinds(status).filter((kind) => kind === "expired").length).toBe(1);
+    },
+  );
 
   it("lands a bundle completely and in order, and nothing of a failing one", async () => {
     const other = Keypair.generate();
@@ -173,42 +178,45 @@ describe("the gateway in the sandbox", () => {
     for (const wire of bad) expect(sandbox.chain.status(signatureOf(wire))).toBeNull();
   });
 
-  it("reports a bundle to stock jito-js-rpc as confirmed, and later as finalized", async () => {
-    const { origin, searchParams } = new URL(sandbox.gatewayUrl);
-    const client = new JitoJsonRpcClient(`${origin}/api/v1`, searchParams.get("api-key") ?? "");
-    const wires = [await signed(), await signed()];
-    const { result } = await client.sendBundle([wires.map(base64), { encoding: "base64" }]);
-    const id = String(result);
-    const notifications: string[] = [];
-    let landed: { readonly slot: number } | undefined;
-    while (notifications.at(-1) !== "finalized") {
-      const [bundle] = (await client.getBundleStatuses([[id]])).result?.value ?? [];
-      if (bundle && bundle.confirmation_status !== notifications.at(-1)) {
-        notifications.push(bundle.confirmation_status);
-        landed = bundle;
+  it.runIf(isFullRun)(
+    "reports a bundle to stock jito-js-rpc as confirmed, and later as finalized",
+    async () => {
+      const { origin, searchParams } = new URL(sandbox.gatewayUrl);
+      const client = new JitoJsonRpcClient(`${origin}/api/v1`, searchParams.get("api-key") ?? "");
+      const wires = [await signed(), await signed()];
+      const { result } = await client.sendBundle([wires.map(base64), { encoding: "base64" }]);
+      const id = String(result);
+      const notifications: string[] = [];
+      let landed: { readonly slot: number } | undefined;
+      while (notifications.at(-1) !== "finalized") {
+        const [bundle] = (await client.getBundleStatuses([[id]])).result?.value ?? [];
+        if (bundle && bundle.confirmation_status !== notifications.at(-1)) {
+          notifications.push(bundle.confirmation_status);
+          landed = bundle;
+        }
+        await systemClock.sleep(50);
       }
-      await systemClock.sleep(50);
-    }
-    // A slow machine may miss the first ones; none is repeated or out of order.
-    expect(notifications).toEqual(
-      ["processed", "confirmed", "finalized"].filter((one) => notifications.includes(one)),
-    );
-    const signatures = wires.map(signatureOf);
-    for (const signature of signatures) {
-      const actual = { confirmationStatus: "finalized", slot: BigInt(landed?.slot ?? 0) };
-      expect(sandbox.chain.status(signature)).toMatchObject(actual);
-      expect(await statusOf(signature)).toMatchObject({ state: "landed", slot: landed?.slot });
-    }
-    const inflight = await client.getInFlightBundleStatuses([[id]]);
-    expect(inflight.result?.value).toEqual([
-      { bundle_id: id, status: "Landed", landed_slot: landed?.slot },
-    ]);
-    expect(await client.confirmInflightBundle(id)).toMatchObject({
-      bundle_id: id,
-      transactions: signatures,
-      confirmation_status: "finalized",
-    });
-  });
+      // A slow machine may miss the first ones; none is repeated or out of order.
+      expect(notifications).toEqual(
+        ["processed", "confirmed", "finalized"].filter((one) => notifications.includes(one)),
+      );
+      const signatures = wires.map(signatureOf);
+      for (const signature of signatures) {
+        const actual = { confirmationStatus: "finalized", slot: BigInt(landed?.slot ?? 0) };
+        expect(sandbox.chain.status(signature)).toMatchObject(actual);
+        expect(await statusOf(signature)).toMatchObject({ state: "landed", slot: landed?.slot });
+      }
+      const inflight = await client.getInFlightBundleStatuses([[id]]);
+      expect(inflight.result?.value).toEqual([
+        { bundle_id: id, status: "Landed", landed_slot: landed?.slot },
+      ]);
+      expect(await client.confirmInflightBundle(id)).toMatchObject({
+        bundle_id: id,
+        transactions: signatures,
+        confirmation_status: "finalized",
+      });
+    },
+  );
 
   it("sends batches with the texts of the specification", async () => {
     const wires = [await signed(), await signed(), await signed()];

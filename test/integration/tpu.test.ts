@@ -15,6 +15,7 @@ import { until } from "../support/network/udp-receiver.ts";
 import { QuicClient, quiche } from "../support/quic/quic-client.ts";
 import { restart } from "../support/quic/tpu-restart.ts";
 import { addressesIn, gateway, TpuRun } from "../support/quic/tpu-run.ts";
+import { isFullRun } from "../support/vitest/test-scope.ts";
 
 const retryMs = 60_000;
 const good = "sent acknowledged";
@@ -68,13 +69,13 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     }
   });
 
-  it("land over many leaders: none of a thousand is stuck or lost", async () => {
+  it("land over many leaders: none is stuck or lost", async () => {
     const run = await TpuRun.open({
       isStaked: true,
       chain: { validators: 40, slotMs: 60 },
       route: { queueMax: 4000 },
     });
-    const total = 1000;
+    const total = isFullRun ? 1000 : 250;
     const perSlot = 10;
     run.drive();
     let slot = run.slot;
@@ -90,7 +91,7 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     const { counts, leaders } = run.tpu;
     expect(counts).toMatchObject({ late: 0, overflowed: 0, refused: 0 });
     const used = [...leaders.values()].filter((leader) => leader.counts.transactions > 0);
-    expect(used.length).toBeGreaterThan(9);
+    expect(used.length).toBeGreaterThan(total / 110);
     expect(run.route.snapshot()).toMatchObject({ queued: 0, inFlight: 0 });
   });
 

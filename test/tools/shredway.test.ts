@@ -1,15 +1,15 @@
-// The command line as a user runs it: help, invalid usage, exit codes. Child processes.
+// The command line as a user runs it: help, invalid usage, exit codes.
 
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { commands } from "../../src/tools/commands.ts";
-import { programWords, shredway } from "../support/processes/shredway.ts";
+import { programWords, shredwayHere } from "../support/processes/shredway.ts";
 
 describe("shredway", () => {
   it("prints its help", async () => {
     for (const args of [[], ["--help"], ["-h"], ["help"]]) {
-      const { code, stdout, stderr } = await shredway(...args);
+      const { code, stdout, stderr } = await shredwayHere(...args);
       expect(code).toBe(0);
       expect(stderr).toBe("");
       for (const name of ["start", "replay", "listen", "race", "doctor"])
@@ -19,13 +19,17 @@ describe("shredway", () => {
 
   it("prints its version", async () => {
     const { version }: { version: string } = JSON.parse(readFileSync("package.json", "utf8"));
-    expect(await shredway("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+    expect(await shredwayHere("--version")).toEqual({
+      code: 0,
+      stdout: `${version}\n`,
+      stderr: "",
+    });
   });
 
   it.each(["start", "replay", "listen", "race", "doctor"])(
     "prints the help of %s",
     async (name) => {
-      const { code, stdout } = await shredway(name, "--help");
+      const { code, stdout } = await shredwayHere(name, "--help");
       expect(code).toBe(0);
       expect(stdout).toContain(`Usage: shredway ${name}`);
       expect(stdout).toContain("Examples:");
@@ -71,7 +75,7 @@ describe("shredway", () => {
     [["start", "--print-config"], "--print-config requires --config FILE"],
     [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp is not allowed with --config"],
   ])("refuses %j with exit code 2 and reports the expected value", async (args, message) => {
-    const { code, stdout, stderr } = await shredway(...args);
+    const { code, stdout, stderr } = await shredwayHere(...args);
     expect(stderr).toContain(message);
     expect(stderr).toContain("--help");
     expect(stdout).toBe("");
@@ -84,7 +88,7 @@ describe("shredway", () => {
       ["listen", "--port", "0", "--leaders", "/nonexistent.json"],
       ["start", "--config", "/nonexistent.yaml"],
     ]) {
-      const { code, stderr, stdout } = await shredway(...args);
+      const { code, stderr, stdout } = await shredwayHere(...args);
       expect(stderr + stdout).toMatch(/\/nonexistent\.\w+: cannot be read/);
       expect(stderr).not.toContain("    at ");
       expect(code).toBe(1);
@@ -110,10 +114,10 @@ describe("a full output device", () => {
 
 describe("shredway doctor", () => {
   it("prints findings for people and for programs", async () => {
-    const text = await shredway("doctor");
+    const text = await shredwayHere("doctor");
     expect(text.stdout).toMatch(/receive-buffer/);
     expect(text.stdout).toMatch(/\d+ ok, \d+ to improve, \d+ to fix/);
-    const { code, stdout } = await shredway("doctor", "--json");
+    const { code, stdout } = await shredwayHere("doctor", "--json");
     const report: { ok: number; warn: number; fail: number; findings: unknown[] } =
       JSON.parse(stdout);
     expect(report.findings.length).toBe(report.ok + report.warn + report.fail);
@@ -122,7 +126,7 @@ describe("shredway doctor", () => {
   });
 
   it("fails for a refused configuration and reports the line", async () => {
-    const { code, stdout } = await shredway("doctor", "--config", "package.json");
+    const { code, stdout } = await shredwayHere("doctor", "--config", "package.json");
     expect(stdout).toContain("package.json:");
     expect(code).toBe(1);
   });

@@ -1,13 +1,13 @@
 // Terminal of a command: output lines, a block that is redrawn in place, and the stop signal.
 //
-// Created once by shredway.ts. A closed pipe (`shredway listen --json | head -1`) ends the
+// Created once by run-program.ts. A closed pipe (`shredway listen --json | head -1`) ends the
 // program without a message. Ctrl-C or SIGTERM aborts `stopped`; a second one ends the program
 // immediately.
 
 import { systemClock } from "../../core/clock.ts";
 import { cutLine, type Paint, paint } from "./formatting.ts";
 
-interface Output {
+export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;

@@ -19,6 +19,7 @@ import { checkExport, importDatabase } from "../../../src/platform/store/transfe
 import { isMark } from "../../../src/platform/store/transfer/mark.ts";
 import { insertionsOf, tablesAt } from "../../../src/platform/store/transfer/tables.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
+import { isFullRun } from "../../support/vitest/test-scope.ts";
 import { Files, openLocation, silent } from "./files.ts";
 import { allRows, fill, generateRows } from "./transfer/rows.ts";
 
@@ -152,12 +153,13 @@ describe("export and import", () => {
           ["postgres", "sqlite"],
         ];
 
-  it.each(ways)("transfer 20,000 rows from %s to %s and back", async (from, to) => {
+  const rowCount = isFullRun ? 20_000 : 2000;
+  it.each(ways)(`transfer ${rowCount} rows from %s to %s and back`, async (from, to) => {
     const source = await openAt(from);
     const tables = tablesAt(newest);
-    await fill(source.driver, tables, 2100, seeded(1));
+    await fill(source.driver, tables, Math.ceil(rowCount / 9.5), seeded(1));
     const before = await allRows(source.driver, tables);
-    expect(Object.values(before).flat().length).toBeGreaterThanOrEqual(20_000);
+    expect(Object.values(before).flat().length).toBeGreaterThanOrEqual(rowCount);
     const path = await exported(source);
     const target = await openEmpty(to);
     expect(await imported(path, target)).toBe(false);

@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { runProgram } from "../../../src/tools/run-program.ts";
 
 const source = fileURLToPath(new URL("../../../src/tools/shredway.ts", import.meta.url));
 
@@ -116,4 +117,18 @@ export class Shredway {
 /** Runs a command to its end. */
 export async function shredway(...args: readonly string[]): Promise<Ended> {
   return Shredway.run(...args).end();
+}
+
+/** Runs a command to its end in this process, which takes a fraction of the time of a child process. */
+export async function shredwayHere(...args: readonly string[]): Promise<Ended> {
+  let stdout = "";
+  let stderr = "";
+  const code = await runProgram(args, {
+    stdout: { write: (text) => (stdout += text) },
+    stderr: { write: (text) => (stderr += text) },
+    self: "shredway",
+    environment: { ...process.env, NO_COLOR: "1" },
+    stopSignal: () => new AbortController().signal,
+  });
+  return { code, stdout, stderr };
 }

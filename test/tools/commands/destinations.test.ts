@@ -1,4 +1,4 @@
-// `shredway destinations` as users and programs call it. Child processes over a real folder.
+// `shredway destinations` as users and programs call it. Over a real folder.
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { AccountDestinations } from "../../../src/shreds/destinations/destinatio
 import { challengeBytes } from "../../../src/shreds/destinations/ownership-proof.ts";
 import { destinations as command } from "../../../src/tools/commands/destinations.ts";
 import { until } from "../../platform/store/files.ts";
-import { shredway } from "../../support/processes/shredway.ts";
+import { shredwayHere } from "../../support/processes/shredway.ts";
 
 const log = createLogger({ level: "silent" });
 let folder = "";
@@ -26,7 +26,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const destinations = (...args: readonly string[]) =>
-  shredway("destinations", ...args, "--data", data);
+  shredwayHere("destinations", ...args, "--data", data);
 
 /** A data folder with the accounts. */
 async function storeWith(...accounts: readonly string[]): Promise<Store> {
@@ -122,7 +122,7 @@ delivery: { regions: [tokyo], destinationsPerAccount: 1, denied: [203.0.113.0/24
 `,
     );
     const add = (region: string, address: string) =>
-      shredway(
+      shredwayHere(
         "destinations",
         "add",
         "--account",

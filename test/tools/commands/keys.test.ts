@@ -1,4 +1,4 @@
-// `shredway keys` as users and programs call it. Child processes over a real folder.
+// `shredway keys` as users and programs call it. Over a real folder.
 
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { createLogger } from "../../../src/core/log.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { Store } from "../../../src/platform/store/store.ts";
-import { shredway } from "../../support/processes/shredway.ts";
+import { shredwayHere } from "../../support/processes/shredway.ts";
 
 let folder = "";
 let data = "";
@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const keys = (...args: readonly string[]) => shredway("keys", ...args, "--data", data);
+const keys = (...args: readonly string[]) => shredwayHere("keys", ...args, "--data", data);
 
 async function created(...args: readonly string[]): Promise<{ key: string; id: string }> {
   const { code, stdout, stderr } = await keys("create", ...args, "--json");

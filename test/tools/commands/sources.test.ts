@@ -16,7 +16,7 @@ import { parseAddress, parseEndpoint } from "../../../src/core/addresses/address
 import { Relay } from "../../../src/relay/data-plane/relay.ts";
 import { sourceOf } from "../../../src/tools/commands/sources.ts";
 import { until } from "../../support/network/udp-receiver.ts";
-import { shredway } from "../../support/processes/shredway.ts";
+import { shredwayHere } from "../../support/processes/shredway.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const text = `# ours
@@ -38,7 +38,7 @@ function configFile(): { readonly folder: string; readonly file: string } {
 describe("shredway sources", () => {
   it("adds, lists, finds and removes, and leaves the file unchanged at the end", async () => {
     const { folder, file } = configFile();
-    const added = await shredway(
+    const added = await shredwayHere(
       "sources",
       "add",
       "nyc-a",
@@ -54,18 +54,18 @@ describe("shredway sources", () => {
     expect(readFileSync(file, "utf8")).toMatch(/^# ours\n/);
     expect(statSync(file).mode & 0o777).toBe(0o640);
 
-    const listed = await shredway("sources", "list", "--config", file);
+    const listed = await shredwayHere("sources", "list", "--config", file);
     expect(listed.stdout).toMatch(
       /NAME +TIER +PACKETS FROM\nfra-a +tier-1 +10.0.0.0\/24\nnyc-a +tier-2 +10.1.0.0\/16\n/,
     );
 
-    const found = await shredway("sources", "find", "10.1.2.3", "--config", file, "--json");
+    const found = await shredwayHere("sources", "find", "10.1.2.3", "--config", file, "--json");
     expect(JSON.parse(found.stdout)).toMatchObject({ source: { name: "nyc-a" } });
-    const stranger = await shredway("sources", "find", "10.2.0.1", "--config", file);
+    const stranger = await shredwayHere("sources", "find", "10.2.0.1", "--config", file);
     expect(stranger).toMatchObject({ code: 1 });
     expect(stranger.stdout).toContain("no source matches 10.2.0.1: its packets are dropped");
 
-    const removed = await shredway("sources", "remove", "nyc-a", "--config", file, "--json");
+    const removed = await shredwayHere("sources", "remove", "nyc-a", "--config", file, "--json");
     expect(JSON.parse(removed.stdout)).toMatchObject({ sources: [{ name: "fra-a" }] });
     expect(readFileSync(file, "utf8")).toBe(text);
     expect(readdirSync(folder)).toEqual(["shredway.yaml"]);
@@ -75,7 +75,7 @@ describe("shredway sources", () => {
     const { folder, file } = configFile();
     const link = join(folder, "link.yaml");
     symlinkSync(file, link);
-    const { code } = await shredway("sources", "remove", "fra-a", "--config", link);
+    const { code } = await shredwayHere("sources", "remove", "fra-a", "--config", link);
     expect(code).toBe(0);
     expect(readFileSync(file, "utf8")).not.toContain("fra-a");
     expect(readFileSync(link, "utf8")).toBe(readFileSync(file, "utf8"));
@@ -103,7 +103,7 @@ describe("shredway sources", () => {
     [["sources", "remove", "x", "--config", "FILE"], 1, "expected one of fra-a"],
   ] as const)("refuses %j", async (words, code, message) => {
     const { file } = configFile();
-    const ended = await shredway(...words.map((word) => (word === "FILE" ? file : word)));
+    const ended = await shredwayHere(...words.map((word) => (word === "FILE" ? file : word)));
     expect(ended.stderr).toContain(message);
     expect(ended.code).toBe(code);
     expect(readFileSync(file, "utf8")).toBe(text);
@@ -119,6 +119,7 @@ describe("sourceOf", () => {
       authentication: "off",
       shredVersion: 1,
       prefault: false,
+      receiveFilter: false,
     });
     try {
       const [first = "", second = ""] = relay.addresses;

@@ -9,7 +9,7 @@ import { migrations } from "../../../src/platform/store/migrations.ts";
 import { Store } from "../../../src/platform/store/store.ts";
 import { closing } from "../../support/closing.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
-import { shredway } from "../../support/processes/shredway.ts";
+import { shredway, shredwayHere } from "../../support/processes/shredway.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const newest = migrations.length;
@@ -31,13 +31,13 @@ describe("shredway migrate", () => {
   it("checks with --check and migrates to the newest version", async () => {
     const folder = temporaryFolder();
     const config = configAt(folder);
-    const check = () => shredway("migrate", "--config", config, "--check", "--json");
+    const check = () => shredwayHere("migrate", "--config", config, "--check", "--json");
     const before = await check();
     expect(before.stderr).toBe("");
     expect(JSON.parse(before.stdout)).toEqual({ from: 0, to: 0, newest });
     expect(before.code).toBe(1);
     expect(existsSync(join(folder, "data"))).toBe(false);
-    const done = await shredway("migrate", "--config", config);
+    const done = await shredwayHere("migrate", "--config", config);
     expect(done.stdout).toContain(
       `data/shredway.db: schema set up at version ${newest}, the newest`,
     );
@@ -45,7 +45,7 @@ describe("shredway migrate", () => {
     const after = await check();
     expect(JSON.parse(after.stdout)).toEqual({ from: newest, to: newest, newest });
     expect(after.code).toBe(0);
-    const repeated = await shredway("migrate", "--config", config);
+    const repeated = await shredwayHere("migrate", "--config", config);
     expect(repeated.stdout).toContain(`schema version ${newest}, the newest`);
   });
 
@@ -58,19 +58,19 @@ describe("shredway migrate", () => {
       const owner = configAt(join(folder, "owner"), server.url());
       await server.run("CREATE ROLE least LOGIN");
       const service = configAt(join(folder, "service"), server.url("postgres", "least"));
-      const refused = await shredway("migrate", "--config", service);
+      const refused = await shredwayHere("migrate", "--config", service);
       expect(refused.stderr).toContain("the role lacks a privilege");
       expect(refused.code).toBe(1);
-      const done = await shredway("migrate", "--config", owner, "--json");
+      const done = await shredwayHere("migrate", "--config", owner, "--json");
       expect(JSON.parse(done.stdout)).toEqual({ from: 0, to: newest, newest });
       await server.run(
         "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO least",
       );
-      const check = await shredway("migrate", "--config", service, "--check");
+      const check = await shredwayHere("migrate", "--config", service, "--check");
       expect(check.stdout).toContain(`schema version ${newest}, the newest`);
       expect(check.code).toBe(0);
       // The same role may fill an empty database.
-      const created = await shredway(
+      const created = await shredwayHere(
         "keys",
         "create",
         "--account",
@@ -81,10 +81,10 @@ describe("shredway migrate", () => {
       expect(created.code).toBe(0);
       const path = join(folder, "a.export");
       await shredway("export", "--data", join(folder, "data"), "--output", path);
-      const imported = await shredway("import", "--config", service, "--input", path);
+      const imported = await shredwayHere("import", "--config", service, "--input", path);
       expect(imported.stderr).toContain("expected fsync and full_page_writes on"); // the test's has none
       expect(imported.code).toBe(0);
-      const listed = await shredway("keys", "list", "--config", service, "--json");
+      const listed = await shredwayHere("keys", "list", "--config", service, "--json");
       expect(JSON.parse(listed.stdout)).toMatchObject({ keys: [{ account: "a" }] });
     },
   );
@@ -97,7 +97,7 @@ describe("shredway export and import", () => {
     const log = createLogger({ level: "silent" });
     const directory = join(folder, "data");
     const service = await Store.open({ directory, clock: systemClock, log, isService: true });
-    const created = await shredway(
+    const created = await shredwayHere(
       "keys",
       "create",
       "--account",
@@ -108,7 +108,7 @@ describe("shredway export and import", () => {
     );
     const { key, id }: { key: string; id: string } = JSON.parse(created.stdout);
     const path = join(folder, "all.export");
-    const exported = await shredway("export", "--config", config, "--output", path, "--json");
+    const exported = await shredwayHere("export", "--config", config, "--output", path, "--json");
     expect(exported.stderr).toBe("");
     expect(exported.code).toBe(0);
     expect(JSON.parse(exported.stdout)).toMatchObject({
@@ -132,22 +132,22 @@ describe("shredway export and import", () => {
     expect(piped.stderr).toMatch(/^exported 2 rows of \d+ tables/);
 
     const other = join(folder, "other");
-    const busy = await shredway("import", "--config", config, "--input", path);
+    const busy = await shredwayHere("import", "--config", config, "--input", path);
     expect(busy.stderr).toContain("another service uses the data folder");
     expect(busy.code).toBe(1);
     await service.close();
-    const full = await shredway("import", "--config", config, "--input", path);
+    const full = await shredwayHere("import", "--config", config, "--input", path);
     expect(full.stderr).toContain(
       "expected an empty database, got one with rows in accounts, api_keys",
     );
     expect(full.code).toBe(1);
-    const imported = await shredway("import", "--data", other, "--input", path);
+    const imported = await shredwayHere("import", "--data", other, "--input", path);
     expect(imported.stdout).toMatch(
       /other\/shredway.db: imported 2 rows of \d+ tables, exported by north/,
     );
     expect(imported.code).toBe(0);
     expect(statSync(join(other, "shredway.db")).mode & 0o777).toBe(0o600);
-    const listed = await shredway("keys", "list", "--data", other, "--json");
+    const listed = await shredwayHere("keys", "list", "--data", other, "--json");
     expect(JSON.parse(listed.stdout)).toMatchObject({ keys: [{ id, account: "trading" }] });
   });
 
@@ -161,12 +161,12 @@ describe("shredway export and import", () => {
     const place = { directory: folder, postgres };
     const service = await Store.open({ ...place, clock: systemClock, log });
     const path = join(folder, "all.export");
-    expect((await shredway("export", "--config", config, "--output", path)).code).toBe(0);
-    const busy = await shredway("import", "--config", config, "--input", path);
+    expect((await shredwayHere("export", "--config", config, "--output", path)).code).toBe(0);
+    const busy = await shredwayHere("import", "--config", config, "--input", path);
     expect(busy.stderr).toContain("another service or command has the database open");
     expect(busy.code).toBe(1);
     await service.close();
-    const imported = await shredway("import", "--config", config, "--input", path, "--json");
+    const imported = await shredwayHere("import", "--config", config, "--input", path, "--json");
     expect(JSON.parse(imported.stdout)).toMatchObject({
       newest,
       node: "north",
@@ -177,25 +177,31 @@ describe("shredway export and import", () => {
   it("leave nothing behind on failure and report the reason", async () => {
     const folder = temporaryFolder();
     const data = join(folder, "data");
-    const nothing = await shredway("export", "--data", data, "--output", join(folder, "a"));
+    const nothing = await shredwayHere("export", "--data", data, "--output", join(folder, "a"));
     expect(nothing.stderr).toContain("shredway.db: expected a database, got no file");
     expect(nothing.code).toBe(1);
-    await shredway("migrate", "--data", data);
-    const nowhere = await shredway("export", "--data", data, "--output", join(folder, "no", "a"));
+    await shredwayHere("migrate", "--data", data);
+    const nowhere = await shredwayHere(
+      "export",
+      "--data",
+      data,
+      "--output",
+      join(folder, "no", "a"),
+    );
     expect(nowhere.stderr).toMatch(/cannot write .*no\/a: ENOENT/);
     expect(nowhere.code).toBe(1);
     expect(readdirSync(folder)).toEqual(["data"]);
-    const missing = await shredway("import", "--data", data, "--input", join(folder, "none"));
+    const missing = await shredwayHere("import", "--data", data, "--input", join(folder, "none"));
     expect(missing.stderr).toContain("ENOENT");
     expect(missing.code).toBe(1);
-    const option = await shredway("import", "--data", data);
+    const option = await shredwayHere("import", "--data", data);
     expect(option.stderr).toContain("missing option --input");
     expect(option.code).toBe(2);
-    const both = await shredway("migrate", "--data", data, "--config", "a.yaml");
+    const both = await shredwayHere("migrate", "--data", data, "--config", "a.yaml");
     expect(both.stderr).toContain("at most one of --config, --data");
     expect(both.code).toBe(2);
     writeFileSync(join(folder, "cut"), '{"format":"shredway-export"');
-    const cut = await shredway(
+    const cut = await shredwayHere(
       "import",
       "--data",
       join(folder, "new"),
