@@ -21,6 +21,7 @@ import {
   writeStoredReport,
 } from "./report/stored-report.ts";
 import { renderText } from "./report/table.ts";
+import { attacksSection } from "./sections/attacks-section.ts";
 import { costSection } from "./sections/cost-section.ts";
 import { besideSection, handOverSection } from "./sections/deshred-overhead-section.ts";
 import { deshredSection, recoverySection } from "./sections/deshred-section.ts";
@@ -58,6 +59,7 @@ const scenarios: readonly Scenario[] = [
   { name: "hand-over", native: "hand_over", timeoutMs: 120_000, section: handOverSection },
   { name: "beside", native: "beside", timeoutMs: 300_000, section: besideSection },
   { name: "landings", native: "landings", timeoutMs: 300_000, section: landingsSection },
+  { name: "attacks", native: "attacks", timeoutMs: 600_000, section: attacksSection },
   {
     name: "gateway",
     timeoutMs: 300_000,

@@ -95,6 +95,13 @@ uint64_t OurRelay::worker_count(WorkerCounter counter) {
   return counters_[relay_->layout(sources_, 0).worker_begin + static_cast<size_t>(counter)];
 }
 
+uint64_t OurRelay::sent_to(uint32_t destination) {
+  const SnapshotLayout layout = relay_->layout(sources_, destination + 1);
+  std::vector<uint64_t> words(layout.words);
+  relay_->snapshot(layout, words.data());
+  return words[layout.destinations_begin + destination * SnapshotLayout::kDestinationWords];
+}
+
 uint64_t OurRelay::deshred_count(DeshredCounter counter) {
   read_counters();
   return counters_[relay_->layout(sources_, 0).deshred_begin + static_cast<size_t>(counter)];

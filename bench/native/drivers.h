@@ -63,6 +63,7 @@ class OurRelay final : public Driver {
   // Packets with this verdict, from all sources.
   uint64_t verdict_count(Verdict verdict);
   uint64_t worker_count(WorkerCounter counter);
+  uint64_t sent_to(uint32_t destination);
   uint64_t deshred_count(DeshredCounter counter);
   // Returns false if not all go by clone within two seconds.
   bool wait_until_cloned(uint32_t destinations);

@@ -27,7 +27,8 @@ constexpr Scenario kScenarios[] = {
     {"rate", run_rate},         {"steps", run_steps},       {"worker", run_worker},
     {"recovery", run_recovery}, {"deshred", run_deshred},   {"hand_over", run_hand_over},
     {"beside", run_beside},     {"landings", run_landings}, {"checks", run_checks},
-    {"sample", run_sample},     {"http", run_http},         {"transmit", run_transmit},
+    {"attacks", run_attacks},   {"sample", run_sample},     {"http", run_http},
+    {"transmit", run_transmit},
 };
 
 bool read_options(int count, char** words, Options& options) {

@@ -36,6 +36,7 @@ void run_worker(const Bench& bench);
 void run_recovery(const Bench& bench);
 void run_deshred(const Bench& bench);
 void run_hand_over(const Bench& bench);
+void run_attacks(const Bench& bench);
 void run_beside(const Bench& bench);
 void run_landings(const Bench& bench);
 void run_checks(const Bench& bench);

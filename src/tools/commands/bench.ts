@@ -27,6 +27,7 @@ const parts = [
   "hand-over",
   "beside",
   "landings",
+  "attacks",
   "gateway",
   "shreds",
   "tpu",
