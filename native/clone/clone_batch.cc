@@ -16,8 +16,6 @@ constexpr uint32_t kTriggerIpv4 = 0xc0000008;
 constexpr std::array<uint8_t, 16> kTriggerIpv6 = {0xfe, 0x80, 0, 0, 0, 0, 0, 0,
                                                   0,    0,    0, 0, 0, 0, 0, 2};
 constexpr uint32_t kInterruptionsMax = 16;
-// The kernel accepted a trigger, but the program did not run its job.
-constexpr int kNotExecuted = ENOLINK;
 
 constexpr size_t kIpv4At = 12;  // in an Endpoint's address
 
@@ -200,7 +198,7 @@ void CloneBatch::flush() {
     CloneJobRow& row = state.region.jobs[i];
     // A delayed packet (held by a firewall) must not match a later job.
     row.socket_cookie = 0;
-    if (job.error_number == 0 && row.runs == job.runs_before) job.error_number = kNotExecuted;
+    if (job.error_number == 0 && row.runs == job.runs_before) job.error_number = kCloneNotExecuted;
     if (job.error_number)
       state.observer.not_cloned(job.list, row.start, row.targets, job.group, job.error_number);
   }
@@ -223,7 +221,7 @@ void CloneBatch::State::send(Queue& queue) {
       position += accepted;
     } else {
       if (error_number == EINTR && ++interruptions < kInterruptionsMax) continue;
-      jobs[queue.jobs[position++]].error_number = error_number ? error_number : kNotExecuted;
+      jobs[queue.jobs[position++]].error_number = error_number ? error_number : kCloneNotExecuted;
     }
     interruptions = 0;
   }

@@ -5,6 +5,7 @@
 // worker's thread; allocates only in the constructor and in set_lists().
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,6 +19,9 @@ namespace shredway {
 
 // Number of lists that need no allocation.
 inline constexpr size_t kCloneListsMax = 64;
+
+// Error number of a trigger that the kernel accepted, but whose job the program did not run.
+inline constexpr int kCloneNotExecuted = ENOLINK;
 
 class CloneObserver {
  public:

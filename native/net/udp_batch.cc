@@ -198,7 +198,8 @@ SendBatch::~SendBatch() = default;
 void SendBatch::add(const PayloadGroup& group, const sockaddr* address, socklen_t address_bytes,
                     uint32_t tag) {
   Queue& queue = messages_->queued;
-  const uint32_t together = gso_ ? kGsoSegmentsMax : 1;
+  const bool may_group = gso_ && !refused_gso_[tag % refused_gso_.size()];
+  const uint32_t together = may_group ? kGsoSegmentsMax : 1;
   for (uint32_t at = 0; at < group.count; at += together) {
     const uint32_t count = std::min(group.count - at, together);
     msghdr& header = queue.headers[queue.count].msg_hdr;
@@ -252,6 +253,7 @@ void SendBatch::send_singly(size_t position) {
   const Queue& queue = messages_->queued;
   Queue& singles = messages_->singles;
   gso_fallbacks_++;
+  refused_gso_.set(queue.tags[position] % refused_gso_.size());
   singles.count = queue.datagrams[position];
   for (size_t i = 0; i < singles.count; i++) {
     msghdr& header = singles.headers[i].msg_hdr;

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -100,7 +101,8 @@ class SendBatch {
   SendBatch(const SendBatch&) = delete;
   SendBatch& operator=(const SendBatch&) = delete;
 
-  // Adds the group for one destination; flushes if the batch is full. `address` must stay valid
+  // Adds the group for one destination, as single messages if its path has refused GSO recently;
+  // flushes if the batch is full. `address` must stay valid
   // until the flush.
   void add(const PayloadGroup& group, const sockaddr* address, socklen_t address_bytes,
            uint32_t tag);
@@ -109,6 +111,9 @@ class SendBatch {
   // message that the path refuses is sent again as single datagrams. The observer is called before
   // this returns, once per message (or single datagram).
   void flush();
+
+  // Forgets which destinations have refused GSO. Without this, they never get it again.
+  void forget_refusals() { refused_gso_.reset(); }
 
   uint64_t system_calls() const { return system_calls_; }
   // GSO messages that were refused and sent as single datagrams.
@@ -126,6 +131,8 @@ class SendBatch {
   bool gso_;
   SendObserver& observer_;
   const SocketCalls& calls_;
+  // One bit per tag, modulo its size: tags that share a bit are sent singly together.
+  std::bitset<4096> refused_gso_;
   std::unique_ptr<Messages> messages_;
   uint64_t system_calls_ = 0;
   uint64_t gso_fallbacks_ = 0;

@@ -41,6 +41,7 @@ namespace shredway {
   X(deshred_lost)    /* new shreds that found the deshredder's ring full */                       \
   X(clone_triggers)  /* sends that the kernel cloned for many destinations */                     \
   X(clone_fallbacks) /* datagrams sent by socket because their clone trigger failed */            \
+  X(clone_refusals)  /* times that the kernel refused the clone triggers of an address family */  \
   X(cloned_destinations) /* destinations that are sent to by clone now; not a sum */
 
 SHREDWAY_NAMED_ENUM(WorkerCounter, uint8_t, kWorkerCounterCount, worker_counter_name,

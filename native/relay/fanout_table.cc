@@ -1,6 +1,7 @@
 #include "relay/fanout_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "relay/table_bytes.h"
@@ -69,7 +70,28 @@ std::unique_ptr<const FanoutTable> FanoutTable::parse(const uint8_t* bytes, size
     table->any_wants_recovered_ |= destination.wants_recovered;
     table->tiers_[entry[4]].push_back(destination);
   }
+  table->build_index();
   return table;
+}
+
+void FanoutTable::build_index() {
+  size_t count = 0;
+  for (const auto& tier : tiers_) count += tier.size();
+  index_.assign(std::bit_ceil(std::max<size_t>(16, count * 2)), nullptr);
+  for (const auto& tier : tiers_)
+    for (const Destination& destination : tier)
+      index_[place_of(endpoint_from_sockaddr(&destination.address))] = &destination;
+}
+
+// Place of the destination with this endpoint, or the empty place where it belongs.
+size_t FanoutTable::place_of(const Endpoint& endpoint) const {
+  const uint64_t key = load_u64(endpoint.address.data()) * 0x9e3779b97f4a7c15u ^
+                       load_u64(endpoint.address.data() + 8) ^ endpoint.port;
+  size_t place = (key * 0xd6e8feb86659fd93u) >> 32;
+  const size_t last = index_.size() - 1;
+  while (index_[place & last] && endpoint_from_sockaddr(&index_[place & last]->address) != endpoint)
+    place++;
+  return place & last;
 }
 
 std::vector<std::array<uint8_t, 16>> FanoutTable::addresses() const {
@@ -83,10 +105,7 @@ std::vector<std::array<uint8_t, 16>> FanoutTable::addresses() const {
 }
 
 const Destination* FanoutTable::find(const Endpoint& endpoint) const {
-  for (const auto& tier : tiers_)
-    for (const Destination& destination : tier)
-      if (endpoint_from_sockaddr(&destination.address) == endpoint) return &destination;
-  return nullptr;
+  return index_[place_of(endpoint)];
 }
 
 }  // namespace shredway

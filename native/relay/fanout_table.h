@@ -47,12 +47,17 @@ class FanoutTable {
   bool any_wants_recovered() const { return any_wants_recovered_; }
   // Unique addresses of all destinations.
   std::vector<std::array<uint8_t, 16>> addresses() const;
-  // Destination with this address, or nullptr. For ICMP errors.
+  // Destination with this address, or nullptr. For ICMP errors, which strangers can cause: takes
+  // the same time for any number of destinations.
   const Destination* find(const Endpoint& endpoint) const;
 
  private:
   FanoutTable() = default;
+  void build_index();
+  size_t place_of(const Endpoint& endpoint) const;
+
   std::vector<std::vector<Destination>> tiers_;
+  std::vector<const Destination*> index_;  // hash table with open addressing, by endpoint
   bool any_wants_recovered_ = false;
 };
 

@@ -13,6 +13,9 @@ bool is_temporary(int error_number) {
          error_number == EINTR;
 }
 
+// 0: IPv4, 1: IPv6; for an index of a clone list.
+constexpr size_t family_of(size_t clone_list) { return clone_list % 2; }
+
 }  // namespace
 
 Transmit::Transmit(const TransmitOptions& options, TransmitObserver& observer,
@@ -44,20 +47,27 @@ void Transmit::set_lists(const TargetLists& lists) {
   lists_ = &lists;
   if (!clone_ || clones_broken_) return;
   clone_->use_lists(lists.clones());
-  cloned_targets_ = static_cast<uint32_t>(lists.clones().rows().size());
+  refused_ = {};
+  clone_targets_ = {};
+  for (const TargetLists::List& list : lists.lists())
+    for (size_t i = 0; i < kCloneListsPerList; i++)
+      clone_targets_[family_of(i)] += list.by_clone[i].count;
+}
+
+uint32_t Transmit::cloned_targets() const {
+  return (refused_[0] ? 0 : clone_targets_[0]) + (refused_[1] ? 0 : clone_targets_[1]);
 }
 
 // All targets after clones were closed.
 std::span<const TransmitTarget> Transmit::socket_targets(uint32_t list) const {
   const TargetLists::List& from = lists_->lists()[list];
-  const bool all = clones_broken_ && cloned_targets_ == 0;
-  return std::span(from.targets).first(all ? from.targets.size() : from.by_socket);
+  return std::span(from.targets).first(clones_closed_ ? from.targets.size() : from.by_socket);
 }
 
 // ---- packet path ----------------------------------------------------------------------------
 
 void Transmit::add(uint32_t list, const Groups& groups, bool recovered) {
-  if (cloned_targets_ > 0) add_by_clone(list, groups, recovered);
+  if (clone_targets_[0] + clone_targets_[1] > 0) add_by_clone(list, groups, recovered);
   const std::span<const TransmitTarget> targets = socket_targets(list);
   const size_t size = targets.size();
   const size_t start = size > 0 ? rotations_[list] % size : 0;
@@ -73,12 +83,27 @@ void Transmit::add(uint32_t list, const Groups& groups, bool recovered) {
 void Transmit::add_by_clone(uint32_t list, const Groups& groups, bool recovered) {
   const TargetLists::List& to = lists_->lists()[list];
   for (size_t i = 0; i < kCloneListsPerList; i++) {
-    const uint32_t size = to.by_clone[i].count;
-    if (size == 0) continue;
+    const TargetLists::Range& range = to.by_clone[i];
+    if (range.count == 0) continue;
+    if (refused_[family_of(i)]) {
+      add_all_by_socket(std::span(to.targets).subspan(range.first, range.count), groups[i / 2]);
+      continue;
+    }
     for (const PayloadGroup& group : groups[i / 2]) {
       if (group.count == 0) continue;
       clone_->add(static_cast<uint32_t>(list * kCloneListsPerList + i), group,
-                  rotations_[list] % size, recovered);
+                  rotations_[list] % range.count, recovered);
+    }
+  }
+}
+
+void Transmit::add_all_by_socket(std::span<const TransmitTarget> targets,
+                                 const std::array<PayloadGroup, kTransmitGroups>& groups) {
+  for (const TransmitTarget& target : targets) {
+    for (const PayloadGroup& group : groups) {
+      if (group.count == 0) continue;
+      clone_fallbacks_ += group.count;
+      add_by_socket(target, group);
     }
   }
 }
@@ -92,18 +117,24 @@ void Transmit::flush() {
   if (clone_) clone_->flush();
   send_ipv4_.flush();
   send_ipv6_.flush();
-  if (clones_broken_ && cloned_targets_ > 0) close_clones();
+  if (clones_broken_ && !clones_closed_) close_clones();
 }
 
 void Transmit::close_clones() {
   clone_->use_lists({});
-  cloned_targets_ = 0;
+  clone_targets_ = {};
+  clones_closed_ = true;
 }
 
 // Sends to each target by socket at the next flush; the kernel's routing then applies.
 void Transmit::not_cloned(uint32_t clone_list, uint32_t from, uint32_t count,
                           const PayloadGroup& group, int error_number) {
-  if (!is_temporary(error_number)) clones_broken_ = true;
+  if (error_number == kCloneNotExecuted) {
+    clones_broken_ = true;
+  } else if (!is_temporary(error_number) && !refused_[family_of(clone_list)]) {
+    refused_[family_of(clone_list)] = true;
+    clone_refusals_++;
+  }
   const TargetLists::List& list = lists_->lists()[clone_list / kCloneListsPerList];
   const TargetLists::Range& range = list.by_clone[clone_list % kCloneListsPerList];
   clone_fallbacks_ += uint64_t{count} * group.count;
@@ -113,8 +144,14 @@ void Transmit::not_cloned(uint32_t clone_list, uint32_t from, uint32_t count,
 
 // ---- counts ---------------------------------------------------------------------------------
 
-void Transmit::settle() {
+void Transmit::settle(uint64_t now_ns) {
   if (clone_) clone_->settle();
+  const auto since_ns = static_cast<int64_t>(now_ns - retried_ns_);
+  if (since_ns >= 0 && since_ns < static_cast<int64_t>(kRetryAfter_ns)) return;
+  retried_ns_ = now_ns;
+  refused_ = {};
+  send_ipv4_.forget_refusals();
+  send_ipv6_.forget_refusals();
 }
 
 void Transmit::cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) {

@@ -49,6 +49,8 @@ class Transmit final : private CloneObserver {
   // Payloads for each kind of target. Empty groups (count 0) are skipped.
   using Groups = std::array<std::array<PayloadGroup, kTransmitGroups>, kTransmitKinds>;
 
+  static constexpr uint64_t kRetryAfter_ns = 10'000'000'000;
+
   Transmit(const TransmitOptions& options, TransmitObserver& observer,
            const SocketCalls& calls = system_socket_calls());
   ~Transmit();
@@ -66,15 +68,19 @@ class Transmit final : private CloneObserver {
   void add(uint32_t list, const Groups& groups, bool recovered);
   // Sends everything: clones first, because they reach many targets at little cost.
   void flush();
-  // Reports to the observer the clones and refusals since the last call.
-  void settle();
+  // Reports to the observer the clones and refusals since the last call. Every kRetryAfter_ns it
+  // also tries again what the kernel refused. Call it regularly.
+  void settle(uint64_t now_ns);
 
-  uint32_t cloned_targets() const { return cloned_targets_; }  // targets sent to by clone now
+  uint32_t cloned_targets() const;  // targets sent to by clone now
   uint64_t clone_triggers() const { return clone_ ? clone_->triggers() : 0; }
-  // Datagrams that went by socket because a trigger was refused or not executed. After a trigger
-  // was not executed, everything goes by socket: a program that holds triggers back could release
-  // an old one later.
+  // Datagrams that went by socket because a trigger was refused or not executed. After a refusal,
+  // the targets of that address family go by socket until the next lists or the next attempt. After
+  // a trigger that was accepted but not executed, everything goes by socket for good: a program
+  // that holds triggers back could release an old one later.
   uint64_t clone_fallbacks() const { return clone_fallbacks_; }
+  // Times that the kernel refused the triggers of a family.
+  uint64_t clone_refusals() const { return clone_refusals_; }
   uint64_t system_calls() const;
   uint64_t gso_fallbacks() const;
 
@@ -82,6 +88,8 @@ class Transmit final : private CloneObserver {
   std::span<const TransmitTarget> socket_targets(uint32_t list) const;
   void close_clones();
   void add_by_clone(uint32_t list, const Groups& groups, bool recovered);
+  void add_all_by_socket(std::span<const TransmitTarget> targets,
+                         const std::array<PayloadGroup, kTransmitGroups>& groups);
   void add_by_socket(const TransmitTarget& target, const PayloadGroup& group);
   void cloned(uint32_t tag, uint64_t datagrams, uint64_t recovered_datagrams) override;
   void clone_failed(uint32_t tag, uint64_t datagrams, SendFailure failure) override;
@@ -95,9 +103,13 @@ class Transmit final : private CloneObserver {
   CloneFamilies families_;
   const TargetLists* lists_ = nullptr;
   std::array<uint32_t, kTransmitListsMax> rotations_{};
-  uint32_t cloned_targets_ = 0;
+  std::array<uint32_t, 2> clone_targets_{};  // of the clone lists, by family
+  std::array<bool, 2> refused_{};            // families whose triggers the kernel refused
+  uint64_t retried_ns_ = 0;
   uint64_t clone_fallbacks_ = 0;
+  uint64_t clone_refusals_ = 0;
   bool clones_broken_ = false;         // a trigger was not executed: send no more of them
+  bool clones_closed_ = false;         // and no lists are in use
   std::unique_ptr<CloneBatch> clone_;  // nullptr: no clone plane
 };
 

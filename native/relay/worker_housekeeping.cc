@@ -46,13 +46,14 @@ void Worker::housekeeping(uint64_t now_ns) {
   last_housekeeping_ns_ = now_ns;
   WorkerCounters& counters = *counters_;
   acquire_tables();  // lets an idle worker release old tables
-  transmit_.settle();
+  transmit_.settle(now_ns);
   expire_pending(now_ns);
   counters[WorkerCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
   counters[WorkerCounter::send_calls].set(transmit_.system_calls());
   counters[WorkerCounter::gso_fallbacks].set(transmit_.gso_fallbacks());
   counters[WorkerCounter::clone_triggers].set(transmit_.clone_triggers());
   counters[WorkerCounter::clone_fallbacks].set(transmit_.clone_fallbacks());
+  counters[WorkerCounter::clone_refusals].set(transmit_.clone_refusals());
   counters[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
   counters[WorkerCounter::highest_slot].set(window_.anchored() ? window_.highest() : 0);
   count_receive_drops(now_ns);

@@ -181,6 +181,23 @@ TEST(udp_batch_faults_refused_gso_is_sent_singly) {
   }
 }
 
+TEST(udp_batch_faults_a_destination_that_refused_gso_gets_single_datagrams) {
+  BatchFixture fixture;
+  fixture.kernel.judge = [&](const msghdr& message) {
+    return FakeKernel::port_of(message) == 1 && message.msg_iovlen > 1 ? EIO : 0;
+  };
+  for (int burst = 0; burst < 5; burst++) {
+    for (uint32_t tag = 0; tag < 3; tag++) fixture.add(tag, tag * 100, 20);
+    fixture.batch.flush();
+  }
+  CHECK_EQ(fixture.batch.gso_fallbacks(), 1u);
+  for (uint32_t tag = 0; tag < 3; tag++) CHECK_EQ(fixture.accepted_by(tag), 100u);
+  fixture.batch.forget_refusals();
+  for (uint32_t tag = 0; tag < 3; tag++) fixture.add(tag, tag * 100, 20);
+  fixture.batch.flush();
+  CHECK_EQ(fixture.batch.gso_fallbacks(), 2u);
+}
+
 TEST(udp_batch_faults_other_failures_charge_the_whole_group) {
   BatchFixture fixture;
   fixture.kernel.judge = [&](const msghdr& message) {

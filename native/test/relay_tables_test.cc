@@ -142,6 +142,25 @@ TEST(fanout_table_lists_tiers_and_refuses_invalid_bytes) {
   check_refused(bytes, "got 33", parse_fanout);
 }
 
+TEST(fanout_table_finds_each_of_many_destinations) {
+  std::vector<DestinationEntry> entries;
+  for (uint32_t i = 0; i < kDestinationsMax; i++) {
+    const std::string address = "10.0." + std::to_string(i / 256) + "." + std::to_string(i % 256);
+    entries.push_back({ipv4_endpoint(address.c_str(), static_cast<uint16_t>(9000 + i % 3)),
+                       static_cast<uint8_t>(i % 2), i});
+  }
+  std::string error;
+  const auto table = parse_fanout(fanout_table(entries), error);
+  CHECK_EQ(error, std::string());
+  for (const DestinationEntry& entry : entries) {
+    CHECK_EQ(table->find(entry.endpoint)->id, entry.id);
+    Endpoint other = entry.endpoint;
+    other.port = 9003;
+    CHECK(table->find(other) == nullptr);
+  }
+  CHECK(parse_fanout(fanout_table({}), error)->find(entries[0].endpoint) == nullptr);
+}
+
 TEST(leader_table_finds_leaders_and_refuses_invalid_bytes) {
   std::string error;
   const auto table = parse_leaders(leader_table(leader_key(1), 1000, 8), error);

@@ -255,6 +255,30 @@ TEST(transmit_continues_by_socket_after_the_trigger_interface_is_deleted) {
   });
 }
 
+TEST(transmit_clones_ipv4_while_the_kernel_refuses_ipv6_and_retries) {
+  in_clone_lab([&](Lab& lab) {
+    Outbound out(lab, TransmitMode::clone);
+    const auto entries = out.destinations(20);
+    out.publish(&Relay::publish_fanout, fanout_table(entries));
+    CHECK(out.wait_cloned(40));
+    deliver_and_count(out, entries, kSlot);
+    const std::string device = out.relay->transmit_interface();
+    lab.ip("addr del fe80::1/64 dev " + device + "\n");  // as a network manager may do
+    deliver_and_count(out, entries, kSlot + 1, 128);
+    CHECK(out.wait_cloned(20));
+    CHECK(Outbound::wait([&] { return out.counter(WorkerCounter::clone_refusals) == 1; }));
+    const uint64_t triggers = out.counter(WorkerCounter::clone_triggers);
+    deliver_and_count(out, entries, kSlot + 2, 256);
+    CHECK(Outbound::wait([&] { return out.counter(WorkerCounter::clone_triggers) > triggers; }));
+    lab.ip("addr add fe80::1/64 dev " + device + " nodad\n");
+    out.publish(&Relay::publish_fanout, fanout_table(entries));  // retried with the next table
+    CHECK(out.wait_cloned(40));
+    deliver_and_count(out, entries, kSlot + 3, 384);
+    CHECK(out.wait_cloned(40));
+    CHECK_EQ(out.counter(WorkerCounter::clone_refusals), 1u);
+  });
+}
+
 TEST(transmit_follows_changes_of_neighbour_route_and_link) {
   in_clone_lab([&](Lab& lab) {
     Outbound out(lab, TransmitMode::clone);

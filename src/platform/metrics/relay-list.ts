@@ -253,6 +253,11 @@ const workers: readonly RelayMetric[] = [
     (worker) => worker.clone_triggers,
   ),
   ofWorkers(
+    "shredway_relay_worker_clone_refusals_total",
+    "Times that the kernel refused to clone for an address family. Its destinations get sockets until the next attempt.",
+    (worker) => worker.clone_refusals,
+  ),
+  ofWorkers(
     "shredway_relay_worker_clone_fallbacks_total",
     "Datagrams of the worker that were sent by socket because the kernel did not clone them.",
     (worker) => worker.clone_fallbacks,

@@ -86,6 +86,7 @@ export const workerCounterNames = [
   "deshred_lost",
   "clone_triggers",
   "clone_fallbacks",
+  "clone_refusals",
   "cloned_destinations",
 ] as const;
 export type WorkerCounterName = (typeof workerCounterNames)[number];
