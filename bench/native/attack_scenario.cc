@@ -63,7 +63,8 @@ class Attacker {
     if (attack.packets == Hostile::none) return;
     if (attack.packets == Hostile::forged_sets) {
       const uint64_t duration_ns = genuine.size() * kGenuineInterval_ns;
-      ShredStream(9).make(duration_ns * attack.rate / 1'000'000'000, forged_);
+      ShredStream(9, 32, ShredContents::entries)
+          .make(duration_ns * attack.rate / 1'000'000'000, forged_);
     }
     fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bind_to(attack.sender);
@@ -182,7 +183,8 @@ Effect effect_of(const std::vector<SinkArrival>& arrivals, const std::vector<uin
       effect.repeated += arrival.copies > 1;
       if (arrival.copies == 0) continue;
       arrived++;
-      effect.latencies_ns.push_back(arrival.first_ns - sent_ns[i]);
+      // An attacker's copy may arrive before the source has sent its own.
+      effect.latencies_ns.push_back(arrival.first_ns - std::min(arrival.first_ns, sent_ns[i]));
     }
     effect.shreds += kFecSetLeaves;
     effect.silenced += kFecSetLeaves - arrived;

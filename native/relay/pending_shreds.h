@@ -1,8 +1,8 @@
 // Pending shreds: copies of shreds that wait for a signature check of their Merkle root.
 //
 // A source whose checks fail may cause only a few checks. Its other shreds wait here until a check
-// of their root succeeds, which a second shred under that root usually causes. Forged single shreds
-// therefore cost few checks, and no shred of the source whose address they have.
+// of their root succeeds, which a second shred with that root and signature usually causes. Forged
+// single shreds therefore cost few checks, and no shred of the source whose address they have.
 // The oldest copy makes room for a new one. One per worker, used by its thread only; no allocation
 // after construction.
 #pragma once
@@ -33,8 +33,8 @@ class PendingShreds {
   PendingShreds() : items_(std::make_unique<std::array<Item, kPlaces>>()) {}
 
   bool empty() const { return count_ == 0; }
-  // True if another shred of the same FEC set waits under this root.
-  bool confirms(const Shred& shred, const Root& root) const;
+  // True if another shred of the same FEC set waits under this root, with the same signature.
+  bool confirms(const Shred& shred, const Root& root, const uint8_t* signature) const;
   // Copies the shred. If this takes the place of another one, calls drop(source id) for that one.
   template <typename Drop>
   void add(const Source& source, const Shred& shred, const Root& root, const uint8_t* packet,

@@ -130,7 +130,7 @@ class Worker final : private TransmitObserver {
     uint16_t first = 0;  // index of the first member
     uint16_t members = 0;
     bool failing = true;     // all of its sources are failing
-    bool confirmed = false;  // another shred of the FEC set has the same root
+    bool confirmed = false;  // another shred of the FEC set has the same root and signature
     uint32_t rank = 0;       // the lowest is checked first
   };
   // Shreds of one type to send: the iovecs that all destinations of a tier share.

@@ -2,15 +2,18 @@
 //
 // The first pass sends everything that needs no check. The unverified shreds of the batch form
 // groups, one per Merkle root and signature; one check decides a whole group. Sources whose checks
-// have not failed recently come first, then the roots that most shreds confirm. All shreds that a
-// check has verified are sent before the next check begins.
+// have not failed recently come first, then the signatures that most shreds have in common. All
+// shreds that a check has verified are sent before the next check begins.
 //
 // A check takes about 50 us, so the number of failed checks is limited by batch and source:
 //   - A source is `failing` after more than kFailuresTolerated failed checks in two seconds, and
 //     every source is after as many in one batch.
-//   - A root of a failing source that only one shred confirms is checked at most
+//   - A signature of a failing source that came with one shred only is checked at most
 //     `failed_checks_per_second` times a second.
-//   - Roots of failing sources that several shreds confirm get kConfirmedChecksPerBatch checks.
+//   - Signatures of failing sources that several shreds of a FEC set have in common, under one
+//   root,
+//     get kConfirmedChecksPerBatch checks. Genuine shreds share their signature; a forger who
+//     repeats one causes a single check, because the result is cached.
 //   - All other shreds wait as pending shreds.
 #include <algorithm>
 #include <cstring>
@@ -57,7 +60,9 @@ void Worker::group_unverified() {
   const std::span groups(check_groups_.data(), check_group_count_);
   for (CheckGroup& group : groups) {
     const Unverified& first = unverified_[group.first];
-    if (!group.confirmed) group.confirmed = pending_.confirms(first.candidate.shred, first.root);
+    const Candidate& candidate = first.candidate;
+    if (!group.confirmed)
+      group.confirmed = pending_.confirms(candidate.shred, first.root, candidate.packet);
     // Equal groups are checked in an order that changes with every batch.
     const uint32_t turn = (group.number + check_turn_) % kReceiveBatchMax;
     const uint32_t few = static_cast<uint32_t>(kReceiveBatchMax) - group.members;
