@@ -1,4 +1,5 @@
-// The generated parts of docs/benchmarks.md, docs/performance.md and docs/transmit.md, made from the stored report.
+// The generated parts of docs/benchmarks.md, docs/performance.md, docs/transmit.md and docs/security.md,
+// made from the stored report.
 //
 // `npm run bench -- --report` writes them; test/bench/documents.test.ts compares them with the file.
 
@@ -68,6 +69,16 @@ export function numbersPart(stored: StoredReport): string {
   return parts.join("\n");
 }
 
+/** The measured attacks of docs/security.md. */
+function attacksPart({ runs, sections }: StoredReport): string {
+  const section = sections.find(({ name }) => name === "attacks");
+  if (!section) return "Not measured yet.";
+  const run = runs[section.run];
+  const origin = run ? [`${originOf(run).join()}; ${run.rounds} rounds.`] : [];
+  const tables = section.tables.map(renderMarkdown);
+  return [...section.notes, ...origin, ...tables].join("\n\n");
+}
+
 const begin = "<!-- made by `npm run bench -- --report`: begin -->";
 const end = "<!-- made by `npm run bench -- --report`: end -->";
 
@@ -93,6 +104,7 @@ export function documents(stored: StoredReport): Document[] {
     ["docs/benchmarks.md", numbersPart(stored)],
     ["docs/performance.md", summaryPart(stored, main)],
     ["docs/transmit.md", transmitPart(stored)],
+    ["docs/security.md", attacksPart(stored)],
   ] as const;
   return parts.map(([path, part]) => {
     const text = readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), "utf8");
