@@ -63,6 +63,7 @@ export function attacksSection(all: readonly Line[]): Section {
   }
   const latencyText = (name: string) => {
     const ratio = latency.get(name);
+    if (ratio?.median === 0) return "earlier: from the attacker";
     return ratio ? `${number(ratio.median)} × (${number(ratio.low)}–${number(ratio.high)})` : "1";
   };
   return {
