@@ -107,6 +107,8 @@
           "target_name": "shredway_native_test",
           "type": "executable",
           "dependencies": ["shredway_core"],
+          "cflags!": ["-O3"],
+          "cflags_cc": ["-O1"],
           "sources": ["<!@(ls native/test/*.cc)"]
         }
       ]

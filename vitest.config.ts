@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
+import LongFilesFirst from "./test/support/vitest/long-files-first.ts";
 import ScopeReporter from "./test/support/vitest/scope-reporter.ts";
 import { filesOfFullRun, isFullRun } from "./test/support/vitest/test-scope.ts";
 
@@ -7,6 +8,7 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     exclude: [...configDefaults.exclude, ...(isFullRun ? [] : filesOfFullRun)],
+    sequence: { sequencer: LongFilesFirst },
     reporters: ["default", new ScopeReporter()],
     // SHREDWAY_PREBUILD names a prebuilt addon (sanitizers, other versions of Node). Nothing is built
     // then, so such a run includes only tests that need neither the program nor PostgreSQL.

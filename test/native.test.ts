@@ -1,16 +1,29 @@
-// The native tests, one by one: runs the program that test/support/processes/build-native.ts built, once, and
-// reports every native test under its own name.
+// The native tests, one by one: builds their program, runs it once, and reports every native test under
+// its own name.
 
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { buildNativeTests } from "./support/processes/build-native.ts";
 
 const program = fileURLToPath(new URL("../build/Release/shredway_native_test", import.meta.url));
-const { status, stdout, stderr, error } = spawnSync(program, {
-  encoding: "utf8",
-  maxBuffer: 64 << 20,
-});
-const output = `${stdout}${stderr}${error?.message ?? ""}`;
+
+interface Run {
+  readonly status: number | string;
+  readonly output: string;
+}
+
+function run(): Promise<Run> {
+  return new Promise((resolve) => {
+    execFile(program, { maxBuffer: 64 << 20 }, (error, stdout, stderr) => {
+      const status = error ? (error.code ?? error.signal ?? "unknown") : 0;
+      resolve({ status, output: `${stdout}${stderr}${error?.message ?? ""}` });
+    });
+  });
+}
+
+if (!process.env["SHREDWAY_PREBUILD"]) await buildNativeTests();
+const { status, output } = await run();
 const results = Array.from(
   output.matchAll(/^(ok|FAILED|skipped) +([a-z0-9_]+)(.*)$/gm),
   ([, result, name, rest]) => ({ result, name: name ?? "", rest: (rest ?? "").replace(/^: /, "") }),
