@@ -19,6 +19,7 @@
       "native/net/address.cc",
       "native/net/challenge_echo.cc",
       "native/net/paced_sender.cc",
+      "native/net/reachability_probe.cc",
       "native/net/receive_filter.cc",
       "native/net/socket_calls.cc",
       "native/net/steering.cc",
@@ -71,6 +72,7 @@
       "native/addon/addon.cc",
       "native/addon/arguments.cc",
       "native/addon/notifier.cc",
+      "native/addon/probe_handle.cc",
       "native/addon/relay_handle.cc",
       "native/addon/traffic_handles.cc",
       "native/addon/transaction_handles.cc"

@@ -9,6 +9,7 @@
 #include <climits>
 
 #include "addon/arguments.h"
+#include "addon/probe_handle.h"
 #include "addon/relay_handle.h"
 #include "addon/traffic_handles.h"
 #include "addon/transaction_handles.h"
@@ -163,6 +164,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("kernelClock", Napi::Function::New<kernel_clock>(env));
   exports.Set("Relay", RelayHandle::define(env));
   exports.Set("PacedSender", PacedSenderHandle::define(env));
+  exports.Set("ReachabilityProbe", ReachabilityProbeHandle::define(env));
   exports.Set("Shredder", ShredderHandle::define(env));
   exports.Set("TransactionInspector", TransactionInspectorHandle::define(env));
   exports.Set("SignatureVerifier", SignatureVerifierHandle::define(env));

@@ -105,7 +105,7 @@ std::string attach_receive_filter(int fd) {
          std::generic_category().message(errno);
 }
 
-ReceiveDropCounter::ReceiveDropCounter(std::vector<int> fds, bool filtered) {
+ReceiveDropCounter::ReceiveDropCounter(const std::vector<int>& fds, bool filtered) {
   for (const int fd : fds) sockets_.push_back({fd, receive_drops(fd)});
   if (!filtered) return;
   ipv4_file_ = open("/proc/thread-self/net/snmp", O_RDONLY | O_CLOEXEC);

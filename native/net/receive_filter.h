@@ -32,7 +32,7 @@ struct ReceiveDrops {
 class ReceiveDropCounter {
  public:
   // `fds`: sockets that the caller keeps open. `filtered`: whether they have the filter.
-  ReceiveDropCounter(std::vector<int> fds, bool filtered);
+  ReceiveDropCounter(const std::vector<int>& fds, bool filtered);
   ~ReceiveDropCounter();
   ReceiveDropCounter(const ReceiveDropCounter&) = delete;
   ReceiveDropCounter& operator=(const ReceiveDropCounter&) = delete;

@@ -19,7 +19,7 @@ Bytes leaders_in_turn() {
   append(bytes, uint32_t{3});
   append(bytes, uint64_t{4000});
   append(bytes, kSlots);
-  for (const uint8_t seed : {1, 2, 3}) {
+  for (const uint8_t seed : Bytes{1, 2, 3}) {
     const PublicKey key = leader_key(seed);
     bytes.insert(bytes.end(), key.begin(), key.end());
   }

@@ -19,6 +19,7 @@ import type { TransactionInspector } from "../gateway/transactions/transaction-c
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import type { Store } from "../platform/store/store.ts";
 import { decodeBase58 } from "../relay/data-plane/base58.ts";
+import { ReachabilityProbe } from "../relay/data-plane/reachability-probe.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import { ChallengeSocket } from "../shreds/destinations/challenge-socket.ts";
@@ -111,6 +112,7 @@ async function openDestinations(
       log,
       random: (count) => randomBytes(count),
       sendChallenge: (address, datagram) => challenges.send(address, datagram),
+      openProbe: (address, datagram) => ReachabilityProbe.open(address, datagram),
       isOwnListener: ownTest(config, listeners, clock),
     },
     destinationSettingsOf(config),

@@ -143,6 +143,12 @@ export interface NativePacedSender {
   close(): void;
 }
 
+export interface NativeReachabilityProbe {
+  check(): "pending" | "answered" | "unreachable";
+  local(): string;
+  close(): void;
+}
+
 interface NativeSlotPosition {
   slot: bigint;
   parentOffset: number;
@@ -188,6 +194,7 @@ interface NativeAddon {
   refusePortSharing(descriptor: number): boolean;
   Relay: new (options: NativeRelayOptions) => NativeRelay;
   PacedSender: new (to: Uint8Array, from: Uint8Array, bufferBytes: number) => NativePacedSender;
+  ReachabilityProbe: new (to: Uint8Array, datagram: Uint8Array) => NativeReachabilityProbe;
   Shredder: new (seed: Uint8Array) => NativeShredder;
   /** Keys of 32 bytes each; ranges of 64, first and last key. */
   TransactionInspector: new (

@@ -24,6 +24,8 @@ export class Entry {
   /** The reason why the destination is not served in any state; null: none. */
   refusal: string | null = null;
   round: Round | null = null;
+  /** The round that asks whether a receiver about which ICMP errors arrive still answers. */
+  doubt: { readonly round: Round; readonly startMs: number } | null = null;
   /** A pause that is active but not stored yet; `retryMs`: time of the next attempt. */
   stop: { readonly reason: Exclude<PauseReason, "operator">; retryMs: number } | null = null;
   /** Reminders up to here are done. */

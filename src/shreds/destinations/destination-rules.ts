@@ -202,3 +202,19 @@ export function resumed(destination: AccountDestination, nowMs: number): Account
   if (destination.pauseReason === "proof_expired") return destination;
   return { ...destination, pausedMs: nowMs, pauseReason: "proof_expired" };
 }
+
+/** The period of an open challenge. */
+const abandonedMs = 600_000;
+
+/**
+ * Whether another account had time to verify the address and did not: the account that can verify it may
+ * have it. No challenge may be open there.
+ */
+export function isAbandoned(
+  { accountId, state, provedMs, createdMs }: AccountDestination,
+  wantedBy: string,
+  nowMs: number,
+): boolean {
+  const isVerified = state !== "unproved" || provedMs !== null;
+  return accountId !== wantedBy && !isVerified && nowMs - createdMs > abandonedMs;
+}

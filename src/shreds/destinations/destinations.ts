@@ -15,6 +15,7 @@ import {
   checkDestination,
   type DestinationSettings,
   type IsOwnListener,
+  isAbandoned,
   newDestination,
   pausedByOperator,
   proved,
@@ -32,6 +33,8 @@ import type {
 import { DueHeap } from "./due-heap.ts";
 import {
   askedOffsetsMs,
+  doubtMs,
+  doubtOffsetsMs,
   ownOffsetsMs,
   parseToken,
   proofRefused,
@@ -40,6 +43,7 @@ import {
   tokenBytes,
   tokenIn,
 } from "./ownership-proof.ts";
+import { type Probe, ReachabilityChecks } from "./reachability-checks.ts";
 import { StoredDestinations } from "./stored-destinations.ts";
 
 interface DestinationDependencies {
@@ -50,6 +54,8 @@ interface DestinationDependencies {
   readonly random: (count: number) => Uint8Array;
   /** Never throws. */
   readonly sendChallenge: (address: string, datagram: Uint8Array) => void;
+  /** Sends the datagram from a fresh socket. Throws if the system has none. */
+  readonly openProbe: (address: string, datagram: Uint8Array) => Probe;
   readonly isOwnListener: IsOwnListener;
 }
 
@@ -58,8 +64,6 @@ type ActiveDestination = Pick<AccountDestination, "id" | "accountId" | "accountN
 /** The wall clock may be set, so no timer is longer than this. */
 const timerMaxMs = 60_000;
 const retryMs = 5_000;
-/** The period of an open challenge. */
-const abandonedMs = 600_000;
 
 export class AccountDestinations implements Destinations {
   readonly #dependencies: DestinationDependencies;
@@ -67,6 +71,7 @@ export class AccountDestinations implements Destinations {
   readonly #table: DestinationIndex;
   readonly #due = new DueHeap();
   readonly #limits = new RoundLimits();
+  readonly #checks: ReachabilityChecks;
   readonly #listeners = new Set<() => void>();
   #settings: DestinationSettings;
   #timer: { readonly timer: Timer; readonly atMs: number } | null = null;
@@ -96,11 +101,13 @@ export class AccountDestinations implements Destinations {
       forgotten: (entry) => this.#forget(entry),
     });
     this.#table = this.#stored.table;
+    this.#checks = new ReachabilityChecks(dependencies);
   }
 
   close(): void {
     this.#isClosed = true;
     this.#stored.close();
+    this.#checks.close();
     this.#timer?.timer.cancel();
     this.#timer = null;
     this.#listeners.clear();
@@ -140,12 +147,16 @@ export class AccountDestinations implements Destinations {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** The kernel reported that a shred did not arrive there; wall time. */
+  /**
+   * The kernel reported that a shred did not arrive there; wall time. Such errors can be forged, so those
+   * that continue only cause a check.
+   */
   unreachable(address: string, atMs: number): void {
     const entry = this.#table.at(address);
     if (!entry?.isActive(this.#nowMs()) || !entry.errors.add(atMs)) return;
-    entry.stop = { reason: "icmp_unreachable", retryMs: this.#nowMs() };
-    this.#visit(entry);
+    entry.errors.clear();
+    this.#checks.begin(address, () => this.#stopUnreachable(entry));
+    if (this.#isSilent(entry)) this.#stopUnreachable(entry);
   }
 
   /** Whether an answer of that address is expected. */
@@ -199,7 +210,8 @@ export class AccountDestinations implements Destinations {
     const destination = newDestination(account, { region, endpoint }, chance);
     // Checked here first to save rounds; the database decides.
     const other = this.#table.at(destination.address);
-    if (other && !this.#isAbandoned(other, account.id)) {
+    const isOpen = other && this.#openRound(other) !== null;
+    if (other && (isOpen || !isAbandoned(other.destination, account.id, chance.nowMs))) {
       checkAdded("address_taken", destination, perAccountMax);
     }
     if (this.#table.ofAccount(account.id).length >= perAccountMax) {
@@ -272,22 +284,31 @@ export class AccountDestinations implements Destinations {
     return this.#stored.remove(id);
   }
 
-  // Proofs and challenges.
+  // Unreachable destinations.
+
+  #stopUnreachable(entry: Entry): void {
+    const { id } = entry.destination;
+    if (this.#table.get(id) !== entry || !entry.isActive(this.#nowMs())) return;
+    entry.stop = { reason: "icmp_unreachable", retryMs: this.#nowMs() };
+    this.#visit(entry);
+  }
 
   /**
-   * The address of another account that had time to verify it and did not: the account that can verify
-   * it may have it.
+   * Whether a receiver that used to answer challenges has stopped answering. The first call asks it; a
+   * later one gives the result.
    */
-  #isAbandoned(entry: Entry, accountId: string): boolean {
-    const { destination } = entry;
-    return (
-      destination.accountId !== accountId &&
-      destination.state === "unproved" &&
-      destination.provedMs === null &&
-      this.#openRound(entry) === null &&
-      this.#nowMs() - destination.createdMs > abandonedMs
-    );
+  #isSilent(entry: Entry): boolean {
+    if (entry.destination.provedBy !== "datagram" || !this.#isOurs(entry)) return false;
+    const nowMs = this.#nowMs();
+    const { doubt } = entry;
+    if (doubt && entry.round === doubt.round) return nowMs - doubt.startMs >= doubtMs;
+    if (this.#openRound(entry)?.isAsked) return false;
+    this.#begin(entry, doubtOffsetsMs);
+    entry.doubt = entry.round && { round: entry.round, startMs: nowMs };
+    return false;
   }
+
+  // Proofs and challenges.
 
   #openRound({ round }: Entry): Round | null {
     return round?.isOpen(this.#nowMs()) ? round : null;

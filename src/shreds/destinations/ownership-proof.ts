@@ -52,6 +52,11 @@ export function parseToken(text: string): Uint8Array {
   throw proofRefused("invalid token; expected 32 hex digits");
 }
 
+/** Times of the datagrams to a receiver that used to answer, and about which ICMP errors arrive. */
+export const doubtOffsetsMs = [0, 10_000, 20_000] as const;
+/** Such a receiver is unreachable after this time without an answer. */
+export const doubtMs = 30_000;
+
 /** Times of a round's datagrams after the request. */
 export const askedOffsetsMs = [0, 2_000, 10_000] as const;
 /** Times of an unrequested round's datagrams. */
@@ -123,7 +128,7 @@ export function remindersOf(destination: AccountDestination): readonly number[] 
 const errorsMs = 10_000;
 const errorGapMs = 5_000;
 
-/** Distinguishes an unreachable destination from a lost packet. */
+/** Distinguishes errors that continue from a lost packet. They are a hint: anyone can forge them. */
 export class ErrorRun {
   #firstMs: number | null = null;
   #lastMs = 0;

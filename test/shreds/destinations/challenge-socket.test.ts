@@ -243,6 +243,7 @@ async function service(): Promise<{ destinations: AccountDestinations; own: stri
       store: store.destinations,
       log: silent,
       random: randomBytes,
+      openProbe: () => ({ check: () => "pending", close: () => {} }),
       sendChallenge: (address, datagram) => socket.send(address, datagram),
       isOwnListener: (endpoint) =>
         listenerReachedBy(endpoint, listeners, readOwnAddresses()) !== undefined,

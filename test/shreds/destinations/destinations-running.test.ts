@@ -125,16 +125,23 @@ describe("an unreachable receiver", () => {
     }
   };
 
-  it("is paused after 10 s, and resumes automatically when it answers", async () => {
+  it("is paused after 10 s and three probes, and resumes automatically when it answers", async () => {
     const harness = await Harness.open();
     const { id } = await harness.proved();
-    harness.sent.length = 0;
     harness.notifications = 0;
     await fail(harness, 8);
     expect(harness.active()).toEqual([endpoint]);
     await harness.clock.advance(2 * second);
     harness.destinations.unreachable(endpoint, harness.nowMs);
-    expect(harness.active()).toEqual([]); // in the same turn
+    const beganMs = harness.nowMs;
+    await harness.clock.advance(3 * second - 1);
+    expect(harness.active()).toEqual([endpoint]);
+    harness.sent.length = 0;
+    await harness.clock.advance(1);
+    expect(harness.active()).toEqual([]);
+    expect(harness.probes.map(({ atMs }) => (atMs - beganMs) / second)).toEqual([0, 1, 2]);
+    const secrets = harness.probes.map(({ datagram }) => Buffer.from(datagram).toString("hex"));
+    expect(new Set(secrets).size).toBe(3);
     expect(harness.notifications).toBe(1);
     const pausedMs = harness.nowMs;
     await harness.settle();
@@ -146,6 +153,60 @@ describe("an unreachable receiver", () => {
     expect(harness.active()).toEqual([endpoint]);
     await fail(harness, 8);
     expect(harness.active()).toEqual([endpoint]); // the earlier errors have ended
+  });
+
+  it("is not paused by errors that no probe confirms, however long", async () => {
+    for (const result of ["pending", "answered"] as const) {
+      const harness = await Harness.open();
+      harness.probeResult = result;
+      await harness.proved();
+      harness.sent.length = 0;
+      await fail(harness, 3600);
+      expect(harness.active()).toEqual([endpoint]);
+      // At most one probe for each 10 s of errors.
+      expect(harness.probes.length).toBeLessThanOrEqual(361);
+      expect(harness.sent).toEqual([]);
+    }
+  });
+
+  it("is not paused if two of three probes confirm the errors", async () => {
+    const harness = await Harness.open();
+    await harness.proved();
+    await fail(harness, 10);
+    await harness.clock.advance(2.5 * second);
+    harness.probeResult = "pending";
+    await harness.clock.advance(10 * second);
+    expect(harness.active()).toEqual([endpoint]);
+    expect(harness.probes.length).toBe(3);
+  });
+
+  it("that used to answer challenges is paused after 30 s of errors without an answer", async () => {
+    const harness = await Harness.open();
+    harness.probeResult = "pending";
+    const { id } = await harness.answered();
+    harness.sent.length = 0;
+    const beganMs = harness.nowMs;
+    await fail(harness, 36);
+    expect(harness.active()).toEqual([endpoint]);
+    await fail(harness, 20);
+    expect(harness.active()).toEqual([]);
+    await harness.settle();
+    expect(harness.state(id)?.pauseReason).toBe("icmp_unreachable");
+    expect(harness.sentSeconds(beganMs).slice(0, 3)).toEqual([10, 20, 30]);
+  });
+
+  it("that answers is not paused by forged errors, however long", async () => {
+    const harness = await Harness.open();
+    harness.probeResult = "pending";
+    await harness.answered();
+    for (let i = 0; i < 120; i++) {
+      const before = harness.sent.length;
+      await fail(harness, 4);
+      await harness.clock.advance(2 * second);
+      if (harness.sent.length > before) harness.destinations.answer(endpoint, harness.lastDatagram);
+      await harness.settle();
+      expect(harness.active()).toEqual([endpoint]);
+    }
   });
 
   it("is not paused by rare errors or errors of others", async () => {
@@ -164,6 +225,7 @@ describe("an unreachable receiver", () => {
     const { id } = await harness.proved();
     harness.store.isDown = true;
     await fail(harness, 10);
+    await harness.clock.advance(3 * second);
     expect(harness.active()).toEqual([]);
     await harness.clock.advance(minute);
     expect(harness.active()).toEqual([]);

@@ -12,6 +12,7 @@ import type {
   DestinationStore,
 } from "../../../src/shreds/destinations/destination-types.ts";
 import { AccountDestinations } from "../../../src/shreds/destinations/destinations.ts";
+import type { Probe } from "../../../src/shreds/destinations/reachability-checks.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 export const second = 1_000;
@@ -107,6 +108,9 @@ export class Harness {
   readonly clock = new ManualClock();
   readonly store = new MemoryStore();
   readonly sent: Sent[] = [];
+  readonly probes: { address: string; datagram: Uint8Array; atMs: number }[] = [];
+  /** The result of every probe. */
+  probeResult: ReturnType<Probe["check"]> = "unreachable";
   /** Number of reported changes of the list. */
   notifications = 0;
   /** The wall clock was set forward by this much. */
@@ -137,6 +141,10 @@ export class Harness {
         sendChallenge: (address, datagram) => {
           const token = Buffer.from(datagram.subarray(8, 24)).toString("hex");
           this.sent.push({ address, datagram, token, atMs: this.nowMs });
+        },
+        openProbe: (address, datagram) => {
+          this.probes.push({ address, datagram, atMs: this.nowMs });
+          return { check: () => this.probeResult, close: () => {} };
         },
         isOwnListener: (candidate) => this.own(candidate),
       },
@@ -178,6 +186,17 @@ export class Harness {
   async proved(address = endpoint, account = one): Promise<AccountDestination> {
     const { id } = await this.destinations.add(account, "here", address);
     return this.destinations.prove(account.id, id, this.lastToken);
+  }
+
+  /** As `proved`, by the datagram. */
+  async answered(address = endpoint, account = one): Promise<AccountDestination> {
+    const { id } = await this.destinations.add(account, "here", address);
+    await this.settle();
+    this.destinations.answer(address, this.lastDatagram);
+    await this.settle();
+    const destination = this.state(id);
+    if (destination?.provedBy !== "datagram") throw new Error("expected a proof by datagram");
+    return destination;
   }
 
   /** Settles all operations in progress. */

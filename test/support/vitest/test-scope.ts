@@ -23,5 +23,5 @@ export const filesOfFullRun: readonly string[] = [
   "test/platform/portal/page/{browser,load}.test.ts",
   "test/platform/metrics/{alerts,prometheus}.test.ts",
   "test/examples/{compose,first-hour,nginx,examples,production}.test.ts",
-  "test/integration/{backup-restore,database-move,regions,transmit}.test.ts",
+  "test/integration/{backup-restore,database-move,forged-icmp,regions,transmit}.test.ts",
 ];

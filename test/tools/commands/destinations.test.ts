@@ -91,6 +91,7 @@ describe("shredway destinations", () => {
         store: store.destinations,
         log,
         random: (count) => new Uint8Array(count),
+        openProbe: () => ({ check: () => "pending", close: () => {} }),
         sendChallenge: (address) => sent.push(address),
         isOwnListener: () => false,
       },
