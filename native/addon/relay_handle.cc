@@ -103,6 +103,7 @@ Napi::Function RelayHandle::define(Napi::Env env) {
                       InstanceMethod<&RelayHandle::read_counters>("readCounters"),
                       InstanceMethod<&RelayHandle::drain_events>("drainEvents"),
                       InstanceMethod<&RelayHandle::set_slot_bounds>("setSlotBounds"),
+                      InstanceMethod<&RelayHandle::set_slot_floor>("setSlotFloor"),
                       InstanceMethod<&RelayHandle::watch_signatures>("watchSignatures"),
                       InstanceMethod<&RelayHandle::unwatch_signatures>("unwatchSignatures"),
                       InstanceMethod<&RelayHandle::drain_landings>("drainLandings"),
@@ -237,14 +238,22 @@ Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// (bigint, bigint, bigint): lowest and highest slot that are possible now, and the end of validity.
+// (bigint, bigint, boolean, bigint): lowest and highest slot that are possible now, whether they
+// are confirmed, and the end of validity.
 Napi::Value RelayHandle::set_slot_bounds(const Napi::CallbackInfo& info) {
   uint64_t lowest = 0;
   uint64_t highest = 0;
   uint64_t until_ns = 0;
   if (is_open(info.Env()) && read_u64(info[0], "lowest", lowest) &&
-      read_u64(info[1], "highest", highest) && read_u64(info[2], "untilNs", until_ns))
-    relay_->set_slot_bounds(lowest, highest, until_ns);
+      read_u64(info[1], "highest", highest) && read_u64(info[3], "untilNs", until_ns))
+    relay_->set_slot_bounds(lowest, highest, info[2].ToBoolean(), until_ns);
+  return info.Env().Undefined();
+}
+
+// (bigint): slots before it are dropped.
+Napi::Value RelayHandle::set_slot_floor(const Napi::CallbackInfo& info) {
+  uint64_t floor = 0;
+  if (is_open(info.Env()) && read_u64(info[0], "floor", floor)) relay_->set_slot_floor(floor);
   return info.Env().Undefined();
 }
 

@@ -3,8 +3,9 @@
 //
 // It has its own thread on routing netlink sockets and needs no privilege. The relay opens it with
 // a clone plane and passes the addresses of every new fan-out table; the watch publishes whole
-// tables. It follows route, rule, address, link and neighbour messages. If messages were lost
-// (ENOBUFS), and every 10 s, it reads everything again. Nothing here is on the packet path.
+// tables, at most every 20 ms. It follows route, rule, address, link and neighbour messages. If
+// messages were lost (ENOBUFS), and every 10 s, it reads everything again. Nothing here is on the
+// packet path.
 #pragma once
 
 #include <functional>

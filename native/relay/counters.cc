@@ -63,6 +63,7 @@ void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) 
 void SlotCounters::begin(uint64_t new_slot, uint64_t received_ns) {
   const uint64_t odd = version.load(std::memory_order_relaxed) + 1;
   version.store(odd, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);  // before the fields
   slot.set(new_slot);
   first_arrival_ns.set(received_ns);
   last_arrival_ns.set(received_ns);
@@ -82,6 +83,7 @@ bool SlotCounters::read(SlotRow& row) const {
   row.code = code_shreds.get();
   row.highest_data_index = highest_data_index.get();
   row.last_plus_1 = last_data_index_plus_1.get();
+  std::atomic_thread_fence(std::memory_order_acquire);  // after the fields
   const bool is_consistent = before % 2 == 0 && version.load(std::memory_order_relaxed) == before;
   return is_consistent && row.slot != kNone;
 }

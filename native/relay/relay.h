@@ -58,11 +58,17 @@ class Relay {
 
   // Drops slots outside [lowest, highest] as behind or ahead, whatever the slot window says: the
   // window follows shreds, and leaders may sign shreds of their slots at any time. Valid until
-  // `until_ns` by the shreds' receive times (CLOCK_REALTIME), for at most 5 s.
-  void set_slot_bounds(uint64_t lowest, uint64_t highest, uint64_t until_ns) {
+  // `until_ns` by the shreds' receive times (CLOCK_REALTIME), for at most 5 s. `confirmed`: shreds
+  // and a node agree on the range. Otherwise evidence of several leaders overrules it.
+  void set_slot_bounds(uint64_t lowest, uint64_t highest, bool confirmed, uint64_t until_ns) {
     slot_bounds_.lowest.store(lowest, std::memory_order_relaxed);
     slot_bounds_.highest.store(highest, std::memory_order_relaxed);
+    slot_bounds_.confirmed.store(confirmed, std::memory_order_relaxed);
     slot_bounds_.until_ns.store(until_ns, std::memory_order_release);
+  }
+  // Drops slots before `floor` as behind, until the next call.
+  void set_slot_floor(uint64_t floor) {
+    slot_bounds_.floor.store(floor, std::memory_order_relaxed);
   }
 
   SnapshotLayout layout(size_t sources, size_t destinations) const {

@@ -103,12 +103,18 @@ bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& 
   return count(source, verdict);
 }
 
-// Bounds of a trusted clock decide alone. An anchor outside them is wrong.
+// Bounds of a trusted clock decide alone, and an anchor outside them is wrong. The clock may follow
+// a recording, though, or a frozen node. If leaders moved the window beyond unconfirmed
+// bounds, the window decides until the clock has followed.
 SlotWindow::Place Worker::place_of(uint64_t slot, uint64_t now_ns) {
   const SlotBounds* bounds = options_.slot_bounds;
+  if (bounds && slot < bounds->floor.load(std::memory_order_relaxed))
+    return SlotWindow::Place::behind;
   if (!bounds || !bounds->hold_at(now_ns)) return window_.place_of(slot, now_ns);
   const uint64_t lowest = bounds->lowest.load(std::memory_order_relaxed);
   const uint64_t highest = bounds->highest.load(std::memory_order_relaxed);
+  overrules_bounds_ &= window_.highest() > highest && !bounds->confirmed.load();
+  if (overrules_bounds_) return window_.place_of(slot, now_ns);
   if (window_.anchored() && (window_.highest() < lowest || window_.highest() > highest))
     window_.forget();
   if (slot < lowest) return SlotWindow::Place::behind;
@@ -120,7 +126,8 @@ SlotWindow::Place Worker::place_of(uint64_t slot, uint64_t now_ns) {
 void Worker::record_ahead(const Candidate& candidate) {
   const uint64_t now_ns = candidate.received_ns;
   const SlotBounds* bounds = options_.slot_bounds;
-  if (!options_.authenticate || (bounds && bounds->hold_at(now_ns))) return;
+  const bool bounded = bounds && bounds->hold_at(now_ns);
+  if (!options_.authenticate || (bounded && bounds->confirmed.load())) return;
   const VerifyingKey* leader = tables_->leaders->leader_of(candidate.shred.slot);
   if (!leader || !window_.samples_ahead(now_ns)) return;
   const MerkleInput input = merkle_input(candidate.packet, candidate.shred);
@@ -132,9 +139,11 @@ void Worker::record_ahead(const Candidate& candidate) {
     const bool valid = leader_auth_.verify(*leader, candidate.packet, root);
     answer = valid ? LeaderAuth::Answer::valid : LeaderAuth::Answer::invalid;
   }
-  if (answer == LeaderAuth::Answer::valid &&
-      window_.record_ahead(candidate.shred.slot, load_u64(leader->bytes().data()), now_ns))
-    report_anchor(now_ns);
+  if (answer != LeaderAuth::Answer::valid ||
+      !window_.record_ahead(candidate.shred.slot, load_u64(leader->bytes().data()), now_ns))
+    return;
+  overrules_bounds_ = bounded;
+  report_anchor(now_ns);
 }
 
 void Worker::report_anchor(uint64_t now_ns) {

@@ -49,8 +49,11 @@ SHREDWAY_NAMED_ENUM(WaitMode, uint8_t, kWaitModeCount, wait_mode_name, SHREDWAY_
 // not apply the bounds that had expired before it.
 struct SlotBounds {
   static constexpr int64_t kHoldMax_ns = 5'000'000'000;
+  std::atomic<uint64_t> floor{0};  // never expires: slots before it are behind
   std::atomic<uint64_t> lowest{0};
   std::atomic<uint64_t> highest{~uint64_t{0}};
+  // Evidence of several leaders overrules a range that is not confirmed.
+  std::atomic<bool> confirmed{false};
   std::atomic<uint64_t> until_ns{0};  // CLOCK_REALTIME
 
   // False if the range has expired, or if it ends so late that the clock must have been set back.
@@ -230,6 +233,7 @@ class Worker final : private TransmitObserver {
   EventRing events_;
   std::unique_ptr<RecentShreds> recent_;
   SlotWindow window_;
+  bool overrules_bounds_ = false;  // leaders moved the window beyond the slot bounds
   LeaderAuth leader_auth_;
   ChallengeEcho challenge_echo_;
   ReceiveBatch received_;

@@ -56,6 +56,20 @@ LAB_TEST(next_hop_watch_sends_one_destination_of_a_stale_neighbour_by_socket) {
   CHECK_HOP(hops, "192.0.2.2", lab.interface("wa"), "02:00:00:00:01:01");
 }
 
+// The kernel waits 5 s before it verifies a stale neighbour, and reports nothing until then.
+LAB_TEST(next_hop_watch_sends_by_socket_only_until_the_kernel_is_awake) {
+  one_cable(lab);
+  lab.set("ipv4/neigh/wa/delay_first_probe_time", "1000");
+  lab.ip("route add 192.0.2.0/24 via 10.1.0.2\n" +
+         neighbour("add", "10.1.0.2", kMacA, "nud stale"));
+  WatchedHops hops;
+  hops.set_addresses({"192.0.2.1", "192.0.2.2"});
+  CHECK_STATE(hops, "192.0.2.1", neighbour_checked);
+  send_to("192.0.2.1");
+  CHECK_HOP(hops, "192.0.2.1", lab.interface("wa"), kMacA);
+  CHECK_HOP(hops, "192.0.2.2", lab.interface("wa"), kMacA);
+}
+
 LAB_TEST(next_hop_watch_sends_by_socket_after_a_stale_neighbour_vanished) {
   one_cable(lab);
   lab.set("ipv4/neigh/wa/delay_first_probe_time", "0");

@@ -131,6 +131,17 @@ TEST(ed25519_refuses_a_non_canonical_s) {
   });
 }
 
+TEST(ed25519_refuses_a_signature_that_holds_only_after_multiplication_by_the_cofactor) {
+  // R of a valid signature plus a point of order 8.
+  const char* signature =
+      "e31bf514eb41af934cdb61a8ae588b29deeaf21be78382d8b9ac13493f1c262e"
+      "d2051cc8ace3e337ae629de88ccceb457a210e6a4361c102475456f6c0536806";
+  on_each_library([&] {
+    const SigningKey key(array_of<32>(kKnownAnswers[0].seed));
+    CHECK(!verifies(key.public_key(), array_of<64>(signature), {}));
+  });
+}
+
 TEST(ed25519_refuses_points_of_small_order) {
   on_each_library([] {
     // Key 1 (the neutral point), R = 1, S = 0 satisfies the equation for every message.

@@ -32,6 +32,14 @@ std::vector<Bytes> packets_of(uint64_t slot) {
   return make_slot({.slot = slot, .leader_seed = leader}).packets;
 }
 
+// Bounds around `slot` that hold for the next seconds.
+void set_bounds(LoopbackRelay& relayed, uint64_t slot, bool confirmed) {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  const auto now_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u;
+  relayed.relay->set_slot_bounds(slot - 512, slot + 32, confirmed, now_ns + 4'500'000'000u);
+}
+
 }  // namespace
 
 TEST(window_attacks_live_shreds_get_through_although_replayed_ones_came_first) {
@@ -86,10 +94,53 @@ TEST(window_attacks_bounds_of_a_trusted_clock_remove_a_wrong_anchor) {
   relayed.publish(&Relay::publish_leaders, leaders_in_turn());
   for (const Bytes& packet : packets_of(kOldSlot)) relayed.tier1_source.send(relayed.in(), packet);
   CHECK_EQ(relayed.counts(64).verdicts.at("first"), 64u);
-  timespec now;
-  clock_gettime(CLOCK_REALTIME, &now);
-  const auto now_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u;
-  relayed.relay->set_slot_bounds(kLiveSlot - 512, kLiveSlot + 32, now_ns + 4'500'000'000u);
+  set_bounds(relayed, kLiveSlot, true);
   for (const Bytes& packet : packets_of(kLiveSlot)) relayed.tier1_source.send(relayed.in(), packet);
   CHECK_EQ(relayed.counts(128).verdicts.at("first"), 128u);
+}
+
+// A clock without a node may follow a recording, and a node may be frozen.
+TEST(window_attacks_several_leaders_overrule_bounds_that_are_not_confirmed) {
+  for (const bool confirmed : {false, true}) {
+    LoopbackRelay relayed;
+    relayed.publish(&Relay::publish_leaders, leaders_in_turn());
+    uint64_t sent = 0;
+    for (uint64_t slot = kLiveSlot; slot < kLiveSlot + 12; slot++) {
+      const auto packets = packets_of(slot);
+      for (size_t i = 0; i < 5; i++, sent++) {
+        set_bounds(relayed, kOldSlot, confirmed);
+        relayed.tier1_source.send(relayed.in(), packets[i]);
+        std::this_thread::sleep_for(std::chrono::milliseconds(12));  // one sample each 10 ms
+      }
+    }
+    // Replayed shreds inside the bounds are behind now.
+    set_bounds(relayed, kOldSlot, confirmed);
+    for (const Bytes& packet : packets_of(kOldSlot))
+      relayed.tier1_source.send(relayed.in(), packet);
+    for (const Bytes& packet : packets_of(kLiveSlot + 12))
+      relayed.tier1_source.send(relayed.in(), packet);
+    const auto verdicts = relayed.counts(sent + 128).verdicts;
+    CHECK_EQ(verdicts.count("slot_behind"), confirmed ? 0u : 1u);
+    CHECK_EQ(verdicts.at("first") >= 64, true);
+    // Confirmed bounds that have reached the live slots decide again.
+    set_bounds(relayed, kLiveSlot + 20, true);
+    for (const Bytes& packet : packets_of(kLiveSlot + 20))
+      relayed.tier1_source.send(relayed.in(), packet);
+    CHECK_EQ(relayed.counts(sent + 192).verdicts.at("first"), verdicts.at("first") + 64);
+  }
+}
+
+TEST(window_attacks_slots_before_the_floor_are_behind) {
+  LoopbackRelay relayed;
+  relayed.publish(&Relay::publish_leaders, leaders_in_turn());
+  relayed.relay->set_slot_floor(kLiveSlot);
+  for (const Bytes& packet : packets_of(kLiveSlot - 1))
+    relayed.tier1_source.send(relayed.in(), packet);
+  CHECK_EQ(relayed.counts(64).verdicts.at("slot_behind"), 64u);
+  for (const Bytes& packet : packets_of(kLiveSlot)) relayed.tier1_source.send(relayed.in(), packet);
+  CHECK_EQ(relayed.counts(128).verdicts.at("first"), 64u);
+  relayed.relay->set_slot_floor(0);
+  for (const Bytes& packet : packets_of(kLiveSlot - 1))
+    relayed.tier1_source.send(relayed.in(), packet);
+  CHECK_EQ(relayed.counts(192).verdicts.at("first"), 128u);
 }

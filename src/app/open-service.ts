@@ -3,6 +3,7 @@
 // Called by the command line. If a step fails, everything that was opened before it is closed. The sandbox
 // has its own composition in src/sandbox, so that production never loads its virtual machine.
 
+import { join } from "node:path";
 import { readOwnAddresses } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, loadConfig } from "../core/configuration/configuration.ts";
@@ -39,6 +40,7 @@ function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): R
       readLeaders: loadLeaderSchedule,
       readOwnAddresses,
       ...(config.solana && { node: new RpcClient(config.solana.rpc) }),
+      slotFile: join(config.data.directory, "highest-slot.json"),
       log,
       clock,
     });

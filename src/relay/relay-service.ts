@@ -21,6 +21,7 @@ import { ScheduleCheck } from "./leaders/schedule-check.ts";
 import { SlotClockUpdates, type SlotNode } from "./leaders/slot-clock-updates.ts";
 import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
+import { SlotFloor } from "./slot-floor.ts";
 
 const checkIntervalMs = 10_000;
 
@@ -32,6 +33,8 @@ interface RelayServiceDependencies {
   readonly readOwnAddresses: () => readonly string[];
   /** The node of solana.rpc, the source of the leader schedule without a file. */
   readonly node?: LeaderNode & SlotNode;
+  /** Keeps the highest slot over a restart; absent: old shreds are accepted after one. */
+  readonly slotFile?: string;
   readonly log: Logger;
   readonly clock: Clock;
 }
@@ -48,6 +51,7 @@ export class RelayService {
   readonly #leaders: RpcLeaderSchedule | undefined;
   /** The current slot and the slot duration. */
   readonly slots: SlotClockUpdates;
+  readonly #floor: SlotFloor | undefined;
   #watch: ScheduleCheck | undefined;
   #schedule: LeaderSchedule | undefined;
   readonly #scheduleListeners = new Set<(schedule: LeaderSchedule) => void>();
@@ -80,8 +84,10 @@ export class RelayService {
     });
     this.#events = new RelayEvents(this.relay, this.#clock);
     this.#listenerReached = this.#readListeners();
+    this.#floor = this.#openFloor(dependencies); // before the sources, so before the first shred
     this.#publish(this.#inForce);
     this.slots = new SlotClockUpdates(dependencies);
+    this.#floor?.start();
     this.#events.start();
     this.#checkTimer = this.#clock.every(checkIntervalMs, () => this.#poll());
   }
@@ -211,6 +217,7 @@ export class RelayService {
     this.#checkTimer.cancel();
     this.#events.close();
     this.#leaders?.stop();
+    this.#floor?.close();
     this.slots.close();
     this.relay.close();
   }
@@ -247,6 +254,20 @@ export class RelayService {
       this.#watchSchedule(schedule);
     };
     return new RpcLeaderSchedule({ node, clock: this.#clock, log: this.#log, publish });
+  }
+
+  /** Unauthenticated shreds can have any slot, so their slots are not kept. */
+  #openFloor({ slotFile: path }: RelayServiceDependencies): SlotFloor | undefined {
+    const { authentication, shredVersion } = this.#inForce;
+    if (path === undefined || authentication === "off") return undefined;
+    return new SlotFloor({
+      path,
+      shredVersion,
+      relay: this.relay,
+      reachedSlot: () => this.slots.reachedSlot(),
+      clock: this.#clock,
+      log: this.#log,
+    });
   }
 
   #publish(config: RelayConfig): void {

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { Service } from "../../src/app/service.ts";
 import { parseConfig } from "../../src/core/configuration/configuration.ts";
@@ -11,6 +13,7 @@ import { relayOptionsOf } from "../../src/relay/relay-tables.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { ShredTraffic } from "../support/shreds/shred-traffic.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let opened: { close(): void }[] = [];
 afterEach(() => {
@@ -27,7 +30,7 @@ const text = (destinations: string) => `relay:
   destinations: [ ${destinations} ]
 `;
 
-function openService() {
+function openService(slotFile?: string) {
   const config = parseConfig(text(""), "a.yaml");
   const relay = Relay.open({ ...relayOptionsOf(config.relay), prefault: false });
   opened.push(relay);
@@ -40,6 +43,7 @@ function openService() {
     config,
     readLeaders: () => buildSchedule(50n, [{ key: new Uint8Array(32).fill(7), slots: [0, 49] }]),
     readOwnAddresses: () => [],
+    ...(slotFile !== undefined && { slotFile }),
     log,
     clock,
   });
@@ -66,6 +70,26 @@ describe("RelayService", () => {
     expect(lines.at(-1)).toContain("MOST SHREDS ARE DROPPED: 64 of the last 64 packets");
     service.close();
     expect(clock.pending).toBe(0);
+  });
+
+  it("drops shreds of slots that it had passed before a restart", async () => {
+    const slotFile = join(temporaryFolder(), "highest-slot.json");
+    writeFileSync(slotFile, '{"slot":"92","shredVersion":99}');
+    const { service, relay, lines } = openService(slotFile);
+    expect(lines.join()).toContain("shreds of slots before 60 are dropped");
+    const traffic = { leaders: 1, firstSlot: 59n, fecSetsPerSlot: 1, slotNs: 100_000_000 };
+    const maker = new ShredTraffic({ ...traffic, seed: 5, shredVersion: 99 });
+    const sender = PacedSender.open({ to: relay.addresses[0] ?? "" });
+    opened.push(sender);
+    for (const slot of [59, 60]) {
+      const packets = maker.completeSlot().packets.map(({ packet }) => packet);
+      sender.enqueue(packets, new BigUint64Array(packets.length));
+      const count = BigInt(packets.length) * BigInt(slot - 58);
+      await until(() => service.snapshot().received === count, "all packets");
+    }
+    // Those of slot 60 get further; the schedule's key is not a public key.
+    expect(service.snapshot().verdicts).toMatchObject({ slot_behind: 64n, unknown_leader: 64n });
+    service.close();
   });
 
   it("reports that another node needs a restart, and rejects a configuration without file and node", () => {

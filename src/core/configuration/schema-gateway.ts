@@ -136,7 +136,7 @@ export const data = z.strictObject({
   directory: key(z.string().min(1).max(4096).default("data"), {
     expects: "a path, relative to the configuration file",
     meaning:
-      "Folder of the SQLite database: accounts, keys, submissions. If it does not exist, " +
+      "Folder of the SQLite database (accounts, keys, submissions) and of the relay's highest slot. If it does not exist, " +
       "it is created with access for its owner only.",
   }),
   node: key(name().exactOptional(), {

@@ -367,6 +367,7 @@ export class Gateway {
       countHandshake: this.#countHandshake,
       report,
       admit: (caller, method) => contextOf(caller).admit(method),
+      ended: this.#ended,
       dispatch: (caller, method, params) => contextOf(caller).dispatch(method, params),
     });
   }

@@ -9,6 +9,7 @@ import type { Reason } from "../../core/errors.ts";
 import type { HttpResponse } from "../http/types.ts";
 import { methods } from "../methods/method-table.ts";
 import { readMethodNames } from "./read-methods.ts";
+import { subscriptionMethods } from "./subscription-session.ts";
 
 interface Group {
   readonly name: string;
@@ -39,7 +40,11 @@ const groupByPrefix: readonly (readonly [string, string])[] = [
   ["/health/", "health"],
   ["/portal", "portal"],
 ];
-const knownMethods: ReadonlySet<string> = new Set([...Object.keys(methods), ...readMethodNames]);
+const knownMethods: ReadonlySet<string> = new Set([
+  ...Object.keys(methods),
+  ...readMethodNames,
+  ...subscriptionMethods,
+]);
 
 function groupOf(path: string): string {
   if (Object.hasOwn(groupByPath, path)) return groupByPath[path] ?? unknownPath;

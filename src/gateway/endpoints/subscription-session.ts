@@ -20,6 +20,10 @@ import { upstreamMissing } from "./read-methods.ts";
 
 /** Prefixes of Subscribe, Unsubscribe and Notification. */
 export const subscriptionKinds = ["account", "logs", "root", "signature", "slot"] as const;
+export const subscriptionMethods: readonly string[] = subscriptionKinds.flatMap((kind) => [
+  `${kind}Subscribe`,
+  `${kind}Unsubscribe`,
+]);
 const methodShape = new RegExp(`^(${subscriptionKinds.join("|")})(Subscribe|Unsubscribe)$`);
 const notificationShape = new RegExp(`^(${subscriptionKinds.join("|")})Notification$`);
 

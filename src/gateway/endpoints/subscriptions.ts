@@ -7,6 +7,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
+import type { JsonRpcOptions } from "../../core/json-rpc/handle.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { ReportFault } from "../../core/json-rpc/refusal.ts";
@@ -58,6 +59,8 @@ export interface SubscriptionOptions {
   readonly dispatch?: (caller: Caller, method: string, params: readonly Json[]) => unknown;
   /** Called before every call; throws ShredwayError "rate_limited". */
   readonly admit?: (caller: Caller, method: string) => void;
+  /** Called after every call; `reason` null: it was accepted. */
+  readonly ended?: JsonRpcOptions["ended"];
   readonly limits?: Partial<SubscriptionLimits>;
   readonly messageLimits?: MessageLimits;
 }
@@ -146,7 +149,7 @@ class Sockets {
   }
 
   #newSession(peer: WebSocketPeer, caller: Caller): SubscriptionSession {
-    const { node, report, admit } = this.#options;
+    const { node, report, admit, ended } = this.#options;
     return new SubscriptionSession(peer, {
       node,
       jsonRpc: {
@@ -154,6 +157,7 @@ class Sockets {
         prefixOf,
         batchMax,
         ...(admit && { admit: (method: string) => admit(caller, method) }),
+        ...(ended && { ended }),
       },
       checkScope: (method) => checkScope(caller, method),
       dispatch: (method, params) => this.#dispatch(caller, method, params),

@@ -223,7 +223,7 @@ export class Pipeline implements Submissions {
     this.#accepted += BigInt(requests.length);
     for (const attempt of attempts) this.#machine.dispatch.begin(attempt);
     this.#wake();
-    return this.#persisted(submissions, () => this.#persistFirst(views, unknown));
+    return this.#persisted(submissions, () => this.#persistFirst(submissions, views, unknown));
   }
 
   /** If so, its state is written, since the record may come from another node. */
@@ -313,6 +313,7 @@ export class Pipeline implements Submissions {
    * ago; their ends must not be overwritten.
    */
   async #persistFirst(
+    submissions: readonly Submission[],
     views: readonly AccountTransaction[],
     unknown: readonly string[],
   ): Promise<void> {
@@ -335,7 +336,7 @@ export class Pipeline implements Submissions {
     const isKnown = found.length === unknown.length;
     if (views.every(isOfPair) && isFulfilled(ended, isKnown))
       return this.#writer.persistOnce(views);
-    for (const view of views) if (!view.isPersisted) this.#machine.forget(view);
+    for (const submission of submissions) this.#forgetUnpersisted(submission);
     const { signature, state, reason } = dead ?? ended[0] ?? {};
     throw endedError(signature, state, reason);
   }
@@ -367,8 +368,8 @@ export class Pipeline implements Submissions {
       this.#failures.warn("the database", cause);
       this.#lastTrialMs = this.#nowMs;
       // The next process must not send what was not sent now.
-      for (const { attempts, views } of unwanted) {
-        if (attempts === 0) for (const view of views) this.#machine.forget(view);
+      for (const submission of unwanted) {
+        if (submission.attempts === 0) this.#forgetUnpersisted(submission);
       }
       const isOut = submissions.some(({ attempts }) => attempts > 0);
       throw new ShredwayError(
@@ -376,6 +377,13 @@ export class Pipeline implements Submissions {
         `database failed: the submission was not persisted and ${isOut ? "may have been" : "was not"} sent`,
         { cause },
       );
+    }
+  }
+
+  /** Except transactions that a later call has submitted meanwhile: that call waits for their write. */
+  #forgetUnpersisted(submission: Submission): void {
+    for (const view of submission.views) {
+      if (view.submission === submission && !view.isPersisted) this.#machine.forget(view);
     }
   }
 

@@ -52,7 +52,7 @@ const http: readonly Metric<GatewayFacts>[] = [
   counters(
     "shredway_gateway_calls_total",
     ["method", "reason"],
-    'JSON-RPC calls by method and reason of the rejection; the reason of a successful call is "ok".',
+    'JSON-RPC calls over HTTP and WebSocket by method and reason of the rejection; the reason of a successful call is "ok".',
     ({ requests }, add) => {
       for (const [method, reason, count] of requests.calls()) add([method, reason], count);
     },

@@ -98,7 +98,8 @@ export interface NativeRelay {
   snapshotWords(sources: number, destinations: number): number;
   readCounters(into: BigUint64Array, sources: number, destinations: number): void;
   drainEvents(into: Uint8Array): number;
-  setSlotBounds(lowest: bigint, highest: bigint, untilNs: bigint): void;
+  setSlotBounds(lowest: bigint, highest: bigint, isConfirmed: boolean, untilNs: bigint): void;
+  setSlotFloor(floor: bigint): void;
   watchSignatures(signatures: Uint8Array): void;
   unwatchSignatures(signatures: Uint8Array): void;
   drainLandings(into: Uint8Array): number;

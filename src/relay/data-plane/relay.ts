@@ -98,6 +98,8 @@ export interface RelayOptions {
 export interface SlotBounds {
   readonly lowest: bigint;
   readonly highest: bigint;
+  /** Shreds and a node agree. Otherwise shreds of several leaders beyond `highest` overrule the bounds. */
+  readonly isConfirmed: boolean;
   /** Wall clock, nanoseconds. */
   readonly untilNs: bigint;
 }
@@ -314,10 +316,16 @@ export class Relay {
    */
   setSlotBounds(bounds: SlotBounds): void {
     this.#checkOpen();
-    const { lowest, highest, untilNs } = bounds;
+    const { lowest, highest, isConfirmed, untilNs } = bounds;
     guarded("value_invalid", () =>
-      this.#native.setSlotBounds(slotOf(lowest), slotOf(highest), untilNs),
+      this.#native.setSlotBounds(slotOf(lowest), slotOf(highest), isConfirmed, untilNs),
     );
+  }
+
+  /** Drops shreds of slots before `floor` as slot_behind, until the next call. Initially 0. */
+  setSlotFloor(floor: bigint): void {
+    this.#checkOpen();
+    guarded("value_invalid", () => this.#native.setSlotFloor(slotOf(floor)));
   }
 
   /**

@@ -14,8 +14,11 @@ const updateIntervalMs = 100;
 const askNodeMs = 5000;
 /** If the event loop is blocked, the bounds must not stay. */
 const boundsHoldNs = 1_000_000_000n;
-/** After this silence, the relay's own window opens too (native/relay/slot_window.h). */
-const trustedForNs = 2_000_000_000n;
+/**
+ * Shreds: after this silence, the relay's own window opens too (native/relay/slot_window.h). A node is
+ * trusted until its next answer is overdue.
+ */
+const trustedForNs = { shreds: 2_000_000_000n, rpc: 7_500_000_000n } as const;
 /** The relay's window extends this far back; the relay itself rejects older slots. */
 const slotsBehind = 512n;
 
@@ -52,6 +55,12 @@ export class SlotClockUpdates {
     if (node) void this.#ask(node);
   }
 
+  /** The current slot, if authenticated shreds have confirmed it in the last seconds. */
+  reachedSlot(): bigint | null {
+    const now = this.slotClock.now(this.#dependencies.clock.nowNs());
+    return now?.source === "shreds" && now.ageNs < trustedForNs.shreds ? now.slot : null;
+  }
+
   close(): void {
     this.#closed = true;
     for (const timer of this.#timers) timer.cancel();
@@ -71,17 +80,19 @@ export class SlotClockUpdates {
   }
 
   #bound(nowNs: bigint): void {
+    const { relay } = this.#dependencies;
     const now = this.slotClock.now(nowNs);
     const highest = this.slotClock.ceiling(nowNs);
     // Without a confirmation, the clock sets no bounds. Otherwise it might exclude the current slot
     // permanently, because the relay could not report the dropped shreds.
-    if (now === null || highest === null || now.ageNs >= trustedForNs) {
-      this.#dependencies.relay.setSlotBounds({ lowest: 0n, highest: u64Max, untilNs: 0n });
+    if (now === null || highest === null || now.ageNs >= trustedForNs[now.source]) {
+      relay.setSlotBounds({ lowest: 0n, highest: u64Max, isConfirmed: false, untilNs: 0n });
       return;
     }
-    this.#dependencies.relay.setSlotBounds({
+    relay.setSlotBounds({
       lowest: now.slot > slotsBehind ? now.slot - slotsBehind : 0n,
       highest: highest < u64Max ? highest : u64Max,
+      isConfirmed: this.slotClock.isConfirmed(nowNs),
       untilNs: nowNs + boundsHoldNs,
     });
   }

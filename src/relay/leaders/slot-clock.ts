@@ -20,6 +20,10 @@
 // - 38 of 64 arrived, later than the present line (which then follows a recording of old shreds);
 // - never backwards over passed slots, unless the line was silent for 30 s.
 //
+// No line may lie more than 32 slots behind a node that answered in the last 30 s, because anyone can
+// replay old shreds, and a node cannot be ahead of the network. A line that does is dropped. A line
+// ahead of the node is accepted: only leaders can sign its shreds, and nodes fall behind or stop.
+//
 // To forge that, a leader needs three of five windows of four slots while the honest feed is silent (the
 // honest slots then move the clock back), or ten of sixteen while it is not. Inside the 16 slots, a
 // leader moves `now` only with more than eight of the last 17 arrivals, nearly three windows in a row,
@@ -64,6 +68,7 @@ export const nearSlots = 16;
 /** RPC answers are late by one or a few slots and come from another place. */
 const rpcNearSlots = 32;
 const lineArrivals = 64;
+const confirmedForNs = 10e9;
 const silentAfterNs = 5e9;
 const forgottenAfterNs = 30e9;
 const quick = { slots: 20, arrivals: 12 } as const;
@@ -88,6 +93,8 @@ const settledSlots = 8;
  */
 const outageSlots = 32;
 const rpcAnswersMax = 16;
+/** Shorter than every plan for the network: how far it may be after an answer, without a duration. */
+const shortestSlotNs = 100e6;
 /** A clock that is set back by less than this is not detected, which does no harm. */
 const stepBackNs = 1e9;
 
@@ -127,6 +134,20 @@ export class SlotClock {
     this.#noteTime(answer.timeNs);
     this.#rpc.push(answer);
     if (this.#rpc.length > rpcAnswersMax) this.#rpc.shift();
+    const present = this.#lineSlotAt(answer.timeNs);
+    if (present !== null && this.#isBehindNode(present, answer.timeNs)) this.#dropLine();
+  }
+
+  /** Whether shreds and an answer of the node in the last 10 s agree on the current slot. */
+  isConfirmed(timeNs: bigint): boolean {
+    if (this.#baseNs === null) return false;
+    const atNs = this.#relative(timeNs);
+    const present = this.#lineSlotAt(atNs);
+    return (
+      present !== null &&
+      isTimely(this.#confirmedNs, atNs) &&
+      Math.abs(this.#nodeDistance(present, atNs, confirmedForNs)) <= rpcNearSlots
+    );
   }
 
   /** null: nothing is measured, or the clock was set back since. */
@@ -183,7 +204,9 @@ export class SlotClock {
       highest = slotAt(this.#line, atNs) + nearSlots + silentNs / this.#line.slotNs / 4;
     }
     if (rpcAnswer && rpcSlot !== null && isFresh(rpcAnswer.timeNs)) {
-      highest = Math.max(highest, rpcSlot + rpcNearSlots);
+      const isExtrapolated = this.#slotNsBy("rpc") !== null;
+      const passed = isExtrapolated ? 0 : Math.max(0, atNs - rpcAnswer.timeNs) / shortestSlotNs;
+      highest = Math.max(highest, rpcSlot + passed + rpcNearSlots);
     }
     return Number.isFinite(highest) ? BigInt(Math.max(0, Math.floor(highest))) : null;
   }
@@ -303,6 +326,7 @@ export class SlotClock {
 
   /** The required number of arrivals for a new line at this arrival; null: none is sufficient. */
   #ruleFor(slot: number, timeNs: number): typeof quick | typeof slow | null {
+    if (this.#isBehindNode(slot, timeNs)) return null;
     if (!this.#line) return quick;
     const silentNs = Math.abs(timeNs - this.#confirmedNs);
     const isPassed = slot <= (this.#arrivals.at(-1)?.slot ?? -1);
@@ -312,10 +336,25 @@ export class SlotClock {
   }
 
   #rpcAgrees(slot: number, timeNs: number): boolean {
+    return Math.abs(this.#nodeDistance(slot, timeNs)) <= rpcNearSlots;
+  }
+
+  #isBehindNode(slot: number, timeNs: number): boolean {
+    return this.#nodeDistance(slot, timeNs) > rpcNearSlots;
+  }
+
+  /** Slots by which the node is ahead of `slot`; NaN: it has not answered within `freshNs`. */
+  #nodeDistance(slot: number, timeNs: number, freshNs = forgottenAfterNs): number {
     const answer = this.#rpc.at(-1);
     const rpcSlot = this.#rpcSlotAt(timeNs);
-    if (!answer || rpcSlot === null || timeNs - answer.timeNs > forgottenAfterNs) return false;
-    return Math.abs(slot - rpcSlot) <= rpcNearSlots;
+    if (!answer || rpcSlot === null || timeNs - answer.timeNs > freshNs) return Number.NaN;
+    return rpcSlot - slot;
+  }
+
+  #dropLine(): void {
+    this.#line = null;
+    this.#arrivals = [];
+    this.#confirmedNs = Number.NEGATIVE_INFINITY;
   }
 
   #deferredBetween(from: number, to: number): SlotReading[] {

@@ -265,6 +265,22 @@ describe("the same pair again", () => {
     expect([...harness.store.records.values()].map(({ state }) => state)).toEqual(["landed"]);
   });
 
+  it("that is refused leaves a transaction that a later call submitted meanwhile", async () => {
+    const before = new Harness();
+    const pair = before.pair();
+    await before.submit(pair[0]);
+    land(before, pair[0]);
+    await before.clock.advance(2_000);
+    const harness = await before.next();
+    // Only the store knows the landing, so the single call arrives before the pair is refused.
+    const outcomes = [harness.submitPair(pair), harness.submit(pair[1])];
+    expect(await Promise.all(outcomes)).toEqual([
+      expect.stringMatching(/^no_route: .* and cannot land again/),
+      "accepted",
+    ]);
+    expect(harness.store.records.get(`ann ${pair[1].signature}`)?.state).toBe("open");
+  });
+
   it("with two other ends can no longer land", async () => {
     const harness = new Harness();
     const pair = harness.pair();

@@ -3,7 +3,6 @@
 // Used by simulation.test.ts, which submits and restarts at random. It records requests, reports
 // and the true state; `violations` describes inconsistencies.
 
-import type { Clock } from "../../../src/core/clock.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
@@ -18,6 +17,7 @@ import type {
   SubmitRequest,
   TimelineEvent,
 } from "../../../src/gateway/submission/types.ts";
+import { killableClock } from "../../support/clocks/killable-clock.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { ModelChain, makeFacts, textOf } from "./model.ts";
 import { capabilitiesOf, ModelRoute, ModelStore } from "./model-routes-and-store.ts";
@@ -60,26 +60,6 @@ export function factsOf({ request }: Call): TransactionFacts {
   return facts;
 }
 
-/** The clock of a killable process: after the kill its timers do not fire. */
-function killable(clock: Clock, isAlive: () => boolean): Clock {
-  const alive = (action: () => void) => () => {
-    if (isAlive()) action();
-  };
-  return {
-    nowNs: () => clock.nowNs(),
-    monotonicNs: () => clock.monotonicNs(),
-    after: (ms, action) => clock.after(ms, alive(action)),
-    every: (ms, action) => {
-      const timer = clock.every(ms, () => (isAlive() ? action() : timer.cancel()));
-      return timer;
-    },
-    sleep: async (ms, signal) => {
-      await clock.sleep(ms, signal);
-      if (!isAlive()) await new Promise(() => {});
-    },
-  };
-}
-
 export class Simulation {
   readonly clock = new ManualClock();
   readonly random: SeededRandom;
@@ -93,6 +73,9 @@ export class Simulation {
   readonly byWire = new Map<string, TransactionFacts>();
   /** Ends that this process reported or stored: "account signature". */
   #ended = new Map<string, string>();
+  /** Ends of earlier processes. They may be reported once more to an account that submits again. */
+  #endedEarlier = new Set<string>();
+  readonly #submittedAgain = new Set<string>();
   /** The last sent attempt by route and signature. */
   readonly #left = new Map<string, { readonly attempt: number; readonly atNs: bigint }>();
   #life = 0;
@@ -153,7 +136,7 @@ export class Simulation {
     };
     const pipeline = new Pipeline(
       {
-        clock: killable(this.clock, isAlive),
+        clock: killableClock(this.clock, isAlive),
         log: { warn: () => {} },
         routes: () => shown,
         policy: () => policy,
@@ -186,8 +169,10 @@ export class Simulation {
         // reported.
         const isNew = this.#ended.get(key) === "rejected" || !this.store.records.has(key);
         if (kind === "received" && isNew) this.#ended.delete(key);
+        if (kind === "received" && this.#endedEarlier.delete(key)) this.#submittedAgain.add(key);
         if (!/landed|expired|superseded|rejected/.test(kind)) return;
-        if (this.#ended.has(key)) this.violations.push(`${key}: a second end, ${kind}`);
+        if (this.#ended.has(key) && !this.#submittedAgain.delete(key))
+          this.violations.push(`${key}: a second end, ${kind}`);
         this.#ended.set(key, kind);
         if (!kind.startsWith("landed")) return;
         const nonceKey = this.#nonceKeyOf(signature);
@@ -208,6 +193,8 @@ export class Simulation {
         state === "open" ? [] : [[key, state]],
       ),
     );
+    this.#endedEarlier = new Set(this.#ended.keys());
+    this.#submittedAgain.clear();
     const restored = this.pipeline.restore();
     await this.clock.advance(1);
     await restored;

@@ -6,6 +6,7 @@ import { Gateway } from "../../../src/gateway/endpoints/gateway.ts";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
 import { HttpServerGroup } from "../../../src/gateway/http/server-group.ts";
 import type { Pages } from "../../../src/gateway/methods/dependencies.ts";
+import { RpcSocket } from "../../clients/rpc-socket.ts";
 import { closing } from "../../support/closing.ts";
 import { GatewayRun, loopback, noPartners } from "../../support/gateway/gateway.ts";
 
@@ -88,6 +89,24 @@ describe("request counts", () => {
     expect([...gateway.counts.refusals()]).toEqual([["body_too_large", 1]]);
     const durations = new Map(gateway.counts.durations());
     expect(durations.get("relay")?.count).toBe(8);
+  });
+});
+
+describe("calls over a WebSocket", () => {
+  it("count like calls over HTTP", async () => {
+    const gateway = gatewayOf([]);
+    const server = closing(
+      await HttpServer.open({ ...gateway.serverOptions(), listen: ["127.0.0.1:0"] }),
+    );
+    const socket = closing(await RpcSocket.open(`ws://${server.addresses[0]}/?api-key=good`));
+    for (const method of ["getTipAccounts", "sendTransaction", "slotSubscribe", "madeUp"])
+      await socket.call(method, []);
+    expect([...gateway.counts.calls()]).toEqual([
+      ["getTipAccounts", "ok", 1],
+      ["sendTransaction", "value_invalid", 1],
+      ["slotSubscribe", "upstream_missing", 1],
+      ["other", "method_unknown", 1],
+    ]);
   });
 });
 

@@ -202,23 +202,32 @@ describe("slot bounds", () => {
   it("drop impossible slots, even with a valid signature", async () => {
     const { relay, send } = openRelay();
     const soon = () => BigInt(Date.now() + 4000) * 1_000_000n;
-    relay.setSlotBounds({ lowest: 110n, highest: 119n, untilNs: soon() });
+    relay.setSlotBounds({ lowest: 110n, highest: 119n, isConfirmed: true, untilNs: soon() });
     send([...shredsOf(109n, []), ...shredsOf(110n, []), ...shredsOf(120n, [])]);
     await until(() => relay.snapshot().received === 192n, "all packets");
     const { verdicts } = relay.snapshot();
     expect(verdicts).toMatchObject({ slot_behind: 64n, first: 64n, slot_ahead: 64n });
-    expect(() => relay.setSlotBounds({ lowest: -1n, highest: 5n, untilNs: 0n })).toThrow(
-      "0 to 184",
-    );
+    expect(() =>
+      relay.setSlotBounds({ lowest: -1n, highest: 5n, isConfirmed: true, untilNs: 0n }),
+    ).toThrow("0 to 184");
     // Expired bounds have no effect, nor do those of a clock that was set back.
     for (const [slot, untilNs] of [
       [121n, soon() - 10_000_000_000n],
       [122n, soon() + 60_000_000_000n],
     ] as const) {
       const before = relay.snapshot().verdicts.first;
-      relay.setSlotBounds({ lowest: 110n, highest: 119n, untilNs });
+      relay.setSlotBounds({ lowest: 110n, highest: 119n, isConfirmed: true, untilNs });
       send(shredsOf(slot, []));
       await until(() => relay.snapshot().verdicts.first === before + 64n, "shreds of now");
     }
+  });
+
+  it("drop slots before the floor, always", async () => {
+    const { relay, send } = openRelay();
+    relay.setSlotFloor(110n);
+    send([...shredsOf(109n, []), ...shredsOf(110n, [])]);
+    await until(() => relay.snapshot().received === 128n, "all packets");
+    expect(relay.snapshot().verdicts).toMatchObject({ slot_behind: 64n, first: 64n });
+    expect(() => relay.setSlotFloor(-1n)).toThrow("0 to 184");
   });
 });

@@ -7,6 +7,8 @@ import type { SlotSnapshot } from "../../../src/relay/data-plane/snapshot.ts";
 import { SlotClockUpdates } from "../../../src/relay/leaders/slot-clock-updates.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
+const noBounds = { lowest: 0n, highest: u64Max, isConfirmed: false, untilNs: 0n };
+
 function rowOf(slot: bigint, firstSeenNs: bigint): SlotSnapshot {
   return {
     slot,
@@ -47,7 +49,7 @@ describe("SlotClockUpdates", () => {
     const { clock, watch, bounds } = openWatch();
     await clock.advance(200);
     // Nothing is known yet.
-    expect(bounds.at(-1)).toEqual({ lowest: 0n, highest: u64Max, untilNs: 0n });
+    expect(bounds.at(-1)).toEqual(noBounds);
     await clock.advance(30_000);
     const now = watch.slotClock.now(clock.nowNs());
     expect(now).toMatchObject({ source: "shreds" });
@@ -89,6 +91,47 @@ describe("SlotClockUpdates", () => {
     watch.close();
   });
 
+  it("trusts the node until its next answer is overdue", async () => {
+    const clock = new ManualClock();
+    let answers = true;
+    const bounds: SlotBounds[] = [];
+    const watch = new SlotClockUpdates({
+      relay: { slots: () => [], setSlotBounds: (given) => void bounds.push(given) },
+      node: {
+        slot: async () => {
+          if (!answers) throw new Error("no answer");
+          return 5000n + clock.nowNs() / 400_000_000n;
+        },
+      },
+      clock,
+      log: createLogger({ level: "silent" }),
+    });
+    await clock.advance(1000);
+    bounds.length = 0;
+    await clock.advance(20_000);
+    for (const { lowest, highest } of bounds) expect(highest - lowest).toBeLessThan(512 + 32 + 60);
+    expect(bounds.at(-1)?.isConfirmed).toBe(false); // without shreds
+    answers = false;
+    await clock.advance(10_000);
+    expect(bounds.at(-1)).toEqual(noBounds);
+    watch.close();
+  });
+
+  it("confirms the bounds while shreds and the node agree", async () => {
+    const slots = { ahead: 0n };
+    const { clock, watch, bounds } = openWatch({
+      slot: async () => 5000n + (clock.nowNs() - watchedFromNs) / 300_000_000n + slots.ahead,
+    });
+    const watchedFromNs = clock.nowNs();
+    await clock.advance(20_000);
+    expect(bounds.at(-1)?.isConfirmed).toBe(true);
+    slots.ahead = -100n; // a node that has fallen behind does not exclude the shreds
+    await clock.advance(20_000);
+    expect(bounds.at(-1)?.isConfirmed).toBe(false);
+    expect(watch.slotClock.now(clock.nowNs())?.source).toBe("shreds");
+    watch.close();
+  });
+
   it.each([-3600, -29, -20, -8, -5, -2, -1.5, -1, 1.5, 8, 29, 3600])(
     "never excludes the current slot when the clock is set by %s s",
     async (stepSeconds) => {
@@ -104,7 +147,7 @@ describe("SlotClockUpdates", () => {
         every: (periodMs, action) => clock.every(periodMs, action),
         sleep: (delayMs, signal) => clock.sleep(delayMs, signal),
       };
-      let bounds: SlotBounds = { lowest: 0n, highest: u64Max, untilNs: 0n };
+      let bounds: SlotBounds = noBounds;
       const relay = {
         slots: () => {
           // The relay does not see slots outside the bounds.

@@ -1,0 +1,118 @@
+// The slot clock with answers of a node, alone and against recordings of old shreds.
+
+import { describe, expect, it } from "vitest";
+import { SlotClock } from "../../../src/relay/leaders/slot-clock.ts";
+import { firstSlot, startNs } from "./simulated-slots.ts";
+
+const msNs = 1_000_000n;
+const second = 1_000_000_000n;
+
+describe("RPC", () => {
+  it("provides the slot without shreds, at first without a duration", () => {
+    const clock = new SlotClock();
+    clock.noteRpc(firstSlot, startNs);
+    expect(clock.now(startNs + 3n * second)).toEqual({
+      slot: firstSlot,
+      source: "rpc",
+      ageNs: 3n * second,
+      slotNs: null,
+    });
+    expect(clock.timeOf(firstSlot + 1n)).toBeNull();
+    for (let i = 1n; i <= 10n; i++) {
+      clock.noteRpc(firstSlot + i * 4n, startNs + i * second);
+    }
+    const now = clock.now(startNs + 20n * second);
+    expect(now?.slotNs).toBe(250n * msNs);
+    expect(now?.slot).toBe(firstSlot + 80n);
+    expect(clock.timeOf(firstSlot + 100n)).toBe(startNs + 25n * second);
+    expect(clock.ceiling(startNs + 20n * second)).toBe(firstSlot + 80n + 32n);
+    expect(clock.ceiling(startNs + 60n * second)).toBeNull();
+  });
+
+  it("ranks after shreds, and before them after a long silence", () => {
+    const clock = new SlotClock();
+    for (let i = 0n; i < 100n; i++) {
+      clock.noteShreds(firstSlot + i, startNs + i * 300n * msNs);
+      clock.noteRpc(firstSlot + i - 1n, startNs + i * 300n * msNs);
+    }
+    const lastNs = startNs + 99n * 300n * msNs;
+    for (let i = 1n; i <= 60n; i++) {
+      // Slots of 200 ms from the time at which the feed became silent.
+      clock.noteRpc(firstSlot + 98n + i * 5n, lastNs + i * second);
+      // After about 20 s, the node is more than 32 slots ahead of the line.
+      const source = clock.now(lastNs + i * second)?.source;
+      if (i < 20n || i > 24n) expect(source).toBe(i < 20n ? "shreds" : "rpc");
+    }
+    const now = clock.now(lastNs + 60n * second);
+    expect(Math.abs(Number(now?.slot ?? 0n) - Number(firstSlot + 398n))).toBeLessThanOrEqual(1);
+    expect(now?.slotNs).toBe(200n * msNs);
+  });
+
+  it("ends a recording of old slots at its first answer, and lets 12 arrivals set the clock", () => {
+    const clock = new SlotClock();
+    const at = (i: bigint) => startNs + i * 300n * msNs;
+    // A recording of old slots, then the current ones in addition.
+    for (let i = 0n; i < 100n; i++) clock.noteShreds(firstSlot + i, at(i));
+    const ahead = 5_000n;
+    clock.noteRpc(firstSlot + ahead + 98n, at(100n));
+    expect(clock.now(at(100n))).toMatchObject({ slot: firstSlot + ahead + 98n, source: "rpc" });
+    expect(clock.ceiling(at(100n))).toBe(firstSlot + ahead + 98n + 32n);
+    expect(clock.isConfirmed(at(100n))).toBe(false);
+    for (let i = 100n; i < 112n; i++) {
+      clock.noteShreds(firstSlot + i, at(i));
+      clock.noteShreds(firstSlot + ahead + i, at(i));
+    }
+    expect(clock.slotAt(at(112n))).toBe(firstSlot + ahead + 112n);
+    expect(clock.isConfirmed(at(112n))).toBe(true);
+  });
+
+  it.each([40n, 400n])(
+    "takes no line from a recording replayed at %s ms per slot, before or after its first answer",
+    (paceMs) => {
+      for (const replayedBefore of [0n, 60n]) {
+        const clock = new SlotClock();
+        const old = firstSlot - 100_000n;
+        for (let i = 0n; i < 1500n; i++) {
+          const timeNs = startNs + i * paceMs * msNs;
+          const current = firstSlot + (i * paceMs) / 400n;
+          clock.noteShreds(old + i, timeNs);
+          if (i < replayedBefore) continue;
+          if ((i * paceMs) % 4800n === 0n || i === replayedBefore) clock.noteRpc(current, timeNs);
+          const distance = Number((clock.slotAt(timeNs) ?? 0n) - current);
+          expect(Math.abs(distance)).toBeLessThanOrEqual(13); // an answer is up to 5 s old
+        }
+      }
+    },
+  );
+
+  it("yields to shreds that are ahead of it, because nodes fall behind or stop", () => {
+    const clock = new SlotClock();
+    const at = (i: bigint) => startNs + i * 400n * msNs;
+    for (let i = 0n; i < 100n; i++) {
+      if (i % 12n === 0n) clock.noteRpc(firstSlot, at(i));
+      clock.noteShreds(firstSlot + 1000n + i, at(i));
+    }
+    expect(clock.now(at(99n))).toMatchObject({ slot: firstSlot + 1099n, source: "shreds" });
+    expect(clock.isConfirmed(at(99n))).toBe(false);
+  });
+
+  it("makes the change from a recording to the current slot faster, but is not required for it", () => {
+    const clock = new SlotClock();
+    const at = (i: bigint) => startNs + i * 300n * msNs;
+    const ahead = 5_000n;
+    for (let i = 0n; i < 60n; i++) clock.noteShreds(firstSlot + i, at(i));
+    for (let i = 60n; i < 97n; i++) {
+      clock.noteShreds(firstSlot + i, at(i));
+      clock.noteShreds(firstSlot + ahead + i, at(i));
+    }
+    expect(clock.slotAt(at(97n))).toBe(firstSlot + 97n);
+    clock.noteShreds(firstSlot + ahead + 97n, at(97n));
+    expect(clock.slotAt(at(97n))).toBe(firstSlot + ahead + 97n);
+    // And the recording does not move it back.
+    for (let i = 98n; i < 300n; i++) {
+      clock.noteShreds(firstSlot + i, at(i));
+      clock.noteShreds(firstSlot + ahead + i, at(i));
+    }
+    expect(clock.slotAt(at(300n))).toBe(firstSlot + ahead + 300n);
+  });
+});
