@@ -87,7 +87,7 @@ describe("RelayService", () => {
       const count = BigInt(packets.length) * BigInt(slot - 58);
       await until(() => service.snapshot().received === count, "all packets");
     }
-    // Those of slot 60 get further; the schedule's key is not a public key.
+    // Shreds of slot 60 get further. The schedule's key is not a public key.
     expect(service.snapshot().verdicts).toMatchObject({ slot_behind: 64n, unknown_leader: 64n });
     service.close();
   });
