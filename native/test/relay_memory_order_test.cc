@@ -145,7 +145,8 @@ TEST(deshred_thread_notifies_landings_that_race_with_the_notifier) {
     while (count_of(DeshredCounter::landings) < round) std::this_thread::yield();
     for (int i = 0; i < 30'000 && notifier.notified == 0; i++)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    CHECK_EQ(notifier.notified.load(), 1);
+    // Both threads may notify of the same landing, which only causes one empty drain.
+    CHECK(notifier.notified > 0 && notifier.notified <= 2);
   }
   thread->set_notifier(nullptr);
 }
