@@ -251,6 +251,7 @@ function submissionFailoverOf(
     log,
     store: store.submissions,
     locks: store.locks,
+    node: store.node,
     resume: (records) => pipeline.resume(records),
   });
 }
