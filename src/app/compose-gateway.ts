@@ -53,7 +53,9 @@ import {
   shredTipAddressesOf,
   tipAddressesOf,
 } from "./gateway-settings.ts";
+import { NodeDirectory } from "./node-directory.ts";
 import { nodeNameOf } from "./node-name.ts";
+import { nodeSettingsOf } from "./node-settings.ts";
 import type { ShredSalesService } from "./shred-sales.ts";
 
 interface GatewayOptions {
@@ -109,7 +111,11 @@ class Tables {
   shredInspector: TransactionInspector;
   policy: PlanPolicy;
 
+  /** Shred-tip addresses of all nodes: a landed tip to any of them counts. */
+  knownShredTipAddresses: ReadonlySet<string>;
+
   readonly #partners: TrackerPart;
+  #nodes: NodeDirectory | null = null;
 
   /** Throws ShredwayError. */
   constructor(config: Config, partners: TrackerPart) {
@@ -122,20 +128,43 @@ class Tables {
       dontFrontPrefixes: config.gateway.dontFrontPrefixes,
     });
     this.shredTipAddresses = shredTipAddressesOf(config);
+    this.knownShredTipAddresses = this.shredTipAddresses;
     this.shredInspector = new TransactionInspector({
       tipAddresses: bytesOf(this.shredTipAddresses),
       dontFrontPrefixes: [],
     });
   }
 
+  /** From now on, the other nodes on the database count. */
+  follow(nodes: NodeDirectory): void {
+    this.#nodes = nodes;
+    nodes.onChange(() => this.#applyNodes());
+    this.#applyNodes();
+  }
+
   /** Checks the new settings and returns a function that applies them. Throws ShredwayError. */
   prepare(config: Config): () => void {
     const { settings, ...tables } = new Tables(config, this.#partners);
+    this.#nodes?.check(nodeSettingsOf(config));
     return () => {
       this.#partners.apply(config);
       Object.assign(this, tables);
       Object.assign(this.settings, settings);
+      this.#nodes?.replace(nodeSettingsOf(config));
     };
+  }
+
+  #applyNodes(): void {
+    const nodes = this.#nodes;
+    if (!nodes) return;
+    Object.assign(
+      this.settings,
+      settingsOf(this.config, (address) => nodes.isOffered(address)),
+    );
+    this.knownShredTipAddresses = new Set([
+      ...this.shredTipAddresses,
+      ...nodes.knownShredAddresses(),
+    ]);
   }
 }
 
@@ -143,6 +172,8 @@ interface GatewayComponents {
   readonly options: GatewayOptions;
   readonly tables: Tables;
   readonly store: Store;
+  /** null: no other node uses the database. */
+  readonly nodes: NodeDirectory | null;
   readonly keyRing: KeyRing;
   readonly routes: RouteTable;
   readonly verifier: Pick<SignatureVerifier, "verify" | "close">;
@@ -262,14 +293,24 @@ function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
   return Store.open({ directory, postgres, node, isService: true, clock, log });
 }
 
+/** null: no other node uses the database. Throws ShredwayError "config_invalid" for a grave difference. */
+async function openNodeDirectory(
+  { config, clock, log }: GatewayOptions,
+  { nodes: store, locks, node }: Store,
+): Promise<NodeDirectory | null> {
+  if (!isShared(config)) return null;
+  return NodeDirectory.open({ store, locks, node, clock, log }, nodeSettingsOf(config));
+}
+
 /** null: no shred-tip address is configured. */
 async function openShreds({
   options,
   tables,
   store,
+  nodes,
   verifier,
   landings,
-}: Pick<GatewayComponents, "options" | "tables" | "store" | "verifier" | "landings">) {
+}: Pick<GatewayComponents, "options" | "tables" | "store" | "nodes" | "verifier" | "landings">) {
   if (tables.shredTipAddresses.size === 0) return null;
   const { config, relay, clock, tierClock = clock, log } = options;
   return openShredSales({
@@ -280,6 +321,8 @@ async function openShreds({
     landings,
     inspector: () => tables.shredInspector,
     addresses: () => tables.shredTipAddresses,
+    knownAddresses: () => tables.knownShredTipAddresses,
+    ...(nodes && { refreshAddresses: () => nodes.refresh() }),
     clock,
     tierClock,
     log,
@@ -343,6 +386,11 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     if (certificate) opened.push(certificate);
     const store = await openStore(options);
     opened.push(store);
+    const nodes = await openNodeDirectory(options, store);
+    if (nodes) {
+      opened.push(nodes);
+      tables.follow(nodes);
+    }
     const verifier = options.verifier ?? openVerifier(config);
     opened.push(verifier);
     const upstream = config.solana ? Upstream.open({ ...config.solana, log, clock }) : null;
@@ -354,7 +402,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const landings = relay?.config.deshred ? new LandingWatchList(relay.relay, log) : null;
     const tips = await openTips(options, store);
     opened.push(tips);
-    const shreds = await openShreds({ options, tables, store, verifier, landings });
+    const shreds = await openShreds({ options, tables, store, nodes, verifier, landings });
     if (shreds) opened.push(shreds);
     const nonces = await openNonces({ config, store, clock, log });
     if (nonces) opened.push(nonces);
@@ -362,6 +410,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       options,
       tables,
       store,
+      nodes,
       keyRing,
       routes,
       verifier,

@@ -43,6 +43,10 @@ interface ShredSalesOptions {
   readonly inspector: () => TransactionInspector;
   /** The current shred-tip addresses, in base58. */
   readonly addresses: () => ReadonlySet<string>;
+  /** Shred-tip addresses of all nodes. */
+  readonly knownAddresses: () => ReadonlySet<string>;
+  /** Reads those of the other nodes again; absent: the database is not shared. */
+  readonly refreshAddresses?: () => Promise<void>;
   readonly clock: Clock;
   readonly tierClock: Clock;
   readonly log: Logger;
@@ -126,11 +130,19 @@ async function openDestinations(
 function landingSourcesOf({
   config,
   landings,
-  addresses,
+  knownAddresses: addresses,
+  refreshAddresses,
 }: ShredSalesOptions): LandingSources | null {
   const node = config.solana && new RpcClient(config.solana.rpc);
   if (!node) return null;
-  return { landed: node, outcomes: node, observations: landings, decode: decodeBase58, addresses };
+  return {
+    landed: node,
+    outcomes: node,
+    observations: landings,
+    decode: decodeBase58,
+    addresses,
+    ...(refreshAddresses && { refreshAddresses }),
+  };
 }
 
 /** Throws ShredwayError, after closing everything that it opened. */

@@ -28,6 +28,7 @@ import type { Store } from "../platform/store/store.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
 import { databaseChangeWarning, gatewayRestartKeys } from "./gateway-settings.ts";
+import type { NodeDirectory } from "./node-directory.ts";
 import type { ReadinessFacts } from "./readiness.ts";
 import type { ShredSalesService, ShredSalesSnapshot } from "./shred-sales.ts";
 
@@ -58,6 +59,8 @@ interface Closable {
 interface GatewayServiceDependencies {
   readonly config: Config;
   readonly store: Store;
+  /** null: no other node uses the database. */
+  readonly nodes: Pick<NodeDirectory, "differences" | "close"> | null;
   readonly keyRing: KeyRing;
   readonly routes: RouteTable;
   readonly pipeline: Pipeline;
@@ -227,9 +230,10 @@ export class GatewayService {
   }
 
   readiness(): NonNullable<ReadinessFacts["gateway"]> {
-    const { routes, keyRing, clock, store } = this.#dependencies;
+    const { routes, keyRing, clock, store, nodes } = this.#dependencies;
     const { states } = keyRing.counts(clock.nowNs());
     return {
+      nodeDifferences: nodes?.differences ?? null,
       routes: routes.snapshots(),
       keysInForce: states.get("in_force") ?? 0,
       store: { isReachable: store.numbers().isReachable, isOnFile: store.isOnFile },
@@ -309,7 +313,8 @@ export class GatewayService {
   }
 
   async #close(): Promise<void> {
-    const { pipeline, routes, store, others, shreds, tips, nonces, failover } = this.#dependencies;
+    const { pipeline, routes, store, nodes, others, shreds, tips, nonces, failover } =
+      this.#dependencies;
     this.#keyUpdates.close();
     this.#server?.close();
     pipeline.stop();
@@ -320,6 +325,7 @@ export class GatewayService {
     await tips.close();
     await nonces?.close();
     await failoverClosed;
+    await nodes?.close();
     await store.close();
     for (const part of others) await part.close();
   }

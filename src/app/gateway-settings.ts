@@ -11,6 +11,9 @@ import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts
 import type { PlanPolicy } from "../gateway/submission/plan.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
 
+/** Whether a shred-tip address may be published. */
+type IsOffered = (shredAddress: string) => boolean;
+
 function regionOf(config: Config, one: Config["regions"][number]): Region {
   const own = (addresses: readonly string[], shared: readonly string[]) =>
     addresses.length > 0 ? addresses : shared;
@@ -32,9 +35,16 @@ function regionsOf(config: Config): readonly [Region, ...Region[]] {
   return [{ name: "default", url: null, tipAddresses, shredTipAddresses }];
 }
 
-export function settingsOf(config: Config): GatewaySettings {
+/** `isOffered`: default: every shred-tip address of the configuration is published. */
+export function settingsOf(config: Config, isOffered: IsOffered = () => true): GatewaySettings {
+  const [first, ...others] = regionsOf(config);
+  const offeredBy = (region: Region): Region => ({
+    ...region,
+    shredTipAddresses: region.shredTipAddresses.filter(isOffered),
+  });
   return {
-    regions: regionsOf(config),
+    regions: [offeredBy(first), ...others.map(offeredBy)],
+    withholdsShredTips: ![...shredTipAddressesOf(config)].every(isOffered),
     minimumTipLamports: BigInt(config.tips.minimumLamports),
     partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
     trustedProxies: (config.http?.trustedProxies ?? []).map(parseAddressRange),

@@ -22,6 +22,8 @@ export interface ReadinessFacts {
   readonly gateway: {
     readonly routes: readonly Pick<RouteSnapshot, "name" | "health">[];
     readonly keysInForce: number;
+    /** Differences from the other nodes on the database; null: it is not shared. */
+    readonly nodeDifferences: readonly string[] | null;
     readonly store: { readonly isReachable: boolean | null; readonly isOnFile: boolean };
   } | null;
 }
@@ -89,6 +91,12 @@ function keys({ keysInForce }: GatewayReadiness): Check {
   return check("api_keys", false, problem, `valid API keys: ${keysInForce}`);
 }
 
+function nodes({ nodeDifferences }: GatewayReadiness): Check[] {
+  if (nodeDifferences === null) return [];
+  const problem = nodeDifferences.length > 0 ? nodeDifferences.join("; ") : null;
+  return [check("nodes", false, problem, "all running nodes are configured alike")];
+}
+
 export function checksOf(facts: ReadinessFacts): Check[] {
   const { gateway } = facts;
   return [
@@ -97,6 +105,6 @@ export function checksOf(facts: ReadinessFacts): Check[] {
     leaderSchedule(facts),
     slotClock(facts),
     shreds(facts),
-    ...(gateway ? [routes(gateway), database(gateway), keys(gateway)] : []),
+    ...(gateway ? [routes(gateway), database(gateway), keys(gateway), ...nodes(gateway)] : []),
   ];
 }

@@ -157,6 +157,7 @@ export class Node {
       log,
       store: this.store,
       locks: driver,
+      node: name,
       resume: (records) => this.pipeline.resume(records),
     });
   }

@@ -161,6 +161,7 @@ export class GatewayCluster implements TestService {
     const region = { name: "local", url: null, tipAddresses: [tipAddress], shredTipAddresses: [] };
     const gateway = new Gateway(parts, {
       regions: [region],
+      withholdsShredTips: false,
       minimumTipLamports,
       partnerUnitLamports: 10n,
       trustedProxies: [],

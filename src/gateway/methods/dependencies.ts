@@ -114,6 +114,8 @@ export interface Region {
 export interface GatewaySettings {
   /** At least one; the first is the region of this machine. */
   readonly regions: readonly [Region, ...Region[]];
+  /** A shred-tip address is configured that is not published, because another node does not know it. */
+  readonly withholdsShredTips: boolean;
   readonly minimumTipLamports: bigint;
   /** Minimum priority fee of sendAlt in lamports per compute unit. */
   readonly partnerUnitLamports: bigint;

@@ -44,8 +44,14 @@ const params = {
 type AddressList = "tipAddresses" | "shredTipAddresses";
 
 function tipAccounts(call: Call, name: string | null, list: AddressList): string[] {
-  const { regions } = call.settings;
+  const { regions, withholdsShredTips } = call.settings;
   const found = name === null ? regions[0] : regions.find((each) => each.name === name);
+  if (found && list === "shredTipAddresses" && found[list].length === 0 && withholdsShredTips) {
+    throw new ShredwayError(
+      "registration_off",
+      "no shred-tip address is offered at present: the nodes of this service do not have one in common",
+    );
+  }
   if (found) return rotated(found[list], call.nextTurn());
   const known = regions.map((each) => each.name).join(", ");
   throw new ShredwayError(
@@ -64,14 +70,19 @@ function regionList({ settings }: Call): Region[] {
   }));
 }
 
-function tipMethod(list: AddressList, summary: string, sample: string): KeyedMethod {
+function tipMethod(
+  list: AddressList,
+  summary: string,
+  sample: string,
+  errors: KeyedMethod["errors"] = [],
+): KeyedMethod {
   return method({
     scopes,
     summary,
     description: "The order rotates from call to call: use the first one.",
     params,
     result: { name: "addresses", schema: listOf(publicKey) },
-    errors: [],
+    errors,
     example: { params: [], result: [sample] },
     run: (call, { region: name }) => tipAccounts(call, name, list),
   });
@@ -87,6 +98,7 @@ export const regionMethods: MethodTable = {
     "shredTipAddresses",
     "Returns the addresses of tips for shreds.",
     samples.shredTipAddress,
+    ["registration_off"],
   ),
   getRegions: method({
     scopes,

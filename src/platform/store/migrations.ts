@@ -149,6 +149,8 @@ export const migrations: readonly Migration[] = [
     // The node that sends and ends it; '': written before nodes had names.
     "ALTER TABLE submissions ADD COLUMN node text NOT NULL DEFAULT ''",
   ],
+  // The settings that the nodes on one database compare, as JSON.
+  ["CREATE TABLE nodes (name text PRIMARY KEY, settings text NOT NULL)"],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

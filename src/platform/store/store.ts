@@ -24,6 +24,7 @@ import { counted, StoreCounts, type StoreNumbers } from "./store-counts.ts";
 import { SqlDestinationStore } from "./tables/destination-store.ts";
 import { SqlKeyStore } from "./tables/key-store.ts";
 import { SqlLandedTipStore } from "./tables/landed-tip-store.ts";
+import { type NodeStore, SqlNodeStore } from "./tables/node-store.ts";
 import { SqlManagedNonceStore } from "./tables/nonce-store.ts";
 import { SqlRegistrationStore } from "./tables/registration-store.ts";
 import type { SignatureCodec } from "./tables/signature-codec.ts";
@@ -94,6 +95,7 @@ export class Store {
   readonly tiers: TierStore;
   readonly landedTips: LandedTipStore;
   readonly nonces: ManagedNonceStore;
+  readonly nodes: NodeStore;
 
   /** Locks that at most one process holds. */
   readonly locks: Pick<SqlDriver, "tryLock">;
@@ -144,6 +146,7 @@ export class Store {
     this.tiers = new SqlTierStore(driver);
     this.landedTips = new SqlLandedTipStore(driver, codec);
     this.nonces = new SqlManagedNonceStore(driver);
+    this.nodes = new SqlNodeStore(driver);
     this.warnings = warnings;
   }
 

@@ -59,8 +59,10 @@ export interface LandingSources {
   readonly observations: ShredObservations | null;
   /** Reads base58; null or undefined: invalid. */
   decode(signature: string): Uint8Array | null | undefined;
-  /** Shred-tip addresses in force, base58. */
+  /** Shred-tip addresses of all nodes, base58. */
   addresses(): ReadonlySet<string>;
+  /** Reads the addresses of other nodes again; absent: the database is not shared. */
+  refreshAddresses?(): Promise<void>;
 }
 
 interface LandingConfirmationOptions extends LandingSources {
@@ -248,6 +250,9 @@ export class LandingConfirmation {
       const { signature } = pending;
       const answer = await this.#options.landed.landedTransaction(signature, this.#allAddresses());
       result = answer ? resultOf(answer, pending) : this.#absent(pending, askedMs);
+      // Another node may offer an address that this one does not know yet.
+      if (result?.state === "dropped" && result.reason === "refunded" && (await this.#knowsMore()))
+        result = null;
     } catch (error) {
       this.#options.failed(error);
       // It could not count any more; twice the time spares what a node could not answer for a while.
@@ -259,6 +264,12 @@ export class LandingConfirmation {
     if (result) this.#end(pending, result);
     else this.#scheduleLook(pending);
     this.#ask();
+  }
+
+  async #knowsMore(): Promise<boolean> {
+    const { size } = this.#allAddresses();
+    await this.#options.refreshAddresses?.();
+    return this.#allAddresses().size > size;
   }
 
   #absent(pending: PendingTip, askedMs: number): LandingResult | null {

@@ -149,6 +149,17 @@ describe("regions", () => {
     });
   });
 
+  it("getShredTipAccounts refuses while the nodes have no address in common", async () => {
+    const region = { name: "here", url: null, tipAddresses: [], shredTipAddresses: [] };
+    for (const [withholdsShredTips, answer] of [
+      [false, { result: [] }],
+      [true, { error: { data: { reason: "registration_off" } } }],
+    ] as const) {
+      const run = await GatewayRun.open({ regions: [region], withholdsShredTips });
+      expect(await run.call("getShredTipAccounts")).toMatchObject({ body: answer });
+    }
+  });
+
   it("getRegions lists the regions", async () => {
     const run = await GatewayRun.open();
     expect(await run.call("getRegions")).toMatchObject({

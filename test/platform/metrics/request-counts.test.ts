@@ -25,6 +25,7 @@ function gatewayOf(pages: readonly Pages[]): Gateway {
     { ...new GatewayRun().parts(), tracker: noPartners, pages },
     {
       regions: [region],
+      withholdsShredTips: false,
       minimumTipLamports: 0n,
       partnerUnitLamports: 0n,
       trustedProxies: loopback,

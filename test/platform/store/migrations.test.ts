@@ -24,6 +24,7 @@ onEachDatabase((databases) => {
         "destinations",
         "landed_tips",
         "managed_nonces",
+        "nodes",
         "registrations",
         "schema_version",
         "submissions",

@@ -113,6 +113,8 @@ export class ConfirmationHarness {
   lies = 0;
   hasSights = true;
   addresses = shredAddresses;
+  /** The addresses in the database when it is read again; null: unchanged. */
+  addressesOfOtherNodes: ReadonlySet<string> | null = null;
   registrations: PendingRegistrations;
 
   constructor(run: ChainRun, limits: Limits = {}) {
@@ -234,6 +236,9 @@ export class ConfirmationHarness {
       },
       decode: decodeBase58,
       addresses: () => this.addresses,
+      refreshAddresses: async () => {
+        this.addresses = this.addressesOfOtherNodes ?? this.addresses;
+      },
     };
   }
 }

@@ -195,6 +195,20 @@ describe("a pending registration", () => {
   });
 });
 
+describe("a tip to an address that only another node has", () => {
+  it("counts, because the addresses are read again before it is dropped", async () => {
+    const harness = await ConfirmationHarness.open();
+    const before = harness.addresses;
+    harness.addresses = new Set([addressOf(wallet(111))]);
+    harness.addressesOfOtherNodes = before;
+    const wire = harness.tip(5n, 1n);
+    const signature = await harness.register(wire);
+    harness.run.chain.send(wire);
+    await harness.seconds(6);
+    expect(harness.row(signature)).toMatchObject({ state: "counted", countedLamports: 5n });
+  });
+});
+
 describe("questions", () => {
   it("begin early, then slow down, and an observation triggers the next one", async () => {
     const harness = await ConfirmationHarness.open();

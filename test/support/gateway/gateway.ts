@@ -279,6 +279,7 @@ function settingsOf(): GatewaySettings {
         shredTipAddresses: [tipAddress],
       },
     ],
+    withholdsShredTips: false,
     minimumTipLamports: 10_000n,
     partnerUnitLamports: 10n,
     trustedProxies: [],
