@@ -297,9 +297,13 @@ function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
 async function openNodeDirectory(
   { config, clock, log }: GatewayOptions,
   { nodes: store, locks, node }: Store,
+  tables: Tables,
 ): Promise<NodeDirectory | null> {
   if (!isShared(config)) return null;
-  return NodeDirectory.open({ store, locks, node, clock, log }, nodeSettingsOf(config));
+  const dependencies = { store, locks, node, clock, log };
+  const nodes = await NodeDirectory.open(dependencies, nodeSettingsOf(config));
+  tables.follow(nodes);
+  return nodes;
 }
 
 /** null: no shred-tip address is configured. */
@@ -386,11 +390,8 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     if (certificate) opened.push(certificate);
     const store = await openStore(options);
     opened.push(store);
-    const nodes = await openNodeDirectory(options, store);
-    if (nodes) {
-      opened.push(nodes);
-      tables.follow(nodes);
-    }
+    const nodes = await openNodeDirectory(options, store, tables);
+    if (nodes) opened.push(nodes);
     const verifier = options.verifier ?? openVerifier(config);
     opened.push(verifier);
     const upstream = config.solana ? Upstream.open({ ...config.solana, log, clock }) : null;
@@ -422,8 +423,8 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       nonces,
     };
     const pipeline = makePipeline(components);
-    const { settings } = tables;
     const late = { gateway: () => gateway, service: () => service, inForce: () => tables.config };
+    const { settings } = tables;
     const portal = openPortal({ ...options, ...components, ...late, pipeline, settings });
     const pages = [options.pages, portal].filter((each) => each !== undefined && each !== null);
     const gateway: Gateway = createGateway(components, pipeline, pages);
@@ -437,9 +438,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       verifier: verifier instanceof SignatureVerifier ? verifier : null,
       tracker,
       openServer: () => openServers({ gateway, config, certificate, log }),
-      others: [portal, addresses, partners, verifier, certificate, upstream].filter(
-        (part) => part !== null,
-      ),
+      others: [portal, addresses, partners, verifier, certificate, upstream].filter((one) => !!one),
       certificate,
       log,
       clock,

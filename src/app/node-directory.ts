@@ -119,16 +119,9 @@ export class NodeDirectory {
 
   /** Reads all nodes again. Never rejects; after a failure, the last known state stays. */
   refresh(): Promise<void> {
-    this.#refreshing ??= this.#read()
-      .then(
-        () => {
-          this.#isFailing = false;
-        },
-        (error: unknown) => this.#failed(error),
-      )
-      .finally(() => {
-        this.#refreshing = null;
-      });
+    this.#refreshing ??= this.#tryRead().finally(() => {
+      this.#refreshing = null;
+    });
     return this.#refreshing;
   }
 
@@ -160,6 +153,15 @@ export class NodeDirectory {
     if (this.#isClosed) return;
     this.#others = others;
     this.#compare();
+  }
+
+  async #tryRead(): Promise<void> {
+    try {
+      await this.#read();
+      this.#isFailing = false;
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   async #isRunning(name: string): Promise<boolean> {
