@@ -18,7 +18,8 @@ import { Query } from "./query.ts";
 
 /** Longer texts are rejected without hashing. */
 const keyCharactersMax = 256;
-const keyLocations = "query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth";
+const keyLocations =
+  "query api-key, header api_key, api-key, Authorization: Bearer or Basic, or x-jito-auth";
 
 /** `key` null: the request contains no key. */
 type Found =
@@ -50,7 +51,17 @@ function keysIn(head: HttpHead, query: Query, isBlockEngine: boolean): string[] 
   const authorization = head.header("authorization");
   const bearer = authorization && /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (bearer) texts.push(bearer);
+  const basic = authorization && /^basic +(\S+)$/i.exec(authorization)?.[1];
+  if (basic) texts.push(...basicKeys(basic));
   return texts;
+}
+
+/** The key as user name or password, as in https://KEY@host/ (RFC 7617). */
+function basicKeys(credentials: string): string[] {
+  const text = Buffer.from(credentials, "base64").toString("utf8");
+  const colon = text.indexOf(":");
+  const parts = colon < 0 ? [text] : [text.slice(0, colon), text.slice(colon + 1)];
+  return parts.filter((part) => part !== "");
 }
 
 interface CallersOptions {

@@ -159,9 +159,13 @@ export class Gateway {
 
   /** Never throws or rejects because of a caller's input. */
   handle(
-    request: HttpRequest,
+    received: HttpRequest,
     served?: ReadonlySet<EndpointGroup>,
   ): HttpResponse | Promise<HttpResponse> {
+    const request = this.#findPath(received)
+      ? received
+      : { ...received, path: plainPath(received.path) };
+    if (request.path === "*" && request.method === "OPTIONS") return serverOptionsAnswer;
     const isShown = !served || isServed(request.path, served);
     const path = isShown ? this.#findPath(request) : undefined;
     return this.counts.answered(request.path, path !== undefined, () =>
@@ -380,6 +384,17 @@ export class Gateway {
   }
 }
 
+/** The answer to "OPTIONS *" (RFC 9110, 9.3.7). */
+const serverOptionsAnswer: HttpResponse = {
+  status: 204,
+  headers: { ...baseHeaders, allow: "GET, HEAD, POST, OPTIONS" },
+};
+
+/** Without repeated slashes and the last one: "//relay/" is "/relay". */
+function plainPath(path: string): string {
+  return path.replace(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
+}
+
 function tipPaths(handler: TipFloorHandler): [string, Path][] {
   return [
     ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => handler.answer(request) }],
@@ -393,10 +408,14 @@ const overloadedAnswer = refusalAnswer(
   { headers: { "retry-after": "1" } },
 );
 
-/** Decodes UTF-8; invalid UTF-8 becomes a text that is not JSON and is refused as such. */
+/**
+ * Decodes UTF-8, without a byte order mark (RFC 8259, 8.1); invalid UTF-8 becomes a text that is not JSON
+ * and is refused as such.
+ */
 function textOf(body: Uint8Array): string {
   if (!isUtf8(body)) return "\ufffd";
-  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+  return text.startsWith("\ufeff") ? text.slice(1) : text;
 }
 
 function tooLarge(bytesMax: number, bytes: number): HttpResponse {

@@ -59,6 +59,12 @@ export function tooLargeAnswer(bytesMax: number, refusal: Refusal): HttpResponse
   return refusal(413, "body_too_large", `expected a body of at most ${bytesMax} bytes`);
 }
 
+/** 415, with the codings that are accepted (RFC 9110, 12.5.3). */
+export function encodedAnswer(refusal: Refusal): HttpResponse {
+  const answer = refusal(415, "request_invalid", "Content-Encoding: expected an uncompressed body");
+  return { ...answer, headers: { ...answer.headers, "accept-encoding": "identity" } };
+}
+
 /** 503, while the server closes. */
 export function closingAnswer(refusal: Refusal): HttpResponse {
   return refusal(503, "http_closing", "the server is closing; try another one");

@@ -4,6 +4,7 @@
 // operations with node:http and ws. server.ts opens one of them with open-engine.ts.
 
 import type { TlsMaterial } from "../../core/tls-material.ts";
+import type { Refusal } from "./answer.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
 
 export interface EngineRequest {
@@ -82,6 +83,8 @@ export interface EngineOptions {
   readonly keepAliveSeconds: number;
   /** Certificate of the TLS listeners; absent: no TLS listeners. */
   readonly tls?: TlsMaterial | undefined;
+  /** Responses to requests that the engine cannot read; "uws" writes its own. */
+  readonly refusal?: Refusal | undefined;
 }
 
 export interface Engine {

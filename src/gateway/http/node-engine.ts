@@ -2,8 +2,7 @@
 // engine.ts.
 //
 // Rejected here, like by the other engine: HTTP/1.0 (505), a head above 20 kB (431), invalid heads
-// and contradicting lengths (400), and a connection that pipelines requests behind an unanswered
-// one (closed). A PROXY protocol header (version 2) at the start of a connection is skipped; no
+// and contradicting lengths (400). Pipelined requests are answered in order, one at a time. A PROXY protocol header (version 2) at the start of a connection is skipped; no
 // address is read from it. A client that sends neither a request nor the rest of one for 10 s is
 // cut; between two requests it has `keepAliveSeconds`. A TLS handshake and the first byte of the
 // first request must end within 10 s.
@@ -14,16 +13,19 @@ import {
   type RequestListener,
   type Server,
   ServerResponse,
+  STATUS_CODES,
 } from "node:http";
 import {
   createServer as createTcpServer,
   type Server as TcpServer,
-  type Socket as TcpSocket,
+  Socket as TcpSocket,
 } from "node:net";
+import type { Duplex } from "node:stream";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import { WebSocketServer } from "ws";
 import { parseAddress } from "../../core/addresses/addresses.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
+import { errorAnswer, type Refusal } from "./answer.ts";
 import type {
   Engine,
   EngineApp,
@@ -40,6 +42,8 @@ import type { Socket } from "./web-socket-peers.ts";
 const headBytesMax = 20_480;
 /** Unsent responses of one connection; a client that pipelines more requests is cut. */
 const unsentBytesMax = 1024 * 1024;
+/** Pipelined requests behind an unanswered one; a client that sends more is cut. */
+const waitingMax = 64;
 const proxySignature = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
 const proxyHeadBytes = 16;
 /** Addresses and options of a PROXY header. */
@@ -78,7 +82,10 @@ class NodeApp implements EngineApp {
   #filter: (response: Pick<EngineResponse, "close">, change: number) => void = nothing;
   #handle: (response: EngineResponse, request: EngineRequest, isTls: boolean) => void = nothing;
 
-  constructor({ keepAliveSeconds, tls }: EngineOptions) {
+  readonly #refusal: Refusal;
+
+  constructor({ keepAliveSeconds, tls, refusal = errorAnswer }: EngineOptions) {
+    this.#refusal = refusal;
     if (tls) this.replaceCertificate(tls);
     this.#http = createServer({
       IncomingMessage: Incoming,
@@ -98,6 +105,7 @@ class NodeApp implements EngineApp {
       else message.socket.destroy();
     });
     this.#http.on("timeout", (socket) => socket.destroy());
+    this.#http.on("clientError", (error, socket) => this.#invalid(error, socket));
     // The listeners are not its own, and node:http checks headersTimeout only after this event.
     this.#http.emit("listening");
   }
@@ -171,6 +179,8 @@ class NodeApp implements EngineApp {
       socket,
       remoteAddress: socket.remoteAddress ? parseAddress(socket.remoteAddress) : new Uint8Array(0),
       open: undefined,
+      waiting: [],
+      next: () => this.#next(connection),
       unsentBytes: 0,
       isWebSocket: false,
     };
@@ -212,15 +222,49 @@ class NodeApp implements EngineApp {
     const connection = this.#connections.get(message.socket);
     if (!connection || message.socket.destroyed) return;
     if (message.httpVersion !== "1.1") {
+      const { status, headers, body } = this.#refusal(
+        505,
+        "request_invalid",
+        `expected HTTP/1.1, got HTTP/${message.httpVersion}`,
+      );
       response.shouldKeepAlive = false;
-      response.writeHead(505).end();
+      response.writeHead(status, headers).end(body);
       return;
     }
-    if (connection.open || connection.unsentBytes > unsentBytesMax) {
-      connection.socket.destroy();
+    const isFull = connection.waiting.length >= waitingMax;
+    if (isFull || connection.unsentBytes > unsentBytesMax) connection.socket.destroy();
+    else if (connection.open) connection.waiting.push([message, response]);
+    else this.#begin(connection, message, new NodeResponse(connection, message, response));
+  }
+
+  /** After a response, the next pipelined request. */
+  #next(connection: Connection): void {
+    if (connection.open || connection.socket.destroyed) return;
+    const [message, response] = connection.waiting.shift() ?? [];
+    if (message && response)
+      this.#begin(connection, message, new NodeResponse(connection, message, response));
+  }
+
+  /** A request that node:http cannot read. The connection ends. */
+  #invalid(error: Error & { readonly code?: string }, socket: Duplex): void {
+    const connection = socket instanceof TcpSocket ? this.#connections.get(socket) : undefined;
+    const isAnswering = connection && (connection.open || connection.unsentBytes > 0);
+    if (!socket.writable || isAnswering) {
+      socket.destroy();
       return;
     }
-    this.#begin(connection, message, new NodeResponse(connection, message, response));
+    const isLong = error.code === "HPE_HEADER_OVERFLOW";
+    const [status, expected] = isLong
+      ? [431, `a head of at most ${headBytesMax} bytes`]
+      : [400, "a request of HTTP/1.1"];
+    const { body = "", headers } = this.#refusal(status, "request_invalid", `expected ${expected}`);
+    const head = [
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+      ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`),
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      "Connection: close",
+    ].join("\r\n");
+    socket.end(`${head}\r\n\r\n${String(body)}`, () => socket.destroy());
   }
 
   #begin(connection: Connection, message: IncomingMessage, answer: NodeResponse): void {

@@ -16,6 +16,10 @@ export interface Connection {
   readonly remoteAddress: Uint8Array;
   /** The response that is not ended yet. */
   open: NodeResponse | undefined;
+  /** Pipelined requests behind it, in order; none of them is passed to the handler yet. */
+  readonly waiting: (readonly [IncomingMessage, ServerResponse])[];
+  /** Passes the first of them to the handler. */
+  readonly next: () => void;
   unsentBytes: number;
   isWebSocket: boolean;
 }
@@ -44,7 +48,9 @@ export class NodeRequest implements EngineRequest {
 
   getUrl(): string {
     const { url = "" } = this.#message;
-    return this.#queryAt < 0 ? url : url.slice(0, this.#queryAt);
+    const path = this.#queryAt < 0 ? url : url.slice(0, this.#queryAt);
+    // The absolute form, as for proxies: RFC 9112, 3.2.2.
+    return path.startsWith("/") ? path : path.replace(/^https?:\/\/[^/]*/i, "") || "/";
   }
 
   getQuery(): string {
@@ -143,7 +149,10 @@ export class NodeResponse implements EngineResponse {
     const bytes = body === undefined ? 0 : Buffer.byteLength(body);
     const space = this.#status.indexOf(" ");
     if (body !== undefined) this.#headers.push("Content-Length", String(bytes));
-    if (!response.shouldKeepAlive) this.#headers.push("Connection", "close");
+    if (!response.shouldKeepAlive) {
+      this.#headers.push("Connection", "close");
+      connection.waiting.length = 0;
+    }
     this.#bodyBytes = bytes;
     connection.open = undefined;
     connection.unsentBytes += bytes;
@@ -154,6 +163,7 @@ export class NodeResponse implements EngineResponse {
       this.#headers,
     );
     response.end(body);
+    if (connection.waiting.length > 0) queueMicrotask(connection.next);
   }
 
   /** The response is sent completely, or its connection ended. */

@@ -18,6 +18,7 @@ import type { Logger } from "../../core/log.ts";
 import {
   checkedAnswer,
   closingAnswer,
+  encodedAnswer,
   errorAnswer,
   faultAnswer,
   newReference,
@@ -74,8 +75,7 @@ export class HttpServer {
   private constructor(engine: Engine, options: HttpServerOptions, log: Logger | undefined) {
     this.#engine = engine;
     this.#options = options;
-    this.#refusal = (...facts) =>
-      options.refusal ? options.refusal(...facts) : errorAnswer(...facts);
+    this.#refusal = refusalOf(options);
     this.#log = log;
     this.#peers = new WebSocketPeers(options.clock ?? systemClock, (thrown) =>
       this.#fault("a WebSocket", thrown),
@@ -93,6 +93,7 @@ export class HttpServer {
     const engine = await openEngine(options.engine ?? defaultEngine, {
       keepAliveSeconds: options.keepAliveSeconds ?? keepAliveSecondsDefault,
       tls: tls?.certificate.material,
+      refusal: refusalOf(options),
     });
     const server = new HttpServer(engine, options, log);
     server.#stopFollowing = tls?.certificate.onChange((material) =>
@@ -200,6 +201,11 @@ export class HttpServer {
     try {
       if (this.#state !== "open") {
         this.#refuse(pending, closingAnswer(this.#refusal));
+      } else if (ambiguityOf(pending.head) !== null) {
+        const problem = ambiguityOf(pending.head) ?? "";
+        this.#refuse(pending, this.#refusal(400, "request_invalid", problem));
+      } else if (isEncoded(pending.head)) {
+        this.#refuse(pending, encodedAnswer(this.#refusal));
       } else if (/^(GET|HEAD|OPTIONS)$/.test(pending.head.method)) {
         this.#handle(pending, new Uint8Array(0));
       } else {
@@ -397,6 +403,23 @@ export class HttpServer {
   #countWebSocket(path: string, change: number): void {
     this.#webSockets.set(path, (this.#webSockets.get(path) ?? 0) + change);
   }
+}
+
+function refusalOf(options: Pick<HttpServerOptions, "refusal">): Refusal {
+  return (...facts) => (options.refusal ? options.refusal(...facts) : errorAnswer(...facts));
+}
+
+/** A head that a proxy in front of this server may understand in another way; null: none. */
+function ambiguityOf({ header }: HttpHead): string | null {
+  if (header("host")?.includes(",")) return "expected one Host";
+  const coding = header("transfer-encoding");
+  if (coding === undefined || /^\s*chunked\s*$/i.test(coding)) return null;
+  return "expected no Transfer-Encoding but chunked";
+}
+
+function isEncoded({ header }: HttpHead): boolean {
+  const coding = header("content-encoding");
+  return coding !== undefined && !/^\s*(identity)?\s*$/i.test(coding);
 }
 
 function headOf(response: EngineResponse, request: EngineRequest, isTls: boolean): HttpHead {

@@ -19,7 +19,7 @@ function refused(problem: string): object {
       jsonrpc: "2.0",
       error: {
         code: -32600,
-        message: `unauthorized: ${problem}; expected a valid API key (query api-key, header api_key, api-key, Authorization: Bearer or x-jito-auth)`,
+        message: `unauthorized: ${problem}; expected a valid API key (query api-key, header api_key, api-key, Authorization: Bearer or Basic, or x-jito-auth)`,
         data: { reason: "unauthorized" },
       },
       id: null,
@@ -36,6 +36,9 @@ describe("keys", () => {
     ["/relay", { "api-key": "good" }],
     ["/relay", { Authorization: "Bearer good" }],
     ["/relay", { authorization: "bearer  good" }],
+    ["/relay", { authorization: `Basic ${btoa("good:")}` }],
+    ["/relay", { authorization: `basic ${btoa(":good")}` }],
+    ["/relay", { authorization: `Basic ${btoa("good")}` }],
     ["/relay", { "x-jito-auth": "good" }],
     ["/api/v1/transactions?uuid=good", {}],
     ["/relay?api-key=good&api-key=good", { api_key: "good", authorization: "Bearer good" }],
@@ -51,7 +54,7 @@ describe("keys", () => {
       ["/relay", {}],
       ["/relay?uuid=good", {}],
       ["/relay?api-key=", { api_key: "" }],
-      ["/relay?apikey=good", { authorization: "Basic good", cookie: "api-key=good" }],
+      ["/relay?apikey=good", { authorization: "Digest good", cookie: "api-key=good" }],
     ];
     for (const [path, headers] of nowhere) {
       const answer = await run.post(send, path, headers);

@@ -27,7 +27,7 @@ describe("paths", () => {
 
   it("returns 404 for other paths and 405 for other methods, as JSON-RPC", async () => {
     const run = await GatewayRun.open();
-    for (const path of ["/nowhere", "/relay/", "//", "/RELAY", "/api/v1/", "/__proto__"]) {
+    for (const path of ["/nowhere", "/relay/x", "/RELAY", "/api/v1/", "/__proto__", "//api//"]) {
       expect(await run.post(send, `${path}?api-key=good`)).toMatchObject({
         status: 404,
         body: { jsonrpc: "2.0", error: { data: { reason: "path_unknown" } }, id: null },
@@ -113,6 +113,32 @@ describe("paths", () => {
         body: { error: { code: -32601, message: expect.stringMatching(/^method_unknown: /) } },
       });
     }
+  });
+});
+
+describe("unusual requests", () => {
+  it.each(["/relay/", "//relay", "//relay//"])("find the path %s", async (path) => {
+    const run = await GatewayRun.open();
+    expect(await run.call("getHealth", [], `${path}?api-key=good`)).toMatchObject({
+      status: 200,
+      body: { result: "ok" },
+    });
+  });
+
+  it("may begin with a byte order mark, and have an id of many digits", async () => {
+    const run = await GatewayRun.open();
+    const id = "123456789012345678901234567890";
+    const text = `\ufeff{"jsonrpc":"2.0","id":${id},"method":"getHealth"}`;
+    const response = await fetch(run.url("/relay"), { method: "POST", body: text });
+    expect(await response.text()).toBe(`{"jsonrpc":"2.0","result":"ok","id":${id}}`);
+  });
+
+  it("may ask for the options of the server", async () => {
+    const run = await GatewayRun.open();
+    const client = await RawClient.open(run.server);
+    await client.write("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
+    await client.readUntil(/allow: GET, HEAD, POST, OPTIONS/i);
+    expect(client.statuses).toEqual([204]);
   });
 });
 

@@ -126,18 +126,6 @@ onEveryEngine((engine) => {
       await client.readUntil(/<\/49>/);
       expect(client.received.match(/<.*?>/g)).toEqual(paths.map((path) => `<${path}>`));
     });
-
-    it("closes a connection that pipelines behind a slow response", async () => {
-      const answer = deferred<HttpResponse>();
-      const server = await serve({
-        handle: ({ path }) => (path === "/slow" ? answer.promise : ok),
-      });
-      const client = await RawClient.open(server);
-      await client.write(get("/slow") + get("/next"));
-      expect(await client.closed()).toBe("");
-      answer.resolve(ok);
-      expect((await fetch(urlOf(server))).status).toBe(200);
-    });
   });
 
   describe("bodies", () => {

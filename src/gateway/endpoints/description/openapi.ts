@@ -15,6 +15,7 @@ const securitySchemes = {
   underscoreKey: { type: "apiKey", in: "header", name: "api_key" },
   blockEngineKey: { type: "apiKey", in: "header", name: "x-jito-auth" },
   bearerKey: { type: "http", scheme: "bearer" },
+  basicKey: { type: "http", scheme: "basic" },
 } as const;
 
 const anyKey = Object.keys(securitySchemes).map((name) => ({ [name]: [] }));

@@ -1,0 +1,98 @@
+// The engine "node": forms of requests that uWebSockets.js refuses or does not answer, sent as bytes.
+
+import { describe, expect, it } from "vitest";
+import { deferred, serve, until } from "./clients.ts";
+import { answersTo, body, echo, get, head } from "./raw-requests.ts";
+
+describe("a request", () => {
+  it.each(["100-continue", "100-Continue", "100-CONTINUE"])(
+    "may ask whether to send its body: %s",
+    async (value) => {
+      const server = await echo();
+      const [before = "", after = ""] = head.split("\r\n\r\n");
+      const client = await answersTo(server, `${before}\r\nExpect: ${value}\r\n\r\n${after}`);
+      await client.readUntil(/100 Continue/);
+      await client.write(body);
+      await client.readUntil(/<POST \/a/);
+      expect(client.statuses).toEqual([100, 200]);
+    },
+  );
+
+  it.each([
+    ["extensions", "3;a=b;c\r\nabc\r\n0\r\n\r\n"],
+    ["a quoted extension", '3;a="b"\r\nabc\r\n0\r\n\r\n'],
+    ["trailers", "3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n"],
+    ["hexadecimal digits in upper case", "A\r\nabcdefghij\r\n0\r\n\r\n"],
+  ])("may be chunked with %s", async (_, chunks) => {
+    const server = await echo();
+    const client = await answersTo(
+      server,
+      `POST /c HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}`,
+      `GET /after HTTP/1.1\r\nHost: a\r\n\r\n`,
+    );
+    await client.readUntil(/<POST \/c {2}abc.*<GET \/after {2}>/s);
+    expect(client.statuses).toEqual([200, 200]);
+  });
+
+  it("may have a target in absolute form", async () => {
+    const server = await echo();
+    for (const [target, path] of [
+      ["http://a/b?c=d", "/b c=d"],
+      ["HTTPS://a:1/b", "/b "],
+      ["http://a", "/ "],
+    ]) {
+      const client = await answersTo(server, `GET ${target} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.readUntil(new RegExp(`<GET ${path}`));
+      expect(client.statuses).toEqual([200]);
+    }
+  });
+});
+
+describe("pipelined requests", () => {
+  it("are not executed behind a response that closes the connection", async () => {
+    const gate = deferred<void>();
+    const seen: string[] = [];
+    const server = await serve({
+      bodyBytesMax: () => 10,
+      handle: async ({ path }) => {
+        seen.push(path);
+        await gate.promise;
+        return { status: 200 };
+      },
+    });
+    const closing = "GET /one HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    const client = await answersTo(server, closing + get("/two"));
+    gate.resolve();
+    await client.closed();
+    expect(seen).toEqual(["/one"]);
+  });
+
+  it("are bounded", async () => {
+    const gate = deferred<void>();
+    const server = await echo(gate.promise);
+    const client = await answersTo(server, get("/slow") + get("/next").repeat(200));
+    await until(() => client.isClosed);
+    gate.resolve();
+    expect((await answersTo(server, get("/after"))).isClosed).toBe(false);
+  });
+});
+
+describe("a request that cannot be read", () => {
+  it.each([
+    ["no request", "FOO\r\n\r\n", 400],
+    ["an old version", "GET / HTTP/1.0\r\n\r\n", 505],
+    ["a long head", `GET / HTTP/1.1\r\nHost: a\r\nX: ${"a".repeat(30_000)}\r\n\r\n`, 431],
+    [
+      "two lengths",
+      "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+      400,
+    ],
+  ])("gets an answer in JSON: %s", async (_, text, status) => {
+    const server = await echo();
+    const client = await answersTo(server, text);
+    await client.closed();
+    expect(client.statuses).toEqual([status]);
+    const [, json = ""] = client.received.split("\r\n\r\n");
+    expect(JSON.parse(json)).toMatchObject({ error: { reason: "request_invalid" } });
+  });
+});
