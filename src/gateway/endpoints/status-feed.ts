@@ -9,7 +9,13 @@ import { ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, readJson, writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf } from "../../core/json-rpc/refusal.ts";
 import type { ApiKey } from "../accounts/types.ts";
-import type { HttpHead, HttpResponse, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
+import {
+  type HttpHead,
+  type HttpResponse,
+  type WebSocketPeer,
+  type WebSocketRoute,
+  webSocketIdleSeconds,
+} from "../http/types.ts";
 import type { Authorise } from "../methods/dependencies.ts";
 import { eventJson } from "../methods/status-json.ts";
 import { readTexts } from "../schema/shapes.ts";
@@ -27,7 +33,6 @@ const messageLimits = {
   bytesPerSecond: 64 * 1024,
 } as const;
 const backpressureBytesMax = 1024 * 1024;
-const idleSeconds = 60;
 /** Minimum interval between two checks of a key. */
 const recheckNs = 1_000_000_000n;
 
@@ -55,7 +60,7 @@ export class StatusFeed implements WebSocketRoute {
   readonly messageBytesMax = messageBytesMax;
   readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
-  readonly idleSeconds = idleSeconds;
+  readonly idleSeconds = webSocketIdleSeconds;
   readonly #dependencies: StatusFeedDependencies;
   readonly #feeds = new Map<WebSocketPeer, Feed>();
   readonly #perKey = new Map<string, number>();

@@ -13,7 +13,12 @@ import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { ReportFault } from "../../core/json-rpc/refusal.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { MessageLimits } from "../http/message-allowance.ts";
-import type { HttpHead, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
+import {
+  type HttpHead,
+  type WebSocketPeer,
+  type WebSocketRoute,
+  webSocketIdleSeconds,
+} from "../http/types.ts";
 import type { Authorise } from "../methods/dependencies.ts";
 import { answerOf, handshakeRefusal, pauseRefusal, prefixOf } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
@@ -40,7 +45,6 @@ const messageLimits = {
 } as const;
 const messageBytesMax = 64 * 1024;
 const backpressureBytesMax = 16 * 1024 * 1024;
-const idleSeconds = 120;
 const batchMax = 25;
 
 interface Caller {
@@ -192,7 +196,7 @@ export function subscriptionRoute(options: SubscriptionOptions): WebSocketRoute 
     messageBytesMax,
     messageLimits: options.messageLimits ?? messageLimits,
     backpressureBytesMax,
-    idleSeconds,
+    idleSeconds: webSocketIdleSeconds,
     accept: (head) => sockets.accept(head),
     open: (peer, head) => sockets.open(peer, head),
     message: (peer, text) => sockets.message(peer, text),

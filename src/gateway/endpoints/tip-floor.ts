@@ -10,7 +10,13 @@ import { messageOf } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import type { TipFloor, TipSnapshot } from "../../tips/tip-types.ts";
 import { callerOf, RateLimits } from "../accounts/rate-limits.ts";
-import type { HttpHead, HttpResponse, WebSocketPeer, WebSocketRoute } from "../http/types.ts";
+import {
+  type HttpHead,
+  type HttpResponse,
+  type WebSocketPeer,
+  type WebSocketRoute,
+  webSocketIdleSeconds,
+} from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
 import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
 import { Query, uriChoice } from "./query.ts";
@@ -23,7 +29,6 @@ const messageLimits = { messagesPerSecond: 2, messagesBurst: 20, bytesPerSecond:
 const messageBytesMax = 1024;
 /** About forty unread snapshots (ten hours), in addition to the kernel's buffers. */
 const backpressureBytesMax = 16 * 1024;
-const idleSeconds = 60;
 /** Client addresses with a rate limit; the least recently active is dropped. */
 const callersMax = 65_536;
 /** Streams per event-loop turn: about a millisecond. */
@@ -110,7 +115,7 @@ export class TipFloorHandler implements WebSocketRoute {
   readonly messageBytesMax = messageBytesMax;
   readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
-  readonly idleSeconds = idleSeconds;
+  readonly idleSeconds = webSocketIdleSeconds;
   readonly #dependencies: TipFloorDependencies;
   readonly #requests = new RateLimits(callersMax);
   readonly #handshakes = new RateLimits(callersMax);

@@ -51,6 +51,12 @@ export interface WebSocketPeer {
 }
 
 /**
+ * Idle time of the service's WebSockets. A silent peer gets a ping after about half of it. Many proxies
+ * close a connection that is silent for 60 s.
+ */
+export const webSocketIdleSeconds = 40;
+
+/**
  * Callbacks that throw (or reject, if they are asynchronous) are logged, and the peer is closed
  * with 1011. `closed` is called exactly once for every `open`.
  */

@@ -9,11 +9,12 @@
 import type { Timer } from "../../core/clock.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import type { ApiKey, Scope } from "../../gateway/accounts/types.ts";
-import type {
-  HttpHead,
-  HttpResponse,
-  WebSocketPeer,
-  WebSocketRoute,
+import {
+  type HttpHead,
+  type HttpResponse,
+  type WebSocketPeer,
+  type WebSocketRoute,
+  webSocketIdleSeconds,
 } from "../../gateway/http/types.ts";
 import { timeText } from "./api-key-actions.ts";
 import { coverageView, destinationViews, tierView, tipsView } from "./customer-views.ts";
@@ -38,7 +39,6 @@ const messageBytesMax = 1024;
 /** Clients send only pongs. */
 const messageLimits = { messagesPerSecond: 2, messagesBurst: 20, bytesPerSecond: 1024 } as const;
 const backpressureBytesMax = 4 * 1024 * 1024;
-const idleSeconds = 60;
 const periodMs = 1000;
 /** WebSocket close codes 4000 to 4999 are free for applications. */
 export const sessionEndedCode = 4401;
@@ -119,7 +119,7 @@ export class LiveFeed implements WebSocketRoute {
   readonly messageBytesMax = messageBytesMax;
   readonly messageLimits = messageLimits;
   readonly backpressureBytesMax = backpressureBytesMax;
-  readonly idleSeconds = idleSeconds;
+  readonly idleSeconds = webSocketIdleSeconds;
   readonly #dependencies: PortalDependencies;
   readonly #admit: Admit;
   readonly #sampler: Sampler;

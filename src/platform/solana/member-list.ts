@@ -63,6 +63,7 @@ export async function fetchMembers(
         accept: "application/json",
         ...(authorization !== null && { authorization }),
       },
+      redirect: "error",
       signal: AbortSignal.timeout(timeoutMs),
     });
     if (response.status !== 200) {

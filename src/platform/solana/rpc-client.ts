@@ -372,6 +372,7 @@ export class RpcClient implements Outcomes, LandedTransactions, NonceNode {
         method: "POST",
         headers: this.#headers,
         body,
+        redirect: "error", // a node must not send requests to other machines
         signal: AbortSignal.timeout(this.#timeoutMs),
       });
       const text = await readBounded(response, bytesMax);

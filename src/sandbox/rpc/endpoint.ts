@@ -12,12 +12,13 @@ import { handleJsonRpc } from "../../core/json-rpc/handle.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { Logger } from "../../core/log.ts";
 import { HttpServer } from "../../gateway/http/server.ts";
-import type {
-  HttpRequest,
-  HttpResponse,
-  HttpServerOptions,
-  WebSocketPeer,
-  WebSocketRoute,
+import {
+  type HttpRequest,
+  type HttpResponse,
+  type HttpServerOptions,
+  type WebSocketPeer,
+  type WebSocketRoute,
+  webSocketIdleSeconds,
 } from "../../gateway/http/types.ts";
 import type { ChainApi } from "../chain/types.ts";
 import { dispatch } from "./dispatch.ts";
@@ -34,7 +35,6 @@ const messageLimits = {
   bytesPerSecond: 64 * 1024 * 1024,
 } as const;
 const backpressureBytesMax = 8 * 1024 * 1024;
-const idleSeconds = 120;
 const batchMax = 100;
 /** Maximum number of attempts to find two free neighbouring ports. */
 const portTries = 32;
@@ -247,7 +247,7 @@ export class RpcEndpoint {
       messageBytesMax,
       messageLimits,
       backpressureBytesMax,
-      idleSeconds,
+      idleSeconds: webSocketIdleSeconds,
       accept: () =>
         this.faults.refuse === "unavailable" ? textAnswer(503, "unavailable") : undefined,
       open: (peer) => {

@@ -116,6 +116,16 @@ describe("paths", () => {
   });
 });
 
+describe("WebSockets", () => {
+  it("get a ping before a proxy closes a silent connection", async () => {
+    const run = await GatewayRun.open();
+    const routes = Object.values(run.gateway.serverOptions().webSockets ?? {});
+    expect(routes.length).toBeGreaterThan(1);
+    // Proxies wait 60 s. Both engines send the ping after at most three quarters of the idle time.
+    for (const { idleSeconds } of routes) expect(idleSeconds).toBeLessThanOrEqual(60);
+  });
+});
+
 describe("unusual requests", () => {
   it.each(["/relay/", "//relay", "//relay//"])("find the path %s", async (path) => {
     const run = await GatewayRun.open();

@@ -47,6 +47,19 @@ const result =
 const info = { epoch: 3, absoluteSlot: 1300, slotIndex: 4, slotsInEpoch: 432, blockHeight: 1 };
 
 describe("RpcClient", () => {
+  it("follows no redirect", async () => {
+    let calls = 0;
+    const target = await openServer((id, response) => {
+      calls++;
+      result(7)(id, response, "", []);
+    });
+    const node = await openNode((_, response) =>
+      response.writeHead(307, { location: `http://127.0.0.1:${target.port}/` }).end(),
+    );
+    await expect(node.slot()).rejects.toMatchObject({ reason: "rpc_failed" });
+    expect(calls).toBe(0);
+  });
+
   it("reads the answers of nodes", async () => {
     expect(await (await openNode(result(1234))).slot()).toBe(1234n);
     expect(await (await openNode(result(info))).epochInfo()).toEqual({

@@ -155,6 +155,11 @@ export class GatewayRun {
     return run;
   }
 
+  get gateway(): Gateway {
+    if (!this.#opened) throw new Error("expected an open gateway, got none");
+    return this.#opened.gateway;
+  }
+
   get server(): HttpServer {
     if (!this.#opened) throw new Error("expected an open gateway, got none");
     return this.#opened.server;
