@@ -117,6 +117,7 @@ export class Operations {
     return checksOf({
       phase: this.#phase,
       lastShredNs: lastShredNs(relay),
+      trafficProblem: relay.trafficProblem,
       isAuthenticated: relay.config.authentication === "leader-schedule",
       schedule: relay.schedule,
       slot: relay.slots.slotClock.slotAt(clock.nowNs()),

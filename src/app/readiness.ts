@@ -13,6 +13,8 @@ export interface ReadinessFacts {
   readonly phase: "starting" | "running" | "draining";
   /** null: the data plane does not answer. */
   readonly lastShredNs: bigint | null | "unanswered";
+  /** Why the relay drops most of the traffic; null: it does not. */
+  readonly trafficProblem: string | null;
   readonly isAuthenticated: boolean;
   readonly schedule: LeaderSchedule | undefined;
   /** null: not known. */
@@ -45,7 +47,8 @@ function dataPlane({ lastShredNs }: ReadinessFacts): Check {
   return check("data_plane", true, problem, "the relay's workers respond");
 }
 
-function shreds({ lastShredNs, nowNs }: ReadinessFacts): Check {
+function shreds({ lastShredNs, trafficProblem, nowNs }: ReadinessFacts): Check {
+  if (trafficProblem !== null) return check("shreds", false, trafficProblem, "");
   const last = lastShredNs === "unanswered" ? null : lastShredNs;
   const ageNs = last === null ? null : nowNs - last;
   const age =

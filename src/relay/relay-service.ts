@@ -22,6 +22,7 @@ import { SlotClockUpdates, type SlotNode } from "./leaders/slot-clock-updates.ts
 import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
 import { SlotFloor } from "./slot-floor.ts";
+import { TrafficCheck } from "./traffic-check.ts";
 
 const checkIntervalMs = 10_000;
 
@@ -53,6 +54,7 @@ export class RelayService {
   readonly slots: SlotClockUpdates;
   readonly #floor: SlotFloor | undefined;
   #watch: ScheduleCheck | undefined;
+  readonly #traffic = new TrafficCheck();
   #schedule: LeaderSchedule | undefined;
   readonly #scheduleListeners = new Set<(schedule: LeaderSchedule) => void>();
   readonly #events: RelayEvents;
@@ -191,6 +193,11 @@ export class RelayService {
     return this.#schedule;
   }
 
+  /** Why the relay drops most of the traffic; null: it does not. */
+  get trafficProblem(): string | null {
+    return this.#traffic.problem;
+  }
+
   /** Reports each schedule that becomes active. Returns a function that removes the listener. */
   onSchedule(listener: (schedule: LeaderSchedule) => void): () => void {
     const own = (schedule: LeaderSchedule): void => listener(schedule);
@@ -321,7 +328,7 @@ export class RelayService {
 
   #poll(): void {
     this.#listenerReached = this.#readListeners();
-    this.#checkSchedule();
+    this.#checkTraffic();
     this.#checkClones();
   }
 
@@ -339,8 +346,11 @@ export class RelayService {
     this.#cloneFallbacks = now;
   }
 
-  #checkSchedule(): void {
-    const found = this.#watch?.update(this.relay.snapshot(), this.#clock.monotonicNs()) ?? [];
+  #checkTraffic(): void {
+    const snapshot = this.relay.snapshot();
+    const found = this.#watch?.update(snapshot, this.#clock.monotonicNs()) ?? [];
     for (const text of found) this.#log.warn(text);
+    const problem = this.#traffic.update(snapshot, this.#inForce.shredVersion);
+    if (problem !== null) this.#log.warn(`relay: ${problem}`);
   }
 }

@@ -72,6 +72,21 @@ describe("RelayService", () => {
     expect(clock.pending).toBe(0);
   });
 
+  it("warns if most shreds have another shred version", async () => {
+    const { service, relay, lines, clock } = openService();
+    const traffic = { leaders: 1, firstSlot: 60n, fecSetsPerSlot: 1, slotNs: 100_000_000 };
+    const maker = new ShredTraffic({ ...traffic, seed: 5, shredVersion: 98 });
+    const packets = maker.completeSlot().packets.map(({ packet }) => packet);
+    const sender = PacedSender.open({ to: relay.addresses[0] ?? "" });
+    opened.push(sender);
+    sender.enqueue(packets, new BigUint64Array(packets.length));
+    await until(() => service.snapshot().verdicts.wrong_version === 64n, "all packets");
+    await clock.advance(10_000);
+    expect(lines.at(-1)).toContain("64 of the last 64 packets have another shred version");
+    expect(service.trafficProblem).toContain("MOST SHREDS ARE DROPPED");
+    service.close();
+  });
+
   it("drops shreds of slots that it had passed before a restart", async () => {
     const slotFile = join(temporaryFolder(), "highest-slot.json");
     writeFileSync(slotFile, '{"slot":"92","shredVersion":99}');

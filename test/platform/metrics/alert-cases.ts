@@ -11,6 +11,7 @@ export const wellSeries: Readonly<Record<string, string>> = {
   'shredway_relay_sources{job="shredway",instance="a",tier="tier-2"}': "0x400",
   'shredway_relay_packets_received_total{job="shredway",instance="a"}': "0+1000x400",
   'shredway_relay_packets_total{job="shredway",instance="a",verdict="first"}': "0+500x400",
+  'shredway_relay_packets_total{job="shredway",instance="a",verdict="wrong_version"}': "0x400",
   'shredway_relay_source_received_total{job="shredway",instance="a",source="s",tier="tier-1"}':
     "0+500x400",
   'shredway_relay_receive_drops_total{job="shredway",instance="a"}': "7x400",
@@ -79,6 +80,13 @@ export const alertCases: readonly AlertCase[] = [
   {
     alert: "ShredwayNoSources",
     bad: { 'shredway_relay_sources{job="shredway",instance="a",tier="tier-1"}': "0x400" },
+  },
+  {
+    alert: "ShredwayWrongShredVersion",
+    bad: {
+      'shredway_relay_packets_total{job="shredway",instance="a",verdict="wrong_version"}':
+        "0+90000x400",
+    },
   },
   {
     alert: "ShredwayShredsStopped",
