@@ -172,6 +172,11 @@ export class GatewayService {
         "gateway: routes is empty: every submission is rejected with no_route; configure a route to accept submissions",
       );
     }
+    if (!shreds) {
+      warnings.push(
+        "tips: tips.shredAddresses is empty: this service sells no shreds, so accounts get no tier and have no destinations",
+      );
+    }
     if (!solana) {
       warnings.push(
         "gateway: solana.rpc is not configured: read methods are rejected, and transaction statuses come " +

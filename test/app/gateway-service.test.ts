@@ -78,3 +78,10 @@ it("reports the keys that need a restart", async () => {
   wanted.gateway.openMax = 7;
   expect(gateway.prepare(wanted)()).toEqual(["gateway.openMax", "data.directory"]);
 });
+
+it("warns that it sells no shreds without a shred-tip address", async () => {
+  const config = configOf(temporaryFolder(), oldTips);
+  const log = createLogger({ level: "silent" });
+  const gateway = closing(await openGateway({ config, log, clock: systemClock }));
+  expect(gateway.warnings().join("\n")).toContain("tips.shredAddresses is empty");
+});

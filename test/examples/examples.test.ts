@@ -131,7 +131,7 @@ describe.concurrent("the typed client", () => {
       "examples/client/destination.mjs",
       gateway,
       address,
-      "new-york",
+      "frankfurt",
     );
     const [, id = ""] = /^(d_[0-9a-f]{12}) unproved$/m.exec(printed) ?? [];
     expect(printed).toContain(`${id} ${address} active proved by call, until 20`);

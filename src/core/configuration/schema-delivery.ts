@@ -58,7 +58,9 @@ const proof = z.strictObject({
 export const delivery = z.strictObject({
   regions: key(z.array(name()).min(1).max(64).default(["frankfurt", "new-york"]), {
     expects: "a list of 1 to 64 region names",
-    meaning: "Regions from which accounts may receive shreds. Each name must be unique.",
+    meaning:
+      "Regions from which accounts may receive shreds. Each name must be unique. Without " +
+      "`data.postgres`, no other node exists, so only `delivery.region` is offered.",
   }),
   region: key(name().exactOptional(), {
     expects: "a name of delivery.regions",

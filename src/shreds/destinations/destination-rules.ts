@@ -31,11 +31,14 @@ export interface DestinationSettings {
 export function destinationSettingsOf({
   relay,
   delivery,
-}: Pick<Config, "relay" | "delivery">): DestinationSettings {
+  data,
+}: Pick<Config, "relay" | "delivery" | "data">): DestinationSettings {
   const [first = ""] = delivery.regions;
+  const region = delivery.region ?? first;
   return {
-    regions: delivery.regions,
-    region: delivery.region ?? first,
+    // On its own database, no other relay serves the other regions.
+    regions: data.postgres === undefined ? [region] : delivery.regions,
+    region,
     perAccountMax: delivery.destinationsPerAccount,
     denied: delivery.denied.map(parseAddressRange),
     allowPrivate: relay.allowPrivateDestinations,
@@ -51,9 +54,16 @@ export type IsOwnListener = (endpoint: Endpoint) => boolean;
 const portMin = 1024;
 
 // A second notation of an IPv4 address: it would have two owners and evade denied ranges.
-const translatedRanges = ["64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"].map(
-  parseAddressRange,
-);
+const translatedRanges = [
+  "::/96",
+  "::ffff:0:0:0/96",
+  "64:ff9b::/96",
+  "64:ff9b:1::/48",
+  "2002::/16",
+  "2001::/32",
+].map(parseAddressRange);
+/** Services that answer anyone: SSDP, WS-Discovery, mDNS, memcached. */
+const servicePorts: ReadonlySet<number> = new Set([1900, 3702, 5353, 11_211]);
 
 /** The reason why the address is rejected; null: permitted. */
 export function refusalOf(
@@ -66,6 +76,8 @@ export function refusalOf(
   if (ofClass !== undefined) return ofClass;
   if (port < portMin)
     return `port ${port} is reserved for system services; use ${portMin} or above`;
+  if (servicePorts.has(port))
+    return `port ${port} belongs to a well-known service; use another one`;
   if (translatedRanges.some((range) => isInRange(bytes, range))) {
     return "it maps to an IPv4 address; use that address";
   }
