@@ -1,8 +1,8 @@
 // Pause after a failed connection to a leader. Pure: the caller provides clock and randomness.
 //
 // Owned by leader.ts. Each failure in a row doubles the pause, up to 30 s. Random jitter removes up
-// to half of it, so that many senders that were disconnected together do not reconnect together. A
-// refusal starts with a longer pause, because leaders with a connection limit per minute would
+// to half of it, so that many senders that were disconnected together do not reconnect together. After
+// an unanswered handshake, the pause lasts at most one leader window. A refusal starts with a longer pause, because leaders with a connection limit per minute would
 // refuse again sooner.
 
 import type { SeededRandom } from "../../core/seeded-random.ts";
@@ -11,6 +11,8 @@ import { isRefusal } from "./close-names.ts";
 const failureMs = 250;
 const refusalMs = 2000;
 const pauseMsMax = 30_000;
+/** Four slots: a leader that is back must not lose its whole next window. */
+const unansweredMsMax = 1600;
 /** After so long a connection counts as healthy, and its end does not increase the pause. */
 const healthyMs = 5000;
 
@@ -39,7 +41,8 @@ export class BackOff {
     this.noteEnd(connectedMs);
     const isHealthyEnd = connectedMs !== null && !isRefusal(name) && this.#failures === 0;
     const firstMs = isRefusal(name) ? refusalMs : isHealthyEnd ? failureMs / 2 : failureMs;
-    const pauseMs = Math.min(pauseMsMax, firstMs * 2 ** Math.min(this.#failures, 16));
+    const longestMs = name === "handshake_timeout" ? unansweredMsMax : pauseMsMax;
+    const pauseMs = Math.min(longestMs, firstMs * 2 ** Math.min(this.#failures, 16));
     this.#failures++;
     return pauseMs * (1 - this.#random.share() / 2);
   }

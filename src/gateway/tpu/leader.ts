@@ -8,6 +8,7 @@ import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts"
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { SeededRandom } from "../../core/seeded-random.ts";
 import { BackOff } from "./back-off.ts";
+import { isRefusal } from "./close-names.ts";
 import type { ConnectionListener, Outgoing, TpuConnection } from "./connection.ts";
 import type { LeaderPhase, LeaderState, TpuAddress, TpuEvent } from "./types.ts";
 
@@ -30,6 +31,8 @@ const nsPerMs = 1_000_000n;
 /** Distinct end names per leader; the remote side chooses the numbers in some of them. */
 const closeNamesMax = 32;
 const roundTripWeight = 1 / 8;
+/** Between two connections that transactions start during a pause. */
+const earlyTryNs = 250_000_000n;
 
 export class Leader {
   readonly address: TpuAddress;
@@ -43,6 +46,8 @@ export class Leader {
   readonly #draining = new Set<TpuConnection>();
   #pause: Timer | undefined;
   #pauseEndsNs = 0n;
+  /** Start of the last connection; monotonic. */
+  #triedNs = 0n;
   #sweep: Timer | undefined;
   /** Rank among the selected leaders, from 0; null: not selected. */
   #rank: number | null = null;
@@ -134,7 +139,8 @@ export class Leader {
     const { queueMax } = this.#dependencies;
     this.#usedNs = this.#nowNs();
     if (this.#queue.length === 0 && this.#connection?.send(outgoing)) return;
-    if (this.#pause && this.#pauseEndsNs >= outgoing.deadlineNs) {
+    const triesNow = this.#pause !== undefined && this.#mayTryEarly;
+    if (this.#pause && !triesNow && this.#pauseEndsNs >= outgoing.deadlineNs) {
       this.#drop(outgoing, `backing_off: ${this.#lastClose}`);
       return;
     }
@@ -144,7 +150,13 @@ export class Leader {
     }
     this.#queue.push(outgoing);
     this.#sweepSoon();
-    this.#connect();
+    if (triesNow) this.#resume();
+    else this.#connect();
+  }
+
+  /** A transaction ends the pause, unless the leader refused or was tried a moment ago. */
+  get #mayTryEarly(): boolean {
+    return !isRefusal(this.#lastClose) && this.#nowNs() - this.#triedNs >= earlyTryNs;
   }
 
   /** Replaces the connection; the old one closes when nothing is in flight. */
@@ -188,6 +200,7 @@ export class Leader {
       for (const outgoing of this.#queue.splice(0)) this.#drop(outgoing, "no_connection_left");
       return;
     }
+    this.#triedNs = this.#nowNs();
     let connection: TpuConnection;
     const listener: ConnectionListener = {
       established: () => this.#established(connection),

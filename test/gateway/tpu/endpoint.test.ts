@@ -285,6 +285,26 @@ describeQuic("a leader that is not there", () => {
     expect(sender.leader(leader).closes["idle_timeout"]).toBeUndefined();
   });
 
+  it("is tried at once for a transaction, although it did not answer before", async () => {
+    const leader = await server();
+    leader.isSilent = true;
+    const clock = new ManualClock();
+    const sender = await Sender.open({ timeoutMs: 1000 }, newCredentials(), clock);
+    sender.endpoint.selectLeaders([leader.address]);
+    const isPaused = () => {
+      const { phase, closes } = sender.leader(leader);
+      return phase === "backing_off" && (closes["handshake_timeout"] ?? 0) >= 4;
+    };
+    while (!isPaused()) {
+      await clock.advance(50);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    leader.isSilent = false;
+    // The clock does not advance, so the pause does not end by itself.
+    sender.send(1, leader.address, transaction(1), 100);
+    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+  });
+
   it("can return", async () => {
     const leader = await server();
     leader.isSilent = true;
