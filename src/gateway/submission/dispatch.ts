@@ -92,7 +92,7 @@ export class Dispatch {
    */
   first(submissions: readonly Submission[]): readonly FirstAttempt[] {
     const planned = submissions.map((submission) => {
-      const decision = this.#plan(submission);
+      const decision = this.#plan(submission, this.#dependencies.policy());
       if (decision.kind !== "refuse") return { submission, decision };
       const [transaction] = submission.transactions;
       const which = submissions.length > 1 ? `transaction ${transaction?.signature}: ` : "";
@@ -148,7 +148,7 @@ export class Dispatch {
     if (sending.repeats >= repeatsMax) return;
     sending.repeats++;
     this.#repeats++;
-    const planned = this.#plan(submission);
+    const planned = this.#plan(submission, this.#acceptedPolicy);
     if (planned.kind === "refuse" && planned.reason === "non_partner_slot") {
       throw new ShredwayError(planned.reason, planned.message);
     }
@@ -207,8 +207,13 @@ export class Dispatch {
     return Number(this.#dependencies.clock.monotonicNs() / nsPerMs);
   }
 
-  #plan(submission: Submission): Plan<Route> {
-    const [routes, policy] = [this.#dependencies.routes(), this.#dependencies.policy()];
+  /** A minimum tip that was raised by a reload does not apply to what was accepted before. */
+  get #acceptedPolicy(): PlanPolicy {
+    return { ...this.#dependencies.policy(), minimumTipLamports: 0n };
+  }
+
+  #plan(submission: Submission, policy: PlanPolicy): Plan<Route> {
+    const routes = this.#dependencies.routes();
     const { refusedBy } = submission.sending;
     const open =
       refusedBy.size === 0
@@ -320,7 +325,7 @@ export class Dispatch {
     if (sending.isOver || sending.lost < sending.acceptedCount) return;
     // Routes that close at the end of the process do not refuse anything.
     if (this.#isClosed || refusedBy.size === 0) return;
-    const [routes, policy] = [this.#dependencies.routes(), this.#dependencies.policy()];
+    const [routes, policy] = [this.#dependencies.routes(), this.#acceptedPolicy];
     const isAnyLeft = routes.some(
       ({ capabilities }) =>
         !refusedBy.has(capabilities.name) && couldTake(submission, capabilities, policy),
@@ -370,7 +375,7 @@ export class Dispatch {
     }
     const { sending } = submission;
     const isResend = !sending.isAttemptMissing;
-    const planned = this.#plan(submission);
+    const planned = this.#plan(submission, this.#acceptedPolicy);
     if (planned.kind === "hold") {
       this.#hold(submission, planned.reason);
       return;

@@ -11,7 +11,8 @@ import type { Relay } from "../data-plane/relay.ts";
 import { SlotClock } from "./slot-clock.ts";
 
 const updateIntervalMs = 100;
-const askNodeMs = 5000;
+/** The node is asked often until its answers give a slot duration, then less often. */
+const askNodeMs = { first: 1000, later: 5000 } as const;
 /** If the event loop is blocked, the bounds must not stay. */
 const boundsHoldNs = 1_000_000_000n;
 /**
@@ -42,6 +43,8 @@ export class SlotClockUpdates {
   /** Slots of the last check, and the time up to which their shreds were passed to the clock. */
   #noted: ReadonlyMap<bigint, bigint> = new Map();
   #asking = false;
+  /** Monotonic. */
+  #askedNs = 0n;
   #closed = false;
   #nodeFailed = false;
 
@@ -50,7 +53,7 @@ export class SlotClockUpdates {
     const { clock, node } = dependencies;
     this.#timers = [
       clock.every(updateIntervalMs, () => this.#poll()),
-      ...(node ? [clock.every(askNodeMs, () => void this.#ask(node))] : []),
+      ...(node ? [clock.every(askNodeMs.first, () => void this.#askIfDue(node))] : []),
     ];
     if (node) void this.#ask(node);
   }
@@ -97,9 +100,18 @@ export class SlotClockUpdates {
     });
   }
 
+  #askIfDue(node: SlotNode): Promise<void> | undefined {
+    const nowNs = this.#dependencies.clock.monotonicNs();
+    const isMeasured =
+      (this.slotClock.now(this.#dependencies.clock.nowNs())?.slotNs ?? null) !== null;
+    const waitMs = isMeasured ? askNodeMs.later : askNodeMs.first;
+    return nowNs - this.#askedNs < BigInt(waitMs) * 1_000_000n ? undefined : this.#ask(node);
+  }
+
   async #ask(node: SlotNode): Promise<void> {
     if (this.#asking) return;
     this.#asking = true;
+    this.#askedNs = this.#dependencies.clock.monotonicNs();
     const { clock, log } = this.#dependencies;
     try {
       const slot = await node.slot();

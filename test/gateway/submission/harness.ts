@@ -58,6 +58,9 @@ export class Harness implements LandingObservations, Outcomes {
   readonly readable: TransactionFacts[] = [];
   readonly pipeline: Pipeline;
 
+  /** Changed by a reload. */
+  minimumTipLamports = 0n;
+
   constructor(
     limits: Partial<PipelineLimits> = {},
     has: {
@@ -81,7 +84,7 @@ export class Harness implements LandingObservations, Outcomes {
         routes: () => routes,
         policy: () => ({
           denyLeaders: new Set(["bad"]),
-          minimumTipLamports: 0n,
+          minimumTipLamports: this.minimumTipLamports,
           partners: new Set(["A"]),
           partnerUnitLamports: 0n,
         }),

@@ -158,6 +158,18 @@ describe("resends", () => {
     );
   });
 
+  it("continue after a reload that raises the minimum tip, which new submissions must pay", async () => {
+    const harness = new Harness();
+    const facts = { ...harness.facts(), tipLamports: 10_000n };
+    await harness.submit(facts);
+    harness.minimumTipLamports = 30_000n;
+    const before = harness.outbound.length;
+    await harness.clock.advance(5_000);
+    expect(harness.outbound.length).toBeGreaterThan(before);
+    const other = { ...harness.facts(), tipLamports: 10_000n };
+    expect(await harness.submit(other)).toMatch(/^tip_too_low: /);
+  });
+
   it("pause while it is in a block, and continue if the block is abandoned", async () => {
     const harness = new Harness();
     const facts = harness.facts();

@@ -117,6 +117,33 @@ describe("SlotClockUpdates", () => {
     watch.close();
   });
 
+  it("asks the node each second until it knows the slot duration, then each five seconds", async () => {
+    const clock = new ManualClock();
+    const askedMs: number[] = [];
+    const watch = new SlotClockUpdates({
+      relay: { slots: () => [], setSlotBounds: () => undefined },
+      node: {
+        slot: async () => {
+          askedMs.push(Number(clock.monotonicNs() / 1_000_000n));
+          return 5000n + clock.nowNs() / 400_000_000n;
+        },
+      },
+      clock,
+      log: createLogger({ level: "silent" }),
+    });
+    const beganMs = askedMs[0] ?? Number.NaN;
+    await clock.advance(30_000);
+    const intervals = askedMs.slice(1).map((ms, i) => ms - (askedMs[i] ?? beganMs));
+    expect(intervals.slice(0, 4)).toEqual([1000, 1000, 1000, 1000]);
+    expect(intervals.slice(-3)).toEqual([5000, 5000, 5000]);
+    // The slot is right as soon as there is a duration.
+    const now = watch.slotClock.now(clock.nowNs());
+    expect(
+      Math.abs(Number((now?.slot ?? 0n) - (5000n + clock.nowNs() / 400_000_000n))),
+    ).toBeLessThan(3);
+    watch.close();
+  });
+
   it("confirms the bounds while shreds and the node agree", async () => {
     const slots = { ahead: 0n };
     const { clock, watch, bounds } = openWatch({
