@@ -40,6 +40,9 @@ const defaultEngine = "node";
  * when the connection closes may never see the response.
  */
 const discardBytesMax = 1024 * 1024;
+/** While the server closes, open connections get a 503 for this long instead of a reset. */
+const refuseMs = 1000;
+const drainPollMs = 20;
 /**
  * Tolerance above messageBytesMax: a message within it gets a close frame with 1009, a larger one
  * is cut.
@@ -70,7 +73,6 @@ export class HttpServer {
   readonly #webSockets = new Map<string, number>();
   #connections = 0;
   #state: "open" | "draining" | "closed" = "open";
-  #whenIdle: (() => void) | undefined;
 
   private constructor(engine: Engine, options: HttpServerOptions, log: Logger | undefined) {
     this.#engine = engine;
@@ -151,13 +153,12 @@ export class HttpServer {
     this.#state = "draining";
     this.#stopListening();
     this.#peers.closeAll(1001, "the server is going away");
-    if (this.#underWay.size > 0) {
-      const late = new AbortController();
-      const idle = new Promise<void>((resolve) => {
-        this.#whenIdle = resolve;
-      });
-      await Promise.race([idle, clock.sleep(graceMs, late.signal)]);
-      late.abort();
+    const beganNs = clock.monotonicNs();
+    const passedMs = (): number => Number((clock.monotonicNs() - beganNs) / 1_000_000n);
+    const isOver = (): boolean => this.#connections === 0 || passedMs() >= refuseMs;
+    while (passedMs() < graceMs && (this.#underWay.size > 0 || !isOver())) {
+      await clock.sleep(drainPollMs);
+      if (this.#state !== "draining") return;
     }
     this.close();
   }
@@ -169,7 +170,6 @@ export class HttpServer {
     this.#stopListening();
     this.#stopFollowing?.();
     this.#engine.app.close();
-    this.#whenIdle?.();
   }
 
   async #listen({ bytes, port, isTls }: Endpoint & { readonly isTls: boolean }): Promise<boolean> {
@@ -231,7 +231,6 @@ export class HttpServer {
   #end(pending: PendingRequest): void {
     pending.over = true;
     this.#underWay.delete(pending);
-    if (this.#underWay.size === 0) this.#whenIdle?.();
   }
 
   #readBody(pending: PendingRequest): void {

@@ -77,6 +77,18 @@ onEveryEngine((engine) => {
     });
   });
 
+  /** Advances the clock until the server is closed. */
+  async function drainedBy(clock: ManualClock, drained: Promise<void>): Promise<void> {
+    const state = { isDrained: false };
+    void drained.finally(() => {
+      state.isDrained = true;
+    });
+    while (!state.isDrained) {
+      await clock.advance(20);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
   describe("closing", () => {
     it("closes a connection without a request after the keep-alive time", async () => {
       if (engine === "uws") return; // always 10 s
@@ -111,12 +123,31 @@ onEveryEngine((engine) => {
       await expect(RawClient.open(server)).rejects.toThrow("ECONNREFUSED");
       const large = Buffer.alloc(3_000_000, "x");
       answer.resolve({ status: 200, body: large });
-      await drained;
+      await drainedBy(clock, drained);
       const received = await busy.closed();
       expect(received).toMatch(/^HTTP\/1\.1 200 OK[\s\S]*Connection: close/);
       expect(received.length).toBeGreaterThan(large.length);
       expect(clock.pending).toBe(0);
       expect(calls).toBe(2);
+    });
+
+    it("answers open connections with 503 for a second, then closes them", async () => {
+      const server = await serve({ handle: () => ok });
+      const [asking, silent] = [await RawClient.open(server), await RawClient.open(server)];
+      for (const client of [asking, silent]) {
+        await client.write(get("/"));
+        await client.readUntil(/fine/);
+      }
+      const clock = new ManualClock();
+      const beganNs = clock.monotonicNs();
+      const drained = server.drain(10_000, clock);
+      await clock.advance(900);
+      await asking.write(get("/"));
+      expect(await asking.closed()).toMatch(/503 Service Unavailable/);
+      expect(silent.isClosed).toBe(false);
+      await drainedBy(clock, drained);
+      expect(clock.monotonicNs() - beganNs).toBeLessThan(1_500_000_000n);
+      await silent.closed();
     });
 
     it("drains no longer than the grace period", async () => {
