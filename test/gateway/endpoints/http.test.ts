@@ -480,6 +480,7 @@ describe("a caller that disconnects", () => {
     );
     hold.resolve();
     expect((await busy).status).toBe(200);
+    await run.clock.advance(1000);
     await drained;
   });
 });
