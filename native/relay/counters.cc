@@ -60,30 +60,28 @@ void write_slots(std::span<const WorkerCounters* const> workers, uint64_t* out) 
 
 }  // namespace
 
-// A sequence lock: the fields change only while the version is odd. They are stored after the odd
-// version, and loaded before the second load of the version, on processors with weak ordering too.
 void SlotCounters::begin(uint64_t new_slot, uint64_t received_ns) {
   const uint64_t odd = version.load(std::memory_order_relaxed) + 1;
   version.store(odd, std::memory_order_relaxed);
-  slot.set_release(new_slot);
-  first_arrival_ns.set_release(received_ns);
-  last_arrival_ns.set_release(received_ns);
-  data_shreds.set_release(0);
-  code_shreds.set_release(0);
-  highest_data_index.set_release(0);
-  last_data_index_plus_1.set_release(0);
+  slot.set(new_slot);
+  first_arrival_ns.set(received_ns);
+  last_arrival_ns.set(received_ns);
+  data_shreds.set(0);
+  code_shreds.set(0);
+  highest_data_index.set(0);
+  last_data_index_plus_1.set(0);
   version.store(odd + 1, std::memory_order_release);
 }
 
 bool SlotCounters::read(SlotRow& row) const {
   const uint64_t before = version.load(std::memory_order_acquire);
-  row.slot = slot.get_acquire();
-  row.first_arrival_ns = first_arrival_ns.get_acquire();
-  row.last_arrival_ns = last_arrival_ns.get_acquire();
-  row.data = data_shreds.get_acquire();
-  row.code = code_shreds.get_acquire();
-  row.highest_data_index = highest_data_index.get_acquire();
-  row.last_plus_1 = last_data_index_plus_1.get_acquire();
+  row.slot = slot.get();
+  row.first_arrival_ns = first_arrival_ns.get();
+  row.last_arrival_ns = last_arrival_ns.get();
+  row.data = data_shreds.get();
+  row.code = code_shreds.get();
+  row.highest_data_index = highest_data_index.get();
+  row.last_plus_1 = last_data_index_plus_1.get();
   const bool is_consistent = before % 2 == 0 && version.load(std::memory_order_relaxed) == before;
   return is_consistent && row.slot != kNone;
 }

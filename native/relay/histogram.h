@@ -40,9 +40,6 @@ class Counter {
   }
   void set(uint64_t value) { value_.store(value, std::memory_order_relaxed); }
   uint64_t get() const { return value_.load(std::memory_order_relaxed); }
-  // Ordered: a set() after earlier stores, and a get() before later loads, of the same thread.
-  void set_release(uint64_t value) { value_.store(value, std::memory_order_release); }
-  uint64_t get_acquire() const { return value_.load(std::memory_order_acquire); }
 
  private:
   std::atomic<uint64_t> value_{0};
