@@ -223,7 +223,12 @@ describe("tips for shreds", () => {
     await once(socket, "listening");
     const address = `127.0.0.1:${socket.address().port}`;
     const added = await client.addDestination({ region: "frankfurt", address });
-    expect(added).toMatchObject({ address, region: "frankfurt", state: "unproved", provedAt: null });
+    expect(added).toMatchObject({
+      address,
+      region: "frankfurt",
+      state: "unproved",
+      provedAt: null,
+    });
     await until(
       () => challenges.some((each) => each.toString("latin1", 0, 8) === "SWPROOF1"),
       "one",
