@@ -54,6 +54,8 @@ export class NodeDirectory {
   #timer: Timer | null = null;
   #unsubscribe: (() => void) | null = null;
   #refreshing: Promise<void> | null = null;
+  /** Something changed since the last read began. */
+  #isStale = false;
   #isFailing = false;
   #isClosed = false;
 
@@ -63,9 +65,11 @@ export class NodeDirectory {
     settings: NodeSettings,
   ): Promise<NodeDirectory> {
     const directory = new NodeDirectory(dependencies, settings);
+    await directory.#read();
+    directory.check(settings); // before the other nodes see these settings
     await directory.#write();
     await directory.#read();
-    directory.check(settings);
+    directory.check(settings); // of two nodes that start together, at least one sees the other
     directory.#follow();
     return directory;
   }
@@ -119,7 +123,8 @@ export class NodeDirectory {
 
   /** Reads all nodes again. Never rejects; after a failure, the last known state stays. */
   refresh(): Promise<void> {
-    this.#refreshing ??= this.#tryRead().finally(() => {
+    this.#isStale = true;
+    this.#refreshing ??= this.#readUntilFresh().finally(() => {
       this.#refreshing = null;
     });
     return this.#refreshing;
@@ -153,6 +158,14 @@ export class NodeDirectory {
     if (this.#isClosed) return;
     this.#others = others;
     this.#compare();
+  }
+
+  /** A change during a read may be missing in it. */
+  async #readUntilFresh(): Promise<void> {
+    while (this.#isStale && !this.#isClosed) {
+      this.#isStale = false;
+      await this.#tryRead();
+    }
   }
 
   async #tryRead(): Promise<void> {

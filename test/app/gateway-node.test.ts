@@ -79,6 +79,7 @@ describe.skipIf(postgresPrograms === null)("a gateway on PostgreSQL", () => {
     const differences = () =>
       [fra, nyc].map((gateway) => gateway.readiness().nodeDifferences?.length);
     await until(() => differences().join() === "1,1");
+    expect(fra.readiness().nodeDifferences?.join()).toMatch(/^tips.shredAddresses differs/);
     // The rollout ends with the last node's reload.
     fra.prepare(configOf(postgres, "fra", "frankfurt", [7, 8]))();
     await until(() => differences().join() === "0,0");

@@ -105,6 +105,7 @@ describe("the node directory", () => {
       reason: "config_invalid",
       message: expect.stringContaining(message),
     });
+    expect([...shared.rows.keys()]).toEqual(["fra"]); // a refused node writes nothing
     shared.running.delete("node nyc");
     const nyc = await shared.open("nyc", { region: "new-york" });
     expect(() => nyc.check(wanted)).toThrow(message);
@@ -112,6 +113,18 @@ describe("the node directory", () => {
     await shared.clock.advance(5_000);
     nyc.check(wanted); // the other node has stopped
     for (const node of [fra, nyc]) await node.close();
+  });
+
+  it("reads again after a change during a read", async () => {
+    const shared = new SharedNodes();
+    const fra = await shared.open("fra");
+    shared.running.add("node nyc");
+    const reading = fra.refresh();
+    shared.rows.set("nyc", writeNodeSettings({ ...settings, region: null, historyHours: 1 }));
+    void fra.refresh(); // the notification of that change
+    await reading;
+    expect(fra.differences.length).toBe(1);
+    await fra.close();
   });
 
   it("keeps its last knowledge while the database is away, and ignores unreadable rows", async () => {
