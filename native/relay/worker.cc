@@ -104,8 +104,8 @@ bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& 
 }
 
 // Bounds of a trusted clock decide alone, and an anchor outside them is wrong. The clock may follow
-// a recording, though, or a frozen node. If leaders moved the window beyond unconfirmed
-// bounds, the window decides until the clock has followed.
+// a recording, though, or a frozen node. If leaders moved the window beyond unconfirmed bounds, the
+// window decides until the clock has followed.
 SlotWindow::Place Worker::place_of(uint64_t slot, uint64_t now_ns) {
   const SlotBounds* bounds = options_.slot_bounds;
   if (bounds && slot < bounds->floor.load(std::memory_order_relaxed))

@@ -1,10 +1,11 @@
 // Node settings: what the nodes on one database must configure alike, and how two nodes differ. Pure.
 //
-// Called by node-directory.ts and by doctor. A difference is grave if customers would get wrong tiers, or
+// Called by node-directory.ts. A difference is grave if customers would get wrong tiers, or
 // shreds twice or not at all.
 
 import type { Config } from "../core/configuration/configuration.ts";
 import { thresholdsOf } from "../core/configuration/schema-delivery.ts";
+import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import { shredTipAddressesOf } from "./gateway-settings.ts";
 
 export interface NodeSettings {
@@ -31,7 +32,7 @@ export function nodeSettingsOf(config: Config): NodeSettings {
   return {
     tiers: thresholdsOf(relay.tiers, tiers.thresholdLamports),
     regions: delivery.regions.toSorted(),
-    region: relay.sources.length > 0 ? (delivery.region ?? delivery.regions[0] ?? null) : null,
+    region: relay.sources.length > 0 ? destinationSettingsOf(config).region : null,
     shredAddresses: [...shredTipAddressesOf(config)].toSorted(),
     historyHours: data.historyHours,
   };
