@@ -9,6 +9,7 @@ import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { nodeLockOf } from "../core/node-lock-name.ts";
+import type { SqlDriver } from "../platform/store/driver.ts";
 import type { NodeStore } from "../platform/store/tables/node-store.ts";
 import {
   differencesOf,
@@ -18,14 +19,9 @@ import {
   writeNodeSettings,
 } from "./node-settings.ts";
 
-interface Locks {
-  /** null: another process holds it. */
-  tryLock(name: string, onLost: () => void): Promise<{ release(): Promise<void> } | null>;
-}
-
 interface NodeDirectoryDependencies {
   readonly store: NodeStore;
-  readonly locks: Locks;
+  readonly locks: Pick<SqlDriver, "tryLock">;
   /** Name of this node. */
   readonly node: string;
   readonly clock: Clock;

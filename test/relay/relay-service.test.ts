@@ -52,18 +52,26 @@ function openService(slotFile?: string) {
   return { service, whole, relay, lines, clock, next };
 }
 
+/** Sends the next slot, from `firstSlot` on, and returns its number of packets. */
+function slotSender(relay: Relay, firstSlot: bigint, shredVersion: number): () => number {
+  const traffic = { leaders: 1, firstSlot, fecSetsPerSlot: 1, slotNs: 100_000_000 };
+  const maker = new ShredTraffic({ ...traffic, seed: 5, shredVersion });
+  const sender = PacedSender.open({ to: relay.addresses[0] ?? "" });
+  opened.push(sender);
+  return () => {
+    const packets = maker.completeSlot().packets.map(({ packet }) => packet);
+    sender.enqueue(packets, new BigUint64Array(packets.length));
+    return packets.length;
+  };
+}
+
 describe("RelayService", () => {
   it("reports the slots of the schedule, and warns if the traffic has others", async () => {
     const { service, relay, lines, clock } = openService();
     expect(lines.join()).toContain("the leader schedule covers slots 50 to 99");
-    const traffic = { leaders: 1, firstSlot: 7000n, fecSetsPerSlot: 1, slotNs: 100_000_000 };
-    const maker = new ShredTraffic({ ...traffic, seed: 5, shredVersion: 99 });
-    const packets = maker.completeSlot().packets.map(({ packet }) => packet);
-    const sender = PacedSender.open({ to: relay.addresses[0] ?? "" });
-    opened.push(sender);
-    sender.enqueue(packets, new BigUint64Array(packets.length));
+    const packets = slotSender(relay, 7000n, 99)();
     await until(
-      () => service.snapshot().verdicts.unknown_leader === BigInt(packets.length),
+      () => service.snapshot().verdicts.unknown_leader === BigInt(packets),
       "all packets in a verdict",
     );
     await clock.advance(10_000);
@@ -74,12 +82,7 @@ describe("RelayService", () => {
 
   it("warns if most shreds have another shred version", async () => {
     const { service, relay, lines, clock } = openService();
-    const traffic = { leaders: 1, firstSlot: 60n, fecSetsPerSlot: 1, slotNs: 100_000_000 };
-    const maker = new ShredTraffic({ ...traffic, seed: 5, shredVersion: 98 });
-    const packets = maker.completeSlot().packets.map(({ packet }) => packet);
-    const sender = PacedSender.open({ to: relay.addresses[0] ?? "" });
-    opened.push(sender);
-    sender.enqueue(packets, new BigUint64Array(packets.length));
+    slotSender(relay, 60n, 98)();
     await until(() => service.snapshot().verdicts.wrong_version === 64n, "all packets");
     await clock.advance(10_000);
     expect(lines.at(-1)).toContain("64 of the last 64 packets have another shred version");
@@ -92,14 +95,9 @@ describe("RelayService", () => {
     writeFileSync(slotFile, '{"slot":"92","shredVersion":99}');
     const { service, relay, lines } = openService(slotFile);
     expect(lines.join()).toContain("shreds of slots before 60 are dropped");
-    const traffic = { leaders: 1, firstSlot: 59n, fecSetsPerSlot: 1, slotNs: 100_000_000 };
-    const maker = new ShredTraffic({ ...traffic, seed: 5, shredVersion: 99 });
-    const sender = PacedSender.open({ to: relay.addresses[0] ?? "" });
-    opened.push(sender);
+    const sendSlot = slotSender(relay, 59n, 99);
     for (const slot of [59, 60]) {
-      const packets = maker.completeSlot().packets.map(({ packet }) => packet);
-      sender.enqueue(packets, new BigUint64Array(packets.length));
-      const count = BigInt(packets.length) * BigInt(slot - 58);
+      const count = BigInt(sendSlot()) * BigInt(slot - 58);
       await until(() => service.snapshot().received === count, "all packets");
     }
     // Shreds of slot 60 get further. The schedule's key is not a public key.

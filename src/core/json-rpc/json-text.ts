@@ -29,7 +29,10 @@ const callValuesMax = 8192;
 const spaces = /[ \t\n\r]*/y;
 const numbers = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const literals = /true|false|null/y;
-/** An id of up to these digits is returned unchanged. Longer ones lose digits, because BigInt() of n digits costs more than n. */
+/**
+ * An id of up to these digits is returned unchanged. Longer ones lose digits, because BigInt() of n digits
+ * costs more than n.
+ */
 const integerDigitsMax = 80;
 
 class JsonReader {

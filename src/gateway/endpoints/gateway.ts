@@ -162,12 +162,15 @@ export class Gateway {
     received: HttpRequest,
     served?: ReadonlySet<EndpointGroup>,
   ): HttpResponse | Promise<HttpResponse> {
-    const request = this.#findPath(received)
-      ? received
-      : { ...received, path: plainPath(received.path) };
-    if (request.path === "*" && request.method === "OPTIONS") return serverOptionsAnswer;
+    if (received.path === "*" && received.method === "OPTIONS") return serverOptionsAnswer;
+    let request = received;
+    let found = this.#findPath(request);
+    if (!found) {
+      request = { ...received, path: plainPath(received.path) };
+      found = this.#findPath(request);
+    }
     const isShown = !served || isServed(request.path, served);
-    const path = isShown ? this.#findPath(request) : undefined;
+    const path = isShown ? found : undefined;
     return this.counts.answered(request.path, path !== undefined, () =>
       path ? this.#answer(request, path, served) : this.#unknownPath(served),
     );

@@ -2,10 +2,11 @@
 // engine.ts.
 //
 // Rejected here, like by the other engine: HTTP/1.0 (505), a head above 20 kB (431), invalid heads
-// and contradicting lengths (400). Pipelined requests are answered in order, one at a time. A PROXY protocol header (version 2) at the start of a connection is skipped; no
-// address is read from it. A client that sends neither a request nor the rest of one for 10 s is
-// cut; between two requests it has `keepAliveSeconds`. A TLS handshake and the first byte of the
-// first request must end within 10 s.
+// and contradicting lengths (400). Pipelined requests are answered in order, one at a time. A PROXY
+// protocol header (version 2) at the start of a connection is skipped; no address is read from it. A
+// client that sends neither a request nor the rest of one for 10 s is cut; between two requests it
+// has `keepAliveSeconds`. A TLS handshake and the first byte of the first request must end within
+// 10 s.
 
 import {
   createServer,
@@ -72,6 +73,7 @@ interface WebSocketPath {
 
 class NodeApp implements EngineApp {
   readonly #http: Server;
+  readonly #refusal: Refusal;
   readonly #connections = new WeakMap<TcpSocket, Connection>();
   readonly #sockets = new Set<TcpSocket>();
   readonly #listeners = new Set<TcpServer>();
@@ -81,8 +83,6 @@ class NodeApp implements EngineApp {
   #secureContext: SecureContext | undefined;
   #filter: (response: Pick<EngineResponse, "close">, change: number) => void = nothing;
   #handle: (response: EngineResponse, request: EngineRequest, isTls: boolean) => void = nothing;
-
-  readonly #refusal: Refusal;
 
   constructor({ keepAliveSeconds, tls, refusal = errorAnswer }: EngineOptions) {
     this.#refusal = refusal;

@@ -198,12 +198,12 @@ export class HttpServer {
 
   #begin(response: EngineResponse, request: EngineRequest, isTls: boolean): void {
     const pending = this.#pendingOf(response, request, isTls);
+    const ambiguity = ambiguityOf(pending.head);
     try {
       if (this.#state !== "open") {
         this.#refuse(pending, closingAnswer(this.#refusal));
-      } else if (ambiguityOf(pending.head) !== null) {
-        const problem = ambiguityOf(pending.head) ?? "";
-        this.#refuse(pending, this.#refusal(400, "request_invalid", problem));
+      } else if (ambiguity !== null) {
+        this.#refuse(pending, this.#refusal(400, "request_invalid", ambiguity));
       } else if (isEncoded(pending.head)) {
         this.#refuse(pending, encodedAnswer(this.#refusal));
       } else if (/^(GET|HEAD|OPTIONS)$/.test(pending.head.method)) {

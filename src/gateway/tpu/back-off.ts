@@ -1,9 +1,9 @@
 // Pause after a failed connection to a leader. Pure: the caller provides clock and randomness.
 //
 // Owned by leader.ts. Each failure in a row doubles the pause, up to 30 s. Random jitter removes up
-// to half of it, so that many senders that were disconnected together do not reconnect together. After
-// an unanswered handshake, the pause lasts at most one leader window. A refusal starts with a longer pause, because leaders with a connection limit per minute would
-// refuse again sooner.
+// to half of it, so that many senders that were disconnected together do not reconnect together.
+// After an unanswered handshake, the pause lasts at most one leader window. A refusal starts with a
+// longer pause, because leaders with a connection limit per minute would refuse again sooner.
 
 import type { SeededRandom } from "../../core/seeded-random.ts";
 import { isRefusal } from "./close-names.ts";
