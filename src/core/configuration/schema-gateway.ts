@@ -120,9 +120,9 @@ export const http = z.strictObject({
   engine: key(z.enum(["node", "uws"]).default("node"), {
     expects: "node or uws",
     meaning:
-      "Web server: `node` is node:http, `uws` is uWebSockets.js. `uws` answers about twice as " +
-      "many requests per core, but closes idle connections after 10 s. It has no binary for " +
-      "Node 24 and 26.",
+      "Web server: `node` uses the sockets of Node.js, `uws` is uWebSockets.js. `uws` answers more " +
+      "requests per core, but closes idle connections after 10 s. It has no binary for Node 24 " +
+      "and 26.",
   }),
   keepAliveSeconds: key(integer(1, 3600).exactOptional(), {
     expects: "an integer 1 to 3600",

@@ -1,26 +1,15 @@
 // The web server behind HttpServer: the operations that both engines provide.
 //
 // The interfaces follow uWebSockets.js, which is used directly. node-engine.ts provides the same
-// operations with node:http and ws. server.ts opens one of them with open-engine.ts.
+// operations with sockets of Node.js and ws. server.ts opens one of them with open-engine.ts.
 
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import type { Refusal } from "./answer.ts";
+import type { HttpHead } from "./types.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
-
-export interface EngineRequest {
-  /** Names in lower case; repeated headers are reported repeatedly. */
-  forEach(call: (name: string, value: string) => void): void;
-  getMethod(): string;
-  /** Without the query. */
-  getUrl(): string;
-  getQuery(): string | undefined;
-  getHeader(lowerCaseName: string): string;
-}
 
 /** Must not be used after `onAborted` was called, or after the end of the response. */
 export interface EngineResponse {
-  /** 4 or 16 bytes. */
-  getRemoteAddress(): ArrayBuffer | Uint8Array;
   onAborted(call: () => void): unknown;
   /** The piece is valid until `call` returns. */
   onData(call: (piece: ArrayBuffer | Uint8Array, isLast: boolean) => void): unknown;
@@ -44,12 +33,7 @@ export interface EngineWebSocketRoute {
   readonly sendPingsAutomatically: boolean;
   readonly compression: number;
   /** Must answer the request, or call `accept`, before it returns. */
-  upgrade(
-    response: EngineResponse,
-    request: EngineRequest,
-    accept: (userData: Socket) => void,
-    isTls: boolean,
-  ): void;
+  upgrade(response: EngineResponse, head: HttpHead, accept: (userData: Socket) => void): void;
   open(socket: RawSocket): void;
   message(socket: RawSocket, message: ArrayBuffer | Uint8Array, isBinary: boolean): void;
   ping(socket: RawSocket, message: ArrayBuffer | Uint8Array): void;
@@ -67,7 +51,7 @@ export interface EngineListener {
 export interface EngineApp {
   /** Reports every new connection with 1, and the end of every connection except WebSockets with -1. */
   filter(call: (response: Pick<EngineResponse, "close">, change: number) => void): void;
-  any(call: (response: EngineResponse, request: EngineRequest, isTls: boolean) => void): void;
+  any(call: (response: EngineResponse, head: HttpHead) => void): void;
   /** "*": every path without a route. */
   ws(path: string, route: EngineWebSocketRoute): void;
   /** null: the system refused. `isTls` needs a certificate in the options. */

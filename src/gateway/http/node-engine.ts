@@ -1,30 +1,22 @@
-// The engine "node": node:http for requests and ws for WebSockets, behind the operations of
-// engine.ts.
+// The engine "node": TCP sockets of Node.js with an HTTP/1.1 reader of our own, and ws for WebSockets,
+// behind the operations of engine.ts.
 //
-// Rejected here, like by the other engine: HTTP/1.0 (505), a head above 20 kB (431), invalid heads
+// node:http builds streams and events for every request, which costs three times as much as the rest of
+// it. Rejected here, like by the other engine: HTTP/1.0 (505), a head above 20 kB (431), invalid heads
 // and contradicting lengths (400). Pipelined requests are answered in order, one at a time. A PROXY
 // protocol header (version 2) at the start of a connection is skipped; no address is read from it. A
 // client that sends neither a request nor the rest of one for 10 s is cut; between two requests it
 // has `keepAliveSeconds`. A TLS handshake and the first byte of the first request must end within
 // 10 s.
 
-import {
-  createServer,
-  IncomingMessage,
-  type RequestListener,
-  type Server,
-  ServerResponse,
-  STATUS_CODES,
-} from "node:http";
+import { IncomingMessage } from "node:http";
 import {
   createServer as createTcpServer,
   type Server as TcpServer,
-  Socket as TcpSocket,
+  type Socket as TcpSocket,
 } from "node:net";
-import type { Duplex } from "node:stream";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import { WebSocketServer } from "ws";
-import { parseAddress } from "../../core/addresses/addresses.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import { errorAnswer, type Refusal } from "./answer.ts";
 import type {
@@ -32,19 +24,19 @@ import type {
   EngineApp,
   EngineListener,
   EngineOptions,
-  EngineRequest,
   EngineResponse,
   EngineWebSocketRoute,
 } from "./engine.ts";
-import { type Connection, NodeRequest, NodeResponse, stalledMs } from "./node-exchange.ts";
+import { type ConnectionHost, Http1Connection } from "./http1-connection.ts";
+import { type Http1Exchange, stalledMs } from "./http1-exchange.ts";
 import { NodeWebSocket } from "./node-web-socket.ts";
+import type { HttpHead } from "./types.ts";
 import type { Socket } from "./web-socket-peers.ts";
 
-const headBytesMax = 20_480;
-/** Unsent responses of one connection; a client that pipelines more requests is cut. */
-const unsentBytesMax = 1024 * 1024;
-/** Pipelined requests behind an unanswered one; a client that sends more is cut. */
-const waitingMax = 64;
+/** Clients are told `keepAliveSeconds`; a request that they send in the last moment still arrives. */
+const keepAliveReserveMs = 1000;
+/** Time between two checks of all time-outs. */
+const checkMs = 500;
 const proxySignature = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
 const proxyHeadBytes = 16;
 /** Addresses and options of a PROXY header. */
@@ -52,69 +44,34 @@ const proxyBytesMax = 2048;
 
 function nothing(): void {}
 
-/** Requests with an Upgrade header. The constructor of IncomingMessage already sets `upgrade`. */
-const upgradeRequests = new WeakSet<IncomingMessage>();
-
-/** node:http marks every request with an Upgrade header; only WebSockets are upgraded. */
-class Incoming extends IncomingMessage {
-  get upgrade(): boolean {
-    return upgradeRequests.has(this) && /^websocket$/i.test(this.headers.upgrade ?? "");
-  }
-
-  set upgrade(value: boolean | null) {
-    if (value === true) upgradeRequests.add(this);
-  }
-}
-
 interface WebSocketPath {
   readonly route: EngineWebSocketRoute;
   readonly server: WebSocketServer;
 }
 
-class NodeApp implements EngineApp {
-  readonly #http: Server;
-  readonly #refusal: Refusal;
-  readonly #connections = new WeakMap<TcpSocket, Connection>();
-  readonly #sockets = new Set<TcpSocket>();
+class NodeApp implements EngineApp, ConnectionHost {
+  readonly refusal: Refusal;
+  readonly keepAliveMs: number;
+  readonly #connections = new Set<Http1Connection>();
   readonly #listeners = new Set<TcpServer>();
   readonly #webSocketPaths = new Map<string, WebSocketPath>();
-  readonly #webSockets = new Set<NodeWebSocket>();
-  #idleTimer: NodeJS.Timeout | undefined;
+  readonly #webSockets = new Map<Http1Connection, NodeWebSocket>();
+  #timer: NodeJS.Timeout | undefined;
   #secureContext: SecureContext | undefined;
   #filter: (response: Pick<EngineResponse, "close">, change: number) => void = nothing;
-  #handle: (response: EngineResponse, request: EngineRequest, isTls: boolean) => void = nothing;
+  #handle: (response: EngineResponse, head: HttpHead) => void = nothing;
 
   constructor({ keepAliveSeconds, tls, refusal = errorAnswer }: EngineOptions) {
-    this.#refusal = refusal;
+    this.refusal = refusal;
+    this.keepAliveMs = keepAliveSeconds * 1000 + keepAliveReserveMs;
     if (tls) this.replaceCertificate(tls);
-    this.#http = createServer({
-      IncomingMessage: Incoming,
-      maxHeaderSize: headBytesMax,
-      keepAliveTimeout: keepAliveSeconds * 1000,
-      headersTimeout: stalledMs,
-      connectionsCheckingInterval: 1000, // ms between two checks of headersTimeout
-      requestTimeout: 0, // every piece of a body must arrive within `stalledMs` of the last one
-      noDelay: true,
-    });
-    const request: RequestListener = (message, response) => this.#request(message, response);
-    this.#http.on("request", request);
-    this.#http.on("checkExpectation", request);
-    this.#http.on("upgrade", (message, _, head) => {
-      const connection = this.#connections.get(message.socket);
-      if (connection) this.#upgrade(connection, message, head);
-      else message.socket.destroy();
-    });
-    this.#http.on("timeout", (socket) => socket.destroy());
-    this.#http.on("clientError", (error, socket) => this.#invalid(error, socket));
-    // The listeners are not its own, and node:http checks headersTimeout only after this event.
-    this.#http.emit("listening");
   }
 
   filter(call: (response: Pick<EngineResponse, "close">, change: number) => void): void {
     this.#filter = call;
   }
 
-  any(call: (response: EngineResponse, request: EngineRequest, isTls: boolean) => void): void {
+  any(call: (response: EngineResponse, head: HttpHead) => void): void {
     this.#handle = call;
   }
 
@@ -141,6 +98,7 @@ class NodeApp implements EngineApp {
     server.on("connection", (socket) =>
       this.#connected(isTls ? this.#tlsSocketOf(socket) : socket),
     );
+    this.#timer ??= setInterval(() => this.#checkTime(), checkMs).unref();
     return new Promise((resolve) => {
       server.once("error", () => resolve(null));
       server.listen({ host, port }, () => {
@@ -153,11 +111,39 @@ class NodeApp implements EngineApp {
   }
 
   close(): void {
-    clearInterval(this.#idleTimer);
+    clearInterval(this.#timer);
     for (const server of this.#listeners) server.close();
-    for (const socket of this.#webSockets) socket.close();
-    for (const socket of this.#sockets) socket.destroy();
-    this.#http.close();
+    for (const webSocket of this.#webSockets.values()) webSocket.close();
+    for (const { socket } of this.#connections) socket.destroy();
+  }
+
+  request(exchange: Http1Exchange): void {
+    this.#handle(exchange, exchange.head);
+  }
+
+  upgrade(connection: Http1Connection, exchange: Http1Exchange, rest: Buffer): void {
+    const { head } = exchange;
+    const path = this.#webSocketPaths.get(head.path) ?? this.#webSocketPaths.get("*");
+    if (!path) {
+      this.#handle(exchange, head);
+      return;
+    }
+    path.route.upgrade(exchange, head, (userData) => {
+      exchange.discard();
+      connection.release();
+      this.#accept(path, { connection, exchange, rest, userData });
+    });
+  }
+
+  closed(connection: Http1Connection): void {
+    this.#connections.delete(connection);
+    if (!this.#webSockets.delete(connection)) this.#filter({ close: nothing }, -1);
+  }
+
+  #checkTime(): void {
+    const nowMs = performance.now();
+    for (const connection of this.#connections) connection.checkTime(nowMs);
+    for (const webSocket of this.#webSockets.values()) webSocket.checkIdle();
   }
 
   #tlsSocketOf(socket: TcpSocket): TLSSocket {
@@ -175,36 +161,21 @@ class NodeApp implements EngineApp {
   }
 
   #connected(socket: TcpSocket): void {
-    const connection: Connection = {
-      socket,
-      remoteAddress: socket.remoteAddress ? parseAddress(socket.remoteAddress) : new Uint8Array(0),
-      open: undefined,
-      waiting: [],
-      next: () => this.#next(connection),
-      unsentBytes: 0,
-      isWebSocket: false,
-    };
-    const response = { close: () => socket.destroy() };
-    this.#connections.set(socket, connection);
-    this.#sockets.add(socket);
-    socket.on("error", nothing); // "close" follows
-    socket.once("close", () => {
-      this.#sockets.delete(socket);
-      if (!connection.isWebSocket) this.#filter(response, -1);
-    });
-    socket.setTimeout(stalledMs, () => socket.destroy());
-    this.#filter(response, 1);
-    if (!socket.destroyed) this.#readFirst(socket, Buffer.alloc(0));
+    const connection = new Http1Connection(socket, this);
+    this.#connections.add(connection);
+    this.#filter({ close: () => socket.destroy() }, 1);
+    if (!socket.destroyed) this.#readFirst(connection, Buffer.alloc(0));
   }
 
-  /** Passes the connection to node:http, without a PROXY header at its start. */
-  #readFirst(socket: TcpSocket, before: Buffer): void {
+  /** Starts the connection, without a PROXY header at its start. */
+  #readFirst(connection: Http1Connection, before: Buffer): void {
+    const { socket } = connection;
     socket.once("readable", () => {
       const piece: Buffer | null = socket.read();
       const bytes = piece === null ? before : Buffer.concat([before, piece]);
       const skip = proxyHeaderBytes(bytes);
       if (skip === undefined && piece !== null) {
-        this.#readFirst(socket, bytes);
+        this.#readFirst(connection, bytes);
         return;
       }
       if (skip === "invalid") {
@@ -213,116 +184,42 @@ class NodeApp implements EngineApp {
       }
       const rest = bytes.subarray(skip ?? 0);
       if (rest.length > 0) socket.unshift(rest);
-      socket.setTimeout(0);
-      this.#http.emit("connection", socket);
+      connection.start();
     });
   }
 
-  #request(message: IncomingMessage, response: ServerResponse): void {
-    const connection = this.#connections.get(message.socket);
-    if (!connection || message.socket.destroyed) return;
-    if (message.httpVersion !== "1.1") {
-      const { status, headers, body } = this.#refusal(
-        505,
-        "request_invalid",
-        `expected HTTP/1.1, got HTTP/${message.httpVersion}`,
-      );
-      response.shouldKeepAlive = false;
-      response.writeHead(status, headers).end(body);
-      return;
-    }
-    const isFull = connection.waiting.length >= waitingMax;
-    if (isFull || connection.unsentBytes > unsentBytesMax) connection.socket.destroy();
-    else if (connection.open) connection.waiting.push([message, response]);
-    else this.#begin(connection, message, new NodeResponse(connection, message, response));
-  }
-
-  /** After a response, the next pipelined request. */
-  #next(connection: Connection): void {
-    if (connection.open || connection.socket.destroyed) return;
-    const [message, response] = connection.waiting.shift() ?? [];
-    if (message && response)
-      this.#begin(connection, message, new NodeResponse(connection, message, response));
-  }
-
-  /** A request that node:http cannot read. The connection ends. */
-  #invalid(error: Error & { readonly code?: string }, socket: Duplex): void {
-    const connection = socket instanceof TcpSocket ? this.#connections.get(socket) : undefined;
-    const isAnswering = connection && (connection.open || connection.unsentBytes > 0);
-    if (!socket.writable || isAnswering) {
-      socket.destroy();
-      return;
-    }
-    const isLong = error.code === "HPE_HEADER_OVERFLOW";
-    const [status, expected] = isLong
-      ? [431, `a head of at most ${headBytesMax} bytes`]
-      : [400, "a request of HTTP/1.1"];
-    const { body = "", headers } = this.#refusal(status, "request_invalid", `expected ${expected}`);
-    const head = [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-      ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`),
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      "Connection: close",
-    ].join("\r\n");
-    socket.end(`${head}\r\n\r\n${String(body)}`, () => socket.destroy());
-  }
-
-  #begin(connection: Connection, message: IncomingMessage, answer: NodeResponse): void {
-    connection.open = answer;
-    connection.socket.setTimeout(0);
-    this.#handle(answer, new NodeRequest(message), connection.socket instanceof TLSSocket);
-  }
-
-  #upgrade(connection: Connection, message: IncomingMessage, head: Buffer): void {
-    const { socket } = connection;
-    const request = new NodeRequest(message);
-    const path = this.#webSocketPaths.get(request.getUrl()) ?? this.#webSocketPaths.get("*");
-    // node:http no longer reads from the socket; a refusal is written by hand and ends it.
-    const response = new ServerResponse(message);
-    response.shouldKeepAlive = false;
-    response.assignSocket(socket);
-    response.once("finish", () => socket.end());
-    socket.on("timeout", () => socket.destroy());
-    if (!path) {
-      this.#begin(connection, message, new NodeResponse(connection, message, response));
-      return;
-    }
-    const answer = new NodeResponse(connection, message, response);
-    connection.open = answer;
-    const accept = (userData: Socket): void => {
-      answer.discard();
-      response.detachSocket(socket);
-      connection.isWebSocket = true;
-      socket.setTimeout(0);
-      const accepted = this.#accept(path, message, head, userData);
-      connection.isWebSocket = accepted;
-      // ws refused the handshake: the connection ends as an HTTP connection.
-      if (!accepted && socket.closed) this.#filter({ close: nothing }, -1);
-    };
-    path.route.upgrade(answer, request, accept, socket instanceof TLSSocket);
-  }
-
-  /** Returns false if the handshake is invalid; ws has then answered and ends the connection. */
-  #accept(
-    { route, server }: WebSocketPath,
-    message: IncomingMessage,
-    head: Buffer,
-    userData: Socket,
-  ): boolean {
-    let isAccepted = false;
-    server.handleUpgrade(message, message.socket, head, (webSocket) => {
-      isAccepted = true;
-      const peer = new NodeWebSocket(webSocket, userData, route, () => {
-        this.#webSockets.delete(peer);
-      });
-      this.#webSockets.add(peer);
-      this.#idleTimer ??= setInterval(() => {
-        for (const each of this.#webSockets) each.checkIdle();
-      }, 1000).unref();
+  /** An invalid handshake is answered by ws, which ends the connection. */
+  #accept({ route, server }: WebSocketPath, handshake: Handshake): void {
+    const { connection, exchange, rest, userData } = handshake;
+    server.handleUpgrade(messageOf(connection, exchange), connection.socket, rest, (webSocket) => {
+      const peer = new NodeWebSocket(webSocket, userData, route, nothing);
+      this.#webSockets.set(connection, peer);
       route.open(peer);
     });
-    return isAccepted;
   }
+}
+
+/** A WebSocket handshake that the server accepted. */
+interface Handshake {
+  readonly connection: Http1Connection;
+  readonly exchange: Http1Exchange;
+  /** The bytes behind it. */
+  readonly rest: Buffer;
+  readonly userData: Socket;
+}
+
+/** The handshake as ws reads it. */
+function messageOf({ socket }: Http1Connection, { head, fields }: Http1Exchange): IncomingMessage {
+  const message = new IncomingMessage(socket);
+  message.method = head.method;
+  message.url = head.path;
+  const headers: Record<string, string> = {};
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i] ?? "";
+    headers[name] = head.header(name) ?? "";
+  }
+  message.headers = headers;
+  return message;
 }
 
 /**

@@ -1,7 +1,7 @@
 // HTTP server: answers every request exactly once, even if a handler throws.
 //
 // The service and the sandbox open it with handlers of plain requests and responses (types.ts). An
-// engine provides the connections: node:http or uWebSockets.js (engine.ts). An exception inside
+// engine provides the connections: sockets of Node.js or uWebSockets.js (engine.ts). An exception inside
 // uWebSockets.js, or a second use of an answered response, would end the process.
 
 import { createServer } from "node:net";
@@ -27,7 +27,7 @@ import {
   tooLargeAnswer,
 } from "./answer.ts";
 import { BodyBuffer } from "./body-buffer.ts";
-import type { Engine, EngineListener, EngineRequest, EngineResponse } from "./engine.ts";
+import type { Engine, EngineListener, EngineResponse } from "./engine.ts";
 import { openEngine } from "./open-engine.ts";
 import type { HttpHead, HttpRequest, HttpResponse, HttpServerOptions } from "./types.ts";
 import { WebSocketPeers } from "./web-socket-peers.ts";
@@ -193,11 +193,11 @@ export class HttpServer {
     };
     this.#engine.app.filter(onConnection);
     for (const path of Object.keys(this.#options.webSockets ?? {})) this.#routeWebSocket(path);
-    this.#engine.app.any((response, request, isTls) => this.#begin(response, request, isTls));
+    this.#engine.app.any((response, head) => this.#begin(response, head));
   }
 
-  #begin(response: EngineResponse, request: EngineRequest, isTls: boolean): void {
-    const pending = this.#pendingOf(response, request, isTls);
+  #begin(response: EngineResponse, head: HttpHead): void {
+    const pending = this.#pendingOf(response, head);
     const ambiguity = ambiguityOf(pending.head);
     try {
       if (this.#state !== "open") {
@@ -216,13 +216,8 @@ export class HttpServer {
     }
   }
 
-  #pendingOf(response: EngineResponse, request: EngineRequest, isTls: boolean): PendingRequest {
-    const pending: PendingRequest = {
-      response,
-      head: headOf(response, request, isTls),
-      over: false,
-      answered: false,
-    };
+  #pendingOf(response: EngineResponse, head: HttpHead): PendingRequest {
+    const pending: PendingRequest = { response, head, over: false, answered: false };
     this.#underWay.add(pending);
     response.onAborted(() => this.#end(pending));
     return pending;
@@ -365,8 +360,8 @@ export class HttpServer {
       idleTimeout: Math.min(Math.max(Math.round(route.idleSeconds), 8), 960),
       sendPingsAutomatically: true,
       compression: 0,
-      upgrade: (response, request, accept, isTls) => {
-        const pending = this.#pendingOf(response, request, isTls);
+      upgrade: (response, head, accept) => {
+        const pending = this.#pendingOf(response, head);
         try {
           if (this.#state !== "open") {
             this.#refuse(pending, closingAnswer(this.#refusal));
@@ -419,29 +414,6 @@ function ambiguityOf({ header }: HttpHead): string | null {
 function isEncoded({ header }: HttpHead): boolean {
   const coding = header("content-encoding");
   return coding !== undefined && !/^\s*(identity)?\s*$/i.test(coding);
-}
-
-function headOf(response: EngineResponse, request: EngineRequest, isTls: boolean): HttpHead {
-  // uWebSockets.js invalidates the request when the handler returns, so everything is copied here.
-  const headers = new Map<string, string>();
-  request.forEach((name, value) => {
-    const before = headers.get(name);
-    headers.set(name, before === undefined ? value : `${before}, ${value}`);
-  });
-  return {
-    method: request.getMethod().toUpperCase(),
-    path: request.getUrl(),
-    query: request.getQuery() ?? "",
-    header: (name) => headers.get(name),
-    remoteAddress: addressOf(new Uint8Array(response.getRemoteAddress())),
-    isTls,
-  };
-}
-
-/** 4 or 16 bytes; a mapped IPv4 address is written as IPv4. Empty if the peer is already gone. */
-function addressOf(bytes: Uint8Array): string {
-  if (bytes.length === 16) return formatAddress(bytes);
-  return bytes.length === 4 ? bytes.join(".") : "";
 }
 
 /** The kernel's reason for refusing to listen there; null: the port is free. */

@@ -85,8 +85,8 @@ export interface WebSocketRoute {
 }
 
 /**
- * "node": node:http and ws, on every supported Node. "uws": uWebSockets.js, which needs a binary for
- * this version of Node. It answers twice as many requests per core, but closes idle connections
+ * "node": sockets of Node.js and ws, on every supported Node. "uws": uWebSockets.js, which needs a
+ * binary for this version of Node. It answers more requests per core, but closes idle connections
  * after 10 s.
  */
 export const engineNames = ["node", "uws"] as const;

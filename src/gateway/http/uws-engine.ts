@@ -7,8 +7,14 @@
 // A PROXY protocol header (version 2) is skipped in every request. The library exposes only the
 // last one, which any caller behind a proxy could forge, so no address is read from it.
 
-import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
+import type {
+  TemplatedApp,
+  HttpRequest as UwsRequest,
+  HttpResponse as UwsResponse,
+  us_listen_socket,
+} from "uWebSockets.js";
 import { createServer } from "node:net";
+import { formatAddress } from "../../core/addresses/addresses.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import type {
   Engine,
@@ -17,6 +23,7 @@ import type {
   EngineOptions,
   EngineWebSocketRoute,
 } from "./engine.ts";
+import type { HttpHead } from "./types.ts";
 import type { Socket } from "./web-socket-peers.ts";
 
 /**
@@ -50,7 +57,7 @@ class UwsApp implements EngineApp {
 
   any(call: Parameters<EngineApp["any"]>[0]): void {
     this.#add((app, isTls) => {
-      app.any("/*", (response, request) => call(response, request, isTls));
+      app.any("/*", (response, request) => call(response, headOf(response, request, isTls)));
     });
   }
 
@@ -64,7 +71,7 @@ class UwsApp implements EngineApp {
             const protocol = request.getHeader("sec-websocket-protocol");
             response.upgrade(userData, key, protocol, "", context);
           };
-          route.upgrade(response, request, accept, isTls);
+          route.upgrade(response, headOf(response, request, isTls), accept);
         },
       });
     });
@@ -164,6 +171,29 @@ function freePort(host: string): Promise<number> {
       );
     });
   });
+}
+
+/** The library invalidates the request when the handler returns, so everything is copied. */
+function headOf(response: UwsResponse, request: UwsRequest, isTls: boolean): HttpHead {
+  const headers = new Map<string, string>();
+  request.forEach((name, value) => {
+    const before = headers.get(name);
+    headers.set(name, before === undefined ? value : `${before}, ${value}`);
+  });
+  return {
+    method: request.getMethod().toUpperCase(),
+    path: request.getUrl(),
+    query: request.getQuery() ?? "",
+    header: (name) => headers.get(name),
+    remoteAddress: addressOf(new Uint8Array(response.getRemoteAddress())),
+    isTls,
+  };
+}
+
+/** 4 or 16 bytes; a mapped IPv4 address is written as IPv4. Empty if the peer is already gone. */
+function addressOf(bytes: Uint8Array): string {
+  if (bytes.length === 16) return formatAddress(bytes);
+  return bytes.length === 4 ? bytes.join(".") : "";
 }
 
 /** null: the library has no binary for this version of Node and this processor. */

@@ -1,0 +1,246 @@
+// One HTTP/1.1 connection of the engine "node": requests in, responses out, in order.
+//
+// node-engine.ts creates one for every accepted socket and calls `checkTime` periodically. Pipelined
+// requests are read at once, within limits, and passed to the handler one after the other. A client
+// that sends neither a request nor the rest of one, or does not read its response, is cut.
+
+import type { Socket as TcpSocket } from "node:net";
+import { TLSSocket } from "node:tls";
+import { formatAddress, parseAddress } from "../../core/addresses/addresses.ts";
+import { type Refusal, statusLine } from "./answer.ts";
+import { Http1Exchange, stalledMs } from "./http1-exchange.ts";
+import type { RequestHead, RequestProblem } from "./request-head.ts";
+import { RequestReader } from "./request-reader.ts";
+import type { HttpHead } from "./types.ts";
+
+/** Unsent responses of one connection; a client that pipelines more requests is cut. */
+const unsentBytesMax = 1024 * 1024;
+/** Pipelined requests behind an unanswered one; a client that sends more is cut. */
+const waitingMax = 64;
+/** Bodies of pipelined requests, and bytes behind a WebSocket handshake. */
+const waitingBytesMax = 1024 * 1024;
+/**
+ * After the last response, what a client still sends is discarded for this long. A client that ends its
+ * side of the connection gets a response for this long.
+ */
+const lingerMs = 1000;
+
+/** What the engine does for its connections. */
+export interface ConnectionHost {
+  readonly refusal: Refusal;
+  readonly keepAliveMs: number;
+  request(exchange: Http1Exchange): void;
+  /** A WebSocket handshake; `rest`: the bytes behind it. */
+  upgrade(connection: Http1Connection, exchange: Http1Exchange, rest: Buffer): void;
+  /** Called once. */
+  closed(connection: Http1Connection): void;
+}
+
+function nothing(): void {}
+
+export class Http1Connection {
+  readonly socket: TcpSocket;
+  /** Address of the TCP peer; a mapped IPv4 address is written as IPv4. */
+  readonly remoteAddress: string;
+  readonly isTls: boolean;
+  readonly #host: ConnectionHost;
+  readonly #reader: RequestReader;
+  readonly #heads = new WeakMap<RequestHead, HttpHead>();
+  /** The request that is handled, and those behind it. */
+  readonly #exchanges: Http1Exchange[] = [];
+  /** Those whose response the kernel has not accepted completely. */
+  readonly #sending = new Set<Http1Exchange>();
+  /** The request whose body is read. */
+  #newest: Http1Exchange | undefined;
+  #waitingBytes = 0;
+  #deadlineMs: number;
+  #isHeadTimed = false;
+  /** The client has closed its side. */
+  #isHalfClosed = false;
+  /** The last response was sent: everything else is discarded. */
+  #isEnding = false;
+
+  constructor(socket: TcpSocket, host: ConnectionHost) {
+    this.socket = socket;
+    this.#host = host;
+    this.isTls = socket instanceof TLSSocket;
+    const { remoteAddress = "" } = socket;
+    this.remoteAddress = remoteAddress === "" ? "" : formatAddress(parseAddress(remoteAddress));
+    this.#deadlineMs = performance.now() + stalledMs;
+    this.#reader = new RequestReader({
+      head: (head) => this.#head(head),
+      body: (piece, isLast) => this.#body(piece, isLast),
+    });
+    socket.on("error", nothing); // "close" follows
+    socket.on("timeout", () => socket.destroy());
+    socket.once("close", () => this.#closed());
+  }
+
+  /** Starts to read requests. */
+  start(): void {
+    this.socket.on("data", this.#received);
+    this.socket.on("end", this.#ended);
+  }
+
+  /** Cuts a client that is too late. While a response is sent, the socket's own time-out counts. */
+  checkTime(nowMs: number): void {
+    const isLate = nowMs >= this.#deadlineMs && this.socket.writableLength === 0;
+    if (isLate) this.socket.destroy();
+  }
+
+  /** The connection no longer carries HTTP. */
+  release(): void {
+    this.socket.off("data", this.#received).off("end", this.#ended);
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#exchanges.length = 0;
+    this.#newest = undefined;
+  }
+
+  answered(exchange: Http1Exchange, isLast: boolean): void {
+    if (this.#exchanges[0] === exchange) this.#exchanges.shift();
+    if (isLast) {
+      this.#end();
+      return;
+    }
+    const [next] = this.#exchanges;
+    if (next) queueMicrotask(() => this.#begin(next));
+    else if (this.#isHalfClosed) this.#end();
+    else this.#wait();
+  }
+
+  follow(exchange: Http1Exchange): void {
+    const { socket } = this;
+    this.#sending.add(exchange);
+    socket.setTimeout(stalledMs);
+    socket.write("", (error) => {
+      this.#sending.delete(exchange);
+      if (this.#sending.size === 0 && !this.#isEnding) socket.setTimeout(0);
+      if (error) exchange.abort();
+      else exchange.sent();
+    });
+  }
+
+  readonly #received = (piece: Buffer): void => {
+    if (this.#isEnding) return;
+    const problem = this.#reader.read(piece);
+    if (problem) {
+      this.#refuse(problem);
+      return;
+    }
+    if (this.#reader.rest.length > waitingBytesMax) this.socket.destroy();
+    const [first] = this.#exchanges;
+    if (first && !first.isBegun) this.#begin(first);
+    this.#wait();
+  };
+
+  readonly #ended = (): void => {
+    this.#isHalfClosed = true;
+    if (this.#exchanges.length === 0) this.#end();
+    else if (this.#reader.isInBody) this.socket.destroy();
+    // It may only have ended its side, or be gone.
+    else this.#deadlineMs = performance.now() + lingerMs;
+  };
+
+  #head(request: RequestHead): void {
+    const isFull = this.#exchanges.length > waitingMax;
+    if (isFull || this.socket.writableLength > unsentBytesMax) {
+      this.#reader.stop();
+      this.socket.destroy();
+      return;
+    }
+    const exchange = new Http1Exchange(this, request, this.#headOf(request));
+    if (request.isWebSocketUpgrade) this.#reader.stop({ keepsRest: true });
+    this.#newest = exchange;
+    this.#exchanges.push(exchange);
+    // A handshake begins when all bytes behind it are known.
+    if (this.#exchanges.length === 1 && !request.isWebSocketUpgrade) this.#begin(exchange);
+  }
+
+  /** One for all repetitions of a head. */
+  #headOf(request: RequestHead): HttpHead {
+    const known = this.#heads.get(request);
+    if (known) return known;
+    const { method, path, query, header } = request;
+    const { remoteAddress, isTls } = this;
+    const head = { method: method.toUpperCase(), path, query, header, remoteAddress, isTls };
+    this.#heads.set(request, head);
+    return head;
+  }
+
+  #body(piece: Uint8Array, isLast: boolean): void {
+    const exchange = this.#newest;
+    if (!exchange) return;
+    if (!exchange.isBegun) {
+      this.#waitingBytes += piece.length;
+      if (this.#waitingBytes > waitingBytesMax) this.socket.destroy();
+    }
+    // Requests behind a request to close are not executed.
+    if (isLast && !exchange.isKeptAlive) this.#reader.stop();
+    exchange.receive(piece, isLast);
+  }
+
+  #begin(exchange: Http1Exchange): void {
+    if (this.socket.destroyed || exchange.isBegun) return;
+    this.#waitingBytes -= exchange.begin();
+    if (exchange.isWebSocketUpgrade) this.#host.upgrade(this, exchange, this.#reader.rest);
+    else this.#host.request(exchange);
+  }
+
+  /** Sets the time until which something must happen. */
+  #wait(): void {
+    if (this.#isEnding || this.#isHalfClosed) return;
+    const { isInHead, isInBody } = this.#reader;
+    // The time of a head runs from its first byte.
+    if (isInHead && this.#isHeadTimed) return;
+    this.#isHeadTimed = isInHead;
+    if (isInHead || isInBody) this.#deadlineMs = performance.now() + stalledMs;
+    else if (this.#exchanges.length > 0) this.#deadlineMs = Number.POSITIVE_INFINITY;
+    else this.#deadlineMs = performance.now() + this.#host.keepAliveMs;
+  }
+
+  /** Answers a request that cannot be read, unless a response is under way, and ends the connection. */
+  #refuse({ status, expected }: RequestProblem): void {
+    const { socket } = this;
+    if (!socket.writable || this.#exchanges.length > 0 || socket.writableLength > 0) {
+      socket.destroy();
+      return;
+    }
+    const { body = "", headers } = this.#host.refusal(
+      status,
+      "request_invalid",
+      `expected ${expected}`,
+    );
+    const lines = [
+      `HTTP/1.1 ${statusLine(status)}`,
+      ...Object.entries(headers ?? {}).map(([name, value]) => `${name}: ${value}`),
+      `Content-Length: ${Buffer.byteLength(body)}`,
+      "Connection: close",
+    ];
+    socket.write(`${lines.join("\r\n")}\r\n\r\n${String(body)}`);
+    this.#end(true);
+  }
+
+  /**
+   * Ends this side. `isUnread`: the client may still send; what it sends is discarded for a while,
+   * because a reset could destroy the response on its way.
+   */
+  #end(isUnread = this.#reader.isInBody): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#reader.stop();
+    const { socket } = this;
+    this.#deadlineMs = performance.now() + stalledMs;
+    socket.setTimeout(stalledMs);
+    socket.end(() => {
+      if (isUnread && !this.#isHalfClosed) this.#deadlineMs = performance.now() + lingerMs;
+      else socket.destroy();
+    });
+  }
+
+  #closed(): void {
+    this.#reader.stop();
+    for (const exchange of this.#exchanges.splice(0)) exchange.abort();
+    for (const exchange of this.#sending) exchange.abort();
+    this.#host.closed(this);
+  }
+}

@@ -1,0 +1,198 @@
+// One request of an HTTP/1.1 connection and its response, with the operations of engine.ts.
+//
+// http1-connection.ts creates it for every head that it reads. Head and body of a response leave in one
+// write, which the kernel usually accepts at once.
+
+import type { Socket as TcpSocket } from "node:net";
+import { systemClock } from "../../core/clock.ts";
+import type { EngineResponse } from "./engine.ts";
+import type { RequestHead } from "./request-head.ts";
+import type { HttpHead } from "./types.ts";
+
+/** Time-out of a started head, body or unread response. */
+export const stalledMs = 10_000;
+/** Larger bodies are not copied behind their head. */
+const copiedBytesMax = 64 * 1024;
+
+/** The connection of an exchange. */
+interface ExchangeConnection {
+  readonly socket: TcpSocket;
+  /** The response was written; `isLast`: the connection ends behind it. */
+  answered(exchange: Http1Exchange, isLast: boolean): void;
+  /** The client reads slowly: calls `sent` or `abort` of the exchange later. */
+  follow(exchange: Http1Exchange): void;
+}
+
+function nothing(): void {}
+
+let date = "";
+let dateUntilMs = 0;
+
+/** The header Date (RFC 9110, 6.6.1); written once a second. */
+function dateLine(): string {
+  const nowMs = performance.now();
+  if (nowMs >= dateUntilMs) {
+    dateUntilMs = nowMs + 1000;
+    date = `Date: ${new Date(Number(systemClock.nowNs() / 1_000_000n)).toUTCString()}\r\n`;
+  }
+  return date;
+}
+
+export class Http1Exchange implements EngineResponse {
+  readonly head: HttpHead;
+  readonly isKeptAlive: boolean;
+  readonly isWebSocketUpgrade: boolean;
+  readonly #connection: ExchangeConnection;
+  readonly #request: RequestHead;
+  /** Pieces of the body that arrived before the handler was called. */
+  #pieces: Uint8Array[] = [];
+  #isReceived = false;
+  #isBegun = false;
+  #isAnswered = false;
+  #isOver = false;
+  #status = "200 OK";
+  #fields = "";
+  #isLast: boolean;
+  #bodyBytes = 0;
+  #data: ((piece: Uint8Array, isLast: boolean) => void) | undefined;
+  #aborted: () => void = nothing;
+  #writable: ((offset: number) => boolean) | undefined;
+
+  constructor(connection: ExchangeConnection, request: RequestHead, head: HttpHead) {
+    this.#connection = connection;
+    this.#request = request;
+    this.head = head;
+    this.isWebSocketUpgrade = request.isWebSocketUpgrade;
+    this.isKeptAlive = request.isKeptAlive && !request.isWebSocketUpgrade;
+    this.#isLast = !this.isKeptAlive;
+  }
+
+  // ---- for the connection -------------------------------------------------------------------
+
+  get isBegun(): boolean {
+    return this.#isBegun;
+  }
+
+  /** Alternating names in lower case and values. */
+  get fields(): readonly string[] {
+    return this.#request.fields;
+  }
+
+  /** The handler is called now. Returns the size of the body that is waiting here. */
+  begin(): number {
+    this.#isBegun = true;
+    return this.#pieces.reduce((sum, { length }) => sum + length, 0);
+  }
+
+  /** A piece of the body, which may change after the call. */
+  receive(piece: Uint8Array, isLast: boolean): void {
+    this.#isReceived ||= isLast;
+    if (this.#data) this.#data(piece, isLast);
+    else if (!this.#isBegun && piece.length > 0) this.#pieces.push(new Uint8Array(piece));
+  }
+
+  /** The connection has ended. */
+  abort(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#aborted();
+  }
+
+  /** The kernel has accepted the last byte of the response. */
+  sent(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#writable?.(this.#bodyBytes);
+  }
+
+  /** The connection became a WebSocket: nothing is sent or reported any more. */
+  discard(): void {
+    this.#isOver = true;
+    this.#isAnswered = true;
+  }
+
+  // ---- for the server -----------------------------------------------------------------------
+
+  onAborted(call: () => void): void {
+    this.#aborted = call;
+  }
+
+  onData(call: (piece: Uint8Array, isLast: boolean) => void): void {
+    if (this.#request.expectsContinue && !this.#isReceived) {
+      this.#connection.socket.write("HTTP/1.1 100 Continue\r\n\r\n");
+    }
+    this.#data = call;
+    for (const piece of this.#pieces) call(piece, false);
+    this.#pieces = [];
+    if (this.#isReceived) call(new Uint8Array(0), true);
+  }
+
+  onWritable(call: (offset: number) => boolean): void {
+    this.#writable = call;
+  }
+
+  cork(call: () => void): void {
+    call();
+  }
+
+  writeStatus(status: string): void {
+    this.#status = status;
+  }
+
+  writeHeader(name: string, value: string): void {
+    if (name === "Connection") this.#isLast ||= value === "close";
+    else this.#fields += `${name}: ${value}\r\n`;
+  }
+
+  end(body: string | Uint8Array = "", closeConnection = false): void {
+    this.#isLast ||= closeConnection;
+    this.#write(body);
+  }
+
+  endWithoutBody(): void {
+    this.#write(undefined);
+  }
+
+  tryEnd(body: string | Uint8Array): [boolean, boolean] {
+    // A second call follows onWritable, when the kernel has accepted everything.
+    if (this.#isAnswered) return [true, true];
+    return [true, this.#write(body)];
+  }
+
+  close(): void {
+    this.#connection.socket.destroy();
+  }
+
+  /** Returns whether the kernel accepted everything. */
+  #write(body: string | Uint8Array | undefined): boolean {
+    const { socket } = this.#connection;
+    this.#isAnswered = true;
+    if (socket.destroyed) return false;
+    const isText = typeof body === "string";
+    const bytes = isText ? Buffer.byteLength(body) : (body?.byteLength ?? 0);
+    const length = body === undefined ? "" : `Content-Length: ${bytes}\r\n`;
+    const connection = this.#isLast ? "close" : "keep-alive";
+    const head = `HTTP/1.1 ${this.#status}\r\n${this.#fields}${dateLine()}${length}Connection: ${connection}\r\n\r\n`;
+    this.#bodyBytes = bytes;
+    // As many bytes as characters: the text is ASCII.
+    if (isText && bytes === body.length) socket.write(head + body, "latin1");
+    else if (body === undefined) socket.write(head, "latin1");
+    else writeBoth(socket, head, isText ? Buffer.from(body) : body);
+    const isAccepted = socket.writableLength === 0;
+    if (isAccepted) this.#isOver = true;
+    else this.#connection.follow(this);
+    this.#connection.answered(this, this.#isLast);
+    return isAccepted;
+  }
+}
+
+function writeBoth(socket: TcpSocket, head: string, body: Uint8Array): void {
+  if (body.byteLength <= copiedBytesMax) {
+    socket.write(Buffer.concat([Buffer.from(head, "latin1"), body]));
+    return;
+  }
+  socket.cork();
+  socket.write(head, "latin1");
+  socket.write(body);
+  socket.uncork();
+}
