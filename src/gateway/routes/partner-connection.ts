@@ -2,26 +2,28 @@
 //
 // Used by partner-endpoint.ts. It connects for the first request and after a loss. It follows no
 // redirects, never repeats a request, and reads at most 64 kB of a response. PartnerEndpoint
-// handles time-outs and calls `cut`.
+// handles time-outs and calls `cut`. A general HTTP client costs several times as much for a request
+// and reports later that it was sent.
 //
-// A request counts as sent when the kernel accepted its last byte. undici writes head and body
-// together, so the socket's own buffer is then empty unless the kernel's was full; in that case the
-// callback of an empty write reports it.
+// A request is written at once, head and body together. It counts as sent when the kernel accepted its
+// last byte; if the kernel's buffer was full, the callback of an empty write reports it.
 
-import { Socket } from "node:net";
-import { buildConnector, Client, type Dispatcher } from "undici";
+import { connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { messageOf } from "../../core/errors.ts";
 import type { HttpAnswer } from "./dialect.ts";
+import { type Response, type ResponseProblem, ResponseReader } from "./response-reader.ts";
 
-const answerBytesMax = 64 * 1024;
-/** Partners close idle connections after 5 to 60 s; undici detects that before it writes. */
+/** Partners close idle connections after 5 to 60 s. */
 const keepAliveMs = 55_000;
+/** A connection is not used in the last second before the partner closes it. */
+const keepAliveReserveMs = 1000;
 
 interface HttpCall {
   readonly method: "POST" | "GET";
   readonly path: string;
   /** Alternating names and values; not modified. */
-  readonly headers: string[];
+  readonly headers: readonly string[];
   readonly body: Uint8Array | null;
 }
 
@@ -41,142 +43,58 @@ interface RequestListener {
   failed(failure: RequestFailure): void;
 }
 
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : "";
   return typeof code === "string" ? code : "";
 }
 
 /** The reason for a failed connection attempt. */
-function connectReason(code: string): string {
+export function connectReason(code: string): string {
   if (code === "ECONNREFUSED") return "connection_refused";
-  if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT") return "connect_timeout";
+  if (code === "ETIMEDOUT") return "connect_timeout";
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "name_unknown";
   if (/TLS|CERT|SSL|EPROTO/.test(code)) return "tls_refused";
   return "connect_failed";
 }
 
-/** The reason for a failure after the connection was established. */
-function answerReason({ name }: Error): string {
-  const isOfAnswer = name === "HTTPParserError" || name === "HeadersOverflowError";
-  return isOfAnswer ? "answer_invalid" : "connection_lost";
-}
-
-function headerOf(headers: readonly (Buffer | string)[] | null, name: string): string | null {
-  if (!headers) return null;
-  for (let at = 0; at + 1 < headers.length; at += 2) {
-    if (String(headers[at]).toLowerCase() === name) return String(headers[at + 1]);
-  }
-  return null;
-}
-
-/** One request; implements undici's handler callbacks. */
-class PartnerRequest implements Dispatcher.DispatchHandler {
-  readonly #connection: PartnerConnection;
-  readonly #listener: RequestListener;
-  #abort: ((error?: Error) => void) | undefined;
-  #isOver = false;
-  #status = 0;
-  #retryAfter: string | null = null;
-  #chunks: Buffer[] = [];
-  #bytes = 0;
-
-  constructor(connection: PartnerConnection, listener: RequestListener) {
-    this.#connection = connection;
-    this.#listener = listener;
-  }
-
-  /** Ends the request without further callbacks. Returns false if there is no connection yet. */
-  cut(): boolean {
-    this.#isOver = true;
-    this.#abort?.(new Error("cut"));
-    return this.#abort !== undefined;
-  }
-
-  onConnect(abort: (error?: Error) => void): void {
-    this.#abort = abort;
-  }
-
-  onBodySent(): void {
-    const { socket } = this.#connection;
-    if (!socket || socket.writableLength === 0) this.#sent();
-    else socket.write("", (error) => (error ? undefined : this.#sent()));
-  }
-
-  onHeaders(status: number, headers: Buffer[]): boolean {
-    if (status < 200) return true;
-    this.#status = status;
-    if (status === 429) this.#retryAfter = headerOf(headers, "retry-after");
-    return true;
-  }
-
-  onData(chunk: Buffer): boolean {
-    this.#bytes += chunk.length;
-    if (this.#bytes <= answerBytesMax) {
-      this.#chunks.push(chunk);
-      return true;
-    }
-    this.#fail(
-      "answer_too_large",
-      `expected a response of at most ${answerBytesMax} bytes, got more`,
-    );
-    this.#abort?.(new Error("too large"));
-    return true;
-  }
-
-  onComplete(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    const [only] = this.#chunks;
-    const body = only && this.#chunks.length === 1 ? only : Buffer.concat(this.#chunks);
-    this.#listener.answered({ status: this.#status, body }, this.#retryAfter);
-  }
-
-  onError(error: Error): void {
-    const code = codeOf(error);
-    if (this.#abort) this.#fail(answerReason(error), messageOf(error));
-    else this.#fail(connectReason(code), `${code} ${messageOf(error)}`.trim(), true);
-  }
-
-  #sent(): void {
-    if (!this.#isOver) this.#listener.sent();
-  }
-
-  #fail(reason: string, text: string, isUnreachable = false): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    this.#chunks = [];
-    this.#listener.failed({ reason, text, isUnreachable });
-  }
+/** One request until its response. */
+interface Running {
+  readonly listener: RequestListener;
+  readonly reader: ResponseReader;
 }
 
 export class PartnerConnection {
-  readonly #origin: string;
-  readonly #timeoutMs: number;
-  #client: Client;
+  readonly #origin: URL;
   #socket: Socket | undefined;
-  #request: PartnerRequest | undefined;
+  #isConnected = false;
+  /** TLS session for the next connection. */
+  #session: Buffer | undefined;
+  #running: Running | undefined;
+  #idleSinceMs = 0;
+  #idleMs = keepAliveMs;
+  /** The head of the newest request, up to its length: requests of an endpoint repeat it. */
+  #head = "";
+  #headOf: Pick<HttpCall, "method" | "path" | "headers"> | undefined;
 
-  constructor(origin: string, timeoutMs: number) {
-    this.#origin = origin;
-    this.#timeoutMs = timeoutMs;
-    this.#client = this.#newClient();
+  constructor(origin: string) {
+    this.#origin = new URL(origin);
   }
 
   /** Sends a request; callers must wait until the previous one has ended. */
   send(call: HttpCall, listener: RequestListener): void {
-    this.#request = new PartnerRequest(this, listener);
-    this.#client.dispatch(
-      {
-        path: call.path,
-        method: call.method,
-        headers: call.headers,
-        body: call.body,
-        // PartnerEndpoint limits the time of the whole request.
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      },
-      this.#request,
-    );
+    const isStale = performance.now() - this.#idleSinceMs > this.#idleMs;
+    if (this.#isConnected && isStale) this.#drop();
+    const running: Running = { listener, reader: new ResponseReader() };
+    this.#running = running;
+    const socket = this.#socket ?? this.#connect();
+    socket.write(this.#bytesOf(call));
+    if (this.#isConnected && socket.writableLength === 0) {
+      listener.sent();
+      return;
+    }
+    socket.write("", (error) => {
+      if (!error && this.#running === running) listener.sent();
+    });
   }
 
   /** Socket of the present connection, even while it is connecting. */
@@ -185,7 +103,7 @@ export class PartnerConnection {
   }
 
   get isConnected(): boolean {
-    return this.#socket?.readyState === "open";
+    return this.#isConnected;
   }
 
   /**
@@ -193,33 +111,115 @@ export class PartnerConnection {
    * false if there was no connection yet.
    */
   cut(): boolean {
-    if (this.#request?.cut() !== false) return true;
-    const stuck = this.#client;
-    this.#client = this.#newClient();
-    this.#end(stuck);
-    return false;
+    const wasConnected = this.#isConnected;
+    this.#running = undefined;
+    this.#drop();
+    return wasConnected;
   }
 
   close(): void {
-    this.#end(this.#client);
+    this.#running = undefined;
+    this.#drop();
   }
 
-  #end(client: Client): void {
-    // A connecting socket would keep the process alive.
-    this.#socket?.destroy();
+  #drop(): void {
+    const socket = this.#socket;
     this.#socket = undefined;
-    void client.destroy().catch(() => undefined); // no request is running
+    this.#isConnected = false;
+    socket?.destroy();
   }
 
-  #newClient(): Client {
-    const connector = buildConnector({ timeout: this.#timeoutMs, allowH2: false });
-    return new Client(this.#origin, {
-      pipelining: 1,
-      keepAliveTimeout: keepAliveMs,
-      connect: (options, callback) => {
-        const socket: unknown = connector(options, callback);
-        if (socket instanceof Socket) this.#socket = socket;
-      },
+  #connect(): Socket {
+    const { hostname, port, protocol } = this.#origin;
+    const host = hostname.replace(/^\[|\]$/g, "");
+    const isTls = protocol === "https:";
+    const socket = isTls
+      ? connectTls({
+          host,
+          port: Number(port || 443),
+          ...(isIP(host) === 0 && { servername: host }),
+          ...(this.#session && { session: this.#session }),
+          ALPNProtocols: ["http/1.1"],
+        })
+      : connectTcp({ host, port: Number(port || 80) });
+    socket.setNoDelay(true).setKeepAlive(true);
+    socket.once(isTls ? "secureConnect" : "connect", () => {
+      if (this.#socket === socket) this.#isConnected = true;
+    });
+    socket.on("session", (session: Buffer) => {
+      this.#session = session;
+    });
+    socket.on("data", (piece: Buffer) => this.#received(socket, piece));
+    socket.once("end", () => this.#lost(socket, new Error("the partner closed the connection")));
+    socket.once("error", (error) => this.#lost(socket, error));
+    socket.once("close", () => this.#lost(socket, new Error("the connection was closed")));
+    this.#socket = socket;
+    return socket;
+  }
+
+  #bytesOf({ method, path, headers, body }: HttpCall): Buffer {
+    const known = this.#headOf;
+    if (known?.method !== method || known.path !== path || known.headers !== headers) {
+      this.#headOf = { method, path, headers };
+      const fields = body === null ? [] : headers;
+      this.#head = `${method} ${path} HTTP/1.1\r\nhost: ${this.#origin.host}\r\nconnection: keep-alive\r\n`;
+      for (let i = 0; i < fields.length; i += 2) this.#head += `${fields[i]}: ${fields[i + 1]}\r\n`;
+    }
+    if (body === null) return Buffer.from(`${this.#head}\r\n`, "latin1");
+    const head = `${this.#head}content-length: ${body.length}\r\n\r\n`;
+    const bytes = Buffer.allocUnsafe(head.length + body.length);
+    bytes.write(head, 0, "latin1");
+    bytes.set(body, head.length);
+    return bytes;
+  }
+
+  #received(socket: Socket, piece: Buffer): void {
+    if (socket !== this.#socket) return;
+    const running = this.#running;
+    // A partner that answers without a request cannot be used any more.
+    if (!running) {
+      this.#drop();
+      return;
+    }
+    const read = running.reader.read(piece);
+    if (read) this.#completed(running, read);
+  }
+
+  #completed({ listener }: Running, read: Response | ResponseProblem): void {
+    this.#running = undefined;
+    if ("reason" in read) {
+      this.#drop();
+      listener.failed({ ...read, isUnreachable: false });
+      return;
+    }
+    const { status, body, retryAfter, isKeptAlive, keepAliveSeconds } = read;
+    if (!isKeptAlive) this.#drop();
+    this.#idleSinceMs = performance.now();
+    const announcedMs = (keepAliveSeconds ?? Number.POSITIVE_INFINITY) * 1000;
+    this.#idleMs = Math.min(keepAliveMs, announcedMs - keepAliveReserveMs);
+    listener.answered({ status, body }, retryAfter);
+  }
+
+  #lost(socket: Socket, error: Error): void {
+    if (socket !== this.#socket) return;
+    const wasConnected = this.#isConnected;
+    const running = this.#running;
+    this.#running = undefined;
+    this.#drop();
+    if (!running) return;
+    const response = wasConnected ? running.reader.end() : null;
+    if (response) {
+      running.listener.answered(
+        { status: response.status, body: response.body },
+        response.retryAfter,
+      );
+      return;
+    }
+    const code = codeOf(error);
+    running.listener.failed({
+      reason: wasConnected ? "connection_lost" : connectReason(code),
+      text: wasConnected ? messageOf(error) : `${code} ${messageOf(error)}`.trim(),
+      isUnreachable: !wasConnected,
     });
   }
 }

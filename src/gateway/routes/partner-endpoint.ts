@@ -249,7 +249,7 @@ export class PartnerEndpoint {
     const unused = this.#idle.pop();
     if (unused || this.#connectionCount >= this.#options.connections) return unused;
     this.#connectionCount++;
-    return new PartnerConnection(this.#options.url.origin, this.#options.timeoutMs);
+    return new PartnerConnection(this.#options.url.origin);
   }
 
   #sent(request: Request): void {
