@@ -6,6 +6,7 @@
 
 import { parseArgs } from "node:util";
 import type { BenchPart } from "../src/tools/commands/bench.ts";
+import { compareWithCommit } from "./against.ts";
 import { buildNativeProgram, findProgram, runScenario } from "./load/native-program.ts";
 import { microSection } from "./micro.ts";
 import { numbersPart, writeDocuments } from "./report/documents.ts";
@@ -93,7 +94,8 @@ const usage = `npm run bench -- [options]
                    docs/performance.md, docs/transmit.md and docs/security.md; sections that did not run stay as they are
   --documents      measures nothing: these documents again, from what is kept
   --loopback       no network namespace, even when one could be had
-  --program PATH   this shredway_bench instead of building one`;
+  --program PATH   this shredway_bench instead of building one
+  --against COMMIT builds another commit in a temporary folder, measures both in turn and prints ratios`;
 
 interface Options {
   readonly only: readonly string[];
@@ -104,6 +106,7 @@ interface Options {
   readonly report: boolean;
   readonly documents: boolean;
   readonly program: string | undefined;
+  readonly against: string | undefined;
 }
 
 function readOptions(): Options {
@@ -118,6 +121,7 @@ function readOptions(): Options {
       report: { type: "boolean", default: false },
       documents: { type: "boolean", default: false },
       program: { type: "string" },
+      against: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });
@@ -138,8 +142,8 @@ function readOptions(): Options {
     throw new Error("--report: expected a full measurement, got --small; run it without --small");
   }
   const format = values.json ? "json" : values.markdown ? "markdown" : "text";
-  const { only, small, loopback, report, documents, program } = values;
-  return { only, small, rounds, format, loopback, report, documents, program };
+  const { only, small, loopback, report, documents, program, against } = values;
+  return { only, small, rounds, format, loopback, report, documents, program, against };
 }
 
 function heading(report: Report): string[] {
@@ -182,9 +186,12 @@ function storeReport(report: Report): void {
   writeDocuments(readStoredReport());
 }
 
+function say(text: string): void {
+  process.stderr.write(`${text}\n`);
+}
+
 async function run(options: Options): Promise<Report> {
   const machine = describeMachine();
-  const say = (text: string) => process.stderr.write(`${text}\n`);
   if (!options.program) say("building the native half …");
   const program = options.program ?? buildNativeProgram();
   const native = (name: string, timeoutMs: number) =>
@@ -252,6 +259,9 @@ if (options) {
   try {
     if (options.documents) {
       writeDocuments(readStoredReport());
+    } else if (options.against !== undefined) {
+      if (!options.program) buildNativeProgram();
+      console.log(compareWithCommit({ ...options, commit: options.against }, say));
     } else {
       const report = await run(options);
       console.log(renderers[options.format](report));

@@ -155,6 +155,7 @@ Napi::Value find_co_signing_place(const Napi::CallbackInfo& info) {
 Napi::Function SignatureVerifierHandle::define(Napi::Env env) {
   return DefineClass(env, "NativeSignatureVerifier",
                      {InstanceMethod<&SignatureVerifierHandle::submit>("submit"),
+                      InstanceMethod<&SignatureVerifierHandle::verify_now>("verifyNow"),
                       InstanceMethod<&SignatureVerifierHandle::drain>("drain"),
                       InstanceMethod<&SignatureVerifierHandle::on_results>("onResults"),
                       InstanceMethod<&SignatureVerifierHandle::close>("close")});
@@ -200,6 +201,16 @@ Napi::Value SignatureVerifierHandle::submit(const Napi::CallbackInfo& info) {
       !read_bytes(info[1], "wire", wire))
     return env.Undefined();
   return Napi::Boolean::New(env, verifier_->submit(ticket, wire.data, wire.length));
+}
+
+Napi::Value SignatureVerifierHandle::verify_now(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Bytes wire{};
+  if (!is_open(env) || !read_bytes(info[0], "wire", wire)) return env.Undefined();
+  std::array<uint8_t, kTransactionV1BytesMax> copy;  // a private copy: shared memory could change
+  if (wire.length == 0 || wire.length > copy.size()) return Napi::Boolean::New(env, false);
+  std::memcpy(copy.data(), wire.data, wire.length);
+  return Napi::Boolean::New(env, verifier_->verify_now(copy.data(), wire.length));
 }
 
 Napi::Value SignatureVerifierHandle::drain(const Napi::CallbackInfo& info) {

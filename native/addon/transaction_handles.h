@@ -60,6 +60,7 @@ class SignatureVerifierHandle : public Napi::ObjectWrap<SignatureVerifierHandle>
  private:
   // (ticket, wire) -> false if the queue is full
   Napi::Value submit(const Napi::CallbackInfo& info);
+  Napi::Value verify_now(const Napi::CallbackInfo& info);
   // (Uint8Array) -> number of 8-byte results written to it, in the layout of VerifyResult
   Napi::Value drain(const Napi::CallbackInfo& info);
   Napi::Value on_results(const Napi::CallbackInfo& info);  // (function); callable once

@@ -158,6 +158,10 @@ bool SignatureVerifier::submit(uint32_t ticket, const uint8_t* bytes, size_t len
   return true;
 }
 
+bool SignatureVerifier::verify_now(const uint8_t* bytes, size_t length) {
+  return verify_signatures(bytes, length, own_keys_);
+}
+
 size_t SignatureVerifier::drain(VerifyResult* out, size_t max) {
   const std::lock_guard lock(mutex_);
   size_t count = 0;

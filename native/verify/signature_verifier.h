@@ -77,6 +77,9 @@ class SignatureVerifier {
   // Copies the bytes, at most kTransactionV1BytesMax of them (longer ones are invalid). Returns
   // false if the queue is full or the verifier has stopped.
   bool submit(uint32_t ticket, const uint8_t* bytes, size_t length);
+  // Checks the signatures on the calling thread, which must be the one that submits. Needs no queue
+  // place.
+  bool verify_now(const uint8_t* bytes, size_t length);
   // Removes results in the order in which they were found.
   size_t drain(VerifyResult* out, size_t max);
   // `notifier` must live until stop() has returned; nullptr removes it. It is notified at once if
@@ -118,6 +121,7 @@ class SignatureVerifier {
 
   const std::unique_ptr<Slot[]> slots_;
   std::vector<uint32_t> free_;  // used by the submitting thread only
+  VerifyingKeys own_keys_;      // of the submitting thread
 
   std::mutex mutex_;  // guards all following members up to `notifier_`
   std::condition_variable wake_;

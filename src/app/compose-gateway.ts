@@ -30,6 +30,7 @@ import { StatusReader } from "../gateway/submission/status-reader.ts";
 import { SubmissionFailover } from "../gateway/submission/submission-failover.ts";
 import type { BundleCommitments } from "../gateway/submission/types.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
+import { PromptVerifier } from "../gateway/transactions/prompt-verifier.ts";
 import {
   SignatureVerifier,
   TransactionInspector,
@@ -243,7 +244,8 @@ function createGateway(
       keys: keyRing,
       limits: { take },
       inspector: { inspect: (wire) => tables.inspector.inspect(wire) },
-      verifier,
+      verifier:
+        verifier instanceof SignatureVerifier ? new PromptVerifier(verifier, clock) : verifier,
       base58: { decode: decodeBase58, encode: encodeBase58 },
       submissions: pipeline,
       bundleCommitments: makeBundleCommitments(options),

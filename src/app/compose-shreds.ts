@@ -14,8 +14,10 @@ import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import { thresholdsOf } from "../core/configuration/schema-delivery.ts";
 import type { Logger } from "../core/log.ts";
-import type { SignatureVerifier } from "../gateway/methods/dependencies.ts";
-import type { TransactionInspector } from "../gateway/transactions/transaction-checks.ts";
+import type {
+  SignatureVerifier,
+  TransactionInspector,
+} from "../gateway/transactions/transaction-checks.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import type { Store } from "../platform/store/store.ts";
 import { decodeBase58 } from "../relay/data-plane/base58.ts";
@@ -37,7 +39,7 @@ interface ShredSalesOptions {
   readonly config: Config;
   readonly relay: RelayService | undefined;
   readonly store: Store;
-  readonly verifier: SignatureVerifier;
+  readonly verifier: Pick<SignatureVerifier, "verify">;
   readonly landings: LandingWatchList | null;
   /** Uses the current shred-tip addresses. */
   readonly inspector: () => TransactionInspector;

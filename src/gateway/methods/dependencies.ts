@@ -68,7 +68,7 @@ export interface TransactionInspector {
 
 export interface SignatureVerifier {
   /** Whether every signature is valid; null: the queue is full. */
-  verify(wire: Uint8Array): Promise<boolean> | null;
+  verify(wire: Uint8Array): boolean | Promise<boolean> | null;
 }
 
 interface Base58 {

@@ -74,10 +74,10 @@ export class TransactionAdmission {
     transactions: readonly TransactionFacts[],
     nameOf: (index: number) => string,
   ): Promise<void> {
-    const checks: Promise<boolean>[] = [];
+    const checks: (boolean | Promise<boolean>)[] = [];
     for (const { wire } of transactions) {
       const check = this.#dependencies.verifier.verify(wire);
-      if (!check) {
+      if (check === null) {
         await Promise.allSettled(checks);
         throw new ShredwayError(
           "overloaded",
@@ -89,7 +89,8 @@ export class TransactionAdmission {
       }
       checks.push(check);
     }
-    const valid = checks.length === 1 ? [await checks[0]] : await Promise.all(checks);
+    const isDone = checks.every((check) => typeof check === "boolean");
+    const valid = isDone ? checks : await Promise.all(checks);
     const wrong = valid.indexOf(false);
     if (wrong < 0) return;
     throw new ShredwayError(

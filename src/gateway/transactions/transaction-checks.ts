@@ -179,6 +179,12 @@ export class SignatureVerifier {
     });
   }
 
+  /** The same at once, on the calling thread. Throws ShredwayError "http_closing" if it is closed. */
+  verifyNow(wire: Uint8Array): boolean {
+    if (this.#isClosed) throw closedError();
+    return this.#native.verifyNow(wire);
+  }
+
   /** Number of transactions that wait for a result. */
   get pending(): number {
     return this.#waiting.size;

@@ -176,6 +176,8 @@ export interface NativeTransactionInspector {
 export interface NativeSignatureVerifier {
   /** False: the queue is full. */
   submit(ticket: number, wire: Uint8Array): boolean;
+  /** Takes the time of the check on the calling thread. */
+  verifyNow(wire: Uint8Array): boolean;
   drain(into: Uint8Array): number;
   onResults(listener: () => void): void;
   close(): void;
