@@ -16,6 +16,7 @@ export const gatewayMethods = [
   "getRegistrations",
   "getDestinations",
   "addDestination",
+  "updateDestination",
   "removeDestination",
   "challengeDestination",
   "proveDestination",

@@ -10,8 +10,8 @@
 //   GET    /portal/live                                 WebSocket: one LiveMessage per changed topic, first all topics
 //
 // `call` runs the gateway's account methods (getTier, getTierHistory, getRegistrations,
-// getDestinations, addDestination, removeDestination, challengeDestination, proveDestination,
-// getTransactionStatus, getRegions, getTipAccounts) with the scopes of the session's key, and the
+// getDestinations, addDestination, updateDestination, removeDestination, challengeDestination,
+// proveDestination, getTransactionStatus, getRegions, getTipAccounts) with the scopes of the session's key, and the
 // portal's own: getKeys -> KeyView[], rotateKey {"overlapHours"} -> NewKeyView, revokeKey {"id"} -> true.
 // src/client/responses.ts declares the results of the gateway's methods; a view with the same facts
 // uses the same type.

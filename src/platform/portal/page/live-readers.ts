@@ -81,6 +81,9 @@ const destination = object<DestinationView>({
   pausedAt: orNull(text),
   pauseReason: orNull(text),
   refusal: orNull(text),
+  recovered: flag,
+  nextChallengeAt: orNull(text),
+  advice: orNull(text),
   sending: orNull(
     object<NonNullable<DestinationView["sending"]>>({
       tier: text,
