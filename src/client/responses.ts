@@ -198,7 +198,7 @@ export interface Destination {
   readonly recovered: boolean;
   /** Time of the next challenge that the service sends without a request; null: none is planned. */
   readonly nextChallengeAt: string | null;
-  /** What starts or resumes the shreds, such as a request for a challenge; null: nothing is needed. */
+  /** The step that starts or resumes the shreds, such as a challenge; null: nothing is needed. */
   readonly advice: string | null;
 }
 

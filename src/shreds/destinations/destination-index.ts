@@ -18,7 +18,7 @@ function endpointOf(text: string): Endpoint | null {
   }
 }
 
-/** What the relay sends to it. */
+/** The shreds that the relay sends to it. */
 type DestinationUse = "inactive" | "shreds" | "also recovered shreds";
 
 export class Entry {

@@ -248,7 +248,7 @@ export function chosen(
 
 const request = "start the receiver, then request a challenge at once with challengeDestination";
 
-/** What an account can do to receive shreds; null: nothing is needed. */
+/** The step that an account can take to receive shreds; null: nothing is needed. */
 export function adviceFor(
   { state, pauseReason }: AccountDestination,
   nextChallengeMs: number | null,

@@ -37,7 +37,7 @@ export interface AccountDestination {
   readonly recovered: boolean;
 }
 
-/** What an account may choose for its destination. */
+/** Settings of a destination that its account chooses. */
 export interface DestinationChoices {
   readonly recovered: boolean;
 }
