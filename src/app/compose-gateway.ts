@@ -50,6 +50,7 @@ import { GatewayService } from "./gateway-service.ts";
 import {
   bytesOf,
   policyOf,
+  rateLimitOf,
   settingsOf,
   shredTipAddressesOf,
   tipAddressesOf,
@@ -229,14 +230,8 @@ function createGateway(
   const { options, tables, keyRing, verifier, upstream, shreds, tips, nonces, tracker } =
     components;
   const { clock, log, relay } = options;
-  const take: EndpointGroupDependencies["limits"]["take"] = (key, nowNs) => {
-    const { requestsPerSecond, burst } = tables.config.gateway;
-    const limit = {
-      requestsPerSecond: key.requestsPerSecond ?? requestsPerSecond,
-      burst: key.burst ?? burst,
-    };
-    return rates.take(key.id, limit, nowNs);
-  };
+  const take: EndpointGroupDependencies["limits"]["take"] = (key, nowNs) =>
+    rates.take(key.id, rateLimitOf(tables.config, key), nowNs);
   return new Gateway(
     {
       clock,

@@ -3,6 +3,7 @@
 // Called by compose-gateway.ts before the gateway exists; functions that need the gateway are called when
 // the first request arrives.
 
+import { readOwnAddresses, senderAddresses } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import { type Logger, problemsOf } from "../core/log.ts";
@@ -21,6 +22,7 @@ import { destinationSettingsOf } from "../shreds/destinations/destination-rules.
 import { TipHistory } from "../tips/tip-history.ts";
 import type { TipFloor } from "../tips/tip-types.ts";
 import type { GatewayService } from "./gateway-service.ts";
+import { rateLimitOf } from "./gateway-settings.ts";
 
 interface PortalOptions {
   readonly config: Config;
@@ -41,7 +43,7 @@ interface PortalOptions {
   readonly service: () => GatewayService;
 }
 
-function portalGatewayOf(gateway: Gateway): PortalGateway {
+function portalGatewayOf(gateway: Gateway, inForce: () => Config): PortalGateway {
   const { callers, report } = gateway;
   return {
     addressOf: (head) => callers.addressOf(head),
@@ -49,8 +51,16 @@ function portalGatewayOf(gateway: Gateway): PortalGateway {
     check: (head, text, refuse) => callers.check(head, text, refuse),
     admit: (key, method) => gateway.contextOf(key).admit(method),
     dispatch: (key, method, params) => gateway.contextOf(key).dispatch(method, params),
+    lastUseNs: (keyId) => callers.lastUseNs(keyId),
+    limitOf: (key) => rateLimitOf(inForce(), key),
     report,
   };
+}
+
+function senderAddressesOf({ relay }: Config): readonly string[] {
+  const { source } = relay.send;
+  if (source !== undefined) return [source];
+  return senderAddresses(readOwnAddresses(), relay.allowPrivateDestinations);
 }
 
 const noDelivery = { regions: [], perAccountMax: 0 };
@@ -62,6 +72,12 @@ function serviceFactsOf(options: PortalOptions): ServiceFacts {
     region: config.regions.length > 0 ? settings.regions[0].name : null,
     node: config.data.postgres === undefined ? null : store.node,
     delivery: () => (shreds ? destinationSettingsOf(inForce()) : noDelivery),
+    submission: () => ({
+      gatewayUrl: settings.regions[0].url,
+      tipAddresses: settings.regions[0].tipAddresses,
+      minimumTipLamports: Number(settings.minimumTipLamports),
+    }),
+    senderAddresses: () => senderAddressesOf(inForce()),
     leaders: () => relay?.leaders() ?? { slot: null, current: null },
     warnings: () => [...(relay?.warnings() ?? []), ...service().warnings()],
   };
@@ -80,7 +96,7 @@ export function openPortal(options: PortalOptions): Portal | null {
     keys: keyRing,
     keyStore: store.keys,
     refreshKeys: () => options.service().refreshKeys(),
-    gateway: () => portalGatewayOf(options.gateway()),
+    gateway: () => portalGatewayOf(options.gateway(), options.inForce),
     service: serviceFactsOf(options),
     relay: relay ? () => relay.snapshot() : null,
     shreds,

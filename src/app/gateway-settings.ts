@@ -7,6 +7,7 @@
 import { parseAddressRange } from "../core/addresses/addresses.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
+import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
 import type { PlanPolicy } from "../gateway/submission/plan.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
@@ -48,6 +49,17 @@ export function settingsOf(config: Config, isOffered: IsOffered = () => true): G
     minimumTipLamports: BigInt(config.tips.minimumLamports),
     partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
     trustedProxies: (config.http?.trustedProxies ?? []).map(parseAddressRange),
+  };
+}
+
+/** The limit on calls with the key. */
+export function rateLimitOf(
+  { gateway }: Pick<Config, "gateway">,
+  { requestsPerSecond, burst }: Pick<ApiKey, "requestsPerSecond" | "burst">,
+): { readonly requestsPerSecond: number; readonly burst: number } {
+  return {
+    requestsPerSecond: requestsPerSecond ?? gateway.requestsPerSecond,
+    burst: burst ?? gateway.burst,
   };
 }
 

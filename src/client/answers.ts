@@ -188,6 +188,9 @@ export function readDestination(value: unknown, where: string): Destination {
     pausedAt: fields.textOrNull("pausedAt"),
     pauseReason: fields.textOrNull("pauseReason"),
     refusal: fields.textOrNull("refusal"),
+    recovered: fields.flag("recovered"),
+    nextChallengeAt: fields.textOrNull("nextChallengeAt"),
+    advice: fields.textOrNull("advice"),
   };
 }
 

@@ -303,12 +303,28 @@ export class ShredwayClient {
     return readDestinations(await this.#ask("getDestinations", [], options), "getDestinations");
   }
 
-  /** The new destination is unverified; the service sends three challenges to it. */
+  /**
+   * The new destination is unverified; the service sends three challenges to it. `recovered` is
+   * experimental.
+   */
   addDestination(
-    destination: { readonly region: string; readonly address: string },
+    destination: {
+      readonly region: string;
+      readonly address: string;
+      readonly recovered?: boolean;
+    },
     options?: CallOptions,
   ): Promise<Destination> {
     return this.#destination("addDestination", [destination], options);
+  }
+
+  /** Switches recovered shreds (experimental) on or off. */
+  updateDestination(
+    id: string,
+    changes: { readonly recovered: boolean },
+    options?: CallOptions,
+  ): Promise<Destination> {
+    return this.#destination("updateDestination", [id, changes], options);
   }
 
   async removeDestination(id: string, options?: CallOptions): Promise<void> {

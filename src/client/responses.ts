@@ -179,7 +179,7 @@ export interface TierEvent<Integer = bigint> {
   readonly text: string;
 }
 
-/** Response of getDestinations, addDestination, challengeDestination and proveDestination. */
+/** Response of getDestinations and of the methods that change a destination. */
 export interface Destination {
   readonly id: string;
   readonly region: string;
@@ -194,6 +194,12 @@ export interface Destination {
   readonly pauseReason: string | null;
   /** Reason why no shred is sent to it, independent of its state. */
   readonly refusal: string | null;
+  /** Experimental: also receives shreds that the relay recovered. */
+  readonly recovered: boolean;
+  /** Time of the next challenge that the service sends without a request; null: none is planned. */
+  readonly nextChallengeAt: string | null;
+  /** The step that starts or resumes the shreds, such as a challenge; null: nothing is needed. */
+  readonly advice: string | null;
 }
 
 // ---- alternative partners ----

@@ -238,6 +238,8 @@ describe("tips for shreds", () => {
     const proved = await client.proveDestination(added.id, token);
     expect(proved).toMatchObject({ id: added.id, state: "active", provedBy: "call" });
     expect(await client.getDestinations()).toEqual([proved]);
+    const updated = await client.updateDestination(added.id, { recovered: true });
+    expect(updated).toEqual({ ...proved, recovered: true });
     expect(await client.challengeDestination(added.id)).toMatchObject({ id: added.id });
     await client.removeDestination(added.id);
     expect(await client.getDestinations()).toEqual([]);

@@ -79,3 +79,16 @@ export function canonicalAddresses(texts: readonly string[]): string[] {
     }
   });
 }
+
+/**
+ * Addresses of this machine from which a packet can come to a remote receiver, for its firewall.
+ * `allowPrivate`: also those that are not routed on the Internet, such as loopback.
+ */
+export function senderAddresses(ownAddresses: readonly string[], allowPrivate: boolean): string[] {
+  const [global, others] = [[], []] as [string[], string[]];
+  for (const address of canonicalAddresses(ownAddresses)) {
+    const name = classifyAddress(parseAddress(address));
+    if (name !== "link-local") (name === "global" ? global : others).push(address);
+  }
+  return allowPrivate ? [...global, ...others] : global;
+}

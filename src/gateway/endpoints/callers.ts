@@ -76,6 +76,8 @@ export class Callers {
   readonly #clock: Clock;
   readonly #settings: CallersOptions["settings"];
   readonly #authFailures = new AuthFailureLimiter();
+  /** Wall time of the last request with each key, by id. */
+  readonly #lastUses = new Map<string, bigint>();
 
   constructor({ keys, clock, settings }: CallersOptions) {
     this.#keys = keys;
@@ -106,7 +108,14 @@ export class Callers {
     if (texts.some((other) => other !== text)) {
       return { refusal: this.#refuse(head, "the request contains different API keys", refuse) };
     }
-    return this.check(head, text, refuse);
+    const found = this.check(head, text, refuse);
+    if (found.key) this.#lastUses.set(found.key.id, this.#clock.nowNs());
+    return found;
+  }
+
+  /** Wall time of the last request with the key since the start; null: none. */
+  lastUseNs(keyId: string): bigint | null {
+    return this.#lastUses.get(keyId) ?? null;
   }
 
   /** Checks a key from another place, such as a form. */

@@ -1,11 +1,12 @@
-// getDestinations, addDestination, removeDestination, challengeDestination, proveDestination: the
-// shred destinations of an account.
+// getDestinations, addDestination, updateDestination, removeDestination, challengeDestination,
+// proveDestination: the shred destinations of an account.
 //
 // Called through method-table.ts. A caller can access only destinations of its own account. Times are ISO
 // 8601 in UTC.
 
 import type { Destination } from "../../client/responses.ts";
 import { retryAfterOf, ShredwayError } from "../../core/errors.ts";
+import { adviceFor } from "../../shreds/destinations/destination-rules.ts";
 import {
   type AccountDestination,
   type Destinations,
@@ -14,6 +15,7 @@ import {
   proofKinds,
 } from "../../shreds/destinations/destination-types.ts";
 import {
+  boolean,
   closed,
   described,
   enumOf,
@@ -25,7 +27,7 @@ import {
 } from "../schema/json-schema.ts";
 import { type ArgsOf, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
-import { optionsOf, requiredField, text } from "../schema/shapes.ts";
+import { flag, optionsOf, requiredField, switchField, text } from "../schema/shapes.ts";
 import type { ShredSales } from "./dependencies.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 
@@ -52,6 +54,8 @@ export function destinationFacts(
   destinations: Destinations,
   destination: AccountDestination,
 ): Destination {
+  const refusal = destinations.refusalOf(destination.id);
+  const nextChallengeMs = destinations.nextChallengeMs(destination.id);
   return {
     id: destination.id,
     region: destination.region,
@@ -63,7 +67,10 @@ export function destinationFacts(
     proofEndsAt: timeOrNull(destination.proofEndsMs),
     pausedAt: timeOrNull(destination.pausedMs),
     pauseReason: destination.pauseReason,
-    refusal: destinations.refusalOf(destination.id),
+    refusal,
+    recovered: destination.recovered,
+    nextChallengeAt: timeOrNull(nextChallengeMs),
+    advice: refusal === null ? adviceFor(destination, nextChallengeMs) : null,
   };
 }
 
@@ -84,11 +91,16 @@ function list(call: Call): Destination[] {
   return all.map((each) => destinationFacts(destinations, each));
 }
 
+const recoveredText =
+  "experimental: also send shreds that the relay recovered before they arrive; " +
+  "requires relay.deshred of the service";
+
 const addParams = {
   destination: required(
     optionsOf("NewDestination", {
       region: requiredField(text(), "one of the service's regions"),
       address: requiredField(text(), "ip:port; IPv6 in brackets"),
+      recovered: switchField(recoveredText),
     }),
     "where the service sends shreds",
   ),
@@ -96,9 +108,9 @@ const addParams = {
 
 async function add(call: Call, { destination }: ArgsOf<typeof addParams>): Promise<Destination> {
   const { destinations } = salesOf(call);
-  const { region, address } = destination;
+  const { region, address, recovered } = destination;
   const account = { id: call.key.accountId, name: call.key.accountName };
-  const adding = destinations.add(account, region, address);
+  const adding = destinations.add(account, region, address, { recovered });
   return destinationFacts(destinations, await withRetryAfter(call, adding));
 }
 
@@ -107,6 +119,20 @@ const id = required(
   text({ examples: [samples.destination] }),
   "id of one of the account's destinations",
 );
+
+const updateParams = {
+  id,
+  changes: required(
+    optionsOf("DestinationChanges", { recovered: requiredField(flag, recoveredText) }),
+    "new settings of the destination",
+  ),
+};
+
+async function update(call: Call, args: ArgsOf<typeof updateParams>): Promise<Destination> {
+  const { destinations } = salesOf(call);
+  const updated = await destinations.update(call.key.accountId, args.id, args.changes);
+  return destinationFacts(destinations, updated);
+}
 
 async function remove(call: Call, args: { readonly id: string }): Promise<true> {
   await salesOf(call).destinations.remove(call.key.accountId, args.id);
@@ -144,6 +170,9 @@ const destinationSchema = closed<Destination>("Destination", {
   pausedAt: orNull(time),
   pauseReason: orNull(enumOf(pauseReasons)),
   refusal: orNull(described("why nothing is sent there in any state", string)),
+  recovered: described("experimental: whether it also receives recovered shreds", boolean),
+  nextChallengeAt: orNull(described("when a challenge follows without a request", time)),
+  advice: orNull(described("what starts or resumes the shreds; null: nothing is needed", string)),
 });
 const destinationResult = { name: "destination", schema: destinationSchema };
 
@@ -159,6 +188,9 @@ const sample = {
   pausedAt: null,
   pauseReason: null,
   refusal: null,
+  recovered: false,
+  nextChallengeAt: samples.laterTime,
+  advice: "answer the challenge, or pass its token to proveDestination",
 } as const;
 const provedSample = {
   ...sample,
@@ -166,6 +198,7 @@ const provedSample = {
   provedAt: samples.laterTime,
   provedBy: "call",
   proofEndsAt: samples.nextDay,
+  advice: null,
 } as const;
 
 const scopes = ["shreds"] as const;
@@ -194,6 +227,19 @@ export const destinationMethods: MethodTable = {
       result: sample,
     },
     run: add,
+  }),
+  updateDestination: method({
+    scopes,
+    summary: "Switches recovered shreds (experimental) on or off.",
+    available,
+    params: updateParams,
+    result: destinationResult,
+    errors: ["registration_off", "destination_unknown", "destination_refused", "store_failed"],
+    example: {
+      params: [samples.destination, { recovered: true }],
+      result: { ...provedSample, recovered: true },
+    },
+    run: update,
   }),
   removeDestination: method({
     scopes,

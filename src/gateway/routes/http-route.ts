@@ -66,13 +66,16 @@ export class HttpRoute implements Route {
   snapshot(): RouteSnapshot {
     const counter = this.#counter;
     const down = this.#endpoints.find((port) => !port.isUp) ?? this.#endpoints[0];
-    const failing = this.#endpoints.find((port) => port.lastFailure !== "");
+    const failing = down?.lastFailure
+      ? down
+      : this.#endpoints.find((port) => port.lastFailure !== "");
     return {
       ...counter.counts(),
       name: this.capabilities.name,
       kind: this.capabilities.kind,
       health: this.isUp ? "up" : "down",
-      lastFailure: down?.lastFailure || failing?.lastFailure || "",
+      lastFailure: failing?.lastFailure ?? "",
+      lastFailureNs: failing?.lastFailureNs ?? null,
       queued: counter.queued,
       inFlight: counter.inFlight,
       sendP50Us: counter.sendPercentileUs(50),

@@ -113,6 +113,10 @@ export class PartnerEndpoint {
     return this.#health.lastFailure;
   }
 
+  get lastFailureNs(): bigint | null {
+    return this.#health.lastFailureNs;
+  }
+
   /**
    * Returns false if the endpoint is full, down or closed. The counter counts the transaction in
    * any case.

@@ -29,6 +29,7 @@ export class Health {
   #timer: Timer | undefined;
   #pause: Timer | undefined;
   #lastFailure = "";
+  #lastFailureNs: bigint | null = null;
 
   constructor(clock: Clock, listener: HealthListener) {
     this.#clock = clock;
@@ -48,6 +49,11 @@ export class Health {
     return this.#lastFailure;
   }
 
+  /** Wall time of the last failure. */
+  get lastFailureNs(): bigint | null {
+    return this.#lastFailureNs;
+  }
+
   succeeded(): void {
     if (this.#state === "down" || this.#state === "closed") return; // the response is to an earlier request
     this.#faults = 0;
@@ -57,7 +63,7 @@ export class Health {
 
   /** `isUnreachable`: the connection attempt failed. */
   failed(failure: string, isUnreachable: boolean): void {
-    this.#lastFailure = failure;
+    this.#note(failure);
     if (this.#state === "down" || this.#state === "closed") return;
     this.#faults++;
     if (this.#state === "up" && !isUnreachable && this.#faults < faultsMax) return;
@@ -69,7 +75,7 @@ export class Health {
   probed(failure: string | null): void {
     if (this.#state !== "down") return;
     if (failure !== null) {
-      this.#lastFailure = failure;
+      this.#note(failure);
       this.#probeLater();
       return;
     }
@@ -82,7 +88,7 @@ export class Health {
   /** Pauses the partner for as long as it requested. */
   pauseFor(ms: number, failure: string): void {
     if (this.#state === "closed") return;
-    this.#lastFailure = failure;
+    this.#note(failure);
     this.#pause?.cancel();
     this.#pause = this.#clock.after(ms, () => {
       this.#pause = undefined;
@@ -95,6 +101,11 @@ export class Health {
     this.#timer?.cancel();
     this.#pause?.cancel();
     this.#pause = undefined;
+  }
+
+  #note(failure: string): void {
+    this.#lastFailure = failure;
+    this.#lastFailureNs = this.#clock.nowNs();
   }
 
   #probeLater(): void {

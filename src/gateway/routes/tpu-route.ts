@@ -195,6 +195,8 @@ export class TpuRoute implements Route {
       kind: this.capabilities.kind,
       health: this.isUp ? "up" : "down",
       lastFailure: this.#lastFailure || this.#thread.lastFailure,
+      // The failure of the present leaders is current; the thread's has a line in the log.
+      lastFailureNs: null,
       queued: counter.queued,
       inFlight: counter.inFlight,
       sendP50Us: counter.sendPercentileUs(50),

@@ -107,6 +107,8 @@ export interface RouteSnapshot extends RouteCounts {
   readonly health: "up" | "down";
   /** Why it is down, or its last failure; empty: none. */
   readonly lastFailure: string;
+  /** Wall time of that failure; null: none, or its time is unknown. */
+  readonly lastFailureNs: bigint | null;
   readonly queued: number;
   readonly inFlight: number;
   /** From `offer` until the kernel accepted the last byte, over the last minutes; null: nothing sent. */

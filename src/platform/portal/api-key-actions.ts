@@ -11,7 +11,7 @@ import type { Json } from "../../core/json-rpc/json-text.ts";
 import { keyRandomBytes, keyState, newApiKey } from "../../gateway/accounts/api-keys.ts";
 import type { ApiKey } from "../../gateway/accounts/types.ts";
 import { count, field, optionsOf, requiredField, text } from "../../gateway/schema/shapes.ts";
-import type { PortalDependencies } from "./dependencies.ts";
+import type { PortalDependencies, PortalGateway } from "./dependencies.ts";
 import type { Session } from "./sessions.ts";
 import type { KeyView, NewKeyView } from "./types.ts";
 
@@ -27,7 +27,7 @@ export interface Holder {
 
 export type ApiKeyActionsDependencies = Pick<
   PortalDependencies,
-  "clock" | "log" | "keyStore" | "refreshKeys"
+  "clock" | "log" | "keyStore" | "refreshKeys" | "gateway"
 >;
 
 export function timeText(ns: bigint): string {
@@ -38,7 +38,13 @@ function timeOrNull(ns: bigint | null): string | null {
   return ns === null ? null : timeText(ns);
 }
 
-function keyView(key: ApiKey, nowNs: bigint, ownId: string): KeyView {
+interface KeyViewOptions {
+  readonly nowNs: bigint;
+  readonly ownId: string;
+  readonly gateway: Pick<PortalGateway, "lastUseNs" | "limitOf">;
+}
+
+function keyView(key: ApiKey, { nowNs, ownId, gateway }: KeyViewOptions): KeyView {
   const state = keyState(key, nowNs);
   const isExpiring = state === "in force" && key.expiresNs !== null;
   return {
@@ -50,6 +56,8 @@ function keyView(key: ApiKey, nowNs: bigint, ownId: string): KeyView {
     createdAt: timeText(key.createdNs),
     expiresAt: timeOrNull(key.expiresNs),
     revokedAt: timeOrNull(key.revokedNs),
+    lastUsedAt: timeOrNull(gateway.lastUseNs(key.id)),
+    ...gateway.limitOf(key),
     state: isExpiring ? "expiring" : state === "in force" ? "active" : state,
     isOwn: key.id === ownId,
   };
@@ -79,7 +87,7 @@ export class ApiKeyActions {
     const all = await this.#dependencies.keyStore.keys();
     return all
       .filter(({ accountId }) => accountId === key.accountId)
-      .map((one) => keyView(one, nowNs, key.id))
+      .map((one) => keyView(one, { nowNs, ownId: key.id, gateway: this.#dependencies.gateway() }))
       .toReversed();
   }
 
@@ -104,7 +112,8 @@ export class ApiKeyActions {
       { account: key.accountName, key: key.id, newKey: apiKey.key.id, overlapHours },
       "portal: key rotated",
     );
-    return { key: keyView(apiKey.key, nowNs, apiKey.key.id), text: apiKey.text };
+    const view = { nowNs, ownId: apiKey.key.id, gateway: this.#dependencies.gateway() };
+    return { key: keyView(apiKey.key, view), text: apiKey.text };
   }
 
   /** Revoking a revoked key changes nothing. */

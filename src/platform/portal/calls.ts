@@ -16,6 +16,7 @@ export const gatewayMethods = [
   "getRegistrations",
   "getDestinations",
   "addDestination",
+  "updateDestination",
   "removeDestination",
   "challengeDestination",
   "proveDestination",
@@ -80,7 +81,7 @@ export class Calls {
   readonly #gateway: () => PortalGateway;
   readonly #actions: ApiKeyActions;
 
-  constructor(dependencies: ApiKeyActionsDependencies & { readonly gateway: () => PortalGateway }) {
+  constructor(dependencies: ApiKeyActionsDependencies) {
     this.#gateway = dependencies.gateway;
     this.#actions = new ApiKeyActions(dependencies);
   }

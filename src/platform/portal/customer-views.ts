@@ -73,6 +73,7 @@ export function destinationViews(
   const own = destinations.ofAccount(accountId);
   if (own.length === 0) return [];
   const sent = new Map(sample?.now.destinations.map((one) => [one.name, one]));
+  const before = new Map(sample?.minuteAgo.destinations.map(({ name, icmp }) => [name, icmp]));
   const rates = new Map(
     sample?.report.destinations.map(({ name, sentPerSecond }) => [name, sentPerSecond]),
   );
@@ -87,6 +88,7 @@ export function destinationViews(
           sentPerSecond: Math.max(0, rates.get(name) ?? 0),
           failed: Number(failedTotal(row)),
           icmp: Number(row.icmp),
+          icmpLastMinute: Math.max(0, Number(row.icmp - (before.get(name) ?? 0n))),
         }
       : null;
     return { ...destinationFacts(destinations, destination), sending };

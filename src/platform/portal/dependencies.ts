@@ -18,6 +18,7 @@ import type {
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { TipHistory } from "../../tips/tip-history.ts";
 import type { SessionKeys } from "./sessions.ts";
+import type { ServiceView } from "./types.ts";
 
 /** The part of the gateway that the portal uses. */
 export interface PortalGateway {
@@ -34,6 +35,10 @@ export interface PortalGateway {
   admit(key: ApiKey, method: string): void;
   /** Runs a gateway method with this key. Throws or rejects with ShredwayError. */
   dispatch(key: ApiKey, method: string, params: readonly Json[]): unknown;
+  /** Wall time of the last request with the key at this node since its start; null: none. */
+  lastUseNs(keyId: string): bigint | null;
+  /** Limit on the calls with the key. */
+  limitOf(key: ApiKey): { readonly requestsPerSecond: number; readonly burst: number };
   /** Logs an internal error and returns its reference. */
   report(thrown: unknown): string;
 }
@@ -46,6 +51,10 @@ export interface ServiceFacts {
   readonly node: string | null;
   /** From the active configuration; empty if the service does not sell shreds. */
   delivery(): { readonly regions: readonly string[]; readonly perAccountMax: number };
+  /** Public URL of the gateway; addresses and minimum for the tips of submissions. */
+  submission(): Pick<ServiceView, "gatewayUrl" | "tipAddresses" | "minimumTipLamports">;
+  /** Addresses from which receivers get shreds; empty if unknown. */
+  senderAddresses(): readonly string[];
   /** From the relay; null means unknown. */
   leaders(): { readonly slot: bigint | null; readonly current: string | null };
   warnings(): readonly string[];

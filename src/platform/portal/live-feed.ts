@@ -17,6 +17,7 @@ import {
   webSocketIdleSeconds,
 } from "../../gateway/http/types.ts";
 import { timeText } from "./api-key-actions.ts";
+import { CountedProblems } from "./counted-problems.ts";
 import { coverageView, destinationViews, tierView, tipsView } from "./customer-views.ts";
 import type { PortalDependencies } from "./dependencies.ts";
 import {
@@ -30,7 +31,7 @@ import {
 import { refusal } from "./responses.ts";
 import { type Sample, Sampler } from "./sampler.ts";
 import { SubmissionList } from "./submission-list.ts";
-import type { LiveTopics, ServiceView } from "./types.ts";
+import type { LiveTopics, ProblemView, ServiceView } from "./types.ts";
 
 export const feedsPerAccountMax = 8;
 const feedsMax = 256;
@@ -126,7 +127,9 @@ export class LiveFeed implements WebSocketRoute {
   readonly #startedAt: string;
   readonly #feeds = new Map<WebSocketPeer, Feed>();
   readonly #lists = new Map<string, SubmissionList>();
+  readonly #counted = new CountedProblems();
   #sample: Sample | null = null;
+  #countedProblems: readonly ProblemView[] = [];
   #timer: Timer | null = null;
 
   constructor(dependencies: PortalDependencies, admit: Admit) {
@@ -164,7 +167,7 @@ export class LiveFeed implements WebSocketRoute {
     const feed: Feed = { accountId, key: admitted, sent: new Map() };
     this.#feeds.set(peer, feed);
     if (!this.#timer) {
-      this.#sample = this.#sampler.take();
+      this.#look();
       this.#timer = this.#dependencies.clock.every(periodMs, () => this.#update());
     }
     if (hasTopic(key, "submissions")) this.#watchSubmissions(accountId, peer);
@@ -192,6 +195,7 @@ export class LiveFeed implements WebSocketRoute {
     this.#timer = null;
     this.#sample = null;
     this.#sampler.forget();
+    this.#counted.forget();
     for (const list of this.#lists.values()) list.close();
     this.#lists.clear();
   }
@@ -209,9 +213,16 @@ export class LiveFeed implements WebSocketRoute {
     void list.load().then(() => this.#sendTo(peer));
   }
 
+  /** Reads the counters. */
+  #look(): void {
+    const { clock, routes } = this.#dependencies;
+    this.#sample = this.#sampler.take();
+    this.#countedProblems = this.#counted.views(this.#sample, routes(), clock.nowNs());
+  }
+
   /** Runs once a second while at least one feed is open. */
   #update(): void {
-    this.#sample = this.#sampler.take();
+    this.#look();
     for (const list of this.#lists.values()) void list.refresh();
     const update = this.#newUpdate();
     for (const [peer, feed] of this.#feeds) {
@@ -252,7 +263,7 @@ export class LiveFeed implements WebSocketRoute {
       routes: () => routeViews(routes()),
       verdicts: () => verdictViews(sample),
       fanOut: () => fanOutView(sample),
-      problems: () => problemViews(problems()),
+      problems: () => [...this.#countedProblems, ...problemViews(problems())],
     });
   }
 
@@ -270,6 +281,8 @@ export class LiveFeed implements WebSocketRoute {
       leader: current,
       deliveryRegions: delivery.regions,
       destinationsMax: delivery.perAccountMax,
+      ...service.submission(),
+      senderAddresses: service.senderAddresses(),
       warnings: scopes.includes("operate") ? service.warnings() : [],
     };
   }

@@ -9,6 +9,7 @@ import { ratio } from "../../core/values.ts";
 import type { RouteSnapshot } from "../../gateway/submission/types.ts";
 import { verdictNames } from "../../relay/data-plane/names.ts";
 import { failedTotal, refusedTotal } from "../../relay/data-plane/report.ts";
+import { timeText } from "./api-key-actions.ts";
 import { histogramView } from "./customer-views.ts";
 import type { Sample } from "./sampler.ts";
 import type {
@@ -105,6 +106,7 @@ export function routeViews(routes: readonly RouteSnapshot[]): RouteView[] {
     queued: route.queued,
     sendP50Ns: route.sendP50Us === null ? null : Math.round(route.sendP50Us * 1000),
     lastFailure: route.lastFailure === "" ? null : maskKeys(route.lastFailure),
+    lastFailureAt: route.lastFailureNs === null ? null : timeText(route.lastFailureNs),
   }));
 }
 

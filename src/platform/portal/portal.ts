@@ -133,7 +133,13 @@ export class Portal implements Pages {
     const endsNs = expiresNs !== null && expiresNs < session.endsNs ? expiresNs : session.endsNs;
     return {
       account: key.accountName,
-      key: { id: key.id, hint: key.hint, label: key.label, scopes: key.scopes },
+      key: {
+        id: key.id,
+        hint: key.hint,
+        label: key.label,
+        scopes: key.scopes,
+        ...this.#dependencies.gateway().limitOf(key),
+      },
       isOperator: key.scopes.includes("operate"),
       endsAt: timeText(endsNs),
     };

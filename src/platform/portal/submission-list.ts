@@ -13,7 +13,7 @@ import type {
 import { timeText } from "./api-key-actions.ts";
 import type { SubmissionView } from "./types.ts";
 
-const submissionsMax = 50;
+const submissionsMax = 200;
 
 interface SubmissionListDependencies {
   readonly submissions: Pick<Submissions, "subscribe" | "statuses">;
@@ -23,9 +23,28 @@ interface SubmissionListDependencies {
 
 type Known = Omit<SubmissionView, "receivedAt"> & { readonly receivedNs: bigint };
 
-function knownOf(status: Omit<TransactionStatus, "events">): Known {
+type Shown = Pick<
+  TransactionStatus,
+  "signature" | "method" | "state" | "receivedNs" | "slot" | "events"
+>;
+
+/** From the receipt to the first observation in a block. */
+function landedMsOf({ receivedNs, events }: Pick<Shown, "receivedNs" | "events">): number | null {
+  const landing = events.find(({ kind }) => ["seen", "landed", "landed_failed"].includes(kind));
+  return landing ? Number(landing.atNs - receivedNs) / 1e6 : null;
+}
+
+function knownOf(status: Shown): Known {
   const { signature, method, state, receivedNs, slot } = status;
-  return { signature, method, state, receivedNs, slot: slot === null ? null : Number(slot) };
+  const landedMs = landedMsOf(status);
+  return {
+    signature,
+    method,
+    state,
+    receivedNs,
+    slot: slot === null ? null : Number(slot),
+    landedMs,
+  };
 }
 
 export class SubmissionList {

@@ -10,8 +10,8 @@
 //   GET    /portal/live                                 WebSocket: one LiveMessage per changed topic, first all topics
 //
 // `call` runs the gateway's account methods (getTier, getTierHistory, getRegistrations,
-// getDestinations, addDestination, removeDestination, challengeDestination, proveDestination,
-// getTransactionStatus, getRegions, getTipAccounts) with the scopes of the session's key, and the
+// getDestinations, addDestination, updateDestination, removeDestination, challengeDestination,
+// proveDestination, getTransactionStatus, getRegions, getTipAccounts) with the scopes of the session's key, and the
 // portal's own: getKeys -> KeyView[], rotateKey {"overlapHours"} -> NewKeyView, revokeKey {"id"} -> true.
 // src/client/responses.ts declares the results of the gateway's methods; a view with the same facts
 // uses the same type.
@@ -26,6 +26,12 @@ import type {
 /** `T` with any state text, so that an older page can show states of a newer service. */
 export type AnyState<T> = Omit<T, "state"> & { readonly state: string };
 
+/** Limit on the calls with a key on one node. */
+interface RateLimitView {
+  readonly requestsPerSecond: number;
+  readonly burst: number;
+}
+
 export interface SessionView {
   readonly account: string;
   readonly key: {
@@ -33,13 +39,13 @@ export interface SessionView {
     readonly hint: string;
     readonly label: string;
     readonly scopes: readonly string[];
-  };
+  } & RateLimitView;
   /** Whether the key has the scope "operate". */
   readonly isOperator: boolean;
   readonly endsAt: string;
 }
 
-export interface KeyView {
+export interface KeyView extends RateLimitView {
   readonly id: string;
   readonly hint: string;
   readonly label: string;
@@ -48,6 +54,8 @@ export interface KeyView {
   readonly createdAt: string;
   readonly expiresAt: string | null;
   readonly revokedAt: string | null;
+  /** Time of the last request at this node's gateway since its start; null: none. */
+  readonly lastUsedAt: string | null;
   readonly state: "active" | "expiring" | "expired" | "revoked";
   /** Whether this is the key of this session. */
   readonly isOwn: boolean;
@@ -95,6 +103,13 @@ export interface ServiceView {
   readonly deliveryRegions: readonly string[];
   /** Maximum per account. */
   readonly destinationsMax: number;
+  /** Public URL of this region's gateway; null: the address of this page. */
+  readonly gatewayUrl: string | null;
+  /** Addresses for the tips of submissions. */
+  readonly tipAddresses: readonly string[];
+  readonly minimumTipLamports: number;
+  /** Addresses from which shreds and challenges arrive, for firewalls; empty if unknown. */
+  readonly senderAddresses: readonly string[];
   /** Current startup warnings; empty unless the session is an operator's. */
   readonly warnings: readonly string[];
 }
@@ -116,6 +131,8 @@ export interface DestinationView extends AnyState<Destination> {
     readonly sentPerSecond: number;
     readonly failed: number;
     readonly icmp: number;
+    /** ICMP errors of the last minute: the receiver is probably not running. */
+    readonly icmpLastMinute: number;
   } | null;
 }
 
@@ -159,10 +176,13 @@ export interface TipsView {
   readonly history: readonly TipPoint[];
 }
 
-/** The account's newest submissions, newest first, at most 50. */
+/** The account's newest submissions, newest first, at most 200. */
 export type SubmissionView = AnyState<
   Pick<TransactionStatus<number>, "signature" | "method" | "state" | "receivedAt" | "slot">
->;
+> & {
+  /** Milliseconds from the receipt until it was first seen in a block; null: not landed. */
+  readonly landedMs: number | null;
+};
 
 export interface SourceView {
   readonly name: string;
@@ -194,6 +214,7 @@ export interface RouteView {
   readonly queued: number;
   readonly sendP50Ns: number | null;
   readonly lastFailure: string | null;
+  readonly lastFailureAt: string | null;
 }
 
 export interface CountView {
@@ -218,9 +239,12 @@ export interface FanOutView {
   }[];
 }
 
-/** Warning or error of the log. The list is newest first, at most 100. */
+/**
+ * Counted faults, then at most 100 warnings and errors of the log, newest first.
+ */
 export interface ProblemView {
-  readonly time: string;
+  /** Null if it occurred before anybody watched. */
+  readonly time: string | null;
   readonly level: "warn" | "error" | "fatal";
   readonly text: string;
   /** Number of consecutive occurrences of the same text. */

@@ -151,6 +151,8 @@ export const migrations: readonly Migration[] = [
   ],
   // The settings that the nodes on one database compare, as JSON.
   ["CREATE TABLE nodes (name text PRIMARY KEY, settings text NOT NULL)"],
+  // Whether a destination receives recovered shreds: 0 or 1.
+  ["ALTER TABLE destinations ADD COLUMN recovered bigint NOT NULL DEFAULT 0"],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

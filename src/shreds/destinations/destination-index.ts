@@ -18,6 +18,9 @@ function endpointOf(text: string): Endpoint | null {
   }
 }
 
+/** The shreds that the relay sends to it. */
+type DestinationUse = "inactive" | "shreds" | "also recovered shreds";
+
 export class Entry {
   readonly endpoint: Endpoint | null;
   readonly errors = new ErrorRun();
@@ -30,8 +33,8 @@ export class Entry {
   stop: { readonly reason: Exclude<PauseReason, "operator">; retryMs: number } | null = null;
   /** Reminders up to here are done. */
   remindedMs = Number.NEGATIVE_INFINITY;
-  /** The state last reported to listeners. */
-  wasActive = false;
+  /** The use last reported to listeners. */
+  reported: DestinationUse = "inactive";
   /** Number of the last own change. */
   changeNumber = 0;
   #destination: AccountDestination;
@@ -58,6 +61,22 @@ export class Entry {
   isActive(nowMs: number): boolean {
     const isStopped = this.stop !== null || this.refusal !== null;
     return !isStopped && this.#destination.state === "active" && hasProof(this.#destination, nowMs);
+  }
+
+  use(nowMs: number): DestinationUse {
+    if (!this.isActive(nowMs)) return "inactive";
+    return this.#destination.recovered ? "also recovered shreds" : "shreds";
+  }
+
+  /** Time of the next challenge that needs no request; null: none. */
+  nextChallengeMs(nowMs: number): number | null {
+    if (this.refusal !== null) return null;
+    const ofRound = this.round?.isOpen(nowMs) ? this.round.nextSendMs : null;
+    const after = Math.max(nowMs, this.remindedMs);
+    const reminder = remindersOf(this.#destination).find((atMs) => atMs > after) ?? null;
+    return ofRound === null || reminder === null
+      ? (ofRound ?? reminder)
+      : Math.min(ofRound, reminder);
   }
 
   /** The last reminder up to now that is not done; null: none. */

@@ -14,7 +14,12 @@ import {
 } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
-import type { AccountDestination, PauseReason, ProofKind } from "./destination-types.ts";
+import type {
+  AccountDestination,
+  DestinationChoices,
+  PauseReason,
+  ProofKind,
+} from "./destination-types.ts";
 
 export interface DestinationSettings {
   readonly regions: readonly string[];
@@ -26,6 +31,8 @@ export interface DestinationSettings {
   /** Addresses of relay.destinations, in the form of formatEndpoint. */
   readonly fixed: ReadonlySet<string>;
   readonly proofMs: number;
+  /** Whether this relay recovers shreds. */
+  readonly canRecover: boolean;
 }
 
 export function destinationSettingsOf({
@@ -44,6 +51,7 @@ export function destinationSettingsOf({
     allowPrivate: relay.allowPrivateDestinations,
     fixed: new Set(relay.destinations.map(({ address }) => formatEndpoint(parseEndpoint(address)))),
     proofMs: delivery.proof.hours * 3_600_000,
+    canRecover: relay.deshred,
   };
 }
 
@@ -108,10 +116,23 @@ export function checkDestination(
   throw new ShredwayError(reason, `${text} cannot be a destination: ${refusal}`);
 }
 
+/** Throws ShredwayError "destination_refused". */
+export function checkChoices(
+  { recovered }: DestinationChoices,
+  { canRecover }: Pick<DestinationSettings, "canRecover">,
+): void {
+  if (!recovered || canRecover) return;
+  throw new ShredwayError(
+    "destination_refused",
+    "recovered: got true, but this service does not recover shreds; expected false " +
+      "(the operator can set relay.deshred: true)",
+  );
+}
+
 /** `random`: 6 bytes. */
 export function newDestination(
   account: { readonly id: string; readonly name: string },
-  place: { readonly region: string; readonly endpoint: Endpoint },
+  place: { readonly region: string; readonly endpoint: Endpoint } & Partial<DestinationChoices>,
   { random, nowMs }: { readonly random: Uint8Array; readonly nowMs: number },
 ): AccountDestination {
   return {
@@ -127,6 +148,7 @@ export function newDestination(
     proofEndsMs: null,
     pausedMs: null,
     pauseReason: null,
+    recovered: place.recovered ?? false,
   };
 }
 
@@ -165,7 +187,8 @@ export function isSame(one: AccountDestination, other: AccountDestination): bool
     one.provedBy === other.provedBy &&
     one.proofEndsMs === other.proofEndsMs &&
     one.pausedMs === other.pausedMs &&
-    one.pauseReason === other.pauseReason
+    one.pauseReason === other.pauseReason &&
+    one.recovered === other.recovered
   );
 }
 
@@ -213,6 +236,36 @@ export function resumed(destination: AccountDestination, nowMs: number): Account
   if (destination.provedMs === null) return { ...destination, ...unpaused, state: "unproved" };
   if (destination.pauseReason === "proof_expired") return destination;
   return { ...destination, pausedMs: nowMs, pauseReason: "proof_expired" };
+}
+
+/** With other choices of its account. */
+export function chosen(
+  destination: AccountDestination,
+  { recovered }: DestinationChoices,
+): AccountDestination {
+  return destination.recovered === recovered ? destination : { ...destination, recovered };
+}
+
+const request = "start the receiver, then request a challenge at once with challengeDestination";
+
+/** The step that an account can take to receive shreds; null: nothing is needed. */
+export function adviceFor(
+  { state, pauseReason }: AccountDestination,
+  nextChallengeMs: number | null,
+): string | null {
+  if (state === "active") return null;
+  if (pauseReason === "operator") return "the operator has paused it; ask the operator";
+  if (state === "unproved" && nextChallengeMs !== null) {
+    return "answer the challenge, or pass its token to proveDestination";
+  }
+  const next =
+    nextChallengeMs === null
+      ? "no challenge is planned without a request"
+      : `the next one follows without a request at ${new Date(nextChallengeMs).toISOString()}`;
+  if (state === "unproved") return `${request}; ${next}`;
+  const problem =
+    pauseReason === "icmp_unreachable" ? "no receiver was listening" : "no challenge was answered";
+  return `${problem}; ${request}; ${next}`;
 }
 
 /** The period of an open challenge. */

@@ -33,6 +33,13 @@ export interface AccountDestination {
   readonly proofEndsMs: number | null;
   readonly pausedMs: number | null;
   readonly pauseReason: PauseReason | null;
+  /** Experimental: also receives shreds that the relay recovered. */
+  readonly recovered: boolean;
+}
+
+/** Settings of a destination that its account chooses. */
+export interface DestinationChoices {
+  readonly recovered: boolean;
 }
 
 /** Every promise settles when the change is durable, and may reject with "store_failed". */
@@ -47,8 +54,8 @@ export interface DestinationStore {
     perAccountMax: number,
   ): Promise<"added" | "address_taken" | "too_many">;
   /**
-   * Changes state, proof and pause of a destination that still equals `before`; false: it was removed or
-   * changed meanwhile.
+   * Changes state, proof, pause and choices of a destination that still equals `before`; false: it was
+   * removed or changed meanwhile.
    */
   update(destination: AccountDestination, before: AccountDestination): Promise<boolean>;
   /** False: it was already removed. */
@@ -66,6 +73,8 @@ export interface Destinations {
   ofAccount(accountId: string): readonly AccountDestination[];
   /** The reason why it is not served in any state, such as a denied range; or null. */
   refusalOf(id: string): string | null;
+  /** Time of the next challenge that is planned without a request; null: none. */
+  nextChallengeMs(id: string): number | null;
   /**
    * Unverified; the first challenge is on its way. Throws ShredwayError "address_invalid" (invalid
    * ip:port, or a rejected range), "destination_refused" (in use, too many, unknown region),
@@ -75,7 +84,12 @@ export interface Destinations {
     account: { readonly id: string; readonly name: string },
     region: string,
     address: string,
+    choices?: DestinationChoices,
   ): Promise<AccountDestination>;
+  /**
+   * Throws "destination_unknown", or "destination_refused" for a choice that this service does not offer.
+   */
+  update(accountId: string, id: string, choices: DestinationChoices): Promise<AccountDestination>;
   /** Throws ShredwayError "destination_unknown", also for a destination of another account. */
   remove(accountId: string, id: string): Promise<void>;
   /**

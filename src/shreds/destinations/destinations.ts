@@ -5,14 +5,16 @@
 // effect, except for those that stop shreds: an expired proof and an unreachable receiver stop them in
 // the same turn, even if the store fails. One timer serves all destinations.
 
-import type { Clock, Timer } from "../../core/clock.ts";
+import type { Clock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { DestinationIndex, Entry } from "./destination-index.ts";
 import {
   approved,
   checkAdded,
+  checkChoices,
   checkDestination,
+  chosen,
   type DestinationSettings,
   type IsOwnListener,
   isAbandoned,
@@ -26,11 +28,12 @@ import {
 } from "./destination-rules.ts";
 import type {
   AccountDestination,
+  DestinationChoices,
   DestinationStore,
   Destinations,
   ProofKind,
 } from "./destination-types.ts";
-import { DueHeap } from "./due-heap.ts";
+import { DueTimer } from "./due-timer.ts";
 import {
   askedOffsetsMs,
   doubtMs,
@@ -59,22 +62,22 @@ interface DestinationDependencies {
   readonly isOwnListener: IsOwnListener;
 }
 
-type ActiveDestination = Pick<AccountDestination, "id" | "accountId" | "accountName" | "address">;
+type ActiveDestination = Pick<
+  AccountDestination,
+  "id" | "accountId" | "accountName" | "address" | "recovered"
+>;
 
-/** The wall clock may be set, so no timer is longer than this. */
-const timerMaxMs = 60_000;
 const retryMs = 5_000;
 
 export class AccountDestinations implements Destinations {
   readonly #dependencies: DestinationDependencies;
   readonly #stored: StoredDestinations;
   readonly #table: DestinationIndex;
-  readonly #due = new DueHeap();
+  readonly #due: DueTimer;
   readonly #limits = new RoundLimits();
   readonly #checks: ReachabilityChecks;
   readonly #listeners = new Set<() => void>();
   #settings: DestinationSettings;
-  #timer: { readonly timer: Timer; readonly atMs: number } | null = null;
   #isClosed = false;
 
   /** Settles when all are loaded. Rejects with ShredwayError "store_failed". */
@@ -95,6 +98,10 @@ export class AccountDestinations implements Destinations {
   private constructor(dependencies: DestinationDependencies, settings: DestinationSettings) {
     this.#dependencies = dependencies;
     this.#settings = settings;
+    this.#due = new DueTimer(dependencies.clock, (id) => {
+      const entry = this.#table.get(id);
+      if (entry) this.#visit(entry);
+    });
     this.#stored = new StoredDestinations(dependencies, {
       met: (entry, origin) => this.#meet(entry, origin),
       changed: (entry) => this.#visit(entry),
@@ -108,8 +115,7 @@ export class AccountDestinations implements Destinations {
     this.#isClosed = true;
     this.#stored.close();
     this.#checks.close();
-    this.#timer?.timer.cancel();
-    this.#timer = null;
+    this.#due.close();
     this.#listeners.clear();
   }
 
@@ -120,10 +126,13 @@ export class AccountDestinations implements Destinations {
    */
   active(region: string): ActiveDestination[] {
     const nowMs = this.#nowMs();
+    const { canRecover } = this.#settings;
     const list: ActiveDestination[] = [];
     for (const entry of this.#table.all()) {
       const { destination } = entry;
-      if (destination.region === region && entry.isActive(nowMs)) list.push(destination);
+      if (destination.region !== region || !entry.isActive(nowMs)) continue;
+      const isChosen = canRecover || !destination.recovered;
+      list.push(isChosen ? destination : { ...destination, recovered: false });
     }
     return list;
   }
@@ -198,16 +207,22 @@ export class AccountDestinations implements Destinations {
     return this.#table.get(id)?.refusal ?? null;
   }
 
+  nextChallengeMs(id: string): number | null {
+    return this.#table.get(id)?.nextChallengeMs(this.#nowMs()) ?? null;
+  }
+
   async add(
     account: { readonly id: string; readonly name: string },
     region: string,
     address: string,
+    { recovered }: DestinationChoices = { recovered: false },
   ): Promise<AccountDestination> {
     const { random, isOwnListener } = this.#dependencies;
     const endpoint = checkDestination(region, address, this.#settings, isOwnListener);
+    checkChoices({ recovered }, this.#settings);
     const { perAccountMax } = this.#settings;
     const chance = { random: random(6), nowMs: this.#nowMs() };
-    const destination = newDestination(account, { region, endpoint }, chance);
+    const destination = newDestination(account, { region, endpoint, recovered }, chance);
     // Checked here first to save rounds; the database decides.
     const other = this.#table.at(destination.address);
     const isOpen = other && this.#openRound(other) !== null;
@@ -221,6 +236,16 @@ export class AccountDestinations implements Destinations {
     if (other) await this.#stored.remove(other.destination.id);
     const entry = await this.#stored.add(destination, perAccountMax);
     return entry.destination;
+  }
+
+  async update(
+    accountId: string,
+    id: string,
+    choices: DestinationChoices,
+  ): Promise<AccountDestination> {
+    this.#owned(accountId, id);
+    checkChoices(choices, this.#settings);
+    return this.#stored.change(id, (current) => chosen(current, choices));
   }
 
   async remove(accountId: string, id: string): Promise<void> {
@@ -407,32 +432,6 @@ export class AccountDestinations implements Destinations {
 
   #schedule(entry: Entry): void {
     this.#due.set(entry.destination.id, entry.nextMs(this.#isOurs(entry)));
-    this.#arm();
-  }
-
-  #arm(): void {
-    const { nextMs } = this.#due;
-    if (this.#isClosed) return;
-    if (nextMs === null) {
-      this.#timer?.timer.cancel();
-      this.#timer = null;
-      return;
-    }
-    const nowMs = this.#nowMs();
-    const atMs = Math.min(Math.max(nextMs, nowMs), nowMs + timerMaxMs);
-    if (this.#timer && this.#timer.atMs <= atMs && this.#timer.atMs >= nowMs) return;
-    this.#timer?.timer.cancel();
-    const timer = this.#dependencies.clock.after(atMs - nowMs, () => this.#turn());
-    this.#timer = { timer, atMs };
-  }
-
-  #turn(): void {
-    this.#timer = null;
-    for (const id of this.#due.takeDue(this.#nowMs())) {
-      const entry = this.#table.get(id);
-      if (entry) this.#visit(entry);
-    }
-    this.#arm();
   }
 
   // Changes of the stored state.
@@ -448,8 +447,7 @@ export class AccountDestinations implements Destinations {
 
   #forget(entry: Entry): void {
     this.#due.set(entry.destination.id, null);
-    this.#arm();
-    if (entry.wasActive) this.#notify();
+    if (entry.reported !== "inactive") this.#notify();
   }
 
   #evaluate(entry: Entry): void {
@@ -465,9 +463,9 @@ export class AccountDestinations implements Destinations {
     const nowMs = this.#nowMs();
     let isChanged = false;
     for (const entry of entries) {
-      const isActive = entry.isActive(nowMs);
-      if (isActive === entry.wasActive) continue;
-      entry.wasActive = isActive;
+      const use = entry.use(nowMs);
+      if (use === entry.reported) continue;
+      entry.reported = use;
       isChanged = true;
     }
     if (isChanged) this.#notify();

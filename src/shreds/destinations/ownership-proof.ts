@@ -111,7 +111,14 @@ export class Round {
 }
 
 const renewalShares = [1 / 2, 3 / 4, 9 / 10] as const;
-const retryDelaysMs = [10_000, 60_000, 600_000] as const;
+/**
+ * Seconds from the pause. A receiver that comes back waits at most 10 s, or a third of the time that it was
+ * away if that is more.
+ */
+const retrySeconds = [
+  5, 10, 15, 20, 30, 40, 50, 60, 75, 90, 120, 150, 180, 240, 300, 390, 480, 600, 780, 960, 1_200,
+  1_560, 2_040, 2_700, 3_600,
+] as const;
 
 /** Times of unrequested challenges, ascending. */
 export function remindersOf(destination: AccountDestination): readonly number[] {
@@ -120,7 +127,7 @@ export function remindersOf(destination: AccountDestination): readonly number[] 
     return renewalShares.map((share) => provedMs + Math.floor((proofEndsMs - provedMs) * share));
   }
   if (state === "paused" && pauseReason !== "operator" && pausedMs !== null) {
-    return retryDelaysMs.map((delay) => pausedMs + delay);
+    return retrySeconds.map((seconds) => pausedMs + seconds * 1_000);
   }
   return [];
 }

@@ -10,6 +10,7 @@ interface OpenDestination {
   readonly accountName: string;
   /** "ip:port". */
   readonly address: string;
+  readonly recovered: boolean;
 }
 
 interface CoveredDestination {
@@ -17,6 +18,7 @@ interface CoveredDestination {
   readonly name: string;
   readonly address: string;
   readonly tier: string;
+  readonly recovered: boolean;
 }
 
 /** In the order of `destinations`. */
@@ -24,8 +26,8 @@ export function coverageOf(
   destinations: readonly OpenDestination[],
   tierOf: (accountId: string) => string | null,
 ): CoveredDestination[] {
-  return destinations.flatMap(({ id, accountId, accountName, address }) => {
+  return destinations.flatMap(({ id, accountId, accountName, address, recovered }) => {
     const tier = tierOf(accountId);
-    return tier === null ? [] : [{ name: `${accountName}/${id}`, address, tier }];
+    return tier === null ? [] : [{ name: `${accountName}/${id}`, address, tier, recovered }];
   });
 }

@@ -258,6 +258,7 @@ function shown(destination: AccountDestination): object {
     proofEnds: timeText(destination.proofEndsMs),
     paused: timeText(destination.pausedMs),
     pauseReason: destination.pauseReason,
+    recovered: destination.recovered,
   };
 }
 

@@ -1,7 +1,11 @@
 import { networkInterfaces } from "node:os";
 import { describe, expect, it } from "vitest";
 import { parseAddress, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
-import { listenerReachedBy, readOwnAddresses } from "../../../src/core/addresses/own-addresses.ts";
+import {
+  listenerReachedBy,
+  readOwnAddresses,
+  senderAddresses,
+} from "../../../src/core/addresses/own-addresses.ts";
 import { parseConfig } from "../../../src/core/configuration/configuration.ts";
 
 const own = ["192.0.2.7", "fe80::1%eth0", "2001:db8::7"];
@@ -52,5 +56,13 @@ describe("readOwnAddresses", () => {
       Object.values(networkInterfaces()).reduce((total, list) => total + (list?.length ?? 0), 0),
     );
     for (const address of found) expect(parseAddress(address)).toHaveLength(16);
+  });
+});
+
+describe("senderAddresses", () => {
+  it("are the routed addresses; with private destinations, also the others", () => {
+    const all = ["127.0.0.1", "::1", "10.0.0.7", "8.8.4.4", "fe80::1", "fe80::2%eth0"];
+    expect(senderAddresses(all, false)).toEqual(["8.8.4.4"]);
+    expect(senderAddresses(all, true)).toEqual(["8.8.4.4", "127.0.0.1", "::1", "10.0.0.7"]);
   });
 });

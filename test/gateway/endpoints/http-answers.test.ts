@@ -56,7 +56,9 @@ async function open(isKnown = true): Promise<GatewayRun> {
     destinations: {
       ofAccount: () => [],
       refusalOf: () => null,
+      nextChallengeMs: () => null,
       add: none,
+      update: none,
       remove: none,
       challenge: none,
       prove: none,

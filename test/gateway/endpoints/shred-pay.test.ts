@@ -30,7 +30,9 @@ const none = () => Promise.reject(new Error("expected no call"));
 const destinations = {
   ofAccount: () => [],
   refusalOf: () => null,
+  nextChallengeMs: () => null,
   add: none,
+  update: none,
   remove: none,
   challenge: none,
   prove: none,

@@ -83,6 +83,9 @@ const shown = {
   pausedAt: null,
   pauseReason: null,
   refusal: null,
+  recovered: false,
+  nextChallengeAt: "2026-01-01T00:00:02.000Z",
+  advice: expect.stringMatching(/^answer the challenge/),
 };
 
 async function added(run: GatewayRun): Promise<string> {
@@ -99,10 +102,15 @@ describe("destinations", () => {
     const id = await added(run);
     expect(harness.sent.length).toBe(1);
     await harness.clock.advance(11 * second);
-    expect(resultOf(await run.call("challengeDestination", [id]))).toEqual(shown);
+    expect(resultOf(await run.call("challengeDestination", [id]))).toEqual({
+      ...shown,
+      nextChallengeAt: "2026-01-01T00:00:13.000Z",
+    });
     expect(harness.sent.length).toBe(4);
     const proved = {
       ...shown,
+      nextChallengeAt: "2026-01-01T12:00:11.000Z",
+      advice: null,
       state: "active",
       provedAt: "2026-01-01T00:00:11.000Z",
       provedBy: "call",
@@ -113,11 +121,53 @@ describe("destinations", () => {
     expect(resultOf(await run.call("getDestinations"))).toEqual([proved]);
     await harness.destinations.pause(id);
     expect(resultOf(await run.call("getDestinations"))).toMatchObject([
-      { state: "paused", pausedAt: "2026-01-01T00:00:11.000Z", pauseReason: "operator" },
+      {
+        state: "paused",
+        pausedAt: "2026-01-01T00:00:11.000Z",
+        pauseReason: "operator",
+        nextChallengeAt: null,
+        advice: "the operator has paused it; ask the operator",
+      },
     ]);
     expect(resultOf(await run.call("removeDestination", [id]))).toBe(true);
     expect(resultOf(await run.call("getDestinations"))).toEqual([]);
     expect(run.countedKeys.length).toBe(8); // each call is counted
+  });
+
+  it("say how to resume after an absence, and when the next challenge comes", async () => {
+    const { run, harness } = await open();
+    const id = await added(run);
+    await harness.clock.advance(hour);
+    expect(resultOf(await run.call("getDestinations"))).toMatchObject([
+      {
+        nextChallengeAt: null,
+        advice: expect.stringMatching(/request a challenge at once with challengeDestination/),
+      },
+    ]);
+    await run.call("challengeDestination", [id]);
+    await run.call("proveDestination", [id, harness.lastToken]);
+    for (let i = 0; i < 8; i++) {
+      harness.destinations.unreachable(endpoint, harness.nowMs);
+      await harness.clock.advance(2 * second);
+    }
+    const [paused] = harness.destinations.list();
+    const nextMs = (paused?.pausedMs ?? 0) + 5 * second;
+    const nextChallengeAt = new Date(nextMs).toISOString();
+    expect(resultOf(await run.call("getDestinations"))).toMatchObject([
+      {
+        state: "paused",
+        pauseReason: "icmp_unreachable",
+        nextChallengeAt,
+        advice:
+          "no receiver was listening; start the receiver, then request a challenge at once with " +
+          `challengeDestination; the next one follows without a request at ${nextChallengeAt}`,
+      },
+    ]);
+    await run.call("challengeDestination", [id]);
+    await run.call("proveDestination", [id, harness.lastToken]);
+    expect(resultOf(await run.call("getDestinations"))).toMatchObject([
+      { state: "active", advice: null },
+    ]);
   });
 
   it("are refused with reasons", async () => {
@@ -145,6 +195,10 @@ describe("destinations", () => {
       ["removeDestination", [], -32602, "value_invalid"],
       ["removeDestination", ["d_none"], -32602, "destination_unknown"],
       ["challengeDestination", ["d_none"], -32602, "destination_unknown"],
+      ["updateDestination", [id], -32602, "value_invalid"],
+      ["updateDestination", [id, {}], -32602, "value_invalid"],
+      ["updateDestination", [id, { recovered: "yes" }], -32602, "value_invalid"],
+      ["updateDestination", ["d_none", { recovered: true }], -32602, "destination_unknown"],
       ["proveDestination", [id], -32602, "value_invalid"],
       ["proveDestination", [id, "0".repeat(32)], -32602, "proof_refused"],
       ["proveDestination", [id, "x"], -32602, "proof_refused"],

@@ -73,7 +73,8 @@ describe("a refused connection", () => {
     expect(await send(route)).toBe("connection_refused");
     expect(route.isUp).toBe(false);
     expect(await send(route)).toBe("turned away");
-    const { lastFailure } = route.snapshot();
+    const { lastFailure, lastFailureNs } = route.snapshot();
+    expect(lastFailureNs).toBe(clock.nowNs());
     expect(lastFailure).toContain(`127.0.0.1:${port}: connection_refused: ECONNREFUSED`);
     expect(route.snapshot()).toMatchObject({ health: "down", failed: 1n, sent: 0n });
     expect(clock.pending).toBe(1);

@@ -67,6 +67,7 @@ describe("a transaction", () => {
       kind: "swqos",
       health: "up",
       lastFailure: "",
+      lastFailureNs: null,
       offered: 1n,
       turnedAway: 0n,
       sent: 1n,

@@ -31,6 +31,7 @@ export function emptySnapshot({ name, kind }: RouteCapabilities): RouteSnapshot 
     kind,
     health: "up",
     lastFailure: "",
+    lastFailureNs: null,
     queued: 0,
     inFlight: 0,
     sendP50Us: null,

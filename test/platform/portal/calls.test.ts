@@ -116,6 +116,15 @@ describe("keys", () => {
       { id: small.key.id, isOwn: false, state: "active" },
       { id: own.key.id, isOwn: true, label: "office", scopes: ["submit", "shreds"] },
     ]);
+    const limit = { requestsPerSecond: 50, burst: 100, lastUsedAt: null };
+    expect(await list()).toMatchObject([limit, limit]);
+    await harness.ask("POST", `/relay?api-key=${small.text}`, { body: "{}" });
+    expect(await list()).toMatchObject([
+      { id: small.key.id, lastUsedAt: expect.stringMatching(/^\d{4}-/) },
+      { id: own.key.id, lastUsedAt: null },
+    ]);
+    const session = await harness.ask("GET", "/portal/api/session", { cookie });
+    expect(session.json.key).toMatchObject({ requestsPerSecond: 50, burst: 100 });
 
     const created = (await harness.call(cookie, "rotateKey", { overlapHours: 1 })).json.result;
     expect(created.text).toMatch(/^sw_/);

@@ -60,7 +60,7 @@ export class PortalHarness {
   #tips = 0n;
 
   static async open(
-    sections: Partial<Record<"http" | "portal", object>> & Pick<Given, "routes"> = {},
+    sections: Partial<Record<"http" | "portal" | "relay", object>> & Pick<Given, "routes"> = {},
   ): Promise<PortalHarness> {
     const harness = new PortalHarness();
     const directory = temporaryFolder();
@@ -78,6 +78,7 @@ export class PortalHarness {
         allowPrivateDestinations: true,
         deshred: false,
         sources: [{ name: "one", address: "127.0.0.1", tier: "tier-1" }],
+        ...sections.relay,
       },
     });
     const { log, clock } = harness;
@@ -196,10 +197,10 @@ export class PortalHarness {
     if (answer.status !== 200) throw new Error(`expected a registration, got ${answer.text}`);
   }
 
-  /** Sends a new slot's shreds to the relay. Resolves when the kernel has them. */
-  async sendSlot(): Promise<number> {
+  /** Sends each `step`-th shred of a new slot to the relay. Resolves when the kernel has them. */
+  async sendSlot(step = 1): Promise<number> {
     const [host, port] = (this.service.relay.relay.addresses[0] ?? "").split(":");
-    const packets = generateSlot(this.#slots++);
+    const packets = generateSlot(this.#slots++).filter((_, i) => i % step === 0);
     const socket = createSocket("udp4");
     for (const packet of packets) {
       await new Promise((resolve) => socket.send(packet, Number(port), host, resolve));

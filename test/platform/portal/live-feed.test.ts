@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { describe, expect, it } from "vitest";
 import { feedsPerAccountMax, sessionEndedCode } from "../../../src/platform/portal/live-feed.ts";
 import { closing } from "../../support/closing.ts";
+import { tipAddress } from "../../support/gateway/gateway.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
 import { Feed, PortalHarness, region, tier1Lamports } from "./harness.ts";
@@ -67,7 +68,13 @@ describe("a customer's feed", () => {
     const annCookie = await harness.cookie(ann);
     const feed = harness.feed(annCookie);
     const bobs = harness.feed(await harness.cookie(bob));
-    expect(await feed.has("service")).toMatchObject({ deliveryRegions: [region] });
+    expect(await feed.has("service")).toMatchObject({
+      deliveryRegions: [region],
+      gatewayUrl: null,
+      tipAddresses: [tipAddress],
+      minimumTipLamports: 10_000,
+      senderAddresses: expect.arrayContaining(["127.0.0.1"]),
+    });
     expect(await feed.has("tier")).toMatchObject({ isSold: true, tier: null, sumLamports: 0 });
     await harness.registerTip(ann, tier1Lamports);
     const { thresholds } = await feed.has("tier", ({ tier }) => tier === "tier-1");
@@ -78,7 +85,12 @@ describe("a customer's feed", () => {
     await feed.has("destinations", ([one]) => one?.state === "active" && one.sending !== null);
     const sent = await harness.sendSlot();
     const destinations = await feed.has("destinations", ([one]) => one?.sending?.sent === sent);
-    expect(destinations[0]?.sending).toMatchObject({ tier: "tier-1", failed: 0, icmp: 0 });
+    expect(destinations[0]?.sending).toMatchObject({
+      tier: "tier-1",
+      failed: 0,
+      icmp: 0,
+      icmpLastMinute: 0,
+    });
     expect(destinations[0]?.sending?.sentPerSecond).toBeGreaterThan(0);
     await until(() => shreds() === sent, "the shreds themselves");
     await feed.has("destinations", ([one]) => one?.sending?.sentPerSecond === 0);
@@ -116,6 +128,7 @@ describe("submissions", () => {
     const [one] = await feed.has("submissions", (list) => list.length === 1);
     expect(one).toMatchObject({ signature: first, method: "sendTransaction", state: "open" });
     expect(one?.receivedAt).toMatch(/^\d{4}-/);
+    expect(one?.landedMs).toBeNull();
     const second = await submit(2n);
     const list = await feed.has("submissions", (now) => now.length === 2);
     expect(list.map(({ signature }) => signature)).toEqual([second, first]);

@@ -24,6 +24,7 @@ export function destinationFor(
     proofEndsMs: null,
     pausedMs: null,
     pauseReason: null,
+    recovered: false,
     ...changes,
   };
 }

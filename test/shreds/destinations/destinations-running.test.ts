@@ -25,9 +25,9 @@ describe("renewal", () => {
       pauseReason: "proof_expired",
       pausedMs: start + 24 * hour,
     });
-    // A destination that returns is challenged again, three times.
+    // The service looks for a receiver that returns, for an hour.
     await harness.clock.advance(48 * hour);
-    expect(harness.sent.length).toBe(6);
+    expect(harness.sent.length).toBe(28);
     await harness.destinations.challenge("a_1", id);
     harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
@@ -146,8 +146,16 @@ describe("an unreachable receiver", () => {
     const pausedMs = harness.nowMs;
     await harness.settle();
     expect(harness.store.rows.get(id)).toMatchObject({ pauseReason: "icmp_unreachable", pausedMs });
-    await harness.clock.advance(600 * second);
-    expect(harness.sentSeconds(pausedMs)).toEqual([10, 60, 600]);
+    await harness.clock.advance(hour);
+    const seconds = harness.sentSeconds(pausedMs);
+    expect(seconds.length).toBe(25);
+    expect(harness.destinations.nextChallengeMs(id)).toBeNull();
+    // A receiver that comes back waits at most 10 s, or a third of the time that it was away.
+    for (const [i, at] of seconds.entries()) {
+      const before = seconds[i - 1] ?? 0;
+      expect(at - before).toBeLessThanOrEqual(Math.max(10, before / 3));
+    }
+    expect(seconds.at(-1)).toBe(3600);
     harness.destinations.answer(endpoint, harness.lastDatagram);
     await harness.settle();
     expect(harness.active()).toEqual([endpoint]);

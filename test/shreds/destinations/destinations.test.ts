@@ -7,6 +7,43 @@ import { endpoint, Harness, hour, minute, one, other, second } from "./harness.t
 
 const token0 = "0".repeat(32);
 
+describe("recovered shreds", () => {
+  it("are a choice of the account, which reaches the relay at once and is stored", async () => {
+    const harness = await Harness.open({ canRecover: true });
+    const { id } = await harness.proved();
+    harness.notifications = 0;
+    const chosen = () => harness.destinations.active("here").map(({ recovered }) => recovered);
+    expect(chosen()).toEqual([false]);
+    await harness.destinations.update("a_1", id, { recovered: true });
+    expect(chosen()).toEqual([true]);
+    expect(harness.store.rows.get(id)?.recovered).toBe(true);
+    await harness.destinations.update("a_1", id, { recovered: true });
+    expect(harness.notifications).toBe(1);
+    await harness.start({ canRecover: true });
+    expect(chosen()).toEqual([true]);
+    // A service that stops recovering shreds keeps the choice.
+    await harness.start({ canRecover: false });
+    expect(chosen()).toEqual([false]);
+    await harness.destinations.update("a_1", id, { recovered: false });
+    const foreign = harness.destinations.update("a_2", id, { recovered: false });
+    await expect(foreign).rejects.toMatchObject({ reason: "destination_unknown" });
+  });
+
+  it("are refused by a service that does not recover them", async () => {
+    const harness = await Harness.open({ canRecover: false });
+    const { id } = await harness.proved();
+    const refused = {
+      reason: "destination_refused",
+      message: expect.stringContaining("relay.deshred: true"),
+    };
+    const choices = { recovered: true };
+    const adding = harness.destinations.add(one, "here", "5.6.7.8:9002", choices);
+    await expect(adding).rejects.toMatchObject(refused);
+    await expect(harness.destinations.update("a_1", id, choices)).rejects.toMatchObject(refused);
+    expect(harness.destinations.ofAccount("a_1").length).toBe(1);
+  });
+});
+
 describe("adding", () => {
   it("creates an unverified destination, and sends three challenges within 10 s", async () => {
     const harness = await Harness.open();
@@ -25,6 +62,7 @@ describe("adding", () => {
       proofEndsMs: null,
       pausedMs: null,
       pauseReason: null,
+      recovered: false,
     });
     expect(harness.store.rows.get(added.id)).toEqual(added);
     expect(harness.destinations.ofAccount("a_1")).toEqual([added]);

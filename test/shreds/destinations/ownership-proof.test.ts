@@ -153,6 +153,7 @@ function at(address: string, accountId: string): AccountDestination {
     proofEndsMs: null,
     pausedMs: null,
     pauseReason: null,
+    recovered: false,
   };
 }
 

@@ -71,3 +71,10 @@ export async function smallTargets(page: Page, size: number): Promise<string[]> 
     .filter((each) => each.checkVisibility() && each.getBoundingClientRect().height < ${size})
     .map((each) => each.outerHTML.slice(0, 120) + " " + each.getBoundingClientRect().height)`);
 }
+
+/** Elements of the selector whose content is wider than they are. */
+export async function overflowing(page: Page, selector: string): Promise<string[]> {
+  return page.evaluate<string[]>(`[...document.querySelectorAll(${JSON.stringify(selector)})]
+    .filter((each) => each.scrollWidth > each.clientWidth + 1)
+    .map((each) => each.outerHTML.slice(0, 120))`);
+}

@@ -61,6 +61,7 @@ describe("shredway destinations", () => {
       proofEnds: null,
       paused: null,
       pauseReason: null,
+      recovered: false,
     });
     expect(await json("approve", id)).toMatchObject({
       state: "active",

@@ -96,6 +96,12 @@ export async function call<T>(
   return answerOf(response, result);
 }
 
+/** Whether the same call can succeed later: no response, too many calls, or a fault of the service. */
+export function canRetry(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return true;
+  return error.status === 0 || error.status === 429 || error.status >= 500;
+}
+
 /** Returns the text that the page shows for any error. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);

@@ -20,7 +20,14 @@ import {
 
 export const session = object<SessionView>({
   account: text,
-  key: object<SessionView["key"]>({ id: text, hint: text, label: text, scopes: list(text) }),
+  key: object<SessionView["key"]>({
+    id: text,
+    hint: text,
+    label: text,
+    scopes: list(text),
+    requestsPerSecond: number,
+    burst: number,
+  }),
   isOperator: flag,
   endsAt: text,
 });
@@ -34,6 +41,9 @@ const key = object<KeyView>({
   createdAt: text,
   expiresAt: orNull(text),
   revokedAt: orNull(text),
+  lastUsedAt: orNull(text),
+  requestsPerSecond: number,
+  burst: number,
   state: oneOf("active", "expiring", "expired", "revoked"),
   isOwn: flag,
 });

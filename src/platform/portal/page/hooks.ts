@@ -4,7 +4,7 @@
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
 import type { LiveTopics, SessionView } from "../types.ts";
-import { ApiError, messageOf } from "./api.ts";
+import { ApiError, canRetry, messageOf } from "./api.ts";
 import { nowMs } from "./clock.ts";
 import type { Live, Subject } from "./live.ts";
 import type { Topic } from "./live-readers.ts";
@@ -50,6 +50,11 @@ export function useConnection(): Live {
   return useSubject("connection");
 }
 
+/** Whether the shown values are no longer updated. */
+export function useIsStale(): boolean {
+  return useConnection().connection.kind !== "live";
+}
+
 export function useFault(): string | null {
   return useSubject("fault").fault;
 }
@@ -62,7 +67,7 @@ export function useNow(): number {
 
 export type Loaded<T> =
   | { readonly kind: "loading" }
-  | { readonly kind: "failed"; readonly message: string }
+  | { readonly kind: "failed"; readonly message: string; readonly canRetry: boolean }
   | { readonly kind: "ready"; readonly value: T };
 
 /** Runs a view's calls; a response with status 401 ends the session. */
@@ -95,7 +100,8 @@ export function useLoaded<T>(load: () => Promise<T>): [loaded: Loaded<T>, again:
     };
     run(load()).then(
       (value) => settle({ kind: "ready", value }),
-      (error: unknown) => settle({ kind: "failed", message: messageOf(error) }),
+      (error: unknown) =>
+        settle({ kind: "failed", message: messageOf(error), canRetry: canRetry(error) }),
     );
   }, [run, load]);
   useEffect(() => {

@@ -50,6 +50,10 @@ const service = object<ServiceView>({
   leader: orNull(text),
   deliveryRegions: list(text),
   destinationsMax: number,
+  gatewayUrl: orNull(text),
+  tipAddresses: list(text),
+  minimumTipLamports: number,
+  senderAddresses: list(text),
   warnings: list(text),
 });
 
@@ -81,6 +85,9 @@ const destination = object<DestinationView>({
   pausedAt: orNull(text),
   pauseReason: orNull(text),
   refusal: orNull(text),
+  recovered: flag,
+  nextChallengeAt: orNull(text),
+  advice: orNull(text),
   sending: orNull(
     object<NonNullable<DestinationView["sending"]>>({
       tier: text,
@@ -88,6 +95,7 @@ const destination = object<DestinationView>({
       sentPerSecond: number,
       failed: number,
       icmp: number,
+      icmpLastMinute: number,
     }),
   ),
 });
@@ -124,6 +132,7 @@ const submission = object<SubmissionView>({
   state: text,
   receivedAt: text,
   slot: orNull(number),
+  landedMs: orNull(number),
 });
 
 const source = object<SourceView>({
@@ -154,6 +163,7 @@ const route = object<RouteView>({
   queued: number,
   sendP50Ns: orNull(number),
   lastFailure: orNull(text),
+  lastFailureAt: orNull(text),
 });
 
 const fanOut = object<FanOutView>({
@@ -171,7 +181,7 @@ const fanOut = object<FanOutView>({
 });
 
 const problem = object<ProblemView>({
-  time: text,
+  time: orNull(text),
   level: oneOf("warn", "error", "fatal"),
   text,
   count: number,

@@ -177,6 +177,7 @@ export class Live {
     if (document.hidden) return;
     // Timers of hidden pages are suspended, so the silence in the meantime means nothing.
     this.#lastMessageMs = steadyMs();
+    this.retry();
     this.#scheduleUpdate(0);
   };
 

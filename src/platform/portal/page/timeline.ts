@@ -68,7 +68,11 @@ type Outcome = "good" | "bad" | "open" | "neutral";
 export function outcomeOf(state: string): Outcome {
   if (["landed", "acknowledged", "seen", "counted", "active", "up", "reached"].includes(state))
     return "good";
-  if (["landed_failed", "rejected", "refused", "failed", "dropped", "down"].includes(state)) {
+  if (
+    ["landed_failed", "rejected", "refused", "failed", "dropped", "down", "unreachable"].includes(
+      state,
+    )
+  ) {
     return "bad";
   }
   return ["open", "pending", "unproved", "expiring", "paused", "held"].includes(state)

@@ -78,6 +78,16 @@ export function offset(ms: number): string {
   return `+${ms.toFixed(ms < 10 ? 3 : 1)}${space}ms`;
 }
 
+/** A time between two events: "29.3 ms", "12.80 s". */
+export function duration(ms: number): string {
+  return offset(ms).replace("+", "");
+}
+
+/** Four significant digits, for places where the exact amount stands next to it. */
+export function shortSol(lamports: number): string {
+  return sol(Number(lamports.toPrecision(4)));
+}
+
 /** Shortens Base58 and similar texts in the middle. */
 export function shortened(text: string, endLength = 6): string {
   return text.length <= endLength * 2 + 1

@@ -29,7 +29,7 @@ import { onNewsOf } from "../topics.ts";
 const topic = "destinations";
 
 const columns = `id, account_id, region, address, created_ms, state, proved_ms, proved_by,
-  proof_ends_ms, paused_ms, pause_reason`;
+  proof_ends_ms, paused_ms, pause_reason, recovered`;
 const select = `SELECT ${columns
   .split(/,\s*/)
   .map((column) => `d.${column}`)
@@ -43,15 +43,16 @@ const lockAccount = "UPDATE accounts SET name = name WHERE id = $1";
 const insert = `INSERT INTO destinations (${columns})
   SELECT CAST($1 AS text), CAST($2 AS text), CAST($3 AS text), CAST($4 AS text),
     CAST($5 AS bigint), CAST($6 AS text), CAST($7 AS bigint), CAST($8 AS text),
-    CAST($9 AS bigint), CAST($10 AS bigint), CAST($11 AS text)
-  WHERE (SELECT COUNT(*) FROM destinations WHERE account_id = $2) < CAST($12 AS bigint)
+    CAST($9 AS bigint), CAST($10 AS bigint), CAST($11 AS text), CAST($12 AS bigint)
+  WHERE (SELECT COUNT(*) FROM destinations WHERE account_id = $2) < CAST($13 AS bigint)
   ON CONFLICT DO NOTHING`;
 const selectOwner = "SELECT account_id FROM destinations WHERE address = $1";
 const update = `UPDATE destinations SET state = $2, proved_ms = $3, proved_by = $4,
-    proof_ends_ms = $5, paused_ms = $6, pause_reason = $7
-  WHERE id = $1 AND state = $8 AND proved_ms IS NOT DISTINCT FROM $9
-    AND proved_by IS NOT DISTINCT FROM $10 AND proof_ends_ms IS NOT DISTINCT FROM $11
-    AND paused_ms IS NOT DISTINCT FROM $12 AND pause_reason IS NOT DISTINCT FROM $13`;
+    proof_ends_ms = $5, paused_ms = $6, pause_reason = $7, recovered = $8
+  WHERE id = $1 AND state = $9 AND proved_ms IS NOT DISTINCT FROM $10
+    AND proved_by IS NOT DISTINCT FROM $11 AND proof_ends_ms IS NOT DISTINCT FROM $12
+    AND paused_ms IS NOT DISTINCT FROM $13 AND pause_reason IS NOT DISTINCT FROM $14
+    AND recovered = $15`;
 const remove = "DELETE FROM destinations WHERE id = $1";
 
 function destinationOf(row: Row): AccountDestination {
@@ -67,7 +68,8 @@ function destinationOf(row: Row): AccountDestination {
     proofEndsMs: numberOrNullAt(row, 8),
     pausedMs: numberOrNullAt(row, 9),
     pauseReason: wordOrNullAt(row, 10, pauseReasons, "reasons"),
-    accountName: textAt(row, 11),
+    recovered: integerAt(row, 11) !== 0n,
+    accountName: textAt(row, 12),
   };
 }
 
@@ -75,9 +77,9 @@ function milliseconds(value: number | null): bigint | null {
   return value === null ? null : BigInt(value);
 }
 
-/** State, proof and pause, in the order of the columns. */
+/** State, proof, pause and choices, in the order of the columns. */
 function changingOf(destination: AccountDestination): SqlValue[] {
-  const { state, provedMs, provedBy, proofEndsMs, pausedMs, pauseReason } = destination;
+  const { state, provedMs, provedBy, proofEndsMs, pausedMs, pauseReason, recovered } = destination;
   return [
     state,
     milliseconds(provedMs),
@@ -85,6 +87,7 @@ function changingOf(destination: AccountDestination): SqlValue[] {
     milliseconds(proofEndsMs),
     milliseconds(pausedMs),
     pauseReason,
+    recovered ? 1n : 0n,
   ];
 }
 

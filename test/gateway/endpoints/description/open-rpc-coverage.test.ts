@@ -190,6 +190,7 @@ async function open(): Promise<void> {
     addDestination: [[{ region, address: "127.0.0.1:9001" }]],
     removeDestination: [[added]],
     challengeDestination: [[id]],
+    updateDestination: [[id, { recovered: true }]],
     proveDestination: [[id, token]],
     getRegistrations: [[], [{ limit: 1, beforeMs: null }]],
     getNonce: [[key]],

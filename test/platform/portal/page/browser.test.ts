@@ -18,6 +18,7 @@ import {
   Complaints,
   chromiumPath,
   openChromium,
+  overflowing,
   scrollsSideways,
   smallTargets,
 } from "../../../support/processes/chromium.ts";
@@ -113,11 +114,11 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.getByRole("button", { name: "Sign in" }).click();
   }
 
-  async function ask(text: string, method: string): Promise<unknown> {
+  async function ask(text: string, method: string, params: unknown[] = []): Promise<unknown> {
     const answer = await fetch(`http://${http}/relay`, {
       method: "POST",
       headers: { "api-key": text },
-      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method }),
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
     });
     const { result }: { result?: unknown } = JSON.parse(await answer.text());
     return result;
@@ -177,6 +178,9 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const row = page.locator("tr", { has: page.locator(`code[title="${signature}"]`) });
     await row.getByText("counted").waitFor();
     await expect.poll(() => row.locator("[title='310,000,000 lamports']").count()).toBe(1);
+    await page.getByText(`http://${http}/relay?api-key=<your key>`).waitFor();
+    await page.getByText(/^UDP from .*127\.0\.0\.1/).waitFor();
+    await page.getByText("10,000 calls per second").waitFor();
     await page.getByRole("button", { name: "Copy command to register a tip" }).click();
     await expect
       .poll(() => page.evaluate<string>("navigator.clipboard.readText()"))
@@ -203,7 +207,11 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const address = `127.0.0.1:${socket.address().port}`;
     await page.getByRole("button", { name: "Add a destination" }).click();
     const dialog = page.getByRole("dialog", { name: "Add a destination" });
+    await dialog.getByText("shredway listen --port 9001 --prove").waitFor();
     await dialog.getByLabel("Address").fill("127.0.0.1:80");
+    await dialog.getByText("shredway listen --port 80 --prove").waitFor();
+    await dialog.getByText("Without the program shredway").click();
+    await dialog.getByText('s.bind(("", 80))').waitFor();
     await dialog.getByLabel("Region").selectOption("frankfurt");
     await dialog.getByRole("button", { name: "Add", exact: true }).click();
     await dialog.getByRole("alert").filter({ hasText: "reserved" }).waitFor();
@@ -213,6 +221,8 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const card = page.locator("li.card", { hasText: address });
     await card.getByText("active").waitFor();
     await card.getByText("by datagram").waitFor();
+    await card.getByRole("button", { name: "Switch on recovered shreds" }).click();
+    await card.getByRole("button", { name: "Switch off recovered shreds" }).waitFor();
     // The count of sent shreds grows.
     await card.locator("div", { hasText: /^Sent[1-9]/ }).waitFor();
     await card.getByRole("button", { name: "Enter token" }).click();
@@ -260,7 +270,32 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     expect(await sent.textContent()).toMatch(/^\+[\d.]+\sms/);
     await page.getByLabel("Signature of a transaction").fill("5h6x");
     await page.getByRole("button", { name: "Look up" }).click();
-    await page.getByText(/5h6x/).last().waitFor();
+    const problem = page.getByRole("alert").filter({ hasText: "it has 4 characters" });
+    await problem.waitFor();
+    expect(await problem.getByRole("button").count()).toBe(0);
+  });
+
+  it("filters the newest submissions by state", async () => {
+    const page = await openView("transactions");
+    const rows = page.getByRole("table", { name: "Newest submissions" }).locator("tbody tr");
+    await rows.filter({ hasText: "landed" }).filter({ hasText: / ms/ }).first().waitFor();
+    await page.getByLabel("State").selectOption("landed");
+    await expect.poll(() => rows.filter({ hasText: "open" }).count()).toBe(0);
+    expect(await rows.count()).toBeGreaterThan(0);
+  });
+
+  it("allows no more destinations than the maximum, and says why", async () => {
+    const add = (port: number) =>
+      ask(key, "addDestination", [{ region: "frankfurt", address: `127.0.0.1:${port}` }]);
+    const ids = [await add(39_101), await add(39_102)].map((added) => Object(added).id);
+    const page = await openView("feed");
+    await page.getByText("2 of 2 destinations; remove one to add another").waitFor();
+    expect(await page.getByRole("button", { name: "Add a destination" }).isDisabled()).toBe(true);
+    await page.getByText("Start the receiver, then send a challenge now.").first().waitFor();
+    for (const id of ids) await ask(key, "removeDestination", [id]);
+    await expect
+      .poll(() => page.getByRole("button", { name: "Add a destination" }).isEnabled())
+      .toBe(true);
   });
 
   it("shows the service to its operator", async () => {
@@ -357,6 +392,11 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
       await page.locator(".loading").first().waitFor({ state: "detached" });
       expect(await scrollsSideways(page), view).toBe(false);
       expect(await smallTargets(page, 44), view).toEqual([]);
+      expect(await overflowing(page, ".tiles > div, .facts > div, .meter"), view).toEqual([]);
+    }
+    await go(page, "overview");
+    for (const column of ["Signature", "Tier"]) {
+      expect(await page.getByRole("columnheader", { name: column }).isVisible()).toBe(true);
     }
   });
 
@@ -365,6 +405,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await service.kill();
     await page.getByRole("status").filter({ hasText: "Reconnecting" }).waitFor();
     await page.getByText(/^in \d+ s$/).waitFor();
+    await page.getByText("Not live: the values are those of").waitFor();
     await page.getByText("0.31 of 0.5 SOL for tier-2").waitFor();
     // While the service is down, so that the page cannot reconnect on its own before the click.
     const attempt = page.waitForEvent("requestfailed");

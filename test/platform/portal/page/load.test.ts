@@ -29,7 +29,14 @@ const startMs = Date.parse("2026-11-21T12:00:00Z");
 
 const session: SessionView = {
   account: "large",
-  key: { id: "k_1", hint: "sw_1", label: "", scopes: ["operate", "shreds"] },
+  key: {
+    id: "k_1",
+    hint: "sw_1",
+    label: "",
+    scopes: ["operate", "shreds"],
+    requestsPerSecond: 50,
+    burst: 100,
+  },
   isOperator: true,
   endsAt: "2026-11-22T12:00:00Z",
 };
@@ -44,6 +51,10 @@ const service: ServiceView = {
   leader: null,
   deliveryRegions: [],
   destinationsMax: 2,
+  gatewayUrl: null,
+  tipAddresses: ["96gYZGLnJYVFmbjzopPSU6QiEV5fGqZNyN9nmNhvrZU5"],
+  minimumTipLamports: 10_000,
+  senderAddresses: ["192.0.2.1"],
   warnings: [],
 };
 

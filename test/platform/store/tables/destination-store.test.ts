@@ -24,6 +24,7 @@ onEachDatabase((databases) => {
           provedMs: 1_767_225_600_123,
           provedBy: "datagram",
           proofEndsMs: 1_767_312_000_123,
+          recovered: true,
         }),
         destinationFor(one, {
           state: "paused",

@@ -125,7 +125,14 @@ interface LoadedPartProps<T> {
 
 export function LoadedPart<T>({ loaded, again, children }: LoadedPartProps<T>): JSX.Element {
   if (loaded.kind === "loading") return <Loading />;
-  if (loaded.kind === "failed") return <Failure message={loaded.message} again={again} />;
+  if (loaded.kind === "failed") {
+    const { message } = loaded;
+    return loaded.canRetry ? (
+      <Failure message={message} again={again} />
+    ) : (
+      <Failure message={message} />
+    );
+  }
   return <>{children(loaded.value)}</>;
 }
 

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { after } from "../clock.ts";
 import { useSessionContext } from "../hooks.ts";
+import { Empty } from "./basics.tsx";
 
 interface CopyButtonProps {
   readonly text: string;
@@ -46,6 +47,21 @@ export function CopyButton({ text, what }: CopyButtonProps): JSX.Element {
     >
       {isDone ? "Copied" : "Copy"}
     </button>
+  );
+}
+
+/** Addresses with a copy button each. */
+export function Addresses({ addresses }: { readonly addresses: readonly string[] }): JSX.Element {
+  if (addresses.length === 0) return <Empty>No tip address configured.</Empty>;
+  return (
+    <ul class="addresses">
+      {addresses.map((address) => (
+        <li key={address}>
+          <code class="breaking">{address}</code>
+          <CopyButton text={address} what={`address ${address.slice(0, 6)}`} />
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -4,6 +4,7 @@
 // output. The text below the chart describes the point under the cursor.
 
 import type { ComponentChildren, JSX } from "preact";
+import { useIsStale } from "../hooks.ts";
 
 interface ReadoutProps {
   readonly label: string;
@@ -22,12 +23,13 @@ interface ReadoutProps {
 
 export function Readout(props: ReadoutProps): JSX.Element {
   const { label, points, at, onAt, text, pointAt, frame, children } = props;
+  const isStale = useIsStale();
   const move = ({ clientX, currentTarget }: { clientX: number; currentTarget: HTMLElement }) => {
     const { left, width } = currentTarget.getBoundingClientRect();
     if (points > 0 && width > 0) onAt(pointAt((clientX - left) / width));
   };
   return (
-    <div class="chart">
+    <div class={isStale ? "chart stale" : "chart"}>
       <div
         class="frame"
         ref={frame}
@@ -50,7 +52,10 @@ export function Readout(props: ReadoutProps): JSX.Element {
           onInput={({ currentTarget }) => onAt(Number(currentTarget.value))}
         />
       </div>
-      <p class="readout-text">{text}</p>
+      <p class="readout-text">
+        {isStale ? <strong>Not live. </strong> : null}
+        {text}
+      </p>
     </div>
   );
 }

@@ -9,6 +9,8 @@ import { sol } from "../units.ts";
 const height = 46;
 const barTop = 6;
 const barHeight = 14;
+/** Average width of a character of a label, in CSS pixels. */
+const labelCharacterWidth = 5.8;
 
 export function TierMeter({ tier }: { readonly tier: TierView }): JSX.Element {
   const [frame, width] = useWidth();
@@ -34,16 +36,15 @@ export function TierMeter({ tier }: { readonly tier: TierView }): JSX.Element {
         <rect class="fill" y={barTop} width={scale(sumLamports)} height={barHeight} rx={3} />
         {thresholds.map(({ tier: name, thresholdLamports }) => {
           const x = Math.min(width - 1, scale(thresholdLamports));
+          const text = `${name} · ${sol(thresholdLamports)}`;
+          // Centered below its mark, and moved only as far as the label would leave the frame.
+          const half = (text.length * labelCharacterWidth) / 2;
+          const labelX = Math.max(half, Math.min(x, width - half));
           return (
             <g key={name}>
               <path class="tick" d={`M${x} ${barTop - 4}v${barHeight + 8}`} />
-              <text
-                class="label"
-                x={x}
-                y={height - 4}
-                text-anchor={x > width - 60 ? "end" : "middle"}
-              >
-                {`${name} · ${sol(thresholdLamports)}`}
+              <text class="label" x={labelX} y={height - 4} text-anchor="middle">
+                {text}
               </text>
             </g>
           );

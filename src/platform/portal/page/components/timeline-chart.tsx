@@ -55,6 +55,31 @@ function TimelineRows({ drawing, width, left }: TimelineRowsProps): JSX.Element 
   );
 }
 
+const outcomes = ["neutral", "good", "bad", "open"] as const;
+
+/** The events of the chart by the colour of their marks. */
+function Legend({ events }: { readonly events: readonly StatusEvent[] }): JSX.Element {
+  const kinds = [...new Set(events.map(({ kind }) => kind))];
+  const groups = outcomes.map((outcome) => ({
+    outcome,
+    names: kinds.filter((kind) => outcomeOf(kind) === outcome).map(displayText),
+  }));
+  return (
+    <ul class="legend">
+      {groups
+        .filter(({ names }) => names.length > 0)
+        .map(({ outcome, names }) => (
+          <li key={outcome}>
+            <svg width={12} height={12} aria-hidden="true">
+              <circle class={`event ${outcome}`} cx={6} cy={6} r={4} />
+            </svg>
+            {names.join(", ")}
+          </li>
+        ))}
+    </ul>
+  );
+}
+
 export function TimelineChart({
   events,
 }: {
@@ -85,6 +110,7 @@ export function TimelineChart({
         })}
         <TimelineRows drawing={drawing} width={width} left={left} />
       </svg>
+      <Legend events={events} />
     </div>
   );
 }

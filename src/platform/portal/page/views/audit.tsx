@@ -124,7 +124,7 @@ export function TierHistory({ tier }: { readonly tier: TierView }): JSX.Element 
       columns={[
         { name: "When" },
         { name: "Event" },
-        { name: "Tier", isExtra: true },
+        { name: "Tier" },
         { name: "Sum", isNumber: true },
       ]}
       placeOf={({ number }) => number}
@@ -135,7 +135,7 @@ export function TierHistory({ tier }: { readonly tier: TierView }): JSX.Element 
             <When iso={event.at} />
           </td>
           <td class="number">{displayText(event.kind)}</td>
-          <td class="number extra">{eventText(event)}</td>
+          <td class="number">{eventText(event)}</td>
           <td class="right">
             <Sol lamports={event.sumLamports} />
           </td>
@@ -159,7 +159,7 @@ export function Registrations({ tier }: { readonly tier: TierView }): JSX.Elemen
       empty="No registered tips yet."
       columns={[
         { name: "When" },
-        { name: "Signature", isExtra: true },
+        { name: "Signature" },
         { name: "State" },
         { name: "Paid", isNumber: true },
       ]}
@@ -170,8 +170,8 @@ export function Registrations({ tier }: { readonly tier: TierView }): JSX.Elemen
           <td>
             <When iso={registeredAt} />
           </td>
-          <td class="extra">
-            <code title={signature}>{shortened(signature)}</code>
+          <td>
+            <code title={signature}>{shortened(signature, 4)}</code>
           </td>
           <td>
             <Badge state={state} />

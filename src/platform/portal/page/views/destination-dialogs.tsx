@@ -1,13 +1,14 @@
 // Dialogs of destinations: add one, and verify one manually.
 
 import type { ComponentChildren, JSX } from "preact";
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { call } from "../api.ts";
 import { done } from "../call-readers.ts";
 import { Failure } from "../components/basics.tsx";
 import { Snippet } from "../components/copy-button.tsx";
 import { Dialog } from "../components/dialog.tsx";
 import { useAction, useSessionContext, useTopic } from "../hooks.ts";
+import { captureCommand, listenCommand, pythonReceiver } from "../receiver-commands.ts";
 
 interface FormProps {
   readonly verb: string;
@@ -66,7 +67,26 @@ function fieldOf(form: HTMLDivElement | null, name: string): string {
   return field?.value.trim() ?? "";
 }
 
+/** Commands of a receiver that answers challenges, for customers with and without the program. */
+function ReceiverHelp({ address }: { readonly address: string }): JSX.Element {
+  return (
+    <>
+      <Snippet text={listenCommand(address)} what="command of the receiver" />
+      <details class="numbers">
+        <summary>Without the program shredway</summary>
+        <p class="muted small">
+          Run this with Python 3. Or add the destination now, capture a challenge, and enter its
+          token.
+        </p>
+        <Snippet text={pythonReceiver(address)} what="receiver in Python" />
+      </details>
+    </>
+  );
+}
+
 export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.Element {
+  const [typed, setTyped] = useState("");
+  const [recovered, setRecovered] = useState(false);
   const { announce } = useSessionContext();
   const regions = useRegions();
   const fields = useRef<HTMLDivElement>(null);
@@ -75,7 +95,7 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
     const region = fieldOf(fields.current, "region");
     const address = fieldOf(fields.current, "address");
     return action.run(async () => {
-      await call("addDestination", [{ region, address }], done);
+      await call("addDestination", [{ region, address, recovered }], done);
       announce(`Added ${address}. The service sends it three challenges: now, in 2 s and in 10 s.`);
       onClose();
     });
@@ -99,13 +119,22 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
             spellcheck={false}
             placeholder="192.0.2.10:9001"
             aria-describedby="address-note"
+            onInput={({ currentTarget }) => setTyped(currentTarget.value)}
           />
           <p id="address-note" class="muted small">
             Address of your receiver (ip:port). Start the receiver first, so that it can answer the
             challenge:
           </p>
-          <Snippet text="shredway listen --port 9001 --prove" what="command of the receiver" />
+          <ReceiverHelp address={typed} />
           <RegionField regions={regions} />
+          <label class="choice">
+            <input
+              type="checkbox"
+              checked={recovered}
+              onChange={({ currentTarget }) => setRecovered(currentTarget.checked)}
+            />
+            Also send recovered shreds (experimental)
+          </label>
         </div>
       </Form>
     </Dialog>
@@ -116,10 +145,6 @@ interface ProveProps {
   readonly id: string;
   readonly address: string;
   readonly onClose: () => void;
-}
-
-function captureCommand(address: string): string {
-  return `tcpdump -c 1 -X 'udp dst port ${address.slice(address.lastIndexOf(":") + 1)}'`;
 }
 
 export function ProveDialog({ id, address, onClose }: ProveProps): JSX.Element {

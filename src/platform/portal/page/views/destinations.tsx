@@ -1,121 +1,16 @@
-// Destinations of the account: verification, rates, and actions.
+// Destinations of the account: the list, and the dialogs of its actions.
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { DestinationView } from "../../types.ts";
 import { call } from "../api.ts";
 import { done } from "../call-readers.ts";
-import { Ago, Badge, Empty, Fact, Failure, Loading, Panel } from "../components/basics.tsx";
-import { CopyButton } from "../components/copy-button.tsx";
+import { Empty, Loading, Panel } from "../components/basics.tsx";
 import { Confirm } from "../components/dialog.tsx";
-import { Sparkline } from "../components/sparkline.tsx";
-import { useAction, useSessionContext, useTopic } from "../hooks.ts";
-import { displayText } from "../timeline.ts";
-import { count, counted, rate } from "../units.ts";
+import { useSessionContext, useTopic } from "../hooks.ts";
+import { counted } from "../units.ts";
+import { DestinationCard } from "./destination-card.tsx";
 import { AddDialog, ProveDialog } from "./destination-dialogs.tsx";
-
-/** Verification state and its expiry. */
-function Proof({ destination }: { readonly destination: DestinationView }): JSX.Element {
-  const { state, provedBy, provedAt, proofEndsAt, pauseReason, pausedAt, refusal } = destination;
-  if (refusal !== null) return <>not sending: {refusal}</>;
-  if (state === "paused" && pausedAt !== null) {
-    return (
-      <>
-        paused <Ago iso={pausedAt} />: {displayText(pauseReason ?? "unknown")}
-      </>
-    );
-  }
-  if (provedAt === null) return <>waiting for the answer to a challenge</>;
-  return (
-    <>
-      by {provedBy} <Ago iso={provedAt} />
-      {proofEndsAt === null ? (
-        ", does not expire"
-      ) : (
-        <>
-          , expires <Ago iso={proofEndsAt} />
-        </>
-      )}
-    </>
-  );
-}
-
-/** Counters of this node's sending to the destination. */
-function Sending({ destination }: { readonly destination: DestinationView }): JSX.Element {
-  const { live } = useSessionContext();
-  const { sending, id } = destination;
-  if (!sending) return <Fact name="Sent by this node">no shreds at present</Fact>;
-  return (
-    <>
-      <Fact name="Tier">{sending.tier}</Fact>
-      <Fact name="Rate, last minute">
-        <span class="rate">
-          <Sparkline values={live.rates.of(id)} />
-          <span class="number">{rate(sending.sentPerSecond)}</span>
-        </span>
-      </Fact>
-      <Fact name="Sent">
-        <span class="number">{count(sending.sent)}</span>
-      </Fact>
-      <Fact name="Failed">
-        <span class="number">{count(sending.failed)}</span>
-      </Fact>
-      <Fact name="Unreachable">
-        <span class="number" title="ICMP errors received for this destination">
-          {count(sending.icmp)}
-        </span>
-      </Fact>
-    </>
-  );
-}
-
-interface CardProps {
-  readonly destination: DestinationView;
-  readonly onProve: () => void;
-  readonly onRemove: () => void;
-}
-
-function Card({ destination, onProve, onRemove }: CardProps): JSX.Element {
-  const { announce } = useSessionContext();
-  const action = useAction();
-  const { id, address, region, state } = destination;
-  const challenge = () =>
-    action.run(async () => {
-      await call("challengeDestination", [id], done);
-      announce(`The service sends three challenges to ${address}: now, in 2 s and in 10 s.`);
-    });
-  return (
-    <li class="card">
-      <div class="card-head">
-        <code class="title">{address}</code>
-        <CopyButton text={address} what={`address ${address}`} />
-        <Badge state={state} />
-        <div class="buttons">
-          <button type="button" disabled={action.isBusy} onClick={() => void challenge()}>
-            Send challenge<span class="hidden"> {address}</span>
-          </button>
-          <button type="button" onClick={onProve}>
-            Enter token<span class="hidden"> for {address}</span>
-          </button>
-          <button type="button" class="danger quiet" onClick={onRemove}>
-            Remove<span class="hidden"> {address}</span>
-          </button>
-        </div>
-      </div>
-      <Failure message={action.failure} />
-      <dl class="facts">
-        <Fact name="Region">{region}</Fact>
-        <Fact name="Verified">
-          <Proof destination={destination} />
-        </Fact>
-        <Sending destination={destination} />
-        <Fact name="Id">
-          <code>{id}</code>
-        </Fact>
-      </dl>
-    </li>
-  );
-}
 
 type Open =
   | { readonly kind: "add" }
@@ -141,12 +36,21 @@ export function DestinationsPanel(): JSX.Element {
   const destinations = useTopic("destinations");
   const most = useTopic("service")?.destinationsMax;
   const [open, setOpen] = useState<Open | null>(null);
+  const isFull = destinations !== undefined && most !== undefined && destinations.length >= most;
   const aside = (
     <>
-      {destinations && most !== undefined
-        ? `${destinations.length} of ${counted(most, "destination")}`
-        : null}{" "}
-      <button type="button" class="primary" onClick={() => setOpen({ kind: "add" })}>
+      <span id="destinations-note">
+        {destinations && most !== undefined
+          ? `${destinations.length} of ${counted(most, "destination")}${isFull ? "; remove one to add another" : ""}`
+          : null}
+      </span>{" "}
+      <button
+        type="button"
+        class="primary"
+        disabled={isFull}
+        aria-describedby="destinations-note"
+        onClick={() => setOpen({ kind: "add" })}
+      >
         Add a destination
       </button>
     </>
@@ -162,7 +66,7 @@ export function DestinationsPanel(): JSX.Element {
       ) : null}
       <ul class="cards">
         {destinations?.map((destination) => (
-          <Card
+          <DestinationCard
             key={destination.id}
             destination={destination}
             onProve={() => setOpen({ kind: "prove", destination })}

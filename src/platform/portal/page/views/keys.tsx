@@ -9,7 +9,7 @@ import { Badge, Fact, Failure, LoadedPart, Panel, When } from "../components/bas
 import { Snippet } from "../components/copy-button.tsx";
 import { Confirm, Dialog } from "../components/dialog.tsx";
 import { useAction, useLoaded, useSessionContext } from "../hooks.ts";
-import { counted } from "../units.ts";
+import { count, counted } from "../units.ts";
 
 function loadKeys(): Promise<readonly KeyView[]> {
   return call("getKeys", [], keys);
@@ -119,6 +119,7 @@ interface CardProps {
 
 function KeyCard({ item, onRotate, onRevoke }: CardProps): JSX.Element {
   const { id, hint, label, scopes, allowedRanges, createdAt, expiresAt, revokedAt } = item;
+  const { requestsPerSecond, burst, lastUsedAt } = item;
   const isUsable = item.state === "active" || item.state === "expiring";
   return (
     <li class={isUsable ? "card" : "card faded"}>
@@ -144,6 +145,12 @@ function KeyCard({ item, onRotate, onRevoke }: CardProps): JSX.Element {
         <Fact name="Scopes">{scopes.join(", ")}</Fact>
         <Fact name="Allowed addresses">
           {allowedRanges.length === 0 ? "any address" : allowedRanges.join(", ")}
+        </Fact>
+        <Fact name="Limit">
+          {counted(requestsPerSecond, "call")} per second, {count(burst)} at once
+        </Fact>
+        <Fact name="Last request">
+          {lastUsedAt === null ? "none since the service started" : <When iso={lastUsedAt} />}
         </Fact>
         <Fact name="Created">
           <When iso={createdAt} />
@@ -194,7 +201,8 @@ export function Keys(): JSX.Element {
       </LoadedPart>
       <p class="muted small">
         The service stores only hashes of keys, so a key cannot be shown again. Ask the operator for
-        a key with other scopes.
+        a key with other scopes. Last requests are those to this node; use of this page does not
+        count.
       </p>
       {open?.kind === "rotate" ? <RotateDialog onClose={close} /> : null}
       {open?.kind === "revoke" ? (

@@ -1,11 +1,12 @@
 // Tables of the operator's view.
 
 import type { ComponentChildren, JSX } from "preact";
-import { Badge, Empty, Loading, Panel } from "../components/basics.tsx";
+import { Ago, Badge, Empty, Loading, Panel } from "../components/basics.tsx";
 import { type Column, Rows, Table } from "../components/rows.tsx";
 import { ShareBar } from "../components/sparkline.tsx";
 import { useTopic } from "../hooks.ts";
 import { displayText } from "../timeline.ts";
+import { exact, ms } from "../times.ts";
 import { count, counted, nanoseconds, percent, rate } from "../units.ts";
 
 interface TablePanelProps<T extends object> {
@@ -99,6 +100,26 @@ export function SourcesPanel(): JSX.Element {
   );
 }
 
+/** The beginning and the time; opened, the whole text. */
+function LastFailure({ text, at }: { readonly text: string | null; readonly at: string | null }) {
+  if (text === null) return null;
+  return (
+    <details class="failure-text">
+      <summary title={text}>
+        <span class="long">{text}</span>
+        {at === null ? null : (
+          <span class="muted">
+            {" "}
+            <Ago iso={at} />
+          </span>
+        )}
+      </summary>
+      <p>{text}</p>
+      {at === null ? null : <p class="muted number">{exact(ms(at))}</p>}
+    </details>
+  );
+}
+
 export function RoutesPanel(): JSX.Element {
   const routes = useTopic("routes");
   return (
@@ -131,8 +152,8 @@ export function RoutesPanel(): JSX.Element {
           <FaultCount value={route.refused} />
           <Num>{count(route.queued)}</Num>
           <Ns value={route.sendP50Ns} />
-          <td class="long" title={route.lastFailure ?? undefined}>
-            {route.lastFailure ?? ""}
+          <td>
+            <LastFailure text={route.lastFailure} at={route.lastFailureAt} />
           </td>
         </tr>
       )}

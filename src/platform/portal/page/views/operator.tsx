@@ -55,17 +55,27 @@ function ProblemRow({ problem }: { readonly problem: ProblemView }): JSX.Element
       <span class={level === "warn" ? "badge open" : "badge bad"}>{levelWords[level]}</span>
       <span class="breaking">{text}</span>
       {count > 1 ? <span class="muted">×{count}</span> : null}
-      <RecentTime iso={time} />
+      {time === null ? (
+        <span class="recent-time muted">before this view was opened</span>
+      ) : (
+        <RecentTime iso={time} />
+      )}
     </li>
   );
 }
 
 function ProblemsPanel(): JSX.Element {
   const problems = useTopic("problems");
-  const newest = problems?.[0];
-  const aside = newest ? (
+  const times = problems?.flatMap(({ time }) => time ?? []) ?? [];
+  const newest = times.toSorted().at(-1);
+  const aside = problems?.length ? (
     <span>
-      {counted(problems.length, "line")}, newest <Ago iso={newest.time} />
+      {counted(problems.length, "line")}
+      {newest === undefined ? null : (
+        <>
+          , newest <Ago iso={newest} />
+        </>
+      )}
     </span>
   ) : undefined;
   return (
@@ -74,7 +84,7 @@ function ProblemsPanel(): JSX.Element {
       {problems?.length === 0 ? <Empty>No warnings or errors since the start.</Empty> : null}
       {problems !== undefined && problems.length > 0 ? (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so keyboards must reach it
-        <ul class="problems" tabIndex={0} aria-label="Warnings and errors, newest first">
+        <ul class="problems" tabIndex={0} aria-label="Counted faults, then warnings and errors">
           <Rows
             items={problems}
             keyOf={({ time, text }) => `${time} ${text}`}

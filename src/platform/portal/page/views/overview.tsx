@@ -1,15 +1,16 @@
-// Overview of an account's tier: registered tips, missing amount to the next tier, grace period,
-// payment instructions and history.
+// Overview of an account: how to connect, its tier with registered tips, missing amount to the next tier
+// and grace period, payment instructions and history.
 
 import type { JSX } from "preact";
 import type { TierView } from "../../types.ts";
 import { Badge, Empty, Loading, NoScope, Panel } from "../components/basics.tsx";
-import { CopyButton, Snippet } from "../components/copy-button.tsx";
+import { Addresses, Snippet } from "../components/copy-button.tsx";
 import { TierMeter } from "../components/tier-meter.tsx";
 import { useNow, useSessionContext, useTopic } from "../hooks.ts";
 import { graceWords, ms } from "../times.ts";
 import { lamportsText, sol, solDigits } from "../units.ts";
 import { Registrations, TierHistory } from "./audit.tsx";
+import { ConnectPanel } from "./connect.tsx";
 
 function Grace({ tier }: { readonly tier: TierView }): JSX.Element | null {
   const now = useNow();
@@ -55,20 +56,6 @@ function TierPanel({ tier }: { readonly tier: TierView }): JSX.Element {
   );
 }
 
-function Addresses({ addresses }: { readonly addresses: readonly string[] }): JSX.Element {
-  if (addresses.length === 0) return <Empty>No tip address configured.</Empty>;
-  return (
-    <ul class="addresses">
-      {addresses.map((address) => (
-        <li key={address}>
-          <code class="breaking">{address}</code>
-          <CopyButton text={address} what={`address ${address.slice(0, 6)}`} />
-        </li>
-      ))}
-    </ul>
-  );
-}
-
 /** The key is never shown, so the command reads it from an environment variable. */
 function registerCommand(): string {
   return [
@@ -105,27 +92,39 @@ function ShredTierView(): JSX.Element {
   if (!tier) return <Loading lines={6} />;
   if (!tier.isSold) {
     return (
-      <Panel title="Tier" wide>
-        <Empty>This service does not sell shreds and does not register tips.</Empty>
-      </Panel>
+      <>
+        <Panel title="Tier" wide>
+          <Empty>This service does not sell shreds and does not register tips.</Empty>
+        </Panel>
+        <ConnectPanel />
+      </>
     );
   }
   return (
-    <div class="grid">
+    <>
       <TierPanel tier={tier} />
+      <ConnectPanel />
       <HowTo tier={tier} />
       <TierHistory tier={tier} />
       <Registrations tier={tier} />
-    </div>
+    </>
   );
 }
 
 export function Overview(): JSX.Element {
   const { session } = useSessionContext();
-  if (session.key.scopes.includes("shreds")) return <ShredTierView />;
   return (
-    <Panel title="Tier" wide>
-      <NoScope scope="shreds" what="the tier" />
-    </Panel>
+    <div class="grid">
+      {session.key.scopes.includes("shreds") ? (
+        <ShredTierView />
+      ) : (
+        <>
+          <Panel title="Tier" wide>
+            <NoScope scope="shreds" what="the tier" />
+          </Panel>
+          <ConnectPanel />
+        </>
+      )}
+    </div>
   );
 }

@@ -5,8 +5,16 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { closeSession } from "../api.ts";
 import { steadyMs } from "../clock.ts";
 import { ThemeSwitch } from "../components/theme-switch.tsx";
-import { useConnection, useFault, useNow, useSessionContext, useTopic } from "../hooks.ts";
+import {
+  useConnection,
+  useFault,
+  useIsStale,
+  useNow,
+  useSessionContext,
+  useTopic,
+} from "../hooks.ts";
 import { hashOf, type Route, routeOf, type ViewName, viewNames } from "../router.ts";
+import { clockSeconds, ms } from "../times.ts";
 import { counted } from "../units.ts";
 import { Feed } from "./feed.tsx";
 import { Keys } from "./keys.tsx";
@@ -80,6 +88,19 @@ function Place(): JSX.Element | null {
   const slot = service.slot === null ? null : `slot ${service.slot}`;
   const names = [service.region, service.node, slot].filter((name) => name !== null);
   return <p class="place muted number">{names.join(" · ")}</p>;
+}
+
+/** Shown while the connection is interrupted: the time of the values on the page. */
+function Stale(): JSX.Element | null {
+  const isStale = useIsStale();
+  const service = useTopic("service");
+  if (!isStale || !service) return null;
+  return (
+    <p class="note warning">
+      Not live: the values are those of {clockSeconds(ms(service.time))}. They continue when the
+      service responds.
+    </p>
+  );
 }
 
 function Fault(): JSX.Element | null {
@@ -168,6 +189,7 @@ export function Shell(): JSX.Element {
       </header>
       <main>
         <Fault />
+        <Stale />
         <div class="view-head">
           <h1 ref={heading} tabIndex={-1}>
             {titles[shown]}

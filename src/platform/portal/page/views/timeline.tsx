@@ -11,7 +11,7 @@ import { type Column, Table } from "../components/rows.tsx";
 import { TimelineChart } from "../components/timeline-chart.tsx";
 import { useLoaded } from "../hooks.ts";
 import { displayText } from "../timeline.ts";
-import { count, offset, shortened } from "../units.ts";
+import { count, duration, offset, shortened } from "../units.ts";
 
 const columns: readonly Column[] = [
   { name: "After receipt", isNumber: true },
@@ -52,16 +52,28 @@ function EventRow({ event }: { readonly event: StatusEvent }): JSX.Element {
   );
 }
 
+/** The time until it was in a block, and the time until its outcome was known. */
+function Headline({ state, events }: Pick<TransactionStatus, "state" | "events">) {
+  const seen = events.find(({ kind }) => kind === "seen");
+  const last = events.at(-1);
+  const end = state === "open" ? undefined : last;
+  if (!seen) {
+    return end ? <strong class="number">{duration(end.offsetMs)} after its receipt</strong> : null;
+  }
+  return (
+    <>
+      <strong class="number">in a block {duration(seen.offsetMs)} after its receipt</strong>
+      {end ? <span class="number">, outcome known after {duration(end.offsetMs)}</span> : null}
+    </>
+  );
+}
+
 function Summary({ status }: { readonly status: TransactionStatus }): JSX.Element {
   const { signature, state, reason, method, bundleId, receivedAt, slot, err, events } = status;
-  const last = events.at(-1);
   return (
     <>
       <p class="outcome">
-        <Badge state={state} />{" "}
-        {state === "open" || !last ? null : (
-          <strong class="number">{offset(last.offsetMs).replace("+", "")} after its receipt</strong>
-        )}
+        <Badge state={state} /> <Headline state={state} events={events} />
         {reason === null ? null : <span> ({displayText(reason)})</span>}
       </p>
       <dl class="facts">

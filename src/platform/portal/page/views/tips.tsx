@@ -3,10 +3,10 @@
 
 import type { JSX } from "preact";
 import type { TipPoint, TipsView } from "../../types.ts";
-import { Ago, Badge, Empty, Loading, Panel, Sol } from "../components/basics.tsx";
+import { Ago, Badge, Empty, Loading, Panel } from "../components/basics.tsx";
 import { percentiles, TipsChart } from "../components/tips-chart.tsx";
 import { useTopic } from "../hooks.ts";
-import { counted } from "../units.ts";
+import { counted, lamportsText, shortSol, sol } from "../units.ts";
 
 function Snapshot({ now }: { readonly now: TipPoint }): JSX.Element {
   if (now.count === 0) {
@@ -22,8 +22,9 @@ function Snapshot({ now }: { readonly now: TipPoint }): JSX.Element {
         {percentiles.map((name) => (
           <div key={name} class={name}>
             <dt>{name === "p50" ? "p50, median" : name}</dt>
-            <dd>
-              <Sol lamports={now[name]} />
+            <dd class="number" title={sol(now[name])}>
+              {shortSol(now[name])}
+              <span class="exact">{lamportsText(now[name])}</span>
             </dd>
           </div>
         ))}
@@ -51,13 +52,17 @@ function NowPanel({ now }: { readonly now: TipPoint }): JSX.Element {
 }
 
 function DayPanel({ history }: Pick<TipsView, "history">): JSX.Element {
-  const hasAny = history.some(({ count }) => count > 0);
+  const points = history.filter(({ count }) => count > 0).length;
   return (
     <Panel title="24 hours" wide aside="SOL, logarithmic; one point per 15 min">
-      {hasAny ? (
+      {points > 1 ? (
         <TipsChart points={history} />
       ) : (
-        <Empty>No history of the last 24 hours yet.</Empty>
+        <Empty>
+          {points === 0
+            ? "No history of the last 24 hours yet."
+            : "One snapshot so far, shown above. The chart begins with the second one, within 15 minutes."}
+        </Empty>
       )}
     </Panel>
   );

@@ -1,12 +1,23 @@
 // Submissions of the account: the newest ones, and the look-up of one by its signature.
 
 import type { JSX } from "preact";
-import { useRef } from "preact/hooks";
-import { Badge, Empty, Loading, NoScope, Panel, RecentTime } from "../components/basics.tsx";
+import { useRef, useState } from "preact/hooks";
+import type { SubmissionView } from "../../types.ts";
+import {
+  Badge,
+  Empty,
+  Failure,
+  Loading,
+  NoScope,
+  Panel,
+  RecentTime,
+} from "../components/basics.tsx";
 import { Rows, Table } from "../components/rows.tsx";
 import { useSessionContext, useTopic } from "../hooks.ts";
 import { hashOf } from "../router.ts";
-import { counted, shortened } from "../units.ts";
+import { signatureProblem } from "../signature.ts";
+import { displayText } from "../timeline.ts";
+import { counted, duration, shortened } from "../units.ts";
 import { Timeline } from "./timeline.tsx";
 
 function LookUp({ signature }: { readonly signature: string | null }): JSX.Element {
@@ -41,50 +52,139 @@ function LookUp({ signature }: { readonly signature: string | null }): JSX.Eleme
   );
 }
 
+const pageRows = 20;
+
+function SubmissionRow({ submission }: { readonly submission: SubmissionView }): JSX.Element {
+  const { signature, state, receivedAt, landedMs, method, slot } = submission;
+  return (
+    <tr>
+      <td>
+        <a href={hashOf("transactions", signature)} title={signature}>
+          <code>{shortened(signature, 8)}</code>
+        </a>
+      </td>
+      <td>
+        <Badge state={state} />
+      </td>
+      <td class="number right">{landedMs === null ? "–" : duration(landedMs)}</td>
+      <td>
+        <RecentTime iso={receivedAt} />
+      </td>
+      <td class="extra">{method}</td>
+      <td class="number right extra">{slot ?? "–"}</td>
+    </tr>
+  );
+}
+
+function SubmissionTable({ items }: { readonly items: readonly SubmissionView[] }): JSX.Element {
+  return (
+    <Table
+      caption="Newest submissions"
+      columns={[
+        { name: "Signature" },
+        { name: "State" },
+        { name: "In a block after", isNumber: true },
+        { name: "Received" },
+        { name: "Method", isExtra: true },
+        { name: "Slot", isNumber: true, isExtra: true },
+      ]}
+    >
+      <Rows
+        items={items}
+        keyOf={({ signature }) => signature}
+        draw={(submission) => <SubmissionRow submission={submission} />}
+      />
+    </Table>
+  );
+}
+
+interface FilterProps {
+  readonly states: readonly string[];
+  readonly chosen: string;
+  readonly onChoose: (state: string) => void;
+}
+
+function Filter({ states, chosen, onChoose }: FilterProps): JSX.Element {
+  return (
+    <label class="filter">
+      State{" "}
+      <select value={chosen} onChange={({ currentTarget }) => onChoose(currentTarget.value)}>
+        <option value="">all</option>
+        {states.map((state) => (
+          <option key={state} value={state}>
+            {displayText(state)}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+interface PagerProps {
+  readonly page: number;
+  readonly pages: number;
+  readonly onPage: (page: number) => void;
+}
+
+function Pager({ page, pages, onPage }: PagerProps): JSX.Element | null {
+  if (pages <= 1) return null;
+  return (
+    <div class="buttons pager">
+      <button type="button" disabled={page === 0} onClick={() => onPage(page - 1)}>
+        Newer<span class="hidden"> submissions</span>
+      </button>
+      <button type="button" disabled={page >= pages - 1} onClick={() => onPage(page + 1)}>
+        Older<span class="hidden"> submissions</span>
+      </button>
+      <span class="muted">
+        page {page + 1} of {pages}
+      </span>
+    </div>
+  );
+}
+
 function Newest(): JSX.Element {
   const submissions = useTopic("submissions");
-  const aside = submissions ? counted(submissions.length, "submission") : undefined;
+  const [chosen, setChosen] = useState("");
+  const [wanted, setWanted] = useState(0);
+  const states = [...new Set(submissions?.map(({ state }) => state))].toSorted();
+  const items = submissions?.filter(({ state }) => chosen === "" || state === chosen) ?? [];
+  const pages = Math.max(1, Math.ceil(items.length / pageRows));
+  const page = Math.min(wanted, pages - 1);
+  const choose = (state: string) => {
+    setChosen(state);
+    setWanted(0);
+  };
+  const aside = submissions ? (
+    <>
+      {counted(items.length, "submission")}
+      <Filter states={states} chosen={chosen} onChoose={choose} />
+    </>
+  ) : undefined;
   return (
     <Panel title="Newest" wide aside={aside}>
       {submissions === undefined ? <Loading lines={8} /> : null}
       {submissions?.length === 0 ? (
         <Empty>No submissions with a key of this account yet.</Empty>
       ) : null}
-      {submissions !== undefined && submissions.length > 0 ? (
-        <Table
-          caption="Newest submissions"
-          columns={[
-            { name: "Signature" },
-            { name: "State" },
-            { name: "Received" },
-            { name: "Method", isExtra: true },
-            { name: "Slot", isNumber: true, isExtra: true },
-          ]}
-        >
-          <Rows
-            items={submissions}
-            keyOf={({ signature }) => signature}
-            draw={({ signature, state, receivedAt, method, slot }) => (
-              <tr>
-                <td>
-                  <a href={hashOf("transactions", signature)} title={signature}>
-                    <code>{shortened(signature, 8)}</code>
-                  </a>
-                </td>
-                <td>
-                  <Badge state={state} />
-                </td>
-                <td>
-                  <RecentTime iso={receivedAt} />
-                </td>
-                <td class="extra">{method}</td>
-                <td class="number right extra">{slot ?? "–"}</td>
-              </tr>
-            )}
-          />
-        </Table>
+      {submissions !== undefined && submissions.length > 0 && items.length === 0 ? (
+        <Empty>None of the newest submissions is {displayText(chosen)}.</Empty>
       ) : null}
+      {items.length > 0 ? (
+        <SubmissionTable items={items.slice(page * pageRows, (page + 1) * pageRows)} />
+      ) : null}
+      <Pager page={page} pages={pages} onPage={setWanted} />
     </Panel>
+  );
+}
+
+/** A text that cannot be a signature is not looked up. */
+function Found({ signature }: { readonly signature: string }): JSX.Element {
+  const problem = signatureProblem(signature);
+  return problem === null ? (
+    <Timeline key={signature} signature={signature} />
+  ) : (
+    <Failure message={problem} />
   );
 }
 
@@ -101,7 +201,7 @@ export function Transactions({ argument }: { readonly argument: string | null })
     <div class="grid">
       <Panel title="Look up" wide aside="submissions of your account within the stored history">
         <LookUp signature={argument} />
-        {argument === null ? null : <Timeline key={argument} signature={argument} />}
+        {argument === null ? null : <Found signature={argument} />}
       </Panel>
       <Newest />
     </div>
