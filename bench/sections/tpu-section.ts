@@ -133,6 +133,7 @@ function offer(route: TpuRoute): Promise<readonly RouteEvent[]> {
       revertProtection: false,
       attempt: 1,
       leader: null,
+      deniedLeaders: new Set(),
       deadlineNs: systemClock.nowNs() + 60_000_000_000n,
       report: (event) => {
         events.push(event);

@@ -136,6 +136,31 @@ describeQuic("a route to leaders", () => {
     countersAddUp(route);
   });
 
+  it("sends a protected transaction to no leader of the deny list", async () => {
+    const cluster = new Cluster();
+    const [a, b, c, d] = [
+      await cluster.lead("a"),
+      await cluster.lead("b"),
+      await cluster.lead("c"),
+      await cluster.lead("d"),
+    ];
+    cluster.now = 3n;
+    const route = open(cluster, { fanout: 4 });
+    const deniedLeaders = new Set(["c"]);
+    const outbound = new TestOutbound([facts], { deniedLeaders });
+    expect(route.offer(outbound)).toBe(true);
+    await until(() =>
+      expect([a, b, d].map((leader) => leader.transactions.length)).toEqual([1, 1, 1]),
+    );
+    expect((await outbound.ended).kind).toBe("acknowledged");
+    expect(c.transactions).toEqual([]);
+    // The leader changed after the plan: nobody is left.
+    cluster.now = 8n;
+    expect(route.offer(new TestOutbound([facts], { deniedLeaders }))).toBe(false);
+    expect(route.isUp).toBe(true);
+    countersAddUp(route);
+  });
+
   it("sends to one leader what another refuses", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
