@@ -12,6 +12,7 @@ import {
   type TpuRouteDependencies,
   tpuOpener,
 } from "../../../src/gateway/routes/tpu-route.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
 import {
@@ -208,6 +209,25 @@ describeQuic("a route to leaders", () => {
     await until(() => expect(b.connections).toBe(0));
     cluster.now = 4n;
     await until(() => expect(c.connections).toBe(1));
+  });
+
+  it("is connected with the leaders of the next two windows before they begin", async () => {
+    const cluster = new Cluster();
+    const leaders = new Map<string, QuicServer>();
+    for (const identity of "abcdefg") leaders.set(identity, await cluster.lead(identity));
+    const clock = new ManualClock();
+    open(cluster, { connectAheadSlots: 16, connections: 4 }, { clock });
+    for (let window = 0; window < 5; window++) {
+      cluster.now = BigInt(window) * 4n;
+      // Two selections.
+      await clock.advance(140);
+      const near = [..."abcdefg"].slice(window, window + 3);
+      await until(() => {
+        for (const identity of near) expect(leaders.get(identity)?.connections).toBe(1);
+      });
+    }
+    // Nobody had to be connected with twice.
+    for (const { initials } of leaders.values()) expect(initials).toBeLessThanOrEqual(1);
   });
 
   it("is down while no leader or address is known, and says why", async () => {

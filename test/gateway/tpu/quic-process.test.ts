@@ -222,7 +222,8 @@ describeQuic("a process that is stopped by a signal", () => {
 
 describe("a process that grows", () => {
   it("is killed at the limit and replaced", async () => {
-    const script = `${opened} globalThis.kept = Buffer.alloc(200e6, 1);`;
+    const pong = "channel.on('data', () => channel.write(Buffer.from([0, 0, 0, 0, 1])));";
+    const script = `${opened} ${pong} globalThis.kept = Buffer.alloc(200e6, 1);`;
     const limit = 150e6;
     const { one, children } = open({ start: scripted(script), residentBytesMax: limit });
     one.selectLeaders([unusedAddress]);
