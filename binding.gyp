@@ -4,6 +4,7 @@
     "native_bench%": 0,
     "core_sources": [
       "native/system/base58.cc",
+      "native/system/confinement.cc",
       "native/system/kernel_clock.cc",
       "native/system/privileges.cc",
       "native/system/service_notify.cc",

@@ -16,6 +16,7 @@
 #include "crypto/ed25519.h"
 #include "crypto/sha256.h"
 #include "net/udp_socket.h"
+#include "system/confinement.h"
 #include "system/kernel_clock.h"
 #include "system/privileges.h"
 #include "system/service_notify.h"
@@ -101,6 +102,16 @@ void give_up_network_privileges(const Napi::CallbackInfo&) {
   drop_network_privileges_of_this_thread();
 }
 
+// (parent's process id, bytes) -> the steps that the system refused; empty: none.
+Napi::Value confine(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  uint32_t parent = 0;
+  uint32_t memory_bytes = 0;
+  if (!read_u32(info[0], "parent", INT_MAX, parent)) return env.Undefined();
+  if (!read_u32(info[1], "memoryBytes", UINT32_MAX, memory_bytes)) return env.Undefined();
+  return Napi::String::New(env, confine_process(static_cast<pid_t>(parent), memory_bytes));
+}
+
 // (address, text) -> error text, empty on success.
 Napi::Value notify(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -158,6 +169,7 @@ Napi::Value kernel_clock(const Napi::CallbackInfo& info) {
 Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("describe", Napi::Function::New<describe>(env));
   exports.Set("giveUpNetworkPrivileges", Napi::Function::New<give_up_network_privileges>(env));
+  exports.Set("confineProcess", Napi::Function::New<confine>(env));
   exports.Set("notifyServiceManager", Napi::Function::New<notify>(env));
   exports.Set("openBoundSocket", Napi::Function::New<open_bound_socket_of>(env));
   exports.Set("refusePortSharing", Napi::Function::New<refuse_port_sharing_of>(env));

@@ -279,7 +279,11 @@ export class GatewayService {
     const tpu: TpuRouteFacts[] = routes
       .routes()
       .filter((route) => route instanceof TpuRoute)
-      .map((route) => ({ name: route.capabilities.name, leaders: route.leaders() }));
+      .map((route) => ({
+        name: route.capabilities.name,
+        leaders: route.leaders(),
+        process: route.process,
+      }));
     addTpuCounts(this.#tpuTotals, tpu);
     return { routes: routes.snapshots(), tpu, tpuTotals: this.#tpuTotals.totals };
   }

@@ -95,6 +95,41 @@ describe.skipIf(!quiche)("transactions to the leaders of a sandbox over QUIC", (
     expect(run.route.snapshot()).toMatchObject({ queued: 0, inFlight: 0 });
   });
 
+  it("get exactly one end each while the QUIC process is killed again and again", async () => {
+    const run = await TpuRun.open({
+      isStaked: true,
+      chain: { validators: 40, slotMs: 60 },
+      route: { queueMax: 4000 },
+    });
+    run.drive();
+    const kills = isFullRun ? 12 : 4;
+    const perTurn = 25;
+    for (let killed = 0; killed < kills; killed++) {
+      // One that comes through, so that the process is at work.
+      await expectLanding(run);
+      const { pid } = run.route.process;
+      for (let turn = 0; turn < 8; turn++) {
+        for (let i = 0; i < perTurn; i++) run.offer();
+        await new Promise((resolve) => setImmediate(resolve));
+        if (turn === 4 && pid !== null) process.kill(pid, "SIGKILL");
+      }
+      await until(() => run.route.process.pid !== pid, "the end of the process");
+      const ends = Object.values(run.route.process.ends).reduce((sum, count) => sum + count, 0);
+      expect(ends).toBe(killed + 1);
+    }
+    await run.ended();
+    await expectLanding(run);
+    for (const outbound of run.outbound) {
+      const finals = outbound.events.filter(({ kind }) => kind !== "sent");
+      expect(finals.length).toBe(1);
+    }
+    const lost = Object.keys(run.outcomes).filter((outcome) => outcome !== good);
+    expect(lost.length).toBeGreaterThan(0);
+    const expected = /^(sent failed|dropped): connection_lost: process_exited$/;
+    expect(lost.filter((outcome) => !expected.test(outcome))).toEqual([]);
+    expect(run.route.snapshot()).toMatchObject({ health: "up", queued: 0, inFlight: 0 });
+  });
+
   it("reach a leader that grants little to unstaked connections", async () => {
     const run = await TpuRun.open({ tpu: { limits: { streamsMax: 16 } } });
     run.toWindow();

@@ -1,6 +1,6 @@
 // TpuRoute: sends transactions over QUIC to leaders, or to the ports of alternative partners.
 //
-// Opened by open-route.ts through `tpuOpener`. It selects leaders and addresses; the thread
+// Opened by open-route.ts through `tpuOpener`. It selects leaders and addresses; the process
 // (src/gateway/tpu/) sends. A transaction to several leaders is sent or acknowledged when the first
 // copy is, and failed when all copies failed. An acknowledgement means that the bytes arrived, not
 // that the leader accepted them.
@@ -23,9 +23,9 @@ import type {
 } from "../submission/types.ts";
 import { TpuIdentity } from "../tpu/identity.ts";
 import { targetsOf, type UpcomingLeaders, upcomingOf } from "../tpu/leader-selection.ts";
+import { QuicProcess, type QuicProcessOptions } from "../tpu/quic-process.ts";
 import { quicheHint, quicheProblem, tpuProtocol } from "../tpu/quiche.ts";
-import { TpuThread, type TpuThreadOptions } from "../tpu/tpu-thread.ts";
-import type { LeaderState, TpuAddress, TpuEvent } from "../tpu/types.ts";
+import type { LeaderState, ProcessState, TpuAddress, TpuEvent } from "../tpu/types.ts";
 import type { Verdict } from "./dialect.ts";
 import { RouteCounter } from "./route-counts.ts";
 
@@ -41,8 +41,8 @@ export interface TpuRouteDependencies {
   readonly readSeed: (path: string) => Uint8Array;
   /** Maximum wait of a copy for its leader; for tests on slow machines. */
   readonly copyMsMax?: number | undefined;
-  /** See TpuThread; only for tests. */
-  readonly start?: TpuThreadOptions["start"];
+  /** See QuicProcess; only for tests. */
+  readonly start?: QuicProcessOptions["start"];
 }
 
 /** A leader's state with its identity. */
@@ -94,7 +94,7 @@ export class TpuRoute implements Route {
   readonly #dependencies: TpuRouteDependencies;
   readonly #counter: RouteCounter;
   readonly #identity: TpuIdentity;
-  readonly #thread: TpuThread;
+  readonly #process: QuicProcess;
   readonly #configuredAddresses: ReadonlyMap<string, TpuAddress>;
   readonly #selectionTimer: Timer;
   #selectionText = "";
@@ -127,9 +127,9 @@ export class TpuRoute implements Route {
       readSeed,
       clock,
       log,
-      changed: (credentials) => this.#thread.identify(credentials),
+      changed: (credentials) => this.#process.identify(credentials),
     });
-    this.#thread = new TpuThread({
+    this.#process = new QuicProcess({
       settings: {
         applicationProtocol: tpuProtocol,
         connectionsMax: connections,
@@ -151,15 +151,13 @@ export class TpuRoute implements Route {
 
   /** Whether the route can currently send to a leader. */
   get isUp(): boolean {
-    if (this.#isClosed || !this.#thread.isUp) return false;
+    if (this.#isClosed || !this.#process.isUp) return false;
     if (this.#config.kind === "alt-partner") return true;
-    return this.#addressesFor(null, false).length > 0;
+    return this.#addressesFor(null).length > 0;
   }
 
   offer(outbound: OutboundTransaction): boolean {
-    const addresses = this.#takes(outbound)
-      ? this.#addressesFor(outbound.leader, outbound.revertProtection)
-      : [];
+    const addresses = this.#takes(outbound) ? this.#addressesFor(outbound) : [];
     const [transaction] = outbound.transactions;
     if (addresses.length === 0 || !transaction || !this.#hasQueueSpace) {
       this.#counter.turnAway();
@@ -182,7 +180,7 @@ export class TpuRoute implements Route {
     for (const address of addresses) {
       const id = this.#nextCopy++;
       this.#copies.set(id, entry);
-      this.#thread.send({ id, address, bytes: transaction.wire, restMs });
+      this.#process.send({ id, address, bytes: transaction.wire, restMs });
     }
     return true;
   }
@@ -194,8 +192,8 @@ export class TpuRoute implements Route {
       name: this.capabilities.name,
       kind: this.capabilities.kind,
       health: this.isUp ? "up" : "down",
-      lastFailure: this.#lastFailure || this.#thread.lastFailure,
-      // The failure of the present leaders is current; the thread's has a line in the log.
+      lastFailure: this.#lastFailure || this.#process.lastFailure,
+      // The failure of the present leaders is current; the process's has a line in the log.
       lastFailureNs: null,
       queued: counter.queued,
       inFlight: counter.inFlight,
@@ -206,17 +204,22 @@ export class TpuRoute implements Route {
 
   /** State of each leader, a few milliseconds old. */
   leaders(): TpuLeader[] {
-    return this.#thread.leaders.map((state) => ({
+    return this.#process.leaders.map((state) => ({
       ...state,
       identity: this.#identities.get(state.address) ?? null,
     }));
+  }
+
+  /** State of the process that has the connections. */
+  get process(): ProcessState {
+    return this.#process.state;
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#selectionTimer.cancel();
     this.#identity.close();
-    await this.#thread.close();
+    await this.#process.close();
   }
 
   get #hasQueueSpace(): boolean {
@@ -228,13 +231,15 @@ export class TpuRoute implements Route {
    */
   #takes({ mode, transactions }: OutboundTransaction): boolean {
     return (
-      !this.#isClosed && this.#thread.isUp && mode === "transaction" && transactions.length === 1
+      !this.#isClosed && this.#process.isUp && mode === "transaction" && transactions.length === 1
     );
   }
 
-  /** `leader`: the leader that the send plan selected. */
-  #addressesFor(leader: string | null, isProtected: boolean): TpuAddress[] {
+  /** Addresses for a transaction; null: for one without special wishes. */
+  #addressesFor(outbound: OutboundTransaction | null): TpuAddress[] {
     const { kind, fanout } = this.#config;
+    const leader = outbound?.leader ?? null;
+    const denied = outbound?.deniedLeaders;
     const isPartner = kind === "alt-partner";
     const targets = isPartner ? [] : targetsOf(this.#dependencies.leaders, fanout);
     if (leader !== null && !targets.includes(leader)) {
@@ -245,9 +250,15 @@ export class TpuRoute implements Route {
       this.#lastFailure = "the current leader is unknown; check the leader schedule and solana.rpc";
       return [];
     }
-    const addresses = targets.flatMap((identity) => this.#addressOf(identity, isProtected));
+    const permitted = denied ? targets.filter((identity) => !denied.has(identity)) : targets;
+    // The deny list is the account's wish, and no failure of the route.
+    if (permitted.length === 0) return [];
+    const isProtected = outbound?.revertProtection ?? false;
+    const addresses = permitted.flatMap((identity) => this.#addressOf(identity, isProtected));
     this.#lastFailure =
-      addresses.length > 0 ? "" : `no QUIC address is known for the leaders ${targets.join(", ")}`;
+      addresses.length > 0
+        ? ""
+        : `no QUIC address is known for the leaders ${permitted.join(", ")}`;
     return addresses;
   }
 
@@ -283,7 +294,7 @@ export class TpuRoute implements Route {
     if (text === this.#selectionText) return;
     this.#selectionText = text;
     this.#identities = new Map([...[...this.#identities].slice(-256), ...identities]);
-    this.#thread.selectLeaders(addresses);
+    this.#process.selectLeaders(addresses);
   }
 
   #handleEvent(event: TpuEvent): void {

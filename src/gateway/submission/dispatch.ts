@@ -56,6 +56,7 @@ const repeatsMax = 32;
 const attemptsPerTurn = 200;
 /** After this time a submission that no route could take is planned again. */
 const retryMs = 250;
+const noLeaders: ReadonlySet<string> = new Set();
 
 export class Dispatch {
   readonly #dependencies: DispatchDependencies;
@@ -228,6 +229,7 @@ export class Dispatch {
   ): RouteAttempt[] {
     const { options, transactions, sending } = submission;
     const deadlineNs = this.#deadlineOf(submission);
+    const deniedLeaders = options.mevProtect ? this.#dependencies.policy().denyLeaders : noLeaders;
     const attempts: RouteAttempt[] = [];
     for (const { route, mode, leader } of choices) {
       const attempt = new RouteAttempt(
@@ -237,6 +239,7 @@ export class Dispatch {
           revertProtection: options.revertProtection,
           attempt: sending.attempts + 1,
           leader,
+          deniedLeaders,
           deadlineNs,
         },
         route.capabilities.name,

@@ -12,6 +12,7 @@ export class RouteAttempt implements OutboundTransaction {
   readonly revertProtection: boolean;
   readonly attempt: number;
   readonly leader: string | null;
+  readonly deniedLeaders: ReadonlySet<string>;
   readonly deadlineNs: bigint;
   /** Name of the route. */
   readonly route: string;
@@ -28,6 +29,7 @@ export class RouteAttempt implements OutboundTransaction {
     this.revertProtection = outbound.revertProtection;
     this.attempt = outbound.attempt;
     this.leader = outbound.leader;
+    this.deniedLeaders = outbound.deniedLeaders;
     this.deadlineNs = outbound.deadlineNs;
     this.route = route;
   }

@@ -68,6 +68,8 @@ export interface OutboundTransaction {
   readonly attempt: number;
   /** Identity (base58) of the leader to send to, for routes that reach leaders directly. */
   readonly leader: string | null;
+  /** Leaders (base58) that must not get it, because it is protected; empty: none. */
+  readonly deniedLeaders: ReadonlySet<string>;
   /** Wall-clock time after which it must not be sent. */
   readonly deadlineNs: bigint;
   /** Called once with "sent" or "dropped", then at most once with the other side's answer. */

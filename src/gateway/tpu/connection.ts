@@ -1,9 +1,9 @@
 // One QUIC connection to one leader, with one stream per transaction, closed immediately.
 //
-// leader.ts creates it on the thread of the sockets. It reports the result of every accepted
-// transaction. quiche forgets a stream only after the remote side acknowledged its last byte, so
-// `streamFinished` means acknowledged. For a stream that the remote side stopped after all of it
-// was sent, quiche reports only whether it arrived.
+// leader.ts creates it in the process of the sockets. It reports the result of every accepted
+// transaction. quiche forgets a stream when the remote side acknowledged its last byte, or stopped
+// it. Stopped streams are looked up after every received packet, so the other finished ones were
+// acknowledged (an exception: docs/tpu.md).
 //
 // Each transaction is sent in packets of its own; one that fits one packet is in one frame. There
 // is no queue here: the leader keeps what `send` refuses. All received data is untrusted, and
@@ -11,6 +11,7 @@
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { closeName } from "./close-names.ts";
+import { Emissions } from "./emissions.ts";
 import { packetBytesMax, type Quiche, type QuicheConfig, type QuicheConnection } from "./quiche.ts";
 import type { TpuAddress } from "./types.ts";
 
@@ -44,8 +45,8 @@ export interface ConnectionListener {
   usable(): void;
   sent(outgoing: Outgoing): void;
   acknowledged(outgoing: Outgoing, tookNs: bigint): void;
-  /** The remote side stopped the stream before all of it was sent. */
-  stopped(outgoing: Outgoing): void;
+  /** The remote side stopped the stream. `isSent`: after all of it was sent. */
+  stopped(outgoing: Outgoing, isSent: boolean): void;
   failed(outgoing: Outgoing, reason: string): void;
   /** The transaction was not sent completely; for a closed connection, called before `closed`. */
   unsent(outgoing: Outgoing): void;
@@ -58,8 +59,10 @@ interface Stream {
   readonly streamId: number;
   /** Bytes that quiche accepted. */
   accepted: number;
-  /** Bytes of packets that were sent since quiche accepted the first byte. */
-  emitted: number;
+  /** End of its accepted bytes in `Emissions`. */
+  end: number;
+  /** Packets of the connection when its last byte was sent. */
+  packets: number;
   /** Monotonic; null: not sent completely. */
   sentNs: bigint | null;
 }
@@ -78,6 +81,8 @@ const streamsAheadMax = 8;
 const transactionBytesMax = 1232;
 /** Among non-incremental streams of equal urgency, quiche finishes the oldest first. */
 const urgency = 127;
+/** Longest packet without a transaction: acknowledgements, and keep-alives, which are rare. */
+const emptyBytesMax = 100;
 const sweepMs = 50;
 /**
  * After this process was blocked, timers run before sockets are read. This delay lets the received
@@ -111,8 +116,13 @@ export class TpuConnection {
   #sweepTimer: Timer | undefined;
   #keepAlive: Timer | undefined;
   #handshakeMs: number | null = null;
+  readonly #emissions = new Emissions();
+  /** Packets that the remote side acknowledges. */
+  #packets = 0;
   /** Keep-alives since the last received packet. */
   #unanswered = 0;
+  /** The last keep-alive left: a full congestion window delays it. */
+  #isKeepAliveSent = false;
   #isClosed = false;
 
   /** Throws quiche's Error for an invalid address. */
@@ -152,7 +162,7 @@ export class TpuConnection {
     if (!this.isEstablished || this.#unfinished.length > 0) return false;
     const streamId = this.#nextStreamId;
     if (!this.#prepare(streamId)) return false;
-    const stream: Stream = { outgoing, streamId, accepted: 0, emitted: 0, sentNs: null };
+    const stream: Stream = { outgoing, streamId, accepted: 0, end: 0, packets: 0, sentNs: null };
     if (!this.#write(stream)) return false;
     this.#nextStreamId += streamIdStep;
     this.#streams.set(streamId, stream);
@@ -186,7 +196,49 @@ export class TpuConnection {
     } catch {
       // The packet is invalid. Errors of the connection itself are handled below.
     }
+    this.#readStopped();
     this.#afterwards();
+    // Acknowledgements that were just sent need no answer.
+    this.#isKeepAliveSent = false;
+  }
+
+  /** Must run before quiche sends: it then forgets the streams that the remote side stopped. */
+  #readStopped(): void {
+    if (this.#streams.size === 0) return;
+    for (const streamId of this.#quiche.writable()) {
+      const stream = this.#streams.get(streamId);
+      if (stream && this.#isStopped(streamId)) this.#stop(stream);
+    }
+    const [only] = this.#streams.values();
+    if (only && this.#streams.size === 1 && this.#isFinishedTooSoon(only)) this.#stop(only);
+  }
+
+  /**
+   * quiche has already forgotten a stream whose stop came with an acknowledgement of a part. Its other
+   * packets are still in flight then, so that quiche waits for them. This shows only while nothing else
+   * is in flight.
+   */
+  #isFinishedTooSoon({ streamId, outgoing, packets }: Stream): boolean {
+    if (outgoing.bytes.length <= transactionBytesMax || packets !== this.#packets) return false;
+    if (!this.#quiche.streamFinished(streamId)) return false;
+    const theirsMs = this.#quiche.stats().peerMaxIdleTimeout;
+    const idleMs = theirsMs > 0 ? Math.min(idleTimeoutMs, theirsMs) : idleTimeoutMs;
+    return (this.#quiche.timeout() ?? idleMs) < idleMs / 2;
+  }
+
+  #stop(stream: Stream): void {
+    const isSent = stream.sentNs !== null;
+    this.#forget(stream);
+    this.#options.listener.stopped(stream.outgoing, isSent);
+  }
+
+  #isStopped(streamId: number): boolean {
+    try {
+      this.#quiche.streamCapacity(streamId);
+      return false;
+    } catch {
+      return true;
+    }
   }
 
   /** Closes the connection; transactions in flight are reported as failed. */
@@ -212,10 +264,13 @@ export class TpuConnection {
     this.#handshakeTimer?.cancel();
     this.#handshakeTimer = undefined;
     this.#keepAlive = clock.every(keepAliveMs, () => {
-      if (this.#unanswered++ >= unansweredMax) {
+      if (this.#isKeepAliveSent) this.#unanswered++;
+      if (this.#unanswered >= unansweredMax) {
         this.#end("silent");
         return;
       }
+      this.#isKeepAliveSent = false;
+      this.#packets++;
       this.#guarded(() => this.#quiche.sendAckEliciting());
     });
     listener.established();
@@ -235,6 +290,7 @@ export class TpuConnection {
       }
       const written = this.#quiche.streamSend(streamId, rest, true);
       stream.accepted += written ?? 0;
+      stream.end = this.#emissions.accept(written ?? 0);
       return written !== null;
     } catch {
       // The remote side stopped it, or the connection is lost: the next packet shows which.
@@ -250,33 +306,32 @@ export class TpuConnection {
 
   /** Sends all of quiche's pending packets and schedules its next timer. */
   #flush(): void {
-    let emitted = 0;
+    let isEmpty = true;
     try {
       for (;;) {
         const packet = Buffer.allocUnsafe(packetBytesMax);
         const written = this.#quiche.send(packet);
         if (written === null) break;
-        emitted += written[0];
+        isEmpty = false;
+        if (written[0] > emptyBytesMax) this.#packets++;
+        this.#emissions.emit(written[0]);
         this.#options.transmit(packet.subarray(0, written[0]));
       }
     } catch {
       // Happens only for a lost connection; callers then find it closed.
     }
-    if (emitted > 0) this.#noteEmitted(emitted);
+    if (!isEmpty) this.#noteEmitted();
     this.#arm();
   }
 
-  /**
-   * quiche accepts no more of a stream than it can send immediately, except for packet headers. A
-   * stream that was accepted completely is therefore sent when as many bytes were sent.
-   */
-  #noteEmitted(bytes: number): void {
+  #noteEmitted(): void {
+    this.#isKeepAliveSent = true;
+    this.#emissions.repeat(this.#quiche.stats().streamRetransBytes);
     if (this.#unfinished.length === 0) return;
     const nowNs = this.#options.clock.monotonicNs();
     this.#unfinished = this.#unfinished.filter((stream) => {
-      stream.emitted += bytes;
       const { length } = stream.outgoing.bytes;
-      if (stream.accepted < length || stream.emitted < length) return true;
+      if (stream.accepted < length || !this.#emissions.isEmitted(stream.end)) return true;
       this.#markSent(stream, nowNs);
       return false;
     });
@@ -285,6 +340,7 @@ export class TpuConnection {
   #markSent(stream: Stream, nowNs: bigint): void {
     if (stream.sentNs !== null) return;
     stream.sentNs = nowNs;
+    stream.packets = this.#packets;
     this.#options.listener.sent(stream.outgoing);
   }
 
@@ -298,12 +354,14 @@ export class TpuConnection {
         if (misses >= missesMax) return;
         continue;
       }
-      this.#forget(stream);
       if (accepted < outgoing.bytes.length) {
-        // Finished early: the remote side stopped the stream and acknowledged what was sent.
-        listener.stopped(outgoing);
+        // Finished early: the remote side stopped the stream.
+        this.#forget(stream);
+        listener.stopped(outgoing, false);
         continue;
       }
+      if (stream.sentNs === null) this.#emissions.arrive(stream.end);
+      this.#forget(stream);
       const nowNs = clock.monotonicNs();
       this.#markSent(stream, nowNs);
       listener.acknowledged(outgoing, nowNs - (stream.sentNs ?? nowNs));
@@ -313,6 +371,7 @@ export class TpuConnection {
   #forget(stream: Stream): void {
     this.#streams.delete(stream.streamId);
     if (this.#unfinished.includes(stream)) {
+      this.#emissions.discard(stream.accepted);
       this.#unfinished = this.#unfinished.filter((one) => one !== stream);
     }
   }

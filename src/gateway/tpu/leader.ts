@@ -214,10 +214,10 @@ export class Leader {
         this.#noteRoundTrip(Number(tookNs) / 1e6);
         this.#dependencies.report({ kind: "acknowledged", id, atNs: this.#nowNs() });
       },
-      stopped: ({ id }) => {
+      stopped: ({ id }, isSent) => {
         this.#counts.reset++;
-        const reason = "stream_stopped";
-        this.#dependencies.report({ kind: "dropped", id, atNs: this.#nowNs(), reason });
+        const kind = isSent ? "failed" : "dropped";
+        this.#dependencies.report({ kind, id, atNs: this.#nowNs(), reason: "stream_stopped" });
       },
       failed: ({ id }, reason) => {
         this.#counts.reset++;

@@ -33,6 +33,8 @@ export interface QuicheConnection {
   streamShutdown(streamId: number, direction: number, error: number): unknown;
   streamCapacity(streamId: number): number;
   readable(): Iterable<number>;
+  /** Streams that can be written or that the remote side stopped; their use then throws. */
+  writable(): Iterable<number>;
   peerStreamsLeftUni(): number;
   /** Milliseconds; null: no timer is needed. */
   timeout(): number | null;
@@ -50,7 +52,15 @@ export interface QuicheConnection {
   applicationProto(): Uint8Array;
   sourceId(): Uint8Array;
   destinationId(): Uint8Array;
-  stats(): { readonly recv: number; readonly sent: number; readonly lost: number };
+  stats(): {
+    readonly recv: number;
+    readonly sent: number;
+    readonly lost: number;
+    /** Bytes of streams that were in lost packets, and are sent again. */
+    readonly streamRetransBytes: number;
+    /** Milliseconds; 0: none. */
+    readonly peerMaxIdleTimeout: number;
+  };
   pathStats(): readonly { readonly rtt: number; readonly cwnd: number }[];
 }
 

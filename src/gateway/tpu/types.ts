@@ -1,8 +1,8 @@
 // Types of the TPU route: requests to leaders over QUIC, their events, and the state of each
 // leader.
 //
-// Shared by the thread that owns sockets and connections (endpoint.ts) and its users
-// (tpu-thread.ts, routes/tpu-route.ts). All values can be sent between threads.
+// Shared by the process that owns sockets and connections (endpoint.ts) and its users
+// (quic-process.ts, routes/tpu-route.ts). messages.ts encodes requests and answers.
 
 import type { QuicheAddress, QuicheCredentials } from "./quiche.ts";
 
@@ -77,29 +77,24 @@ export interface LeaderState {
   readonly lastClose: string;
 }
 
-export type ThreadRequest =
+export type ProcessRequest =
+  /** The first one. */
   | {
-      readonly kind: "send";
-      readonly requests: readonly ThreadSendRequest[];
-      readonly bytes: Uint8Array;
+      readonly kind: "open";
+      readonly settings: TpuSettings;
+      readonly credentials: QuicheCredentials;
     }
+  | { readonly kind: "send"; readonly requests: readonly TpuSendRequest[] }
   /** Leaders to connect with, nearest first. */
   | { readonly kind: "aim"; readonly addresses: readonly TpuAddress[] }
   | { readonly kind: "identify"; readonly credentials: QuicheCredentials }
-  /** The thread immediately responds "pong". */
+  /** The process immediately responds "pong". */
   | { readonly kind: "ping" }
   | { readonly kind: "close" };
 
-/** A request; the bytes of all requests follow each other in one array. */
-export interface ThreadSendRequest {
-  readonly id: number;
-  readonly address: TpuAddress;
-  readonly length: number;
-  readonly restMs: number;
-}
-
-export type ThreadAnswer =
-  | { readonly kind: "opened" }
+export type ProcessAnswer =
+  /** `unconfined`: the steps of its confinement that the system refused; empty: none. */
+  | { readonly kind: "opened"; readonly unconfined: string }
   | { readonly kind: "pong" }
   | { readonly kind: "refused"; readonly message: string }
   | { readonly kind: "events"; readonly events: readonly TpuEvent[] }
@@ -107,7 +102,22 @@ export type ThreadAnswer =
   | { readonly kind: "trouble"; readonly message: string }
   | { readonly kind: "closed" };
 
-export interface ThreadOptions {
-  readonly settings: TpuSettings;
-  readonly credentials: QuicheCredentials;
+/** Why a process ended: by itself, or why this process ended it. */
+export const processEnds = [
+  "exited",
+  "unresponsive",
+  "memory_limit",
+  "invalid_message",
+  "not_started",
+] as const;
+export type ProcessEnd = (typeof processEnds)[number];
+
+/** State of the process, for snapshots and metrics. */
+export interface ProcessState {
+  /** null: none runs. */
+  readonly pid: number | null;
+  /** Resident memory at the last check; null: none runs. */
+  readonly memoryBytes: number | null;
+  /** How often it ended unexpectedly, by reason. */
+  readonly ends: Readonly<Record<ProcessEnd, number>>;
 }

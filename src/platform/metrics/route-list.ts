@@ -19,6 +19,11 @@ interface LeaderRow {
 export interface TpuRouteFacts {
   readonly name: string;
   readonly leaders: readonly LeaderRow[];
+  /** The process that has the connections, as in tpu/types.ts. */
+  readonly process: {
+    readonly memoryBytes: number | null;
+    readonly ends: Readonly<Record<string, number>>;
+  };
 }
 
 export interface RouteFacts {
@@ -172,6 +177,26 @@ const forTpuRoutes: readonly Metric<RouteFacts>[] = [
     (leaders) => {
       const found = median(leaders.flatMap(({ roundTripMs }) => roundTripMs ?? []));
       return found === null ? null : found / 1000;
+    },
+  ),
+  gauges(
+    "shredway_tpu_process_memory_bytes",
+    ["route"],
+    "Resident memory of the QUIC process. It is killed and restarted above 512 MiB.",
+    ({ tpu }, add) => {
+      for (const { name, process } of tpu) {
+        if (process.memoryBytes !== null) add([name], process.memoryBytes);
+      }
+    },
+  ),
+  counters(
+    "shredway_tpu_process_ends_total",
+    ["route", "reason"],
+    "Unexpected ends of the QUIC process, each followed by a restart. Reason: exited (also a crash), unresponsive, memory_limit, invalid_message, not_started.",
+    ({ tpu }, add) => {
+      for (const { name, process } of tpu) {
+        for (const [reason, count] of Object.entries(process.ends)) add([name, reason], count);
+      }
     },
   ),
   counters(

@@ -186,6 +186,7 @@ export interface NativeSignatureVerifier {
 interface NativeAddon {
   describe(): NativeDescription;
   giveUpNetworkPrivileges(): void;
+  confineProcess(parent: number, memoryBytes: number): string;
   /** The reason why the text did not reach the socket; empty on success. */
   notifyServiceManager(address: string, text: string): string;
   kernelClock(): KernelClock | null;
@@ -270,6 +271,15 @@ export function native(): NativeAddon {
  */
 export function giveUpNetworkPrivileges(): void {
   native().giveUpNetworkPrivileges();
+}
+
+/**
+ * Confines this process for good (native/system/confinement.h): it ends with `parent`, may allocate
+ * `memoryBytes` more, and cannot open files or sockets or touch other processes. Returns the steps that
+ * the system refused; empty: none.
+ */
+export function confineProcess(parent: number, memoryBytes: number): string {
+  return native().confineProcess(parent, memoryBytes);
 }
 
 /**

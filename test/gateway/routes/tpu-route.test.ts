@@ -12,6 +12,7 @@ import {
   type TpuRouteDependencies,
   tpuOpener,
 } from "../../../src/gateway/routes/tpu-route.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { routeConfig, TestOutbound } from "../../support/gateway/partner.ts";
 import {
@@ -136,6 +137,31 @@ describeQuic("a route to leaders", () => {
     countersAddUp(route);
   });
 
+  it("sends a protected transaction to no leader of the deny list", async () => {
+    const cluster = new Cluster();
+    const [a, b, c, d] = [
+      await cluster.lead("a"),
+      await cluster.lead("b"),
+      await cluster.lead("c"),
+      await cluster.lead("d"),
+    ];
+    cluster.now = 3n;
+    const route = open(cluster, { fanout: 4 });
+    const deniedLeaders = new Set(["c"]);
+    const outbound = new TestOutbound([facts], { deniedLeaders });
+    expect(route.offer(outbound)).toBe(true);
+    await until(() =>
+      expect([a, b, d].map((leader) => leader.transactions.length)).toEqual([1, 1, 1]),
+    );
+    expect((await outbound.ended).kind).toBe("acknowledged");
+    expect(c.transactions).toEqual([]);
+    // The leader changed after the plan: nobody is left.
+    cluster.now = 8n;
+    expect(route.offer(new TestOutbound([facts], { deniedLeaders }))).toBe(false);
+    expect(route.isUp).toBe(true);
+    countersAddUp(route);
+  });
+
   it("sends to one leader what another refuses", async () => {
     const cluster = new Cluster();
     const [a, b] = [await cluster.lead("a"), await cluster.lead("b")];
@@ -183,6 +209,25 @@ describeQuic("a route to leaders", () => {
     await until(() => expect(b.connections).toBe(0));
     cluster.now = 4n;
     await until(() => expect(c.connections).toBe(1));
+  });
+
+  it("is connected with the leaders of the next two windows before they begin", async () => {
+    const cluster = new Cluster();
+    const leaders = new Map<string, QuicServer>();
+    for (const identity of "abcdefg") leaders.set(identity, await cluster.lead(identity));
+    const clock = new ManualClock();
+    open(cluster, { connectAheadSlots: 16, connections: 4 }, { clock });
+    for (let window = 0; window < 5; window++) {
+      cluster.now = BigInt(window) * 4n;
+      // Two selections.
+      await clock.advance(140);
+      const near = [..."abcdefg"].slice(window, window + 3);
+      await until(() => {
+        for (const identity of near) expect(leaders.get(identity)?.connections).toBe(1);
+      });
+    }
+    // Nobody had to be connected with twice.
+    for (const { initials } of leaders.values()) expect(initials).toBeLessThanOrEqual(1);
   });
 
   it("is down while no leader or address is known, and says why", async () => {

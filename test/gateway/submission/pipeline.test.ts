@@ -115,11 +115,15 @@ describe("protection", () => {
     harness.leaders = { slot: 9n, current: "C", next: "D" };
     await harness.clock.advance(50);
     expect([harness.outbound.length, harness.pipeline.snapshot().held]).toEqual([1, 0]);
+    // Routes that choose further leaders by themselves check them too.
+    expect([...(harness.outbound[0]?.deniedLeaders ?? [])]).toEqual(["bad"]);
+    await harness.submit(harness.facts(), { resendsMax: 0 });
+    expect(harness.outbound[1]?.deniedLeaders.size).toBe(0);
     // Until the window of slots 8 to 11 ends.
     const leftNs = (harness.outbound[0]?.deadlineNs ?? 0n) - harness.clock.nowNs();
     expect(leftNs).toBeLessThanOrEqual(900_000_000n);
     await harness.clock.advance(10_000);
-    expect(harness.outbound.length).toBe(1);
+    expect(harness.outbound.length).toBe(2);
   });
 
   it("holds no more than the limit", async () => {

@@ -479,6 +479,7 @@ export class Simulation {
 }
 
 function outboundFields(outbound: OutboundTransaction): Omit<OutboundTransaction, "report"> {
-  const { mode, transactions, revertProtection, attempt, leader, deadlineNs } = outbound;
-  return { mode, transactions, revertProtection, attempt, leader, deadlineNs };
+  const { mode, transactions, revertProtection, attempt, leader, deniedLeaders, deadlineNs } =
+    outbound;
+  return { mode, transactions, revertProtection, attempt, leader, deniedLeaders, deadlineNs };
 }

@@ -123,6 +123,7 @@ export class TestOutbound implements OutboundTransaction {
   readonly revertProtection: boolean;
   readonly attempt = 1;
   readonly leader: string | null;
+  readonly deniedLeaders: ReadonlySet<string>;
   readonly deadlineNs: bigint;
   readonly events: RouteEvent[] = [];
   /** The last event. */
@@ -135,13 +136,17 @@ export class TestOutbound implements OutboundTransaction {
   constructor(
     transactions: readonly TransactionFacts[],
     options: Partial<
-      Pick<OutboundTransaction, "mode" | "revertProtection" | "leader" | "deadlineNs">
+      Pick<
+        OutboundTransaction,
+        "mode" | "revertProtection" | "leader" | "deniedLeaders" | "deadlineNs"
+      >
     > = {},
   ) {
     this.transactions = transactions;
     this.mode = options.mode ?? "transaction";
     this.revertProtection = options.revertProtection ?? false;
     this.leader = options.leader ?? null;
+    this.deniedLeaders = options.deniedLeaders ?? new Set();
     this.deadlineNs = options.deadlineNs ?? 2n ** 63n;
     this.ended = new Promise((resolve) => {
       this.#end = resolve;

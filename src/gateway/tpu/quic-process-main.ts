@@ -1,0 +1,132 @@
+// The process of the QUIC connections: receives requests and reports the results of transactions.
+//
+// Started by quic-process.ts with a socket as descriptor 3. The QUIC library is native code that
+// parses data of leaders, so it runs in a process of its own, which is confined before the first
+// packet. Events are reported in batches with their own times, because a message per event would
+// cost more than sending. The process ends when the gateway closes the socket or ends itself.
+
+import { writeFileSync } from "node:fs";
+import { Socket } from "node:net";
+import { systemClock, type Timer } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import { confineProcess } from "../../relay/data-plane/native.ts";
+import { TpuEndpoint } from "./endpoint.ts";
+import { FrameReader } from "./frames.ts";
+import { decodeRequest, encodeAnswer, requestBytesMax } from "./messages.ts";
+import { loadQuiche, quicheProblem } from "./quiche.ts";
+import { allocatedBytesMax, channelDescriptor } from "./start-quic-process.ts";
+import type { ProcessAnswer, ProcessRequest, TpuEvent } from "./types.ts";
+
+/** Interval of batches of events. */
+const batchMs = 1;
+const leadersMs = 100;
+
+type OpenRequest = Extract<ProcessRequest, { kind: "open" }>;
+
+/** If memory runs out, the kernel ends this process before the gateway. */
+function preferForOutOfMemory(): void {
+  try {
+    writeFileSync("/proc/self/oom_score_adj", "1000");
+  } catch {
+    // The memory limits apply all the same.
+  }
+}
+
+class Main {
+  readonly #answer: (answer: ProcessAnswer) => void;
+  readonly #end: () => void;
+  #endpoint: TpuEndpoint | null = null;
+  /** Requests that came before the sockets were open. */
+  readonly #early: ProcessRequest[] = [];
+  #events: TpuEvent[] = [];
+  #batch: Timer | undefined;
+  #leaders: Timer | undefined;
+  #failedPackets = 0;
+
+  constructor(answer: (answer: ProcessAnswer) => void, end: () => void) {
+    this.#answer = answer;
+    this.#end = end;
+  }
+
+  handle(request: ProcessRequest): void {
+    const endpoint = this.#endpoint;
+    if (request.kind === "ping") this.#answer({ kind: "pong" });
+    else if (request.kind === "open") {
+      this.#open(request).catch((error: unknown) => {
+        this.#answer({ kind: "refused", message: messageOf(error) });
+        this.#end();
+      });
+    } else if (!endpoint) this.#early.push(request);
+    else if (request.kind === "send") {
+      for (const one of request.requests) endpoint.send(one);
+      this.#scheduleLeaderReport();
+    } else if (request.kind === "aim") endpoint.selectLeaders(request.addresses);
+    else if (request.kind === "identify") endpoint.identify(request.credentials);
+    else {
+      endpoint.close();
+      this.#reportEvents();
+      this.#reportLeaders();
+      this.#answer({ kind: "closed" });
+      this.#end();
+    }
+  }
+
+  async #open({ settings, credentials }: OpenRequest): Promise<void> {
+    const quiche = loadQuiche();
+    if (!quiche) throw new Error(quicheProblem() ?? "QUIC is not available");
+    this.#endpoint = await TpuEndpoint.open({
+      quiche,
+      clock: systemClock,
+      settings,
+      credentials,
+      report: (event) => this.#report(event),
+      changed: () => this.#scheduleLeaderReport(),
+    });
+    preferForOutOfMemory();
+    const unconfined = confineProcess(process.ppid, allocatedBytesMax);
+    this.#answer({ kind: "opened", unconfined });
+    for (const request of this.#early.splice(0)) this.handle(request);
+  }
+
+  #report(event: TpuEvent): void {
+    this.#events.push(event);
+    this.#batch ??= systemClock.after(batchMs, () => this.#reportEvents());
+    this.#scheduleLeaderReport();
+  }
+
+  #reportEvents(): void {
+    this.#batch?.cancel();
+    this.#batch = undefined;
+    const events = this.#events;
+    this.#events = [];
+    if (events.length > 0) this.#answer({ kind: "events", events });
+  }
+
+  #scheduleLeaderReport(): void {
+    this.#leaders ??= systemClock.after(leadersMs, () => this.#reportLeaders());
+  }
+
+  #reportLeaders(): void {
+    this.#leaders?.cancel();
+    this.#leaders = undefined;
+    const endpoint = this.#endpoint;
+    if (!endpoint) return;
+    this.#answer({ kind: "leaders", leaders: endpoint.leaders() });
+    const { packets, last } = endpoint.failures;
+    if (packets === this.#failedPackets) return;
+    this.#failedPackets = packets;
+    this.#answer({ kind: "trouble", message: `${packets} packets could not be sent: ${last}` });
+  }
+}
+
+const channel = new Socket({ fd: channelDescriptor, readable: true, writable: true });
+const main = new Main(
+  (answer) => channel.write(encodeAnswer(answer)),
+  () => channel.end(() => process.exit(0)),
+);
+const reader = new FrameReader(requestBytesMax, (kind, body) =>
+  main.handle(decodeRequest(kind, body)),
+);
+channel.on("data", (chunk) => reader.push(chunk));
+channel.on("end", () => process.exit(0));
+channel.on("error", () => process.exit(0));

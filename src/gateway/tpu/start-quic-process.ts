@@ -1,0 +1,53 @@
+// Starts the process of the QUIC connections, with no more than it needs.
+//
+// It gets one socket to the gateway and a pipe for its last words, no other descriptor, and almost no
+// environment: secrets of the configuration may be there. The identity goes through the socket.
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+/** The socket to the gateway, in the process. */
+export const channelDescriptor = 3;
+const heapMegabytes = 192;
+/** Limit of the kernel for what it allocates after its start, in bytes. */
+export const allocatedBytesMax = 1 << 30;
+/** Limit of its resident memory, which the gateway checks: below the limit of the kernel. */
+export const residentBytesMax = 512 << 20;
+/** Needed to find shared libraries and the addon, and by builds with sanitizers. */
+const keptVariables = [
+  "LD_LIBRARY_PATH",
+  "LD_PRELOAD",
+  "ASAN_OPTIONS",
+  "TSAN_OPTIONS",
+  "SHREDWAY_PREBUILD",
+];
+
+function environment(): NodeJS.ProcessEnv {
+  const kept = keptVariables.flatMap((name) => {
+    const value = process.env[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return Object.fromEntries(kept);
+}
+
+export function startQuicProcess(): ChildProcess {
+  const isCompiled = import.meta.url.endsWith(".js");
+  const name = isCompiled ? "./quic-process-main.js" : "./quic-process-main.ts";
+  // From source (tests, tsx): a process does not inherit the TypeScript loader.
+  const loader = isCompiled
+    ? []
+    : ["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href];
+  const words = [
+    `--max-old-space-size=${heapMegabytes}`,
+    ...loader,
+    fileURLToPath(new URL(name, import.meta.url)),
+  ];
+  return spawn(process.execPath, words, {
+    cwd: "/",
+    env: environment(),
+    stdio: ["ignore", "ignore", "pipe", "pipe"],
+    // In a session of its own: signals of a terminal are for the gateway, which then ends it.
+    detached: true,
+  });
+}
