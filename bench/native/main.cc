@@ -23,12 +23,23 @@ struct Scenario {
   void (*run)(const Bench&);
 };
 constexpr Scenario kScenarios[] = {
-    {"noise", run_noise},       {"cost", run_cost},         {"latency", run_latency},
-    {"rate", run_rate},         {"steps", run_steps},       {"worker", run_worker},
-    {"recovery", run_recovery}, {"deshred", run_deshred},   {"hand_over", run_hand_over},
-    {"beside", run_beside},     {"landings", run_landings}, {"checks", run_checks},
-    {"attacks", run_attacks},   {"sample", run_sample},     {"http", run_http},
+    {"noise", run_noise},
+    {"cost", run_cost},
+    {"latency", run_latency},
+    {"rate", run_rate},
+    {"steps", run_steps},
+    {"worker", run_worker},
+    {"recovery", run_recovery},
+    {"deshred", run_deshred},
+    {"hand_over", run_hand_over},
+    {"beside", run_beside},
+    {"landings", run_landings},
+    {"checks", run_checks},
+    {"attacks", run_attacks},
+    {"sample", run_sample},
+    {"http", run_http},
     {"transmit", run_transmit},
+    {"http_proxy", run_http_proxy},
 };
 
 bool read_options(int count, char** words, Options& options) {
@@ -93,7 +104,8 @@ int main(int count, char** words) {
   if (result >= 0) return result;
   std::fprintf(stderr,
                "expected: shredway_bench noise|cost|latency|rate|steps|worker|recovery|deshred|"
-               "hand_over|beside|landings|checks|sample|http|transmit [--small] [--rounds 1..1000] "
+               "hand_over|beside|landings|checks|sample|http|http_proxy|transmit [--small] "
+               "[--rounds 1..1000] "
                "[--loopback] "
                "[--node PATH] [--dgram PATH] [--samplicator PATH]\n");
   return 2;

@@ -41,6 +41,7 @@ void run_beside(const Bench& bench);
 void run_landings(const Bench& bench);
 void run_checks(const Bench& bench);
 void run_http(const Bench& bench);  // driven by commands, see http_scenario.cc
+void run_http_proxy(const Bench& bench);
 void run_noise(const Bench& bench);
 void run_sample(const Bench& bench);  // authentic shreds as text, for the TypeScript parts
 
