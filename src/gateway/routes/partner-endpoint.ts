@@ -293,7 +293,7 @@ export class PartnerEndpoint {
     if (request.waiting.length === 0) this.#health.probed(failure);
     else this.#health.failed(failure, isUnreachable);
     for (const { outbound } of request.waiting)
-      this.#counter.end(outbound, { kind: "failed", reason });
+      this.#counter.end(outbound, { kind: "failed", reason, isUnsent: isUnreachable });
   }
 
   #cutLate(isRecheck = false): void {

@@ -41,13 +41,13 @@ function attemptsOf(records: readonly SubmissionRecord[]): number {
   return attempts;
 }
 
-/** Whether every route dropped the attempt before anything left. */
+/** Whether no route sent anything of the attempt, because it dropped it or could not connect. */
 function isLost(records: readonly SubmissionRecord[], attempt: number): boolean {
   const events = records[0]?.events ?? []; // every transaction of a bundle has the same
   const ofAttempt = events.filter((event) => "attempt" in event && event.attempt === attempt);
   const queued = ofAttempt.filter(({ kind }) => kind === "queued").length;
-  const dropped = ofAttempt.filter(({ kind }) => kind === "dropped").length;
-  return queued > 0 && dropped === queued && ofAttempt.length === 2 * queued;
+  const unsent = ofAttempt.filter(({ kind }) => kind === "dropped" || kind === "failed").length;
+  return queued > 0 && unsent === queued && ofAttempt.length === 2 * queued;
 }
 
 async function factsOf(

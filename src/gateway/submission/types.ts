@@ -85,8 +85,16 @@ export type RouteEvent =
       readonly reason: string;
       readonly isFinal: boolean;
     }
-  /** No valid answer: connection lost, timeout, or malformed answer. The transaction may have arrived. */
-  | { readonly kind: "failed"; readonly atNs: bigint; readonly reason: string }
+  /**
+   * No valid answer: connection lost, timeout, or malformed answer. The transaction may have arrived, except
+   * if `isUnsent`: then no connection could be made.
+   */
+  | {
+      readonly kind: "failed";
+      readonly atNs: bigint;
+      readonly reason: string;
+      readonly isUnsent?: boolean;
+    }
   /** Not sent: its deadline passed in the queue, or the route closed. */
   | { readonly kind: "dropped"; readonly atNs: bigint; readonly reason: string };
 
@@ -161,6 +169,17 @@ export type TimelineEvent =
       readonly route: string;
       readonly attempt: number;
       readonly reason: string;
+    }
+  /**
+   * sendAlt: the partner's slot passed, and the transaction was not observed in a block. It can still land
+   * until its lifetime ends.
+   */
+  | {
+      readonly kind: "auction_lost";
+      readonly atNs: bigint;
+      /** The slot in which it was offered to the partner. */
+      readonly slot: bigint | null;
+      readonly leader: string;
     }
   /** Observed in the relay's own shreds: it is in a block, its outcome is not known yet. */
   | { readonly kind: "seen"; readonly atNs: bigint; readonly slot: bigint }

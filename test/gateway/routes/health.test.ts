@@ -116,7 +116,7 @@ describe("a refused connection", () => {
     for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
     const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(ends).toMatchObject([
-      { kind: "failed", reason: "connection_refused" },
+      { kind: "failed", reason: "connection_refused", isUnsent: true },
       { kind: "dropped", reason: "route_down" },
       { kind: "dropped", reason: "route_down" },
     ]);

@@ -71,7 +71,9 @@ export function outcomeOf(state: string): Outcome {
   if (["landed_failed", "rejected", "refused", "failed", "dropped", "down"].includes(state)) {
     return "bad";
   }
-  return ["open", "pending", "unproved", "expiring", "paused", "held"].includes(state)
+  return ["open", "pending", "unproved", "expiring", "paused", "held", "auction_lost"].includes(
+    state,
+  )
     ? "open"
     : "neutral";
 }

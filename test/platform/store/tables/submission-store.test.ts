@@ -48,6 +48,12 @@ const event: fc.Arbitrary<TimelineEvent> = fc.oneof(
     attempt,
     reason: text,
   }),
+  fc.record({
+    kind: fc.constant("auction_lost" as const),
+    atNs: ns,
+    slot: orNull(ns),
+    leader: text,
+  }),
   fc.record({ kind: fc.constant("seen" as const), atNs: ns, slot: ns }),
   fc.record({
     kind: fc.constantFrom(...endStates),
