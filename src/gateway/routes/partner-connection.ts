@@ -41,13 +41,13 @@ interface RequestListener {
   failed(failure: RequestFailure): void;
 }
 
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   const code = typeof error === "object" && error !== null && "code" in error ? error.code : "";
   return typeof code === "string" ? code : "";
 }
 
 /** The reason for a failed connection attempt. */
-function connectReason(code: string): string {
+export function connectReason(code: string): string {
   if (code === "ECONNREFUSED") return "connection_refused";
   if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT") return "connect_timeout";
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "name_unknown";

@@ -112,7 +112,8 @@ export interface RouteCounts {
 export interface RouteSnapshot extends RouteCounts {
   readonly name: string;
   readonly kind: RouteKind;
-  readonly health: "up" | "down";
+  /** "unknown": it was not tried yet; it accepts submissions. */
+  readonly health: "up" | "down" | "unknown";
   /** Why it is down, or its last failure; empty: none. */
   readonly lastFailure: string;
   readonly queued: number;
