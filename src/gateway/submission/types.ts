@@ -23,6 +23,11 @@ export interface SubmitOptions {
   readonly resendsMax: number | null;
   /** sendAlt: use the routes of sendTransaction if no partner leads or accepts it. Default: false. */
   readonly enableFallback?: boolean;
+  /**
+   * sendIdeal: signature of the other transaction of the pair. The pipeline sets it, so that the next
+   * process knows which one superseded which.
+   */
+  readonly pairedWith?: string;
 }
 
 /** One transaction, or a bundle, which lands as a whole or not at all. */

@@ -185,6 +185,7 @@ function optionsOf(text: string): SubmitOptions {
     ...(fields["enableFallback"] !== undefined && {
       enableFallback: flagIn(fields, "enableFallback"),
     }),
+    ...(fields["pairedWith"] !== undefined && { pairedWith: textIn(fields, "pairedWith") }),
   };
 }
 
