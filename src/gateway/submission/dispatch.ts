@@ -244,7 +244,9 @@ export class Dispatch {
         },
         route.capabilities.name,
       );
-      if (route.offer(attempt)) attempts.push(attempt);
+      if (!route.offer(attempt)) continue;
+      attempts.push(attempt);
+      sending.takenBy.add(attempt.route);
     }
     if (attempts.length === 0) return attempts;
     const nowMs = this.#nowMs;

@@ -40,6 +40,11 @@ export interface PlanFacts {
   readonly transactions: readonly PlanTransaction[];
   /** Attempts so far. */
   readonly attempts: number;
+  /**
+   * Names of the routes that took it before. Their minimums no longer apply: a reload may have raised them,
+   * and the submission was accepted.
+   */
+  readonly takenBy?: ReadonlySet<string>;
 }
 
 export interface PlanRoute {
@@ -149,6 +154,7 @@ function underpaidFor(
 
 /** Whether tip and priority fee are sufficient for the route. */
 function isPaid(facts: PlanFacts, route: RouteCapabilities, policy: PlanPolicy): boolean {
+  if (facts.takenBy?.has(route.name)) return true;
   return tipOf(facts) >= minimumOf(route, policy) && !underpaidFor(route, facts, policy);
 }
 

@@ -33,6 +33,12 @@ function groups(records: readonly SubmissionRecord[]): SubmissionRecord[][] {
   );
 }
 
+function routesOf(records: readonly SubmissionRecord[]): string[] {
+  return records.flatMap(({ events }) =>
+    events.flatMap((event) => (event.kind === "queued" ? [event.route] : [])),
+  );
+}
+
 function attemptsOf(records: readonly SubmissionRecord[]): number {
   let attempts = 0;
   for (const event of records.flatMap(({ events }) => events)) {
@@ -83,7 +89,7 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
   });
   // The last attempts may be missing: timelines are written every second.
   const { sending } = submission;
-  sending.continueFrom(attemptsOf(records));
+  sending.continueFrom(attemptsOf(records), routesOf(records));
   sending.resends = Math.max(0, sending.attempts - 1);
   if (isLost(records, sending.attempts)) sending.isAttemptMissing = true;
   const isPart =

@@ -114,6 +114,8 @@ export class Sending {
   lastAttemptMs = 0;
   /** Names of routes that refused it for good. */
   readonly refusedBy = new Set<string>();
+  /** Names of routes that took it, those of an earlier process included. */
+  readonly takenBy = new Set<string>();
   /** Routes that took it, over all attempts, and how many of these refused it or never sent it. */
   acceptedCount = 0;
   lost = 0;
@@ -139,9 +141,13 @@ export class Sending {
     this.lastUnsent = 0;
   }
 
-  /** Goes on where an earlier submission of the same account, or of an earlier process, stopped. */
-  continueFrom(attempts: number): void {
+  /**
+   * Goes on where an earlier submission of the same account, or of an earlier process, stopped. `takenBy`:
+   * the routes that took it then.
+   */
+  continueFrom(attempts: number, takenBy: readonly string[] = []): void {
     this.attempts = attempts;
+    for (const route of takenBy) this.takenBy.add(route);
     this.isAttemptMissing = attempts === 0;
     // One that is never lost: how the earlier ones ended is not known.
     this.acceptedCount = 1;

@@ -69,12 +69,17 @@ const record: fc.Arbitrary<SubmissionRecord> = fc.record({
   method,
   bundleId: orNull(fc.constantFrom("b1", "b2")),
   bundleIndex: fc.nat(3),
-  options: fc.record({
-    swqosOnly: fc.boolean(),
-    mevProtect: fc.boolean(),
-    revertProtection: fc.boolean(),
-    resendsMax: orNull(fc.nat()),
-  }),
+  options: fc.record(
+    {
+      swqosOnly: fc.boolean(),
+      mevProtect: fc.boolean(),
+      revertProtection: fc.boolean(),
+      resendsMax: orNull(fc.nat()),
+      enableFallback: fc.boolean(),
+      pairedWith: text,
+    },
+    { requiredKeys: ["swqosOnly", "mevProtect", "revertProtection", "resendsMax"] },
+  ),
   receivedNs: ns,
   state: fc.constantFrom("open" as const, ...endStates),
   endedNs: orNull(ns),
