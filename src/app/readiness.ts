@@ -75,12 +75,18 @@ function slotClock({ slot }: ReadinessFacts): Check {
 
 type GatewayReadiness = NonNullable<ReadinessFacts["gateway"]>;
 
-/** An empty list of routes is valid: tips and tracker need no route. */
+/**
+ * An empty list of routes is valid: tips and tracker need no route. A route that was not tried yet accepts
+ * submissions; its first probe tells within its time-out.
+ */
 function routes({ routes: all }: GatewayReadiness): Check {
   if (all.length === 0) return check("routes", false, "no route is configured", "");
-  const up = all.filter(({ health }) => health === "up").length;
-  const text = `${up} of ${all.length} are up`;
-  return check("routes", true, up === 0 ? text : null, text);
+  const countOf = (state: RouteSnapshot["health"]) =>
+    all.filter(({ health }) => health === state).length;
+  const unknown = countOf("unknown");
+  const untried = unknown > 0 ? `; not tried yet: ${unknown}` : "";
+  const text = `${countOf("up")} of ${all.length} are up${untried}`;
+  return check("routes", true, countOf("down") === all.length ? text : null, text);
 }
 
 function database({ store: { isReachable, isOnFile } }: GatewayReadiness): Check {

@@ -16,7 +16,10 @@ export type SubmissionState = "open" | EndState;
 
 /** One entry of a timeline. Each kind has its own set of fields. */
 export interface StatusEvent<Integer = bigint> {
-  /** received, held, queued, sent, acknowledged, refused, failed, dropped, seen, or an EndState. */
+  /**
+   * received, held, queued, sent, acknowledged, refused, failed, dropped, auction_lost, seen, or an
+   * EndState.
+   */
   readonly kind: string;
   readonly at: string;
   /** Milliseconds since the receipt; absent in the stream. */

@@ -191,11 +191,6 @@ export interface ErrorDetails {
   pair_invalid?: TransactionIndex;
   nonce_stale?: { readonly expected: string; readonly got: string };
   nonce_pending?: RetryAfter;
-  nonce_failed?: {
-    readonly address: string;
-    readonly balanceLamports: bigint;
-    readonly neededLamports: bigint;
-  };
   co_signing_refused?: TransactionFault;
   priority_fee_too_low?: {
     readonly minimumLamportsPerUnit: bigint;

@@ -39,7 +39,7 @@ function find(call: Call, given: Json | undefined): Promise<NonceInfo> {
     if (dependencies.keys.find(given, dependencies.clock.nowNs())?.id === key.id) {
       return nonces.managed({ accountId: key.accountId, keyId: key.id });
     }
-    if (isAddress(call, given)) return nonces.of(given);
+    if (isAddress(call, given)) return nonces.of(given, key.accountId);
   }
   throw new ShredwayError(
     "value_invalid",

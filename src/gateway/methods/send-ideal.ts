@@ -124,7 +124,7 @@ async function completed(call: Call, pair: Pair, nonce: DeclaredNonce): Promise<
     // Verify first, because it does not need the node.
     await call.admission.verify(pair, nameOf);
     // If the lifetime were a recent blockhash instead of the nonce value, both could land.
-    checkPresent(nonce, await nonces.of(account));
+    checkPresent(nonce, await nonces.of(account, call.key.accountId));
     return pair;
   }
   if (owner.accountId !== call.key.accountId) {
@@ -134,7 +134,7 @@ async function completed(call: Call, pair: Pair, nonce: DeclaredNonce): Promise<
       account,
     );
   }
-  checkPresent(nonce, await nonces.of(account));
+  checkPresent(nonce, await nonces.of(account, call.key.accountId));
   const complete = async ({ wire }: TransactionFacts, index: number) =>
     call.admission.inspect(nameOf(index), await coSigned(nonces, account, wire, index));
   const signed: Pair = [await complete(pair[0], 0), await complete(pair[1], 1)];

@@ -49,6 +49,12 @@ const failureCacheMs = 2_000;
 /** Other processes may reserve the same index first; this limits the retries. */
 const reserveAttemptsMax = 64;
 
+/** The text for the log: the cause of a failure may concern the operator alone. */
+function operatorTextOf(error: unknown): string {
+  const isFailed = isShredwayError(error, "nonce_failed");
+  return messageOf(isFailed && error.cause instanceof Error ? error.cause : error);
+}
+
 export class ManagedNonces {
   readonly #dependencies: ManagedNonceDependencies;
   readonly #limits: ManagedNonceLimits;
@@ -63,6 +69,7 @@ export class ManagedNonces {
   readonly #endWatch: () => void;
   /** Recent failures by key. */
   readonly #failures = new Map<string, { readonly error: Error; readonly untilMs: number }>();
+  #fundingLamports: bigint | null = null;
   #hasWarned = false;
   #running = 0;
   readonly #waiting: (() => void)[] = [];
@@ -103,6 +110,11 @@ export class ManagedNonces {
   /** Number of creations that run or wait. */
   get creating(): number {
     return this.#jobs.size;
+  }
+
+  /** Balance of the funding key when an account was last created; null: none was. */
+  get fundingLamports(): bigint | null {
+    return this.#fundingLamports;
   }
 
   /** null: the service does not manage it, or it is not ready. */
@@ -186,7 +198,7 @@ export class ManagedNonces {
         if (!this.#closing.signal.aborted) {
           this.#dependencies.log.warn(
             { keyId },
-            `nonces: nonce account not created: ${messageOf(error)}`,
+            `nonces: nonce account not created: ${operatorTextOf(error)}`,
           );
         }
       });
@@ -258,6 +270,9 @@ export class ManagedNonces {
       encode,
       isReady: async () => (await store.find(keyId))?.state === "ready",
       observed: (view, askedMs) => observed(address, view, askedMs),
+      fundingObserved: (lamports) => {
+        this.#fundingLamports = lamports;
+      },
     };
     return new NonceAccountCreation(dependencies, this.#limits);
   }

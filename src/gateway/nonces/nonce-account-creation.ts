@@ -65,6 +65,8 @@ export interface NonceAccountCreationDependencies {
   readonly isReady: () => Promise<boolean>;
   /** Reports the state of the account. `askedMs`: monotonic time of the query. */
   readonly observed: (view: NonceAccountView | null, askedMs: number) => void;
+  /** Reports the balance of the funding key, for the operator. */
+  readonly fundingObserved: (lamports: bigint) => void;
 }
 
 interface Attempt {
@@ -134,6 +136,7 @@ export class NonceAccountCreation {
     const { node, account, authority, funding, observed } = this.#dependencies;
     const askedMs = this.#nowMs();
     const [view = null, payer = null] = await node.accounts([account.address, funding.address]);
+    this.#dependencies.fundingObserved(payer?.lamports ?? 0n);
     const nonce = findNonceAccount(view);
     if (nonce?.authority === authority.address) {
       this.#missingMs = null;
@@ -220,12 +223,23 @@ export class NonceAccountCreation {
     );
   }
 
+  /**
+   * The key and its balance are the operator's: the caller's message contains neither, the cause has both.
+   */
+  #fundingError(operatorText: string): ShredwayError {
+    return new ShredwayError(
+      "nonce_failed",
+      `nonce account ${this.#dependencies.account.address}: this service cannot pay for it at present; ` +
+        "ask its operator",
+      { cause: new Error(operatorText) },
+    );
+  }
+
   /** Throws "nonce_failed" unless the funding account can pay `lamports` and the fee. */
   async #checkFunding(lamports: bigint, payer: NonceAccountView | null): Promise<void> {
     const { address } = this.#dependencies.funding;
     if (payer && (payer.owner !== systemProgram || payer.data.length > 0)) {
-      throw new ShredwayError(
-        "nonce_failed",
+      throw this.#fundingError(
         `funding key ${address}: expected an account owned by ${systemProgram} without data, got ` +
           `${payer.data.length} bytes owned by ${quote(payer.owner)}`,
       );
@@ -235,10 +249,8 @@ export class NonceAccountCreation {
     const needed = lamports + signaturesOfEach * lamportsPerSignature + left;
     const balance = payer?.lamports ?? 0n;
     if (balance >= needed) return;
-    throw new ShredwayError(
-      "nonce_failed",
+    throw this.#fundingError(
       `funding key ${address}: expected at least ${needed} lamports, got ${balance}; transfer SOL to it`,
-      { details: { address, balanceLamports: balance, neededLamports: needed } },
     );
   }
 

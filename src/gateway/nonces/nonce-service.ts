@@ -62,6 +62,8 @@ export interface NonceServiceSnapshot {
   readonly creating: number;
   /** Accounts with a cached value. */
   readonly inUse: number;
+  /** Balance of the funding key when an account was last created; null: not known. */
+  readonly fundingLamports: bigint | null;
 }
 
 function isInvalid(thrown: unknown): boolean {
@@ -108,8 +110,8 @@ export class NonceService implements Nonces {
     );
   }
 
-  async of(account: string): Promise<NonceInfo> {
-    const { value, authority } = await this.#values.get(account);
+  async of(account: string, accountId?: string): Promise<NonceInfo> {
+    const { value, authority } = await this.#values.get(account, accountId);
     return { nonce: value, nonceAccount: account, nonceAuthority: authority };
   }
 
@@ -147,6 +149,7 @@ export class NonceService implements Nonces {
       managed: this.#managed?.size ?? 0,
       creating: this.#managed?.creating ?? 0,
       inUse: this.#values.size,
+      fundingLamports: this.#managed?.fundingLamports ?? null,
     };
   }
 
@@ -160,12 +163,12 @@ export class NonceService implements Nonces {
     const nonce = await managed.ready(owner);
     managed.checkDerived(nonce);
     try {
-      return await this.of(nonce.address);
+      return await this.of(nonce.address, owner.accountId);
     } catch (error) {
       if (!isInvalid(error)) throw error;
     }
     const { address } = await managed.recheck(owner);
-    return this.of(address);
+    return this.of(address, owner.accountId);
   }
 
   /** Rejects after `waitMs`; `work` itself continues. */

@@ -7,6 +7,7 @@
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { FairCache } from "../../core/fair-cache.ts";
 import type { Logger } from "../../core/log.ts";
 import { findNonceAccount, type NonceAccount, readNonceAccount } from "./nonce-account.ts";
 import type { NonceAccountView, NonceNode } from "./types.ts";
@@ -27,7 +28,9 @@ export interface NonceValueLimits {
   readonly recentMs: number;
   /** Concurrent queries for callers, so that a hanging node does not accumulate them. */
   readonly queriesMax: number;
-  /** Accounts in use; a new one replaces the least recently used. */
+  /** The same for one tenant, so that the others get queries, too. */
+  readonly tenantQueriesMax: number;
+  /** Accounts in use; a new one replaces the least recently used of the tenant that uses the most. */
   readonly accountsMax: number;
 }
 
@@ -41,6 +44,7 @@ export function valueLimitsFor(pollMs: number): NonceValueLimits {
     lagMs: 30_000,
     recentMs: 10_000,
     queriesMax: 64,
+    tenantQueriesMax: 16,
     accountsMax: 1_000,
   };
 }
@@ -89,10 +93,12 @@ const accountsPerQuery = 100;
 export class NonceValues {
   readonly #dependencies: NonceValueDependencies;
   readonly #limits: NonceValueLimits;
-  /** Accounts in use, least recently used first. */
-  readonly #entries = new Map<string, Entry>();
+  /** Accounts in use; the owners are the tenants. */
+  readonly #entries: FairCache<Entry>;
   /** Running queries for callers; later callers share them. */
   readonly #queries = new Map<string, Promise<NonceAccount>>();
+  /** Number of running queries by the tenant that caused them. */
+  readonly #queriesByTenant = new Map<string, number>();
   #timer: { readonly atMs: number; readonly timer: Timer } | null = null;
   #queryCount = 0;
   #isFailing = false;
@@ -101,6 +107,7 @@ export class NonceValues {
   constructor(dependencies: NonceValueDependencies, limits: NonceValueLimits) {
     this.#dependencies = dependencies;
     this.#limits = limits;
+    this.#entries = new FairCache(limits.accountsMax);
   }
 
   /** Accounts in use. */
@@ -109,14 +116,14 @@ export class NonceValues {
   }
 
   /**
-   * Throws ShredwayError "nonce_invalid", "rpc_failed", or "overloaded" if too many queries are
-   * running.
+   * `tenant`: the account whose call this is. Throws ShredwayError "nonce_invalid", "rpc_failed", or
+   * "overloaded" if too many queries are running.
    */
-  async get(address: string): Promise<NonceAccount> {
+  async get(address: string, tenant = ""): Promise<NonceAccount> {
     const entry = this.#entries.get(address);
     const isFresh = entry && this.#nowMs() - entry.queryTime.ms <= this.#limits.freshMs;
-    if (!isFresh || entry.spentMs !== null) return this.#query(address);
-    this.#use(entry);
+    if (!isFresh || entry.spentMs !== null) return this.#query(address, tenant);
+    this.#use(entry, tenant);
     return entry.account;
   }
 
@@ -128,17 +135,17 @@ export class NonceValues {
   }
 
   /** Queries the node now. Throws like `get`. */
-  async getNow(address: string): Promise<NonceAccount> {
+  async getNow(address: string, tenant = ""): Promise<NonceAccount> {
     const queryTime = this.#newQueryTime(this.#nowMs());
     const [view = null] = await this.#dependencies.node.accounts([address]);
-    const account = this.#observe(address, view, queryTime);
+    const account = this.#observe(address, view, queryTime, tenant);
     return account ?? readNonceAccount(address, view);
   }
 
   /** Stores an answer that another component queried at `askedMs` (monotonic). */
-  observe(address: string, view: NonceAccountView | null, askedMs: number): void {
+  observe(address: string, view: NonceAccountView | null, askedMs: number, tenant = ""): void {
     const { order = 0 } = this.#entries.get(address)?.queryTime ?? {};
-    this.#observe(address, view, { ms: askedMs, order });
+    this.#observe(address, view, { ms: askedMs, order }, tenant);
   }
 
   /**
@@ -170,20 +177,29 @@ export class NonceValues {
     return { ms, order: ++this.#queryCount };
   }
 
-  #query(address: string): Promise<NonceAccount> {
+  #query(address: string, tenant: string): Promise<NonceAccount> {
     let query = this.#queries.get(address);
     if (!query) {
-      if (this.#queries.size >= this.#limits.queriesMax) return Promise.reject(overloaded());
-      query = this.getNow(address).finally(() => this.#queries.delete(address));
+      const own = this.#queriesByTenant.get(tenant) ?? 0;
+      const isFull = this.#queries.size >= this.#limits.queriesMax;
+      if (isFull || own >= this.#limits.tenantQueriesMax) return Promise.reject(overloaded());
+      this.#queriesByTenant.set(tenant, own + 1);
+      query = this.getNow(address, tenant).finally(() => this.#queryEnded(address, tenant));
       this.#queries.set(address, query);
     }
     return query;
   }
 
-  #use(entry: Entry): void {
+  #queryEnded(address: string, tenant: string): void {
+    this.#queries.delete(address);
+    const left = (this.#queriesByTenant.get(tenant) ?? 0) - 1;
+    if (left > 0) this.#queriesByTenant.set(tenant, left);
+    else this.#queriesByTenant.delete(tenant);
+  }
+
+  #use(entry: Entry, tenant: string): void {
     entry.usedMs = this.#nowMs();
-    this.#entries.delete(entry.address);
-    this.#entries.set(entry.address, entry);
+    this.#entries.use(entry.address, tenant);
   }
 
   /** Returns the best known account; null: it is not a nonce account. */
@@ -191,15 +207,16 @@ export class NonceValues {
     address: string,
     view: NonceAccountView | null,
     queryTime: QueryTime,
+    tenant: string,
   ): NonceAccount | null {
     const account = findNonceAccount(view);
     if (this.#isClosed) return account;
     const entry = this.#entries.get(address);
     if (!entry) {
-      if (account) this.#add(address, account, queryTime);
+      if (account) this.#add({ address, account, queryTime }, tenant);
       return account;
     }
-    this.#use(entry);
+    this.#use(entry, tenant);
     return this.#update(entry, account, queryTime);
   }
 
@@ -224,16 +241,10 @@ export class NonceValues {
     return account;
   }
 
-  #add(address: string, account: NonceAccount, queryTime: QueryTime): void {
+  #add(known: Pick<Entry, "address" | "account" | "queryTime">, tenant: string): void {
     const nowMs = this.#nowMs();
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size >= this.#limits.accountsMax && oldest !== undefined) {
-      this.#entries.delete(oldest);
-    }
     const entry: Entry = {
-      address,
-      account,
-      queryTime,
+      ...known,
       usedMs: nowMs,
       dueMs: this.#nextRound(nowMs),
       isPolling: false,
@@ -241,7 +252,7 @@ export class NonceValues {
       changedMs: nowMs - this.#limits.lagMs, // no change is known
       spentMs: null,
     };
-    this.#entries.set(address, entry);
+    this.#entries.set(entry.address, entry, tenant);
     this.#schedule(entry.dueMs);
   }
 

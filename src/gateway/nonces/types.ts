@@ -27,10 +27,10 @@ export interface Nonces {
    */
   managed(owner: NonceOwner): Promise<NonceInfo>;
   /**
-   * The nonce of any account on the chain. Throws "nonce_invalid" (missing, another owner, not
-   * initialised) or "rpc_failed".
+   * The nonce of any account on the chain. `accountId`: the caller, whose share of the memory it uses. Throws
+   * "nonce_invalid" (missing, another owner, not initialised) or "rpc_failed".
    */
-  of(account: string): Promise<NonceInfo>;
+  of(account: string, accountId?: string): Promise<NonceInfo>;
   /** The owner that may use this nonce's authority; null: the service does not manage it. */
   ownerOf(account: string): NonceOwner | null;
   /**

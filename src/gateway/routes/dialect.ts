@@ -16,7 +16,7 @@ export interface HttpAnswer {
 export type Verdict =
   | { readonly kind: "acknowledged" }
   | { readonly kind: "refused"; readonly reason: string; readonly isFinal: boolean }
-  | { readonly kind: "failed"; readonly reason: string };
+  | { readonly kind: "failed"; readonly reason: string; readonly isUnsent?: boolean };
 
 export interface Reading {
   /** One for each transaction of the request, in order. */

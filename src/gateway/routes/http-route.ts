@@ -56,6 +56,12 @@ export class HttpRoute implements Route {
     return !this.#isClosed && this.#endpoints.some((port) => port.isUp);
   }
 
+  /** "up" needs at least one endpoint that was tried. */
+  get #healthText(): RouteSnapshot["health"] {
+    if (!this.isUp) return "down";
+    return this.#endpoints.some((port) => port.isUp && !port.isUnknown) ? "up" : "unknown";
+  }
+
   offer(outbound: OutboundTransaction): boolean {
     const port = this.#takes(outbound) ? this.#endpointOf(outbound) : undefined;
     if (port) return port.offer(outbound);
@@ -73,7 +79,7 @@ export class HttpRoute implements Route {
       ...counter.counts(),
       name: this.capabilities.name,
       kind: this.capabilities.kind,
-      health: this.isUp ? "up" : "down",
+      health: this.#healthText,
       lastFailure: failing?.lastFailure ?? "",
       lastFailureNs: failing?.lastFailureNs ?? null,
       queued: counter.queued,

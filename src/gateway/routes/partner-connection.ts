@@ -51,7 +51,7 @@ export function codeOf(error: unknown): string {
 /** The reason for a failed connection attempt. */
 export function connectReason(code: string): string {
   if (code === "ECONNREFUSED") return "connection_refused";
-  if (code === "ETIMEDOUT") return "connect_timeout";
+  if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT") return "connect_timeout";
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "name_unknown";
   if (/TLS|CERT|SSL|EPROTO/.test(code)) return "tls_refused";
   return "connect_failed";

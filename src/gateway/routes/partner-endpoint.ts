@@ -9,6 +9,7 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import type { Logger } from "../../core/log.ts";
 import type { OutboundTransaction } from "../submission/types.ts";
+import { ConnectProbe } from "./connect-probe.ts";
 import type { Dialect, HttpAnswer } from "./dialect.ts";
 import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
 import { PartnerConnection, type RequestFailure } from "./partner-connection.ts";
@@ -72,6 +73,7 @@ export class PartnerEndpoint {
   readonly #log: Logger | undefined;
   readonly #counter: RouteCounter;
   readonly #health: Health;
+  readonly #connectProbe: ConnectProbe;
   readonly #mask: (text: string) => string;
   readonly #headers: string[];
   readonly #queue = new OutboundQueue();
@@ -98,14 +100,24 @@ export class PartnerEndpoint {
     this.#mask = maskerOf(url, headers);
     this.#headers = headersOf(url, headers, dialect.contentType);
     this.#health = new Health(clock, {
+      connect: () => this.#connectProbe.start(),
       probe: () => this.#probe(),
       usable: () => this.#pump(),
       changed: (isUp, failure) => this.#healthChanged(isUp, failure),
     });
+    this.#connectProbe = new ConnectProbe(options, (failure) =>
+      this.#health.connected(failure === null ? null : this.#describe(failure)),
+    );
+    this.#health.start();
   }
 
   get isUp(): boolean {
     return this.#health.isUp;
+  }
+
+  /** Whether it is up is not known yet. */
+  get isUnknown(): boolean {
+    return this.#health.isUnknown;
   }
 
   /** Masked text; empty if there was no failure. */
@@ -142,6 +154,7 @@ export class PartnerEndpoint {
       });
       this.#closing = { closed, finish };
       this.#health.close();
+      this.#connectProbe.cancel();
       this.#dropQueue("route_closed");
       for (const lane of this.#idle.splice(0)) lane.close();
       for (const request of this.#underWay) {
@@ -297,7 +310,7 @@ export class PartnerEndpoint {
     if (request.waiting.length === 0) this.#health.probed(failure);
     else this.#health.failed(failure, isUnreachable);
     for (const { outbound } of request.waiting)
-      this.#counter.end(outbound, { kind: "failed", reason });
+      this.#counter.end(outbound, { kind: "failed", reason, isUnsent: isUnreachable });
   }
 
   #cutLate(isRecheck = false): void {

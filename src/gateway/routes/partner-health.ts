@@ -1,18 +1,23 @@
-// Health of a partner: up, proving, down, or paused at the partner's request.
+// Health of a partner: unknown, up, proving, down, or paused at the partner's request.
 //
-// partner-endpoint.ts checks it before it accepts a transaction. Five faults in a row, or one
-// failed connection attempt, take the partner down. While down it is probed after 1 s and then at
-// doubling intervals up to 15 s. After a successful probe it is "proving": one request at a time,
-// until one succeeds. A fault while proving takes it down again, and the probe intervals continue
-// to grow.
+// partner-endpoint.ts checks it before it accepts a transaction. A partner is unknown until the first
+// connection: the first connect probe starts at once, and transactions are accepted meanwhile. Five faults
+// in a row, or one failed connection attempt, take the partner down. While nothing proves that it is up, it
+// is probed again by a connection. While down it is probed by a request after 1 s and then at doubling
+// intervals up to 15 s. After a successful one it is "proving": one request at a time, until one succeeds. A
+// fault while proving takes it down again, and the probe intervals continue to grow.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 
 const faultsMax = 5;
 const probeMsMin = 1000;
 const probeMsMax = 15_000;
+/** A partner without a response in one such interval is probed in the next. */
+const idleMs = 30_000;
 
 interface HealthListener {
+  /** Connects without a request; the listener reports its result with `connected`. */
+  connect(): void;
   /** Sends a probe; the listener reports its result with `probed`. */
   probe(): void;
   /** Called when the partner becomes usable after a pause or an outage. */
@@ -23,13 +28,16 @@ interface HealthListener {
 export class Health {
   readonly #clock: Clock;
   readonly #listener: HealthListener;
-  #state: "up" | "proving" | "down" | "closed" = "up";
+  #state: "unknown" | "up" | "proving" | "down" | "closed" = "unknown";
   #faults = 0;
   #probeMs = probeMsMin;
+  /** The next probe, of either kind. */
   #timer: Timer | undefined;
   #pause: Timer | undefined;
   #lastFailure = "";
   #lastFailureNs: bigint | null = null;
+  /** The partner responded since the timer was set. */
+  #isProved = false;
 
   constructor(clock: Clock, listener: HealthListener) {
     this.#clock = clock;
@@ -37,7 +45,12 @@ export class Health {
   }
 
   get isUp(): boolean {
-    return (this.#state === "up" || this.#state === "proving") && !this.#pause;
+    return this.#state !== "down" && this.#state !== "closed" && !this.#pause;
+  }
+
+  /** No connection was tried yet, or the first one has no result. */
+  get isUnknown(): boolean {
+    return this.#state === "unknown" && !this.#pause;
   }
 
   /** While proving, only one request at a time is allowed. */
@@ -54,11 +67,18 @@ export class Health {
     return this.#lastFailureNs;
   }
 
+  /** Tries the partner for the first time. */
+  start(): void {
+    this.#connectLater();
+    this.#listener.connect();
+  }
+
   succeeded(): void {
     if (this.#state === "down" || this.#state === "closed") return; // the response is to an earlier request
     this.#faults = 0;
     this.#probeMs = probeMsMin;
-    if (this.#state === "proving") this.#state = "up";
+    this.#isProved = true;
+    if (this.#state !== "up") this.#state = "up";
   }
 
   /** `isUnreachable`: the connection attempt failed. */
@@ -66,10 +86,19 @@ export class Health {
     this.#note(failure);
     if (this.#state === "down" || this.#state === "closed") return;
     this.#faults++;
-    if (this.#state === "up" && !isUnreachable && this.#faults < faultsMax) return;
+    if (this.#state !== "proving" && !isUnreachable && this.#faults < faultsMax) {
+      this.#state = "up"; // it accepts connections
+      return;
+    }
     this.#state = "down";
     this.#probeLater();
     this.#listener.changed(false, failure);
+  }
+
+  /** The result of `connect`. Faults of requests stay counted: a connection does not disprove them. */
+  connected(failure: string | null): void {
+    if (failure !== null) this.failed(failure, true);
+    else if (this.#state === "unknown") this.#state = "up";
   }
 
   probed(failure: string | null): void {
@@ -81,6 +110,7 @@ export class Health {
     }
     this.#state = "proving";
     this.#faults = 0;
+    this.#connectLater();
     this.#listener.changed(true, this.#lastFailure);
     if (this.isUp) this.#listener.usable();
   }
@@ -109,7 +139,18 @@ export class Health {
   }
 
   #probeLater(): void {
+    this.#timer?.cancel();
     this.#timer = this.#clock.after(this.#probeMs, () => this.#listener.probe());
     this.#probeMs = Math.min(probeMsMax, this.#probeMs * 2);
+  }
+
+  #connectLater(): void {
+    this.#timer?.cancel();
+    this.#isProved = false;
+    this.#timer = this.#clock.after(idleMs, () => {
+      const isProved = this.#isProved;
+      this.#connectLater();
+      if (!isProved) this.#listener.connect();
+    });
   }
 }

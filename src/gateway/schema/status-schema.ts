@@ -69,6 +69,7 @@ const eventFields = {
   },
   Acknowledged: { kind: word("acknowledged"), route, attempt },
   Lost: { kind: enumOf(["refused", "failed", "dropped"]), route, attempt, reason: string },
+  AuctionLost: { kind: word("auction_lost"), slot: orNull(slot), leader: publicKey },
   Seen: { kind: word("seen"), slot },
   Ended: {
     kind: enumOf(endStates),

@@ -12,6 +12,7 @@ import { TimerWheel } from "../../core/timer-wheel.ts";
 import type { SubmissionEvents } from "./events.ts";
 import type { DispatchLimits } from "./limits.ts";
 import { isSpent } from "./pairs.ts";
+import { PartnerAuctions } from "./partner-auctions.ts";
 import { couldTake, holdReasonOf, type Plan, type PlanPolicy, plan } from "./plan.ts";
 import { RouteAttempt } from "./route-attempt.ts";
 import {
@@ -68,6 +69,7 @@ export class Dispatch {
   /** Due after they were held: they come before those that the timer made due. */
   readonly #released = new Set<Submission>();
   readonly #due = new Set<Submission>();
+  readonly #auctions = new PartnerAuctions();
   #isClosed = false;
   #attempts = 0n;
   #resends = 0n;
@@ -167,7 +169,7 @@ export class Dispatch {
     }
   }
 
-  /** Makes the next attempt at once if one is scheduled: the block that it was in was abandoned. */
+  /** Makes the next attempt at once if one is scheduled: there is no reason to wait any longer. */
   expedite(submission: Submission): void {
     this.#apply(submission, "attempt_hastened");
   }
@@ -180,6 +182,7 @@ export class Dispatch {
   /** Makes the attempts that are due, up to a limit: new submissions must not wait for resends. */
   turn(nowMs: number): void {
     if (this.#held.size > 0) this.#release();
+    if (this.#auctions.size > 0) this.#endAuctions(nowMs);
     for (const submission of this.#wheel.turn(nowMs)) this.#apply(submission, "timer_fired");
     let left = attemptsPerTurn;
     for (const queue of [this.#released, this.#due]) {
@@ -244,11 +247,16 @@ export class Dispatch {
         },
         route.capabilities.name,
       );
-      if (route.offer(attempt)) attempts.push(attempt);
+      if (!route.offer(attempt)) continue;
+      attempts.push(attempt);
+      sending.takenBy.add(attempt.route);
     }
     if (attempts.length === 0) return attempts;
-    sending.attempted(attempts.length, this.#nowMs);
+    const nowMs = this.#nowMs;
+    sending.attempted(attempts.length, nowMs);
     this.#attempts++;
+    const slotMs = Number(this.#dependencies.slotNs() ?? defaultSlotNs) / 1e6;
+    this.#auctions.attempted(submission, choices, this.#dependencies.leaders(), { nowMs, slotMs });
     return attempts;
   }
 
@@ -298,7 +306,7 @@ export class Dispatch {
       sending.refusedBy.add(attempt.route);
       if (isOfLast) sending.lastRefused++;
     }
-    if (event.kind === "dropped" && isOfLast && ++sending.lastDropped === sending.lastTaken) {
+    if (attempt.isUnsent && isOfLast && ++sending.lastUnsent === sending.lastTaken) {
       this.#lost(submission);
     }
     if (this.#isFallbackDue(submission, attempt)) this.expedite(submission);
@@ -311,6 +319,22 @@ export class Dispatch {
     sending.isAttemptMissing = true;
     if (sending.isOver || sending.state === "held") return;
     this.#apply(submission, sending.lostInARow++ === 0 ? "attempt_lost" : "attempt_lost_again");
+  }
+
+  /**
+   * A partner's slot has passed and the transaction was not observed: says so in the timeline. With
+   * fallback, the other routes are next.
+   */
+  #endAuctions(nowMs: number): void {
+    for (const { submission, slot, leader } of this.#auctions.takeOver(
+      this.#dependencies.leaders(),
+      nowMs,
+    )) {
+      if (submission.sending.isOver || this.#isInBlock(submission)) continue;
+      const atNs = this.#dependencies.clock.nowNs();
+      this.#report(submission, { kind: "auction_lost", atNs, slot, leader });
+      if (submission.options.enableFallback) this.expedite(submission);
+    }
   }
 
   /** The partners that the first attempt was for did not take it: the other routes are next. */

@@ -16,7 +16,7 @@ import {
   type Submission,
   type TrackedTransaction,
 } from "./tracked-transaction.ts";
-import type { SubmissionRecord, SubmitRequest } from "./types.ts";
+import type { SubmissionRecord, SubmissionStore, SubmitRequest } from "./types.ts";
 
 type Pair = readonly [SubmitRequest, SubmitRequest];
 
@@ -102,6 +102,44 @@ export function checkNonceFree(index: SubmissionIndex, pair: Pair, sentSinceNs: 
     "nonce_in_use",
     `durable nonce ${account}: another pair with this value is being sent (${names || "of another account"})`,
   );
+}
+
+/** The request with the name of the other one of its pair, which the store keeps. */
+export function pairedWith(request: SubmitRequest, { transactions }: SubmitRequest): SubmitRequest {
+  const [other] = transactions;
+  return other
+    ? { ...request, options: { ...request.options, pairedWith: other.signature } }
+    : request;
+}
+
+/**
+ * Finds restored submissions whose pair ended before a kill: if the other one landed, it is the one that
+ * supersedes them. Rejects if the store fails.
+ */
+export async function noteLandedSiblings(
+  index: SubmissionIndex,
+  store: Pick<SubmissionStore, "find">,
+  restored: readonly Submission[],
+): Promise<void> {
+  const open = new Set(restored.flatMap(({ transactions }) => signaturesOf(transactions)));
+  const alone = new Map<string, Map<string, Submission>>();
+  for (const submission of restored) {
+    const { accountId, options } = submission;
+    const { pairedWith: other } = options;
+    if (other === undefined || open.has(other)) continue;
+    const ofAccount = alone.get(accountId) ?? new Map<string, Submission>();
+    alone.set(accountId, ofAccount.set(other, submission));
+  }
+  for (const [accountId, ofAccount] of alone) {
+    for (const { signature, state } of await store.find(accountId, [...ofAccount.keys()])) {
+      const [facts] = ofAccount.get(signature)?.transactions ?? [];
+      if (facts && hasLanded({ kind: state })) index.noteLanded(facts, signature, accountId);
+    }
+  }
+}
+
+function signaturesOf(transactions: readonly { readonly signature: string }[]): string[] {
+  return transactions.map(({ signature }) => signature);
 }
 
 /**

@@ -22,7 +22,14 @@ import { type EndEvent, hasLanded, Lifecycle } from "./lifecycle.ts";
 import { defaultLimits, type PipelineLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
 import type { ObserverCounts } from "./outcome-observer.ts";
-import { checkNonceFree, checkPair, fulfilledBefore, isFulfilled } from "./pairs.ts";
+import {
+  checkNonceFree,
+  checkPair,
+  fulfilledBefore,
+  isFulfilled,
+  noteLandedSiblings,
+  pairedWith,
+} from "./pairs.ts";
 import { type Inspect, restoreFrom } from "./restore.ts";
 import { type StateMachineDependencies, SubmissionStateMachine } from "./state-machine.ts";
 import type { StatusCounts } from "./status-recorder.ts";
@@ -114,7 +121,7 @@ export class Pipeline implements Submissions {
     if (ended) return this.#acceptEnded(pair, ended);
     const sentForNs = BigInt(this.#limits.resendForMs) * nsPerMs;
     checkNonceFree(this.#index, pair, this.#dependencies.clock.nowNs() - sentForNs);
-    return this.#accept(pair);
+    return this.#accept([pairedWith(first, second), pairedWith(second, first)]);
   }
 
   statuses(
@@ -152,6 +159,8 @@ export class Pipeline implements Submissions {
     if (this.#isClosed) return 0; // the next process continues them
     const missing = open.filter((record) => !this.#isInMemory(record));
     const { restored, unreadable } = await restoreFrom(missing, this.#dependencies.inspect);
+    const submissions = restored.map(({ submission }) => submission);
+    await noteLandedSiblings(this.#index, this.#dependencies.store, submissions);
     if (this.#isClosed) return 0;
     for (const { submission, records, facts, isPart } of restored) {
       if (records.every((record) => this.#isInMemory(record))) continue; // submitted in the meantime

@@ -14,7 +14,8 @@
 //   that pay their tip and their fee per compute unit, while one of them leads and in the slot before.
 // - sendIdeal uses SWQoS, bundles and alternative partners. sendAlt uses alternative partners, in their own
 //   slots only. With fallback it also uses the routes of sendTransaction: at once if no partner leads or
-//   accepts it, else from the second attempt on. Without fallback it is refused in other slots.
+//   accepts it, else from the second attempt on, which partner-auctions.ts makes due. Without fallback it is
+//   refused in other slots.
 
 import { windowSlots } from "../../core/solana-constants.ts";
 import { paysPerUnit, type UnitFeeFacts, unitFeeText } from "../../core/transactions/unit-fee.ts";
@@ -39,6 +40,11 @@ export interface PlanFacts {
   readonly transactions: readonly PlanTransaction[];
   /** Attempts so far. */
   readonly attempts: number;
+  /**
+   * Names of the routes that took it before. Their minimums no longer apply: a reload may have raised them,
+   * and the submission was accepted.
+   */
+  readonly takenBy?: ReadonlySet<string>;
 }
 
 export interface PlanRoute {
@@ -148,6 +154,7 @@ function underpaidFor(
 
 /** Whether tip and priority fee are sufficient for the route. */
 function isPaid(facts: PlanFacts, route: RouteCapabilities, policy: PlanPolicy): boolean {
+  if (facts.takenBy?.has(route.name)) return true;
   return tipOf(facts) >= minimumOf(route, policy) && !underpaidFor(route, facts, policy);
 }
 

@@ -33,6 +33,12 @@ function groups(records: readonly SubmissionRecord[]): SubmissionRecord[][] {
   );
 }
 
+function routesOf(records: readonly SubmissionRecord[]): string[] {
+  return records.flatMap(({ events }) =>
+    events.flatMap((event) => (event.kind === "queued" ? [event.route] : [])),
+  );
+}
+
 function attemptsOf(records: readonly SubmissionRecord[]): number {
   let attempts = 0;
   for (const event of records.flatMap(({ events }) => events)) {
@@ -41,13 +47,13 @@ function attemptsOf(records: readonly SubmissionRecord[]): number {
   return attempts;
 }
 
-/** Whether every route dropped the attempt before anything left. */
+/** Whether no route sent anything of the attempt, because it dropped it or could not connect. */
 function isLost(records: readonly SubmissionRecord[], attempt: number): boolean {
   const events = records[0]?.events ?? []; // every transaction of a bundle has the same
   const ofAttempt = events.filter((event) => "attempt" in event && event.attempt === attempt);
   const queued = ofAttempt.filter(({ kind }) => kind === "queued").length;
-  const dropped = ofAttempt.filter(({ kind }) => kind === "dropped").length;
-  return queued > 0 && dropped === queued && ofAttempt.length === 2 * queued;
+  const unsent = ofAttempt.filter(({ kind }) => kind === "dropped" || kind === "failed").length;
+  return queued > 0 && unsent === queued && ofAttempt.length === 2 * queued;
 }
 
 async function factsOf(
@@ -83,7 +89,7 @@ async function restored(group: readonly SubmissionRecord[], inspect: Inspect) {
   });
   // The last attempts may be missing: timelines are written every second.
   const { sending } = submission;
-  sending.continueFrom(attemptsOf(records));
+  sending.continueFrom(attemptsOf(records), routesOf(records));
   sending.resends = Math.max(0, sending.attempts - 1);
   if (isLost(records, sending.attempts)) sending.isAttemptMissing = true;
   const isPart =

@@ -21,6 +21,7 @@ export class RouteAttempt implements OutboundTransaction {
   #isSent = false;
   #isDone = false;
   #isLost = false;
+  #isUnsent = false;
   #isRefused = false;
 
   constructor(outbound: Omit<OutboundTransaction, "report">, route: string) {
@@ -37,6 +38,11 @@ export class RouteAttempt implements OutboundTransaction {
   /** It was refused, or never left. */
   get isLost(): boolean {
     return this.#isLost;
+  }
+
+  /** It never left: the route dropped it, or could not connect. */
+  get isUnsent(): boolean {
+    return this.#isUnsent;
   }
 
   /** The route will always refuse it. */
@@ -64,7 +70,9 @@ export class RouteAttempt implements OutboundTransaction {
       return;
     }
     this.#isDone = true;
-    this.#isLost = event.kind === "refused" || (event.kind === "dropped" && !this.#isSent);
+    const isUnsent = event.kind === "dropped" || (event.kind === "failed" && event.isUnsent);
+    this.#isUnsent = isUnsent === true && !this.#isSent;
+    this.#isLost = event.kind === "refused" || this.#isUnsent;
     this.#isRefused = event.kind === "refused" && event.isFinal;
     if (event.kind === "acknowledged") listener({ kind: "acknowledged", atNs, route, attempt });
     else listener({ kind: event.kind, atNs, route, attempt, reason: event.reason });

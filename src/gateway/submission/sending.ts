@@ -40,9 +40,12 @@ export const sendingEventKinds = [
   "resend_failed",
   /** It, or the other one of its pair, is in a block. */
   "landing_awaited",
-  /** The block was abandoned, or the partner refused the transaction: other routes are due. */
+  /**
+   * The block was abandoned, or the partner refused the transaction or its auction is over: other routes
+   * are due.
+   */
   "attempt_hastened",
-  /** Every route dropped it before it left. */
+  /** Every route dropped it before it left, or could not connect. */
   "attempt_lost",
   /** The same, and nothing of the attempt before had left either. */
   "attempt_lost_again",
@@ -111,13 +114,15 @@ export class Sending {
   lastAttemptMs = 0;
   /** Names of routes that refused it for good. */
   readonly refusedBy = new Set<string>();
-  /** Routes that took it, over all attempts, and how many of these refused or dropped it unsent. */
+  /** Names of routes that took it, those of an earlier process included. */
+  readonly takenBy = new Set<string>();
+  /** Routes that took it, over all attempts, and how many of these refused it or never sent it. */
   acceptedCount = 0;
   lost = 0;
-  /** Routes that accepted the last attempt, and how many of these finally refused or dropped it. */
+  /** Routes that accepted the last attempt, and how many of these finally refused it, or never sent it. */
   lastTaken = 0;
   lastRefused = 0;
-  lastDropped = 0;
+  lastUnsent = 0;
   /** Consecutive attempts without a sent transaction. */
   lostInARow = 0;
 
@@ -133,12 +138,16 @@ export class Sending {
     this.acceptedCount += routes;
     this.lastTaken = routes;
     this.lastRefused = 0;
-    this.lastDropped = 0;
+    this.lastUnsent = 0;
   }
 
-  /** Goes on where an earlier submission of the same account, or of an earlier process, stopped. */
-  continueFrom(attempts: number): void {
+  /**
+   * Goes on where an earlier submission of the same account, or of an earlier process, stopped. `takenBy`:
+   * the routes that took it then.
+   */
+  continueFrom(attempts: number, takenBy: readonly string[] = []): void {
     this.attempts = attempts;
+    for (const route of takenBy) this.takenBy.add(route);
     this.isAttemptMissing = attempts === 0;
     // One that is never lost: how the earlier ones ended is not known.
     this.acceptedCount = 1;

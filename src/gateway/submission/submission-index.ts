@@ -3,6 +3,7 @@
 // Every new call and every status query looks here before it asks the store. The pipeline limits the open
 // transactions, this class the ended ones; the store holds them longer.
 
+import { FairCache } from "../../core/fair-cache.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { lifetimeKeyOf } from "../../core/transactions/lifetimes.ts";
 import type { AccountTransaction, TrackedTransaction } from "./tracked-transaction.ts";
@@ -27,8 +28,8 @@ export class SubmissionIndex {
   readonly #bundles = new Map<string, readonly AccountTransaction[]>();
   /** Number of open transactions by account. */
   readonly #openByAccount = new Map<string, number>();
-  /** Nonce value -> signature of the transaction that landed with it; oldest first. */
-  readonly #landedByNonce = new Map<string, string>();
+  /** Nonce value -> signature of the transaction that landed with it; the owners are accounts. */
+  readonly #landedByNonce = new FairCache<string>(landedNoncesMax);
   /** Nonce value and authority -> open transactions that were submitted as one of a pair. */
   readonly #pairs = new Map<string, Set<TrackedTransaction>>();
 
@@ -113,10 +114,15 @@ export class SubmissionIndex {
     this.#leavePair(tracked);
     const hasLanded = tracked.end?.kind === "landed" || tracked.end?.kind === "landed_failed";
     if (hasLanded && tracked.facts?.nonce) {
-      this.#landedByNonce.set(lifetimeKeyOf(tracked.facts), tracked.signature);
-      this.#trim(this.#landedByNonce, landedNoncesMax, () => {});
+      const [accountId = ""] = tracked.views.keys();
+      this.noteLanded(tracked.facts, tracked.signature, accountId);
     }
     this.#trim(this.#ended, this.#endedMax, (oldest) => this.#forgetBundles(oldest));
+  }
+
+  /** A transaction of the account landed with the nonce value of `facts`. */
+  noteLanded(facts: TransactionFacts, signature: string, accountId: string): void {
+    this.#landedByNonce.set(lifetimeKeyOf(facts), signature, accountId);
   }
 
   /** Signature of the transaction that landed with the same nonce value. */

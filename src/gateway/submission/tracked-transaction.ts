@@ -86,6 +86,10 @@ export class Submission {
     return this.sending.attempts;
   }
 
+  get takenBy(): ReadonlySet<string> {
+    return this.sending.takenBy;
+  }
+
   /** Whether the request repeats this submission: the same transactions, method and options. */
   isSameAs(request: SubmitRequest): boolean {
     const { transactions, method, isBundle, options } = request;

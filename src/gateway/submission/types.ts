@@ -23,6 +23,11 @@ export interface SubmitOptions {
   readonly resendsMax: number | null;
   /** sendAlt: use the routes of sendTransaction if no partner leads or accepts it. Default: false. */
   readonly enableFallback?: boolean;
+  /**
+   * sendIdeal: signature of the other transaction of the pair. The pipeline sets it, so that the next
+   * process knows which one superseded which.
+   */
+  readonly pairedWith?: string;
 }
 
 /** One transaction, or a bundle, which lands as a whole or not at all. */
@@ -87,8 +92,16 @@ export type RouteEvent =
       readonly reason: string;
       readonly isFinal: boolean;
     }
-  /** No valid answer: connection lost, timeout, or malformed answer. The transaction may have arrived. */
-  | { readonly kind: "failed"; readonly atNs: bigint; readonly reason: string }
+  /**
+   * No valid answer: connection lost, timeout, or malformed answer. The transaction may have arrived, except
+   * if `isUnsent`: then no connection could be made.
+   */
+  | {
+      readonly kind: "failed";
+      readonly atNs: bigint;
+      readonly reason: string;
+      readonly isUnsent?: boolean;
+    }
   /** Not sent: its deadline passed in the queue, or the route closed. */
   | { readonly kind: "dropped"; readonly atNs: bigint; readonly reason: string };
 
@@ -106,7 +119,8 @@ export interface RouteCounts {
 export interface RouteSnapshot extends RouteCounts {
   readonly name: string;
   readonly kind: RouteKind;
-  readonly health: "up" | "down";
+  /** "unknown": it was not tried yet; it accepts submissions. */
+  readonly health: "up" | "down" | "unknown";
   /** Why it is down, or its last failure; empty: none. */
   readonly lastFailure: string;
   /** Wall time of that failure; null: none, or its time is unknown. */
@@ -165,6 +179,17 @@ export type TimelineEvent =
       readonly route: string;
       readonly attempt: number;
       readonly reason: string;
+    }
+  /**
+   * sendAlt: the partner's slot passed, and the transaction was not observed in a block. It can still land
+   * until its lifetime ends.
+   */
+  | {
+      readonly kind: "auction_lost";
+      readonly atNs: bigint;
+      /** The slot in which it was offered to the partner. */
+      readonly slot: bigint | null;
+      readonly leader: string;
     }
   /** Observed in the relay's own shreds: it is in a block, its outcome is not known yet. */
   | { readonly kind: "seen"; readonly atNs: bigint; readonly slot: bigint }

@@ -37,6 +37,7 @@ export interface AccountFacts {
     readonly managed: number;
     readonly creating: number;
     readonly inUse: number;
+    readonly fundingLamports: bigint | null;
   } | null;
   readonly trackerMembers: number;
   /** Slots until the next window of a member; null: unknown. */
@@ -148,6 +149,11 @@ const noncesAndPartners: readonly Metric<AccountFacts>[] = [
     "shredway_nonces_in_use",
     "Nonce accounts whose current value is cached.",
     ({ nonces }) => nonces?.inUse ?? null,
+  ),
+  gauge(
+    "shredway_nonces_funding_lamports",
+    "Balance of the key of nonces.fundingKeyFile when a nonce account was last created.",
+    ({ nonces }) => nonces?.fundingLamports ?? null,
   ),
   gauge(
     "shredway_tracker_members",

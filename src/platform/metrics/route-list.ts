@@ -82,8 +82,10 @@ function median(values: readonly number[]): number | null {
 }
 
 const forAllRoutes: readonly Metric<RouteFacts>[] = [
-  ofRoutes("shredway_route_up", "1: the route accepts submissions. 0: it is down.", ({ health }) =>
-    health === "up" ? 1 : 0,
+  ofRoutes(
+    "shredway_route_up",
+    "1: the route was tried and accepts submissions. 0: it is down. No sample: it was not tried yet.",
+    ({ health }) => (health === "unknown" ? null : Number(health === "up")),
   ),
   ofRoutes(
     "shredway_route_offered_total",

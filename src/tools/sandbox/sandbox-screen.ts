@@ -212,12 +212,17 @@ function shredsLines({ gateway: { shreds, landedTips } }: SandboxView, paint: Pa
   ];
 }
 
+function healthText({ health }: SandboxView["gateway"]["routes"][number], paint: Paint): string {
+  if (health === "unknown") return paint.dim(health);
+  return health === "up" ? paint.good(health) : paint.bad(health);
+}
+
 /** Routes of submissions, with the responses of their targets. */
 function routeTable({ gateway }: SandboxView, paint: Paint): string[] {
   const rows = gateway.routes.map((route) => [
     route.name,
     route.kind,
-    route.health === "up" ? paint.good("up") : paint.bad("down"),
+    healthText(route, paint),
     formatCount(route.sent),
     formatCount(route.acknowledged),
     formatCount(route.refused + route.failed + route.dropped),
@@ -228,7 +233,7 @@ function routeTable({ gateway }: SandboxView, paint: Paint): string[] {
     [
       { title: "ROUTE", width: 13 },
       { title: "KIND", width: 13 },
-      { title: "STATE", width: 5 },
+      { title: "STATE", width: 7 },
       { title: "SENT", right: true, width: 6 },
       { title: "ACKED", right: true, width: 6 },
       { title: "NOT ACKED", right: true },

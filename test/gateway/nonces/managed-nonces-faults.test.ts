@@ -90,27 +90,39 @@ describe("a killed process", () => {
 });
 
 describe("a failure of the node or the funding key", () => {
-  it("is reported with address, balance and needed amount", async () => {
+  it("is reported to the operator with the balance, and to the caller without it", async () => {
     const harness = await NonceHarness.open();
     const poor = new KeyPair(new Uint8Array(32).fill(0xf1));
     const keys = keysOf("poor", poor);
     const { service, node } = await harness.start(new Disk(), keys);
     const left = harness.run.chain.minimumBalanceForRentExemption(0);
     const needed = harness.rent + signaturesLamports + left;
-    const refusal = (balance: bigint) => ({
+    const refusal = {
       reason: "nonce_failed",
-      message: `funding key ${poor.address}: expected at least ${needed} lamports, got ${balance}; transfer SOL to it`,
-      details: { address: poor.address, balanceLamports: balance, neededLamports: needed },
-    });
-    await expect(harness.until(service.managed(one))).rejects.toMatchObject(refusal(0n));
+      message:
+        `nonce account ${keys.account(0).address}: this service cannot pay for it at present; ` +
+        "ask its operator",
+      details: undefined,
+    };
+    const checkReport = (balance: bigint) => {
+      expect(harness.warnings.at(-1)).toBe(
+        `nonces: nonce account not created: funding key ${poor.address}: ` +
+          `expected at least ${needed} lamports, got ${balance}; transfer SOL to it`,
+      );
+      expect(service.snapshot().fundingLamports).toBe(balance);
+    };
+    expect(service.snapshot().fundingLamports).toBeNull();
+    await expect(harness.until(service.managed(one))).rejects.toMatchObject(refusal);
+    checkReport(0n);
     harness.run.chain.airdrop(poor.address, needed - 1n);
     await harness.pass(1000);
     // Repeated for two seconds without a new query.
     node.down.add("accounts");
-    await expect(service.managed(one)).rejects.toMatchObject(refusal(0n));
+    await expect(service.managed(one)).rejects.toMatchObject(refusal);
     node.down.clear();
     await harness.pass(1500);
-    await expect(harness.until(service.managed(one))).rejects.toMatchObject(refusal(needed - 1n));
+    await expect(harness.until(service.managed(one))).rejects.toMatchObject(refusal);
+    checkReport(needed - 1n);
     expect(node.sent.size).toBe(0);
     harness.run.chain.airdrop(poor.address, 1n);
     await harness.pass(2500);

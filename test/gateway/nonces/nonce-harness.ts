@@ -10,7 +10,6 @@ import {
 } from "@solana/web3.js";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { KeyPair } from "../../../src/core/key-pair.ts";
-import { createLogger } from "../../../src/core/log.ts";
 import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
 import type { CoSigningCheck } from "../../../src/gateway/nonces/co-signing.ts";
 import { findNonceAccount, type NonceAccount } from "../../../src/gateway/nonces/nonce-account.ts";
@@ -259,6 +258,8 @@ export class NonceHarness {
   readonly clock = new ManualClock();
   readonly run: ChainRun;
   readonly limits: NonceServiceLimits;
+  /** Warnings of the log, oldest first. */
+  readonly warnings: string[] = [];
 
   private constructor(run: ChainRun, limits: NonceServiceLimits) {
     this.run = run;
@@ -285,7 +286,10 @@ export class NonceHarness {
     const service = await NonceService.open(
       {
         clock: this.clock,
-        log: createLogger({ level: "silent" }),
+        log: {
+          info: () => {},
+          warn: (...given: readonly unknown[]) => void this.warnings.push(String(given.at(-1))),
+        },
         node,
         store,
         keys,

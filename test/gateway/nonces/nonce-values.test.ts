@@ -128,6 +128,35 @@ describe("values of nonces", () => {
     expect(run.requests.length).toBe(5);
   });
 
+  it("of a tenant stay although another tenant brings more than memory holds", async () => {
+    const run = new Run({ accountsMax: 5 });
+    for (let i = 1; i <= 30; i++) run.words.set(key(i), nonce(i));
+    for (const i of [1, 2]) await run.values.get(key(i), "ben");
+    for (let i = 3; i <= 30; i++) await run.values.get(key(i), "eve");
+    for (const i of [1, 2]) await run.values.get(key(i), "eve"); // they stay ben's
+    for (let i = 3; i <= 30; i++) await run.values.get(key(i), "eve");
+    const requestsBefore = run.requests.length;
+    for (const i of [1, 2]) await run.values.get(key(i), "ben");
+    expect([run.requests.length, run.values.size]).toEqual([requestsBefore, 5]);
+  });
+
+  it("are queried for a tenant although another one fills its share of a hanging node", async () => {
+    const run = new Run({ queriesMax: 4, tenantQueriesMax: 2 });
+    for (const i of [1, 2, 3, 4]) run.words.set(key(i), nonce(i));
+    run.holds = true;
+    const running = [1, 2].map((i) => run.values.get(key(i), "eve"));
+    await expect(run.values.get(key(3), "eve")).rejects.toMatchObject({ reason: "overloaded" });
+    const own = run.values.get(key(4), "ben");
+    await run.clock.advance(1);
+    for (const answer of run.held.splice(0)) answer();
+    expect((await own).value).toBe(textOf(4));
+    await Promise.all(running);
+    const next = run.values.get(key(3), "eve");
+    await run.clock.advance(1);
+    for (const answer of run.held) answer();
+    expect((await next).value).toBe(textOf(3));
+  });
+
   it("are not cached for accounts that are not nonces", async () => {
     const run = new Run();
     await expect(run.value()).rejects.toMatchObject({ reason: "nonce_invalid" });

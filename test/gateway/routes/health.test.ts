@@ -117,11 +117,77 @@ describe("a refused connection", () => {
     for (const outbound of outbounds) expect(route.offer(outbound)).toBe(true);
     const ends = await Promise.all(outbounds.map(({ ended }) => ended));
     expect(ends).toMatchObject([
-      { kind: "failed", reason: "connection_refused" },
+      { kind: "failed", reason: "connection_refused", isUnsent: true },
       { kind: "dropped", reason: "route_down" },
       { kind: "dropped", reason: "route_down" },
     ]);
     expect(route.snapshot()).toMatchObject({ failed: 1n, dropped: 2n, queued: 0, inFlight: 0 });
+    partner = await Partner.open(port);
+  });
+});
+
+describe("a route without traffic", () => {
+  it("is unknown until its first connection, and accepts transactions meanwhile", async () => {
+    const route = open();
+    expect(route.snapshot()).toMatchObject({ health: "unknown", lastFailure: "" });
+    expect(route.isUp).toBe(true);
+    await until(() => route.snapshot().health !== "unknown");
+    expect(route.snapshot()).toMatchObject({ health: "up", offered: 0n, sent: 0n });
+    expect(partner.requests).toEqual([]);
+  });
+
+  it("is down soon after the start if its partner is dead, and says why", async () => {
+    await partner.close();
+    const port = await freePort();
+    const route = open({ url: `http://127.0.0.1:${port}/key-in-the-path` });
+    await until(() => route.snapshot().health !== "unknown");
+    expect(route.snapshot()).toMatchObject({
+      health: "down",
+      lastFailure: expect.stringContaining(`127.0.0.1:${port}: connection_refused: ECONNREFUSED`),
+      offered: 0n,
+      failed: 0n,
+    });
+    expect(log).toContain("a route is down");
+    partner = await Partner.open(port);
+    await clock.advance(1000);
+    await until(() => route.snapshot().health === "up");
+  });
+
+  it("is down if its partner speaks no TLS", async () => {
+    const route = open({ url: partner.url.replace("http:", "https:") });
+    await until(() => route.snapshot().health === "down");
+    expect(route.snapshot().lastFailure).toContain("tls_refused");
+  });
+
+  it("is up if one of its leaders' ports is, and unknown before any is known", async () => {
+    const port = await freePort();
+    const leaders = { a: `http://127.0.0.1:${port}`, b: partner.url };
+    const route = openRoute(routeConfig({ kind: "alt-partner", leaders }), { clock });
+    routes.push(route);
+    expect(route.snapshot().health).toBe("unknown");
+    await until(() => route.snapshot().lastFailure !== "");
+    await until(() => route.snapshot().health === "up");
+  });
+
+  it("is connected to again while it is idle, without a request", async () => {
+    const route = open();
+    let connections = 0;
+    partner.onConnection = () => void connections++;
+    await until(() => connections === 1);
+    await until(() => route.snapshot().health === "up");
+    await clock.advance(29_000);
+    expect(await send(route)).toBe("acknowledged");
+    const used = connections;
+    await clock.advance(1_000); // a response in this interval proves it
+    expect(connections).toBe(used);
+    await clock.advance(30_000);
+    await until(() => connections === used + 1);
+    await until(() => partner.sockets.size <= 1);
+    const { port } = partner;
+    await partner.close();
+    await clock.advance(30_000);
+    await until(() => route.snapshot().health === "down");
+    expect(partner.posts.length).toBe(1);
     partner = await Partner.open(port);
   });
 });

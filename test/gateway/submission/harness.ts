@@ -60,6 +60,8 @@ export class Harness implements LandingObservations, Outcomes {
 
   /** Changed by a reload. */
   minimumTipLamports = 0n;
+  partnerUnitLamports = 0n;
+  routes: readonly Route[];
 
   constructor(
     limits: Partial<PipelineLimits> = {},
@@ -74,19 +76,17 @@ export class Harness implements LandingObservations, Outcomes {
     this.random = new SeededRandom(has.seed ?? 3);
     this.store = new ModelStore(this.clock, this.random);
     this.store.failShare = 0;
-    const routes = (has.routes ?? [{ mevSafe: true }]).map((some) => {
-      return this.#route(capabilitiesOf(some));
-    });
+    this.routes = this.routesLike(has.routes ?? [{ mevSafe: true }]);
     this.pipeline = new Pipeline(
       {
         clock: this.clock,
         log: { warn: (text: unknown) => void this.warnings.push(String(text)) },
-        routes: () => routes,
+        routes: () => this.routes,
         policy: () => ({
           denyLeaders: new Set(["bad"]),
           minimumTipLamports: this.minimumTipLamports,
           partners: new Set(["A"]),
-          partnerUnitLamports: 0n,
+          partnerUnitLamports: this.partnerUnitLamports,
         }),
         store: this.store.of(() => true),
         landings: this,
@@ -103,6 +103,11 @@ export class Harness implements LandingObservations, Outcomes {
       },
       limits,
     );
+  }
+
+  /** Routes for `routes`, which a reload replaces. */
+  routesLike(all: readonly Partial<RouteCapabilities>[]): Route[] {
+    return all.map((some) => this.#route(capabilitiesOf(some)));
   }
 
   #route(capabilities: RouteCapabilities): Route {

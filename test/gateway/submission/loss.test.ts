@@ -122,6 +122,28 @@ it("is sent again after all routes refused it, because routes may change", async
   expect(await harness.state(facts)).toBe("open null");
 });
 
+it.each([0, 1])(
+  "is sent without a resend after %d restarts, if no route could connect",
+  async (restarts) => {
+    let harness = new Harness();
+    const facts = harness.facts();
+    harness.answer = (outbound) => {
+      const atNs = harness.clock.nowNs();
+      outbound.report({ kind: "failed", atNs, reason: "connection_refused", isUnsent: true });
+      harness.answer = () => {};
+      harness.takes = false; // the route is down
+    };
+    expect(await harness.submit(facts, { resendsMax: 0 })).toBe("accepted");
+    await harness.clock.advance(2_000);
+    expect(harness.outbound.length).toBe(1);
+    if (restarts > 0) harness = await harness.next(facts);
+    const before = harness.outbound.length;
+    harness.takes = true;
+    await harness.clock.advance(10_000);
+    expect(harness.outbound.length - before).toBe(1);
+  },
+);
+
 it("is never rejected because its routes closed", async () => {
   const harness = new Harness();
   const facts = harness.facts();

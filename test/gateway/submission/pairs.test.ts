@@ -3,6 +3,7 @@
 
 import { describe, expect, it } from "vitest";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
+import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import { Harness } from "./harness.ts";
 import { kindsOf, land, landed, sentOf } from "./pair-steps.ts";
 
@@ -247,6 +248,23 @@ describe("the same pair again", () => {
     );
     const [status] = await harness.pipeline.statuses("ben", [pair[1].signature]);
     expect(status?.events.at(-1)).toMatchObject({ sibling: pair[0].signature });
+  });
+
+  it("names the landed one in the next process, after a kill between the two ends", async () => {
+    const before = new Harness();
+    const pair = before.pair();
+    await before.submitPair(pair);
+    land(before, pair[0]);
+    const stateOf = (facts: TransactionFacts) =>
+      before.store.records.get(`ann ${facts.signature}`)?.state;
+    while (stateOf(pair[0]) !== "landed") await before.clock.advance(5);
+    expect(stateOf(pair[1])).toBe("open");
+    const harness = await before.next(...pair);
+    await harness.clock.advance(60_000);
+    expect(await harness.state(pair[1])).toBe("superseded sibling_landed");
+    const [status] = await harness.pipeline.statuses("ann", [pair[1].signature]);
+    expect(status?.events.at(-1)).toMatchObject({ sibling: pair[0].signature });
+    expect(sentOf(harness, pair)).toBe(""); // it cannot land any more
   });
 
   it("with one landed and one new transaction can no longer land, also in the next process", async () => {

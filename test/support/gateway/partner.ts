@@ -36,6 +36,7 @@ export class Partner {
   readonly requests: PartnerRequest[] = [];
   readonly sockets = new Set<Socket>();
   behaviour: Behaviour = accepts;
+  onConnection: () => void = () => undefined;
   readonly #server: Server;
   #waiting: { count: number; resolve: () => void }[] = [];
 
@@ -66,6 +67,7 @@ export class Partner {
     });
     this.#server.on("connection", (socket) => {
       this.sockets.add(socket);
+      this.onConnection();
       socket.on("close", () => this.sockets.delete(socket));
       socket.on("error", () => undefined);
     });

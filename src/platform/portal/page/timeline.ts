@@ -75,7 +75,9 @@ export function outcomeOf(state: string): Outcome {
   ) {
     return "bad";
   }
-  return ["open", "pending", "unproved", "expiring", "paused", "held"].includes(state)
+  return ["open", "pending", "unproved", "expiring", "paused", "held", "auction_lost"].includes(
+    state,
+  )
     ? "open"
     : "neutral";
 }

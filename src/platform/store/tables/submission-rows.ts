@@ -155,6 +155,8 @@ function eventOf(fields: unknown): TimelineEvent {
     case "failed":
     case "dropped":
       return { kind, atNs, route: route(), attempt: attempt(), reason: reason() };
+    case "auction_lost":
+      return { kind, atNs, slot: slot(), leader: textIn(fields, "leader") };
     case "seen":
       return { kind, atNs, slot: integerIn(fields, "slot") };
     default: {
@@ -183,6 +185,7 @@ function optionsOf(text: string): SubmitOptions {
     ...(fields["enableFallback"] !== undefined && {
       enableFallback: flagIn(fields, "enableFallback"),
     }),
+    ...(fields["pairedWith"] !== undefined && { pairedWith: textIn(fields, "pairedWith") }),
   };
 }
 

@@ -48,6 +48,12 @@ const event: fc.Arbitrary<TimelineEvent> = fc.oneof(
     attempt,
     reason: text,
   }),
+  fc.record({
+    kind: fc.constant("auction_lost" as const),
+    atNs: ns,
+    slot: orNull(ns),
+    leader: text,
+  }),
   fc.record({ kind: fc.constant("seen" as const), atNs: ns, slot: ns }),
   fc.record({
     kind: fc.constantFrom(...endStates),
@@ -63,12 +69,17 @@ const record: fc.Arbitrary<SubmissionRecord> = fc.record({
   method,
   bundleId: orNull(fc.constantFrom("b1", "b2")),
   bundleIndex: fc.nat(3),
-  options: fc.record({
-    swqosOnly: fc.boolean(),
-    mevProtect: fc.boolean(),
-    revertProtection: fc.boolean(),
-    resendsMax: orNull(fc.nat()),
-  }),
+  options: fc.record(
+    {
+      swqosOnly: fc.boolean(),
+      mevProtect: fc.boolean(),
+      revertProtection: fc.boolean(),
+      resendsMax: orNull(fc.nat()),
+      enableFallback: fc.boolean(),
+      pairedWith: text,
+    },
+    { requiredKeys: ["swqosOnly", "mevProtect", "revertProtection", "resendsMax"] },
+  ),
   receivedNs: ns,
   state: fc.constantFrom("open" as const, ...endStates),
   endedNs: orNull(ns),
