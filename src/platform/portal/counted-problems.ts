@@ -14,7 +14,7 @@ interface Fault {
   readonly name: string;
   readonly count: bigint;
   readonly text: string;
-  /** Wall time of the newest one; null: only a change of the count tells it. */
+  /** Wall time of the newest one; null: unknown, but the count may change. */
   readonly atNs: bigint | null;
 }
 

@@ -243,7 +243,7 @@ export interface FanOutView {
  * Counted faults, then at most 100 warnings and errors of the log, newest first.
  */
 export interface ProblemView {
-  /** Null if it occurred before anybody watched. */
+  /** Null if it occurred before the first feed was opened. */
   readonly time: string | null;
   readonly level: "warn" | "error" | "fatal";
   readonly text: string;

@@ -17,7 +17,7 @@ function withDrops(snapshot: RelaySnapshot, drops: bigint): RelaySnapshot {
 }
 
 describe("kernel drops", () => {
-  it("are a problem with the time of the last one, if anybody watched", async () => {
+  it("are a problem with the time of the last one, if a feed was open", async () => {
     const harness = await PortalHarness.open();
     const snapshot = harness.service.relay.snapshot();
     const sampleOf = (drops: bigint): Sample => {

@@ -256,8 +256,10 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const rows = page.getByRole("table", { name: "Newest submissions" }).locator("tbody tr");
     const landed = rows.filter({ hasText: "landed" }).last();
     await landed.waitFor();
-    const before = await rows.count();
-    await rows.nth(before).waitFor();
+    const before = await rows.first().locator("a").getAttribute("title");
+    await expect
+      .poll(() => rows.first().locator("a").getAttribute("title"), { timeout: waitMs })
+      .not.toBe(before);
     const signature = await landed.locator("a").getAttribute("title");
     await page.getByLabel("Signature of a transaction").fill(`${signature} `);
     await page.getByRole("button", { name: "Look up" }).click();
@@ -278,7 +280,11 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   it("filters the newest submissions by state", async () => {
     const page = await openView("transactions");
     const rows = page.getByRole("table", { name: "Newest submissions" }).locator("tbody tr");
-    await rows.filter({ hasText: "landed" }).filter({ hasText: / ms/ }).first().waitFor();
+    await rows
+      .filter({ hasText: "landed" })
+      .filter({ hasText: /\d\sms/ })
+      .first()
+      .waitFor();
     await page.getByLabel("State").selectOption("landed");
     await expect.poll(() => rows.filter({ hasText: "open" }).count()).toBe(0);
     expect(await rows.count()).toBeGreaterThan(0);
@@ -396,7 +402,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     }
     await go(page, "overview");
     for (const column of ["Signature", "Tier"]) {
-      expect(await page.getByRole("columnheader", { name: column }).isVisible()).toBe(true);
+      await page.getByRole("columnheader", { name: column, exact: true }).waitFor();
     }
   });
 

@@ -38,7 +38,7 @@ function Proof({ destination }: { readonly destination: DestinationView }): JSX.
   );
 }
 
-/** Tells what the customer can do while no shreds arrive. */
+/** The customer's next step while no shreds arrive. */
 function Remedy({ destination }: { readonly destination: DestinationView }): JSX.Element | null {
   const { sending, pauseReason, nextChallengeAt } = destination;
   const state = shownState(destination);
