@@ -24,7 +24,13 @@ import { SandboxKeyPair } from "./chain/keys.ts";
 import { Delivery } from "./delivery.ts";
 import { ensureKeyFile, type SandboxKeyFile } from "./key-files.ts";
 import { SandboxPartners } from "./partners/partners.ts";
-import { sandboxPace, sandboxReceivers, sandboxSources, sandboxTiers } from "./plan.ts";
+import {
+  sandboxPace,
+  sandboxReceivers,
+  sandboxRegion,
+  sandboxSources,
+  sandboxTiers,
+} from "./plan.ts";
 import { LandingProbe } from "./probe.ts";
 import { RpcEndpoint } from "./rpc/endpoint.ts";
 import { paced, Sandbox, type SandboxReceiver } from "./sandbox.ts";
@@ -96,7 +102,8 @@ function sandboxConfig(
       addresses: [...wallets.tipAddresses],
       shredAddresses: [...wallets.shredTipAddresses],
     },
-    regions: [{ name: "sandbox" }],
+    regions: [{ name: sandboxRegion }],
+    delivery: { region: sandboxRegion },
     gateway: { resendMs: sandboxPace.resendMs },
     nonces: { fundingKeyFile: wallets.funding.path, pollMs: sandboxPace.noncePollMs },
     routes: [...partners.routeConfigs(), ...(tpu ? [tpu.routeConfig(wallets.identity.path)] : [])],

@@ -7,6 +7,9 @@ import type { DeliveryProfile } from "./delivery.ts";
 
 export const sandboxTiers = ["tier-1", "tier-2"] as const;
 
+/** One name for the gateway's region and for that of destinations: the default of `delivery.regions`. */
+export const sandboxRegion = "frankfurt";
+
 interface SandboxSource {
   readonly name: string;
   readonly address: string;

@@ -10,7 +10,7 @@ import { hashKeyText, keyRandomBytes } from "../gateway/accounts/api-keys.ts";
 import { createKey } from "../gateway/accounts/create-key.ts";
 import { type KeyStore, scopes } from "../gateway/accounts/types.ts";
 
-const fileName = "sandbox.key";
+export const sandboxKeyFile = "sandbox.key";
 const requestsPerSecond = 10_000;
 const fileMode = 0o600;
 
@@ -20,7 +20,7 @@ export async function ensureSandboxKey(
   folder: string,
   nowNs: bigint,
 ): Promise<string> {
-  const path = join(folder, fileName);
+  const path = join(folder, sandboxKeyFile);
   const storedKey = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
   const hash = hashKeyText(storedKey);
   const isGood = (await keys.keys()).some((key) => hash.equals(key.hash) && key.revokedNs === null);

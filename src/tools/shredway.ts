@@ -36,6 +36,14 @@ function stopOnSignals(): AbortSignal {
   return stopping.signal;
 }
 
+/** Commands that a reload or a closed terminal must not end halfway. */
+const uninterrupted: readonly string[] = ["start", "import", "migrate"];
+
+// Set before the command loads. The commands report the signal or apply it, once they can.
+function surviveHangUp(): void {
+  if (uninterrupted.includes(process.argv[2] ?? "")) process.on("SIGHUP", () => {});
+}
+
 /** Returns the command with which the user started this program. */
 function selfCommand(): string {
   const script = process.argv[1] ?? "shredway";
@@ -47,6 +55,7 @@ function selfCommand(): string {
 }
 
 endWhenOutputFails();
+surviveHangUp();
 process.exitCode = await runProgram(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,

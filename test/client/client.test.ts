@@ -138,8 +138,10 @@ describe.concurrent("submissions", () => {
 describe.concurrent("tips, regions, partners", () => {
   it("returns the tip addresses", async () => {
     const [region] = await client.getRegions();
-    expect(region).toMatchObject({ name: "sandbox", isThis: true });
-    expect(new Set(await client.getTipAccounts("sandbox"))).toEqual(new Set(region?.tipAddresses));
+    expect(region).toMatchObject({ name: "frankfurt", isThis: true });
+    expect(new Set(await client.getTipAccounts("frankfurt"))).toEqual(
+      new Set(region?.tipAddresses),
+    );
     const shredTips = await client.getShredTipAccounts();
     expect(new Set(shredTips)).toEqual(new Set(region?.shredTipAddresses));
   });

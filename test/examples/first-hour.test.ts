@@ -1,6 +1,6 @@
 // docs/first-hour.md, literally: runs every command of the document in order, with free ports.
 //
-// The test itself starts and kills the sandbox, by its process id.
+// The test itself starts the sandbox. The document kills it, by its process id.
 
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const blocks = Array.from(
   ([, code = ""]) => code,
 );
 const isStart = (block: string): boolean => /^npm (ci && npm )?start\n$/.test(block);
-const isKill = (block: string): boolean => block.startsWith("pkill ");
+const isKill = (block: string): boolean => block.startsWith("kill ");
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
 
 let installed: InstalledPackage;
@@ -41,6 +41,13 @@ function typed(commands: string): Promise<string> {
   });
 }
 
+/** Runs the command that kills the sandbox, and waits for its end. */
+async function killed(block: string): Promise<string> {
+  const said = await typed(block);
+  const code = await sandbox?.ended; // null: a signal ended it
+  return `${said}the sandbox ended with ${code}\n`;
+}
+
 function withPorts(text: string): string {
   return text.replaceAll(/\b(8780|8899|20001|20301)\b/g, (port) => String(ports.get(port)));
 }
@@ -64,7 +71,7 @@ beforeAll(async () => {
   for (const block of blocks) {
     if (isStart(block) || isKill(block)) await runStretch();
     if (isStart(block)) await start();
-    else if (isKill(block)) await sandbox?.close();
+    else if (isKill(block)) output += await killed(block);
     else if (block.startsWith("URL=")) variables = block;
     else stretch += block;
   }
@@ -93,6 +100,7 @@ describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
     ["a destination", /active proved by \w+, until /],
     ["a tier", /^tier tier-1 of 200000000 lamports$/m],
     ["a race", /tier-1[\s\S]*first/],
+    ["the kill", /^the sandbox ended with null$/m],
     ["the state after the kill", /"tier":"tier-1","sumLamports":200000000/],
     ["its destination", /"state":"active"/],
     ["one more source", /now has 2 sources/],

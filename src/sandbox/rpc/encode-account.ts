@@ -7,11 +7,12 @@
 import { ShredwayError } from "../../core/errors.ts";
 import type { Account } from "../chain/types.ts";
 import { encodeBase58, encodeBase64 } from "./bytes.ts";
-import { type Config, invalidParams } from "./params.ts";
+import type { Config } from "./params.ts";
 import { parseAccount, type ReadAccount } from "./parse-account.ts";
+import { zstdFrame } from "./zstd-frame.ts";
 
 const encodings = ["binary", "base58", "base64", "base64+zstd", "jsonParsed"] as const;
-type AccountEncoding = Exclude<(typeof encodings)[number], "base64+zstd">;
+type AccountEncoding = (typeof encodings)[number];
 
 export interface AccountFormat {
   readonly encoding: AccountEncoding;
@@ -23,13 +24,7 @@ const base58BytesMax = 128;
 const sliceMax = 2 ** 32 - 1;
 
 export function readAccountEncoding(config: Config, fallback: AccountEncoding): AccountEncoding {
-  const encoding = config.encoding(encodings, fallback);
-  if (encoding !== "base64+zstd") return encoding;
-  throw invalidParams(
-    "encoding",
-    "base58, base64 or jsonParsed (this endpoint has no zstd)",
-    encoding,
-  );
+  return config.encoding(encodings, fallback);
 }
 
 /** Without an encoding: `fallback`; that of the node's account methods is "binary". */
@@ -69,6 +64,8 @@ function encodeData(account: Account, format: AccountFormat, read: ReadAccount):
       return base58Text(data);
     case "base58":
       return [base58Text(data), "base58"];
+    case "base64+zstd":
+      return [encodeBase64(zstdFrame(data)), "base64+zstd"];
     case "base64":
     case "jsonParsed":
       return [encodeBase64(data), "base64"];

@@ -46,8 +46,8 @@ Receives shreds from any sender on a UDP port. With --leaders or --rpc it verifi
 relay does. Otherwise every well-formed shred counts, and every line says so. It prints numbers once a
 second, and a summary at the end (Ctrl-C, or after --seconds).
 
-Losses are gaps: each FEC set with at least one received shred has 64 shreds. Times are receive times of
-the kernel: from the first shred of a FEC set to the 32nd (enough for recovery) and to the last one,
+Losses are gaps: each FEC set with at least one received shred has 64 shreds. What was sent before the
+first received shred is not a loss. Times are receive times of the kernel: from the first shred of a FEC set to the 32nd (enough for recovery) and to the last one,
 between two shreds, and between the first shreds of two slots. They cover slots without new shreds for
 2 s. To compare two feeds, use shredway race.
 

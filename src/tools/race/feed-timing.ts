@@ -1,8 +1,9 @@
 // Feed timing: completeness and jitter of one feed, from settled slots.
 //
 // Used by `listen`. Losses are gaps in the indices: each FEC set with at least one received shred
-// has 64 shreds, and a slot whose last shred was received has a known number of sets. Times are
-// relative to the feed itself; a receiver alone cannot measure the transit time.
+// has 64 shreds, and a slot whose last shred was received has a known number of sets. What was sent
+// before the first received shred is not a loss. Times are relative to the feed itself; a receiver
+// alone cannot measure the transit time.
 
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { MissingRuns, NewestRows } from "./feed-counters.ts";
@@ -12,6 +13,16 @@ interface SlotShare {
   readonly slot: number;
   /** Share of received shreds, as far as their number is known. */
   readonly share: number;
+}
+
+/** Shreds that were sent before the first received one may still arrive during this time. */
+const beginNs = 50e6;
+
+/** Sets before the first received one; null: the slot was received from its beginning. */
+function setsBeforeOf({ sets }: SlotArrivals): number | null {
+  const lowest = Math.min(...sets.keys());
+  const isWhole = lowest === 0 && Number.isFinite(sets.get(0)?.times[0] ?? Number.NaN);
+  return isWhole ? null : lowest;
 }
 
 export class FeedTiming {
@@ -39,14 +50,20 @@ export class FeedTiming {
   readonly slotStep = new LagHistogram();
   readonly #recent = new NewestRows<SlotShare>();
   #last: { readonly slot: number; readonly firstNs: number } | undefined;
+  /** Time of the first shred. */
+  #firstNs: number | undefined;
 
   /** Adds one settled slot; call in ascending order as far as possible. */
   add(slot: SlotArrivals): void {
     if (slot.distinct === 0) return;
     this.slots++;
+    this.#firstNs ??= slot.firstNs;
+    const untilNs = this.#firstNs + beginNs;
+    const setsBefore = slot.firstNs <= untilNs ? setsBeforeOf(slot) : null;
     const times: number[] = [];
     for (const { times: own } of slot.sets.values()) {
-      this.#addSet(own);
+      const isCut = setsBefore !== null && own.some((time) => time <= untilNs);
+      if (!isCut || own.every(Number.isFinite)) this.#addSet(own);
       for (const time of own) if (Number.isFinite(time)) times.push(time);
     }
     times.sort((a, b) => a - b);
@@ -54,7 +71,7 @@ export class FeedTiming {
       if (i > 0) this.step.record(time - (times[i - 1] ?? time));
     this.slotSpan.record((times.at(-1) ?? 0) - (times[0] ?? 0));
     const known = Math.max(slot.setCount ?? 0, slot.sets.size);
-    this.absentSets += known - slot.sets.size;
+    this.absentSets += known - (setsBefore ?? 0) - slot.sets.size;
     this.#recent.add({ slot: slot.slot, share: slot.distinct / (known * setLeaves) });
     if (this.#last?.slot === slot.slot - 1) this.slotStep.record(slot.firstNs - this.#last.firstNs);
     this.#last = { slot: slot.slot, firstNs: slot.firstNs };

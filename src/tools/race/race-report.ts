@@ -271,8 +271,15 @@ export function raceReport(
     lost: facts.lost,
     feeds: facts.feeds.map((feed, number) => feedReport(number, feed, context)),
     pairs: scores.pairs.map((pair, number) => pairReport(number, pair, context)),
-    notes: facts.notes,
+    notes: [...lateStartNotes(session, facts), ...facts.notes],
   };
+}
+
+function lateStartNotes({ lateStarts }: RaceSession, { feeds }: RaceFacts): string[] {
+  return lateStarts.map(({ feed, firstNs }) => {
+    const name = feeds[feed]?.name ?? "";
+    return `${name} started after ${(firstNs / 1e9).toFixed(1)} s; the comparison begins there.`;
+  });
 }
 
 /** Lags at which the distribution is drawn: 10 µs to 1 s, logarithmically spaced. */

@@ -3,7 +3,7 @@
 // `shredway race` calls it with live or captured arrivals and the current time. A slot is judged
 // when it is settled and every feed could receive all of it. Slots in progress at the start of
 // the last feed are excluded, and slots that have not settled at the end. A feed that sends
-// nothing within `graceNs` is not waited for; it then delivers nothing.
+// nothing within `graceNs` is not waited for. If it starts later, the comparison begins again there.
 
 import { RaceScores } from "./race-scores.ts";
 import type { ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
@@ -17,15 +17,25 @@ interface RaceSessionOptions {
   readonly onScored?: (slot: SlotArrivals) => void;
 }
 
+interface LateStart {
+  readonly feed: number;
+  /** Since the start of the race. */
+  readonly firstNs: number;
+}
+
 /** Maximum number of slots in progress, counted from the median. */
 const underWayMax = 64;
 
 export class RaceSession {
-  readonly scores: RaceScores;
   readonly collector: SlotCollector;
+  /** Feeds that started after the comparison had begun without them. */
+  readonly lateStarts: LateStart[] = [];
   /** Excluded slots: not every feed could receive all of them. */
   edgeSlots = 0;
   readonly #options: RaceSessionOptions;
+  #scores: RaceScores;
+  /** Feeds without an arrival when the comparison began. */
+  #absent: number[] = [];
   /** Slots that settled before the start of the last feed is known. */
   #waiting: SlotArrivals[] = [];
   /** Highest slot in progress at the start of the last feed; undefined until it is known. */
@@ -33,12 +43,16 @@ export class RaceSession {
 
   constructor(options: RaceSessionOptions) {
     this.#options = options;
-    this.scores = new RaceScores(options.feeds);
+    this.#scores = new RaceScores(options.feeds);
     this.collector = new SlotCollector({
       feeds: options.feeds,
       settleNs: options.settleNs,
       onSettled: (slot) => this.#settle(slot),
     });
+  }
+
+  get scores(): RaceScores {
+    return this.#scores;
   }
 
   /** Whether slots are judged already: every feed has started or its grace period is over. */
@@ -55,18 +69,35 @@ export class RaceSession {
     if (this.#edge === undefined) {
       const areAllStarted = this.collector.counts.every(({ arrivals }) => arrivals > 0);
       if (areAllStarted || nowNs >= this.#options.graceNs) this.#begin();
-    }
+    } else this.#noteLateStarts();
     this.collector.settle(nowNs);
   }
 
   /** Ends the race; slots that have not settled are excluded. */
   finish(nowNs: number): void {
     if (this.#edge === undefined) this.#begin();
+    else this.#noteLateStarts();
     this.collector.settle(nowNs);
     this.edgeSlots += this.collector.open.length;
   }
 
+  /** Begins the comparison again if an absent feed has started: it could not win before. */
+  #noteLateStarts(): void {
+    const { counts } = this.collector;
+    const started = this.#absent.filter((feed) => (counts[feed]?.arrivals ?? 0) > 0);
+    if (started.length === 0) return;
+    for (const feed of started) {
+      this.lateStarts.push({ feed, firstNs: counts[feed]?.firstNs ?? 0 });
+    }
+    this.edgeSlots += this.#scores.slots;
+    this.#scores = new RaceScores(this.#options.feeds);
+    this.#begin();
+  }
+
   #begin(): void {
+    this.#absent = [...this.collector.counts.keys()].filter(
+      (feed) => this.collector.counts[feed]?.arrivals === 0,
+    );
     this.#edge = this.#findEdge();
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -97,7 +128,7 @@ export class RaceSession {
       return;
     }
     if (slot.distinct === 0) return;
-    this.scores.add(slot);
+    this.#scores.add(slot);
     this.#options.onScored?.(slot);
   }
 }

@@ -43,6 +43,8 @@ export interface SandboxView {
   readonly seconds: number;
   readonly relayAddress: string;
   readonly gatewayUrl: string;
+  /** File of the API key, as a shell in the current folder names it. */
+  readonly keyFile: string;
   readonly gateway: GatewaySnapshot;
   readonly userDestination: string | undefined;
   readonly chain: ChainView;
@@ -82,25 +84,22 @@ export function receiverView(
   };
 }
 
+/** URL of the gateway for a shell, with the key from its file. It fits in a narrow terminal. */
+function shellUrlOf({ gatewayUrl, keyFile }: { gatewayUrl: string; keyFile: string }): string {
+  return gatewayUrl.replace(/api-key=.*$/, `api-key=$(cat ${keyFile})`);
+}
+
 /** The three commands to try next, each as display lines with a description. */
 export function suggestions(
   self: string,
-  { userDestination, gatewayUrl }: { userDestination: string | undefined; gatewayUrl: string },
+  view: { userDestination: string | undefined; gatewayUrl: string; keyFile: string },
 ): { command: readonly string[]; shows: string }[] {
-  const port = userDestination?.split(":").at(-1) ?? "20001";
+  const port = view.userDestination?.split(":").at(-1) ?? "20001";
   const question = `'{"jsonrpc":"2.0","id":1,"method":"getTipAccounts"}'`;
   return [
-    {
-      command: [`curl -s '${gatewayUrl}'`, `-d ${question}`],
-      shows: "the gateway, as any client sees it; docs/first-hour.md continues from there",
-    },
-    {
-      command: [`${self} listen --port ${port}`],
-      shows: userDestination
-        ? "this feed, as a destination sees it"
-        : "a feed, as a destination sees it",
-    },
-    { command: [`${self} doctor`], shows: "what this machine needs for production" },
+    { command: [`curl -s "${shellUrlOf(view)}"`, `-d ${question}`], shows: "call the gateway" },
+    { command: [`${self} listen --port ${port}`], shows: "receive this feed" },
+    { command: [`${self} doctor`], shows: "check this machine" },
   ];
 }
 
@@ -129,6 +128,8 @@ export function introduction(view: {
 
 /** Part of the screen, with the order in which parts are omitted on a small terminal. */
 interface ScreenPart {
+  /** Name of an omitted part, for the last line. */
+  readonly name: string;
   readonly lines: readonly string[];
   /** The lowest rank is omitted first; Infinity is always shown. */
   readonly rank: number;
@@ -136,13 +137,15 @@ interface ScreenPart {
 
 export function sandboxLines(
   view: SandboxView,
-  { self, paint, rows }: Pick<Terminal, "self" | "paint" | "rows">,
+  { self, paint, rows, columns }: Pick<Terminal, "self" | "paint" | "rows" | "columns">,
 ): string[] {
   const always = Number.POSITIVE_INFINITY;
+  const isNarrow = `gateway ${view.gatewayUrl}`.length > columns;
   const parts: ScreenPart[] = [
     {
+      name: "",
       lines: [
-        `${paint.bold("gateway")} ${view.gatewayUrl}`,
+        `${paint.bold("gateway")} ${isNarrow ? shellUrlOf(view) : view.gatewayUrl}`,
         `${paint.bold("portal")}  ${portalUrlOf(view.gatewayUrl)}`,
         chainLine(view, paint),
         relayLine(view, paint),
@@ -151,20 +154,30 @@ export function sandboxLines(
       ],
       rank: always,
     },
-    { lines: ["", ...sourceTable(view, paint)], rank: 2 },
-    { lines: ["", ...destinationTable(view, paint)], rank: 1 },
-    { lines: ["", ...routeTable(view, paint)], rank: 4 },
-    { lines: ["", ...landingTable(view, paint)], rank: 5 },
-    { lines: ["", ...nextLines(view, self, paint)], rank: 3 },
-    { lines: [paint.dim(`Up ${formatClock(view.seconds)}. Press Ctrl-C to stop.`)], rank: always },
+    { name: "", lines: ["", ...nextLines(view, self, paint)], rank: always },
+    { name: "submissions", lines: ["", ...landingTable(view, paint)], rank: 5 },
+    { name: "deshredder", lines: [deshredLine(view, paint)], rank: 1 },
+    { name: "sources", lines: ["", ...sourceTable(view, paint)], rank: 4 },
+    { name: "destinations", lines: ["", ...destinationTable(view, paint)], rank: 3 },
+    { name: "routes", lines: ["", ...routeTable(view, paint)], rank: 2 },
   ];
-  return fitting(parts, rows);
+  const lineCount = linesOf(parts).length + 1;
+  const shown = fitting(parts, rows - 1);
+  const omitted = parts.filter((part) => !shown.includes(part));
+  const names = omitted.toSorted((a, b) => b.rank - a.rank).map(({ name }) => name);
+  // The terminal has one row more than the lines that it can redraw.
+  const hint = ` Hidden below ${lineCount + 1} rows: ${names.join(", ")}`;
+  const last = `Up ${formatClock(view.seconds)}. Ctrl-C to stop.`;
+  return [...linesOf(shown), `${paint.dim(last)}${names.length > 0 ? paint.note(hint) : ""}`];
 }
 
-function fitting(parts: readonly ScreenPart[], rows: number): string[] {
-  const lines = parts.flatMap((part) => part.lines);
+function linesOf(parts: readonly ScreenPart[]): string[] {
+  return parts.flatMap(({ lines }) => lines);
+}
+
+function fitting(parts: readonly ScreenPart[], rows: number): readonly ScreenPart[] {
   const lowest = Math.min(...parts.map(({ rank }) => rank));
-  if (lines.length <= rows || lowest === Number.POSITIVE_INFINITY) return lines;
+  if (linesOf(parts).length <= rows || lowest === Number.POSITIVE_INFINITY) return parts;
   return fitting(
     parts.filter(({ rank }) => rank !== lowest),
     rows,
@@ -173,14 +186,14 @@ function fitting(parts: readonly ScreenPart[], rows: number): string[] {
 
 function nextLines(view: SandboxView, self: string, paint: Paint): string[] {
   return [
-    paint.bold("Try next, in another terminal:"),
-    ...suggestions(self, view).flatMap(({ command, shows }) => [
-      `  ${shows}`,
-      ...command.map((line, i) => {
+    `${paint.bold("Try next")}, in another terminal; docs/first-hour.md continues from there:`,
+    ...suggestions(self, view).flatMap(({ command, shows }) =>
+      command.map((line, i) => {
         const isLast = i === command.length - 1;
-        return paint.note(`    ${i > 0 ? "  " : ""}${line}${isLast ? "" : " \\"}`);
+        const end = isLast ? paint.dim(`   # ${shows}`) : " \\";
+        return `${paint.note(`  ${i > 0 ? "  " : ""}${line}`)}${end}`;
       }),
-    ]),
+    ),
   ];
 }
 
@@ -248,32 +261,35 @@ function routeTable({ gateway }: SandboxView, paint: Paint): string[] {
 const landingsShown = 3;
 
 /** Submitted transactions: sent over HTTP, executed by a leader, observed in the relay's shreds. */
-function landingTable({ landings, relay }: SandboxView, paint: Paint): string[] {
-  const { deshred } = relay;
-  const rows = landings
-    .slice(0, landingsShown)
-    .map(({ signature, state, landed }) => [
-      `${signature.slice(0, 16)}…`,
-      state ?? "",
-      landed ? String(landed.slot) : "",
-      landed ? `${landed.batchIndex}/${landed.ordinal}` : "",
-      landed ? paint.good(`${formatNs(landed.afterNs)} after sending`) : paint.dim("pending"),
-    ]);
+function landingTable({ landings }: SandboxView, paint: Paint): string[] {
+  const rows = landings.slice(0, landingsShown).map(({ signature, state, landed }) => [
+    `${signature.slice(0, 12)}…`,
+    state ?? "open", // the gateway has accepted it, and was not asked since
+    landed ? String(landed.slot) : "",
+    landed ? String(landed.batchIndex) : "",
+    landed ? String(landed.ordinal) : "",
+    landed ? paint.good(`${formatNs(landed.afterNs)} after sending`) : paint.dim("not yet"),
+  ]);
   const lines = table(
     [
-      { title: "SUBMITTED", width: 17 },
-      { title: "STATE", width: 8 },
+      { title: "SUBMITTED", width: 13 },
+      { title: "STATE", width: 6 },
       { title: "SLOT", width: 9 },
-      { title: "PLACE", width: 7 },
-      { title: "OBSERVED IN THE RELAY'S SHREDS", width: 30 },
+      { title: "SHRED", right: true, width: 5 },
+      { title: "TX IN BATCH", right: true },
+      { title: "OBSERVED IN THE SHREDS", width: 22 },
     ],
     rows,
   );
+  return withBoldTitle(lines, paint);
+}
+
+function deshredLine({ relay: { deshred } }: SandboxView, paint: Paint): string {
   const sets = deshred.sets_whole + deshred.sets_recovered;
-  const note =
+  return paint.dim(
     `read ${formatCount(deshred.transactions)} transactions, ${formatCount(deshred.entries)} ` +
-    `entries; ${formatShare(ratio(deshred.sets_recovered, sets))} of the FEC sets by recovery`;
-  return [...withBoldTitle(lines, paint), paint.dim(note)];
+      `entries; ${formatShare(ratio(deshred.sets_recovered, sets))} of the FEC sets by recovery`,
+  );
 }
 
 function relayLine({ relay, report }: SandboxView, paint: Paint): string {

@@ -3,12 +3,15 @@
 //
 // Called by start.ts. Ends on Ctrl-C or SIGTERM with exit code 0.
 
+import { rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { messageOf, type Reason, reworded, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { reportBetween } from "../../relay/data-plane/report.ts";
 import { openSandbox } from "../../sandbox/open-sandbox.ts";
 import type { Sandbox, SandboxSnapshot } from "../../sandbox/sandbox.ts";
+import { sandboxKeyFile } from "../../sandbox/sandbox-key.ts";
 import { exitCodes } from "../terminal/command.ts";
 import { every, type Terminal } from "../terminal/terminal.ts";
 import {
@@ -24,6 +27,11 @@ import {
 const refreshMs = 1000;
 const lastShredsMs = 100; // for packets in flight when the traffic ends
 
+/** Beside the key. It exists while the sandbox runs; after a kill it names a process that ended. */
+const pidFileName = "sandbox.pid";
+const reloadText =
+  "reload ignored: the sandbox has no configuration file; start the service with --config FILE";
+
 export interface SandboxAddresses {
   readonly udp: string;
   readonly rpc: string;
@@ -37,12 +45,21 @@ export async function runSandbox(
   log: Logger,
   terminal: Terminal,
 ): Promise<number> {
-  const sandbox = await withRemedy(() => openSandbox({ ...addresses, log, clock: systemClock }));
+  const noteReload = () => log.warn(reloadText);
+  process.on("SIGHUP", noteReload);
   try {
-    await withRemedy(() => sandbox.start());
-    return await show(sandbox, terminal);
+    const sandbox = await withRemedy(() => openSandbox({ ...addresses, log, clock: systemClock }));
+    const pidFile = join(addresses.data, pidFileName); // the folder belongs to this process now
+    try {
+      writeFileSync(pidFile, `${process.pid}\n`);
+      await withRemedy(() => sandbox.start());
+      return await show(sandbox, keyFileOf(addresses), terminal);
+    } finally {
+      rmSync(pidFile, { force: true });
+      await sandbox.close();
+    }
   } finally {
-    await sandbox.close();
+    process.off("SIGHUP", noteReload);
   }
 }
 
@@ -63,7 +80,14 @@ async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
+/** Path of the API key, from the current folder if that is shorter. */
+function keyFileOf({ data }: SandboxAddresses): string {
+  const file = join(data, sandboxKeyFile);
+  const fromHere = relative(process.cwd(), file);
+  return fromHere.length < file.length ? fromHere : file;
+}
+
+async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Promise<number> {
   const startedNs = systemClock.monotonicNs();
   const { relay } = sandbox.service;
   const relayAddress = relay.relay.addresses.join(", ");
@@ -71,7 +95,7 @@ async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   const nextView = (): SandboxView => {
     const now = sandbox.snapshot();
     const seconds = Number(systemClock.monotonicNs() - startedNs) / 1e9;
-    const view = viewBetween({ sandbox, before, now, seconds });
+    const view = viewBetween({ sandbox, keyFile, before, now, seconds });
     before = now;
     return view;
   };
@@ -80,7 +104,7 @@ async function show(sandbox: Sandbox, terminal: Terminal): Promise<number> {
   const { gatewayUrl } = sandbox;
   const about = { relayAddress, workers, rpcUrl: urlOf(sandbox), gatewayUrl };
   for (const line of introduction(about)) terminal.line(line);
-  if (!terminal.isLive) printSuggestions(sandbox, terminal);
+  if (!terminal.isLive) printSuggestions(sandbox, keyFile, terminal);
   const { sources, destinations, authentication } = relay.config;
   terminal.line(
     `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
@@ -104,24 +128,27 @@ function urlOf({ endpoint }: Sandbox): string {
   return `http://${endpoint.address}`;
 }
 
-function printSuggestions(sandbox: Sandbox, terminal: Terminal): void {
+function printSuggestions(sandbox: Sandbox, keyFile: string, terminal: Terminal): void {
   const { userDestination, gatewayUrl } = sandbox;
-  for (const { command, shows } of suggestions(terminal.self, { userDestination, gatewayUrl }))
+  const view = { userDestination, gatewayUrl, keyFile };
+  for (const { command, shows } of suggestions(terminal.self, view))
     terminal.line(`  try           ${command.join(" ")}   (${shows})`);
 }
 
 function viewBetween(parts: {
   sandbox: Sandbox;
+  keyFile: string;
   before: SandboxSnapshot;
   now: SandboxSnapshot;
   seconds: number;
 }): SandboxView {
-  const { sandbox, before, now, seconds } = parts;
+  const { sandbox, keyFile, before, now, seconds } = parts;
   const relaySeconds = Number(now.relay.takenAtNs - before.relay.takenAtNs) / 1e9;
   return {
     seconds,
     relayAddress: sandbox.service.relay.relay.addresses.join(", "),
     gatewayUrl: sandbox.gatewayUrl,
+    keyFile,
     gateway: now.gateway,
     userDestination: sandbox.userDestination,
     chain: now.chain,

@@ -38,6 +38,8 @@ export class Terminal {
   readonly #stdout: Output;
   readonly #stderr: Output;
   #blockLines = 0;
+  /** Size of the terminal at the last redraw. */
+  #size = "";
   #progressShown = false;
 
   constructor(options: TerminalOptions) {
@@ -56,6 +58,10 @@ export class Terminal {
     return (this.#stdout.rows ?? 24) - 1; // a taller block cannot be drawn over
   }
 
+  get columns(): number {
+    return this.#stdout.columns ?? 80;
+  }
+
   line(text = ""): void {
     this.#stdout.write(`${text}\n`);
   }
@@ -66,14 +72,20 @@ export class Terminal {
     this.#stderr.write(`${text}\n`);
   }
 
-  /** Draws lines over those of the last call. Requires `isLive`. */
+  /**
+   * Draws lines over those of the last call. Requires `isLive`. After a change of the terminal's size
+   * it clears the screen, because the terminal may have wrapped the old lines.
+   */
   redraw(lines: readonly string[]): void {
-    const width = this.#stdout.columns ?? 80;
-    const shown = lines.slice(0, Math.max(1, this.rows)).map((line) => cutLine(line, width));
+    const { columns, rows } = this;
+    const shown = lines.slice(0, Math.max(1, rows)).map((line) => cutLine(line, columns));
+    const size = `${columns}x${rows}`;
+    const isResized = this.#blockLines > 0 && size !== this.#size;
     const up = this.#blockLines > 0 ? `\u001b[${this.#blockLines}A` : "";
     const body = shown.map((line) => `${line}\u001b[K\n`).join("");
-    this.#stdout.write(`${up}${body}\u001b[J`);
+    this.#stdout.write(`${isResized ? "\u001b[H\u001b[2J" : up}${body}\u001b[J`);
     this.#blockLines = shown.length;
+    this.#size = size;
   }
 
   /** Ends the redrawn block; later lines are written below it. */

@@ -8,6 +8,7 @@ import type { Json } from "../../../src/core/json-rpc/json-text.ts";
 import type { ChainOptions } from "../../../src/sandbox/chain/options.ts";
 import { dispatch } from "../../../src/sandbox/rpc/dispatch.ts";
 import type { MethodContext } from "../../../src/sandbox/rpc/method.ts";
+import { zstdFrame } from "../../../src/sandbox/rpc/zstd-frame.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import {
   addressOf,
@@ -184,8 +185,10 @@ describe("accounts", () => {
       data: ["2", "base58"],
     });
     expect(info({ dataSlice: { offset: 500, length: 1 } })).toMatchObject({ data: "" });
-    const zstd = { encoding: "base64+zstd" };
-    expect(refusalOf("getAccountInfo", payerAddress, zstd)).toBe(-32602);
+    expect(info({ encoding: "base64+zstd", dataSlice: { offset: 4, length: 4 } })).toMatchObject({
+      data: [base64(zstdFrame(Uint8Array.of(1, 0, 0, 0))), "base64+zstd"],
+      space: 80,
+    });
     expect(refusalOf("getAccountInfo", payerAddress, { minContextSlot: 1e9 })).toBe(-32016);
     expect(refusalOf("getAccountInfo", `${payerAddress}1`)).toBe(-32602);
     expect(refusalOf("getMultipleAccounts", Array<string>(101).fill(payerAddress))).toBe(-32602);

@@ -15,7 +15,13 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 interface Printed {
   received: number;
   settledSlots: number;
-  fecSets: { seen: number; complete: number; recoverable: number; firstTo32Ns: { count: number } };
+  fecSets: {
+    seen: number;
+    complete: number;
+    recoverable: number;
+    absent: number;
+    firstTo32Ns: { count: number };
+  };
   losses: { share: number; data: number; code: number; gaps: number; longestGap: number };
   betweenShredsNs: { count: number };
   recorded: { packets: number; leftOut: number; lost: number };
@@ -76,6 +82,25 @@ describe("listen", () => {
       losses: { share: 1 / 8, data: 4 * sets, code: 4 * sets, gaps: 4 * sets, longestGap: 2 },
       betweenShredsNs: { count: sent.length - slots.length },
       recorded: null,
+    });
+  });
+
+  it("counts no loss of shreds that were sent before the first received one", async () => {
+    const { run, sender } = await listening();
+    const slots = shreds(3);
+    // The first slot has two FEC sets; its first set and a part of the second one are missing.
+    const sent = slots.flat().slice(64 + 20);
+    sender.enqueue(sent, new BigUint64Array(sent.length));
+    await until(
+      () => run.objects<Printed>().at(-1)?.settledSlots === slots.length,
+      "settled slots",
+    );
+    run.stop();
+    expect(await run.code).toBe(0);
+    expect(run.objects<Printed>().at(-1)).toMatchObject({
+      received: sent.length,
+      fecSets: { seen: 4, complete: 4, recoverable: 4, absent: 0 },
+      losses: { share: 0, data: 0, code: 0, gaps: 0 },
     });
   });
 

@@ -233,6 +233,29 @@ describe("a race of captures", () => {
     expect(report.verdict.join("\n")).toContain("use --settle with more than 300 ms");
   });
 
+  it("begins again with a feed that starts after more than ten seconds", async () => {
+    const { slotShreds } = traffic(140);
+    const all = packetsOf(slotShreds);
+    const joinedSlot = 120;
+    const end = { ...after, at: (140 + 20) * slotNs };
+    const { report } = await ended([
+      "--capture",
+      `early=${capture("a.pcap", [...all, end])}`,
+      "--capture",
+      `late=${capture("b.pcap", [...all.slice(joinedSlot * perSlot), end])}`,
+      "--settle",
+      "300",
+    ]);
+    // The slot in which the late feed started is excluded, like those before.
+    expect(report.slots).toMatchObject({ judged: 140 - joinedSlot - 1, edge: joinedSlot + 1 });
+    expect(report.feeds).toMatchObject([
+      { coverage: 1, solo: 0 },
+      { coverage: 1, solo: 0 },
+    ]);
+    expect(report.notes[0]).toBe("late started after 12.0 s; the comparison begins there.");
+    expect(report.verdict).toContain(report.notes[0]);
+  });
+
   it("refuses captures without times, and missing files", async () => {
     const { slotShreds } = traffic(1);
     const packets = packetsOf(slotShreds).map(({ packet }) => packet);

@@ -27,7 +27,7 @@ function readAccounts(config: Config, wire: Uint8Array): SimulationFormat["accou
     const accounts = value.object();
     const encoding = readAccountEncoding(accounts, "base64");
     if (encoding === "binary" || encoding === "base58") {
-      throw invalidParams("accounts.encoding", "base64 or jsonParsed", encoding);
+      throw invalidParams("accounts.encoding", "base64, base64+zstd or jsonParsed", encoding);
     }
     const { keys, lookups } = parseTransaction(wire);
     const loaded = lookups.reduce(
