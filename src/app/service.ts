@@ -19,6 +19,8 @@ interface ServiceDependencies {
   readonly config?: Config;
   /** Reads the configuration file again. Throws ShredwayError. */
   readonly readConfig: () => Config;
+  /** Adds the configuration's key to an error of `start`; default: none. */
+  readonly explain?: (error: unknown) => unknown;
   readonly log: Logger;
 }
 
@@ -28,23 +30,37 @@ export class Service {
   readonly operations: Operations | undefined;
   readonly #configWarnings: readonly string[];
   readonly #readConfig: () => Config;
+  readonly #explain: (error: unknown) => unknown;
   readonly #log: Logger;
 
-  constructor({ relay, gateway, operations, config, readConfig, log }: ServiceDependencies) {
+  constructor({
+    relay,
+    gateway,
+    operations,
+    config,
+    readConfig,
+    explain,
+    log,
+  }: ServiceDependencies) {
     this.relay = relay;
     this.gateway = gateway;
     this.operations = operations;
     this.#configWarnings = config ? configWarnings(config) : [];
     this.#readConfig = readConfig;
+    this.#explain = explain ?? ((error) => error);
     this.#log = log;
   }
 
   /** Settles when HTTP is open and the leader schedule is published, or known to be unavailable. */
   async start(): Promise<void> {
-    await this.operations?.start();
-    await this.relay.start();
-    await this.gateway?.start();
-    await this.operations?.started();
+    try {
+      await this.operations?.start();
+      await this.relay.start();
+      await this.gateway?.start();
+      await this.operations?.started();
+    } catch (error) {
+      throw this.#explain(error);
+    }
   }
 
   /** Warnings for the operator at startup, the most severe first. */

@@ -97,6 +97,7 @@ function sandboxConfig(
       shredAddresses: [...wallets.shredTipAddresses],
     },
     regions: [{ name: "sandbox" }],
+    delivery: { regions: ["frankfurt", "new-york"], region: "frankfurt" },
     gateway: { resendMs: sandboxPace.resendMs },
     nonces: { fundingKeyFile: wallets.funding.path, pollMs: sandboxPace.noncePollMs },
     routes: [...partners.routeConfigs(), ...(tpu ? [tpu.routeConfig(wallets.identity.path)] : [])],

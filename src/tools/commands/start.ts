@@ -11,7 +11,11 @@ import { ServiceManager } from "../../app/service-manager.ts";
 import { familyOf, parseEndpoint } from "../../core/addresses/addresses.ts";
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
-import { formatConfig, loadConfig } from "../../core/configuration/configuration.ts";
+import {
+  configWarnings,
+  formatConfig,
+  loadConfig,
+} from "../../core/configuration/configuration.ts";
 import { createLogger, type Logger } from "../../core/log.ts";
 import { giveUpNetworkPrivileges, notifyServiceManager } from "../../relay/data-plane/native.ts";
 import { reportBetween } from "../../relay/data-plane/report.ts";
@@ -49,7 +53,7 @@ SIGUSR2 logs the numbers since the start. SIGTERM and Ctrl-C end it with exit co
 reports its states to the service manager (Type=notify, WatchdogSec=).`,
   options: {
     config: { value: "FILE", help: "configuration file" },
-    "print-config": { help: "print the effective configuration and exit" },
+    "print-config": { help: "print the effective configuration, with every default, and exit" },
     stats: {
       value: "SECONDS",
       help: `interval of the statistics in the log; 0: never (default ${defaultStatsSeconds})`,
@@ -109,7 +113,9 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   if (args.given("rpc"))
     throw usageError("--rpc is not allowed with --config; it is an option of the sandbox");
   if (args.flag("print-config")) {
-    terminal.line(formatConfig(loadConfig(file, readOwnAddresses())).trimEnd());
+    const config = loadConfig(file, readOwnAddresses());
+    for (const warning of configWarnings(config)) terminal.note(`warning: ${warning}`);
+    terminal.line(formatConfig(config).trimEnd());
     return exitCodes.ok;
   }
   return runService(file, statsSeconds ?? defaultStatsSeconds, terminal);
