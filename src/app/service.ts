@@ -6,6 +6,7 @@
 import { type Config, configWarnings } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import type { Check } from "../platform/metrics/pages.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
@@ -66,6 +67,11 @@ export class Service {
   /** Warnings for the operator at startup, the most severe first. */
   warnings(): string[] {
     return [...this.relay.warnings(), ...(this.gateway?.warnings() ?? []), ...this.#configWarnings];
+  }
+
+  /** Checks that keep this node from being ready for traffic: `/health/ready` returns 503. */
+  degraded(): readonly Check[] {
+    return (this.operations?.checks() ?? []).filter(({ critical, ok }) => critical && !ok);
   }
 
   /** Applies all changes of the configuration file that need no restart. Never throws. */
