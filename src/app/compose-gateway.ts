@@ -4,9 +4,10 @@
 // everything that was opened before it is closed.
 
 import { hostname } from "node:os";
-import { formatEndpoint, parseEndpoint } from "../core/addresses/addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
+import { addressAbove } from "../core/configuration/derived.ts";
+import { nodeNameOf } from "../core/configuration/node-name.ts";
 import type { Logger } from "../core/log.ts";
 import { KeyRing } from "../gateway/accounts/key-ring.ts";
 import { RateLimits } from "../gateway/accounts/rate-limits.ts";
@@ -56,7 +57,6 @@ import {
   tipAddressesOf,
 } from "./gateway-settings.ts";
 import { NodeDirectory } from "./node-directory.ts";
-import { nodeNameOf } from "./node-name.ts";
 import { nodeSettingsOf } from "./node-settings.ts";
 import type { ShredSalesService } from "./shred-sales.ts";
 
@@ -80,16 +80,6 @@ interface GatewayOptions {
  */
 const callersMax = 100_000;
 const msPerHour = 3_600_000;
-
-/**
- * The port above the first address, where @solana/web3.js opens its WebSocket if the URL contains a
- * port. Empty for port 443, which URLs of HTTPS omit.
- */
-function addressAbove(listen: readonly string[]): string[] {
-  const [first] = listen.map((text) => parseEndpoint(text, { allowPortZero: true }));
-  if (!first || [0, 443, 65_535].includes(first.port)) return [];
-  return [formatEndpoint({ ...first, port: first.port + 1 })];
-}
 
 /** One address for each entry of http.listen. By default, WebSockets use the next port. */
 function listenersOf({ http }: Config): string[] {

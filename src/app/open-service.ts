@@ -16,10 +16,13 @@ import { relayOptionsOf } from "../relay/relay-tables.ts";
 import { openGateway } from "./compose-gateway.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
+import { withConfigurationKey } from "./start-errors.ts";
 
 interface ServiceDependencies {
   readonly config: Config;
   readonly readConfig: () => Config;
+  /** Adds the configuration's key to an error of the startup; default: none. */
+  readonly explain?: (error: unknown) => unknown;
   /** Touches the workers' memory at startup, so that no page fault occurs later. */
   readonly prefault?: boolean;
   readonly log: Logger;
@@ -52,7 +55,7 @@ function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): R
 
 /** Throws ShredwayError, after closing everything that it opened. */
 export async function openService(dependencies: ServiceDependencies): Promise<Service> {
-  const { config, readConfig, log, clock, tierClock } = dependencies;
+  const { config, readConfig, explain, log, clock, tierClock } = dependencies;
   const relay = openRelayPart(dependencies);
   const operations = new Operations({ config, relay, log, clock });
   try {
@@ -67,6 +70,7 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
       operations,
       config,
       readConfig,
+      ...(explain && { explain }),
       log,
     });
   } catch (error) {
@@ -77,7 +81,17 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
 }
 
 /** Opens the service that `configFile` describes, with its tables published. Throws ShredwayError. */
-export function openServiceOf(configFile: string, log: Logger, clock: Clock): Promise<Service> {
+export async function openServiceOf(
+  configFile: string,
+  log: Logger,
+  clock: Clock,
+): Promise<Service> {
   const readConfig = () => loadConfig(configFile, readOwnAddresses());
-  return openService({ config: readConfig(), readConfig, log, clock });
+  const config = readConfig();
+  const explain = (error: unknown) => withConfigurationKey(error, config);
+  try {
+    return await openService({ config, readConfig, explain, log, clock });
+  } catch (error) {
+    throw explain(error);
+  }
 }

@@ -6,6 +6,7 @@
 import { type Config, configWarnings } from "../core/configuration/configuration.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import type { Check } from "../platform/metrics/pages.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
@@ -19,6 +20,8 @@ interface ServiceDependencies {
   readonly config?: Config;
   /** Reads the configuration file again. Throws ShredwayError. */
   readonly readConfig: () => Config;
+  /** Adds the configuration's key to an error of `start`; default: none. */
+  readonly explain?: (error: unknown) => unknown;
   readonly log: Logger;
 }
 
@@ -28,28 +31,47 @@ export class Service {
   readonly operations: Operations | undefined;
   readonly #configWarnings: readonly string[];
   readonly #readConfig: () => Config;
+  readonly #explain: (error: unknown) => unknown;
   readonly #log: Logger;
 
-  constructor({ relay, gateway, operations, config, readConfig, log }: ServiceDependencies) {
+  constructor({
+    relay,
+    gateway,
+    operations,
+    config,
+    readConfig,
+    explain,
+    log,
+  }: ServiceDependencies) {
     this.relay = relay;
     this.gateway = gateway;
     this.operations = operations;
     this.#configWarnings = config ? configWarnings(config) : [];
     this.#readConfig = readConfig;
+    this.#explain = explain ?? ((error) => error);
     this.#log = log;
   }
 
   /** Settles when HTTP is open and the leader schedule is published, or known to be unavailable. */
   async start(): Promise<void> {
-    await this.operations?.start();
-    await this.relay.start();
-    await this.gateway?.start();
-    await this.operations?.started();
+    try {
+      await this.operations?.start();
+      await this.relay.start();
+      await this.gateway?.start();
+      await this.operations?.started();
+    } catch (error) {
+      throw this.#explain(error);
+    }
   }
 
   /** Warnings for the operator at startup, the most severe first. */
   warnings(): string[] {
     return [...this.relay.warnings(), ...(this.gateway?.warnings() ?? []), ...this.#configWarnings];
+  }
+
+  /** Checks that keep this node from being ready for traffic: `/health/ready` returns 503. */
+  degraded(): readonly Check[] {
+    return (this.operations?.checks() ?? []).filter(({ critical, ok }) => critical && !ok);
   }
 
   /** Applies all changes of the configuration file that need no restart. Never throws. */

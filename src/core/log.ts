@@ -6,7 +6,7 @@
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
 import { RecentWarnings } from "./recent-warnings.ts";
 
-const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
 export type { Logger } from "pino";
 

@@ -71,7 +71,8 @@ function decodePubkey(text: string): Uint8Array | null {
   return bytes?.length === pubkeyBytesLength ? bytes : null;
 }
 
-function isPubkey(text: string): text is Pubkey {
+/** Whether the text is a public key in base58. */
+export function isPubkey(text: string): text is Pubkey {
   return decodePubkey(text) !== null;
 }
 

@@ -103,7 +103,7 @@ function sandboxConfig(
       shredAddresses: [...wallets.shredTipAddresses],
     },
     regions: [{ name: sandboxRegion }],
-    delivery: { region: sandboxRegion },
+    delivery: { regions: ["frankfurt", "new-york"], region: sandboxRegion },
     gateway: { resendMs: sandboxPace.resendMs },
     nonces: { fundingKeyFile: wallets.funding.path, pollMs: sandboxPace.noncePollMs },
     routes: [...partners.routeConfigs(), ...(tpu ? [tpu.routeConfig(wallets.identity.path)] : [])],

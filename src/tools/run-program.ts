@@ -2,6 +2,7 @@
 // code: 0 ok, 1 failed, 2 wrong usage.
 
 import { messageOf, quote, ShredwayError } from "../core/errors.ts";
+import { didYouMean } from "../core/near-names.ts";
 import { nodeVersionError } from "../core/node-version.mjs";
 import { packageVersion } from "../core/version.ts";
 import { allCommands, commands } from "./commands.ts";
@@ -52,8 +53,9 @@ async function run(given: readonly string[], host: ProgramHost): Promise<number>
   }
   const load = Object.hasOwn(commands, name) ? commands[name] : undefined;
   if (!load) {
-    const expected = Object.keys(commands).join(", ");
-    throw usageError(`unknown command ${quote(name)}; expected one of ${expected}`);
+    const known = Object.keys(commands);
+    const hint = didYouMean(name, known, "shredway ");
+    throw usageError(`unknown command ${quote(name)}; expected one of ${known.join(", ")}${hint}`);
   }
   // The doctor reports the version among its findings.
   const wrongNode = name === "doctor" ? null : nodeVersionError();

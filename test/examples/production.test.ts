@@ -23,6 +23,19 @@ function installed(region: string): string {
   return join(to, "shredway.yaml");
 }
 
+describe("the single machine", () => {
+  it("is accepted without a warning, uses SQLite, and sells tiers", async () => {
+    const file = installed("single");
+    const { code, stdout, stderr } = await shredway("start", "--config", file, "--print-config");
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(stdout).not.toContain("hidden");
+    const { data, delivery, regions: all } = loadConfig(file);
+    expect(data.postgres).toBeUndefined();
+    expect(delivery.region).toBe("frankfurt");
+    expect(all[0]?.shredTipAddresses.length).toBeGreaterThan(0);
+  });
+});
+
 describe("the two regions", () => {
   it("are accepted, each for itself, without their secrets being shown", async () => {
     const shown = await Promise.all(

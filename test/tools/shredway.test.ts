@@ -39,6 +39,9 @@ describe("shredway", () => {
   it.each([
     [["strat"], `unknown command "strat"; expected one of ${Object.keys(commands).join(", ")}`],
     [["toString"], 'unknown command "toString"'],
+    [["strat"], "; did you mean shredway start?"],
+    [["keys", "creat"], "; did you mean shredway keys create?"],
+    [["start", "--confg", "x"], "; did you mean --config?"],
     [
       ["doctor", "--bogus"],
       "doctor: unknown option --bogus; expected one of --config, --json, --help",

@@ -135,6 +135,14 @@ export function parseAddressRange(text: string): AddressRange {
   return { bytes, prefixBits, family: prefixBits >= 96 ? familyOf(bytes) : "ipv6" };
 }
 
+/** A hint for an IPv6 address and port without brackets, which cannot be told apart. */
+function withBrackets(text: string): string {
+  const [, address = "", port] = /^([0-9a-fA-F:.]*:[0-9a-fA-F:.]*):(\d{1,5})$/.exec(text) ?? [];
+  return port !== undefined && parseBytes(address)
+    ? `; an IPv6 address needs brackets: [${address}]:${port}`
+    : "";
+}
+
 /**
  * "192.0.2.1:9000" or "[2001:db8::1]:9000". Port 0 only if allowed, for listeners: the kernel chooses
  * the port. Throws ShredwayError "address_invalid".
@@ -145,7 +153,9 @@ export function parseEndpoint(text: string, options: { allowPortZero?: boolean }
   const match = /^(?:\[([^\]]*:[^\]]*)\]|([^:[\]]+)):(0|[1-9][0-9]{0,4})$/.exec(text);
   const bytes = match ? parseBytes(match[1] ?? match[2] ?? "") : undefined;
   const port = Number(match?.[3]);
-  if (!bytes || port < portMin || port > 65_535) throw refuse(expected, text);
+  if (!bytes || port < portMin || port > 65_535) {
+    throw refuse(expected + withBrackets(text), text);
+  }
   return { bytes, port, family: familyOf(bytes) };
 }
 

@@ -4,33 +4,19 @@
 // together, each with file, line, key, expected value and received value. It starts nothing and
 // opens only the file itself.
 
+import { hostname } from "node:os";
 import { dirname, resolve } from "node:path";
-import {
-  type Document,
-  isMap,
-  isNode,
-  isScalar,
-  Lexer,
-  LineCounter,
-  Parser,
-  parseDocument,
-  stringify,
-} from "yaml";
+import { type Document, isMap, isNode, isScalar, type LineCounter, stringify } from "yaml";
 import type { z } from "zod";
-import { messageOf, quote, ShredwayError } from "../errors.ts";
 import { readTextFile } from "../files.ts";
+import { effectiveConfig } from "./derived.ts";
+import { checkFile } from "./file-problems.ts";
 import { renameFormerKeys } from "./former-keys.ts";
 import { maskPostgresUrl } from "./postgres-url.ts";
-import { type ConfigProblem, checkConfig } from "./rules.ts";
-import {
-  type Config,
-  configSchema,
-  keyDocuments,
-  type RouteConfig,
-  schemaAt,
-  unwrapSchema,
-} from "./schema.ts";
+import type { ConfigProblem } from "./rules.ts";
+import { type Config, configSchema, type RouteConfig } from "./schema.ts";
 import { type ResolvedSecrets, resolveSecrets } from "./secrets.ts";
+import { type Located, parseYaml, refusal } from "./yaml-text.ts";
 
 export type {
   Config,
@@ -41,30 +27,8 @@ export type {
 
 /** 4,096 destinations with names and comments need well under 1 MB. */
 export const configFileBytesMax = 4 * 1024 * 1024;
-const problemsShownMax = 20;
-/** The deepest key needs 8 levels of the YAML parser. */
-const nestingMax = 64;
 
 const warningsByConfig = new WeakMap<Config, readonly string[]>();
-
-interface Located {
-  /** Line number from 1; undefined: the problem has no position in the text. */
-  readonly line: number | undefined;
-  readonly text: string;
-}
-
-function refusal(path: string, problems: readonly Located[]): ShredwayError {
-  const lines = problems
-    .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
-    .slice(0, problemsShownMax)
-    .map(({ line, text }) => `${path}${line === undefined ? "" : `:${line}`}: ${text}`);
-  if (problems.length > problemsShownMax) {
-    lines.push(`${path}: and ${problems.length - problemsShownMax} more`);
-  }
-  return new ShredwayError("config_invalid", lines.join("\n"), {
-    details: { path, problems: problems.length },
-  });
-}
 
 function keyText(path: readonly PropertyKey[]): string {
   let text = "";
@@ -94,51 +58,6 @@ function nodeAt(document: Document, path: readonly PropertyKey[], length: number
   return document.getIn(path.slice(0, length), true);
 }
 
-/**
- * The value at `path` in the file. If the schema has a list and the file a single value, that
- * value.
- */
-function valueAt(file: unknown, path: readonly PropertyKey[]): unknown {
-  let value = file;
-  for (const part of path) {
-    if (typeof value === "string") return value;
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, part))
-      return undefined;
-    value = Object.entries(value).find(([key]) => key === String(part))?.[1];
-  }
-  return value;
-}
-
-function describeValue(value: unknown): string {
-  return value === undefined ? "missing required key" : `invalid value ${quote(value)}`;
-}
-
-function unknownKeyProblem(path: readonly PropertyKey[], key: string): ConfigProblem {
-  const schema = unwrapSchema(schemaAt(path));
-  const known =
-    "shape" in schema && typeof schema.shape === "object" ? Object.keys(schema.shape ?? {}) : [];
-  const message = `unknown key ${quote(key)}; expected one of the keys ${known.join(", ")}`;
-  return { path: [...path.map(toPathPart), key], message };
-}
-
-function toPathPart(part: PropertyKey): string | number {
-  return typeof part === "number" ? part : String(part);
-}
-
-/** Converts zod's issues to problems with this program's texts. */
-function problemsOf(issue: z.core.$ZodIssue, file: unknown): ConfigProblem[] {
-  if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => unknownKeyProblem(issue.path, key));
-  }
-  const path = issue.path.map(toPathPart);
-  if (issue.code === "custom") return [{ path, message: issue.message }];
-  let length = path.length;
-  let document = keyDocuments.get(schemaAt(path));
-  while (!document && length > 0) document = keyDocuments.get(schemaAt(path.slice(0, --length)));
-  const expected = document?.expects ?? "another value";
-  return [{ path, message: `${describeValue(valueAt(file, path))}; expected ${expected}` }];
-}
-
 function locate(
   problems: readonly ConfigProblem[],
   document: Document,
@@ -148,50 +67,6 @@ function locate(
     line: lineOf(document, lines, path),
     text: path.length === 0 ? message : `${keyText(path)}: ${message}`,
   }));
-}
-
-/**
- * Whether the text is nested more deeply than any valid configuration. The composer of the YAML
- * library recurses, and a stack overflow there can end the process. This check therefore runs
- * first; the parser uses its own stack, not recursion.
- */
-function nestsTooDeeply(text: string): boolean {
-  const parser = new Parser();
-  for (const lexeme of new Lexer().lex(text)) {
-    // Runs the parser over the lexeme. The resulting tokens are not needed.
-    Array.from(parser.next(lexeme));
-    if (parser.stack.length > nestingMax) return true;
-  }
-  return false;
-}
-
-function parseYaml(
-  text: string,
-  path: string,
-): { document: Document; lines: LineCounter; file: unknown } {
-  const lines = new LineCounter();
-  try {
-    if (nestsTooDeeply(text)) {
-      const message = `expected at most ${nestingMax} levels of nesting, got more`;
-      throw refusal(path, [{ line: undefined, text: message }]);
-    }
-    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-    // A warning means a tag or directive that this program would ignore.
-    const faults = [...document.errors, ...document.warnings];
-    if (faults.length > 0) {
-      const located = faults.map((fault) => ({
-        line: lines.linePos(fault.pos[0]).line,
-        text: `invalid YAML: ${fault.message}`,
-      }));
-      throw refusal(path, located);
-    }
-    const file: unknown = document.toJS({ maxAliasCount: 100 });
-    return { document, lines, file };
-  } catch (cause) {
-    if (cause instanceof ShredwayError) throw cause;
-    // The text has too many aliases, or exceeds the parser's stack.
-    throw refusal(path, [{ line: undefined, text: `invalid YAML: ${messageOf(cause)}` }]);
-  }
 }
 
 /**
@@ -207,24 +82,21 @@ export function parseConfig(
 ): Config {
   const { document, lines, file } = parseYaml(text, path);
   const secrets = secretsOf(file, path);
-  if (secrets.problems.length > 0) throw refusal(path, locate(secrets.problems, document, lines));
   const renamed = renameFormerKeys(secrets.value);
-  if (renamed.problems.length > 0) throw refusal(path, locate(renamed.problems, document, lines));
-  const result = configSchema.safeParse(renamed.value);
-  if (!result.success) {
+  const { config, problems, warnings } = checkFile({
+    value: renamed.value,
     // Errors quote the file's text, never the secrets that its references stand for.
-    const problems = result.error.issues.flatMap((issue) => problemsOf(issue, file));
-    throw refusal(path, locate(problems, document, lines));
-  }
-  const config = result.data;
-  const problems = checkConfig(config, ownAddresses);
-  if (problems.length > 0) throw refusal(path, locate(problems, document, lines));
+    written: file,
+    problems: [...secrets.problems, ...renamed.problems],
+    ownAddresses,
+  });
+  if (!config) throw refusal(path, locate(problems, document, lines));
   makePathsAbsolute(config, dirname(path));
-  warningsByConfig.set(config, renamed.warnings);
+  warningsByConfig.set(config, [...renamed.warnings, ...warnings]);
   return config;
 }
 
-/** Warnings about the file that `config` was read from: one for each key with a former name. */
+/** Warnings about the file that `config` was read from: former names of keys, and a missing region. */
 export function configWarnings(config: Config): readonly string[] {
   return warningsByConfig.get(config) ?? [];
 }
@@ -273,9 +145,14 @@ export function loadConfig(path: string, ownAddresses: readonly string[] = []): 
   return parseConfig(text, path, ownAddresses);
 }
 
-/** The effective configuration as YAML that parseConfig reads again, secrets masked. */
-export function formatConfig(config: Config): string {
-  const { solana, relay, routes, tracker, data, ...open } = config;
+/**
+ * The effective configuration as YAML that parseConfig reads again, secrets masked and every default
+ * filled in.
+ */
+export function formatConfig(config: Config, hostName = hostname()): string {
+  const { solana, relay, routes, tracker, data, ...open } = configSchema.parse(
+    effectiveConfig(config, hostName), // in the order of the schema
+  );
   const masked = {
     ...(solana && {
       solana: {

@@ -4,7 +4,7 @@
 // Called by tools/commands/sources.ts. The result is checked like a whole file, so that it is
 // always a valid configuration. It writes no file.
 
-import { isMap, isSeq, parseDocument, type YAMLSeq } from "yaml";
+import { type Document, isMap, isSeq, parseDocument, type YAMLSeq } from "yaml";
 import { quote, ShredwayError } from "../errors.ts";
 import { parseConfig } from "./configuration.ts";
 
@@ -23,7 +23,7 @@ function invalid(path: string, message: string): ShredwayError {
 }
 
 /** Throws "config_invalid" if the text is invalid before or after `change`. */
-function edited(text: string, path: string, change: (sources: YAMLSeq) => void): string {
+function edited(text: string, path: string, change: (sources: YAMLSeq, document: Document) => void): string {
   parseConfig(text, path);
   const document = parseDocument(text);
   const relay = document.get("relay");
@@ -36,7 +36,7 @@ function edited(text: string, path: string, change: (sources: YAMLSeq) => void):
       path,
       "relay.sources: an alias or a list with an anchor cannot be changed; write the list in place",
     );
-  change(sources);
+  change(sources, document);
   const result = document.toString(layout);
   parseConfig(result, path);
   return result;
@@ -47,9 +47,12 @@ function edited(text: string, path: string, change: (sources: YAMLSeq) => void):
  * "config_invalid".
  */
 export function withSource(text: string, path: string, source: WrittenSource): string {
-  return edited(text, path, (sources) => {
-    const node = parseDocument(JSON.stringify(source)).contents;
-    if (isMap(node)) node.flow = true;
+  return edited(text, path, (sources, document) => {
+    const node = document.createNode({ ...source });
+    // On one line, unless every other source is on several.
+    const isBlock = (item: unknown) => isMap(item) && item.flow !== true;
+    const isBlockList = sources.items.length > 0 && sources.items.every(isBlock);
+    if (isMap(node)) node.flow = !isBlockList;
     sources.add(node);
   });
 }

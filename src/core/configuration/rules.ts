@@ -189,33 +189,39 @@ function checkAuthentication({ relay, solana }: Config, report: Report): void {
   }
 }
 
-function checkGateway(config: Config, report: Report): void {
-  const { http, tips, regions, region, routes } = config;
-  const distinctNames = (list: "regions" | "routes") =>
-    checkDistinct<{ readonly name: string }>(
-      config[list],
-      ({ name }) => name,
-      (index, first) =>
-        report(
-          [list, index, "name"],
-          `duplicate name ${quote(config[list][index]?.name)} (also ${list}[${first}]); expected different names`,
-        ),
-    );
-  distinctNames("regions");
-  distinctNames("routes");
-  if (region !== undefined && !regions.some(({ name }) => name === region)) {
-    const known = regions.map(({ name }) => name).join(", ") || "none is configured";
-    report(["region"], `unknown region ${quote(region)}; expected a name of regions (${known})`);
-  }
-  const tipless =
+function checkDistinctNames(config: Config, list: "regions" | "routes", report: Report): void {
+  checkDistinct<{ readonly name: string }>(
+    config[list],
+    ({ name }) => name,
+    (index, first) =>
+      report(
+        [list, index, "name"],
+        `duplicate name ${quote(config[list][index]?.name)} (also ${list}[${first}]); expected different names`,
+      ),
+  );
+}
+
+function checkRegions(config: Config, report: Report): void {
+  const { regions, region } = config;
+  checkDistinctNames(config, "regions", report);
+  if (region === undefined || regions.some(({ name }) => name === region)) return;
+  const known = regions.map(({ name }) => name).join(", ") || "none is configured";
+  report(["region"], `unknown region ${quote(region)}; expected a name of regions (${known})`);
+}
+
+function checkTipAddresses({ http, tips, regions }: Config, report: Report): void {
+  const isTipless =
     tips.addresses.length === 0 && regions.every((one) => one.tipAddresses.length === 0);
-  if (http && tipless) {
-    report(
-      ["tips", "addresses"],
-      "no tip address; expected at least one, because http is configured",
-    );
-  }
-  for (const index of routes.keys()) checkRoute(config, index, report);
+  if (!http || !isTipless) return;
+  report(
+    ["tips", "addresses"],
+    "no tip address; expected at least one, because http is configured",
+  );
+}
+
+function checkRoutes(config: Config, report: Report): void {
+  checkDistinctNames(config, "routes", report);
+  for (const index of config.routes.keys()) checkRoute(config, index, report);
 }
 
 /** All addresses of the HTTP listeners. With port 0 the kernel chooses the port. */
@@ -334,25 +340,46 @@ function checkRoute({ solana, routes }: Config, index: number, report: Report): 
   }
 }
 
-/**
- * All problems between the keys, in the order of the file's sections. `ownAddresses` are this
- * machine's addresses, on which a listener on an unspecified address is reachable.
- */
-export function checkConfig(config: Config, ownAddresses: readonly string[] = []): ConfigProblem[] {
+interface RuleOptions {
+  /** This machine's addresses, on which a listener on an unspecified address is reachable. */
+  readonly ownAddresses?: readonly string[];
+  /** Whether the file's value of a key is valid. Rules that read another value are left out. */
+  readonly isUsable?: (key: string) => boolean;
+}
+
+type Rule = readonly [reads: readonly string[], check: () => void];
+
+/** All problems between the keys, in the order of the file's sections. */
+export function checkConfig(
+  config: Config,
+  { ownAddresses = [], isUsable = () => true }: RuleOptions = {},
+): ConfigProblem[] {
   const problems: ConfigProblem[] = [];
-  const report: Report = (path, message) => problems.push({ path: ["relay", ...path], message });
-  const reportAnywhere: Report = (path, message) => problems.push({ path, message });
-  checkGateway(config, reportAnywhere);
-  checkThresholds(config, reportAnywhere);
-  checkHttpListeners(config, reportAnywhere);
-  checkEngine(config, reportAnywhere);
-  checkNonces(config, reportAnywhere);
-  checkDelivery(config, reportAnywhere);
-  checkListeners(config.relay, report);
-  checkWorkers(config.relay, report);
-  checkTiers(config.relay, report);
-  checkAuthentication(config, report);
-  checkSources(config.relay, report);
-  checkDestinations(config.relay, ownAddresses, report);
+  const report: Report = (path, message) => problems.push({ path, message });
+  const inRelay: Report = (path, message) => report(["relay", ...path], message);
+  const { relay } = config;
+  const rules: readonly Rule[] = [
+    [["regions"], () => checkRegions(config, report)],
+    [["http", "tips", "regions"], () => checkTipAddresses(config, report)],
+    [["solana"], () => checkRoutes(config, report)],
+    [["relay.tiers"], () => checkThresholds(config, report)],
+    [["http", "operations.listen"], () => checkHttpListeners(config, report)],
+    [["http"], () => checkEngine(config, report)],
+    [["solana", "nonces"], () => checkNonces(config, report)],
+    [["delivery.regions"], () => checkDelivery(config, report)],
+    [["relay.listen", "relay.workers"], () => checkListeners(relay, inRelay)],
+    [["relay.cpus", "relay.workers"], () => checkWorkers(relay, inRelay)],
+    [["relay.tiers"], () => checkTiers(relay, inRelay)],
+    [
+      ["relay.authentication", "relay.leaders", "solana"],
+      () => checkAuthentication(config, inRelay),
+    ],
+    [["relay.listen"], () => checkSources(relay, inRelay)],
+    [
+      ["relay.listen", "relay.allowPrivateDestinations", "relay.deshred"],
+      () => checkDestinations(relay, ownAddresses, inRelay),
+    ],
+  ];
+  for (const [reads, check] of rules) if (reads.every(isUsable)) check();
   return problems;
 }

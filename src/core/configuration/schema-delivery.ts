@@ -26,6 +26,7 @@ export const tiers = z.strictObject({
   thresholdLamports: key(z.record(name(), lamports()).exactOptional(), {
     expects:
       "a mapping from tiers of relay.tiers to integers 1 to 2^53 - 1, larger for wider tiers",
+    entryExpects: "an integer 1 to 2^53 - 1, in lamports",
     unit: "lamports",
     meaning:
       "Sum of registered tips of the last 24 hours that gives an account the tier; an " +
@@ -60,12 +61,14 @@ export const delivery = z.strictObject({
     expects: "a list of 1 to 64 region names",
     meaning:
       "Regions from which accounts may receive shreds. Each name must be unique. Without " +
-      "`data.postgres`, no other node exists, so only `delivery.region` is offered.",
+      "`data.postgres`, no other node exists, so only `delivery.region` is offered. With " +
+      "`regions`, their names are the default.",
   }),
   region: key(name().exactOptional(), {
     expects: "a name of delivery.regions",
     meaning: "Region of this relay. It sends only to the accounts' destinations in this region.",
-    absent: "the first of `delivery.regions`",
+    absent:
+      "`region`, if it is one of `delivery.regions`; otherwise their first, with a warning at startup",
   }),
   destinationsPerAccount: key(integer(1, 64).default(2), {
     expects: "an integer 1 to 64",

@@ -12,6 +12,8 @@ import { postgresHosts } from "./postgres-url.ts";
 interface KeyDocument {
   /** Completes the sentence "expected …". */
   readonly expects: string;
+  /** The same for one entry of a mapping with free names; undefined: like the mapping. */
+  readonly entryExpects?: string;
   readonly meaning: string;
   readonly unit?: string;
   /** Effect if the key is absent and has no default value. */
@@ -33,10 +35,19 @@ export function parsed(parse: (text: string) => unknown) {
   });
 }
 
-export function parseHttpUrl(text: string): void {
-  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return;
+function parseUrl(text: string, [scheme, secureScheme]: readonly [string, string]): void {
+  const expected = `expected a URL of ${scheme} or ${secureScheme}, such as ${secureScheme}://HOST/PATH`;
+  const given = /^([a-z][a-z0-9+.-]{0,15}):\/\//i.exec(text)?.[1]?.toLowerCase();
   // The text is not quoted, because it may contain a key.
-  throw new ShredwayError("config_invalid", "expected a URL of http or https, got another text");
+  let wrong = "invalid URL";
+  if (given === undefined) wrong = "URL without scheme";
+  else if (given !== scheme && given !== secureScheme) wrong = `URL of ${given}`;
+  else if (URL.canParse(text)) return;
+  throw new ShredwayError("config_invalid", `${wrong}; ${expected}`);
+}
+
+export function parseHttpUrl(text: string): void {
+  parseUrl(text, ["http", "https"]);
 }
 
 /** A URL that is published, so it must not contain credentials. */
@@ -48,8 +59,7 @@ export function parseOpenHttpUrl(text: string): void {
 }
 
 export function parseWebSocketUrl(text: string): void {
-  if (URL.canParse(text) && /^wss?:$/.test(new URL(text).protocol)) return;
-  throw new ShredwayError("config_invalid", "expected a URL of ws or wss, got another text");
+  parseUrl(text, ["ws", "wss"]);
 }
 
 /** Accepts one server or several. */

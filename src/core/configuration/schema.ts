@@ -68,7 +68,7 @@ export const configSchema = z.strictObject({
   region: key(name().exactOptional(), {
     expects: "a name of regions",
     meaning: "Region of this machine. getTipAccounts lists the tip addresses of this region.",
-    absent: "the first of `regions`",
+    absent: "`delivery.region`, if it is one of `regions`; otherwise the first of `regions`",
   }),
   regions: key(z.array(region).max(64).default([]), {
     expects: "a list of at most 64 regions",

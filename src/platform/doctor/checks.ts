@@ -281,9 +281,38 @@ function cardQueues({ facts, configured }: Input): Found {
   const text = real.map(({ name, receiveQueues }) => `${name} ${receiveQueues}`).join(", ");
   const few = real.filter(({ receiveQueues }) => receiveQueues < configured.workers);
   if (few.length === 0) return ok(text === "" ? "no network card" : `receive queues: ${text}`);
-  return warn(
-    `receive queues: ${text}, workers: ${configured.workers}`,
-    few.map(({ name }) => `ethtool -L ${name} combined ${configured.workers}`).join(" && "),
+  const cards = few.map(({ name, receiveQueues }) => {
+    const details = facts.nic.details.find((one) => one.name === name);
+    return { name, receiveQueues, queuesMax: details?.queuesMax ?? null, details };
+  });
+  // A card at its maximum is as good as it gets if the kernel distributes its packets.
+  const isDone = ({ queuesMax, receiveQueues, details }: (typeof cards)[number]) =>
+    queuesMax !== null && queuesMax <= receiveQueues && details?.steersInSoftware === true;
+  const left = cards.filter((card) => !isDone(card));
+  const finding = `receive queues: ${text}, workers: ${configured.workers}`;
+  if (left.length === 0) return ok(`${finding}; the kernel distributes the packets (RPS)`);
+  return warn(finding, left.map((card) => queuesRemedy(card, configured.workers)).join("; "));
+}
+
+interface CardQueues {
+  readonly name: string;
+  readonly receiveQueues: number;
+  /** null: unknown, for example without ethtool. */
+  readonly queuesMax: number | null;
+}
+
+/** Only what the card can do: its driver rejects a larger number. */
+function queuesRemedy({ name, receiveQueues, queuesMax }: CardQueues, workers: number): string {
+  if (queuesMax === null) {
+    return `ethtool -l ${name} (shows the maximum), then ethtool -L ${name} combined NUMBER, at most ${workers}`;
+  }
+  if (queuesMax > receiveQueues) {
+    return `ethtool -L ${name} combined ${Math.min(queuesMax, workers)}`;
+  }
+  const cpus = ((1n << BigInt(Math.min(workers, 64))) - 1n).toString(16);
+  return (
+    `${name} has no more than ${queuesMax}; distribute its packets in the kernel: ` +
+    `echo ${cpus} > /sys/class/net/${name}/queues/rx-0/rps_cpus`
   );
 }
 

@@ -19,12 +19,19 @@ interface PortUse {
   readonly key: string;
 }
 
-export function portFinding({ address, error }: PortFact, { why, sockets, key }: PortUse): Found {
+export function portFinding(
+  { address, error, owner }: PortFact,
+  { why, sockets, key }: PortUse,
+): Found {
   const { ok, fail } = about("listen", why);
   if (error === null) return ok(`${address} is free`);
+  if (owner?.isOwnService) {
+    return ok(`${address} is in use by the service of this configuration (process ${owner.pid})`);
+  }
   const { port } = parseEndpoint(address, { allowPortZero: true });
+  const user = owner === undefined ? "" : ` (process ${owner.pid}, ${owner.program})`;
   return fail(
-    `${address}: ${error}`,
+    `${address}: ${error}${user}`,
     `ss ${sockets}lpn 'sport = :${port}' (shows the process that uses it), or change ${key}`,
   );
 }

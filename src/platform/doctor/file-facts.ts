@@ -1,6 +1,7 @@
 // Facts about one file and one port, for the configuration checks.
 
 import { statSync } from "node:fs";
+import type { PortOwner } from "./port-owner.ts";
 
 export interface FileFact {
   readonly path: string;
@@ -12,6 +13,8 @@ export interface PortFact {
   readonly address: string;
   /** The reason why listening is impossible; null: it is possible. */
   readonly error: string | null;
+  /** The process that uses the port; absent: the port is free, or its owner is unknown. */
+  readonly owner?: PortOwner;
 }
 
 export function fileFact(path: string): FileFact {

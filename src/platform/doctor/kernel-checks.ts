@@ -107,7 +107,12 @@ export function clockOffset({ facts, probes }: Input): Found {
     ? probes.kernelClock.estimatedErrorUs / 1e6
     : null;
   const off = offset ?? estimated;
-  if (off === null) return ok("the clock offset is unknown");
+  if (off === null) {
+    return warn(
+      "the clock offset is unknown: neither chronyc nor the kernel knows it",
+      "apt-get install -y chrony && systemctl enable --now chrony",
+    );
+  }
   const who = offset === null ? "the kernel estimates" : "chrony measured";
   const finding = `${who} an offset of ${Math.round(off * 1e6)} µs`;
   if (off <= clockOffsetMaxSeconds) return ok(finding);

@@ -17,6 +17,7 @@ export const measures: Readonly<Record<string, string>> = {
   "cpu-governor": latency,
   "clock-source": latency,
   "clock-sync": "chronyc tracking: System time and RMS offset",
+  "shred-tips": "getShredTipAccounts lists them, and shredway start logs no warning about them",
   "clock-offset": "chronyc tracking: System time and RMS offset",
   capabilities: measureCommand,
   ed25519: "workerLoads in the log's statistics, before and after",

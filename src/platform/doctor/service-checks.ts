@@ -32,6 +32,7 @@ export function checkService(config: Config, file: string, facts: ServiceFacts):
     ...facts.httpPorts.map(httpPort),
     ...certificate(facts),
     ...exposure(config),
+    ...shredTips(config),
     ...leadersEnd(facts),
     ...postgres(facts),
     ...node(config, facts),
@@ -233,6 +234,22 @@ function versionOf(configured: number, ofCluster: number): Found {
     `relay.shredVersion is ${configured}, most nodes of the cluster have ${ofCluster}`,
     `set relay.shredVersion: ${ofCluster}, or set solana.rpc to a node of the right cluster`,
   );
+}
+
+/** Without these addresses, the service starts and sells no tier. */
+function shredTips({ http, tips, regions }: Config): Found[] {
+  if (!http) return [];
+  const { ok, warn } = about(
+    "shred-tips",
+    "Accounts buy tiers with tips to these addresses. Without one, they get no tier and have no destinations.",
+  );
+  const count = new Set(
+    [tips.shredAddresses, ...regions.map((one) => one.shredTipAddresses)].flat(),
+  ).size;
+  if (count > 0) return [ok(`${count} addresses for tips for shreds`)];
+  const remedy =
+    "set tips.shredAddresses to your own public keys, unless this service sells no shreds";
+  return [warn("tips.shredAddresses is empty: this service sells no shreds", remedy)];
 }
 
 function route({ name, target, error, connectMs }: ServiceFacts["routes"][number]): Found {

@@ -29,6 +29,7 @@ import { coveredSlots, loadLeaderSchedule } from "../../relay/leaders/schedule.t
 import { RpcClient } from "../solana/rpc-client.ts";
 import { type PostgresProbe, probePostgres } from "../store/postgres/probe.ts";
 import { type FileFact, fileFact, type PortFact } from "./file-facts.ts";
+import { portOwner } from "./port-owner.ts";
 
 interface FolderFact {
   readonly path: string;
@@ -103,7 +104,7 @@ export async function readServiceFacts(
   const [httpPorts, postgres, node, routeFacts] = await Promise.all([
     Promise.all(
       [...(http?.listen ?? []), ...(http?.webSocketListen ?? []), ...(http?.tls?.listen ?? [])].map(
-        tcpPortFact,
+        (address) => tcpPortFact(address, file),
       ),
     ),
     data.postgres === undefined ? [] : probePostgres(data.postgres, clock),
@@ -182,11 +183,14 @@ function syncMs(folder: string, clock: Clock): number | null {
   }
 }
 
-function tcpPortFact(address: string): Promise<PortFact> {
+function tcpPortFact(address: string, file: string): Promise<PortFact> {
   const endpoint = parseEndpoint(address, { allowPortZero: true });
   const server = createServer();
   return new Promise((resolve) => {
-    server.once("error", (error) => resolve({ address, error: messageOf(error) }));
+    server.once("error", (error) => {
+      const owner = portOwner("tcp", endpoint.port, file);
+      resolve({ address, error: messageOf(error), ...(owner && { owner }) });
+    });
     server.listen(
       { host: formatAddress(endpoint.bytes), port: endpoint.port, exclusive: true },
       () => server.close(() => resolve({ address: formatEndpoint(endpoint), error: null })),

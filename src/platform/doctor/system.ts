@@ -15,6 +15,7 @@ import type { ConfigFacts } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
 import { fileFact, type PortFact } from "./file-facts.ts";
 import type { ConfiguredSettings, Probes } from "./input.ts";
+import { portOwner } from "./port-owner.ts";
 
 const toolTimeoutMs = 3000;
 
@@ -90,7 +91,7 @@ export function readConfigFacts(file: string, relay: RelayConfig): ConfigFacts {
   const leadersFile = relay.leaders?.file;
   return {
     files: [file, ...(leadersFile === undefined ? [] : [leadersFile])].map(fileFact),
-    ports: relay.listen.map(portFact),
+    ports: relay.listen.map((address) => portFact(address, file)),
     ...leadersFacts(relay.authentication === "leader-schedule" ? leadersFile : undefined),
   };
 }
@@ -106,12 +107,13 @@ function leadersFacts(
   }
 }
 
-function portFact(address: string): PortFact {
+function portFact(address: string, file: string): PortFact {
   const endpoint = parseEndpoint(address, { allowPortZero: true });
   try {
     openUdpSocket({ host: formatAddress(endpoint.bytes), port: endpoint.port }).close();
     return { address, error: null };
   } catch (error) {
-    return { address, error: messageOf(error) };
+    const owner = portOwner("udp", endpoint.port, file);
+    return { address, error: messageOf(error), ...(owner && { owner }) };
   }
 }

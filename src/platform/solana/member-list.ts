@@ -6,7 +6,7 @@
 
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
-import { parsePubkey } from "../../core/primitives.ts";
+import { isPubkey } from "../../core/primitives.ts";
 import { isObject } from "../../core/values.ts";
 import { readBounded } from "./bounded-body.ts";
 
@@ -34,15 +34,6 @@ export function parseMembers(text: string): ReadonlySet<string> {
     throw new Error(`expected identities in base58 only, got ${quote(names[wrong])} at ${wrong}`);
   }
   return new Set(names.map(String));
-}
-
-function isPubkey(text: string): boolean {
-  try {
-    parsePubkey(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /**

@@ -3,7 +3,7 @@
 // Called by store.ts before the database opens the file. SQLite gives its other files the mode of the
 // first one, so the first one is created here.
 
-import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 
@@ -41,6 +41,54 @@ function warningsOf(directory: string, databasePath: string): string[] {
   ];
 }
 
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/** Throws if the file may exist, but this user may not look at it. */
+function exists(path: string): boolean {
+  try {
+    statSync(path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return false;
+    throw error;
+  }
+}
+
+function obstacleOf(error: unknown): string {
+  switch (codeOf(error)) {
+    case "EACCES":
+      return (
+        `permission denied for this user (uid ${process.getuid?.()}); expected the owner of the folder: ` +
+        `run the command as the user of the service, or as root (${messageOf(error)})`
+      );
+    case "ENOTDIR":
+    case "EEXIST":
+      return `not a folder; expected a folder, or a path that does not exist yet (${messageOf(error)})`;
+    default:
+      return messageOf(error);
+  }
+}
+
+/**
+ * Whether a running service holds the lock of this folder; null: unknown. Reads the kernel's list of
+ * locks, because an attempt to take the lock could stop a service that starts at this moment.
+ */
+export function isInUse(directory: string): boolean | null {
+  try {
+    const { dev, ino } = statSync(join(directory, lockFileName));
+    const hex = (value: number) => value.toString(16).padStart(2, "0");
+    // The numbers of a device in the format of Linux: 12 bits for its kind, 20 bits for its number.
+    const major = (dev >> 8) & 0xfff;
+    const minor = (dev & 0xff) | ((dev >> 12) & 0xfff00);
+    const place = ` ${hex(major)}:${hex(minor)}:${ino} `;
+    return readFileSync("/proc/locks", "utf8").includes(place);
+  } catch (error) {
+    return codeOf(error) === "ENOENT" && exists(directory) ? false : null;
+  }
+}
+
 /**
  * Creates missing folders and files. `mustExist`: rejects a folder without a database. Throws
  * ShredwayError "store_failed".
@@ -48,15 +96,15 @@ function warningsOf(directory: string, databasePath: string): string[] {
 export function prepareDataFolder(directory: string, mustExist = false): DataFolder {
   const databasePath = join(directory, databaseFileName);
   try {
-    if (!existsSync(databasePath)) {
+    if (!exists(databasePath)) {
       if (mustExist) throw new Error(`expected a folder with ${databaseFileName}, got none`);
       mkdirSync(directory, { recursive: true, mode: 0o700 });
       closeSync(openSync(databasePath, "a", 0o600));
     }
     const lockPath = join(directory, lockFileName);
-    if (!existsSync(lockPath)) closeSync(openSync(lockPath, "a", 0o600));
+    if (!exists(lockPath)) closeSync(openSync(lockPath, "a", 0o600));
     return { databasePath, lockPath, warnings: warningsOf(directory, databasePath) };
   } catch (cause) {
-    throw new ShredwayError("store_failed", `${directory}: ${messageOf(cause)}`, { cause });
+    throw new ShredwayError("store_failed", `${directory}: ${obstacleOf(cause)}`, { cause });
   }
 }

@@ -6,7 +6,13 @@
 
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
-import { parsePubkey, pubkeyBytes, pubkeyBytesLength, u64Max } from "../../core/primitives.ts";
+import {
+  isPubkey,
+  parsePubkey,
+  pubkeyBytes,
+  pubkeyBytesLength,
+  u64Max,
+} from "../../core/primitives.ts";
 import { isObject } from "../../core/values.ts";
 
 /** Mark in `leaderBySlot`: the slot has no known leader. */
@@ -169,6 +175,18 @@ function leaderFrom(key: string, slots: unknown): LeaderSlots {
   return { key: bytes, slots };
 }
 
+const nodeResponseRefusal =
+  "this is the response to getLeaderSchedule, which does not name the epoch's first slot; expected " +
+  '{"firstSlot": N, "leaders": {…}} with the response\'s result as leaders, and absoluteSlot - slotIndex ' +
+  "of getEpochInfo as firstSlot (docs/operations.md shows the command)";
+
+/** The response of a node to getLeaderSchedule, or its result. */
+function isNodeResponse(file: Readonly<Record<string, unknown>>): boolean {
+  if (file["jsonrpc"] !== undefined) return isObject(file["result"]);
+  const lists = Object.entries(file);
+  return lists.every(([key, slots]) => Array.isArray(slots) && isPubkey(key));
+}
+
 /**
  * The schedule in the text of a leaders.json. Throws ShredwayError "leaders_invalid" with the expected
  * and the received value.
@@ -184,6 +202,7 @@ export function parseLeaderSchedule(text: string): LeaderSchedule {
   refuseRepeatedKeys(text);
   const { firstSlot, leaders, ...unknown } = file;
   const [unknownKey] = Object.keys(unknown);
+  if (unknownKey !== undefined && isNodeResponse(file)) throw invalid(nodeResponseRefusal);
   if (unknownKey !== undefined) {
     throw invalid(`unknown key ${quote(unknownKey)}; expected firstSlot and leaders`);
   }

@@ -3,6 +3,7 @@
 // Called by chain.ts once. It funds the faucet, the validators' identities, the background wallets
 // and the accounts from the options. The vote program itself creates the vote accounts.
 
+import { lamportsPerSol } from "../../core/solana-constants.ts";
 import { clockSysvar, rentSysvar, voteProgram } from "./addresses.ts";
 import { type AccountUse, buildTransaction, u32Bytes } from "./build.ts";
 import type { SandboxKeyPair } from "./keys.ts";
@@ -10,7 +11,6 @@ import type { Svm } from "./svm.ts";
 import type { ClusterValidator } from "./validators.ts";
 import { parseTransaction } from "./wire.ts";
 
-const lamportsPerSol = 1_000_000_000n;
 const faucetLamports = 500_000_000n * lamportsPerSol;
 const walletLamports = 100_000n * lamportsPerSol;
 const identityLamports = 10_000n * lamportsPerSol;

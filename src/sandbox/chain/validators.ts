@@ -4,11 +4,11 @@
 // Called by chain.ts at the start. The stakes decrease from the first to the last, as in a real
 // cluster, so that the leader schedule is uneven.
 
+import { lamportsPerSol } from "../../core/solana-constants.ts";
 import { Shredder } from "../../relay/data-plane/shredder.ts";
 import { SandboxKeyPair } from "./keys.ts";
 import type { Validator } from "./types.ts";
 
-const lamportsPerSol = 1_000_000_000n;
 const largestStakeSol = 400_000n;
 
 export interface ClusterValidator extends Validator {

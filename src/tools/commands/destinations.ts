@@ -71,12 +71,12 @@ export const destinations: Command = {
   name: "destinations",
   summary: "list, add, approve, pause, resume and remove destinations of accounts",
   usage: [
-    "destinations list [--account NAME]",
-    "destinations add --account NAME --region REGION --address ADDRESS",
-    "destinations approve ID",
-    "destinations pause ID",
-    "destinations resume ID",
-    "destinations remove ID",
+    "destinations list [--account NAME] [--config FILE | --data DIRECTORY] [--json]",
+    "destinations add --account NAME --region REGION --address ADDRESS [--config FILE | --data DIRECTORY] [--json]",
+    "destinations approve ID [--config FILE | --data DIRECTORY] [--json]",
+    "destinations pause ID [--config FILE | --data DIRECTORY] [--json]",
+    "destinations resume ID [--config FILE | --data DIRECTORY] [--json]",
+    "destinations remove ID [--config FILE | --data DIRECTORY] [--json]",
   ],
   description: `
 Manages the destinations of accounts, in the service's database. A running service picks changes up

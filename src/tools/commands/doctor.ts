@@ -66,7 +66,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
     const facts = readConfigFacts(file, config.relay);
     const around = await readServiceFacts(file, config, systemClock);
     return [
-      ...configWarnings(config).map((warning) => renamedKey(file, warning)),
+      ...configWarnings(config).map((warning) => configWarning(file, warning)),
       ...machineFindings(config),
       ...checkConfiguration(config.relay, facts),
       ...checkService(config, file, around),
@@ -86,13 +86,13 @@ function defaultConfig(): Config {
   return parseConfig("relay: { shredVersion: 1, authentication: off }", "defaults");
 }
 
-function renamedKey(file: string, warning: string): Finding {
+function configWarning(file: string, warning: string): Finding {
   return withMeasure({
     check: "config",
     level: "warn",
     finding: warning,
-    why: "A key is accepted under its former name for one release.",
-    remedy: `rename the key in ${file}`,
+    why: "The service starts with this file, but it should name the value that you want.",
+    remedy: `correct ${file}`,
   });
 }
 

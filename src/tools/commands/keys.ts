@@ -4,6 +4,7 @@
 // second. The text of a new key is written to stdout once and never stored.
 
 import { randomBytes } from "node:crypto";
+import { resolve } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { isShredwayError, messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import {
@@ -19,11 +20,18 @@ import {
 } from "../../gateway/accounts/api-keys.ts";
 import { createKey } from "../../gateway/accounts/create-key.ts";
 import { type ApiKey, scopes as allScopes } from "../../gateway/accounts/types.ts";
+import { isInUse } from "../../platform/store/data-folder.ts";
 import { readAction } from "../terminal/actions.ts";
 import { type Arguments, type Command, usageError } from "../terminal/command.ts";
 import { table, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { defaultDirectory, withStore } from "./store-command.ts";
+import {
+  defaultDirectory,
+  locationOf,
+  placeOf,
+  refuseNewDefaultFolder,
+  withStore,
+} from "./store-command.ts";
 
 const defaultOverlap = "24h";
 const overlapDaysMax = 365;
@@ -39,7 +47,11 @@ const actions = {
 const ofCreate = { actions: ["create"] } as const;
 
 const options = {
-  account: { ...ofCreate, value: "NAME", help: "the owner of the key" },
+  account: {
+    ...ofCreate,
+    value: "NAME",
+    help: "the owner of the key: 1 to 64 characters on one line",
+  },
   label: { ...ofCreate, value: "TEXT", help: "a description" },
   scopes: {
     ...ofCreate,
@@ -69,14 +81,15 @@ export const keys: Command = {
   name: "keys",
   summary: "create, list, rotate and revoke API keys",
   usage: [
-    "keys create --account NAME [--label TEXT] [--scopes LIST] [--rate N] [--burst N] [--allow LIST]",
-    "keys list",
-    "keys rotate ID [--overlap TIME]",
-    "keys revoke ID",
+    "keys create --account NAME [--label TEXT] [--scopes LIST] [--rate N] [--burst N] [--allow LIST] [--config FILE | --data DIRECTORY] [--json]",
+    "keys list [--config FILE | --data DIRECTORY] [--json]",
+    "keys rotate ID [--overlap TIME] [--config FILE | --data DIRECTORY] [--json]",
+    "keys revoke ID [--config FILE | --data DIRECTORY] [--json]",
   ],
   description: `
 Manages the API keys of the gateway, in the service's database. A key is shown only once, when it is
-created; the database stores its SHA-256. A running service picks changes up within a second.`,
+created; the database stores its SHA-256. A running service picks changes up within a second. Name its
+configuration or its data folder: without both, the command uses ${defaultDirectory} if a database is there.`,
   actions,
   options,
   examples: [
@@ -115,6 +128,7 @@ async function create(args: Arguments, terminal: Terminal): Promise<number> {
   const limits = asUsage(() => checkLimits(countOf(args, "rate"), countOf(args, "burst")));
   const allowed = args.text("allow")?.split(",") ?? [];
   const allowedRanges = asUsage(() => checkRanges(allowed));
+  refuseNewDefaultFolder(args, "keys create");
   return withStore(args, terminal, false, async (store) => {
     const keyOptions = { accountName, label, scopes, allowedRanges, ...limits };
     const chance = { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() };
@@ -174,9 +188,13 @@ interface NewKey {
 
 function showNew(args: Arguments, terminal: Terminal, { text, key, old }: NewKey): void {
   const nowNs = systemClock.nowNs();
+  const location = locationOf(args);
+  const database = placeOf(location);
+  const isUnused = location.postgres === undefined && isInUse(location.directory) === false;
   if (args.flag("json")) {
     const replaced = old && { replaces: openFields(old, nowNs) };
-    terminal.line(toJson({ key: text, ...openFields(key, nowNs), ...replaced }));
+    const use = location.postgres === undefined && { isServiceRunning: !isUnused };
+    terminal.line(toJson({ key: text, ...openFields(key, nowNs), ...replaced, database, ...use }));
     return;
   }
   terminal.line(`key      ${text}`);
@@ -184,7 +202,14 @@ function showNew(args: Arguments, terminal: Terminal, { text, key, old }: NewKey
   terminal.line(`account  ${key.accountName}`);
   terminal.line(`scopes   ${key.scopes.join(",")}`);
   if (old) terminal.line(`replaces ${old.id}, valid until ${timeText(old.expiresNs ?? 0n)}`);
+  terminal.line(`database ${database}`);
   terminal.note("The key is shown only once. Store it now.");
+  if (isUnused) {
+    terminal.note(
+      "warning: no running service uses this database; the key works only in a service whose " +
+        `data.directory is ${resolve(location.directory)}`,
+    );
+  }
 }
 
 /** Fields that may be shown at any time. */

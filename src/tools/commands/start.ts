@@ -11,8 +11,13 @@ import { ServiceManager } from "../../app/service-manager.ts";
 import { familyOf, parseEndpoint } from "../../core/addresses/addresses.ts";
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
-import { formatConfig, loadConfig } from "../../core/configuration/configuration.ts";
-import { createLogger, type Logger } from "../../core/log.ts";
+import {
+  configWarnings,
+  formatConfig,
+  loadConfig,
+} from "../../core/configuration/configuration.ts";
+import { quote } from "../../core/errors.ts";
+import { createLogger, type Logger, type LogLevel, logLevels } from "../../core/log.ts";
 import { giveUpNetworkPrivileges, notifyServiceManager } from "../../relay/data-plane/native.ts";
 import { reportBetween } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
@@ -26,6 +31,7 @@ const defaultRpc = "127.0.0.1:8899"; // default address of a local Solana node
 const defaultHttp = "127.0.0.1:8780";
 const defaultData = "data";
 const defaultStatsSeconds = 10;
+const defaultLogLevel: LogLevel = "info";
 const drainMs = 100; // for packets in the receive buffers
 const answerMs = 5000; // for requests in progress
 
@@ -34,7 +40,7 @@ export const start: Command = {
   summary: "run the service; without a configuration, run the sandbox",
   usage: [
     "start [--http ADDRESS] [--udp ADDRESS] [--rpc ADDRESS] [--data DIRECTORY]",
-    "start --config FILE [--stats SECONDS]",
+    "start --config FILE [--stats SECONDS] [--log-level LEVEL]",
     "start --config FILE --print-config",
   ],
   description: `
@@ -43,16 +49,22 @@ leaders' shreds and a JSON-RPC endpoint for any Solana client. The real relay fo
 receivers on loopback. The gateway sends transactions to its leaders by routes of every kind. The screen
 shows live numbers and an API key. With --config it starts the service (docs/configuration.md).
 
-It prints one line that begins with "ready" when it accepts traffic. SIGHUP reads the file again and
+It prints one line that begins with "ready" when it accepts traffic. The line ends with "degraded=…" if
+a requirement is missing, for example the leader schedule; the log explains each. SIGHUP reads the file again and
 applies sources, destinations, leaders, routes, tips and limits; a file with errors changes nothing.
 SIGUSR2 logs the numbers since the start. SIGTERM and Ctrl-C end it with exit code 0. Under systemd it
 reports its states to the service manager (Type=notify, WatchdogSec=).`,
   options: {
     config: { value: "FILE", help: "configuration file" },
-    "print-config": { help: "print the effective configuration and exit" },
+    "print-config": { help: "print the effective configuration, with every default, and exit" },
     stats: {
       value: "SECONDS",
       help: `interval of the statistics in the log; 0: never (default ${defaultStatsSeconds})`,
+    },
+    "log-level": {
+      value: "LEVEL",
+      choices: logLevels,
+      help: `the least severe lines of the log: ${logLevels.join(", ")} (default ${defaultLogLevel})`,
     },
     http: {
       value: "ADDRESS",
@@ -81,7 +93,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const file = args.text("config");
   const statsSeconds = args.integer("stats", { min: 0, max: 86_400 });
   if (file === undefined) {
-    for (const name of ["print-config", "stats"]) {
+    for (const name of ["print-config", "stats", "log-level"]) {
       if (args.given(name)) throw usageError(`--${name} requires --config FILE`);
     }
     const allowPortZero = { allowPortZero: true };
@@ -109,14 +121,33 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   if (args.given("rpc"))
     throw usageError("--rpc is not allowed with --config; it is an option of the sandbox");
   if (args.flag("print-config")) {
-    terminal.line(formatConfig(loadConfig(file, readOwnAddresses())).trimEnd());
+    const config = loadConfig(file, readOwnAddresses());
+    for (const warning of configWarnings(config)) terminal.note(`warning: ${warning}`);
+    terminal.line(formatConfig(config).trimEnd());
     return exitCodes.ok;
   }
-  return runService(file, statsSeconds ?? defaultStatsSeconds, terminal);
+  const log = createLogger({ level: logLevelOf(args) });
+  return runService({ file, statsSeconds: statsSeconds ?? defaultStatsSeconds, log }, terminal);
 }
 
-async function runService(file: string, statsSeconds: number, terminal: Terminal): Promise<number> {
-  const log = createLogger();
+function logLevelOf(args: Arguments): LogLevel {
+  const given = args.text("log-level") ?? defaultLogLevel;
+  const level = logLevels.find((one) => one === given);
+  if (level !== undefined) return level;
+  const expected = `expected one of ${logLevels.join(", ")}`;
+  throw usageError(`--log-level: invalid value ${quote(given)}; ${expected}`);
+}
+
+interface RunOptions {
+  readonly file: string;
+  readonly statsSeconds: number;
+  readonly log: Logger;
+}
+
+async function runService(
+  { file, statsSeconds, log }: RunOptions,
+  terminal: Terminal,
+): Promise<number> {
   const manager = new ServiceManager({
     environment: process.env,
     pid: process.pid,
@@ -133,6 +164,9 @@ async function runService(file: string, statsSeconds: number, terminal: Terminal
     await opened.start();
     if (opened.relay.relay.transmit.mode === "clone") giveUpNetworkPrivileges();
     for (const warning of opened.warnings()) log.warn(warning);
+    for (const { name, detail } of opened.degraded()) {
+      log.warn(`degraded: ${name}: ${detail}; /health/ready returns 503 until this is repaired`);
+    }
     terminal.line(readyLine(opened));
     manager.ready(readyLine(opened));
     signals.onReload(() => manager.reload(() => reloadOf(opened)));
@@ -199,16 +233,22 @@ class Signals {
   }
 }
 
-function readyLine({ relay: { relay, config }, gateway }: Service): string {
+function readyLine(service: Service): string {
+  const {
+    relay: { relay, config },
+    gateway,
+  } = service;
   const { workers, sources, destinations, authentication } = config;
   const http = gateway ? ` http=${gateway.addresses.join(",")}` : "";
   const tls = gateway?.tlsAddresses.length ? ` https=${gateway.tlsAddresses.join(",")}` : "";
   const portalUrl = gateway?.portalUrl ?? null;
   const portal = portalUrl === null ? "" : ` portal=${portalUrl}`;
+  const problems = service.degraded().map(({ name }) => name);
+  const degraded = problems.length > 0 ? ` degraded=${problems.join(",")}` : "";
   return (
     `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
     `destinations=${destinations.length} authentication=${authentication} ` +
-    `transmit=${relay.transmit.mode}${http}${tls}${portal}`
+    `transmit=${relay.transmit.mode}${http}${tls}${portal}${degraded}`
   );
 }
 

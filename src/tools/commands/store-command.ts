@@ -4,15 +4,16 @@
 // same store; it picks their changes up.
 
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
 import { type Config, loadConfig } from "../../core/configuration/configuration.ts";
+import { maskPostgresUrl } from "../../core/configuration/postgres-url.ts";
 import { createLogger } from "../../core/log.ts";
 import { databaseFileName } from "../../platform/store/data-folder.ts";
 import { Store } from "../../platform/store/store.ts";
 import type { DatabaseLocation } from "../../platform/store/transfer/database-location.ts";
-import { type Arguments, exitCodes } from "../terminal/command.ts";
+import { type Arguments, exitCodes, usageError } from "../terminal/command.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 export const defaultDirectory = "./data";
@@ -33,6 +34,24 @@ export function locationOf(args: Arguments): DatabaseLocation {
 export function fileOf({ directory }: DatabaseLocation): string | null {
   const path = join(directory, databaseFileName);
   return existsSync(path) ? path : null;
+}
+
+/** The place of the database for people, without a password: a file, or a URL. */
+export function placeOf({ directory, postgres }: DatabaseLocation): string {
+  return postgres === undefined ? resolve(directory, databaseFileName) : maskPostgresUrl(postgres);
+}
+
+/**
+ * Refuses the default folder without a database: a key or destination there would belong to no
+ * service.
+ */
+export function refuseNewDefaultFolder(args: Arguments, what: string): void {
+  if (args.given("config") || args.given("data")) return;
+  if (fileOf({ directory: defaultDirectory }) !== null) return;
+  throw usageError(
+    `${what}: ${resolve(defaultDirectory)} contains no database; expected the database of a service: ` +
+      "--config FILE names its configuration, --data DIRECTORY its data folder",
+  );
 }
 
 /**

@@ -3,6 +3,7 @@
 // Used by commands with `actions`. Does no I/O. Every error is a ShredwayError "usage".
 
 import { quote } from "../../core/errors.ts";
+import { didYouMean } from "../../core/near-names.ts";
 import { type ActionSpec, type Arguments, type OptionSpec, usageError } from "./command.ts";
 
 interface Actions<T extends string> {
@@ -28,9 +29,11 @@ export function readAction<T extends string>(
 ): { readonly action: T; readonly argument: string } {
   const [given, ...rest] = args.positionals;
   if (!hasAction(actions, given)) {
-    throw usageError(
-      `${given === undefined ? "missing action" : `unknown action ${quote(given)}`}; expected one of ${Object.keys(actions).join(", ")}`,
-    );
+    const known = Object.keys(actions);
+    const expected = `expected one of ${known.join(", ")}`;
+    if (given === undefined) throw usageError(`missing action; ${expected}`);
+    const hint = didYouMean(given, known, `shredway ${name} `);
+    throw usageError(`unknown action ${quote(given)}; ${expected}${hint}`);
   }
   for (const [option, { actions: owners }] of Object.entries(options)) {
     if (args.given(option) && owners && !owners.includes(given)) {

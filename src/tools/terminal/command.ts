@@ -7,6 +7,7 @@
 import { parseArgs } from "node:util";
 import { formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import { didYouMean } from "../../core/near-names.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Wrong usage, exit code 2. The message contains the expected and the received value. */
@@ -285,7 +286,8 @@ function explain(
   const known = Object.keys(options).map((name) => `--${name}`);
   if (code === "ERR_PARSE_ARGS_UNKNOWN_OPTION") {
     const unknown = given.find((text) => isUnknown(text, options)) ?? "an unknown option";
-    return `${command.name}: unknown option ${unknown}; expected one of ${known.join(", ")}`;
+    const hint = didYouMean(unknown.replace(/=.*/, ""), known);
+    return `${command.name}: unknown option ${unknown}; expected one of ${known.join(", ")}${hint}`;
   }
   return messageOf(error).split("\n")[0] ?? "";
 }

@@ -141,7 +141,7 @@ describe("bad configurations", () => {
     [
       "an unknown key",
       "lisen: x",
-      /:4: relay.lisen: unknown key "lisen"; expected one of the keys listen, /,
+      /:4: relay.lisen: unknown key "lisen"; did you mean listen\?\n.*relay.lisen\[0\]: invalid value "x"/,
     ],
     [
       "a listener without port",
@@ -215,7 +215,7 @@ describe("bad configurations", () => {
     [
       "a source's unknown key",
       "sources: [{ name: a, tier: tier-1, adress: 10.0.0.1 }]",
-      /relay.sources\[0\].adress: unknown key "adress"; expected one of the keys name, address, port, tier/,
+      /relay.sources\[0\].adress: unknown key "adress"; did you mean address\?/,
     ],
     [
       "a source without address and port",
@@ -294,7 +294,7 @@ describe("bad configurations", () => {
   });
 
   it("reports all problems in line order, and limits their number", () => {
-    const lines = withRelay("workers: 0\nlisen: x\ncpus: []").split("\n");
+    const lines = withRelay("workers: 0\ncolour: x\ncpus: []").split("\n");
     expect(lines.map((line) => line.split(" ")[0])).toEqual(
       [4, 5, 6].map((line) => `${path}:${line}:`),
     );

@@ -34,6 +34,17 @@ describe("withSource", () => {
     expect(edited.replace(added, "")).toBe(text);
   });
 
+  it("writes in the style of the file, without needless quotes", () => {
+    const source = { name: "nyc-a", address: "10.0.2.0/24", tier: "tier-2" };
+    expect(withSource(text, "c.yaml", source)).toContain(
+      "\n    - { name: nyc-a, address: 10.0.2.0/24, tier: tier-2 }\n",
+    );
+    const block = text.replace("{ name: fra-a, address: 10.0.0.0/24, tier: tier-1 }", "name: fra-a\n      port: 20000\n      tier: tier-1");
+    expect(withSource(block, "c.yaml", source)).toContain(
+      "\n    - name: nyc-a\n      address: 10.0.2.0/24\n      tier: tier-2\n",
+    );
+  });
+
   it("preserves the comment after the list's key, on its own line", () => {
     const commented = text.replace("  sources:\n", "  sources: # who sends\n");
     const source = { name: "nyc-a", address: "10.0.2.0/24", tier: "tier-2" };

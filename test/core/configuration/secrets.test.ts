@@ -86,7 +86,7 @@ describe("secrets of a configuration", () => {
     [`rpc: "\${file:gone}"`, "hidden", /yaml:2: solana\.rpc: .*\/gone: cannot be read/],
     [`rpc: "\${file:secret}"`, "\n", /solana\.rpc: .*\/secret: expected a secret, got nothing/],
     [`rpc: "\${file:secret}"`, "hidden\nmore", /expected one line of text/],
-    [`rpc: "\${file:secret}"`, "hidden", /solana\.rpc: expected a URL of http or https, got anoth/],
+    [`rpc: "\${file:secret}"`, "hidden", /solana\.rpc: URL without scheme; expected a URL of http/],
     [`rpc: "\${env:SHREDWAY_TEST_UNSET}"`, "", /the variable SHREDWAY_TEST_UNSET: expected a secr/],
     [
       `rpc: "\${credential:rpc}"`,

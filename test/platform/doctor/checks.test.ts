@@ -156,7 +156,7 @@ describe("checkMachine", () => {
       "receive-queues",
       { facts: { nics: [{ name: "eth0", receiveQueues: 1, transmitQueueLength: 1000 }] } },
       "warn",
-      "ethtool -L eth0 combined 2",
+      "ethtool -l eth0 (shows the maximum), then ethtool -L eth0 combined NUMBER, at most 2",
     ],
     ["transmit", { configured: { transmit: "clone" } }, "ok", null],
     [

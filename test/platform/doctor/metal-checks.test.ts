@@ -215,9 +215,34 @@ describe("bare-metal checks", () => {
       "ok",
       null,
     ],
+    ...(
+      [
+        [{ queuesMax: 4 }, "warn", "ethtool -L eth0 combined 2"],
+        [{ queuesMax: 1 }, "warn", "eth0 has no more than 1; distribute its packets in the kernel"],
+        [{ queuesMax: 1, steersInSoftware: true }, "ok", null],
+        [{ queuesMax: null }, "warn", "ethtool -l eth0 (shows the maximum)"],
+      ] as const
+    ).map(
+      ([nic, level, remedy]) =>
+        [
+          "receive-queues",
+          {
+            nic,
+            configured: { workers: 2 },
+            facts: { nics: [{ name: "eth0", receiveQueues: 1, transmitQueueLength: 1000 }] },
+          },
+          level,
+          remedy,
+        ] as [string, Change, string, string | null],
+    ),
     ["clock-offset", { kernel: { clockOffsetSeconds: 0.02 } }, "warn", "/etc/chrony/chrony.conf"],
     ["clock-offset", { probes: { kernelClock: clock } }, "warn", "/etc/chrony/chrony.conf"],
-    ["clock-offset", { probes: { kernelClock: { ...clock, synchronised: false } } }, "ok", null],
+    [
+      "clock-offset",
+      { probes: { kernelClock: { ...clock, synchronised: false } } },
+      "warn",
+      "chrony",
+    ],
     ["clock-offset", { kernel: { clockOffsetSeconds: 0.000_1 } }, "ok", null],
     ["clock-sync", { probes: { kernelClock: clock } }, "ok", null],
     [

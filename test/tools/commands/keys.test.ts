@@ -1,6 +1,6 @@
 // `shredway keys` as users and programs call it. Over a real folder.
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -8,7 +8,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import { createLogger } from "../../../src/core/log.ts";
 import { KeyRing } from "../../../src/gateway/accounts/key-ring.ts";
 import { Store } from "../../../src/platform/store/store.ts";
-import { shredwayHere } from "../../support/processes/shredway.ts";
+import { Shredway, shredwayHere } from "../../support/processes/shredway.ts";
 
 let folder = "";
 let data = "";
@@ -175,5 +175,61 @@ describe("shredway keys", () => {
       expect(stderr).toContain('"k_none"');
       expect(code).toBe(1);
     }
+  });
+});
+
+describe("the database of a new key", () => {
+  it("must exist if neither the configuration nor the folder is named", async () => {
+    const command = Shredway.in(["env", "-C", folder], "keys", "create", "--account", "a");
+    const { code, stdout, stderr } = await command.end();
+    expect(stderr).toContain(
+      `keys create: ${data} contains no database; expected the database of a service: ` +
+        "--config FILE names its configuration, --data DIRECTORY its data folder",
+    );
+    expect([code, stdout, existsSync(data)]).toEqual([2, "", false]);
+  });
+
+  it("is named, with a warning if no running service uses it", async () => {
+    const { stdout, stderr } = await keys("create", "--account", "a b/c");
+    expect(stdout).toContain(`database ${join(data, "shredway.db")}\n`);
+    expect(stderr).toContain(
+      "warning: no running service uses this database; the key works only in",
+    );
+    const store = await Store.open({
+      directory: data,
+      clock: systemClock,
+      log: createLogger({ level: "silent" }),
+      isService: true,
+    });
+    try {
+      expect((await keys("create", "--account", "a")).stderr).not.toContain("warning");
+      const { stdout: json } = await keys("create", "--account", "a", "--json");
+      expect(JSON.parse(json)).toMatchObject({
+        database: join(data, "shredway.db"),
+        isServiceRunning: true,
+      });
+    } finally {
+      await store.close();
+    }
+  });
+
+  it.skipIf(process.getuid?.() !== 0)("names the missing permission of another user", async () => {
+    await created("--account", "a");
+    const nobody = ["setpriv", "--reuid", "65534", "--clear-groups"];
+    const { code, stderr } = await Shredway.in(nobody, "keys", "list", "--data", data).end();
+    expect(stderr).toContain("permission denied for this user (uid 65534); expected the owner");
+    expect(code).toBe(1);
+  });
+
+  it("names an unknown key", async () => {
+    await created("--account", "a");
+    const { stderr } = await keys("revoke", "k_000000000000");
+    expect(stderr).toContain('unknown key "k_000000000000"; expected the id of a key');
+  });
+
+  it("cannot be in a file", async () => {
+    writeFileSync(join(folder, "data"), "");
+    const { stderr } = await keys("create", "--account", "a");
+    expect(stderr).toContain(`${data}: not a folder; expected a folder, or a path that does not`);
   });
 });

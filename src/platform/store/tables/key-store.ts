@@ -93,7 +93,10 @@ function insertionOf(key: ApiKey): Statement {
 }
 
 function unknownKey(id: string, expected: string): ShredwayError {
-  return new ShredwayError("key_unknown", `expected the id of ${expected}, got ${quote(id)}`);
+  return new ShredwayError(
+    "key_unknown",
+    `unknown key ${quote(id)}; expected the id of ${expected} (shredway keys list shows them)`,
+  );
 }
 
 export class SqlKeyStore implements KeyStore {

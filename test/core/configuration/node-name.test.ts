@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { nodeNameOf } from "../../src/app/node-name.ts";
-import { completeConfig } from "../../src/core/configuration/configuration.ts";
+import { completeConfig } from "../../../src/core/configuration/configuration.ts";
+import { nodeNameOf } from "../../../src/core/configuration/node-name.ts";
 
 it.each([
   ["fra-1.example.com", "fra-1.example.com"],

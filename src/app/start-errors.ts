@@ -1,0 +1,87 @@
+// Errors of the startup: names the configuration key and the remedy for ports, CPUs and folders.
+//
+// Called by open-service.ts and service.ts. The parts of the service know addresses and numbers, and
+// not the keys that contain them.
+
+import { readFileSync } from "node:fs";
+import { parseEndpoint } from "../core/addresses/addresses.ts";
+import type { Config } from "../core/configuration/configuration.ts";
+import { addressAbove } from "../core/configuration/derived.ts";
+import { messageOf, reworded, ShredwayError } from "../core/errors.ts";
+
+/** The CPUs that this process may use, as "0-3"; null: unknown. */
+function permittedCpus(): string | null {
+  try {
+    const status = readFileSync("/proc/self/status", "utf8");
+    return /^Cpus_allowed_list:\s*(\S+)$/m.exec(status)?.[1] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+interface KeyedAddress {
+  readonly key: string;
+  readonly addresses: readonly string[];
+}
+
+function tcpKeys({ http, operations }: Config): KeyedAddress[] {
+  const { listen = [], webSocketListen, tls, split = [] } = http ?? {};
+  const isDerived = webSocketListen === undefined && listen.length > 0;
+  const tlsListen = tls?.listen ?? [];
+  return [
+    { key: "http.listen", addresses: listen },
+    {
+      key: `http.webSocketListen${isDerived ? " (default: the port after http.listen)" : ""}`,
+      addresses: webSocketListen ?? addressAbove(listen),
+    },
+    { key: "http.tls.listen", addresses: [...tlsListen, ...addressAbove(tlsListen)] },
+    ...split.map((one, i) => ({ key: `http.split[${i}].listen`, addresses: one.listen })),
+    { key: "operations.listen", addresses: operations.listen ?? [] },
+  ];
+}
+
+/** `; ss -ulpn 'sport = :20000' shows the program …`, for a port in use. */
+function portRemedy(message: string, address: string, sockets: "-u" | "-t", key: string): string {
+  if (!/in use/.test(message)) return `; correct ${key}`;
+  const { port } = parseEndpoint(address, { allowPortZero: true });
+  return (
+    `; stop the program that uses it (ss ${sockets}lpn 'sport = :${port}' shows it), ` +
+    `or change ${key}`
+  );
+}
+
+function udpText(message: string, { relay }: Config): string {
+  const cpu = /cannot pin a worker to CPU (\d+)/.exec(message)?.[1];
+  if (cpu !== undefined) {
+    const index = (relay.cpus ?? []).indexOf(Number(cpu));
+    const known = permittedCpus();
+    const expected = known === null ? "a CPU of this machine" : `CPUs of this process: ${known}`;
+    return `relay.cpus[${index}]: ${message}; expected ${expected}`;
+  }
+  const address = relay.listen.find((one) => message.includes(one));
+  if (address === undefined) return message;
+  const [fact = message] = message.split(";");
+  return `relay.listen: ${fact}${portRemedy(message, address, "-u", "relay.listen")}`;
+}
+
+function tcpText(message: string, config: Config): string {
+  for (const { key, addresses } of tcpKeys(config)) {
+    const address = addresses.find((one) => message.includes(`on ${one}:`));
+    if (address === undefined) continue;
+    const [name = key] = key.split(" ");
+    return `${key}: ${message}${portRemedy(message, address, "-t", name)}`;
+  }
+  return message;
+}
+
+/** The same error with the configuration's key and a remedy; other errors stay unchanged. */
+export function withConfigurationKey(error: unknown, config: Config): unknown {
+  if (!(error instanceof ShredwayError)) return error;
+  const message = messageOf(error);
+  if (error.reason === "relay_open") return reworded(error, udpText(message, config));
+  if (error.reason === "http_open") return reworded(error, tcpText(message, config));
+  if (error.reason === "store_failed" && message.startsWith(config.data.directory)) {
+    return reworded(error, `data.directory: ${message}`);
+  }
+  return error;
+}
