@@ -63,7 +63,11 @@ function serviceFactsOf(options: PortalOptions): ServiceFacts {
     node: config.data.postgres === undefined ? null : store.node,
     delivery: () => (shreds ? destinationSettingsOf(inForce()) : noDelivery),
     leaders: () => relay?.leaders() ?? { slot: null, current: null },
-    warnings: () => [...(relay?.warnings() ?? []), ...service().warnings()],
+    warnings: () => {
+      const differences = service().readiness().nodeDifferences ?? [];
+      const ofNodes = differences.map((text) => `nodes: ${text}`);
+      return [...(relay?.warnings() ?? []), ...service().warnings(), ...ofNodes];
+    },
   };
 }
 

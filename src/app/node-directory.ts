@@ -13,9 +13,9 @@ import type { SqlDriver } from "../platform/store/driver.ts";
 import type { NodeStore } from "../platform/store/tables/node-store.ts";
 import {
   differencesOf,
-  type NodeDifference,
   type NodeSettings,
   readNodeSettings,
+  textOfDifference,
   writeNodeSettings,
 } from "./node-settings.ts";
 
@@ -36,10 +36,6 @@ interface OtherNode {
 
 /** Nodes that start or stop are noticed after this time; changed settings at once. */
 const refreshMs = 5_000;
-
-function textOf(node: string, { key, text }: NodeDifference): string {
-  return `${key} differs from node ${node}: ${text}`;
-}
 
 export class NodeDirectory {
   readonly #dependencies: NodeDirectoryDependencies;
@@ -105,7 +101,7 @@ export class NodeDirectory {
       if (!grave) continue;
       throw new ShredwayError(
         "config_invalid",
-        `${textOf(name, grave)}. Configure all nodes alike, then restart all of them`,
+        `${textOfDifference(name, grave)}. Configure all nodes alike, then restart all of them`,
       );
     }
   }
@@ -185,7 +181,7 @@ export class NodeDirectory {
     this.#differences = this.#others
       .filter(({ isRunning }) => isRunning)
       .flatMap(({ name, settings }) =>
-        differencesOf(this.#own, settings).map((difference) => textOf(name, difference)),
+        differencesOf(this.#own, settings).map((difference) => textOfDifference(name, difference)),
       );
     for (const text of this.#differences) if (!before.delete(text)) log.warn(`nodes: ${text}`);
     if (before.size > 0 && this.#differences.length === 0)

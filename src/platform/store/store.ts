@@ -20,6 +20,7 @@ import { migrate } from "./migrations.ts";
 import { NodeLock } from "./node-lock.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
 import { SqliteDriver } from "./sqlite/driver.ts";
+import { requireStart } from "./start-check.ts";
 import { counted, StoreCounts, type StoreNumbers } from "./store-counts.ts";
 import { SqlDestinationStore } from "./tables/destination-store.ts";
 import { SqlKeyStore } from "./tables/key-store.ts";
@@ -30,7 +31,6 @@ import { SqlRegistrationStore } from "./tables/registration-store.ts";
 import type { SignatureCodec } from "./tables/signature-codec.ts";
 import { SqlSubmissionStore } from "./tables/submission-store.ts";
 import { SqlTierStore } from "./tables/tier-store.ts";
-import { checkImported } from "./transfer/database-location.ts";
 
 export interface StoreOptions {
   /** Created if missing; unused with `postgres`. */
@@ -114,7 +114,7 @@ export class Store {
     const counts = new StoreCounts(() => given.clock.monotonicNs());
     const options = { ...given, counts };
     const { postgres, isService = false, clock, log } = options;
-    await checkImported(options, clock);
+    await requireStart(options, clock);
     const isOnFile = postgres === undefined;
     const opened = await (isOnFile ? openSqlite(options) : openPostgres(postgres, options));
     const node = isOnFile ? "" : (options.node ?? hostname());

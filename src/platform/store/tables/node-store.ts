@@ -20,11 +20,11 @@ export interface NodeStore {
 }
 
 const topic = "nodes";
-const selectAll = "SELECT name, settings FROM nodes ORDER BY name";
+export const nodesQuery = "SELECT name, settings FROM nodes ORDER BY name";
 const putNode = `INSERT INTO nodes (name, settings) VALUES ($1, $2)
   ON CONFLICT (name) DO UPDATE SET settings = excluded.settings`;
 
-function nodeOf(row: Row): StoredNode {
+export function nodeOf(row: Row): StoredNode {
   return { name: textAt(row, 0), settings: textAt(row, 1) };
 }
 
@@ -42,7 +42,7 @@ export class SqlNodeStore implements NodeStore {
   }
 
   async all(): Promise<StoredNode[]> {
-    return (await this.#driver.query(selectAll, [])).map(nodeOf);
+    return (await this.#driver.query(nodesQuery, [])).map(nodeOf);
   }
 
   onForeignChange(listener: () => void): () => void {
