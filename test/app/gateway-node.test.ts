@@ -116,7 +116,7 @@ describe.skipIf(postgresPrograms === null)("a gateway on PostgreSQL", () => {
     // The rollout ends with the last node's reload.
     fra.prepare(configOf(postgres, "fra", "frankfurt", [7, 8]))();
     await until(() => differences().join() === "0,0");
-    await until(() => shows("nodes: ") === false);
+    await until(() => shows("nodes: tips") === false);
     expect(() => fra.prepare(configOf(postgres, "fra", "new-york", [7, 8]))).toThrow(
       "delivery.region differs from node nyc",
     );

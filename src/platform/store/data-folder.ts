@@ -6,6 +6,7 @@
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { forgetCommits } from "./sqlite/commit-count.ts";
 
 export const databaseFileName = "shredway.db";
 /** Held by the service that uses the folder; commands that change keys do not need it. */
@@ -51,6 +52,7 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
     if (!existsSync(databasePath)) {
       if (mustExist) throw new Error(`expected a folder with ${databaseFileName}, got none`);
       mkdirSync(directory, { recursive: true, mode: 0o700 });
+      forgetCommits(databasePath);
       closeSync(openSync(databasePath, "a", 0o600));
     }
     const lockPath = join(directory, lockFileName);

@@ -15,7 +15,7 @@ import type { RegistrationStore } from "../../shreds/registrations/registration-
 import type { TierStore } from "../../shreds/tiers/types.ts";
 import type { LandedTipStore } from "../../tips/tip-types.ts";
 import { prepareDataFolder } from "./data-folder.ts";
-import type { SqlDriver } from "./driver.ts";
+import type { Durability, SqlDriver } from "./driver.ts";
 import { migrate } from "./migrations.ts";
 import { NodeLock } from "./node-lock.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
@@ -53,6 +53,8 @@ export interface StoreOptions {
   readonly isService?: boolean;
   /** Name of the node, unique on the database. Default: the host name. */
   readonly node?: string | undefined;
+  /** Whether submissions wait for the disk. Default: true. */
+  readonly durableSubmissions?: boolean;
 }
 
 const codec: SignatureCodec = { decode: decodeBase58, encode: encodeBase58 };
@@ -71,6 +73,7 @@ interface StoreDependencies extends Opened {
   readonly isOnFile: boolean;
   readonly node: string;
   readonly counts: StoreCounts;
+  readonly ofSubmissions: Durability;
 }
 
 async function openSqlite(options: CountedOptions): Promise<Opened> {
@@ -129,10 +132,12 @@ export class Store {
       await driver.close();
       throw error;
     }
-    return new Store({ ...opened, driver, nodeLock, isOnFile, node, counts });
+    const ofSubmissions = options.durableSubmissions === false ? "survives-kill" : "durable";
+    return new Store({ ...opened, driver, nodeLock, isOnFile, node, counts, ofSubmissions });
   }
 
-  private constructor({ driver, nodeLock, isOnFile, node, counts, warnings }: StoreDependencies) {
+  private constructor(dependencies: StoreDependencies) {
+    const { driver, nodeLock, isOnFile, node, counts, warnings, ofSubmissions } = dependencies;
     this.#driver = driver;
     this.#nodeLock = nodeLock;
     this.#counts = counts;
@@ -140,7 +145,7 @@ export class Store {
     this.node = node;
     this.locks = { tryLock: (name, onLost) => driver.tryLock(name, onLost) };
     this.keys = new SqlKeyStore(driver);
-    this.submissions = new SqlSubmissionStore(driver, node);
+    this.submissions = new SqlSubmissionStore(driver, node, ofSubmissions);
     this.destinations = new SqlDestinationStore(driver);
     this.registrations = new SqlRegistrationStore(driver, codec);
     this.tiers = new SqlTierStore(driver);
