@@ -10,6 +10,7 @@ import { messageOf } from "../core/errors.ts";
 import type { DatabaseFact } from "../platform/doctor/database-checks.ts";
 import { migrations } from "../platform/store/migrations.ts";
 import { checkStart } from "../platform/store/start-check.ts";
+import { clockProblem, measureClockOffset } from "./clock-offset.ts";
 import { nodeNameOf } from "./node-name.ts";
 import {
   differencesOf,
@@ -27,7 +28,10 @@ export async function inspectDatabase(config: Config, clock: Clock): Promise<Dat
   const node = nodeNameOf(config.data.node, hostname());
   const newest = migrations.length;
   try {
-    const found = await checkStart({ directory, postgres }, clock);
+    let clockOffsetMs = 0;
+    const found = await checkStart({ directory, postgres }, clock, async (databaseTimeMs) => {
+      clockOffsetMs = await measureClockOffset(clock, databaseTimeMs);
+    });
     const own = nodeSettingsOf(config);
     const differences = found.nodes.flatMap(({ name, settings: text, isRunning }): Differences => {
       const settings = isRunning && name !== node ? readNodeSettings(text) : null;
@@ -44,12 +48,21 @@ export async function inspectDatabase(config: Config, clock: Clock): Promise<Dat
       node,
       isNameTaken: found.isRunning(node),
       differences,
+      clockProblem: clockProblem(clockOffsetMs),
     };
   } catch (error) {
     // The check "postgres" reports a server that does not answer.
     const problems = [
       { text: messageOf(error), remedy: "correct the findings of the check postgres" },
     ];
-    return { problems, version: 0, newest, node, isNameTaken: false, differences: [] };
+    return {
+      problems,
+      version: 0,
+      newest,
+      node,
+      isNameTaken: false,
+      differences: [],
+      clockProblem: null,
+    };
   }
 }

@@ -145,8 +145,23 @@ ${more}`,
     expect(await inspected()).toMatchObject({ isNameTaken: false, differences: [] });
   });
 
+  it("says that the server asked for a password", async () => {
+    const asking = await PostgresServer.start({
+      access: ["local all shredway trust", "local all all scram-sha-256"],
+    });
+    closing({ close: () => asking.remove() });
+    await asking.run("SET password_encryption = 'scram-sha-256'");
+    await asking.run("CREATE ROLE asked LOGIN PASSWORD 'x'");
+    const found = await inspectDatabase(configOf(asking.url("postgres", "asked")), systemClock);
+    expect(found?.problems[0]?.text).toContain(
+      "the server asked for a password, got none; set it in",
+    );
+  });
+
   it("reports a server that does not answer as a problem", async () => {
     const found = await inspectDatabase(configOf("postgres://u@127.0.0.1:9/d"), systemClock);
-    expect(found?.problems[0]?.text).toContain("127.0.0.1:9");
+    expect(found?.problems[0]?.text).toMatch(
+      /^data.postgres: could not use 127.0.0.1:9: .*ECONNREFUSED.* start it, or correct the URL/,
+    );
   });
 });

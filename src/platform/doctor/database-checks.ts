@@ -17,11 +17,15 @@ export interface DatabaseFact {
   readonly isNameTaken: boolean;
   /** Differences from the settings of running nodes. */
   readonly differences: readonly { readonly text: string; readonly isGrave: boolean }[];
+  /** Difference between the clocks of this machine and of the database; null: none. */
+  readonly clockProblem: string | null;
 }
 
 /** `isServiceHere`: a port of http.listen is in use, so the service may already run on this machine. */
 export function checkDatabase(fact: DatabaseFact, isServiceHere: boolean): Finding[] {
-  return [schema(fact), nodeName(fact, isServiceHere), differences(fact)].flat().map(withMeasure);
+  return [schema(fact), nodeName(fact, isServiceHere), differences(fact), clock(fact)]
+    .flat()
+    .map(withMeasure);
 }
 
 function schema({ problems, version, newest }: DatabaseFact): Found[] {
@@ -65,4 +69,14 @@ function differences({ problems, differences: all }: DatabaseFact): Found[] {
         : "configure all nodes alike, then reload them",
     ),
   );
+}
+
+function clock({ problems, clockProblem }: DatabaseFact): Found[] {
+  if (problems.length > 0) return [];
+  const { ok, warn } = about(
+    "database-clock",
+    "Nodes with different clocks record different times for tips and statistics.",
+  );
+  if (clockProblem === null) return [ok("the clocks of this machine and of the database agree")];
+  return [warn(clockProblem, "chronyc makestep, on the machine whose clock is wrong")];
 }

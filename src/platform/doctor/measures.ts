@@ -61,6 +61,7 @@ export const measures: Readonly<Record<string, string>> = {
   postgres: measureCommand,
   database: measureCommand,
   "node-name": measureCommand,
+  "database-clock": measureCommand,
   nodes: "no problem in the readiness check nodes (/health/ready)",
   "solana-node": measureCommand,
   "shred-version": "no wrong_version among refused in the log's statistics",

@@ -4,6 +4,7 @@
 // first one, so the first one is created here.
 
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { forgetCommits } from "./sqlite/commit-count.ts";
@@ -42,6 +43,23 @@ function warningsOf(directory: string, databasePath: string): string[] {
   ];
 }
 
+/** What is wrong with the folder, and how to repair it. */
+function refusalOf(directory: string, cause: unknown): string {
+  const key = `data.directory: ${directory}`;
+  const code = cause instanceof Error && "code" in cause ? cause.code : "";
+  if (code === "EEXIST" || code === "ENOTDIR") {
+    return `${key} is a file, or a part of its path is one; expected a folder: rename the file, or set another path`;
+  }
+  if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
+    const user = userInfo().username;
+    return (
+      `${key} is not writable by the user ${user} (${String(code)}); expected a folder of that user: run ` +
+      `chown -R ${user} ${directory}, or set another path`
+    );
+  }
+  return `${key}: ${messageOf(cause)}`;
+}
+
 /**
  * Creates missing folders and files. `mustExist`: rejects a folder without a database. Throws
  * ShredwayError "store_failed".
@@ -59,6 +77,6 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
     if (!existsSync(lockPath)) closeSync(openSync(lockPath, "a", 0o600));
     return { databasePath, lockPath, warnings: warningsOf(directory, databasePath) };
   } catch (cause) {
-    throw new ShredwayError("store_failed", `${directory}: ${messageOf(cause)}`, { cause });
+    throw new ShredwayError("store_failed", refusalOf(directory, cause), { cause });
   }
 }

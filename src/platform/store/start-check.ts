@@ -5,14 +5,14 @@
 // appear in the middle of the start, or at the first write.
 
 import type { Clock } from "../../core/clock.ts";
-import { postgresName } from "../../core/configuration/postgres-url.ts";
-import { reworded, ShredwayError } from "../../core/errors.ts";
+import { postgresHosts, postgresName } from "../../core/configuration/postgres-url.ts";
+import { isShredwayError, reworded, ShredwayError } from "../../core/errors.ts";
 import { nodeLockOf } from "../../core/node-lock-name.ts";
 import { integerAt, textAt, textOrNullAt } from "./driver.ts";
 import { checkVersion, migrations } from "./migrations.ts";
 import { heldLocksQuery, lockNumberOf } from "./postgres/locks.ts";
 import { openPostgresSnapshot, type Snapshot, versionIfAny } from "./snapshot.ts";
-import { nodeOf, nodesQuery, type StoredNode } from "./tables/node-store.ts";
+import { nodeOf, nodesQuery, type StoredNode, timeQuery } from "./tables/node-store.ts";
 import { type DatabaseLocation, isUntouched, notImported } from "./transfer/database-location.ts";
 import { isMark } from "./transfer/mark.ts";
 import { tablesAt } from "./transfer/tables.ts";
@@ -169,18 +169,40 @@ async function readSchema(
   return { problems, version };
 }
 
-/** Throws ShredwayError "store_failed" if the database does not answer. */
+async function connect(url: string, clock: Clock): Promise<Snapshot> {
+  try {
+    return await openPostgresSnapshot(url, clock);
+  } catch (error) {
+    if (!isShredwayError(error, "store_failed")) throw error;
+    const servers = postgresHosts(url).map(({ name }) => name);
+    throw reworded(
+      error,
+      `data.postgres: could not use ${servers.join(" or ")}: ${error.message}; expected a PostgreSQL ` +
+        "server that accepts changes: start it, or correct the URL in data.postgres",
+    );
+  }
+}
+
+/**
+ * `onClock`: receives a function that reads the server's wall clock, while the connection is open. Throws
+ * ShredwayError "store_failed" if the database does not answer.
+ */
 export async function checkStart(
   location: DatabaseLocation & { readonly postgres: string },
   clock: Clock,
+  onClock?: (databaseTimeMs: () => Promise<number>) => Promise<void>,
 ): Promise<StartCheck> {
-  const snapshot = await openPostgresSnapshot(location.postgres, clock);
+  const snapshot = await connect(location.postgres, clock);
   try {
     const { problems, version } = await readSchema(location, snapshot);
     const held = new Set(
       (await snapshot.query(heldLocksQuery, [])).map((row) => integerAt(row, 0)),
     );
     const isRunning = (node: string): boolean => held.has(lockNumberOf(nodeLockOf(node)));
+    await onClock?.(async () => {
+      const [row = []] = await snapshot.query(timeQuery, []);
+      return Number(integerAt(row, 0));
+    });
     const hasNodes = problems.length === 0 && version >= nodesVersion;
     return {
       problems,

@@ -8,6 +8,7 @@ const healthy: DatabaseFact = {
   node: "fra",
   isNameTaken: false,
   differences: [],
+  clockProblem: null,
 };
 
 function levels(changes: Partial<DatabaseFact>, isServiceHere = false): string[] {
@@ -18,8 +19,18 @@ function levels(changes: Partial<DatabaseFact>, isServiceHere = false): string[]
 
 describe("checkDatabase", () => {
   it.each<[string, Partial<DatabaseFact>, boolean, string[]]>([
-    ["a usable database", {}, false, ["database ok", "node-name ok", "nodes ok"]],
-    ["a schema to migrate", { version: 4 }, false, ["database ok", "node-name ok", "nodes ok"]],
+    [
+      "a usable database",
+      {},
+      false,
+      ["database ok", "node-name ok", "nodes ok", "database-clock ok"],
+    ],
+    [
+      "a schema to migrate",
+      { version: 4 },
+      false,
+      ["database ok", "node-name ok", "nodes ok", "database-clock ok"],
+    ],
     [
       "a refused start",
       { problems: [{ text: "newer", remedy: "install" }] },
@@ -30,13 +41,19 @@ describe("checkDatabase", () => {
       "a name in use elsewhere",
       { isNameTaken: true },
       false,
-      ["database ok", "node-name fail", "nodes ok"],
+      ["database ok", "node-name fail", "nodes ok", "database-clock ok"],
     ],
     [
       "a name in use here",
       { isNameTaken: true },
       true,
-      ["database ok", "node-name ok", "nodes ok"],
+      ["database ok", "node-name ok", "nodes ok", "database-clock ok"],
+    ],
+    [
+      "a wrong clock",
+      { clockProblem: "the clock is 300 s ahead" },
+      false,
+      ["database ok", "node-name ok", "nodes ok", "database-clock warn"],
     ],
     [
       "differences",
@@ -47,7 +64,7 @@ describe("checkDatabase", () => {
         ],
       },
       false,
-      ["database ok", "node-name ok", "nodes fail", "nodes warn"],
+      ["database ok", "node-name ok", "nodes fail", "nodes warn", "database-clock ok"],
     ],
   ])("grades %s", (_, changes, isServiceHere, expected) => {
     expect(levels(changes, isServiceHere)).toEqual(expected);
