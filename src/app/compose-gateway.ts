@@ -275,9 +275,10 @@ function submissionFailoverOf(
 }
 
 function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
-  const { directory, postgres } = config.data;
+  const { directory, postgres, durableSubmissions } = config.data;
   const node = nodeNameOf(config.data.node, hostname());
-  return Store.open({ directory, postgres, node, isService: true, clock, log });
+  const options = { directory, postgres, node, durableSubmissions };
+  return Store.open({ ...options, isService: true, clock, log });
 }
 
 /** null: no other node uses the database. Throws ShredwayError "config_invalid" for a grave difference. */

@@ -79,7 +79,11 @@ function serviceFactsOf(options: PortalOptions): ServiceFacts {
     }),
     senderAddresses: () => senderAddressesOf(inForce()),
     leaders: () => relay?.leaders() ?? { slot: null, current: null },
-    warnings: () => [...(relay?.warnings() ?? []), ...service().warnings()],
+    warnings: () => {
+      const differences = service().readiness().nodeDifferences ?? [];
+      const ofNodes = differences.map((text) => `nodes: ${text}`);
+      return [...(relay?.warnings() ?? []), ...service().warnings(), ...ofNodes];
+    },
   };
 }
 

@@ -11,11 +11,12 @@ import type { Logger } from "../core/log.ts";
 import { nodeLockOf } from "../core/node-lock-name.ts";
 import type { SqlDriver } from "../platform/store/driver.ts";
 import type { NodeStore } from "../platform/store/tables/node-store.ts";
+import { clockProblem, measureClockOffset, steadyOffset } from "./clock-offset.ts";
 import {
   differencesOf,
-  type NodeDifference,
   type NodeSettings,
   readNodeSettings,
+  textOfDifference,
   writeNodeSettings,
 } from "./node-settings.ts";
 
@@ -37,15 +38,13 @@ interface OtherNode {
 /** Nodes that start or stop are noticed after this time; changed settings at once. */
 const refreshMs = 5_000;
 
-function textOf(node: string, { key, text }: NodeDifference): string {
-  return `${key} differs from node ${node}: ${text}`;
-}
-
 export class NodeDirectory {
   readonly #dependencies: NodeDirectoryDependencies;
   #own: NodeSettings;
   #others: readonly OtherNode[] = [];
   #differences: readonly string[] = [];
+  /** Reported difference from the clock of the database. */
+  #offsetMs = 0;
   readonly #listeners = new Set<() => void>();
   #timer: Timer | null = null;
   #unsubscribe: (() => void) | null = null;
@@ -75,7 +74,7 @@ export class NodeDirectory {
     this.#own = settings;
   }
 
-  /** Differences from nodes that run, one sentence each. */
+  /** Differences from nodes that run and from the database's clock, one sentence each. */
   get differences(): readonly string[] {
     return this.#differences;
   }
@@ -105,7 +104,7 @@ export class NodeDirectory {
       if (!grave) continue;
       throw new ShredwayError(
         "config_invalid",
-        `${textOf(name, grave)}. Configure all nodes alike, then restart all of them`,
+        `${textOfDifference(name, grave)}. Configure all nodes alike, then restart all of them`,
       );
     }
   }
@@ -151,7 +150,10 @@ export class NodeDirectory {
       const settings = name === node ? null : readNodeSettings(text);
       if (settings) others.push({ name, settings, isRunning: await this.#isRunning(name) });
     }
+    const { clock } = this.#dependencies;
+    const measuredMs = await measureClockOffset(clock, () => store.databaseTimeMs());
     if (this.#isClosed) return;
+    this.#offsetMs = steadyOffset(this.#offsetMs, measuredMs);
     this.#others = others;
     this.#compare();
   }
@@ -182,14 +184,18 @@ export class NodeDirectory {
   #compare(): void {
     const { log } = this.#dependencies;
     const before = new Set(this.#differences);
-    this.#differences = this.#others
+    const ofNodes = this.#others
       .filter(({ isRunning }) => isRunning)
       .flatMap(({ name, settings }) =>
-        differencesOf(this.#own, settings).map((difference) => textOf(name, difference)),
+        differencesOf(this.#own, settings).map((difference) => textOfDifference(name, difference)),
       );
+    const ofClock = clockProblem(this.#offsetMs);
+    this.#differences = ofClock === null ? ofNodes : [...ofNodes, ofClock];
     for (const text of this.#differences) if (!before.delete(text)) log.warn(`nodes: ${text}`);
     if (before.size > 0 && this.#differences.length === 0)
-      log.info("nodes: all running nodes are configured alike");
+      log.info(
+        "nodes: all running nodes are configured alike, and the clock agrees with the database",
+      );
     for (const listener of this.#listeners) listener();
   }
 

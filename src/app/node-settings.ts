@@ -72,6 +72,11 @@ export function readNodeSettings(text: string): NodeSettings | null {
   return { tiers, regions, region, shredAddresses, historyHours };
 }
 
+/** The difference from the node of that name, as a sentence. */
+export function textOfDifference(node: string, { key, text }: NodeDifference): string {
+  return `${key} differs from node ${node}: ${text}`;
+}
+
 function listed(texts: readonly string[]): string {
   return texts.length === 0 ? "none" : texts.join(", ");
 }

@@ -90,7 +90,7 @@ function routes({ routes: all }: GatewayReadiness): Check {
 }
 
 function database({ store: { isReachable, isOnFile } }: GatewayReadiness): Check {
-  const problem = isReachable === false ? "the last query failed" : null;
+  const problem = isReachable === false ? "the last query failed or is unanswered" : null;
   const text = isReachable === null ? "not queried yet" : "the last query succeeded";
   return check("database", isOnFile, problem, text);
 }

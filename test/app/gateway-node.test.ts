@@ -1,13 +1,18 @@
 // A gateway on PostgreSQL is a node with a name: it resumes its own submissions.
 
+import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openGateway } from "../../src/app/compose-gateway.ts";
+import type { GatewayService } from "../../src/app/gateway-service.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { completeConfig } from "../../src/core/configuration/configuration.ts";
 import { pubkeyOf } from "../../src/core/primitives.ts";
+import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
+import { createKey } from "../../src/gateway/accounts/create-key.ts";
 import { migrate } from "../../src/platform/store/migrations.ts";
 import { PostgresDriver } from "../../src/platform/store/postgres/driver.ts";
 import { SqlSubmissionStore } from "../../src/platform/store/tables/submission-store.ts";
+import { Feed } from "../platform/portal/harness.ts";
 import { recordOf, silent, until } from "../platform/store/files.ts";
 import { closing } from "../support/closing.ts";
 import { PostgresServer, postgresPrograms } from "../support/postgres/postgres.ts";
@@ -28,6 +33,31 @@ function configOf(postgres: string, node: string, region: string, addresses: rea
     delivery: { region },
     data: { postgres, node },
   });
+}
+
+/** The portal's live feed of an operator. */
+async function operatorFeed(gateway: GatewayService): Promise<Feed> {
+  const settings = {
+    accountName: "operator",
+    label: "",
+    scopes: ["operate"] as const,
+    requestsPerSecond: null,
+    burst: null,
+    allowedRanges: [],
+  };
+  const random = new Uint8Array(randomBytes(keyRandomBytes));
+  const { text } = await createKey(gateway.keys, settings, { random, nowNs: 1n });
+  await gateway.start();
+  const [host = ""] = gateway.addresses;
+  const origin = `http://${host}`;
+  const answer = await fetch(`${origin}/portal/api/session`, {
+    method: "POST",
+    headers: { "content-type": "application/json", origin },
+    body: JSON.stringify({ key: text }),
+  });
+  expect(answer.status).toBe(200);
+  const cookie = answer.headers.get("set-cookie")?.split(";")[0] ?? "";
+  return closing(new Feed(host, { origin, cookie }));
 }
 
 describe.skipIf(postgresPrograms === null)("a gateway on PostgreSQL", () => {
@@ -80,9 +110,13 @@ describe.skipIf(postgresPrograms === null)("a gateway on PostgreSQL", () => {
       [fra, nyc].map((gateway) => gateway.readiness().nodeDifferences?.length);
     await until(() => differences().join() === "1,1");
     expect(fra.readiness().nodeDifferences?.join()).toMatch(/^tips.shredAddresses differs/);
+    const feed = await operatorFeed(nyc);
+    const shows = (text: string) => feed.topics.service?.warnings.join("\n").includes(text);
+    await until(() => shows("nodes: tips.shredAddresses differs from node fra") === true);
     // The rollout ends with the last node's reload.
     fra.prepare(configOf(postgres, "fra", "frankfurt", [7, 8]))();
     await until(() => differences().join() === "0,0");
+    await until(() => shows("nodes: tips") === false);
     expect(() => fra.prepare(configOf(postgres, "fra", "new-york", [7, 8]))).toThrow(
       "delivery.region differs from node nyc",
     );

@@ -20,6 +20,8 @@ class SharedNodes {
   readonly lines: string[] = [];
   readonly #listeners = new Set<() => void>();
   isAway = false;
+  /** How far the nodes' clock is ahead of the database's. */
+  aheadMs = 0;
 
   async open(node: string, changes: Partial<NodeSettings> = {}): Promise<NodeDirectory> {
     this.running.add(`node ${node}`);
@@ -36,6 +38,7 @@ class SharedNodes {
             if (this.isAway) throw new Error("the database is away");
             return [...this.rows].map(([name, text]) => ({ name, settings: text }));
           },
+          databaseTimeMs: async () => Number(this.clock.nowNs() / 1_000_000n) - this.aheadMs,
           onForeignChange: (listener) => {
             this.#listeners.add(listener);
             return () => void this.#listeners.delete(listener);
@@ -55,6 +58,26 @@ class SharedNodes {
 }
 
 describe("the node directory", () => {
+  it("reports a clock that differs from the database's, once, until it agrees again", async () => {
+    const shared = new SharedNodes();
+    shared.aheadMs = 300_000;
+    const fra = await shared.open("fra");
+    const text = "the clock of this node is 300.0 s ahead of the clock of the database";
+    expect(fra.differences.join()).toContain(text);
+    for (const aheadMs of [300_040, 299_960, 300_100]) {
+      shared.aheadMs = aheadMs;
+      await fra.refresh();
+    }
+    expect(shared.lines.filter((line) => line.includes("the clock of this node"))).toHaveLength(1);
+    shared.aheadMs = -5000;
+    await fra.refresh();
+    expect(fra.differences.join()).toContain("5.0 s behind");
+    shared.aheadMs = 20;
+    await fra.refresh();
+    expect(fra.differences).toEqual([]);
+    await fra.close();
+  });
+
   it("offers a new address only when every running node has it", async () => {
     const shared = new SharedNodes();
     const fra = await shared.open("fra");

@@ -153,6 +153,12 @@ export const data = z.strictObject({
       "docs/postgres.md. `--print-config` masks it, because it may contain a password.",
     absent: "SQLite in `directory`",
   }),
+  durableSubmissions: key(z.boolean().default(true), {
+    expects: "true or false",
+    meaning:
+      "A submission is acknowledged after it has reached the disk. Sending does not wait for it. `false` saves " +
+      "this wait; the newest submissions may then be lost with the power, or with the PostgreSQL server.",
+  }),
   historyHours: key(integer(1, 8760).default(24), {
     expects: "an integer 1 to 8760",
     unit: "hours",

@@ -6,6 +6,7 @@
 import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { forgetCommits } from "./sqlite/commit-count.ts";
 
 export const databaseFileName = "shredway.db";
 /** Held by the service that uses the folder; commands that change keys do not need it. */
@@ -56,21 +57,6 @@ function exists(path: string): boolean {
   }
 }
 
-function obstacleOf(error: unknown): string {
-  switch (codeOf(error)) {
-    case "EACCES":
-      return (
-        `permission denied for this user (uid ${process.getuid?.()}); expected the owner of the folder: ` +
-        `run the command as the user of the service, or as root (${messageOf(error)})`
-      );
-    case "ENOTDIR":
-    case "EEXIST":
-      return `not a folder; expected a folder, or a path that does not exist yet (${messageOf(error)})`;
-    default:
-      return messageOf(error);
-  }
-}
-
 /**
  * Whether a running service holds the lock of this folder; null: unknown. Reads the kernel's list of
  * locks, because an attempt to take the lock could stop a service that starts at this moment.
@@ -89,6 +75,24 @@ export function isInUse(directory: string): boolean | null {
   }
 }
 
+/** What is wrong with the folder, and how to repair it. */
+function obstacleOf(error: unknown): string {
+  switch (codeOf(error)) {
+    case "EACCES":
+    case "EPERM":
+    case "EROFS":
+      return (
+        `permission denied for this user (uid ${process.getuid?.()}); expected the owner of the folder: ` +
+        `run the command as the user of the service, or as root (${messageOf(error)})`
+      );
+    case "ENOTDIR":
+    case "EEXIST":
+      return `not a folder; expected a folder, or a path that does not exist yet (${messageOf(error)})`;
+    default:
+      return messageOf(error);
+  }
+}
+
 /**
  * Creates missing folders and files. `mustExist`: rejects a folder without a database. Throws
  * ShredwayError "store_failed".
@@ -99,6 +103,7 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
     if (!exists(databasePath)) {
       if (mustExist) throw new Error(`expected a folder with ${databaseFileName}, got none`);
       mkdirSync(directory, { recursive: true, mode: 0o700 });
+      forgetCommits(databasePath);
       closeSync(openSync(databasePath, "a", 0o600));
     }
     const lockPath = join(directory, lockFileName);

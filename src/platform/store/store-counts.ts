@@ -22,9 +22,15 @@ export interface StoreNumbers {
   readonly queryDurations: HistogramValue;
   readonly transactionDurations: HistogramValue;
   readonly batchSizes: HistogramValue;
-  /** Whether the last operation succeeded; null: there was none yet. */
+  /**
+   * Whether the last operation succeeded and none waits too long for its answer; null: there was none
+   * yet.
+   */
   readonly isReachable: boolean | null;
 }
+
+/** A database that leaves an operation unanswered for this time counts as unreachable. */
+const unansweredNs = 3_000_000_000n;
 
 export class StoreCounts {
   readonly #operations = {
@@ -33,7 +39,8 @@ export class StoreCounts {
   };
   readonly #batchSizes = new DurationHistogram(batchBounds);
   readonly #nowNs: () => bigint;
-  #underWay = 0;
+  /** Unanswered operations, the oldest first. */
+  readonly #underWay = new Set<{ readonly begunNs: bigint }>();
   #isReachable: boolean | null = null;
 
   /** `nowNs`: monotonic. */
@@ -50,7 +57,8 @@ export class StoreCounts {
   async watch<T>(kind: "query" | "transaction", query: Promise<T>): Promise<T> {
     const counts = this.#operations[kind];
     const begunNs = this.#nowNs();
-    this.#underWay++;
+    const operation = { begunNs };
+    this.#underWay.add(operation);
     try {
       const answer = await query;
       counts.ended++;
@@ -61,7 +69,7 @@ export class StoreCounts {
       this.#isReachable = false;
       throw error;
     } finally {
-      this.#underWay--;
+      this.#underWay.delete(operation);
       counts.durations.addNs(this.#nowNs() - begunNs);
     }
   }
@@ -71,12 +79,17 @@ export class StoreCounts {
     return {
       queries: { ended: query.ended, failed: query.failed },
       transactions: { ended: transaction.ended, failed: transaction.failed },
-      underWay: this.#underWay,
+      underWay: this.#underWay.size,
       queryDurations: query.durations.value(),
       transactionDurations: transaction.durations.value(),
       batchSizes: this.#batchSizes.value(),
-      isReachable: this.#isReachable,
+      isReachable: this.#isStuck ? false : this.#isReachable,
     };
+  }
+
+  get #isStuck(): boolean {
+    const [oldest] = this.#underWay;
+    return oldest !== undefined && this.#nowNs() - oldest.begunNs > unansweredNs;
   }
 }
 

@@ -15,11 +15,12 @@ import type { RegistrationStore } from "../../shreds/registrations/registration-
 import type { TierStore } from "../../shreds/tiers/types.ts";
 import type { LandedTipStore } from "../../tips/tip-types.ts";
 import { prepareDataFolder } from "./data-folder.ts";
-import type { SqlDriver } from "./driver.ts";
+import type { Durability, SqlDriver } from "./driver.ts";
 import { migrate } from "./migrations.ts";
 import { NodeLock } from "./node-lock.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
 import { SqliteDriver } from "./sqlite/driver.ts";
+import { requireStart } from "./start-check.ts";
 import { counted, StoreCounts, type StoreNumbers } from "./store-counts.ts";
 import { SqlDestinationStore } from "./tables/destination-store.ts";
 import { SqlKeyStore } from "./tables/key-store.ts";
@@ -30,7 +31,6 @@ import { SqlRegistrationStore } from "./tables/registration-store.ts";
 import type { SignatureCodec } from "./tables/signature-codec.ts";
 import { SqlSubmissionStore } from "./tables/submission-store.ts";
 import { SqlTierStore } from "./tables/tier-store.ts";
-import { checkImported } from "./transfer/database-location.ts";
 
 export interface StoreOptions {
   /** Created if missing; unused with `postgres`. */
@@ -53,6 +53,8 @@ export interface StoreOptions {
   readonly isService?: boolean;
   /** Name of the node, unique on the database. Default: the host name. */
   readonly node?: string | undefined;
+  /** Whether submissions wait for the disk. Default: true. */
+  readonly durableSubmissions?: boolean;
 }
 
 const codec: SignatureCodec = { decode: decodeBase58, encode: encodeBase58 };
@@ -71,6 +73,7 @@ interface StoreDependencies extends Opened {
   readonly isOnFile: boolean;
   readonly node: string;
   readonly counts: StoreCounts;
+  readonly ofSubmissions: Durability;
 }
 
 async function openSqlite(options: CountedOptions): Promise<Opened> {
@@ -114,7 +117,7 @@ export class Store {
     const counts = new StoreCounts(() => given.clock.monotonicNs());
     const options = { ...given, counts };
     const { postgres, isService = false, clock, log } = options;
-    await checkImported(options, clock);
+    await requireStart(options, clock);
     const isOnFile = postgres === undefined;
     const opened = await (isOnFile ? openSqlite(options) : openPostgres(postgres, options));
     const node = isOnFile ? "" : (options.node ?? hostname());
@@ -129,10 +132,12 @@ export class Store {
       await driver.close();
       throw error;
     }
-    return new Store({ ...opened, driver, nodeLock, isOnFile, node, counts });
+    const ofSubmissions = options.durableSubmissions === false ? "survives-kill" : "durable";
+    return new Store({ ...opened, driver, nodeLock, isOnFile, node, counts, ofSubmissions });
   }
 
-  private constructor({ driver, nodeLock, isOnFile, node, counts, warnings }: StoreDependencies) {
+  private constructor(dependencies: StoreDependencies) {
+    const { driver, nodeLock, isOnFile, node, counts, warnings, ofSubmissions } = dependencies;
     this.#driver = driver;
     this.#nodeLock = nodeLock;
     this.#counts = counts;
@@ -140,7 +145,7 @@ export class Store {
     this.node = node;
     this.locks = { tryLock: (name, onLost) => driver.tryLock(name, onLost) };
     this.keys = new SqlKeyStore(driver);
-    this.submissions = new SqlSubmissionStore(driver, node);
+    this.submissions = new SqlSubmissionStore(driver, node, ofSubmissions);
     this.destinations = new SqlDestinationStore(driver);
     this.registrations = new SqlRegistrationStore(driver, codec);
     this.tiers = new SqlTierStore(driver);

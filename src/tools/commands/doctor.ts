@@ -2,6 +2,7 @@
 //
 // Reads and tests; changes nothing. Exit code 1 if a check fails.
 
+import { inspectDatabase } from "../../app/database-inspection.ts";
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
 import {
@@ -13,6 +14,7 @@ import {
 import { messageOf } from "../../core/errors.ts";
 import { checkMachine } from "../../platform/doctor/checks.ts";
 import { checkConfiguration, configuredSettingsOf } from "../../platform/doctor/config-checks.ts";
+import { checkDatabase } from "../../platform/doctor/database-checks.ts";
 import { readFacts } from "../../platform/doctor/facts.ts";
 import {
   countLevels,
@@ -65,11 +67,14 @@ async function examine(file: string | undefined): Promise<Finding[]> {
     const config = loadConfig(file, readOwnAddresses());
     const facts = readConfigFacts(file, config.relay);
     const around = await readServiceFacts(file, config, systemClock);
+    const database = await inspectDatabase(config, systemClock);
+    const isServiceHere = around.httpPorts.some(({ error }) => error !== null);
     return [
       ...configWarnings(config).map((warning) => configWarning(file, warning)),
       ...machineFindings(config),
       ...checkConfiguration(config.relay, facts),
       ...checkService(config, file, around),
+      ...(database ? checkDatabase(database, isServiceHere) : []),
     ];
   } catch (error) {
     return [...machineFindings(defaultConfig()), refusedConfig(file, messageOf(error))];

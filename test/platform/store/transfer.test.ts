@@ -316,7 +316,12 @@ describe("import rejects", () => {
     const end: Record<string, unknown> = JSON.parse(all[endAt] ?? "");
     const cases: (readonly [string, string])[] = [
       ["", "line 1: the file ends before the end of the export"],
-      ["hello\n", "line 1: expected a line of JSON"],
+      ["hello\n", 'line 1: the file is not an export of Shredway: it begins with "hello'],
+      [
+        "SQLite format 3\0",
+        'the file is not an export of Shredway: it begins with "SQLite format 3',
+      ],
+      ['{"accounts":[]}', "the file is not an export of Shredway"],
       ["[]\n", "line 1: expected an export of Shredway"],
       [
         replaced(0, (all[0] ?? "").replace('sion":1', 'sion":2')),

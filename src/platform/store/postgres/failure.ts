@@ -62,10 +62,18 @@ export class PostgresError extends Error {
   }
 }
 
+/** The driver's error if the server asks for a password and the URL has none. */
+const noPassword = /client password must be a (non-empty )?string/;
+
 /** The error as a failure; without a code of the server, the connection counts as lost. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof PostgresError) return error.failure;
   if (error instanceof ShredwayError) return { code: "", message: error.message };
+  if (error instanceof Error && noPassword.test(error.message)) {
+    const message =
+      "the server asked for a password, got none; set it in data.postgres, in PGPASSWORD or in ~/.pgpass";
+    return { code: "28P01", message };
+  }
   const code =
     error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
   const isServers = error instanceof Error && "severity" in error && code !== "";

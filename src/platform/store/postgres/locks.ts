@@ -38,6 +38,11 @@ const ask = "SELECT current_setting('transaction_read_only')";
 const take = "SELECT CAST(pg_try_advisory_lock($1) AS integer)";
 const giveBack = "SELECT CAST(pg_advisory_unlock($1) AS integer)";
 
+/** Numbers of the locks that sessions on this database hold. Needs no privilege. */
+export const heldLocksQuery = `SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
+  WHERE locktype = 'advisory' AND granted AND objsubid = 1
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+
 interface LocksOptions extends PostgresAddress {
   readonly log: Logger;
   /** Unique name of this process. */
@@ -53,7 +58,8 @@ interface Holder {
 
 const lost: Failure = { code: lostCode, message: "lost at once" };
 
-function numberOf(name: string): bigint {
+/** The number of a lock, by its name. */
+export function lockNumberOf(name: string): bigint {
   return createHash("sha256").update(name).digest().readBigInt64BE();
 }
 
@@ -81,7 +87,7 @@ export class PostgresLocks {
     try {
       const connection = await this.#connected();
       const askedNs = this.#options.clock.monotonicNs();
-      const [row = []] = await connection.query(take, [numberOf(name)]);
+      const [row = []] = await connection.query(take, [lockNumberOf(name)]);
       if (connection.isLost) throw new PostgresError(lost);
       this.#isAlive(connection, askedNs);
       holder.isHeld = integerAt(row, 0) === 1n;
@@ -106,7 +112,7 @@ export class PostgresLocks {
     // Lost or released; another process may hold it by now.
     if (this.#held.get(name) !== holder) return;
     this.#held.delete(name);
-    const [result = lost] = await connection.run([{ sql: giveBack, params: [numberOf(name)] }]);
+    const [result = lost] = await connection.run([{ sql: giveBack, params: [lockNumberOf(name)] }]);
     if (isFailure(result)) connection.destroy(result.message);
   }
 

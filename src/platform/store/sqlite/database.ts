@@ -22,6 +22,7 @@ import {
 } from "../batch.ts";
 import type { Row, SqlValue } from "../driver.ts";
 import { plainText, storedText } from "../stored-text.ts";
+import { CommitCount, checkCommits } from "./commit-count.ts";
 import { inUseCode } from "./failure.ts";
 
 export interface SqliteOptions {
@@ -109,14 +110,17 @@ export class SqliteDatabase {
   readonly #commit: StatementSyncInstance;
   readonly #savepoint: StatementSyncInstance;
   readonly #release: StatementSyncInstance;
+  readonly #commits: CommitCount;
   #isFull = true;
 
   /** Throws the errors of SQLite. */
   constructor({ path, busyMs, pagesMax, lockPath }: SqliteOptions) {
     this.#lock = lockPath === undefined ? undefined : holdLock(lockPath);
-    const database = new DatabaseSync(path, { timeout: busyMs, ...asStored });
-    this.#database = database;
+    let database: DatabaseSyncInstance | undefined;
     try {
+      checkCommits(path, busyMs);
+      database = new DatabaseSync(path, { timeout: busyMs, ...asStored });
+      this.#database = database;
       const mode = pragma(database, "journal_mode = WAL");
       if (mode !== "wal") {
         const got = quote(mode);
@@ -133,8 +137,9 @@ export class SqliteDatabase {
       this.#commit = database.prepare("COMMIT");
       this.#savepoint = database.prepare("SAVEPOINT one");
       this.#release = database.prepare("RELEASE one");
+      this.#commits = new CommitCount(database, path);
     } catch (error) {
-      database.close();
+      database?.close();
       this.#lock?.close();
       throw error;
     }
@@ -165,6 +170,7 @@ export class SqliteDatabase {
       this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
     } finally {
       this.#database.close();
+      this.#commits.close();
       this.#lock?.close();
     }
   }
@@ -191,8 +197,13 @@ export class SqliteDatabase {
           : this.#runInSavepoint(statements),
       );
       const [only] = results;
-      if (results.length === 1 && only && !isDone(only)) this.#database.exec("ROLLBACK");
-      else this.#commit.run();
+      if (results.length === 1 && only && !isDone(only)) {
+        this.#database.exec("ROLLBACK");
+        return results;
+      }
+      const count = this.#commits.increase();
+      this.#commit.run();
+      if (isDurable) this.#commits.record(count);
       return results;
     } catch (error) {
       const failure = failureOf(error);

@@ -5,6 +5,8 @@ import type { Failure } from "../batch.ts";
 
 /** The code if another process holds the lock file. */
 export const inUseCode = "IN_USE";
+/** The code if acknowledged changes are missing. */
+export const damagedCode = "DAMAGED";
 
 /** Texts by the start of SQLite's code; the first match applies. */
 const meanings: readonly (readonly [code: string, meaning: string])[] = [
@@ -15,6 +17,7 @@ const meanings: readonly (readonly [code: string, meaning: string])[] = [
   ["SQLITE_NOTADB", "the file is not an SQLite database"],
   ["SQLITE_READONLY", "no permission to write to the file and its folder"],
   ["SQLITE_CANTOPEN", "the file cannot be opened or created"],
+  [damagedCode, "the database file is damaged"],
   [inUseCode, "another service uses the data folder"],
   ["SQLITE_CONSTRAINT", "constraint violation"],
 ];

@@ -10,6 +10,7 @@ import {
 } from "@photostructure/sqlite";
 import type { Failure } from "../batch.ts";
 import type { Row, SqlValue } from "../driver.ts";
+import { checkCommits } from "./commit-count.ts";
 import { asStored, failureOf, plainRows, storedParameters, withPlaceholders } from "./database.ts";
 
 export interface SnapshotOptions {
@@ -25,6 +26,7 @@ export interface SnapshotRequest {
 export type SnapshotAnswer = { readonly rows: readonly Row[] } | { readonly failure: Failure };
 
 function open({ path, busyMs }: SnapshotOptions): DatabaseSyncInstance {
+  checkCommits(path, busyMs);
   const database = new DatabaseSync(path, { timeout: busyMs, readOnly: true, ...asStored });
   try {
     database.exec("PRAGMA trusted_schema = OFF");

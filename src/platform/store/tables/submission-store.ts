@@ -1,15 +1,22 @@
 // Submissions in the database.
 //
-// Implements SubmissionStore over any SqlDriver. Changes survive a kill of the process; a loss of power
-// may lose the last ones, because a disk sync would delay every transaction. Each row belongs to one
-// node, and only that node changes it. The caller decides that a node is dead.
+// Implements SubmissionStore over any SqlDriver. Changes are on disk when a call settles, unless the
+// operator chose speed. Each row belongs to one node, and only that node changes it. The caller decides
+// that a node is dead.
 
 import type {
   SubmissionLister,
   SubmissionRecord,
   SubmissionStore,
 } from "../../../gateway/submission/types.ts";
-import { type Row, type SqlDriver, type Statement, textAt } from "../driver.ts";
+import {
+  type Durability,
+  type Row,
+  type SqlDriver,
+  type Statement,
+  type TransactionEnd,
+  textAt,
+} from "../driver.ts";
 import { recordOf, recordOrRemains, rowOf, submissionColumns } from "./submission-rows.ts";
 
 const columns = [...submissionColumns.split(/,\s*/), "node"];
@@ -82,11 +89,13 @@ function* slicesOf(records: readonly SubmissionRecord[]): Generator<SubmissionRe
 export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
   readonly #driver: SqlDriver;
   readonly #node: string;
+  readonly #durability: Durability;
 
   /** `node`: name of this process; "" if the database is not shared. */
-  constructor(driver: SqlDriver, node = "") {
+  constructor(driver: SqlDriver, node = "", durability: Durability = "durable") {
     this.#driver = driver;
     this.#node = node;
+    this.#durability = durability;
   }
 
   async put(records: readonly SubmissionRecord[]): Promise<void> {
@@ -95,7 +104,7 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
       sql: putRecord,
       params: rowOf(record, this.#node),
     }));
-    await this.#driver.transaction(statements, "survives-kill");
+    await this.#write(statements);
   }
 
   async add(records: readonly SubmissionRecord[]): Promise<boolean> {
@@ -104,7 +113,7 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
       params: rowOf(record, this.#node),
       mustChange: true,
     }));
-    const { isCommitted } = await this.#driver.transaction(statements, "survives-kill");
+    const { isCommitted } = await this.#write(statements);
     return isCommitted;
   }
 
@@ -130,7 +139,7 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
           params: [this.#node, accountId, signature, node],
         }),
       );
-      const { changes } = await this.#driver.transaction(statements, "survives-kill");
+      const { changes } = await this.#write(statements);
       adopted.push(...slice.filter((_, i) => changes[i] === 1));
     }
     return adopted;
@@ -166,6 +175,11 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
       forgotten += count;
       if (count < forgetMax) return forgotten;
     }
+  }
+
+  /** Other nodes need no notification of submissions. */
+  #write(statements: readonly Statement[]): Promise<TransactionEnd> {
+    return this.#driver.transaction(statements, this.#durability, []);
   }
 
   async #openOf(node: string): Promise<SubmissionRecord[]> {

@@ -35,10 +35,21 @@ export interface DatabaseLocation {
  * empty database would make the import impossible. Throws ShredwayError "store_failed".
  */
 export async function checkImported(location: DatabaseLocation, clock: Clock): Promise<void> {
-  const { directory, postgres } = location;
+  const error = notImported(location);
+  if (!error) return;
+  const { snapshot, version } = await openSnapshot(location, clock);
+  try {
+    if (await isUntouched(snapshot, version)) throw error;
+  } finally {
+    await snapshot.close();
+  }
+}
+
+/** The error if `location` is an empty PostgreSQL; null: there is no SQLite file beside it. */
+export function notImported({ directory, postgres }: DatabaseLocation): ShredwayError | null {
   const file = join(directory, databaseFileName);
-  if (postgres === undefined || !existsSync(file) || !(await isUntouched(location, clock))) return;
-  throw new ShredwayError(
+  if (postgres === undefined || !existsSync(file)) return null;
+  return new ShredwayError(
     "store_failed",
     `data.postgres: ${postgresName(postgres)} is empty and ${file} exists; expected a database with ` +
       `the service's data. Run "shredway export" without data.postgres in the configuration, then ` +
@@ -47,17 +58,12 @@ export async function checkImported(location: DatabaseLocation, clock: Clock): P
 }
 
 /** It contains no rows. */
-async function isUntouched(location: DatabaseLocation, clock: Clock): Promise<boolean> {
-  const { snapshot, version } = await openSnapshot(location, clock);
-  try {
-    if (isMark(version)) return false;
-    for (const { name } of tablesAt(version)) {
-      if ((await snapshot.query(`SELECT 1 FROM ${name} LIMIT 1`, [])).length > 0) return false;
-    }
-    return true;
-  } finally {
-    await snapshot.close();
+export async function isUntouched(snapshot: Snapshot, version: number): Promise<boolean> {
+  if (isMark(version)) return false;
+  for (const { name } of tablesAt(version)) {
+    if ((await snapshot.query(`SELECT 1 FROM ${name} LIMIT 1`, [])).length > 0) return false;
   }
+  return true;
 }
 
 export function nameOfLocation({ directory, postgres }: DatabaseLocation): string {

@@ -15,6 +15,8 @@ import type { Row, SqlValue } from "../driver.ts";
 import { type Column, faultOf, type Table } from "./tables.ts";
 
 const format = "shredway-export";
+/** The first bytes of every export. */
+export const exportStart = `{"format":"${format}"`;
 const formatVersion = 1;
 
 export interface Head {
@@ -107,7 +109,7 @@ function countOf(value: unknown, what: string): number {
  */
 export function headOf(line: Line, newestSchema: number): Head {
   if (isRow(line) || !("format" in line) || line["format"] !== format) {
-    throw fault(`an export of Shredway, which begins with {"format":"${format}"`, line);
+    throw fault(`an export of Shredway, which begins with ${exportStart}`, line);
   }
   checkNewest(countOf(line["formatVersion"], "a formatVersion"), formatVersion, "format");
   const names = ["format", "formatVersion", "schemaVersion", "createdNs", "node"];

@@ -8,13 +8,14 @@
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { messageOf, reworded, ShredwayError, storeCodeOf } from "../../../core/errors.ts";
+import { messageOf, quote, reworded, ShredwayError, storeCodeOf } from "../../../core/errors.ts";
 import { openRegularFile } from "../../../core/files.ts";
 import type { Row, SqlDriver } from "../driver.ts";
 import { migrate, migrations } from "../migrations.ts";
 import { DatabaseLoader } from "./database-loader.ts";
 import {
   checkTable,
+  exportStart,
   type Head,
   headOf,
   type Line,
@@ -56,10 +57,23 @@ async function* chunksOf(path: string): AsyncGenerator<Buffer> {
   }
 }
 
+/** Throws ShredwayError "store_failed" for the first bytes of another kind of file. */
+function checkFormat(path: string, first: Buffer): void {
+  const begin = first.toString("latin1", 0, exportStart.length);
+  if (exportStart.startsWith(begin)) return;
+  throw refuse(
+    path,
+    1,
+    `the file is not an export of Shredway: it begins with ${quote(begin)}, expected ${exportStart}; ` +
+      `import a file that "shredway export" wrote`,
+  );
+}
+
 async function* linesOf(path: string): AsyncGenerator<NumberedLine[]> {
   let rest: Buffer = Buffer.alloc(0);
   let number = 1;
   for await (const chunk of chunksOf(path)) {
+    if (number === 1 && rest.length === 0) checkFormat(path, chunk);
     const all = rest.length > 0 ? Buffer.concat([rest, chunk]) : chunk;
     const lines: NumberedLine[] = [];
     let begin = 0;
