@@ -77,7 +77,7 @@ type GatewayReadiness = NonNullable<ReadinessFacts["gateway"]>;
 
 /**
  * An empty list of routes is valid: tips and tracker need no route. A route that was not tried yet accepts
- * submissions; its first probe tells within its time-out.
+ * submissions; its first probe ends within its time-out.
  */
 function routes({ routes: all }: GatewayReadiness): Check {
   if (all.length === 0) return check("routes", false, "no route is configured", "");

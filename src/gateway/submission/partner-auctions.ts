@@ -19,7 +19,7 @@ interface PartnerAuction {
   readonly endMs: number;
 }
 
-/** What an attempt chose; a subset of the choices of plan.ts. */
+/** One choice of an attempt; a subset of the choice of plan.ts. */
 interface AttemptChoice {
   readonly route: { readonly capabilities: { readonly kind: RouteKind } };
   readonly leader: string | null;

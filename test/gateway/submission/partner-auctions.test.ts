@@ -48,7 +48,7 @@ it("uses the other routes after one whole slot of the same partner", async () =>
   expect(harness.routesUsed).toEqual(["alt", "alt", "swqos-1"]);
 });
 
-it("uses the other routes after two slot lengths if the slot clock stands still", async () => {
+it("uses the other routes after two slot lengths if the slot clock does not advance", async () => {
   const { harness } = await submitted({ enableFallback: true });
   await harness.clock.advance(700);
   expect(harness.routesUsed).toEqual(["alt"]);
