@@ -17,7 +17,7 @@ namespace shredway {
 // - It has no capabilities, gets no new privileges and writes no core dump.
 // - It cannot open files or sockets, start programs, signal or read other processes, or change
 //   anything in the file system. Its open descriptors stay usable.
-// Returns the steps that the system refused, with their errors; empty if there are none.
+// Returns the steps that the system refused, with their errors; empty if it refused nothing.
 std::string confine_process(pid_t parent, uint64_t memory_bytes);
 
 }  // namespace shredway

@@ -17,7 +17,8 @@ function isFields(value: unknown): value is Fields {
 }
 
 function unexpected(what: string, value: unknown): RangeError {
-  return new RangeError(`expected ${what}, got ${String(JSON.stringify(value)).slice(0, 80)}`);
+  const text = value === undefined ? "nothing" : JSON.stringify(value);
+  return new RangeError(`expected ${what}, got ${text.slice(0, 80)}`);
 }
 
 function numberIn(value: unknown): number {

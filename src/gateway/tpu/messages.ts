@@ -158,7 +158,8 @@ export function decodeAnswer(kind: number, body: Buffer): ProcessAnswer {
     case "pong":
     case "closed":
       return { kind: name };
-    default:
-      throw new RangeError(`expected a kind of answer, got ${kind}`);
+    case undefined:
+      break;
   }
+  throw new RangeError(`expected a kind of answer, got ${kind}`);
 }

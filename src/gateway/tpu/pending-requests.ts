@@ -49,6 +49,8 @@ export class PendingRequests {
 
   /** Ends all requests except `kept`. */
   endAll(reason: string, kept: ReadonlySet<number> = new Set()): void {
-    for (const id of [...this.#pending.keys()]) if (!kept.has(id)) this.end(id, reason);
+    // A copy, because a report may lead to new requests.
+    const ids = Array.from(this.#pending.keys());
+    for (const id of ids) if (!kept.has(id)) this.end(id, reason);
   }
 }

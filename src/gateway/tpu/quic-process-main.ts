@@ -28,7 +28,7 @@ function preferForOutOfMemory(): void {
   try {
     writeFileSync("/proc/self/oom_score_adj", "1000");
   } catch {
-    // The memory limits apply all the same.
+    // The memory limits still apply.
   }
 }
 

@@ -336,7 +336,7 @@ export class QuicProcess {
         if (this.#selected.length > 0) this.#start();
       });
     }
-    // Those that it never got wait for the next one.
+    // Requests that it never got wait for the next process.
     const kept = new Set(this.#waiting.map(({ id }) => id));
     this.#pending.endAll(`connection_lost: process_${reason}`, kept);
     if (this.#selected.length > 0) this.#start();

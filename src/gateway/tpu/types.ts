@@ -103,14 +103,12 @@ export type ProcessAnswer =
   | { readonly kind: "closed" };
 
 /** Why a process ended: by itself, or why this process ended it. */
-export const processEnds = [
-  "exited",
-  "unresponsive",
-  "memory_limit",
-  "invalid_message",
-  "not_started",
-] as const;
-export type ProcessEnd = (typeof processEnds)[number];
+export type ProcessEnd =
+  | "exited"
+  | "unresponsive"
+  | "memory_limit"
+  | "invalid_message"
+  | "not_started";
 
 /** State of the process, for snapshots and metrics. */
 export interface ProcessState {

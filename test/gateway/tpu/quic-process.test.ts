@@ -60,7 +60,7 @@ function scripted(script: string): () => ChildProcess {
 }
 
 /** The frame of the answer "opened". */
-const opened = `const channel = new (require("node:net").Socket)({ fd: 3 });
+const openedScript = `const channel = new (require("node:net").Socket)({ fd: 3 });
   const open = Buffer.from([2, 0, 0, 0, 0, 34, 34]);
   channel.write(open);
   channel.on("data", () => {});`;
@@ -167,7 +167,7 @@ describeQuic("a process", () => {
 describe("a process that hangs", () => {
   it("counts as ended after eight pings, and is replaced at once", async () => {
     const clock = new ManualClock();
-    const { one, events, children } = open({ clock, start: scripted(opened) });
+    const { one, events, children } = open({ clock, start: scripted(openedScript) });
     one.selectLeaders([unusedAddress]);
     one.send(sendRequest(1));
     await until(() => expect(one.state.memoryBytes).toBeNull());
@@ -190,7 +190,7 @@ describe("a process that hangs", () => {
 
   it("does not delay closing", async () => {
     const clock = new ManualClock();
-    const { one, events, children } = open({ clock, start: scripted(opened) });
+    const { one, events, children } = open({ clock, start: scripted(openedScript) });
     one.selectLeaders([unusedAddress]);
     one.send(sendRequest(1));
     await new Promise((resolve) => children[0]?.stdio[3]?.once("data", resolve));
@@ -223,7 +223,7 @@ describeQuic("a process that is stopped by a signal", () => {
 describe("a process that grows", () => {
   it("is killed at the limit and replaced", async () => {
     const pong = "channel.on('data', () => channel.write(Buffer.from([0, 0, 0, 0, 1])));";
-    const script = `${opened} ${pong} globalThis.kept = Buffer.alloc(200e6, 1);`;
+    const script = `${openedScript} ${pong} globalThis.kept = Buffer.alloc(200e6, 1);`;
     const limit = 150e6;
     const { one, children } = open({ start: scripted(script), residentBytesMax: limit });
     one.selectLeaders([unusedAddress]);
@@ -240,10 +240,10 @@ describe("a process that sends an invalid message", () => {
     ["a frame without end", "[255, 255, 255, 255, 3]"],
     ["a cut event", "[4, 0, 0, 0, 3, 0, 0, 0, 0]"],
     ["a state of leaders without fields", "[4, 0, 0, 0, 4, 91, 123, 125, 93]"],
-    ["a text that is no JSON", "[1, 0, 0, 0, 2, 123]"],
+    ["a text that is not JSON", "[1, 0, 0, 0, 2, 123]"],
   ])("is killed and replaced: %s", async (_what, bytes) => {
     const { one, children } = open({
-      start: scripted(`${opened} channel.write(Buffer.from(${bytes}));`),
+      start: scripted(`${openedScript} channel.write(Buffer.from(${bytes}));`),
     });
     one.selectLeaders([unusedAddress]);
     await until(() => expect(children.length).toBeGreaterThan(1));
@@ -336,7 +336,7 @@ describe("a process that cannot start", () => {
 
   it("is retried at once, and then at growing intervals, even if it opens its sockets", async () => {
     const clock = new ManualClock();
-    const start = scripted(`${opened} channel.end(() => process.exit(3));`);
+    const start = scripted(`${openedScript} channel.end(() => process.exit(3));`);
     const { one, children } = open({ clock, start });
     one.selectLeaders([unusedAddress]);
     await until(() => expect(children.length).toBe(2));
@@ -350,7 +350,7 @@ describe("a process that cannot start", () => {
     }
   });
 
-  it("drops offered transactions while it pauses, and tells its last words", async () => {
+  it("drops offered transactions while it pauses, and reports its last words", async () => {
     const clock = new ManualClock();
     const start = scripted("throw new Error('planted')");
     const { one, events } = open({ clock, start });
