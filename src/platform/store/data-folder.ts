@@ -43,7 +43,7 @@ function warningsOf(directory: string, databasePath: string): string[] {
   ];
 }
 
-/** What is wrong with the folder, and how to repair it. */
+/** The problem of the folder, and its repair. */
 function refusalOf(directory: string, cause: unknown): string {
   const key = `data.directory: ${directory}`;
   const code = cause instanceof Error && "code" in cause ? cause.code : "";
@@ -53,7 +53,7 @@ function refusalOf(directory: string, cause: unknown): string {
   if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
     const user = userInfo().username;
     return (
-      `${key} is not writable by the user ${user} (${String(code)}); expected a folder of that user: run ` +
+      `${key} is not writable by the user ${user} (${code}); expected a folder of that user: run ` +
       `chown -R ${user} ${directory}, or set another path`
     );
   }
