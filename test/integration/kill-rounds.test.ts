@@ -206,7 +206,7 @@ class KillRounds {
     totals.double += signatures.length - new Set(signatures).size;
     totals.double += Number(Number(tier["sumLamports"]) !== sum);
     const upgrades = thresholds.filter((threshold) => sum >= threshold).length;
-    expect(events).toHaveLength(upgrades);
+    totals.double += Math.abs(events.length - upgrades);
     totals.rounds++;
     totals.submissions += submitted.length;
     totals.registrations += registered.length;
