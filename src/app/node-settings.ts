@@ -19,7 +19,7 @@ export interface NodeSettings {
   readonly historyHours: number;
 }
 
-export interface NodeDifference {
+interface NodeDifference {
   /** Configuration key. */
   readonly key: string;
   /** The difference as a sentence, without the name of the other node. */

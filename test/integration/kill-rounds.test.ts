@@ -68,12 +68,22 @@ function transfer(payer: Keypair, toPubkey: typeof tips, lamports: number): stri
 /** A scheduler that takes everything. */
 async function schedulerUrl(): Promise<string> {
   const server = createServer((request, answer) => {
-    request.resume();
-    request.on("end", () => answer.end('{"jsonrpc":"2.0","id":1,"result":"taken"}'));
+    let body = "";
+    request.on("data", (chunk: Buffer) => {
+      body += chunk.toString();
+    });
+    request.on("end", () => {
+      const { id }: { id: unknown } = JSON.parse(body);
+      answer.end(JSON.stringify({ jsonrpc: "2.0", id, result: "taken" }));
+    });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  closing({ close: () => void server.close(() => {}).closeAllConnections() });
+  const close = () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  closing({ close });
   const address = server.address();
   return typeof address === "object" ? `http://127.0.0.1:${address?.port}/` : "";
 }
@@ -149,41 +159,33 @@ class KillRounds {
 
   /** Kills the service, and in odd rounds the database server too, after `count` acknowledgements. */
   async interrupt(program: Shredway, customer: Customer, round: number): Promise<void> {
-    const over = new AbortController();
     const count = 1 + Math.floor(Math.random() * acknowledgementsMax);
-    let killing: Promise<unknown> | undefined;
+    const kill: { running?: Promise<unknown> } = {};
     const acknowledged = (): void => {
       if (customer.submitted.length + customer.registered.length < count) return;
       const server = round % 2 === 1 ? this.#server : null;
-      killing ??= Promise.all([program.kill(), server?.kill()]);
+      kill.running ??= Promise.all([program.kill(), server?.kill()]);
     };
-    const submit = async (lane: number): Promise<void> => {
-      for (let i = 0; !over.signal.aborted; i++) {
-        const text = transfer(customer.payer, tips, 20_000 + i * lanes + lane);
-        const options = { encoding: "base64", skipPreflight: true };
-        customer.submitted.push(
-          String(await customer.gateway.call("sendTransaction", [text, options])),
-        );
-        acknowledged();
+    const untilKilled = async (one: (i: number) => Promise<void>): Promise<void> => {
+      for (let i = 0; !kill.running; i++) {
+        await one(i).then(acknowledged, () => systemClock.sleep(5)); // a failure acknowledges nothing
       }
     };
-    const register = async (): Promise<void> => {
-      for (let i = 0; !over.signal.aborted; i++) {
-        const entry = {
-          transaction: transfer(customer.payer, shredTips, tipLamports + i),
-          slot: 1,
-        };
-        const answer = await fetch(customer.url, { method: "POST", body: JSON.stringify([entry]) });
-        const { accepted }: { accepted: string[] } = JSON.parse(await answer.text());
-        customer.registered.push(...accepted);
-        acknowledged();
-      }
+    const submit = async (lane: number, i: number): Promise<void> => {
+      const text = transfer(customer.payer, tips, 20_000 + i * lanes + lane);
+      const options = { encoding: "base64", skipPreflight: true };
+      const signature = await customer.gateway.call("sendTransaction", [text, options]);
+      customer.submitted.push(String(signature));
     };
-    const ended = () => over.abort(); // the service is gone
-    const work = Array.from({ length: lanes }, (_, lane) => submit(lane).catch(ended));
-    await Promise.all([...work, register().catch(ended)]);
-    if (!killing) throw new Error(`the service ended by itself:\n${program.stderr}`);
-    await killing;
+    const register = async (i: number): Promise<void> => {
+      const entry = { transaction: transfer(customer.payer, shredTips, tipLamports + i), slot: 1 };
+      const answer = await fetch(customer.url, { method: "POST", body: JSON.stringify([entry]) });
+      const { accepted }: { accepted: string[] } = JSON.parse(await answer.text());
+      customer.registered.push(...accepted);
+    };
+    const work = Array.from({ length: lanes }, (_, lane) => untilKilled((i) => submit(lane, i)));
+    await Promise.all([...work, untilKilled(register)]);
+    await kill.running;
     if (round % 2 === 1) await this.#server?.start();
   }
 
@@ -204,7 +206,7 @@ class KillRounds {
     totals.double += signatures.length - new Set(signatures).size;
     totals.double += Number(Number(tier["sumLamports"]) !== sum);
     const upgrades = thresholds.filter((threshold) => sum >= threshold).length;
-    expect(events).toHaveLength(upgrades);
+    totals.double += Math.abs(events.length - upgrades);
     totals.rounds++;
     totals.submissions += submitted.length;
     totals.registrations += registered.length;

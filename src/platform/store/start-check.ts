@@ -17,7 +17,7 @@ import { type DatabaseLocation, isUntouched, notImported } from "./transfer/data
 import { isMark } from "./transfer/mark.ts";
 import { tablesAt } from "./transfer/tables.ts";
 
-export interface StartProblem {
+interface StartProblem {
   readonly error: ShredwayError;
   /** A command, or what to change. */
   readonly remedy: string;

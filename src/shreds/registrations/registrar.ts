@@ -6,6 +6,7 @@
 // which registration of a signature was first. Nothing is acknowledged before it is durable.
 
 import { messageOf } from "../../core/errors.ts";
+import { FailureStreak } from "../../core/failure-streak.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { TransactionReader } from "../../core/transactions/transaction-text.ts";
@@ -58,6 +59,9 @@ interface Repeated {
 
 type Checked = Candidate | Refused;
 
+/** Consecutive failures: the first one of each text, and then every thousandth, are logged. */
+const logEvery = 1000;
+
 const noOwners: ReadonlyMap<string, string> = new Map();
 
 function overloaded(signature: string, what: string): Refused {
@@ -79,6 +83,7 @@ function registeredBefore(signature: string, isOwn: boolean | null): Refused {
 export class TipRegistrar implements Registrar {
   readonly #options: TipRegistrarOptions;
   readonly #outcomes = new Map<string, number>();
+  readonly #failures = new FailureStreak(logEvery);
 
   constructor(options: TipRegistrarOptions) {
     this.#options = options;
@@ -205,6 +210,7 @@ export class TipRegistrar implements Registrar {
       else accounting.settleOrder(order, null);
       return this.#failed(signature, error);
     }
+    this.#failures.end();
     if (isAdded === null) {
       accounting.giveUp();
       return this.#addPending(registration); // the current leader will count it
@@ -214,8 +220,15 @@ export class TipRegistrar implements Registrar {
   }
 
   #failed(signature: string, error: unknown): Refused {
-    this.#options.log.warn(`registrations: ${signature}: ${messageOf(error)}`);
+    this.#warn(error);
     return notPersisted(signature);
+  }
+
+  /** An outage fails every registration, so not every one is logged. */
+  #warn(error: unknown): void {
+    const message = messageOf(error);
+    if (!this.#failures.add(message)) return;
+    this.#options.log.warn(`registrations: could not be stored: ${message}`);
   }
 
   /** The results that they would have. */
@@ -244,11 +257,11 @@ export class TipRegistrar implements Registrar {
 
   /** null: the store failed. */
   async #ownersOf(signatures: readonly string[]): Promise<ReadonlyMap<string, string> | null> {
-    const { store, log } = this.#options;
+    const { store } = this.#options;
     try {
       return await store.owners(signatures);
     } catch (error) {
-      log.warn(`registrations: ${messageOf(error)}`);
+      this.#warn(error);
       return null;
     }
   }

@@ -322,7 +322,7 @@ describe("import rejects", () => {
         'the file is not an export of Shredway: it begins with "SQLite format 3',
       ],
       ['{"accounts":[]}', "the file is not an export of Shredway"],
-      ["[]\n", "line 1: expected an export of Shredway"],
+      ["[]\n", "line 1: the file is not an export of Shredway"],
       [
         replaced(0, (all[0] ?? "").replace('sion":1', 'sion":2')),
         "unsupported format version 2; expected 1 or older",

@@ -302,7 +302,9 @@ describe("a request", () => {
 
   it("whose entries cannot be stored reports that, and leaves no order number open", async () => {
     let failing = true;
+    const warnings: unknown[] = [];
     const { registrar, accounting } = await openHarness(files, ({ store }) => ({
+      log: { warn: (...words: unknown[]) => void warnings.push(...words) },
       store: {
         owners: () => Promise.reject(new ShredwayError("store_failed", "secret path")),
         ofAccount: (...question) => store.ofAccount(...question),
@@ -317,6 +319,7 @@ describe("a request", () => {
     const results = await registrar.register("a_1", given, false);
     expect(results.map(reasonOf)).toEqual(["store_failed", "entry_invalid", "store_failed"]);
     expect(JSON.stringify(results)).not.toContain("secret");
+    expect(warnings).toEqual(["registrations: could not be stored: secret path"]); // once
     expect(accounting.tips).toEqual([]);
     expect(accounting.open).toEqual([]);
     expect((await registrar.register("a_1", given, true)).map(reasonOf)).toEqual(

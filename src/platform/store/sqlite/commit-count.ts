@@ -29,7 +29,7 @@ function fileOf(databasePath: string): string {
   return `${databasePath}-commits`;
 }
 
-/** For a database that is created anew. */
+/** For a new database. */
 export function forgetCommits(databasePath: string): void {
   rmSync(fileOf(databasePath), { force: true });
 }

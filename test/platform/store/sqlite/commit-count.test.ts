@@ -91,7 +91,7 @@ describe("the store after a kill", () => {
     await expect(files.store(folder)).rejects.toThrow("acknowledged commits are missing");
   });
 
-  it("begins anew when the operator removed the database", async () => {
+  it("starts empty when the operator removed the database", async () => {
     const folder = files.folder();
     const store = await files.store(folder);
     await store.submissions.put([recordOf("s")]);
