@@ -93,9 +93,7 @@ ${tips}`;
     const file = fileWith(text);
     const service = Shredway.run("start", "--config", file);
     closing({ close: () => service.kill() });
-    await service.printed(
-      /^ready .* degraded=leader_schedule$/m,
-    );
+    await service.printed(/^ready .* degraded=leader_schedule$/m);
     await service.printed(
       /degraded: leader_schedule: no leader schedule yet: .*returns 503/,
       "stderr",

@@ -135,7 +135,7 @@ export function parseAddressRange(text: string): AddressRange {
   return { bytes, prefixBits, family: prefixBits >= 96 ? familyOf(bytes) : "ipv6" };
 }
 
-/** A hint for an IPv6 address and port without brackets, which cannot be told apart. */
+/** A hint for an IPv6 address and a port without brackets: such a text is ambiguous. */
 function withBrackets(text: string): string {
   const [, address = "", port] = /^([0-9a-fA-F:.]*:[0-9a-fA-F:.]*):(\d{1,5})$/.exec(text) ?? [];
   return port !== undefined && parseBytes(address)

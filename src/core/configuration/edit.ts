@@ -23,7 +23,11 @@ function invalid(path: string, message: string): ShredwayError {
 }
 
 /** Throws "config_invalid" if the text is invalid before or after `change`. */
-function edited(text: string, path: string, change: (sources: YAMLSeq, document: Document) => void): string {
+function edited(
+  text: string,
+  path: string,
+  change: (sources: YAMLSeq, document: Document) => void,
+): string {
   parseConfig(text, path);
   const document = parseDocument(text);
   const relay = document.get("relay");

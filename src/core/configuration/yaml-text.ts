@@ -15,7 +15,7 @@ export interface Located {
   readonly text: string;
 }
 
-export interface YamlFile {
+interface YamlFile {
   readonly document: Document;
   readonly lines: LineCounter;
   /** The content as plain values. */

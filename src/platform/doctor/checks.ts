@@ -309,10 +309,10 @@ function queuesRemedy({ name, receiveQueues, queuesMax }: CardQueues, workers: n
   if (queuesMax > receiveQueues) {
     return `ethtool -L ${name} combined ${Math.min(queuesMax, workers)}`;
   }
-  const cpus = ((1n << BigInt(Math.min(workers, 64))) - 1n).toString(16);
+  const mask = ((1n << BigInt(Math.min(workers, 64))) - 1n).toString(16);
   return (
     `${name} has no more than ${queuesMax}; distribute its packets in the kernel: ` +
-    `echo ${cpus} > /sys/class/net/${name}/queues/rx-0/rps_cpus`
+    `echo ${mask} > /sys/class/net/${name}/queues/rx-0/rps_cpus`
   );
 }
 

@@ -39,7 +39,10 @@ describe("withSource", () => {
     expect(withSource(text, "c.yaml", source)).toContain(
       "\n    - { name: nyc-a, address: 10.0.2.0/24, tier: tier-2 }\n",
     );
-    const block = text.replace("{ name: fra-a, address: 10.0.0.0/24, tier: tier-1 }", "name: fra-a\n      port: 20000\n      tier: tier-1");
+    const block = text.replace(
+      "{ name: fra-a, address: 10.0.0.0/24, tier: tier-1 }",
+      "name: fra-a\n      port: 20000\n      tier: tier-1",
+    );
     expect(withSource(block, "c.yaml", source)).toContain(
       "\n    - name: nyc-a\n      address: 10.0.2.0/24\n      tier: tier-2\n",
     );

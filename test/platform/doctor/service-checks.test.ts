@@ -180,7 +180,7 @@ describe("readServiceFacts", () => {
     const wrong = all
       .filter(({ check, level }) => level !== "ok" && check !== "solana-node")
       .map(({ check }) => check);
-    expect(wrong).toEqual(["secret-mode", "route"]);
+    expect(wrong).toEqual(["secret-mode", "shred-tips", "route"]);
   });
 
   it("names unreachable services", async () => {
