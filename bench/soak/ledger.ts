@@ -1,4 +1,4 @@
-// What the service acknowledged, until its end is known: transactions and registrations of tips.
+// Ledger of the transactions and registrations that the service acknowledged, until their ends are known.
 
 import type { Registration, TransactionStatus } from "../../src/client/index.ts";
 

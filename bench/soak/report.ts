@@ -33,7 +33,7 @@ export interface SoakResult {
   readonly sockets: ReadonlyMap<string, SocketCounts>;
   readonly ledgers: ReadonlyMap<string, Ledger>;
   readonly faults: ReadonlyMap<string, number>;
-  /** What could not be part of the run, with the reason. */
+  /** Faults that were not possible in this run, with the reason. */
   readonly leftOut: readonly string[];
   /** End of the service during the run; null: it ran on. */
   readonly unexpectedExit: number | string | null;
@@ -207,7 +207,7 @@ function callTable({ calls }: SoakResult): Table {
     title: "Calls",
     columns: ["call", "calls", "ok", "no answer", "p50", "p99", "reasons"],
     rows: [...calls]
-      .toSorted()
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([name, { calls: count, ok, unanswered, durations, rejected }]) => [
         name,
         whole(count),

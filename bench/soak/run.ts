@@ -104,7 +104,7 @@ async function openDatabase(): Promise<Database> {
   return PostgresServer.start();
 }
 
-interface Parts {
+interface SoakContext {
   readonly options: Options;
   readonly cluster: Cluster;
   readonly service: Service;
@@ -114,7 +114,7 @@ interface Parts {
   readonly faults: FaultSchedule;
 }
 
-function progress({ load, faults }: Parts, seconds: number, rssBytes: number): void {
+function progress({ load, faults }: SoakContext, seconds: number, rssBytes: number): void {
   const { submissions, registrations } = load;
   console.error(
     `${Math.round(seconds)} s: ${Math.round(rssBytes / 2 ** 20)} MiB, ` +
@@ -124,8 +124,8 @@ function progress({ load, faults }: Parts, seconds: number, rssBytes: number): v
 }
 
 /** Samples until the signal aborts. */
-async function sample(parts: Parts, stopped: AbortSignal) {
-  const { service, cluster, destinations, faults } = parts;
+async function sample(context: SoakContext, stopped: AbortSignal) {
+  const { service, cluster, destinations, faults } = context;
   const processSamples: ProcessSample[] = [];
   const feedSamples: FeedSample[] = [];
   const beginMs = performance.now();
@@ -142,14 +142,14 @@ async function sample(parts: Parts, stopped: AbortSignal) {
     processSamples.push({ seconds, ...facts, heapBytes });
     if (seconds >= nextProgress) {
       nextProgress += progressSeconds;
-      progress(parts, seconds, facts.rssBytes);
+      progress(context, seconds, facts.rssBytes);
     }
   }
   return { processSamples, feedSamples };
 }
 
 /** Waits until everything that was acknowledged has ended, or the time is over. */
-async function awaitEnds({ load, service }: Parts): Promise<void> {
+async function awaitEnds({ load, service }: SoakContext): Promise<void> {
   const untilMs = performance.now() + endMsMax;
   const isOver = () =>
     load.counts.underWay === 0 && load.submissions.open + load.registrations.open === 0;
@@ -161,7 +161,7 @@ async function awaitEnds({ load, service }: Parts): Promise<void> {
 }
 
 /** Pauses the sources, and counts when no shred is on its way. */
-async function quietCounts({ cluster, destinations, service }: Parts) {
+async function quietCounts({ cluster, destinations, service }: SoakContext) {
   await cluster.do({ do: "pause" });
   const sum = () => destinations.counts().reduce((total, { received }) => total + received, 0);
   for (let before = -1; before !== sum(); ) {
@@ -184,27 +184,30 @@ async function quietCounts({ cluster, destinations, service }: Parts) {
   };
 }
 
-async function runParts(parts: Parts, interrupted: AbortSignal): Promise<Omit<SoakResult, "exit">> {
-  const { options, load, sockets, faults, service, destinations } = parts;
+async function runLoad(
+  context: SoakContext,
+  interrupted: AbortSignal,
+): Promise<Omit<SoakResult, "exit">> {
+  const { options, load, sockets, faults, service, destinations } = context;
   await load.prepare();
   await destinations.addAccountDestination(load.client);
   while (destinations.counts().at(-1)?.received === 0) await systemClock.sleep(50);
-  const since = await quietCounts(parts);
-  await parts.cluster.do({ do: "resume" });
+  const since = await quietCounts(context);
+  await context.cluster.do({ do: "resume" });
 
   const beginMs = performance.now();
   const ending = endOf(interrupted, options.seconds);
   setMaxListeners(0, ending); // each pause of the load listens
   const [samples] = await Promise.all([
-    sample(parts, ending),
+    sample(context, ending),
     load.run(ending),
     sockets.run(ending),
     faults.run(ending),
   ]);
   const seconds = (performance.now() - beginMs) / 1000;
   const unexpectedExit = service.exit;
-  if (unexpectedExit === null) await awaitEnds(parts);
-  const end = await quietCounts(parts);
+  if (unexpectedExit === null) await awaitEnds(context);
+  const end = await quietCounts(context);
   const feeds = end.destinations.map((counts, i) => ({
     name: counts.name,
     sent: end.sent - since.sent,
@@ -224,12 +227,12 @@ async function runParts(parts: Parts, interrupted: AbortSignal): Promise<Omit<So
       ["registrations", load.registrations],
     ]),
     faults: faults.begun,
-    leftOut: leftOut(parts),
+    leftOut: leftOut(context),
     unexpectedExit,
   };
 }
 
-function leftOut({ options, service }: Parts): string[] {
+function leftOut({ options, service }: SoakContext): string[] {
   return [
     ...(service.canFillDisk || options.postgres ? [] : ["disk full: needs root, for a tmpfs"]),
     ...(options.postgres ? [] : ["database away: --postgres"]),
@@ -261,8 +264,8 @@ async function soak(options: Options, interrupted: AbortSignal): Promise<SoakRes
     const random = new SeededRandom(seed);
     const list = allFaults(cluster, service, { database, clockJumps });
     const faults = new FaultSchedule(list, { random, meanMs: options.faultMs });
-    const parts = { options, cluster, service, destinations, load, sockets, faults };
-    const result = await runParts(parts, interrupted);
+    const context = { options, cluster, service, destinations, load, sockets, faults };
+    const result = await runLoad(context, interrupted);
     return { ...result, exit: await service.stop() };
   } finally {
     service?.kill();
