@@ -69,6 +69,8 @@ function textOf({ kind, from, to, sumLamports }: KeptEvent): string {
       return `grace period started: ${from ?? "the tier"} requires more tips; ${sum}`;
     case "grace_cancelled":
       return `grace period cancelled: ${to ?? "the tier"} is reached again; ${sum}`;
+    case "tip_claimed":
+      return `a tip was claimed for another account by its payer: tier ${from ?? "none"} to ${to ?? "none"}; ${sum}`;
   }
 }
 
