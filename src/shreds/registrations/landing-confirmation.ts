@@ -117,8 +117,8 @@ class PendingTip implements SettledTip {
   }
 }
 
-/** No 24 hours hold more. */
-const slotsOfWindow = 288_000n;
+/** 24 hours of the shortest slots that the network plans, 200 ms. Longer slots make the bound wider. */
+const slotsOfWindow = 432_000n;
 const turnMs = 100;
 
 export class LandingConfirmation {
@@ -161,7 +161,7 @@ export class LandingConfirmation {
     for (const { unwatch } of this.#watched) unwatch?.();
   }
 
-  /** One that was registered just now. */
+  /** One that was registered just now, on any node. */
   add(registration: Registration): SettledTip {
     const pending = this.#watch(registration);
     // Asked at once: most tips landed before they are registered, and their shreds are waited for.
@@ -170,7 +170,7 @@ export class LandingConfirmation {
     return pending;
   }
 
-  /** One that was registered by another node, or before this process. */
+  /** One that was registered before this term. */
   resume(registration: Registration): SettledTip {
     const pending = this.#watch(registration);
     this.#queries.set(pending, this.#nowMs());

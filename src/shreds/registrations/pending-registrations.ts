@@ -34,7 +34,10 @@ interface CapacityLimits {
 export interface PendingRegistrationsOptions {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
-  readonly store: Pick<RegistrationStore, "pending" | "pendingOf" | "onNews" | "settle" | "hasOrder">;
+  readonly store: Pick<
+    RegistrationStore,
+    "pending" | "pendingOf" | "onNews" | "settle" | "hasOrder"
+  >;
   /** null: no Solana node is queried; tips count as soon as this node knows their registration. */
   readonly sources: LandingSources | null;
   readonly limits?: Partial<CapacityLimits & ConfirmationLimits>;
@@ -241,8 +244,9 @@ export class PendingRegistrations implements TipCounting {
   /**
    * Ignores the limits, because the registrations were acknowledged. False: it is already known, or the
    * term is over. A claim of a counted tip counts at once, because the tip is known to have landed.
+   * `isNew`: another node registered it just now, so its landing is asked for at once.
    */
-  #resume(term: Term, registration: Registration): boolean {
+  #resume(term: Term, registration: Registration, isNew = false): boolean {
     const { signature, accountId, lamports, countedLamports } = registration;
     const known = term.pending.get(signature);
     if (this.#term !== term || known?.accountId === accountId) return false;
@@ -250,7 +254,11 @@ export class PendingRegistrations implements TipCounting {
     if (!this.#awaited.delete(signature)) this.#reserve(accountId);
     if (countedLamports !== null) this.#count(term, registration, countedLamports);
     else if (!term.confirmation) this.#count(term, registration, lamports);
-    else term.pending.set(signature, term.confirmation.resume(registration));
+    else {
+      const { confirmation } = term;
+      const tip = isNew ? confirmation.add(registration) : confirmation.resume(registration);
+      term.pending.set(signature, tip);
+    }
     return true;
   }
 
@@ -331,7 +339,7 @@ export class PendingRegistrations implements TipCounting {
   async #readThese(signatures: readonly string[]): Promise<void> {
     const pending = await this.#options.store.pendingOf(signatures);
     if (this.#term) {
-      for (const registration of pending) this.#resume(this.#term, registration);
+      for (const registration of pending) this.#resume(this.#term, registration, true);
       this.#giveBack(signatures); // settled, or known before
       return;
     }

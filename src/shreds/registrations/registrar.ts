@@ -41,9 +41,15 @@ export interface TipRegistrarOptions {
   readonly reader: TransactionReader;
   /** Whether every signature is valid; null: the queue is full. */
   readonly verifier: { verify(wire: Uint8Array): Promise<boolean> | null };
-  readonly store: Pick<RegistrationStore, "add" | "addCounted" | "claim" | "claimable" | "owners" | "ofAccount">;
+  readonly store: Pick<
+    RegistrationStore,
+    "add" | "addCounted" | "claim" | "claimable" | "owners" | "ofAccount"
+  >;
   readonly tiers: Pick<TierAccounting, "nowMs">;
-  readonly pending: Pick<PendingRegistrations, "accounting" | "reserve" | "release" | "add" | "claimed">;
+  readonly pending: Pick<
+    PendingRegistrations,
+    "accounting" | "reserve" | "release" | "add" | "claimed"
+  >;
   present(): PresentSlot;
   /** Active shred-tip addresses in base58, for messages. */
   addresses(): ReadonlySet<string>;
@@ -79,7 +85,9 @@ function notPersisted(signature: string): Refused {
 function registeredBefore(signature: string, isOwn: boolean | null): Refused {
   const who = isOwn === null ? "" : ` by ${isOwn ? "this" : "another"} account`;
   const repair =
-    isOwn === false ? "; the payer of an unproven tip can claim it with a proof for this account" : "";
+    isOwn === false
+      ? "; the payer of an unproven tip can claim it with a proof for this account"
+      : "";
   const message = `signature: already registered${who}${repair}`;
   return refusal("registered_before", message, signature);
 }

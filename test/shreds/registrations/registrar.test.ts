@@ -217,7 +217,12 @@ describe("a signature", () => {
     const repair = "; the payer of an unproven tip can claim it with a proof for this account";
     const signature = signatureOf(wire);
     expect(own).toEqual({ accepted: false, reason, message: message("this"), signature });
-    expect(foreign).toEqual({ accepted: false, reason, message: message("another", repair), signature });
+    expect(foreign).toEqual({
+      accepted: false,
+      reason,
+      message: message("another", repair),
+      signature,
+    });
     expect(accounting.tips.length).toBe(1);
     expect(accounting.open).toEqual([]);
   });

@@ -252,7 +252,9 @@ export class SqlTierStore implements TierStore {
     return mergedOf(
       tips.map((tip) => {
         const from = claimedBy.get(tip.order);
-        return from ? { ...tip, claimedFrom: { accountId: from.accountId, order: from.order } } : tip;
+        return from
+          ? { ...tip, claimedFrom: { accountId: from.accountId, order: from.order } }
+          : tip;
       }),
       moved.filter((tip) => tip.order > order && tip.order <= lastOrder),
     ).toSorted((a, b) => (a.order < b.order ? -1 : 1));

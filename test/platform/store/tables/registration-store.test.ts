@@ -362,7 +362,9 @@ onEachDatabase((databases) => {
       const { store } = await openStore();
       const short = registrationOf(1, { signature: base58.encode(new Uint8Array(63)) });
       await expect(store.add(short)).rejects.toMatchObject({ reason: "store_failed" });
-      await expect(store.settle(tipOf(""), dropped, 1n)).rejects.toMatchObject({ reason: "store_failed" });
+      await expect(store.settle(tipOf(""), dropped, 1n)).rejects.toMatchObject({
+        reason: "store_failed",
+      });
     });
   });
 });
