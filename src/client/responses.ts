@@ -150,7 +150,7 @@ export interface TierThreshold<Integer = bigint> {
   readonly missingLamports: Integer;
 }
 
-/** What names the account in a tip, so that nobody else can register it. */
+/** The values that name the account in a tip, so that nobody else can register it. */
 export interface TipProof {
   /** Public id of the account, for tipProofMessage. */
   readonly account: string;

@@ -1,10 +1,9 @@
 // Window limits: at most N calls of a caller in any period of one second.
 //
-// Unlike the token buckets of rate-limits.ts, a caller never exceeds N in a second, after a rest either.
-// For public paths. Callers pass a monotonic time. The table is bounded: it drops the least recently
+// Unlike the token buckets of rate-limits.ts, a caller never exceeds N in a second. For public paths. Callers pass a monotonic time. The table is bounded: it drops the least recently
 // active caller.
 
-import type { LimitVerdict } from "../methods/dependencies.ts";
+import type { RateAnswer } from "./rate-limits.ts";
 
 const secondNs = 1_000_000_000n;
 
@@ -32,7 +31,7 @@ export class WindowLimits {
   }
 
   /** Counts one call of `caller` at `nowNs` (monotonic). A refused call does not count. */
-  take(caller: string, nowNs: bigint): LimitVerdict {
+  take(caller: string, nowNs: bigint): RateAnswer {
     const limit = this.#limit;
     const calls = this.#callsOf(caller);
     const { times } = calls;

@@ -9,7 +9,7 @@ import { createHash, verify } from "node:crypto";
 import { publicKeyOf } from "../../core/key-pair.ts";
 import { parsePubkey, pubkeyBytes, pubkeyOf } from "../../core/primitives.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import { type MessageParts, messagePartsOf } from "../../core/transactions/message-parts.ts";
+import { type MessageContent, messageContentOf } from "../../core/transactions/message-content.ts";
 import { type Refused, refusal } from "./registration-checks.ts";
 import type { ProofKind } from "./registration-types.ts";
 
@@ -22,7 +22,7 @@ const signatureBytes = 64;
 /** More characters than base64 of a signature has, and than base58 of one can have. */
 const proofCharactersMax = 90;
 
-const noParts: MessageParts = { keys: [], instructions: [] };
+const noContent: MessageContent = { keys: [], instructions: [] };
 
 /** A word of a memo that assigns the tip to the account. */
 export function memoOf(accountId: string): string {
@@ -45,7 +45,7 @@ export function proofMessageOf(accountId: string, signature: string): string {
 
 /** Without a proof in the entry: what the transaction itself says. */
 function proofInside({ wire, signature }: TransactionFacts, accountId: string) {
-  const { keys, instructions } = messagePartsOf(wire) ?? noParts;
+  const { keys, instructions } = messageContentOf(wire) ?? noContent;
   const reference = referenceBytes(accountId);
   const named = instructions.flatMap(({ program, data }) => {
     const key = keys[program];

@@ -51,7 +51,7 @@ export interface Registration {
   readonly lamports: bigint;
   /** Slot that triggered the transaction, as the client registered it. */
   readonly slot: bigint;
-  /** Of the first registration, also if another account made it: a claim does not extend the 24 hours. */
+  /** Time of the first registration, by any account: a claim does not extend the 24 hours. */
   readonly registeredMs: number;
   /** Recent blockhash or value of the durable nonce, 32 bytes. */
   readonly lifetime: Uint8Array;
@@ -115,7 +115,7 @@ export interface RegistrationStore {
    * was registered after `sinceMs`. A replaced tip counts for its account until `settle` of this one.
    */
   claim(registration: Registration, sinceMs: number): Promise<ClaimResult>;
-  /** What `claim` would do. */
+  /** Returns the result that `claim` would have. */
   claimable(
     registration: Pick<Registration, "signature" | "accountId">,
     sinceMs: number,

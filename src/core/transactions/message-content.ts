@@ -1,9 +1,9 @@
-// Message parts: the static keys of a transaction and the data of its instructions.
+// Message content: the static keys of a transaction and the data of its instructions.
 //
 // Pure. Meant for bytes that a TransactionReader has inspected, so that every length is valid. Reads
 // legacy, v0 and v1. Keys of lookup tables are not in the bytes, and not returned.
 
-export interface MessageParts {
+export interface MessageContent {
   /** Static keys, 32 bytes each. Views of the bytes, as `data`. */
   readonly keys: readonly Uint8Array[];
   readonly instructions: readonly InstructionData[];
@@ -62,7 +62,7 @@ class Reader {
   }
 }
 
-function partsOfLegacyOrV0(reader: Reader): MessageParts {
+function contentOfLegacyOrV0(reader: Reader): MessageContent {
   reader.take(reader.compact() * signatureBytes);
   const first = reader.byte();
   reader.take(first === v0Prefix ? 3 : 2);
@@ -82,7 +82,7 @@ function bitsOf(bytes: Uint8Array): number {
   return count;
 }
 
-function partsOfV1(reader: Reader): MessageParts {
+function contentOfV1(reader: Reader): MessageContent {
   const head = reader.take(v1HeadBytes);
   const instructionCount = reader.byte();
   const keys = reader.keys(reader.byte());
@@ -100,10 +100,10 @@ function partsOfV1(reader: Reader): MessageParts {
 }
 
 /** null: the bytes are not a transaction. */
-export function messagePartsOf(wire: Uint8Array): MessageParts | null {
+export function messageContentOf(wire: Uint8Array): MessageContent | null {
   const reader = new Reader(wire);
   try {
-    return wire[0] === v1Prefix ? partsOfV1(reader) : partsOfLegacyOrV0(reader);
+    return wire[0] === v1Prefix ? contentOfV1(reader) : contentOfLegacyOrV0(reader);
   } catch (error) {
     if (error instanceof RangeError) return null;
     throw error;
