@@ -26,15 +26,18 @@ const airdrop = await chain.requestAirdrop(payer.publicKey, 2 * LAMPORTS_PER_SOL
 await chain.confirmTransaction({ signature: airdrop, ...(await chain.getLatestBlockhash()) });
 
 const [tipAccount] = await client.getShredTipAccounts();
+// The reference key names the account, so that the tip counts for no other account.
+const { tipProof } = await client.getTier();
 const { blockhash, lastValidBlockHeight } = await chain.getLatestBlockhash();
 const feePayer = payer.publicKey;
-const transaction = new Transaction({ feePayer, blockhash, lastValidBlockHeight }).add(
-  SystemProgram.transfer({
-    fromPubkey: feePayer,
-    toPubkey: new PublicKey(tipAccount),
-    lamports: BigInt(lamports),
-  }),
-);
+const transfer = SystemProgram.transfer({
+  fromPubkey: feePayer,
+  toPubkey: new PublicKey(tipAccount),
+  lamports: BigInt(lamports),
+});
+const reference = new PublicKey(tipProof.referenceKey);
+transfer.keys.push({ pubkey: reference, isSigner: false, isWritable: false });
+const transaction = new Transaction({ feePayer, blockhash, lastValidBlockHeight }).add(transfer);
 transaction.sign(payer);
 const wire = transaction.serialize();
 const slot = await chain.getSlot();

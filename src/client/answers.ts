@@ -17,6 +17,7 @@ import type {
   TierThreshold,
   TierView,
   TipFloorEntry,
+  TipProof,
   TransactionStatus,
 } from "./responses.ts";
 import { type AltLeader, submissionStates, type TipSnapshot } from "./types.ts";
@@ -125,6 +126,7 @@ function readRegistration(value: unknown, where: string): Registration {
     countedLamports: fields.integerOrNull("countedLamports"),
     registeredAt: fields.text("registeredAt"),
     settledAt: fields.textOrNull("settledAt"),
+    proof: fields.textOrNull("proof"),
     registeredMs: fields.number("registeredMs"),
   };
 }
@@ -147,6 +149,7 @@ export function readTier(value: unknown, where: string): TierView {
     const times = new Fields<GracePeriod>(fields.value("grace"), `${where}.grace`);
     return { since: times.text("since"), ends: times.text("ends") };
   });
+  const proof = new Fields<TipProof>(fields.value("tipProof"), `${where}.tipProof`);
   return {
     tier: fields.textOrNull("tier"),
     sumLamports: fields.integer("sumLamports"),
@@ -154,6 +157,11 @@ export function readTier(value: unknown, where: string): TierView {
     thresholds,
     grace,
     destinations: fields.number("destinations"),
+    tipProof: {
+      account: proof.text("account"),
+      memo: proof.text("memo"),
+      referenceKey: proof.text("referenceKey"),
+    },
   };
 }
 

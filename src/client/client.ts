@@ -261,9 +261,10 @@ export class ShredwayClient {
     tips: readonly TipRegistration[],
     options: RegisterTipsOptions = {},
   ): Promise<RegistrationReceipt> {
-    const entries = tips.map(({ transaction, slot }) => ({
+    const entries = tips.map(({ transaction, slot, proof }) => ({
       transaction: base64Of(transaction),
       slot,
+      ...(proof !== undefined && { proof: base64Of(proof) }),
     }));
     const path = `/shred-pay?verbose=true${options.dryRun ? "&dry_run=true" : ""}`;
     const call = {

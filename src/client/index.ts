@@ -14,5 +14,6 @@ export type {
 } from "./options.ts";
 export type { SocketConstructor, SocketLike } from "./socket.ts";
 export type { WaitOptions, WatchOptions } from "./status-watch.ts";
+export { tipProofMessage } from "./tip-proof.ts";
 export type { CallOptions } from "./transport.ts";
 export type * from "./types.ts";

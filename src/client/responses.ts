@@ -141,6 +141,8 @@ export interface Registration<Integer = bigint> {
   readonly countedLamports: Integer | null;
   readonly registeredAt: string;
   readonly settledAt: string | null;
+  /** How the payer assigned the tip to the account; null: not at all, and the payer may claim it. */
+  readonly proof: string | null;
   /** Pass this as `beforeMs` to get the next page. */
   readonly registeredMs: number;
 }
@@ -149,6 +151,16 @@ export interface TierThreshold<Integer = bigint> {
   readonly tier: string;
   readonly thresholdLamports: Integer;
   readonly missingLamports: Integer;
+}
+
+/** The values that name the account in a tip, so that nobody else can register it. */
+export interface TipProof {
+  /** Public id of the account, for tipProofMessage. */
+  readonly account: string;
+  /** Word of a memo in the transaction. */
+  readonly memo: string;
+  /** Public key among the static keys of the transaction. */
+  readonly referenceKey: string;
 }
 
 export interface GracePeriod {
@@ -167,6 +179,7 @@ export interface TierView<Integer = bigint> {
   readonly grace: GracePeriod | null;
   /** Number of destinations of the account. */
   readonly destinations: number;
+  readonly tipProof: TipProof;
 }
 
 /** Response of getTierHistory. */
@@ -174,7 +187,7 @@ export interface TierEvent<Integer = bigint> {
   /** Pass this as `before` to get the next page. */
   readonly number: Integer;
   readonly at: string;
-  /** One of upgraded, downgraded, grace_started and grace_cancelled. */
+  /** One of upgraded, downgraded, grace_started, grace_cancelled and tip_claimed. */
   readonly kind: string;
   readonly from: string | null;
   readonly to: string | null;

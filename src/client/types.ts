@@ -56,6 +56,8 @@ export interface TipRegistration {
   readonly transaction: TransactionInput;
   /** Slot that triggered the transaction. */
   readonly slot: bigint | number;
+  /** The fee payer's signature over tipProofMessage: 64 bytes, or their base58 or base64. */
+  readonly proof?: string | Uint8Array;
 }
 
 export interface AltLeader {

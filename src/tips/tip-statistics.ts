@@ -3,7 +3,7 @@
 // The submission pipeline reports to it (LandedTips), the gateway reads it (TipFloor). A tip counts from
 // its first observation until its block is abandoned or its transaction fails. The window uses monotonic
 // time, so it stays correct when the wall clock is set. Refreshes follow wall time: 00, 15, 30 and 45 of
-// every hour. A failing store never causes an error here.
+// every hour. The first snapshot of all is published early, soon after the first landed tip. A failing store never causes an error here.
 
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
@@ -34,6 +34,8 @@ const stepNs = 4_000_000n;
  */
 const emaDivisor = 5n;
 const tipsPerRead = 2000;
+/** From the first tip to the early snapshot: tips of failed transactions are withdrawn before. */
+const earlyMs = 10_000;
 
 function noTips(timeMs: number): TipSnapshot {
   return {
@@ -65,6 +67,7 @@ export class TipStatistics implements TipFloor {
   #refreshedQuarter = Number.NEGATIVE_INFINITY;
   #timer: Timer | null = null;
   #stepTimer: Timer | null = null;
+  #earlyTimer: Timer | null = null;
   #isRefreshing = false;
   #isClosed = false;
 
@@ -117,6 +120,7 @@ export class TipStatistics implements TipFloor {
     const nowMs = this.#nowMs;
     const ageMs = Number(nowNs - seenNs) / 1e6;
     if (!this.#window.add(signature, lamports, nowMs - ageMs, nowMs)) return;
+    this.#expectEarly();
     this.#writer.add({
       signature,
       lamports: lamports > tipLamportsMax ? tipLamportsMax : lamports,
@@ -138,6 +142,7 @@ export class TipStatistics implements TipFloor {
     this.#isClosed = true;
     this.#timer?.cancel();
     this.#stepTimer?.cancel();
+    this.#earlyTimer?.cancel();
     this.#listeners.clear();
     await this.#others?.close();
     await this.#writer.close();
@@ -181,6 +186,16 @@ export class TipStatistics implements TipFloor {
     if (ageMs < -windowMs) return;
     const nowMs = this.#nowMs;
     this.#window.add(signature, lamports, nowMs - Math.max(0, ageMs), nowMs);
+    this.#expectEarly();
+  }
+
+  /** Before the first snapshot, zeros would invite clients to tip nothing until the quarter hour. */
+  #expectEarly(): void {
+    if (this.#snapshot.count > 0 || this.#isClosed) return;
+    this.#earlyTimer ??= this.#clock.after(earlyMs, () => {
+      this.#earlyTimer = null;
+      if (this.#snapshot.count === 0 && this.size > 0) this.#refresh();
+    });
   }
 
   /**

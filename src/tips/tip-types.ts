@@ -26,7 +26,7 @@ export interface TipSnapshot {
 export interface TipFloor {
   readonly snapshot: TipSnapshot;
   /**
-   * Calls the listener after every refresh, on the quarter hour. Returns a function that removes it.
+   * Calls the listener after every refresh, on the quarter hour, and after the early first one. Returns a function that removes it.
    */
   onRefresh(listener: (snapshot: TipSnapshot) => void): () => void;
 }

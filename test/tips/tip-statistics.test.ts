@@ -76,6 +76,39 @@ class Run {
   }
 }
 
+describe("the first snapshot", () => {
+  it("is published ten seconds after the first landed tip, the next one on the quarter hour", async () => {
+    const run = await Run.open(minuteMs);
+    expect(run.snapshot).toMatchObject({ count: 0 });
+    run.landed("a", 20_000n);
+    run.seen("failed", 5n);
+    run.statistics.retracted("failed");
+    await run.clock.advance(9_999);
+    expect(run.snapshot).toMatchObject({ count: 0 });
+    await run.clock.advance(1);
+    const early = { count: 1, percentiles: of(20_000n), isStale: false };
+    expect(run.snapshot).toMatchObject({ ...early, timeMs: startMs + 70_000 });
+    run.landed("b", 40_000n);
+    await run.clock.advance(13 * minuteMs);
+    expect(run.notifications.length).toBe(1);
+    await run.restart();
+    expect(run.snapshot).toMatchObject(early);
+    await run.clock.advance(minuteMs);
+    expect(run.snapshot).toMatchObject({ count: 2, timeMs: startMs + 15 * minuteMs });
+  });
+
+  it("waits for a tip that stays", async () => {
+    const run = await Run.open(minuteMs);
+    run.seen("failed", 5n);
+    run.statistics.retracted("failed");
+    await run.clock.advance(60_000);
+    expect(run.notifications).toEqual([]);
+    run.landed("a", 7n);
+    await run.clock.advance(10_000);
+    expect(run.snapshot).toMatchObject({ count: 1 });
+  });
+});
+
 function of(value: bigint) {
   return { p25: value, p50: value, p75: value, p95: value, p99: value };
 }
@@ -133,7 +166,7 @@ describe("refreshes of the tip statistics", () => {
     run.clock.lookNs = 3_000_000n;
     await run.clock.advance(minuteMs);
     expect(run.clock.turns).toBeGreaterThan(3);
-    expect(run.notifications).toHaveLength(1);
+    expect(run.notifications).toHaveLength(2); // the early one, and that of the quarter hour
     expect(run.snapshot).toMatchObject({ count: 40_000, percentiles: { p50: 20_000n } });
   });
 
@@ -150,7 +183,7 @@ describe("refreshes of the tip statistics", () => {
     expect(good).toMatchObject({ count: 1, percentiles: of(20_000n), isStale: false });
     await run.clock.advance(45 * minuteMs);
     expect(run.snapshot).toEqual({ ...good, isStale: true });
-    expect(run.notifications).toHaveLength(5);
+    expect(run.notifications).toHaveLength(6); // with the early one
     run.landed("c", 30_000n);
     await run.clock.advance(14 * minuteMs);
     expect(run.snapshot.isStale).toBe(true);
@@ -244,11 +277,11 @@ describe("a wall clock that is set", () => {
     run.landed("a", 5n);
     run.clock.aheadMs = -3 * 60 * minuteMs;
     await run.clock.advance(12 * minuteMs);
-    expect(run.notifications).toHaveLength(0);
+    expect(run.notifications).toHaveLength(1); // the early one
     await run.clock.advance(minuteMs);
     expect(run.snapshot).toMatchObject({ count: 1, timeMs: startMs - 165 * minuteMs });
     await run.clock.advance(15 * minuteMs);
-    expect(run.notifications).toHaveLength(2);
+    expect(run.notifications).toHaveLength(3);
     expect(run.snapshot).toMatchObject({ count: 1, isStale: true });
   });
 
@@ -310,7 +343,7 @@ describe("the next process", () => {
     run.notifications.length = 0;
     await run.restart();
     await run.clock.advance(minuteMs);
-    expect(run.notifications.map(({ timeMs }) => timeMs).at(-1)).toBe(startMs + 45 * minuteMs);
+    expect(run.notifications).toMatchObject([{ isStale: true, timeMs: startMs + 10_000 }]);
   });
 
   it("loses at most a second of tips, and none after close", async () => {

@@ -18,7 +18,7 @@ interface RateLimit {
   readonly burst: number;
 }
 
-interface RateAnswer {
+export interface RateAnswer {
   readonly allowed: boolean;
   /** Burst size. */
   readonly limit: number;

@@ -54,7 +54,10 @@ function entryOf(json: Json): RegistrationEntry | null {
   if (!isJsonObject(json)) return null;
   const { transaction } = json;
   const slot = slotOf(json["slot"]);
-  return typeof transaction === "string" && slot !== null ? { transaction, slot } : null;
+  const proof = json["proof"] ?? null;
+  if (typeof transaction !== "string" || slot === null) return null;
+  if (proof === null) return { transaction, slot };
+  return typeof proof === "string" ? { transaction, slot, proof } : null;
 }
 
 /** Throws ShredwayError "json_invalid" or "request_invalid". */

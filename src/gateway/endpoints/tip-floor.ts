@@ -9,7 +9,8 @@ import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import type { TipFloor, TipSnapshot } from "../../tips/tip-types.ts";
-import { callerOf, RateLimits } from "../accounts/rate-limits.ts";
+import { callerOf } from "../accounts/rate-limits.ts";
+import { WindowLimits } from "../accounts/window-limits.ts";
 import {
   type HttpHead,
   type HttpResponse,
@@ -117,8 +118,8 @@ export class TipFloorHandler implements WebSocketRoute {
   readonly backpressureBytesMax = backpressureBytesMax;
   readonly idleSeconds = webSocketIdleSeconds;
   readonly #dependencies: TipFloorDependencies;
-  readonly #requests = new RateLimits(callersMax);
-  readonly #handshakes = new RateLimits(callersMax);
+  readonly #requests = new WindowLimits(requestsPerSecond, callersMax);
+  readonly #handshakes = new WindowLimits(requestsPerSecond, callersMax);
   readonly #streams = new Map<WebSocketPeer, Stream>();
   readonly #perCaller = new Map<string, number>();
   #texts: Readonly<Record<Format, SnapshotText>>;
@@ -199,9 +200,8 @@ export class TipFloorHandler implements WebSocketRoute {
     if (waiting.length > 0) this.#dependencies.clock.after(0, () => this.#push(waiting));
   }
 
-  #take(limits: RateLimits, caller: string): LimitVerdict {
-    const limit = { requestsPerSecond, burst: requestsPerSecond };
-    return limits.take(caller, limit, this.#dependencies.clock.monotonicNs());
+  #take(limits: WindowLimits, caller: string): LimitVerdict {
+    return limits.take(caller, this.#dependencies.clock.monotonicNs());
   }
 
   #tooMany(unit: string, verdict: LimitVerdict): HttpResponse {

@@ -6,6 +6,7 @@ import type { Registration, WrittenInteger } from "../../client/responses.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import {
   type Registration as KeptRegistration,
+  proofKinds,
   type Registrar,
   registrationReasons,
   registrationStates,
@@ -56,6 +57,7 @@ function registrationJson(registration: KeptRegistration): Answer {
     countedLamports: registration.countedLamports,
     registeredAt: isoTime(registeredMs),
     settledAt: settledMs === null ? null : isoTime(settledMs),
+    proof: registration.proof,
     registeredMs,
   };
 }
@@ -67,8 +69,14 @@ const registrationSchema = closed<Answer>("Registration", {
   slot: described("slot given at registration", u64),
   lamports: described("amount that its instructions pay", lamports),
   countedLamports: orNull(described("amount that counts; null: it does not count", lamports)),
-  registeredAt: time,
-  settledAt: orNull(described("when it counted or was dropped", time)),
+  registeredAt: described("first registration of the tip, by any account", time),
+  settledAt: orNull(described("when it counted or was dropped for this account", time)),
+  proof: orNull(
+    described(
+      "how the payer assigned the tip to the account; null: not at all, and a proof for another account takes it over",
+      enumOf(proofKinds),
+    ),
+  ),
   registeredMs: described(
     "pass it as beforeMs to get the next page",
     wholeNumber(0, Number.MAX_SAFE_INTEGER),
@@ -120,6 +128,7 @@ export const registrationMethods: MethodTable = {
           countedLamports: 250_000_000,
           registeredAt: samples.time,
           settledAt: samples.laterTime,
+          proof: "memo",
           registeredMs: 1_795_262_400_123,
         },
       ],

@@ -4,6 +4,7 @@
 // integer lamports.
 
 import type { TierEvent, TierView, WrittenInteger } from "../../client/responses.ts";
+import { memoOf, referenceKeyOf } from "../../shreds/registrations/payer-proof.ts";
 import { type TierEvent as KeptEvent, tierEventKinds } from "../../shreds/tiers/types.ts";
 import {
   closed,
@@ -13,6 +14,7 @@ import {
   listOf,
   number,
   orNull,
+  publicKey,
   string,
   time,
   wholeNumber,
@@ -30,7 +32,7 @@ const tierEventsMax = 100;
 export function tierFacts(
   { tiers, tierRules }: ShredSales,
   accountId: string,
-): Omit<TierView, "destinations"> {
+): Omit<TierView, "destinations" | "tipProof"> {
   const rules = tierRules();
   const view = tiers.view(accountId);
   const { graceSinceMs, graceEndsMs, sumLamports } = view;
@@ -54,7 +56,12 @@ function tier(call: Call): TierView {
   const sales = salesOf(call);
   const { accountId } = call.key;
   const destinations = sales.destinations.ofAccount(accountId).length;
-  return { ...tierFacts(sales, accountId), destinations };
+  const tipProof = {
+    account: accountId,
+    memo: memoOf(accountId),
+    referenceKey: referenceKeyOf(accountId),
+  };
+  return { ...tierFacts(sales, accountId), destinations, tipProof };
 }
 
 /** The event as a sentence, for display. */
@@ -69,6 +76,8 @@ function textOf({ kind, from, to, sumLamports }: KeptEvent): string {
       return `grace period started: ${from ?? "the tier"} requires more tips; ${sum}`;
     case "grace_cancelled":
       return `grace period cancelled: ${to ?? "the tier"} is reached again; ${sum}`;
+    case "tip_claimed":
+      return `a tip was claimed for another account by its payer: tier ${from ?? "none"} to ${to ?? "none"}; ${sum}`;
   }
 }
 
@@ -130,6 +139,14 @@ const tierSchema = closed<TierView<WrittenInteger>>("Tier", {
     ),
   ),
   destinations: wholeNumber(0, Number.MAX_SAFE_INTEGER),
+  tipProof: described(
+    "what names the account in a tip, so that it counts for this account only",
+    closed("TipProof", {
+      account: described("public id of the account, for the text that the fee payer signs", string),
+      memo: described("word of a memo in the transaction", string),
+      referenceKey: described("key among the static keys of the transaction", publicKey),
+    }),
+  ),
 });
 
 const eventSchema = closed<TierEvent<WrittenInteger>>("TierEvent", {
@@ -169,6 +186,11 @@ export const tierMethods: MethodTable = {
         ],
         grace: { since: samples.time, ends: samples.nextDay },
         destinations: 1,
+        tipProof: {
+          account: "a_4f1a09c2d3e5",
+          memo: "shredway:a_4f1a09c2d3e5",
+          referenceKey: referenceKeyOf("a_4f1a09c2d3e5"),
+        },
       },
     },
     run: tier,

@@ -96,32 +96,25 @@ export function integer(max: bigint): Shape<bigint> {
   };
 }
 
-export function count(max: number): Shape<number> {
+function countFrom(minimum: number, max: number): Shape<number> {
   return {
-    schema: { type: "integer", minimum: 0, maximum: max },
+    schema: { type: "integer", minimum, maximum: max },
     reader: (what) => (json) => {
-      if (typeof json === "number" && Number.isInteger(json) && json >= 0 && json <= max) {
+      if (typeof json === "number" && Number.isInteger(json) && json >= minimum && json <= max) {
         return json;
       }
-      throw invalid(what, `an integer from 0 to ${max}`, json);
+      throw invalid(what, `an integer from ${minimum} to ${max}`, json);
     },
   };
 }
 
+export function count(max: number): Shape<number> {
+  return countFrom(0, max);
+}
+
 /** A count from 1. */
 export function positive(max: number): Shape<number> {
-  const counted = count(max);
-  return {
-    schema: { ...counted.schema, minimum: 1 },
-    reader: (what) => {
-      const read = counted.reader(what);
-      return (json) => {
-        const value = read(json);
-        if (value === 0) throw invalid(what, `an integer from 1 to ${max}`, value);
-        return value;
-      };
-    },
-  };
+  return countFrom(1, max);
 }
 
 // ---- options --------------------------------------------------------------------------------

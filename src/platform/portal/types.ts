@@ -115,7 +115,7 @@ export interface ServiceView {
 }
 
 /** Fields with values are null if this service does not register tips for shreds. */
-export interface TierView extends Omit<TierResponse<number>, "destinations"> {
+export interface TierView extends Omit<TierResponse<number>, "destinations" | "tipProof"> {
   readonly isSold: boolean;
   /** Addresses for tips that pay for shreds. */
   readonly tipAddresses: readonly string[];

@@ -153,6 +153,30 @@ export const migrations: readonly Migration[] = [
   ["CREATE TABLE nodes (name text PRIMARY KEY, settings text NOT NULL)"],
   // Whether a destination receives recovered shreds: 0 or 1.
   ["ALTER TABLE destinations ADD COLUMN recovered bigint NOT NULL DEFAULT 0"],
+  // Proofs of the payers of registered tips, and registrations that lost their tip to one with a proof.
+  [
+    "ALTER TABLE registrations ADD COLUMN proof text",
+    `CREATE TABLE claimed_registrations (
+      signature {blob} PRIMARY KEY,
+      account_id text NOT NULL,
+      lamports bigint NOT NULL,
+      slot bigint NOT NULL,
+      registered_ms bigint NOT NULL,
+      lifetime {blob} NOT NULL,
+      nonce_account {blob},
+      state text NOT NULL,
+      settled_ms bigint,
+      counted_lamports bigint,
+      counted_order bigint,
+      reason text,
+      proof text,
+      claimed_ms bigint NOT NULL,
+      claimed_order bigint
+    )`,
+    "CREATE INDEX claimed_registrations_account ON claimed_registrations (account_id, registered_ms)",
+    `CREATE INDEX claimed_registrations_leaving ON claimed_registrations
+      (registered_ms, counted_order) WHERE counted_order IS NOT NULL`,
+  ],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

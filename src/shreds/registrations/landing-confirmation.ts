@@ -15,8 +15,13 @@ import {
   Lifetimes,
 } from "../../core/transactions/lifetimes.ts";
 import { FairQueue } from "./fair-queue.ts";
-import type { LandingResult, SettledTip } from "./registration-results.ts";
-import type { LandedTransaction, LandedTransactions, Registration } from "./registration-types.ts";
+import type { LandingResult } from "./registration-results.ts";
+import type {
+  LandedTransaction,
+  LandedTransactions,
+  Registration,
+  SettledTip,
+} from "./registration-types.ts";
 
 /** Landings that the relay observes in its own shreds; the list is shared with submissions. */
 interface ShredObservations {
@@ -95,6 +100,7 @@ class PendingTip implements SettledTip {
   /** When the first question was asked that found it absent after its lifetime was gone. */
   absentMs: number | null = null;
   unwatch: (() => void) | null = null;
+  isForgotten = false;
 
   constructor(
     { signature, accountId, lamports, registeredMs, slot }: Registration,
@@ -111,8 +117,8 @@ class PendingTip implements SettledTip {
   }
 }
 
-/** No 24 hours hold more. */
-const slotsOfWindow = 288_000n;
+/** 24 hours of the shortest slots that the network plans, 200 ms. Longer slots make the bound wider. */
+const slotsOfWindow = 432_000n;
 const turnMs = 100;
 
 export class LandingConfirmation {
@@ -155,7 +161,7 @@ export class LandingConfirmation {
     for (const { unwatch } of this.#watched) unwatch?.();
   }
 
-  /** One that was registered just now. */
+  /** One that was registered just now, on any node. */
   add(registration: Registration): SettledTip {
     const pending = this.#watch(registration);
     // Asked at once: most tips landed before they are registered, and their shreds are waited for.
@@ -164,11 +170,20 @@ export class LandingConfirmation {
     return pending;
   }
 
-  /** One that was registered by another node, or before this process. */
+  /** One that was registered before this term. */
   resume(registration: Registration): SettledTip {
     const pending = this.#watch(registration);
     this.#queries.set(pending, this.#nowMs());
     return pending;
+  }
+
+  /** One that `add` or `resume` returned and that has not ended: another account claimed it. */
+  forget(tip: SettledTip): void {
+    if (!(tip instanceof PendingTip)) return;
+    tip.isForgotten = true;
+    this.#queries.delete(tip);
+    this.#queue.delete(tip);
+    this.#release(tip);
   }
 
   get counts(): ConfirmationCounts {
@@ -261,9 +276,14 @@ export class LandingConfirmation {
     }
     this.#looksUnderWay--;
     if (this.#isClosed) return; // pending again at the next start
-    if (result) this.#end(pending, result);
-    else this.#scheduleLook(pending);
+    if (result && !pending.isForgotten) this.#end(pending, result);
+    else if (!pending.isForgotten) this.#scheduleLook(pending);
     this.#ask();
+  }
+
+  #release(pending: PendingTip): void {
+    pending.unwatch?.();
+    if (pending.lifetime) this.#lifetimes.leave(pending, pending.lifetime.facts);
   }
 
   async #knowsMore(): Promise<boolean> {
@@ -299,8 +319,7 @@ export class LandingConfirmation {
   }
 
   #end(pending: PendingTip, result: LandingResult): void {
-    pending.unwatch?.();
-    if (pending.lifetime) this.#lifetimes.leave(pending, pending.lifetime.facts);
+    this.#release(pending);
     this.#options.ended(pending, result);
   }
 

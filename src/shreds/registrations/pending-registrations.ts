@@ -17,10 +17,11 @@ import {
   LandingConfirmation,
   type LandingSources,
 } from "./landing-confirmation.ts";
-import { RegistrationResults, type SettledTip } from "./registration-results.ts";
+import { RegistrationResults } from "./registration-results.ts";
 import type {
   Registration,
   RegistrationStore,
+  SettledTip,
   TierAccounting,
   TipCounting,
 } from "./registration-types.ts";
@@ -33,7 +34,10 @@ interface CapacityLimits {
 export interface PendingRegistrationsOptions {
   readonly clock: Clock;
   readonly log: Pick<Logger, "info" | "warn">;
-  readonly store: Pick<RegistrationStore, "pending" | "pendingOf" | "onNews" | "settle">;
+  readonly store: Pick<
+    RegistrationStore,
+    "pending" | "pendingOf" | "onNews" | "settle" | "hasOrder"
+  >;
   /** null: no Solana node is queried; tips count as soon as this node knows their registration. */
   readonly sources: LandingSources | null;
   readonly limits?: Partial<CapacityLimits & ConfirmationLimits>;
@@ -144,7 +148,16 @@ export class PendingRegistrations implements TipCounting {
     if (!term) this.#await(signature, accountId);
     else if (term.pending.has(signature)) this.release(accountId);
     else if (term.confirmation) term.pending.set(signature, term.confirmation.add(registration));
-    else this.#count(term, registration);
+    else this.#count(term, registration, registration.lamports);
+  }
+
+  /**
+   * Adds a persisted claim of another account's registration, for which a place is reserved. Reads it from
+   * the store, because that account's tip may be counted.
+   */
+  claimed(signature: string, accountId: string): void {
+    this.#await(signature, accountId);
+    this.#receive([signature]);
   }
 
   async lead(tiers: TierAccounting): Promise<void> {
@@ -189,9 +202,10 @@ export class PendingRegistrations implements TipCounting {
     const { clock, store, sources, limits, onResult } = this.#options;
     const failed = (error: unknown): void => this.#failed(error);
     const pending = new Map<string, SettledTip>();
-    const ended = ({ signature, accountId }: SettledTip): void => {
-      pending.delete(signature);
-      this.release(accountId);
+    const ended = (tip: SettledTip): void => {
+      if (pending.get(tip.signature) !== tip) return; // claimed meanwhile
+      pending.delete(tip.signature);
+      this.release(tip.accountId);
     };
     const results = new RegistrationResults({ clock, store, tiers, ended, onResult, failed });
     const confirmation =
@@ -210,9 +224,9 @@ export class PendingRegistrations implements TipCounting {
   }
 
   /** Counts a tip without a query to a Solana node. */
-  #count({ pending, results }: Term, registration: Registration): void {
+  #count({ pending, results }: Term, registration: Registration, lamports: bigint): void {
     pending.set(registration.signature, registration);
-    results.end(registration, { state: "counted", lamports: registration.lamports });
+    results.end(registration, { state: "counted", lamports });
   }
 
   /** Resumes all pending registrations in the store. Returns how many this node did not know. */
@@ -229,15 +243,30 @@ export class PendingRegistrations implements TipCounting {
 
   /**
    * Ignores the limits, because the registrations were acknowledged. False: it is already known, or the
-   * term is over.
+   * term is over. A claim of a counted tip counts at once, because the tip is known to have landed.
+   * `isNew`: another node registered it just now, so its landing is asked for at once.
    */
-  #resume(term: Term, registration: Registration): boolean {
-    const { signature, accountId } = registration;
-    if (this.#term !== term || term.pending.has(signature)) return false;
+  #resume(term: Term, registration: Registration, isNew = false): boolean {
+    const { signature, accountId, lamports, countedLamports } = registration;
+    const known = term.pending.get(signature);
+    if (this.#term !== term || known?.accountId === accountId) return false;
+    if (known) this.#forget(term, known);
     if (!this.#awaited.delete(signature)) this.#reserve(accountId);
-    if (term.confirmation) term.pending.set(signature, term.confirmation.resume(registration));
-    else this.#count(term, registration);
+    if (countedLamports !== null) this.#count(term, registration, countedLamports);
+    else if (!term.confirmation) this.#count(term, registration, lamports);
+    else {
+      const { confirmation } = term;
+      const tip = isNew ? confirmation.add(registration) : confirmation.resume(registration);
+      term.pending.set(signature, tip);
+    }
     return true;
+  }
+
+  /** Another account claimed its tip. */
+  #forget({ pending, confirmation }: Term, tip: SettledTip): void {
+    pending.delete(tip.signature);
+    confirmation?.forget(tip);
+    this.release(tip.accountId);
   }
 
   #reserve(accountId: string): void {
@@ -310,7 +339,8 @@ export class PendingRegistrations implements TipCounting {
   async #readThese(signatures: readonly string[]): Promise<void> {
     const pending = await this.#options.store.pendingOf(signatures);
     if (this.#term) {
-      for (const registration of pending) this.#resume(this.#term, registration);
+      for (const registration of pending) this.#resume(this.#term, registration, true);
+      this.#giveBack(signatures); // settled, or known before
       return;
     }
     const left = new Set(pending.map(({ signature }) => signature));

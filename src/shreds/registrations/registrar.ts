@@ -3,13 +3,15 @@
 // Implements the Registrar of registration-types.ts; the gateway calls it with the entries of one
 // request. Each entry is independent. Cheap checks come first, signatures are checked by separate
 // threads, and then one batch goes to the store, so that all entries share a commit. The store decides
-// which registration of a signature was first. Nothing is acknowledged before it is durable.
+// which registration of a signature was first; one with a proof of the payer replaces one without.
+// Nothing is acknowledged before it is durable.
 
 import { messageOf } from "../../core/errors.ts";
 import { FailureStreak } from "../../core/failure-streak.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { TransactionReader } from "../../core/transactions/transaction-text.ts";
+import { checkProof } from "./payer-proof.ts";
 import type { PendingRegistrations } from "./pending-registrations.ts";
 import {
   checkSlot,
@@ -19,10 +21,13 @@ import {
   type Refused,
   readEntry,
   refusal,
+  tipWindowMs,
 } from "./registration-checks.ts";
 import { isUnknown } from "./registration-results.ts";
 import type {
+  ClaimResult,
   CountedTip,
+  ProofKind,
   Registrar,
   Registration,
   RegistrationEntry,
@@ -37,9 +42,15 @@ export interface TipRegistrarOptions {
   readonly reader: TransactionReader;
   /** Whether every signature is valid; null: the queue is full. */
   readonly verifier: { verify(wire: Uint8Array): Promise<boolean> | null };
-  readonly store: Pick<RegistrationStore, "add" | "addCounted" | "owners" | "ofAccount">;
+  readonly store: Pick<
+    RegistrationStore,
+    "add" | "addCounted" | "claim" | "claimable" | "owners" | "ofAccount"
+  >;
   readonly tiers: Pick<TierAccounting, "nowMs">;
-  readonly pending: Pick<PendingRegistrations, "accounting" | "reserve" | "release" | "add">;
+  readonly pending: Pick<
+    PendingRegistrations,
+    "accounting" | "reserve" | "release" | "add" | "claimed"
+  >;
   present(): PresentSlot;
   /** Active shred-tip addresses in base58, for messages. */
   addresses(): ReadonlySet<string>;
@@ -50,6 +61,7 @@ interface Candidate {
   readonly accountId: string;
   readonly facts: TransactionFacts;
   readonly slot: bigint;
+  readonly proof: ProofKind | null;
 }
 
 /** Registered before; the account was not read yet. */
@@ -76,7 +88,11 @@ function notPersisted(signature: string): Refused {
 
 function registeredBefore(signature: string, isOwn: boolean | null): Refused {
   const who = isOwn === null ? "" : ` by ${isOwn ? "this" : "another"} account`;
-  const message = `signature: already registered${who}`;
+  const repair =
+    isOwn === false
+      ? "; the payer of an unproven tip can claim it with a proof for this account"
+      : "";
+  const message = `signature: already registered${who}${repair}`;
   return refusal("registered_before", message, signature);
 }
 
@@ -104,7 +120,7 @@ export class TipRegistrar implements Registrar {
     return results;
   }
 
-  /** Entries since the start: "pending" or "counted", else the reason of the rejection. */
+  /** Entries since the start: "pending", "counted" or "proved", else the reason of the rejection. */
   get outcomes(): ReadonlyMap<string, number> {
     return this.#outcomes;
   }
@@ -125,9 +141,13 @@ export class TipRegistrar implements Registrar {
     if (refused) return refused;
     const verification = verifier.verify(facts.wire);
     if (!verification) return overloaded(signature, "verification");
-    if (await verification) return { accountId, facts, slot: entry.slot };
-    const message = "transaction: signature verification failed";
-    return refusal("signature_invalid", message, signature);
+    if (!(await verification)) {
+      const message = "transaction: signature verification failed";
+      return refusal("signature_invalid", message, signature);
+    }
+    const proof = await checkProof(facts, accountId, entry.proof ?? null, reader.decode);
+    if (proof !== null && typeof proof === "object") return proof;
+    return { accountId, facts, slot: entry.slot, proof };
   }
 
   /** Sends all of them in this turn: in the order of the entries, in one commit. */
@@ -149,7 +169,7 @@ export class TipRegistrar implements Registrar {
 
   #accept(candidate: Candidate, registeredMs: number): Promise<RegistrationResult | Repeated> {
     const { accounting } = this.#options.pending;
-    const { facts, slot, accountId } = candidate;
+    const { facts, slot, accountId, proof } = candidate;
     const { signature, tipLamports, lifetime, nonce } = facts;
     const registration: Registration = {
       signature,
@@ -159,6 +179,7 @@ export class TipRegistrar implements Registrar {
       registeredMs,
       lifetime,
       nonceAccount: nonce?.account ?? null,
+      proof,
       state: "pending",
       settledMs: null,
       countedLamports: null,
@@ -169,22 +190,27 @@ export class TipRegistrar implements Registrar {
   }
 
   async #addPending(registration: Registration): Promise<RegistrationResult | Repeated> {
-    const { pending, store } = this.#options;
+    const { pending } = this.#options;
     const { signature, accountId } = registration;
     if (!pending.reserve(accountId)) return overloaded(signature, "pending registration");
-    let isAdded: boolean;
+    let result: ClaimResult;
     try {
-      isAdded = await store.add(registration);
+      result = await this.#store(registration);
     } catch (error) {
       pending.release(accountId);
       return this.#failed(signature, error);
     }
-    if (isAdded) {
-      pending.add(registration);
-      return { accepted: true, signature, state: "pending" };
-    }
-    pending.release(accountId);
-    return { repeated: signature };
+    if (result === "added") pending.add(registration);
+    else if (result === "claimed") pending.claimed(signature, accountId);
+    else pending.release(accountId);
+    if (result === "refused") return { repeated: signature };
+    return { accepted: true, signature, state: result === "proved" ? result : "pending" };
+  }
+
+  async #store(registration: Registration): Promise<ClaimResult> {
+    const { store } = this.#options;
+    if (registration.proof === null) return (await store.add(registration)) ? "added" : "refused";
+    return store.claim(registration, registration.registeredMs - tipWindowMs);
   }
 
   async #addCounted(
@@ -216,7 +242,9 @@ export class TipRegistrar implements Registrar {
       return this.#addPending(registration); // the current leader will count it
     }
     accounting.settleOrder(order, isAdded ? tip : null);
-    return isAdded ? { accepted: true, signature, state: "counted" } : { repeated: signature };
+    if (isAdded) return { accepted: true, signature, state: "counted" };
+    // The leader counts a claim after it has read whether the other account's tip is counted.
+    return registration.proof === null ? { repeated: signature } : this.#addPending(registration);
   }
 
   #failed(signature: string, error: unknown): Refused {
@@ -235,16 +263,36 @@ export class TipRegistrar implements Registrar {
   async #rehearse(accountId: string, checked: readonly Checked[]): Promise<RegistrationResult[]> {
     const signatures = checked.flatMap((one) => ("accepted" in one ? [] : [one.facts.signature]));
     const owners = signatures.length > 0 ? await this.#ownersOf(signatures) : noOwners;
+    const claims = await this.#claimsOf(accountId, checked);
     const known = new Map<string, string>(owners ?? []);
     return checked.map((one) => {
       if ("accepted" in one) return one;
       const { signature } = one.facts;
-      if (!owners) return notPersisted(signature);
+      if (!owners || !claims) return notPersisted(signature);
       const owner = known.get(signature);
-      if (owner !== undefined) return registeredBefore(signature, owner === accountId);
+      const isClaim = one.proof !== null && claims.delete(signature);
+      if (owner !== undefined && !isClaim) return registeredBefore(signature, owner === accountId);
       known.set(signature, accountId);
       return this.#rehearsed(accountId, signature);
     });
+  }
+
+  /** The signatures that the account could claim; null: the store failed. */
+  async #claimsOf(accountId: string, checked: readonly Checked[]): Promise<Set<string> | null> {
+    const { store, log, tiers } = this.#options;
+    const sinceMs = tiers.nowMs() - tipWindowMs;
+    const proven = checked.flatMap((one) =>
+      "accepted" in one || one.proof === null ? [] : [one.facts.signature],
+    );
+    try {
+      const results = await Promise.all(
+        proven.map((signature) => store.claimable({ signature, accountId }, sinceMs)),
+      );
+      return new Set(proven.filter((_, i) => results[i] !== "refused"));
+    } catch (error) {
+      log.warn(`registrations: ${messageOf(error)}`);
+      return null;
+    }
   }
 
   #rehearsed(accountId: string, signature: string): RegistrationResult {

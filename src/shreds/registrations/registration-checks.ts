@@ -20,7 +20,7 @@ export type Refused = Extract<RegistrationResult, { readonly accepted: false }>;
 
 /** Clocks and nodes differ by so much. */
 const slotsAhead = 32n;
-const tipWindowMs = 24 * 3_600_000;
+export const tipWindowMs = 24 * 3_600_000;
 /** More was never issued; sums of what is larger would not fit where sums are kept. */
 const lamportsMax = 2n ** 53n - 1n;
 
@@ -34,7 +34,7 @@ export function refusal(
 
 export const noEntry = refusal(
   "entry_invalid",
-  "entry: expected an object with the text `transaction` and the integer `slot` from 0 to 2^64 - 1, got another shape",
+  "entry: expected an object with the text `transaction`, the integer `slot` from 0 to 2^64 - 1 and, if any, the text `proof`, got another shape",
 );
 
 export function readEntry(

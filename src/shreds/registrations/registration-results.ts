@@ -11,14 +11,12 @@ import { storeCodeOf } from "../../core/errors.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
 import type {
   CountedTip,
-  Registration,
   RegistrationReason,
   RegistrationStore,
+  SettledTip,
   Settlement,
   TierAccounting,
 } from "./registration-types.ts";
-
-export type SettledTip = Pick<Registration, "signature" | "accountId" | "registeredMs">;
 
 export type LandingResult =
   | { readonly state: "counted"; readonly lamports: bigint }
@@ -26,7 +24,7 @@ export type LandingResult =
 
 interface RegistrationResultsOptions {
   readonly clock: Clock;
-  readonly store: Pick<RegistrationStore, "settle">;
+  readonly store: Pick<RegistrationStore, "settle" | "hasOrder">;
   readonly tiers: TierAccounting;
   /** Called when the result is persisted. */
   ended(tip: SettledTip): void;
@@ -108,7 +106,7 @@ export class RegistrationResults {
       };
     }
     const { state, lamports } = result;
-    const { accountId, registeredMs } = tip;
+    const { accountId, registeredMs, claimedFrom } = tip;
     const order = tiers.takeOrder();
     const countedMs = tiers.nowMs();
     return {
@@ -119,7 +117,14 @@ export class RegistrationResults {
         countedOrder: order,
         reason: null,
       },
-      counted: { order, accountId, lamports, registeredMs, countedMs },
+      counted: {
+        order,
+        accountId,
+        lamports,
+        registeredMs,
+        countedMs,
+        ...(claimedFrom && { claimedFrom }),
+      },
     };
   }
 
@@ -134,8 +139,10 @@ export class RegistrationResults {
     const { store, tiers } = this.#options;
     const { tip, settlement, counted } = attempt;
     let isChanged: boolean | null;
+    let isPersisted: boolean;
     try {
-      isChanged = await store.settle(tip.signature, settlement, tiers.epoch);
+      isChanged = await store.settle(tip, settlement, tiers.epoch);
+      isPersisted = isChanged === true || (await this.#wasPersisted(attempt));
     } catch (error) {
       this.#options.failed(error);
       attempt.mayBePersisted ||= isUnknown(error);
@@ -147,11 +154,19 @@ export class RegistrationResults {
       tiers.giveUp();
       return;
     }
-    // After a failure, an earlier attempt may have persisted this settlement.
-    const isPersisted = isChanged || attempt.failures > 0;
     if (counted) tiers.settleOrder(counted.order, isPersisted ? counted : null);
     if (isPersisted) this.#options.onResult?.(outcomeOf(attempt.result));
     this.#options.ended(tip);
+  }
+
+  /**
+   * After a failure, an earlier attempt may have persisted this settlement. Otherwise the tip belongs to
+   * another account now.
+   */
+  #wasPersisted({ failures, counted }: Attempt): Promise<boolean> {
+    const hasFailed = failures > 0;
+    if (!hasFailed || !counted) return Promise.resolve(hasFailed);
+    return this.#options.store.hasOrder(counted.order);
   }
 
   #failed(attempt: Attempt): void {

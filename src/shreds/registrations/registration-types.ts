@@ -8,6 +8,10 @@
 export const registrationStates = ["pending", "counted", "dropped"] as const;
 type RegistrationState = (typeof registrationStates)[number];
 
+/** How the payer assigned the tip to the account: see payer-proof.ts. */
+export const proofKinds = ["memo", "reference", "signature"] as const;
+export type ProofKind = (typeof proofKinds)[number];
+
 /** Why an entry is rejected or a registration is dropped. Identifiers are stable across releases. */
 export const registrationReasons = [
   /** Not an object with the text `transaction` and the integer `slot`. */
@@ -15,6 +19,8 @@ export const registrationReasons = [
   "transaction_invalid",
   "transaction_version",
   "signature_invalid",
+  /** The proof is not the fee payer's signature for this account, or the memo names another account. */
+  "proof_invalid",
   /** No transfer to a shred-tip address. */
   "tip_missing",
   "slot_ahead",
@@ -28,6 +34,8 @@ export const registrationReasons = [
   "refunded",
   /** It did not land before its blockhash or nonce expired, or before the age limit. */
   "expired",
+  /** The payer proved that the tip belongs to another account. */
+  "claimed",
   /** The limit of concurrent checks or pending registrations is reached; the client may retry. */
   "overloaded",
   /** It could not be persisted; the client may retry. */
@@ -43,21 +51,47 @@ export interface Registration {
   readonly lamports: bigint;
   /** Slot that triggered the transaction, as the client registered it. */
   readonly slot: bigint;
+  /** Time of the first registration, by any account: a claim does not extend the 24 hours. */
   readonly registeredMs: number;
   /** Recent blockhash or value of the durable nonce, 32 bytes. */
   readonly lifetime: Uint8Array;
   /** Durable nonce account, 32 bytes; null: the transaction uses none. */
   readonly nonceAccount: Uint8Array | null;
+  /** null: the payer proved nothing, so a registration with a proof replaces this one. */
+  readonly proof: ProofKind | null;
   readonly state: RegistrationState;
   /** When it was counted or dropped. */
   readonly settledMs: number | null;
-  /** Amount in the sum: the smaller of `lamports` and the increase of the tip addresses' balance. */
+  /**
+   * Amount in the sum: the smaller of `lamports` and the increase of the tip addresses' balance. In a
+   * pending registration: that of the account from which this one claimed the tip.
+   */
   readonly countedLamports: bigint | null;
   /** See CountedTip.order. */
   readonly countedOrder: bigint | null;
   /** Why it was dropped; null: it was not. */
   readonly reason: RegistrationReason | null;
+  /** While it is pending: the counted tip that it replaces. Absent: none. */
+  readonly claimedFrom?: ClaimedTip;
 }
+
+/** A tip that was counted for an account before the payer assigned it to another one. */
+export interface ClaimedTip {
+  readonly accountId: string;
+  readonly order: bigint;
+}
+
+/** A registration whose landing is known. */
+export type SettledTip = Pick<
+  Registration,
+  "signature" | "accountId" | "registeredMs" | "claimedFrom"
+>;
+
+/**
+ * added: first registration of the signature. claimed: it replaced one without a proof, of another
+ * account. proved: the account had registered it without a proof. refused: nothing changed.
+ */
+export type ClaimResult = "added" | "claimed" | "proved" | "refused";
 
 export type Settlement = Pick<
   Registration,
@@ -77,10 +111,22 @@ export interface RegistrationStore {
   /** Inserts a counted registration in the term of `epoch`. False: as `add`. null: that term is over. */
   addCounted(registration: Registration, epoch: bigint): Promise<boolean | null>;
   /**
-   * Settles a pending registration in the term of `epoch` and notifies the other nodes. False: it is not
-   * pending. null: that term is over. In both cases nothing changed.
+   * As `add`, for a registration with a proof: it replaces one without a proof if that was dropped, or
+   * was registered after `sinceMs`. A replaced tip counts for its account until `settle` of this one.
    */
-  settle(signature: string, settlement: Settlement, epoch: bigint): Promise<boolean | null>;
+  claim(registration: Registration, sinceMs: number): Promise<ClaimResult>;
+  /** Returns the result that `claim` would have. */
+  claimable(
+    registration: Pick<Registration, "signature" | "accountId">,
+    sinceMs: number,
+  ): Promise<ClaimResult>;
+  /**
+   * Settles a pending registration in the term of `epoch` and notifies the other nodes. False: it is not
+   * pending for this account. null: that term is over. In both cases nothing changed.
+   */
+  settle(tip: SettledTip, settlement: Settlement, epoch: bigint): Promise<boolean | null>;
+  /** Whether a tip is or was counted with that order. */
+  hasOrder(order: bigint): Promise<boolean>;
   /** Maps each registered signature among these to its account; used by dry runs. */
   owners(signatures: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Pending registrations after `behind` (null: from the first), by time, then signature bytes. */
@@ -93,7 +139,7 @@ export interface RegistrationStore {
   /** Returns how to unsubscribe. */
   onNews(listener: RegistrationNewsListener): () => void;
   /**
-   * The account's registrations before `beforeMs` (null: the newest), newest first. At most `limit`,
+   * The account's registrations, also those that another account claimed, before `beforeMs` (null: the newest), newest first. At most `limit`,
    * plus all others of the last one's millisecond.
    */
   ofAccount(accountId: string, beforeMs: number | null, limit: number): Promise<Registration[]>;
@@ -103,7 +149,12 @@ export interface RegistrationStore {
 
 /** Result of one entry. */
 export type RegistrationResult =
-  | { readonly accepted: true; readonly signature: string; readonly state: RegistrationState }
+  | {
+      readonly accepted: true;
+      readonly signature: string;
+      /** proved: the account had registered it, and this entry adds the proof. */
+      readonly state: RegistrationState | "proved";
+    }
   | {
       readonly accepted: false;
       readonly reason: RegistrationReason;
@@ -117,6 +168,8 @@ export interface RegistrationEntry {
   /** A signed transaction in base64, or in base58 if the text is not recognizable as base64. */
   readonly transaction: string;
   readonly slot: bigint;
+  /** The fee payer's signature over proofMessageOf, in base58 or base64. Absent: none. */
+  readonly proof?: string;
 }
 
 /** The interface for the gateway; implemented by registrar.ts. */
@@ -162,6 +215,10 @@ export interface CountedTip {
   readonly registeredMs: number;
   /** When it was counted. */
   readonly countedMs: number;
+  /** The tip that it replaces: same lamports, same registeredMs. Absent: none. */
+  readonly claimedFrom?: ClaimedTip;
+  /** Order of the tip that replaces it, as stored. Absent: none. */
+  readonly claimedOrder?: bigint;
 }
 
 /**

@@ -8,7 +8,7 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import type { TierAccounting } from "../registrations/registration-types.ts";
+import type { ClaimedTip, TierAccounting } from "../registrations/registration-types.ts";
 import { CheckpointWriter } from "./checkpoint-writer.ts";
 import { TierEngine } from "./tier-engine.ts";
 import { TipExpiryQueue } from "./tip-expiry-queue.ts";
@@ -56,6 +56,8 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   /** All tips up to this order number are in the engine, and no later ones. */
   #countedOrder = 0n;
   #lastMs = 0;
+  /** Orders of claimed tips that left their sums already; each until its window ends. */
+  readonly #claimed = new Set<bigint>();
   /** Not part of a checkpoint yet. */
   #events: TierEvent[] = [];
   #timer: Timer | null = null;
@@ -221,19 +223,35 @@ export class LeaderTiers implements Tiers, TierSource, TierAccounting {
   #leave(tip: CountedTip): void {
     // Persisted but not counted yet: its window will be over at that time.
     if (tip.order > this.#countedOrder) return;
-    const { accountId, lamports, registeredMs, order } = tip;
+    const { accountId, lamports, registeredMs, order, claimedOrder } = tip;
+    // Read from the store before or after its claim took effect.
+    if (this.#claimed.delete(order)) return;
+    if (claimedOrder !== undefined && claimedOrder <= this.#countedOrder) return;
     const atMs = registeredMs + this.#options.rules.windowMs;
     const { sumLamports } = this.#engine.view(accountId);
     if (this.#engine.leave(accountId, lamports, atMs)) return;
+    this.#reportSum(`tip ${order} of ${lamports} lamports expires`, accountId, sumLamports);
+  }
+
+  #reportSum(what: string, accountId: string, sumLamports: bigint): void {
     this.#options.log.error(
-      `tiers: tip ${order} of ${lamports} lamports expires, but the sum of account ${accountId} is only ` +
-        `${sumLamports}`,
+      `tiers: ${what}, but the sum of account ${accountId} is only ${sumLamports}`,
     );
   }
 
   #count({ order, tip, atMs }: SettledOrder): void {
     this.#countedOrder = order;
-    if (tip && this.#engine.count(tip, atMs)) this.#expiries.add(tip);
+    // The window of a claimed tip ends with that of its claim: both or none of them changes a sum.
+    if (!tip || !this.#engine.count(tip, atMs)) return;
+    if (tip.claimedFrom) this.#withdraw(tip.claimedFrom, tip);
+    this.#expiries.add(tip);
+  }
+
+  #withdraw({ accountId, order }: ClaimedTip, { lamports }: CountedTip): void {
+    const { sumLamports } = this.#engine.view(accountId);
+    this.#claimed.add(order);
+    if (this.#engine.withdraw(accountId, lamports)) return;
+    this.#reportSum(`tip ${order} of ${lamports} lamports is claimed`, accountId, sumLamports);
   }
 
   #catchUp(): void {

@@ -4,7 +4,8 @@
 // then ends of grace periods, then counted tips. An account gets the highest tier whose threshold its
 // sum reaches, immediately and at equality. Below the threshold of its tier, a grace period runs until
 // the sum recovers. At its end the tier falls by one. If the sum is also below the lower tier's
-// threshold, that tier's grace period begins at the same time. An account therefore never has two.
+// threshold, that tier's grace period begins at the same time. An account therefore never has two. A tip
+// that the payer assigned to another account leaves the sum without a grace period.
 
 import { type GraceEntry, GracePeriodQueue } from "./grace-period-queue.ts";
 import type {
@@ -112,6 +113,21 @@ export class TierEngine {
     account.sum = isHeld ? account.sum - lamports : 0n;
     this.#changed.add(account);
     this.#sink(account, atMs);
+    return isHeld;
+  }
+
+  /**
+   * Takes a tip that another account claimed out of the sum, at the last evaluated time. If that brings
+   * the sum below the threshold of the tier, the tier falls at once to the one that the sum reaches; a
+   * grace period that was running continues. False: the sum was smaller, which is a bug, and is 0 now.
+   */
+  withdraw(accountId: string, lamports: bigint): boolean {
+    const account = this.#accountOf(accountId);
+    const isHeld = account.sum >= lamports;
+    account.sum = isHeld ? account.sum - lamports : 0n;
+    const from = account.level;
+    if (!account.grace) account.level = Math.min(from, this.#reached(account.sum));
+    this.#recordChange(account, "tip_claimed", from, this.#evaluatedMs);
     return isHeld;
   }
 

@@ -31,6 +31,8 @@ export const tierEventKinds = [
   "downgraded",
   "grace_started",
   "grace_cancelled",
+  /** The payer of a counted tip proved that it belongs to another account. */
+  "tip_claimed",
 ] as const;
 export type TierEventKind = (typeof tierEventKinds)[number];
 
@@ -41,7 +43,7 @@ export interface TierEvent {
   readonly number: bigint;
   readonly atMs: number;
   readonly kind: TierEventKind;
-  /** The tier before and after; equal if only the grace period changed. */
+  /** The tier before and after; equal if only the grace period or the sum changed. */
   readonly from: string | null;
   readonly to: string | null;
   /** The sum of the window at that time. */

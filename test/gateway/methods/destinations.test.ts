@@ -252,7 +252,12 @@ describe("getTier", () => {
   it("returns the tier, the missing lamports and the grace period", async () => {
     const { run, tiers } = await open();
     await added(run);
-    const fields = { windowHours: 24, destinations: 1 };
+    const tipProof = {
+      account: expect.stringMatching(/^a_/),
+      memo: expect.stringMatching(/^shredway:a_/),
+      referenceKey: expect.stringMatching(/^\w{32,44}$/),
+    };
+    const fields = { windowHours: 24, destinations: 1, tipProof };
     expect(resultOf(await run.call("getTier"))).toEqual({
       ...fields,
       tier: null,

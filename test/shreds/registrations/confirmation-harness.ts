@@ -12,6 +12,7 @@ import {
 import type {
   LandedTransaction,
   Registration,
+  SettledTip,
   Settlement,
 } from "../../../src/shreds/registrations/registration-types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
@@ -45,6 +46,7 @@ export function registrationOf(
     countedLamports: null,
     countedOrder: null,
     reason: null,
+    proof: null,
     ...changes,
   };
 }
@@ -64,7 +66,7 @@ export class Rows {
     return true;
   }
 
-  async settle(signature: string, settlement: Settlement): Promise<boolean | null> {
+  async settle({ signature }: SettledTip, settlement: Settlement): Promise<boolean | null> {
     this.settles++;
     if (this.isOver) return null;
     const { fails } = this;
@@ -74,6 +76,10 @@ export class Rows {
     if (row && isPending) this.rows.set(signature, { ...row, ...settlement });
     if (fails === "after") throw new ShredwayError("store_failed", "lost");
     return isPending;
+  }
+
+  async hasOrder(order: bigint): Promise<boolean> {
+    return [...this.rows.values()].some(({ countedOrder }) => countedOrder === order);
   }
 
   async pending(behind: Pick<Registration, "signature"> | null, limit: number) {

@@ -129,6 +129,7 @@ export class TestPendingRegistrations implements PendingOfRegistrar {
   readonly accounting: TierAccounting | null;
   free = 1000;
   readonly added: Registration[] = [];
+  readonly claims: string[] = [];
 
   constructor(accounting: TierAccounting | null = null) {
     this.accounting = accounting;
@@ -146,6 +147,10 @@ export class TestPendingRegistrations implements PendingOfRegistrar {
 
   add(registration: Registration): void {
     this.added.push(registration);
+  }
+
+  claimed(signature: string): void {
+    this.claims.push(signature);
   }
 }
 

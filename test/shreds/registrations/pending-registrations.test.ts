@@ -6,6 +6,41 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { Rows, registrationOf } from "./confirmation-harness.ts";
 import { silent, TestAccounting, tip } from "./harness.ts";
 
+it("asks for the landing of a tip of another node at once, without a turn of the clock", async () => {
+  const asked: string[] = [];
+  const listeners: ((signatures: readonly string[] | null) => void)[] = [];
+  class SharedRows extends Rows {
+    override onNews(listener?: (signatures: readonly string[] | null) => void) {
+      if (listener) listeners.push(listener);
+      return super.onNews();
+    }
+  }
+  const [clock, store] = [new ManualClock(), new SharedRows()];
+  const sources = {
+    landed: {
+      landedTransaction: (signature: string) => {
+        asked.push(signature);
+        return Promise.resolve(null);
+      },
+    },
+    outcomes: {
+      isBlockhashValid: () => Promise.resolve(true),
+      nonceValue: () => Promise.resolve(null),
+    },
+    observations: null,
+    decode: () => null,
+    addresses: () => new Set<string>(),
+  };
+  const registrations = new PendingRegistrations({ clock, log: silent, store, sources });
+  await registrations.lead(new TestAccounting());
+  const registration = registrationOf(tip());
+  await store.add(registration);
+  for (const tell of listeners) tell([registration.signature]);
+  await clock.advance(0);
+  expect(asked).toEqual([registration.signature]);
+  await registrations.close();
+});
+
 it("counts a registration once as leader, as follower, and during a change of roles", async () => {
   const places: number[] = [];
   class ObservedRows extends Rows {

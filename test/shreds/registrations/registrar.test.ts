@@ -213,10 +213,16 @@ describe("a signature", () => {
     const [foreign] = await registrar.register("a_2", [entry(wire)], false);
     const expected = "signature: already registered";
     const reason = "registered_before";
-    const message = (who: string) => `${expected} by ${who} account`;
+    const message = (who: string, repair = "") => `${expected} by ${who} account${repair}`;
+    const repair = "; the payer of an unproven tip can claim it with a proof for this account";
     const signature = signatureOf(wire);
     expect(own).toEqual({ accepted: false, reason, message: message("this"), signature });
-    expect(foreign).toEqual({ accepted: false, reason, message: message("another"), signature });
+    expect(foreign).toEqual({
+      accepted: false,
+      reason,
+      message: message("another", repair),
+      signature,
+    });
     expect(accounting.tips.length).toBe(1);
     expect(accounting.open).toEqual([]);
   });
@@ -271,6 +277,8 @@ describe("a request", () => {
       store: {
         owners: (signatures) => store.owners(signatures),
         ofAccount: (...question) => store.ofAccount(...question),
+        claim: (...question) => store.claim(...question),
+        claimable: (...question) => store.claimable(...question),
         add: (registration) => store.add(registration),
         addCounted: async (registration, epoch) => {
           requests.push(registration);
@@ -308,6 +316,8 @@ describe("a request", () => {
       store: {
         owners: () => Promise.reject(new ShredwayError("store_failed", "secret path")),
         ofAccount: (...question) => store.ofAccount(...question),
+        claim: (...question) => store.claim(...question),
+        claimable: (...question) => store.claimable(...question),
         add: (registration) => store.add(registration),
         addCounted: (registration, epoch) =>
           failing
@@ -370,6 +380,8 @@ describe("the registrar with a node", () => {
       store: {
         owners: (signatures) => parts.store.owners(signatures),
         ofAccount: (...question) => parts.store.ofAccount(...question),
+        claim: (...question) => parts.store.claim(...question),
+        claimable: (...question) => parts.store.claimable(...question),
         addCounted: (...question) => parts.store.addCounted(...question),
         add: (registration) =>
           failing

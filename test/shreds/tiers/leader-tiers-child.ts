@@ -57,7 +57,13 @@ async function work(place: string, round: number): Promise<void> {
     verifier: { verify: () => Promise.resolve(true) },
     store: store.registrations,
     tiers: accounting,
-    pending: { accounting, reserve: () => true, release: () => {}, add: () => {} },
+    pending: {
+      accounting,
+      reserve: () => true,
+      release: () => {},
+      add: () => {},
+      claimed: () => {},
+    },
     present: () => ({ slot: null, slotNs: null }),
     addresses: () => new Set(),
   });

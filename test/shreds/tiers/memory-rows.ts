@@ -131,7 +131,7 @@ export class MemoryRows implements Rows {
             put(row);
             return true;
           }),
-        settle: (signature, settlement, epoch) =>
+        settle: ({ signature }, settlement, epoch) =>
           at(() => {
             if (epoch !== this.epoch) return null;
             const row = this.registrations.get(signature);
@@ -140,6 +140,9 @@ export class MemoryRows implements Rows {
             tell([`registrations ${signature}`]);
             return true;
           }),
+        claim: () => Promise.reject(new Error("expected no claim")),
+        claimable: () => Promise.reject(new Error("expected no claim")),
+        hasOrder: (order) => at(() => this.counted.some((tip) => tip.order === order)),
         owners: (signatures) =>
           at(() => {
             const rows = signatures.flatMap((one) => this.registrations.get(one) ?? []);

@@ -264,7 +264,7 @@ const tips: readonly Operation[] = [
     method: "post",
     id: "registerTips",
     summary: "Registers tips for shreds.",
-    description: `Each entry is checked by itself: an invalid entry is skipped, and \`verbose\` returns it with its reason. The body has at most ${batchBytesMax} bytes. Accepted entries are stored on disk.`,
+    description: `Each entry is checked by itself: an invalid entry is skipped, and \`verbose\` returns it with its reason. The body has at most ${batchBytesMax} bytes. Accepted entries are stored on disk. An entry whose transaction names the account (memo or reference key of getTier), or that has a proof, takes the tip over from a registration without a proof during 24 hours.`,
     needsKey: true,
     parameters: inQuery(...Object.values(shredPayParameters)),
     body: {
@@ -277,6 +277,10 @@ const tips: readonly Operation[] = [
           properties: {
             transaction: transactionText,
             slot: { anyOf: [slot, { type: "string", pattern: "^[0-9]{1,20}$" }] },
+            proof: described(
+              "the fee payer's signature over the text `shredway: register tip\\naccount: ACCOUNT\\ntransaction: SIGNATURE\\n` (64 bytes in base58 or base64); ACCOUNT: tipProof.account of getTier",
+              string,
+            ),
           },
         },
         { minItems: 1, maxItems: entriesMax },

@@ -77,6 +77,7 @@ export const registrations = list(
     countedLamports: orNull(number),
     registeredAt: text,
     settledAt: orNull(text),
+    proof: orNull(text),
     registeredMs: number,
   }),
 );

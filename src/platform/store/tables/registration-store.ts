@@ -8,11 +8,14 @@
 
 import { quote, ShredwayError } from "../../../core/errors.ts";
 import {
+  type ClaimResult,
+  proofKinds,
   type Registration,
   type RegistrationNewsListener,
   type RegistrationStore,
   registrationReasons,
   registrationStates,
+  type SettledTip,
   type Settlement,
 } from "../../../shreds/registrations/registration-types.ts";
 import {
@@ -26,6 +29,7 @@ import {
   type SqlValue,
   type Statement,
   textAt,
+  textOrNullAt,
   wordAt,
   wordOrNullAt,
 } from "../driver.ts";
@@ -33,9 +37,9 @@ import { onNewsOf } from "../topics.ts";
 import type { SignatureCodec } from "./signature-codec.ts";
 
 const columns = `signature, account_id, lamports, slot, registered_ms, lifetime, nonce_account,
-  state, settled_ms, counted_lamports, counted_order, reason`;
+  state, settled_ms, counted_lamports, counted_order, reason, proof`;
 const insert = `INSERT INTO registrations (${columns})
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
   ON CONFLICT (signature) DO NOTHING`;
 /**
  * Locks the row of the clock, and changes a row only if the term is over. An update without an effect
@@ -49,24 +53,53 @@ const isTerm = (place: string): string =>
 const insertCounted = `INSERT INTO registrations (${columns})
   SELECT * FROM (
     SELECT ${columns} FROM registrations WHERE 1 = 0
-    UNION ALL SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS added
-  WHERE ${isTerm("$13")}
+    UNION ALL SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) AS added
+  WHERE ${isTerm("$14")}
   ON CONFLICT (signature) DO NOTHING`;
 const settlePending = `UPDATE registrations SET state = $2, settled_ms = $3, counted_lamports = $4,
-  counted_order = $5, reason = $6 WHERE signature = $1 AND state = 'pending' AND ${isTerm("$7")}`;
-const selectPending = `SELECT ${columns} FROM registrations WHERE state = 'pending'
+  counted_order = $5, reason = $6
+  WHERE signature = $1 AND state = 'pending' AND account_id = $8 AND ${isTerm("$7")}`;
+/** Only if the settlement before it took effect: then no other row has its order. */
+const endClaimed = `UPDATE claimed_registrations SET claimed_order = $2 WHERE signature = $1
+  AND EXISTS (SELECT 1 FROM registrations WHERE signature = $1 AND counted_order = $2)`;
+// A claim: the row is locked, copied if another account had it, and then changed.
+const lockUnproved = `UPDATE registrations SET proof = proof WHERE signature = $1 AND proof IS NULL`;
+const isClaimable = `signature = $1 AND proof IS NULL AND account_id <> $2
+  AND (state = 'dropped' OR registered_ms > $3)`;
+const isOwn = `signature = $1 AND proof IS NULL AND account_id = $2 AND state <> 'dropped'`;
+const copyClaimed = `INSERT INTO claimed_registrations (${columns}, claimed_ms)
+  SELECT ${columns}, $4 FROM registrations WHERE ${isClaimable}`;
+const takeClaimed = `UPDATE registrations SET account_id = $2, proof = $4, slot = $5, lamports = $6,
+  registered_ms = CASE WHEN state = 'dropped' THEN $7 ELSE registered_ms END,
+  counted_lamports = CASE WHEN state = 'counted' THEN counted_lamports ELSE NULL END,
+  state = 'pending', settled_ms = NULL, counted_order = NULL, reason = NULL WHERE ${isClaimable}`;
+const proveOwn = `UPDATE registrations SET proof = $3 WHERE ${isOwn}`;
+/** Rows: whether another account's is claimable, and whether it is an own one. */
+const selectClaimable = `SELECT CASE WHEN ${isClaimable} THEN 1 ELSE 0 END,
+  CASE WHEN ${isOwn} THEN 1 ELSE 0 END FROM registrations WHERE signature = $1`;
+/** The counted tips that pending registrations replace. */
+const claimedColumns = `(SELECT c.account_id FROM claimed_registrations c
+    WHERE c.signature = registrations.signature AND c.counted_order IS NOT NULL),
+  (SELECT c.counted_order FROM claimed_registrations c WHERE c.signature = registrations.signature)`;
+const selectOrder = `SELECT counted_order FROM registrations WHERE counted_order = $1
+  UNION ALL SELECT counted_order FROM claimed_registrations WHERE counted_order = $1`;
+const selectPending = `SELECT ${columns}, ${claimedColumns} FROM registrations WHERE state = 'pending'
   AND registered_ms >= $1 AND (registered_ms > $1 OR signature > $2)
   ORDER BY registered_ms, signature LIMIT $3`;
 // Registrations of one millisecond are returned together, so continuing after the last time misses none.
-const selectOfAccount = `SELECT ${columns} FROM registrations
+const selectOfAccount = (table: string, all: string) => `SELECT ${all} FROM ${table}
   WHERE account_id = $1 AND registered_ms < $2 AND registered_ms >= (
     SELECT MIN(registered_ms) FROM (
-      SELECT registered_ms FROM registrations WHERE account_id = $1 AND registered_ms < $2
+      SELECT registered_ms FROM ${table} WHERE account_id = $1 AND registered_ms < $2
       ORDER BY registered_ms DESC LIMIT $3) AS newest)
   ORDER BY registered_ms DESC, signature`;
-const selectLastOrder = `SELECT counted_order FROM registrations WHERE counted_order IS NOT NULL
-  ORDER BY counted_order DESC LIMIT 1`;
+const selectOwn = selectOfAccount("registrations", columns);
+const selectLost = selectOfAccount("claimed_registrations", `${columns}, claimed_ms`);
+const selectLastOrder = `SELECT MAX(counted_order) FROM (
+  SELECT MAX(counted_order) AS counted_order FROM registrations WHERE counted_order IS NOT NULL
+  UNION ALL SELECT MAX(counted_order) AS counted_order FROM claimed_registrations) AS orders`;
 
+const columnCount = 13;
 const signatureBytes = 64;
 const latestMs = 2n ** 63n - 1n;
 const noSignature = new Uint8Array(0);
@@ -86,11 +119,17 @@ function textsBySize(select: string): ReadonlyMap<number, string> {
 
 const selectOwners = textsBySize("SELECT signature, account_id FROM registrations WHERE");
 const selectPendingOf = textsBySize(
-  `SELECT ${columns} FROM registrations WHERE state = 'pending' AND`,
+  `SELECT ${columns}, ${claimedColumns} FROM registrations WHERE state = 'pending' AND`,
 );
 const topic = "registrations";
 /** Counted tips reach other processes as tiers. */
 const noNews: readonly string[] = [];
+
+/** As the account that lost the tip sees it. */
+function lostTo(registration: Registration, claimedMs: number): Registration {
+  const lost = { state: "dropped", reason: "claimed", settledMs: claimedMs } as const;
+  return { ...registration, ...lost, countedLamports: null };
+}
 
 function integerOf(value: number | null): bigint | null {
   return value === null ? null : BigInt(value);
@@ -114,15 +153,53 @@ export class SqlRegistrationStore implements RegistrationStore {
 
   addCounted(registration: Registration, epoch: bigint): Promise<boolean | null> {
     const params = [...this.#paramsOf(registration), epoch];
-    return this.#inTerm({ sql: insertCounted, params }, epoch, noNews);
+    return this.#inTerm([{ sql: insertCounted, params }], epoch, noNews);
   }
 
-  async settle(signature: string, settlement: Settlement, epoch: bigint): Promise<boolean | null> {
+  async claim(registration: Registration, sinceMs: number): Promise<ClaimResult> {
+    const { signature, accountId, proof, lamports, registeredMs } = registration;
+    const bytes = this.#bytesOf(signature);
+    const slot = BigInt.asIntN(64, registration.slot);
+    const nowMs = BigInt(registeredMs);
+    const which = [bytes, accountId, BigInt(sinceMs)];
+    const statements = [
+      { sql: insert, params: this.#paramsOf(registration) },
+      { sql: lockUnproved, params: [bytes] },
+      { sql: copyClaimed, params: [...which, nowMs] },
+      { sql: takeClaimed, params: [...which, proof, slot, lamports, nowMs] },
+      { sql: proveOwn, params: [bytes, accountId, proof] },
+    ];
+    const news = [`${topic} ${signature}`];
+    const { changes } = await this.#driver.transaction(statements, "durable", news);
+    const [added, , , taken, proved] = changes;
+    if (added === 1) return "added";
+    if (taken === 1) return "claimed";
+    return proved === 1 ? "proved" : "refused";
+  }
+
+  async claimable(
+    { signature, accountId }: Pick<Registration, "signature" | "accountId">,
+    sinceMs: number,
+  ): Promise<ClaimResult> {
+    const params = [this.#bytesOf(signature), accountId, BigInt(sinceMs)];
+    const [row] = await this.#driver.query(selectClaimable, params);
+    if (!row) return "added";
+    if (integerAt(row, 0) === 1n) return "claimed";
+    return integerAt(row, 1) === 1n ? "proved" : "refused";
+  }
+
+  async settle(tip: SettledTip, settlement: Settlement, epoch: bigint): Promise<boolean | null> {
     const { state, settledMs, countedLamports, countedOrder, reason } = settlement;
+    const { signature, accountId, claimedFrom } = tip;
     const bytes = this.#bytesOf(signature);
     const how = [state, integerOf(settledMs), countedLamports, countedOrder, reason];
-    const params = [bytes, ...how, epoch];
-    return this.#inTerm({ sql: settlePending, params }, epoch, [`${topic} ${signature}`]);
+    const statements = [{ sql: settlePending, params: [bytes, ...how, epoch, accountId] }];
+    if (claimedFrom) statements.push({ sql: endClaimed, params: [bytes, countedOrder] });
+    return this.#inTerm(statements, epoch, [`${topic} ${signature}`]);
+  }
+
+  async hasOrder(order: bigint): Promise<boolean> {
+    return (await this.#driver.query(selectOrder, [order])).length > 0;
   }
 
   async owners(signatures: readonly string[]): Promise<ReadonlyMap<string, string>> {
@@ -131,7 +208,7 @@ export class SqlRegistrationStore implements RegistrationStore {
   }
 
   async pendingOf(signatures: readonly string[]): Promise<Registration[]> {
-    return this.#readable(await this.#ofSignatures(selectPendingOf, signatures));
+    return this.#pendingOf(await this.#ofSignatures(selectPendingOf, signatures));
   }
 
   async pending(
@@ -143,7 +220,7 @@ export class SqlRegistrationStore implements RegistrationStore {
       behind ? this.#bytesOf(behind.signature) : noSignature,
       BigInt(limit),
     ]);
-    return this.#readable(rows);
+    return this.#pendingOf(rows);
   }
 
   async ofAccount(
@@ -153,13 +230,27 @@ export class SqlRegistrationStore implements RegistrationStore {
   ): Promise<Registration[]> {
     const before = beforeMs === null ? latestMs : BigInt(beforeMs);
     const params = [accountId, before, BigInt(limit)];
-    const rows = await this.#driver.query(selectOfAccount, params);
-    return rows.map((row) => this.#registrationOf(row));
+    // In this order, because a claim between the reads moves a row to the second table.
+    const own = await this.#driver.query(selectOwn, params);
+    const lost = await this.#driver.query(selectLost, params);
+    if (lost.length === 0) return own.map((row) => this.#registrationOf(row));
+    const bySignature = new Map(
+      [...own, ...lost].map((row) => {
+        const registration = this.#registrationOf(row);
+        const { signature } = registration;
+        const claimedMs = row.length > columnCount ? numberOrNullAt(row, columnCount) : null;
+        const isLost = claimedMs !== null;
+        return [signature, isLost ? lostTo(registration, claimedMs) : registration];
+      }),
+    );
+    const newest = [...bySignature.values()].toSorted((a, b) => b.registeredMs - a.registeredMs);
+    const lastMs = newest[limit - 1]?.registeredMs ?? Number.NEGATIVE_INFINITY;
+    return newest.filter(({ registeredMs }) => registeredMs >= lastMs);
   }
 
   async lastOrder(): Promise<bigint> {
     const [row] = await this.#driver.query(selectLastOrder, []);
-    return row ? integerAt(row, 0) : 0n;
+    return row ? (integerOrNullAt(row, 0) ?? 0n) : 0n;
   }
 
   onNews(listener: RegistrationNewsListener): () => void {
@@ -167,12 +258,12 @@ export class SqlRegistrationStore implements RegistrationStore {
   }
 
   async #inTerm(
-    statement: Statement,
+    statements: readonly Statement[],
     epoch: bigint,
     news: readonly string[],
   ): Promise<boolean | null> {
     const hold = { sql: holdTerm, params: [epoch] };
-    const { changes } = await this.#driver.transaction([hold, statement], "durable", news);
+    const { changes } = await this.#driver.transaction([hold, ...statements], "durable", news);
     return changes[0] === 0 ? changes[1] === 1 : null;
   }
 
@@ -191,6 +282,7 @@ export class SqlRegistrationStore implements RegistrationStore {
       registration.countedLamports,
       registration.countedOrder,
       registration.reason,
+      registration.proof,
     ];
   }
 
@@ -211,10 +303,14 @@ export class SqlRegistrationStore implements RegistrationStore {
   }
 
   /** A damaged row must not prevent startup; it stays unchanged. */
-  #readable(rows: readonly Row[]): Registration[] {
+  #pendingOf(rows: readonly Row[]): Registration[] {
     return rows.flatMap((row) => {
       try {
-        return [this.#registrationOf(row)];
+        const registration = this.#registrationOf(row);
+        const accountId = textOrNullAt(row, columnCount);
+        if (accountId === null) return [registration];
+        const claimedFrom = { accountId, order: integerAt(row, columnCount + 1) };
+        return [{ ...registration, claimedFrom }];
       } catch {
         return [];
       }
@@ -244,6 +340,7 @@ export class SqlRegistrationStore implements RegistrationStore {
       countedLamports: integerOrNullAt(row, 9),
       countedOrder: integerOrNullAt(row, 10),
       reason: wordOrNullAt(row, 11, registrationReasons, "reasons"),
+      proof: wordOrNullAt(row, 12, proofKinds, "proofs"),
     };
   }
 }

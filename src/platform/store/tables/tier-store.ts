@@ -17,6 +17,7 @@ import {
 } from "../../../shreds/tiers/types.ts";
 import {
   integerAt,
+  integerOrNullAt,
   numberOrNullAt,
   type Row,
   type SqlDriver,
@@ -64,6 +65,15 @@ export const selectCounted = `SELECT ${countedColumns} FROM registrations
 export const selectLeaving = `SELECT ${countedColumns} FROM registrations
   WHERE state = 'counted' AND (registered_ms, counted_order) > ($1, $2) AND registered_ms <= $3
   ORDER BY registered_ms, counted_order LIMIT $4`;
+/** Claimed tips count for their account until `claimed_order`. They are few. */
+const claimedColumns =
+  "counted_order, account_id, counted_lamports, registered_ms, settled_ms, claimed_order";
+const selectClaimedAfter = `SELECT ${claimedColumns} FROM claimed_registrations
+  WHERE counted_order > $1 OR (counted_order IS NOT NULL AND claimed_order > $1)
+  ORDER BY counted_order`;
+const selectClaimedLeaving = `SELECT ${claimedColumns} FROM claimed_registrations
+  WHERE counted_order IS NOT NULL AND (registered_ms, counted_order) > ($1, $2)
+  AND registered_ms <= $3 ORDER BY registered_ms, counted_order LIMIT $4`;
 const integerMax = 2n ** 63n - 1n;
 
 function stateOf(row: Row): TierState {
@@ -96,6 +106,16 @@ function countedOf(row: Row): CountedTip {
     registeredMs: Number(integerAt(row, 3)),
     countedMs: Number(integerAt(row, 4)),
   };
+}
+
+function claimedOf(row: Row): CountedTip {
+  const claimedOrder = integerOrNullAt(row, 5);
+  return { ...countedOf(row), ...(claimedOrder !== null && { claimedOrder }) };
+}
+
+/** Each order once: a tip may have been claimed between two reads. */
+function mergedOf(tips: readonly CountedTip[], claimed: readonly CountedTip[]): CountedTip[] {
+  return [...new Map([...tips, ...claimed].map((tip) => [tip.order, tip])).values()];
 }
 
 /** Larger sums exist only without a node, and give no higher tier than this one. */
@@ -223,7 +243,21 @@ export class SqlTierStore implements TierStore {
 
   async countedAfter(order: bigint, limit: number): Promise<CountedTip[]> {
     const rows = await this.#driver.query(selectCounted, [order, BigInt(limit)]);
-    return rows.map(countedOf);
+    // After the read of the others, because a claim in between moves a tip here.
+    const moved = (await this.#driver.query(selectClaimedAfter, [order])).map(claimedOf);
+    const tips = rows.map(countedOf);
+    if (moved.length === 0) return tips;
+    const lastOrder = tips.length < limit ? integerMax : (tips.at(-1)?.order ?? order);
+    const claimedBy = new Map(moved.map((tip) => [tip.claimedOrder, tip]));
+    return mergedOf(
+      tips.map((tip) => {
+        const from = claimedBy.get(tip.order);
+        return from
+          ? { ...tip, claimedFrom: { accountId: from.accountId, order: from.order } }
+          : tip;
+      }),
+      moved.filter((tip) => tip.order > order && tip.order <= lastOrder),
+    ).toSorted((a, b) => (a.order < b.order ? -1 : 1));
   }
 
   async leavingAfter(
@@ -233,7 +267,13 @@ export class SqlTierStore implements TierStore {
   ): Promise<CountedTip[]> {
     const { registeredMs, order } = behind;
     const params = [BigInt(registeredMs), order, BigInt(untilMs), BigInt(limit)];
-    return (await this.#driver.query(selectLeaving, params)).map(countedOf);
+    const tips = (await this.#driver.query(selectLeaving, params)).map(countedOf);
+    // After the read of the others, because a claim in between moves a tip here.
+    const claimed = (await this.#driver.query(selectClaimedLeaving, params)).map(claimedOf);
+    if (claimed.length === 0) return tips;
+    return mergedOf(tips, claimed)
+      .toSorted((a, b) => a.registeredMs - b.registeredMs || (a.order < b.order ? -1 : 1))
+      .slice(0, limit);
   }
 
   async events(accountId: string, before: bigint | null, limit: number): Promise<TierEvent[]> {

@@ -165,6 +165,7 @@ function readValue({ type }: Column, value: unknown): SqlValue | undefined {
 const lengths: Readonly<Record<string, number>> = {
   "api_keys.hash": 32,
   "registrations.signature": 64,
+  "claimed_registrations.signature": 64,
   "landed_tips.signature": 64,
 };
 

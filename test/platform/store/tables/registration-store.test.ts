@@ -6,9 +6,11 @@ import type { SqlDriver } from "../../../../src/platform/store/driver.ts";
 import { SqlRegistrationStore } from "../../../../src/platform/store/tables/registration-store.ts";
 import { SqlTierStore } from "../../../../src/platform/store/tables/tier-store.ts";
 import {
+  proofKinds,
   type Registration,
   registrationReasons,
   registrationStates,
+  type SettledTip,
   type Settlement,
 } from "../../../../src/shreds/registrations/registration-types.ts";
 import { onEachDatabase } from "../databases.ts";
@@ -39,8 +41,13 @@ function registrationOf(number: number, changes: Partial<Registration> = {}): Re
     countedLamports: null,
     countedOrder: null,
     reason: null,
+    proof: null,
     ...changes,
   };
+}
+
+function tipOf(signature: string, accountId = "a_1"): SettledTip {
+  return { signature, accountId, registeredMs: 1_767_225_600_000 };
 }
 
 function countedAs(order: bigint, lamports = 5n): Settlement {
@@ -78,6 +85,7 @@ const anyRegistration: fc.Arbitrary<Registration> = fc.record({
   countedLamports: orNull(i63),
   countedOrder: fc.constant(null),
   reason: orNull(fc.constantFrom(...registrationReasons)),
+  proof: orNull(fc.constantFrom(...proofKinds)),
 });
 
 const newestFirst = (all: readonly Registration[]) =>
@@ -169,13 +177,13 @@ onEachDatabase((databases) => {
       await store.add(registrationOf(4, { ...countedAs(4n) }));
       const signature = signatureOf(1);
       const tries = [
-        store.settle(signature, countedAs(1n), 1n),
-        store.settle(signature, dropped, 1n),
+        store.settle(tipOf(signature), countedAs(1n), 1n),
+        store.settle(tipOf(signature), dropped, 1n),
       ];
       expect(await Promise.all(tries)).toEqual([true, false]);
-      expect(await store.settle(signatureOf(2), dropped, 1n)).toBe(true);
-      expect(await store.settle(signatureOf(4), dropped, 1n)).toBe(false);
-      expect(await store.settle(signatureOf(5), dropped, 1n)).toBe(false);
+      expect(await store.settle(tipOf(signatureOf(2)), dropped, 1n)).toBe(true);
+      expect(await store.settle(tipOf(signatureOf(4)), dropped, 1n)).toBe(false);
+      expect(await store.settle(tipOf(signatureOf(5)), dropped, 1n)).toBe(false);
       expect(await store.ofAccount("a_1", null, 9)).toMatchObject([
         { signature: signatureOf(4), state: "counted", countedOrder: 4n },
         { signature: signatureOf(3), state: "pending", settledMs: null },
@@ -191,17 +199,17 @@ onEachDatabase((databases) => {
       await store.add(registrationOf(2));
       const [signature, other] = [signatureOf(1), signatureOf(2)];
       expect(await new SqlTierStore(driver).takeOver()).toBe(2n);
-      expect(await store.settle(signature, countedAs(1n), 1n)).toBeNull();
-      expect(await store.settle(signature, dropped, 3n)).toBeNull();
-      expect(await store.settle(signatureOf(9), dropped, 1n)).toBeNull();
+      expect(await store.settle(tipOf(signature), countedAs(1n), 1n)).toBeNull();
+      expect(await store.settle(tipOf(signature), dropped, 3n)).toBeNull();
+      expect(await store.settle(tipOf(signatureOf(9)), dropped, 1n)).toBeNull();
       expect(await store.addCounted(registrationOf(3, countedAs(1n)), 1n)).toBeNull();
       expect(await store.addCounted(registrationOf(1, countedAs(1n)), 1n)).toBeNull();
       expect(await store.lastOrder()).toBe(0n);
       expect((await store.owners([signatureOf(3)])).size).toBe(0);
       const both = [
-        store.settle(signature, countedAs(7n), 1n),
-        store.settle(other, countedAs(8n), 2n),
-        store.settle(other, countedAs(9n), 2n),
+        store.settle(tipOf(signature), countedAs(7n), 1n),
+        store.settle(tipOf(other), countedAs(8n), 2n),
+        store.settle(tipOf(other), countedAs(9n), 2n),
         store.addCounted(registrationOf(4, countedAs(10n)), 2n),
         store.addCounted(registrationOf(4, countedAs(11n)), 2n),
         store.addCounted(registrationOf(5, countedAs(12n)), 1n),
@@ -224,7 +232,7 @@ onEachDatabase((databases) => {
       const work = (async () => {
         const ends: (boolean | null)[] = [];
         for (const number of numbers) {
-          ends.push(await store.settle(signatureOf(number), countedAs(BigInt(number)), 1n));
+          ends.push(await store.settle(tipOf(signatureOf(number)), countedAs(BigInt(number)), 1n));
           if (ends.at(-1) === null) break;
         }
         return ends;
@@ -249,7 +257,7 @@ onEachDatabase((databases) => {
       const slow = `UPDATE tip_snapshots SET snapshot = '' WHERE id = (WITH RECURSIVE numbers (number) AS (
         SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < 1500000)
         SELECT MAX(number) FROM numbers)`;
-      const settled = store.settle(signatureOf(1), countedAs(1n), 1n);
+      const settled = store.settle(tipOf(signatureOf(1)), countedAs(1n), 1n);
       const shared = old.transaction([{ sql: slow, params: [] }], "durable", []);
       await systemClock.sleep(100);
       await new SqlTierStore(next).takeOver();
@@ -267,7 +275,7 @@ onEachDatabase((databases) => {
       const all = Array.from({ length: 60 }, (_, i) => registrationOf(i));
       for (const one of all) await store.add(one);
       expect(notifications.at(-1)).toEqual([`registrations ${signatureOf(59)}`]);
-      await store.settle(signatureOf(3), dropped, 1n);
+      await store.settle(tipOf(signatureOf(3)), dropped, 1n);
       expect(notifications.at(-1)).toEqual([`registrations ${signatureOf(3)}`]);
       await store.addCounted(registrationOf(70, countedAs(1n)), 1n);
       expect(notifications.at(-1)).toEqual([]);
@@ -295,10 +303,10 @@ onEachDatabase((databases) => {
       await expect(store.add(registrationOf(3, countedAs(5n)))).rejects.toMatchObject({
         reason: "store_failed",
       });
-      await expect(store.settle(signatureOf(2), countedAs(5n), 1n)).rejects.toMatchObject({
+      await expect(store.settle(tipOf(signatureOf(2)), countedAs(5n), 1n)).rejects.toMatchObject({
         reason: "store_failed",
       });
-      expect(await store.settle(signatureOf(2), countedAs(6n), 1n)).toBe(true);
+      expect(await store.settle(tipOf(signatureOf(2)), countedAs(6n), 1n)).toBe(true);
     });
 
     it("return the largest order number", async () => {
@@ -354,7 +362,9 @@ onEachDatabase((databases) => {
       const { store } = await openStore();
       const short = registrationOf(1, { signature: base58.encode(new Uint8Array(63)) });
       await expect(store.add(short)).rejects.toMatchObject({ reason: "store_failed" });
-      await expect(store.settle("", dropped, 1n)).rejects.toMatchObject({ reason: "store_failed" });
+      await expect(store.settle(tipOf(""), dropped, 1n)).rejects.toMatchObject({
+        reason: "store_failed",
+      });
     });
   });
 });
