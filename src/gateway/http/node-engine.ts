@@ -45,6 +45,8 @@ const headBytesMax = 20_480;
 const unsentBytesMax = 1024 * 1024;
 /** Pipelined requests behind an unanswered one; a client that sends more is cut. */
 const waitingMax = 64;
+/** After a close frame, a peer has this long to read it and to close its side. */
+const closingOptions = { closeTimeout: 2000 }; // ms; the type declarations of ws lack it
 const proxySignature = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
 const proxyHeadBytes = 16;
 /** Addresses and options of a PROXY header. */
@@ -124,6 +126,7 @@ class NodeApp implements EngineApp {
       maxPayload: route.maxPayloadLength,
       perMessageDeflate: false,
       clientTracking: false,
+      ...closingOptions,
     });
     this.#webSocketPaths.set(path, { route, server });
   }
@@ -182,7 +185,6 @@ class NodeApp implements EngineApp {
       waiting: [],
       next: () => this.#next(connection),
       unsentBytes: 0,
-      isWebSocket: false,
     };
     const response = { close: () => socket.destroy() };
     this.#connections.set(socket, connection);
@@ -190,7 +192,7 @@ class NodeApp implements EngineApp {
     socket.on("error", nothing); // "close" follows
     socket.once("close", () => {
       this.#sockets.delete(socket);
-      if (!connection.isWebSocket) this.#filter(response, -1);
+      this.#filter(response, -1);
     });
     socket.setTimeout(stalledMs, () => socket.destroy());
     this.#filter(response, 1);
@@ -292,27 +294,22 @@ class NodeApp implements EngineApp {
     const accept = (userData: Socket): void => {
       answer.discard();
       response.detachSocket(socket);
-      connection.isWebSocket = true;
       socket.setTimeout(0);
-      const accepted = this.#accept(path, message, head, userData);
-      connection.isWebSocket = accepted;
-      // ws refused the handshake: the connection ends as an HTTP connection.
-      if (!accepted && socket.closed) this.#filter({ close: nothing }, -1);
+      this.#accept(path, message, head, userData);
     };
     path.route.upgrade(answer, request, accept, socket instanceof TLSSocket);
   }
 
-  /** Returns false if the handshake is invalid; ws has then answered and ends the connection. */
+  /** If the handshake is invalid, ws answers it and ends the connection. */
   #accept(
     { route, server }: WebSocketPath,
     message: IncomingMessage,
     head: Buffer,
     userData: Socket,
-  ): boolean {
-    let isAccepted = false;
-    server.handleUpgrade(message, message.socket, head, (webSocket) => {
-      isAccepted = true;
-      const peer = new NodeWebSocket(webSocket, userData, route, () => {
+  ): void {
+    const { socket: tcp } = message;
+    server.handleUpgrade(message, tcp, head, (socket) => {
+      const peer = new NodeWebSocket({ socket, tcp }, userData, route, () => {
         this.#webSockets.delete(peer);
       });
       this.#webSockets.add(peer);
@@ -321,7 +318,6 @@ class NodeApp implements EngineApp {
       }, 1000).unref();
       route.open(peer);
     });
-    return isAccepted;
   }
 }
 

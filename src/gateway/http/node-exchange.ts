@@ -21,7 +21,6 @@ export interface Connection {
   /** Passes the first of them to the handler. */
   readonly next: () => void;
   unsentBytes: number;
-  isWebSocket: boolean;
 }
 
 function nothing(): void {}

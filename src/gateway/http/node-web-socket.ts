@@ -2,11 +2,14 @@
 //
 // node-engine.ts creates it for every accepted handshake and calls `checkIdle` every second.
 
-import type { WebSocket } from "ws";
+import type { Socket as TcpSocket } from "node:net";
+import { WebSocket } from "ws";
 import type { EngineWebSocketRoute } from "./engine.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
 
 const pingsPerIdleTime = 2;
+/** A peer that sends more after a close frame is cut. */
+const closingBytesMax = 256 * 1024;
 
 function nothing(): void {}
 
@@ -18,8 +21,15 @@ export class NodeWebSocket implements RawSocket {
   #heardMs = performance.now();
   #pings = 0;
   #isClosed = false;
+  #closingBytes = 0;
 
-  constructor(socket: WebSocket, userData: Socket, route: EngineWebSocketRoute, ended: () => void) {
+  /** `tcp` is the connection of `socket`. */
+  constructor(
+    { socket, tcp }: { readonly socket: WebSocket; readonly tcp: TcpSocket },
+    userData: Socket,
+    route: EngineWebSocketRoute,
+    ended: () => void,
+  ) {
     this.#socket = socket;
     this.#userData = userData;
     this.#route = route;
@@ -31,6 +41,11 @@ export class NodeWebSocket implements RawSocket {
     );
     socket.on("ping", (message) => this.#received(() => route.ping(this, message)));
     socket.on("pong", (message) => this.#received(() => route.pong(this, message)));
+    tcp.on("data", (piece: Buffer) => this.#limitClosing(tcp, piece.length));
+    tcp.once("close", () => {
+      this.#closed();
+      route.gone(userData);
+    });
   }
 
   getUserData(): Socket {
@@ -63,6 +78,13 @@ export class NodeWebSocket implements RawSocket {
       this.#pings += 1;
       this.#socket.ping();
     }
+  }
+
+  /** After a close frame, ws reads and discards everything that the peer still sends. */
+  #limitClosing(tcp: TcpSocket, bytes: number): void {
+    if (this.#socket.readyState === WebSocket.OPEN) return;
+    this.#closingBytes += bytes;
+    if (this.#closingBytes > closingBytesMax) tcp.destroy();
   }
 
   #received(call: () => void): void {
