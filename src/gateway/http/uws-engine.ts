@@ -127,12 +127,13 @@ class UwsApp implements EngineApp {
   }
 
   /** The library does not report the end of a WebSocket to `filter`. */
-  #ended({ idleTimeout, gone }: EngineWebSocketRoute, socket: Socket): void {
+  #ended(route: EngineWebSocketRoute, socket: Socket): void {
     const report = (): void => {
       this.#filter({ close: () => undefined }, -1);
-      gone(socket);
+      route.gone(socket);
     };
-    if (socket.peer.isClosing) setTimeout(report, (idleTimeout + timerSlackSeconds) * 1000).unref();
+    const longestMs = (route.idleTimeout + timerSlackSeconds) * 1000;
+    if (socket.peer.isClosing) setTimeout(report, longestMs).unref();
     else report();
   }
 

@@ -463,7 +463,7 @@ onEveryEngine((engine) => {
       const clock = new ManualClock();
       const done = draining.drain(1_000, clock);
       expect((await drained).code).toBe(1001);
-      clock.advance(1_000);
+      await clock.advance(1_000);
       await done;
       const closed: WebSocketPeer[] = [];
       const cutting = await serveSockets({
