@@ -94,7 +94,10 @@ export function withIds(refusal: HttpResponse, text: string): HttpResponse {
   const idOf = (call: Json): Json => (isJsonObject(call) ? (call["id"] ?? null) : null);
   const answer = (call: Json): string =>
     `${withoutId.slice(0, -nullId.length)}"id":${writeJson(idOf(call))}}`;
-  return { ...refusal, body: isJsonArray(calls) ? `[${calls.map(answer).join(",")}]` : answer(calls) };
+  return {
+    ...refusal,
+    body: isJsonArray(calls) ? `[${calls.map(answer).join(",")}]` : answer(calls),
+  };
 }
 
 const nullId = '"id":null}';
