@@ -5,6 +5,7 @@
 
 import { type Reason, ShredwayError } from "../errors.ts";
 import { type JsonRpcCode, jsonRpcCodes } from "./codes.ts";
+import { isJsonObject } from "./json-text.ts";
 
 interface JsonRpcErrorObject {
   readonly code: number;
@@ -12,7 +13,7 @@ interface JsonRpcErrorObject {
   readonly data?: unknown;
 }
 
-/** A node's error object, which the caller receives unchanged. */
+/** A node's error object. The caller receives its code and data, and its message after the prefix. */
 export class ForwardedError extends ShredwayError {
   readonly error: JsonRpcErrorObject & { readonly code: JsonRpcCode };
 
@@ -37,11 +38,26 @@ export function reasonOf(thrown: unknown): Reason {
   return mayLeave ? thrown.reason : "internal";
 }
 
+/** Data that is not an object stays as it is. */
+function forwarded(
+  { error, reason }: ForwardedError,
+  prefixOf: RefusalOptions["prefixOf"],
+): JsonRpcErrorObject {
+  if (prefixOf === undefined) return error;
+  const { data } = error;
+  const isOpen = data === undefined || data === null || isJsonObject(data);
+  return {
+    ...error,
+    message: `${prefixOf(reason)}${error.message}`,
+    ...(isOpen && { data: { ...data, reason } }),
+  };
+}
+
 export function errorObjectOf(
   thrown: unknown,
   { report, prefixOf }: RefusalOptions,
 ): JsonRpcErrorObject {
-  if (thrown instanceof ForwardedError) return thrown.error;
+  if (thrown instanceof ForwardedError) return forwarded(thrown, prefixOf);
   const code = thrown instanceof ShredwayError ? thrown.row.jsonRpcCode : undefined;
   if (!(thrown instanceof ShredwayError) || code === undefined || thrown.reason === "internal") {
     const reference = report(thrown);

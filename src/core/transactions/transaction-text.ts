@@ -2,7 +2,7 @@
 //
 // Used for submissions and for registered tips. Pure; its errors never quote a transaction.
 
-import { ShredwayError } from "../errors.ts";
+import { isShredwayError, ShredwayError } from "../errors.ts";
 import type { TransactionFacts } from "./facts.ts";
 
 export const encodings = ["base64", "base58"] as const;
@@ -23,6 +23,13 @@ export interface TransactionReader {
 
 function undecodable(what: string, expected: string, got: string): ShredwayError {
   return new ShredwayError("value_invalid", `${what}: expected ${expected}, got ${got}`);
+}
+
+function inNeither(what: string, text: string): ShredwayError {
+  const expected =
+    `a transaction in base64 (at most ${base64CharactersMax} characters) or in base58 ` +
+    `(at most ${base58CharactersMax} characters)`;
+  return undecodable(what, expected, `${text.length} characters that are neither`);
 }
 
 function fromBase64(what: string, text: string): Uint8Array {
@@ -47,7 +54,8 @@ function fromBase58(what: string, text: string, reader: TransactionReader): Uint
 
 /**
  * `what` names the text in messages. Without an encoding, text in the base58 alphabet is tried as
- * base58, then as base64. If both fail, the error is that of base58, the default of Solana nodes.
+ * base58, then as base64. If both fail, the error of a text in base58 is that of base58, the default of
+ * Solana nodes; the error of another text names both encodings.
  * Throws ShredwayError "value_invalid", or the error of `inspect`.
  */
 export function readTransactionText(
@@ -63,11 +71,12 @@ export function readTransactionText(
   try {
     return inBase58();
   } catch (thrown) {
-    if (text.length % 4 !== 0) throw thrown;
+    const refusal = isShredwayError(thrown, "value_invalid") ? inNeither(what, text) : thrown;
+    if (text.length % 4 !== 0) throw refusal;
     try {
       return inBase64();
     } catch {
-      throw thrown;
+      throw refusal;
     }
   }
 }

@@ -4,8 +4,15 @@
 // may use any path. Responses must not be cached: they depend on the key.
 
 import { errorTable, type Reason, retryAfterOf, ShredwayError } from "../../core/errors.ts";
-import { writeJson } from "../../core/json-rpc/json-text.ts";
+import {
+  isJsonArray,
+  isJsonObject,
+  type Json,
+  readCallJson,
+  writeJson,
+} from "../../core/json-rpc/json-text.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
+import { callsMax, depthMax } from "./body-limits.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -73,6 +80,37 @@ export function refusalAnswer(
     headers: { ...browserHeaders, ...more.headers },
     body: writeJson({ jsonrpc: "2.0", error, id: null }),
   };
+}
+
+/**
+ * `refusal` with the ids of the calls in `text`, as an array for an array of calls. Unchanged if `text` is
+ * not a call.
+ */
+export function withIds(refusal: HttpResponse, text: string): HttpResponse {
+  const { body } = refusal;
+  const withoutId = typeof body === "string" && body.endsWith(nullId) ? body : undefined;
+  const calls = callsIn(text);
+  if (calls === undefined || withoutId === undefined) return refusal;
+  const idOf = (call: Json): Json => (isJsonObject(call) ? (call["id"] ?? null) : null);
+  const answer = (call: Json): string =>
+    `${withoutId.slice(0, -nullId.length)}"id":${writeJson(idOf(call))}}`;
+  return {
+    ...refusal,
+    body: isJsonArray(calls) ? `[${calls.map(answer).join(",")}]` : answer(calls),
+  };
+}
+
+const nullId = '"id":null}';
+
+/** undefined: not JSON, or an array without calls or with too many. */
+function callsIn(text: string): Json | undefined {
+  try {
+    const calls = readCallJson(text, depthMax);
+    const isSmall = !isJsonArray(calls) || (calls.length > 0 && calls.length <= callsMax);
+    return isSmall ? calls : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Error response of paths without JSON-RPC: {"error": {"reason", "message"}}. */

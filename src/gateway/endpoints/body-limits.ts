@@ -1,4 +1,4 @@
-// Body size limits, determined before a body is parsed.
+// Limits of bodies: size, determined before a body is parsed; number of calls; depth.
 //
 // gateway.ts applies them first to the request head, then to the body's text, in which it searches
 // for method names. A crafted text can only raise the limit to what the key may use anyway, never
@@ -8,6 +8,11 @@ const singleBytesMax = 16 * 1024;
 const bundleBytesMax = 48 * 1024;
 /** Upper bound for every body. */
 export const batchBytesMax = 256 * 1024;
+
+/** Maximum calls of one array. */
+export const callsMax = 25;
+/** Maximum nesting depth of a body. */
+export const depthMax = 8;
 
 const methodNames = /"method"\s*:\s*"([^"\\]{0,64})"/g;
 

@@ -10,6 +10,7 @@ import { answerJsonRpc, type JsonRpcAnswer } from "../../core/json-rpc/handle.ts
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
 import { packageVersion } from "../../core/version.ts";
+import { callerOf, RateLimits } from "../accounts/rate-limits.ts";
 import { type ApiKey, scopes } from "../accounts/types.ts";
 import type {
   HttpHead,
@@ -19,7 +20,12 @@ import type {
   WebSocketRoute,
 } from "../http/types.ts";
 import { ConcurrencyLimit } from "../methods/concurrency-limit.ts";
-import type { GatewayDependencies, GatewaySettings, Path } from "../methods/dependencies.ts";
+import type {
+  GatewayDependencies,
+  GatewaySettings,
+  LimitVerdict,
+  Path,
+} from "../methods/dependencies.ts";
 import type { MethodContext } from "../methods/method.ts";
 import { checkedSignature } from "../methods/statuses.ts";
 import { TransactionAdmission } from "../methods/transaction-admission.ts";
@@ -33,6 +39,7 @@ import {
   refusalAnswer,
   serverRefusal,
   textAnswer,
+  withIds,
 } from "./answers.ts";
 import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
 import { Callers, unauthorized } from "./callers.ts";
@@ -59,7 +66,11 @@ export type { GatewayDependencies } from "../methods/dependencies.ts";
 
 type Handler = Path["handle"];
 
-const keylessBytesMax = 1024;
+/** A call with one transaction of a packet fits. */
+const keylessBytesMax = 4096;
+/** Calls of an address without a key that are counted (getTipAccounts). */
+const keylessLimit = { requestsPerSecond: 10, burst: 10 };
+const keylessCallersMax = 10_000;
 /** Their processing takes about 50 ms of the event loop. */
 const submissionsUnderWayMax = 512;
 const blockEnginePath = /^\/api\/v1\//;
@@ -82,6 +93,7 @@ export class Gateway {
   readonly #statusFeed: StatusFeed;
   readonly #tipFloor: TipFloorHandler | null;
   readonly #registrations = new ConcurrencyLimit(requestsUnderWayMax);
+  readonly #keyless = new RateLimits(keylessCallersMax);
   readonly #paths: ReadonlyMap<string, Path>;
   #turns = 0;
   #reports = 0;
@@ -273,9 +285,15 @@ export class Gateway {
       isBlockEngine,
       isForBrowser: request.header("origin") !== undefined,
       receivedNs: this.#dependencies.clock.nowNs(),
+      takeKeyless: () => this.#takeKeyless(request),
       report: (thrown) => this.#report(thrown),
       ended: this.#ended,
     });
+  }
+
+  #takeKeyless(request: HttpRequest): LimitVerdict {
+    const address = callerOf(this.#callers.addressOf(request));
+    return this.#keyless.take(address, keylessLimit, this.#dependencies.clock.monotonicNs());
   }
 
   readonly #ended = (method: string, reason: Reason | null): void =>
@@ -283,8 +301,11 @@ export class Gateway {
 
   #answerJson(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
     const context = this.#contextOf(request, new Query(request.query));
-    if (!(context instanceof RequestContext)) return context;
-    // Requests without a key may only call getHealth, which is short; longer bodies are not parsed.
+    if (!(context instanceof RequestContext)) {
+      if (request.body.length > keylessBytesMax) return context;
+      return withIds(context, textOf(request.body));
+    }
+    // Longer bodies of requests without a key are not parsed.
     if (!context.hasKey && request.body.length > keylessBytesMax) {
       return answerOf(unauthorized());
     }
@@ -300,7 +321,7 @@ export class Gateway {
   async #answerRaw(request: HttpRequest, isText: boolean): Promise<HttpResponse> {
     const query = new Query(request.query);
     const context = this.#contextOf(request, query);
-    if (!(context instanceof RequestContext)) return context;
+    if (!(context instanceof RequestContext)) return withIds(context, '{"id":1}');
     const { body } = request;
     let answer: JsonRpcAnswer;
     let called = "";

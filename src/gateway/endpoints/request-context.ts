@@ -13,7 +13,7 @@ import type { Call, KeyedMethod, Method, MethodContext, UriOptions } from "../me
 import { findMethod } from "../methods/method-table.ts";
 import { resemblesProtection } from "../methods/protection.ts";
 import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
-import { bodyBytesMax } from "./body-limits.ts";
+import { bodyBytesMax, callsMax, depthMax } from "./body-limits.ts";
 import { scopeMissing, unauthorized } from "./callers.ts";
 import { type Query, uriFlag } from "./query.ts";
 
@@ -57,10 +57,7 @@ function readUriOptions(query: Query, isBlockEngine: boolean): UriOptions {
   };
 }
 
-/** Maximum calls of one array. */
-export const callsMax = 25;
-/** Maximum nesting depth of a body. */
-export const depthMax = 8;
+export { depthMax } from "./body-limits.ts";
 
 interface CallerFacts {
   /** null: the request contains no key. */
@@ -70,6 +67,8 @@ interface CallerFacts {
   /** True for browser requests: the response lists the headers that the page may read. */
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
+  /** Counts a call without a key against the limit of the caller's address. */
+  readonly takeKeyless?: () => LimitVerdict;
   readonly report: (thrown: unknown) => string;
   /** Called at the end of each call. */
   readonly ended: JsonRpcOptions["ended"];
@@ -108,8 +107,12 @@ export class RequestContext implements JsonRpcOptions {
 
   /** Counts a call against the limit. Throws ShredwayError "unauthorized" or "rate_limited". */
   admit(name: string): void {
-    if (findMethod(name)?.scopes.length === 0) return;
+    const method = findMethod(name);
     const { key } = this.#facts;
+    if (method && !("run" in method)) {
+      if (method.isCounted) this.#takeOpen(key);
+      return;
+    }
     if (!key) {
       this.#lacksKey = true;
       throw unauthorized();
@@ -117,15 +120,24 @@ export class RequestContext implements JsonRpcOptions {
     this.#take(key);
   }
 
+  #takeOpen(key: ApiKey | null): void {
+    const verdict = key ? undefined : this.#facts.takeKeyless?.();
+    if (key) this.#take(key);
+    else if (verdict) this.#judge(verdict, "from this address without a key");
+  }
+
   #take(key: ApiKey): void {
     const { clock, limits } = this.#methodContext.dependencies;
-    const verdict = limits.take(key, clock.monotonicNs());
+    this.#judge(limits.take(key, clock.monotonicNs()), "with this key");
+  }
+
+  #judge(verdict: LimitVerdict, whose: string): void {
     this.#verdict = verdict;
     if (verdict.allowed) return;
     this.#retryAfterSeconds = verdict.retryAfterSeconds;
     throw new ShredwayError(
       "rate_limited",
-      `rate limit exceeded: ${verdict.limit} calls per burst with this key; ` +
+      `rate limit exceeded: ${verdict.limit} calls per burst ${whose}; ` +
         `retry in ${wholeSeconds(verdict.retryAfterSeconds)} s`,
       { details: { limit: verdict.limit, retryAfterSeconds: verdict.retryAfterSeconds } },
     );
@@ -147,7 +159,7 @@ export class RequestContext implements JsonRpcOptions {
   }
 
   run(name: string, method: Method, params: readonly Json[]): unknown {
-    if (!("run" in method)) return method.answer(this.#methodContext);
+    if (!("run" in method)) return method.answer(this.#methodContext, params);
     const call = this.callOf(name, method.scopes);
     if (!name.startsWith("send")) return method.run(call, params);
     return this.#methodContext.submissionLimit.with(() => method.run(call, params));

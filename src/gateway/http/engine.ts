@@ -38,8 +38,10 @@ export interface EngineWebSocketRoute {
   message(socket: RawSocket, message: ArrayBuffer | Uint8Array, isBinary: boolean): void;
   ping(socket: RawSocket, message: ArrayBuffer | Uint8Array): void;
   pong(socket: RawSocket, message: ArrayBuffer | Uint8Array): void;
-  /** The socket is already unusable. */
+  /** The socket is already unusable; its TCP connection may still exist. */
   close(socket: RawSocket): void;
+  /** The TCP connection has ended; called once after `close`. */
+  gone(socket: Socket): void;
 }
 
 export interface EngineListener {
@@ -49,7 +51,10 @@ export interface EngineListener {
 }
 
 export interface EngineApp {
-  /** Reports every new connection with 1, and the end of every connection except WebSockets with -1. */
+  /**
+   * Reports every new connection with 1, and the end of its TCP connection with -1. "uws" does not report
+   * the end of a WebSocket after a close frame; there it is the latest time at which the library ends it.
+   */
   filter(call: (response: Pick<EngineResponse, "close">, change: number) => void): void;
   any(call: (response: EngineResponse, head: HttpHead) => void): void;
   /** "*": every path without a route. */

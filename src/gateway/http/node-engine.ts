@@ -37,6 +37,8 @@ import type { Socket } from "./web-socket-peers.ts";
 const keepAliveReserveMs = 1000;
 /** Time between two checks of all time-outs. */
 const checkMs = 500;
+/** After a close frame, a peer has this long to read it and to close its side. */
+const closingOptions = { closeTimeout: 2000 }; // ms; the type declarations of ws lack it
 const proxySignature = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
 const proxyHeadBytes = 16;
 /** Addresses and options of a PROXY header. */
@@ -81,6 +83,7 @@ class NodeApp implements EngineApp, ConnectionHost {
       maxPayload: route.maxPayloadLength,
       perMessageDeflate: false,
       clientTracking: false,
+      ...closingOptions,
     });
     this.#webSocketPaths.set(path, { route, server });
   }
@@ -137,7 +140,8 @@ class NodeApp implements EngineApp, ConnectionHost {
 
   closed(connection: Http1Connection): void {
     this.#connections.delete(connection);
-    if (!this.#webSockets.delete(connection)) this.#filter({ close: nothing }, -1);
+    this.#webSockets.delete(connection);
+    this.#filter({ close: nothing }, -1);
   }
 
   #checkTime(): void {
@@ -191,8 +195,9 @@ class NodeApp implements EngineApp, ConnectionHost {
   /** An invalid handshake is answered by ws, which ends the connection. */
   #accept({ route, server }: WebSocketPath, handshake: Handshake): void {
     const { connection, exchange, rest, userData } = handshake;
-    server.handleUpgrade(messageOf(connection, exchange), connection.socket, rest, (webSocket) => {
-      const peer = new NodeWebSocket(webSocket, userData, route, nothing);
+    const { socket: tcp } = connection;
+    server.handleUpgrade(messageOf(connection, exchange), tcp, rest, (socket) => {
+      const peer = new NodeWebSocket({ socket, tcp }, userData, route);
       this.#webSockets.set(connection, peer);
       route.open(peer);
     });

@@ -1,12 +1,15 @@
 // One WebSocket of the package ws, with the operations of engine.ts.
 //
-// node-engine.ts creates it for every accepted handshake and calls `checkIdle` every second.
+// node-engine.ts creates it for every accepted handshake and calls `checkIdle` twice a second.
 
-import type { WebSocket } from "ws";
+import type { Socket as TcpSocket } from "node:net";
+import { WebSocket } from "ws";
 import type { EngineWebSocketRoute } from "./engine.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
 
 const pingsPerIdleTime = 2;
+/** A peer that sends more after a close frame is cut. */
+const closingBytesMax = 256 * 1024;
 
 function nothing(): void {}
 
@@ -14,16 +17,20 @@ export class NodeWebSocket implements RawSocket {
   readonly #socket: WebSocket;
   readonly #userData: Socket;
   readonly #route: EngineWebSocketRoute;
-  readonly #ended: () => void;
   #heardMs = performance.now();
   #pings = 0;
   #isClosed = false;
+  #closingBytes = 0;
 
-  constructor(socket: WebSocket, userData: Socket, route: EngineWebSocketRoute, ended: () => void) {
+  /** `tcp` is the connection of `socket`. */
+  constructor(
+    { socket, tcp }: { readonly socket: WebSocket; readonly tcp: TcpSocket },
+    userData: Socket,
+    route: EngineWebSocketRoute,
+  ) {
     this.#socket = socket;
     this.#userData = userData;
     this.#route = route;
-    this.#ended = ended;
     socket.on("error", nothing); // "close" follows
     socket.on("close", () => this.#closed());
     socket.on("message", (message: Buffer, isBinary) =>
@@ -31,6 +38,11 @@ export class NodeWebSocket implements RawSocket {
     );
     socket.on("ping", (message) => this.#received(() => route.ping(this, message)));
     socket.on("pong", (message) => this.#received(() => route.pong(this, message)));
+    tcp.on("data", (piece: Buffer) => this.#limitClosing(tcp, piece.length));
+    tcp.once("close", () => {
+      this.#closed();
+      route.gone(userData);
+    });
   }
 
   getUserData(): Socket {
@@ -65,6 +77,13 @@ export class NodeWebSocket implements RawSocket {
     }
   }
 
+  /** After a close frame, ws reads and discards everything that the peer still sends. */
+  #limitClosing(tcp: TcpSocket, bytes: number): void {
+    if (this.#socket.readyState === WebSocket.OPEN) return;
+    this.#closingBytes += bytes;
+    if (this.#closingBytes > closingBytesMax) tcp.destroy();
+  }
+
   #received(call: () => void): void {
     this.#heardMs = performance.now();
     this.#pings = 0;
@@ -74,7 +93,6 @@ export class NodeWebSocket implements RawSocket {
   #closed(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#ended();
     this.#route.close(this);
   }
 }

@@ -129,7 +129,7 @@ export class HttpServer {
     return this.#tlsAddresses;
   }
 
-  /** HTTP and WebSocket together. */
+  /** HTTP and WebSocket together, including closed WebSockets whose TCP connection still exists. */
   get connections(): number {
     return this.#connections;
   }
@@ -386,11 +386,10 @@ export class HttpServer {
       ping: (ws, message) => this.#peers.control(ws, message),
       pong: (ws, message) => this.#peers.control(ws, message),
       close: (ws) => {
-        // The connection filter reports the start of a WebSocket, but not its end.
-        this.#connections -= 1;
         this.#countWebSocket(path, -1);
         this.#peers.closed(ws);
       },
+      gone: (socket) => this.#peers.gone(socket),
     });
   }
 

@@ -6,6 +6,10 @@
 //
 // A PROXY protocol header (version 2) is skipped in every request. The library exposes only the
 // last one, which any caller behind a proxy could forge, so no address is read from it.
+//
+// After a close frame the library discards what a peer sends, without a limit, until the peer closes or
+// the idle time ends. It does not report that end. Each such connection is counted for the whole idle
+// time, and web-socket-peers.ts limits their number per address.
 
 import type {
   TemplatedApp,
@@ -33,6 +37,8 @@ import type { Socket } from "./web-socket-peers.ts";
  */
 const sharedPort = 0;
 const keepAliveSeconds = 10;
+/** The library's timers are up to 4 s late. */
+const timerSlackSeconds = 4;
 
 /** Configures an app; every app of the engine gets the same routes. */
 type Setup = (app: TemplatedApp, isTls: boolean) => void;
@@ -44,6 +50,7 @@ class UwsApp implements EngineApp {
   readonly #secure: TemplatedApp[] = [];
   readonly #setups: Setup[] = [];
   readonly #tlsListeners = new Set<TlsListener>();
+  #filter: Parameters<EngineApp["filter"]>[0] = () => undefined;
 
   constructor(web: typeof import("uWebSockets.js"), tls: TlsMaterial | undefined) {
     this.#web = web;
@@ -52,6 +59,7 @@ class UwsApp implements EngineApp {
   }
 
   filter(call: Parameters<EngineApp["filter"]>[0]): void {
+    this.#filter = call;
     this.#add((app) => void app.filter(call));
   }
 
@@ -65,6 +73,11 @@ class UwsApp implements EngineApp {
     this.#add((app, isTls) => {
       app.ws<Socket>(path === "*" ? "/*" : path, {
         ...route,
+        close: (ws) => {
+          const socket = ws.getUserData();
+          route.close(ws);
+          this.#ended(route, socket);
+        },
         upgrade: (response, request, context) => {
           const accept = (userData: Socket): void => {
             const key = request.getHeader("sec-websocket-key");
@@ -118,6 +131,17 @@ class UwsApp implements EngineApp {
 
   close(): void {
     for (const app of [this.#plain, ...this.#secure]) app.close();
+  }
+
+  /** The library does not report the end of a WebSocket to `filter`. */
+  #ended(route: EngineWebSocketRoute, socket: Socket): void {
+    const report = (): void => {
+      this.#filter({ close: () => undefined }, -1);
+      route.gone(socket);
+    };
+    const longestMs = (route.idleTimeout + timerSlackSeconds) * 1000;
+    if (socket.peer.isClosing) setTimeout(report, longestMs).unref();
+    else report();
   }
 
   #newest(): TemplatedApp {

@@ -35,6 +35,10 @@ interface Message {
 /** The most expensive messages take about a millisecond together. */
 const messagesPerTurn = 16;
 const dropped = 2;
+/** Peers of one address that got a close frame and keep the connection; further ones are cut. */
+const closingPerAddressMax = 8;
+/** Code of the close frames while the server goes away. */
+const goingAway = 1001;
 /** A close frame has 125 bytes, including two for the code. */
 const reasonBytesMax = 123;
 
@@ -43,10 +47,15 @@ class Peer implements WebSocketPeer {
   readonly allowance: MessageAllowance;
   raw: RawSocket | undefined;
   isOverLimit = false;
+  /** The server sent a close frame. */
+  isClosing = false;
+  readonly #closing: Map<string, number>;
 
-  constructor(remoteAddress: string, allowance: MessageAllowance) {
+  /** `closing`: number of closing peers by address. */
+  constructor(remoteAddress: string, allowance: MessageAllowance, closing: Map<string, number>) {
     this.remoteAddress = remoteAddress;
     this.allowance = allowance;
+    this.#closing = closing;
   }
 
   send(text: string): boolean {
@@ -61,6 +70,13 @@ class Peer implements WebSocketPeer {
   close(code: number, reason: string): void {
     const { raw } = this;
     if (!raw) return;
+    const closing = this.#closing.get(this.remoteAddress) ?? 0;
+    if (closing >= closingPerAddressMax && code !== goingAway) {
+      raw.close();
+      return;
+    }
+    this.#closing.set(this.remoteAddress, closing + 1);
+    this.isClosing = true;
     const isCode = Number.isInteger(code) && code >= 1000 && code <= 4999;
     raw.end(isCode ? code : 1011, fitting(reason));
   }
@@ -77,6 +93,7 @@ export class WebSocketPeers {
   readonly #open = new Set<Peer>();
   readonly #overLimit = new Map<string, number>();
   readonly #waiting: Message[] = [];
+  readonly #closing = new Map<string, number>();
   #handledThisTurn = 0;
 
   /** `onFault` receives everything that a route throws. */
@@ -94,7 +111,7 @@ export class WebSocketPeers {
     const { messageLimits, messageBytesMax } = route;
     const nowNs = this.#clock.monotonicNs();
     const allowance = new MessageAllowance(messageLimits, messageBytesMax, nowNs);
-    return { path, route, head, peer: new Peer(head.remoteAddress, allowance) };
+    return { path, route, head, peer: new Peer(head.remoteAddress, allowance, this.#closing) };
   }
 
   opened(raw: RawSocket): void {
@@ -152,6 +169,14 @@ export class WebSocketPeers {
     peer.raw = undefined;
     this.#open.delete(peer);
     this.#guard(peer, () => route.closed(peer));
+  }
+
+  /** The TCP connection of a closed peer has ended. */
+  gone({ peer: { isClosing, remoteAddress } }: Socket): void {
+    if (!isClosing) return;
+    const left = (this.#closing.get(remoteAddress) ?? 1) - 1;
+    if (left > 0) this.#closing.set(remoteAddress, left);
+    else this.#closing.delete(remoteAddress);
   }
 
   closeAll(code: number, reason: string): void {

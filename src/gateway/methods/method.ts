@@ -89,10 +89,12 @@ export interface KeyedMethod extends MethodDocument {
   readonly run: (call: Call, params: readonly Json[]) => unknown;
 }
 
-/** A method without a key; its calls are not counted. */
+/** A method that needs no key. */
 export interface OpenMethod extends MethodDocument {
   readonly scopes: readonly [];
-  readonly answer: (context: MethodContext) => unknown;
+  /** Calls count against the limit of the key, or of the address if there is no key. */
+  readonly isCounted?: boolean;
+  readonly answer: (context: MethodContext, params: readonly Json[]) => unknown;
 }
 
 export type Method = KeyedMethod | OpenMethod;
@@ -154,4 +156,23 @@ export function method<const P extends Params, R>(choice: MethodOptions<P, R>): 
 
 export function openMethod(choice: Omit<OpenMethod, "scopes" | "params">): OpenMethod {
   return { ...choice, scopes: [], params: [], errors: withCallErrors(choice.errors) };
+}
+
+/** An open method with parameters, whose calls are counted. */
+export function countedOpenMethod<const P extends Params>(
+  choice: Omit<OpenMethod, "scopes" | "params" | "isCounted" | "answer"> & {
+    readonly params: P;
+    readonly run: (context: MethodContext, args: ArgsOf<P>) => unknown;
+  },
+): OpenMethod {
+  const { params, run, errors, ...document } = choice;
+  const read = paramReader(params);
+  return {
+    ...document,
+    scopes: [],
+    isCounted: true,
+    params: paramDocuments(params),
+    errors: withCallErrors(errors),
+    answer: (context, given) => run(context, read(given)),
+  };
 }

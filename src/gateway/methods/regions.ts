@@ -11,7 +11,13 @@ import { boolean, closed, listOf, orNull, publicKey, string } from "../schema/js
 import { optional } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
 import { type Field, optionsOf, readText, type Shape } from "../schema/shapes.ts";
-import { type Call, type KeyedMethod, type MethodTable, method } from "./method.ts";
+import {
+  type Call,
+  countedOpenMethod,
+  type MethodContext,
+  type MethodTable,
+  method,
+} from "./method.ts";
 
 function rotated<T>(list: readonly T[], turn: number): T[] {
   const start = list.length === 0 ? 0 : turn % list.length;
@@ -43,7 +49,9 @@ const params = {
 
 type AddressList = "tipAddresses" | "shredTipAddresses";
 
-function tipAccounts(call: Call, name: string | null, list: AddressList): string[] {
+type Offer = Pick<MethodContext, "settings" | "nextTurn">;
+
+function tipAccounts(call: Offer, name: string | null, list: AddressList): string[] {
   const { regions, withholdsShredTips } = call.settings;
   const found = name === null ? regions[0] : regions.find((each) => each.name === name);
   if (found && list === "shredTipAddresses" && found[list].length === 0 && withholdsShredTips) {
@@ -70,36 +78,31 @@ function regionList({ settings }: Call): Region[] {
   }));
 }
 
-function tipMethod(
-  list: AddressList,
-  summary: string,
-  sample: string,
-  errors: KeyedMethod["errors"] = [],
-): KeyedMethod {
-  return method({
-    scopes,
-    summary,
-    description: "The order rotates from call to call: use the first one.",
-    params,
-    result: { name: "addresses", schema: listOf(publicKey) },
-    errors,
-    example: { params: [], result: [sample] },
-    run: (call, { region: name }) => tipAccounts(call, name, list),
-  });
-}
+const addresses = {
+  params,
+  result: { name: "addresses", schema: listOf(publicKey) },
+} as const;
+
+const rotation = "The order rotates from call to call: use the first one.";
 
 export const regionMethods: MethodTable = {
-  getTipAccounts: tipMethod(
-    "tipAddresses",
-    "Returns the tip addresses of submissions.",
-    samples.tipAddress,
-  ),
-  getShredTipAccounts: tipMethod(
-    "shredTipAddresses",
-    "Returns the addresses of tips for shreds.",
-    samples.shredTipAddress,
-    ["registration_off"],
-  ),
+  getTipAccounts: countedOpenMethod({
+    ...addresses,
+    summary: "Returns the tip addresses of submissions.",
+    description: `${rotation} Without a key, an address may call it 10 times a second.`,
+    errors: [],
+    example: { params: [], result: [samples.tipAddress] },
+    run: (context, { region: name }) => tipAccounts(context, name, "tipAddresses"),
+  }),
+  getShredTipAccounts: method({
+    ...addresses,
+    scopes,
+    summary: "Returns the addresses of tips for shreds.",
+    description: rotation,
+    errors: ["registration_off"],
+    example: { params: [], result: [samples.shredTipAddress] },
+    run: (call, { region: name }) => tipAccounts(call, name, "shredTipAddresses"),
+  }),
   getRegions: method({
     scopes,
     summary: "Returns the regions of the service with their URLs and tip addresses.",

@@ -3,7 +3,7 @@
 // Called through method-table.ts and by raw-endpoints.ts. Its error messages are the specification's exact texts;
 // `error.data` has the details.
 
-import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { isShredwayError, messageOf, ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { listOf, signatureText } from "../schema/json-schema.ts";
@@ -33,10 +33,14 @@ export function sanitise(index: number, read: () => TransactionFacts): Transacti
     return read();
   } catch (thrown) {
     if (!(thrown instanceof ShredwayError)) throw thrown;
-    throw new ShredwayError("batch_refused", "Transaction sanitization errors", {
-      details: { index, cause: thrown.reason, detail: thrown.message },
-    });
+    throw sanitizationError(index, thrown);
   }
+}
+
+function sanitizationError(index: number, { reason, message }: ShredwayError): ShredwayError {
+  return new ShredwayError("batch_refused", "Transaction sanitization errors", {
+    details: { index, cause: reason, detail: message },
+  });
 }
 
 async function submitAll(
@@ -84,7 +88,12 @@ export async function submitBatch(
     });
   }
   call.countCalls(transactions.length - 1);
-  await call.admission.verify(transactions, (index) => `transaction ${index}`);
+  try {
+    await call.admission.verify(transactions, (index) => `transaction ${index}`);
+  } catch (thrown) {
+    if (!isShredwayError(thrown, "signature_invalid")) throw thrown;
+    throw sanitizationError(thrown.details?.index ?? 0, thrown);
+  }
   await submitAll(call, transactions, protection);
   return transactions.map(({ signature }) => signature);
 }
@@ -126,14 +135,14 @@ export const sendBatch = method({
   summary: "Sends 1 to 25 independent transactions.",
   description:
     "All of them are checked before the first is sent; each pays its own tip. A transaction that cannot " +
-    "be parsed rejects the whole batch with `batch_refused`.",
+    "be parsed, or whose signature is invalid, rejects the whole batch with `batch_refused`.",
   params,
   readingOrder: ["options"],
   result: {
     name: "signatures",
     schema: listOf(signatureText, { minItems: 1, maxItems: batchTransactionsMax }),
   },
-  errors: ["batch_refused", "batch_failed", "signature_invalid", "overloaded"],
+  errors: ["batch_refused", "batch_failed", "overloaded"],
   example: {
     params: [[samples.transaction, samples.secondTransaction], { encoding: "base64" }],
     result: [samples.signature, samples.secondSignature],

@@ -89,7 +89,6 @@ export type Plan<R extends PlanRoute> =
 type Fit = { readonly mode: SendMode } | { readonly obstacle: string };
 
 const idealKinds: ReadonlySet<RouteKind> = new Set(["swqos", "block-builder", "alt-partner"]);
-const namesMax = 8;
 
 function modeOf(facts: PlanFacts, kind: RouteKind): SendMode | null {
   const { isBundle, method, options, transactions } = facts;
@@ -202,10 +201,15 @@ export function couldTake(facts: PlanFacts, route: RouteCapabilities, policy: Pl
   return fits && isPaid(facts, route, policy);
 }
 
-function described(names: readonly string[]): string {
-  if (names.length === 0) return "no route is configured";
-  const more = names.length - namesMax;
-  return names.slice(0, namesMax).join("; ") + (more > 0 ? `; and ${more} more` : "");
+/** Counts the routes by obstacle. Their names and minimum tips are for the operator only. */
+function described(obstacles: readonly string[]): string {
+  if (obstacles.length === 0) return "no route is configured";
+  const counts = new Map<string, number>();
+  for (const obstacle of obstacles) counts.set(obstacle, (counts.get(obstacle) ?? 0) + 1);
+  return Array.from(
+    counts,
+    ([obstacle, count]) => `${obstacle} (${count} ${count === 1 ? "route" : "routes"})`,
+  ).join("; ");
 }
 
 function wantedText({ isBundle, options, transactions }: PlanFacts): string {
@@ -221,12 +225,14 @@ function wantedText({ isBundle, options, transactions }: PlanFacts): string {
   return [what, ...wants].join(", ");
 }
 
+/** The smallest tip that one of `routes` accepts. */
+function lowestMinimum(routes: readonly RouteCapabilities[], policy: PlanPolicy): bigint {
+  return routes.map((route) => minimumOf(route, policy)).reduce((a, b) => (b < a ? b : a));
+}
+
 function tipRefusal(tip: bigint, overpriced: readonly RouteCapabilities[], policy: PlanPolicy) {
-  const cheapest = overpriced.reduce((a, b) =>
-    minimumOf(b, policy) < minimumOf(a, policy) ? b : a,
-  );
-  const minimum = minimumOf(cheapest, policy);
-  const message = `tip too low: ${tip} lamports; minimum ${minimum} lamports (route ${cheapest.name})`;
+  const minimum = lowestMinimum(overpriced, policy);
+  const message = `tip too low: ${tip} lamports; minimum ${minimum} lamports`;
   return { kind: "refuse", reason: "tip_too_low", message } as const;
 }
 
@@ -240,22 +246,21 @@ function refusalOf(
   const overpriced: RouteCapabilities[] = [];
   let underpaid: PlanTransaction | undefined;
   let isPaidOnSomeRoute = false;
+  const dearer = (): string => `tip below ${lowestMinimum(overpriced, policy)} lamports`;
   for (const { capabilities, isUp } of routes) {
     const fit = fitOf(facts, capabilities);
     const minimum = minimumOf(capabilities, policy);
     const tooCheap = underpaidFor(capabilities, facts, policy);
-    const { name } = capabilities;
     if ("obstacle" in fit) {
-      obstacles.push(`${name} (${fit.obstacle})`);
+      obstacles.push(fit.obstacle);
     } else if (tip < minimum) {
       overpriced.push(capabilities);
-      obstacles.push(`${name} (minimum tip ${minimum} lamports)`);
     } else if (tooCheap) {
       underpaid ??= tooCheap;
-      obstacles.push(`${name} (priority fee too low)`);
+      obstacles.push("priority fee too low");
     } else {
       isPaidOnSomeRoute = true;
-      obstacles.push(`${name} (${isUp ? "does not reach the next leaders" : "down"})`);
+      obstacles.push(isUp ? "does not reach the next leaders" : "down");
     }
   }
   if (!isPaidOnSomeRoute && overpriced.length > 0) return tipRefusal(tip, overpriced, policy);
@@ -263,6 +268,7 @@ function refusalOf(
     const message = unitFeeText(underpaid, policy.partnerUnitLamports);
     return { kind: "refuse", reason: "priority_fee_too_low", message };
   }
+  obstacles.push(...overpriced.map(dearer));
   const message = `no route for ${wantedText(facts)}: ${described(obstacles)}`;
   return { kind: "refuse", reason: "no_route", message };
 }

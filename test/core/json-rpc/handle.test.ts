@@ -4,6 +4,7 @@ import { errorTable, ShredwayError } from "../../../src/core/errors.ts";
 import { knownCodes } from "../../../src/core/json-rpc/codes.ts";
 import { answerJsonRpc, handleJsonRpc } from "../../../src/core/json-rpc/handle.ts";
 import { type Json, readJson } from "../../../src/core/json-rpc/json-text.ts";
+import { ForwardedError } from "../../../src/core/json-rpc/refusal.ts";
 
 const reported: unknown[] = [];
 const called: string[] = [];
@@ -181,6 +182,21 @@ describe("answerJsonRpc", () => {
     expect(JSON.parse(fault.text)).toMatchObject({
       error: { message: "internal: Internal error, reference r1" },
     });
+  });
+
+  it("uses the message prefix for a node's error, and keeps its code and data", async () => {
+    const errorOf = async (data: unknown) => {
+      const failing = (): never => {
+        throw new ForwardedError({ code: -32005, message: "Node is behind", data });
+      };
+      const options = { dispatch: failing, report, prefixOf: (reason: string) => `${reason}: ` };
+      return JSON.parse((await answerJsonRpc(request({ method: "getSlot" }), options)).text).error;
+    };
+    const message = "rpc_failed: Node is behind";
+    const data = { numSlotsBehind: 3, reason: "rpc_failed" };
+    expect(await errorOf({ numSlotsBehind: 3 })).toEqual({ code: -32005, message, data });
+    expect(await errorOf(null)).toEqual({ code: -32005, message, data: { reason: "rpc_failed" } });
+    expect(await errorOf("text")).toEqual({ code: -32005, message, data: "text" });
   });
 });
 

@@ -12,7 +12,7 @@ const send = JSON.stringify({
 const health = JSON.stringify({ jsonrpc: "2.0", id: 0, method: "getHealth" });
 const loopbackHex = "00000000000000000000ffff7f000001";
 
-function refused(problem: string): object {
+function refused(problem: string, id: unknown = "a"): object {
   return {
     status: 401,
     body: {
@@ -22,7 +22,7 @@ function refused(problem: string): object {
         message: `unauthorized: ${problem}; expected a valid API key (query api-key, header api_key, api-key, Authorization: Bearer or Basic, or x-jito-auth)`,
         data: { reason: "unauthorized" },
       },
-      id: null,
+      id,
     },
   };
 }
@@ -78,8 +78,46 @@ describe("keys", () => {
     expect(await run.post(send, "/relay?api-key=good&api-key=submitter")).toMatchObject(
       refused("the request contains different API keys"),
     );
+    const calls = `[${send},${health}]`;
+    const unknown = { error: { data: { reason: "unauthorized" } } };
+    expect(await run.post(calls, "/relay?api-key=unknown")).toMatchObject({
+      status: 401,
+      body: [
+        { ...unknown, id: "a" },
+        { ...unknown, id: 0 },
+      ],
+    });
+    for (const [path, id] of [
+      ["/relay", null],
+      ["/relayb", 1],
+    ]) {
+      const answer = await run.post("{", `${path}?api-key=unknown`);
+      expect(answer).toMatchObject({ status: 401, body: { ...unknown, id } });
+    }
     expect(run.submitted).toEqual([]);
     expect(run.countedKeys).toEqual([]);
+  });
+
+  it("are optional for getTipAccounts, which an address may call 10 times a second", async () => {
+    const run = await GatewayRun.open();
+    const call = JSON.stringify({ jsonrpc: "2.0", id: 5, method: "getTipAccounts" });
+    for (let i = 0; i < 10; i++) {
+      const answer = await run.post(call, i % 2 === 0 ? "/relay" : "/api/v1/getTipAccounts");
+      expect(answer).toMatchObject({ status: 200, body: { id: 5 } });
+      expect(Object(answer.body).result).toHaveLength(2);
+    }
+    expect(await run.post(call, "/relay")).toMatchObject({
+      status: 429,
+      body: {
+        error: {
+          message: expect.stringMatching(/^rate_limited: .* from this address without a key; /),
+        },
+        id: 5,
+      },
+    });
+    expect((await run.post(call, "/relay?api-key=good")).status).toBe(200);
+    expect((await run.post(call, "/relay?api-key=unknown")).status).toBe(401);
+    expect(run.countedKeys).toHaveLength(1);
   });
 
   it("are accepted only from their ranges", async () => {
@@ -146,7 +184,7 @@ describe("failed authentication", () => {
       const answer = await run.post(send, `/relay?api-key=${key}`);
       expect(answer).toMatchObject({
         status: 429,
-        body: { error: { code: -32005, data: { reason: "rate_limited" } }, id: null },
+        body: { error: { code: -32005, data: { reason: "rate_limited" } }, id: "a" },
       });
       expect(answer.headers.get("retry-after")).toBe("60");
     }

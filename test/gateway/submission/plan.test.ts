@@ -187,24 +187,31 @@ describe("plan", () => {
       return result.kind === "refuse" ? result.message : "";
     };
     expect(message(factsOf({ tip: 5000n }), all)).toBe(
-      "tip too low: 5000 lamports; minimum 10000 lamports (route swqos)",
+      "tip too low: 5000 lamports; minimum 10000 lamports",
     );
     expect(message(factsOf({ options: { swqosOnly: true } }), [tpu, routeOf({}, false)])).toBe(
-      "no route for the transaction, through SWQoS partners only: tpu (not a SWQoS partner); swqos-1 (down)",
+      "no route for the transaction, through SWQoS partners only: not a SWQoS partner (1 route); down (1 route)",
     );
     expect(message(factsOf({ ...bundle, count: 2 }), [swqos])).toBe(
-      "no route for a bundle (transactions: 2): swqos (does not accept bundles)",
+      "no route for a bundle (transactions: 2): does not accept bundles (1 route)",
     );
     const cheap = factsOf({ tip: rich, fee: underpaid });
     expect(message(cheap, [alt])).toBe(
       "priority fee too low: 9999999 micro-lamports per compute unit; minimum 10 lamports per compute unit (10000000 micro-lamports)",
     );
     expect(message(cheap, [routeOf({}, false), alt])).toBe(
-      "no route for the transaction: swqos-1 (down); alt (priority fee too low)",
+      "no route for the transaction: down (1 route); priority fee too low (1 route)",
+    );
+    const dear = [
+      routeOf({ minimumTipLamports: 30_000n }),
+      routeOf({ minimumTipLamports: 20_000n }),
+    ];
+    expect(message(factsOf(), [routeOf({}, false), ...dear])).toBe(
+      "no route for the transaction: down (1 route); tip below 20000 lamports (2 routes)",
     );
     expect(message(factsOf(), [])).toBe("no route for the transaction: no route is configured");
     const many = Array.from({ length: 20 }, (_, i) => routeOf({ name: `r${i}` }, false));
-    expect(message(factsOf(), many)).toMatch(/r7 \(down\); and 12 more$/);
+    expect(message(factsOf(), many)).toMatch(/: down \(20 routes\)$/);
   });
 });
 

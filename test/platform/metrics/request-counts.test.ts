@@ -49,7 +49,7 @@ describe("request counts", () => {
     await post("/relay?api-key=good", call("madeUp1"));
     await post("/relay?api-key=good", call("madeUp2"));
     await post("/relay?api-key=good", call("getFault"));
-    await post("/relay", call("getTipAccounts"));
+    await post("/relay", call("getRegions"));
     await post("/relayb?api-key=good&method=sendTransaction", "x");
     await post("/relay?api-key=good", "{");
     for (const path of [
@@ -83,7 +83,7 @@ describe("request counts", () => {
       "sendTransaction value_invalid": 1,
       "other method_unknown": 2,
       "other internal": 1,
-      "getTipAccounts unauthorized": 1,
+      "getRegions unauthorized": 1,
       "sendTransaction transaction_invalid": 1,
       "other json_invalid": 1,
     });

@@ -10,7 +10,7 @@ import {
   listOf,
   word,
 } from "../../schema/json-schema.ts";
-import { callsMax } from "../request-context.ts";
+import { callsMax } from "../body-limits.ts";
 import { jsonRpcError } from "./http-answers.ts";
 
 const version = word("2.0");
