@@ -275,7 +275,7 @@ function submissionFailoverOf(
 }
 
 function openStore({ config, clock, log }: GatewayOptions): Promise<Store> {
-  const { directory, postgres, durableSubmissions } = config.data;
+  const { directory, postgres, durableSubmissions = postgres !== undefined } = config.data;
   const node = nodeNameOf(config.data.node, hostname());
   const options = { directory, postgres, node, durableSubmissions };
   return Store.open({ ...options, isService: true, clock, log });

@@ -6,12 +6,12 @@
 import { hostname } from "node:os";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
+import { nodeNameOf } from "../core/configuration/node-name.ts";
 import { messageOf } from "../core/errors.ts";
 import type { DatabaseFact } from "../platform/doctor/database-checks.ts";
 import { migrations } from "../platform/store/migrations.ts";
 import { checkStart } from "../platform/store/start-check.ts";
 import { clockProblem, measureClockOffset } from "./clock-offset.ts";
-import { nodeNameOf } from "../core/configuration/node-name.ts";
 import {
   differencesOf,
   nodeSettingsOf,

@@ -58,7 +58,11 @@ export function effectiveConfig(config: Config, hostName: string): Config {
   return {
     ...config,
     ...(ownRegion !== undefined && { region: ownRegion }),
-    data: { ...data, node: nodeNameOf(data.node, hostName) },
+    data: {
+      ...data,
+      node: nodeNameOf(data.node, hostName),
+      durableSubmissions: data.durableSubmissions ?? data.postgres !== undefined,
+    },
     tiers: { thresholdLamports: Object.fromEntries(thresholds) },
     ...(http && {
       http: {

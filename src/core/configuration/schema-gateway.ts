@@ -153,11 +153,13 @@ export const data = z.strictObject({
       "docs/postgres.md. `--print-config` masks it, because it may contain a password.",
     absent: "SQLite in `directory`",
   }),
-  durableSubmissions: key(z.boolean().default(true), {
+  durableSubmissions: key(z.boolean().exactOptional(), {
     expects: "true or false",
     meaning:
-      "A submission is acknowledged after it has reached the disk. Sending does not wait for it. `false` saves " +
-      "this wait; the newest submissions may then be lost with the power, or with the PostgreSQL server.",
+      "Whether a submission is acknowledged only after it has reached the disk. Sending never waits for it. " +
+      "`false` saves this wait: a submission then survives a kill of the process, but the newest ones may be " +
+      "lost with the power, or with the PostgreSQL server.",
+    absent: "true with `postgres`, otherwise false",
   }),
   historyHours: key(integer(1, 8760).default(24), {
     expects: "an integer 1 to 8760",
