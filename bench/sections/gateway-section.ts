@@ -124,7 +124,7 @@ async function calm(
   return load.load("calm", plan);
 }
 
-async function round(options: RoundOptions): Promise<Round> {
+async function measureRound(options: RoundOptions): Promise<Round> {
   const results = {
     gateway: await most(options, "gateway"),
     unchecked: await most(options, "unchecked"),
@@ -318,7 +318,7 @@ export async function gatewaySection(
     await most(options, "gateway"); // warm-up for the compiler
     await most(options, "unchecked");
     const results: Round[] = [];
-    for (let i = 0; i < rounds; i++) results.push(await round(options));
+    for (let i = 0; i < rounds; i++) results.push(await measureRound(options));
     const rate = summarise(results.map(({ most: { gateway } }) => perSecond(gateway, "gateway")));
     return report(results, await overload(options, rate.median));
   } finally {

@@ -8,7 +8,7 @@ import type { Socket as TcpSocket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { formatAddress, parseAddress } from "../../core/addresses/addresses.ts";
 import { type Refusal, statusLine } from "./answer.ts";
-import { Http1Exchange, stalledMs } from "./http1-exchange.ts";
+import { Http1Request, stalledMs } from "./http1-request.ts";
 import type { RequestHead, RequestProblem } from "./request-head.ts";
 import { RequestReader } from "./request-reader.ts";
 import type { HttpHead } from "./types.ts";
@@ -25,13 +25,13 @@ const waitingBytesMax = 1024 * 1024;
  */
 const lingerMs = 1000;
 
-/** What the engine does for its connections. */
+/** The engine, as its connections use it. */
 export interface ConnectionHost {
   readonly refusal: Refusal;
   readonly keepAliveMs: number;
-  request(exchange: Http1Exchange): void;
+  handle(request: Http1Request): void;
   /** A WebSocket handshake; `rest`: the bytes behind it. */
-  upgrade(connection: Http1Connection, exchange: Http1Exchange, rest: Buffer): void;
+  upgrade(connection: Http1Connection, request: Http1Request, rest: Buffer): void;
   /** Called once. */
   closed(connection: Http1Connection): void;
 }
@@ -47,11 +47,11 @@ export class Http1Connection {
   readonly #reader: RequestReader;
   readonly #heads = new WeakMap<RequestHead, HttpHead>();
   /** The request that is handled, and those behind it. */
-  readonly #exchanges: Http1Exchange[] = [];
-  /** Those whose response the kernel has not accepted completely. */
-  readonly #sending = new Set<Http1Exchange>();
+  readonly #requests: Http1Request[] = [];
+  /** Requests whose response the kernel has not accepted completely. */
+  readonly #sending = new Set<Http1Request>();
   /** The request whose body is read. */
-  #newest: Http1Exchange | undefined;
+  #newest: Http1Request | undefined;
   #waitingBytes = 0;
   #deadlineMs: number;
   #isHeadTimed = false;
@@ -92,31 +92,31 @@ export class Http1Connection {
   release(): void {
     this.socket.off("data", this.#received).off("end", this.#ended);
     this.#deadlineMs = Number.POSITIVE_INFINITY;
-    this.#exchanges.length = 0;
+    this.#requests.length = 0;
     this.#newest = undefined;
   }
 
-  answered(exchange: Http1Exchange, isLast: boolean): void {
-    if (this.#exchanges[0] === exchange) this.#exchanges.shift();
+  answered(request: Http1Request, isLast: boolean): void {
+    if (this.#requests[0] === request) this.#requests.shift();
     if (isLast) {
       this.#end();
       return;
     }
-    const [next] = this.#exchanges;
+    const [next] = this.#requests;
     if (next) queueMicrotask(() => this.#begin(next));
     else if (this.#isHalfClosed) this.#end();
     else this.#wait();
   }
 
-  follow(exchange: Http1Exchange): void {
+  follow(request: Http1Request): void {
     const { socket } = this;
-    this.#sending.add(exchange);
+    this.#sending.add(request);
     socket.setTimeout(stalledMs);
     socket.write("", (error) => {
-      this.#sending.delete(exchange);
+      this.#sending.delete(request);
       if (this.#sending.size === 0 && !this.#isEnding) socket.setTimeout(0);
-      if (error) exchange.abort();
-      else exchange.sent();
+      if (error) request.abort();
+      else request.sent();
     });
   }
 
@@ -128,62 +128,62 @@ export class Http1Connection {
       return;
     }
     if (this.#reader.rest.length > waitingBytesMax) this.socket.destroy();
-    const [first] = this.#exchanges;
+    const [first] = this.#requests;
     if (first && !first.isBegun) this.#begin(first);
     this.#wait();
   };
 
   readonly #ended = (): void => {
     this.#isHalfClosed = true;
-    if (this.#exchanges.length === 0) this.#end();
+    if (this.#requests.length === 0) this.#end();
     else if (this.#reader.isInBody) this.socket.destroy();
     // It may only have ended its side, or be gone.
     else this.#deadlineMs = performance.now() + lingerMs;
   };
 
-  #head(request: RequestHead): void {
-    const isFull = this.#exchanges.length > waitingMax;
+  #head(head: RequestHead): void {
+    const isFull = this.#requests.length > waitingMax;
     if (isFull || this.socket.writableLength > unsentBytesMax) {
       this.#reader.stop();
       this.socket.destroy();
       return;
     }
-    const exchange = new Http1Exchange(this, request, this.#headOf(request));
-    if (request.isWebSocketUpgrade) this.#reader.stop({ keepsRest: true });
-    this.#newest = exchange;
-    this.#exchanges.push(exchange);
+    const request = new Http1Request(this, head, this.#headOf(head));
+    if (head.isWebSocketUpgrade) this.#reader.stop({ keepsRest: true });
+    this.#newest = request;
+    this.#requests.push(request);
     // A handshake begins when all bytes behind it are known.
-    if (this.#exchanges.length === 1 && !request.isWebSocketUpgrade) this.#begin(exchange);
+    if (this.#requests.length === 1 && !head.isWebSocketUpgrade) this.#begin(request);
   }
 
   /** One for all repetitions of a head. */
-  #headOf(request: RequestHead): HttpHead {
-    const known = this.#heads.get(request);
+  #headOf(read: RequestHead): HttpHead {
+    const known = this.#heads.get(read);
     if (known) return known;
-    const { method, path, query, header } = request;
+    const { method, path, query, header } = read;
     const { remoteAddress, isTls } = this;
     const head = { method: method.toUpperCase(), path, query, header, remoteAddress, isTls };
-    this.#heads.set(request, head);
+    this.#heads.set(read, head);
     return head;
   }
 
   #body(piece: Uint8Array, isLast: boolean): void {
-    const exchange = this.#newest;
-    if (!exchange) return;
-    if (!exchange.isBegun) {
+    const request = this.#newest;
+    if (!request) return;
+    if (!request.isBegun) {
       this.#waitingBytes += piece.length;
       if (this.#waitingBytes > waitingBytesMax) this.socket.destroy();
     }
     // Requests behind a request to close are not executed.
-    if (isLast && !exchange.isKeptAlive) this.#reader.stop();
-    exchange.receive(piece, isLast);
+    if (isLast && !request.isKeptAlive) this.#reader.stop();
+    request.receive(piece, isLast);
   }
 
-  #begin(exchange: Http1Exchange): void {
-    if (this.socket.destroyed || exchange.isBegun) return;
-    this.#waitingBytes -= exchange.begin();
-    if (exchange.isWebSocketUpgrade) this.#host.upgrade(this, exchange, this.#reader.rest);
-    else this.#host.request(exchange);
+  #begin(request: Http1Request): void {
+    if (this.socket.destroyed || request.isBegun) return;
+    this.#waitingBytes -= request.begin();
+    if (request.isWebSocketUpgrade) this.#host.upgrade(this, request, this.#reader.rest);
+    else this.#host.handle(request);
   }
 
   /** Sets the time until which something must happen. */
@@ -194,14 +194,14 @@ export class Http1Connection {
     if (isInHead && this.#isHeadTimed) return;
     this.#isHeadTimed = isInHead;
     if (isInHead || isInBody) this.#deadlineMs = performance.now() + stalledMs;
-    else if (this.#exchanges.length > 0) this.#deadlineMs = Number.POSITIVE_INFINITY;
+    else if (this.#requests.length > 0) this.#deadlineMs = Number.POSITIVE_INFINITY;
     else this.#deadlineMs = performance.now() + this.#host.keepAliveMs;
   }
 
   /** Answers a request that cannot be read, unless a response is under way, and ends the connection. */
   #refuse({ status, expected }: RequestProblem): void {
     const { socket } = this;
-    if (!socket.writable || this.#exchanges.length > 0 || socket.writableLength > 0) {
+    if (!socket.writable || this.#requests.length > 0 || socket.writableLength > 0) {
       socket.destroy();
       return;
     }
@@ -239,8 +239,8 @@ export class Http1Connection {
 
   #closed(): void {
     this.#reader.stop();
-    for (const exchange of this.#exchanges.splice(0)) exchange.abort();
-    for (const exchange of this.#sending) exchange.abort();
+    for (const request of this.#requests.splice(0)) request.abort();
+    for (const request of this.#sending) request.abort();
     this.#host.closed(this);
   }
 }

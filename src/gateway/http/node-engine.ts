@@ -28,12 +28,12 @@ import type {
   EngineWebSocketRoute,
 } from "./engine.ts";
 import { type ConnectionHost, Http1Connection } from "./http1-connection.ts";
-import { type Http1Exchange, stalledMs } from "./http1-exchange.ts";
+import { type Http1Request, stalledMs } from "./http1-request.ts";
 import { NodeWebSocket } from "./node-web-socket.ts";
 import type { HttpHead } from "./types.ts";
 import type { Socket } from "./web-socket-peers.ts";
 
-/** Clients are told `keepAliveSeconds`; a request that they send in the last moment still arrives. */
+/** The response announces `keepAliveSeconds`; a request of the last moment still arrives. */
 const keepAliveReserveMs = 1000;
 /** Time between two checks of all time-outs. */
 const checkMs = 500;
@@ -120,21 +120,21 @@ class NodeApp implements EngineApp, ConnectionHost {
     for (const { socket } of this.#connections) socket.destroy();
   }
 
-  request(exchange: Http1Exchange): void {
-    this.#handle(exchange, exchange.head);
+  handle(request: Http1Request): void {
+    this.#handle(request, request.head);
   }
 
-  upgrade(connection: Http1Connection, exchange: Http1Exchange, rest: Buffer): void {
-    const { head } = exchange;
+  upgrade(connection: Http1Connection, request: Http1Request, rest: Buffer): void {
+    const { head } = request;
     const path = this.#webSocketPaths.get(head.path) ?? this.#webSocketPaths.get("*");
     if (!path) {
-      this.#handle(exchange, head);
+      this.#handle(request, head);
       return;
     }
-    path.route.upgrade(exchange, head, (userData) => {
-      exchange.discard();
+    path.route.upgrade(request, head, (userData) => {
+      request.discard();
       connection.release();
-      this.#accept(path, { connection, exchange, rest, userData });
+      this.#accept(path, { connection, request, rest, userData });
     });
   }
 
@@ -194,9 +194,9 @@ class NodeApp implements EngineApp, ConnectionHost {
 
   /** An invalid handshake is answered by ws, which ends the connection. */
   #accept({ route, server }: WebSocketPath, handshake: Handshake): void {
-    const { connection, exchange, rest, userData } = handshake;
+    const { connection, request, rest, userData } = handshake;
     const { socket: tcp } = connection;
-    server.handleUpgrade(messageOf(connection, exchange), tcp, rest, (socket) => {
+    server.handleUpgrade(messageOf(connection, request), tcp, rest, (socket) => {
       const peer = new NodeWebSocket({ socket, tcp }, userData, route);
       this.#webSockets.set(connection, peer);
       route.open(peer);
@@ -207,14 +207,14 @@ class NodeApp implements EngineApp, ConnectionHost {
 /** A WebSocket handshake that the server accepted. */
 interface Handshake {
   readonly connection: Http1Connection;
-  readonly exchange: Http1Exchange;
+  readonly request: Http1Request;
   /** The bytes behind it. */
   readonly rest: Buffer;
   readonly userData: Socket;
 }
 
 /** The handshake as ws reads it. */
-function messageOf({ socket }: Http1Connection, { head, fields }: Http1Exchange): IncomingMessage {
+function messageOf({ socket }: Http1Connection, { head, fields }: Http1Request): IncomingMessage {
   const message = new IncomingMessage(socket);
   message.method = head.method;
   message.url = head.path;

@@ -13,7 +13,7 @@ export interface RequestHead {
   readonly method: string;
   /** Path of the target, without its query; of the absolute form, too. */
   readonly path: string;
-  /** Without "?"; empty if there is none. */
+  /** Without "?"; empty if it is absent. */
   readonly query: string;
   /** The value; undefined: absent. Repeated headers are joined by ", ". `name` in lower case. */
   readonly header: (name: string) => string | undefined;

@@ -100,8 +100,11 @@ export class RequestReader {
         return this.#readData(piece, at);
       case "chunk-end":
         return this.#readChunkEnd(piece, at);
-      default:
+      case "chunk-size":
+      case "trailers":
         return this.#readLine(piece, at);
+      case "stopped":
+        return piece.length;
     }
   }
 

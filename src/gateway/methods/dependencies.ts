@@ -66,7 +66,7 @@ export interface TransactionInspector {
   inspect(wire: Uint8Array): TransactionFacts;
 }
 
-export interface SignatureVerifier {
+interface SignatureVerifier {
   /** Whether every signature is valid; null: the queue is full. */
   verify(wire: Uint8Array): boolean | Promise<boolean> | null;
 }

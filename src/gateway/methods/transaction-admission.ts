@@ -78,7 +78,7 @@ export class TransactionAdmission {
     for (const { wire } of transactions) {
       const check = this.#dependencies.verifier.verify(wire);
       if (check === null) {
-        await Promise.allSettled(checks);
+        await Promise.allSettled(checks.map((one) => Promise.resolve(one)));
         throw new ShredwayError(
           "overloaded",
           "too many transactions wait for signature verification; retry in 1 s",
@@ -89,8 +89,9 @@ export class TransactionAdmission {
       }
       checks.push(check);
     }
+    // A result that is known already must not cost a turn of the event loop.
     const isDone = checks.every((check) => typeof check === "boolean");
-    const valid = isDone ? checks : await Promise.all(checks);
+    const valid = isDone ? checks : await Promise.all(checks.map((one) => Promise.resolve(one)));
     const wrong = valid.indexOf(false);
     if (wrong < 0) return;
     throw new ShredwayError(

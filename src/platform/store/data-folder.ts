@@ -75,7 +75,7 @@ export function isInUse(directory: string): boolean | null {
   }
 }
 
-/** What is wrong with the folder, and how to repair it. */
+/** The problem of the folder, and its repair. */
 function obstacleOf(error: unknown): string {
   switch (codeOf(error)) {
     case "EACCES":

@@ -145,7 +145,9 @@ export class TipRegistrar implements Registrar {
       const message = "transaction: signature verification failed";
       return refusal("signature_invalid", message, signature);
     }
-    const proof = await checkProof(facts, accountId, entry.proof ?? null, reader.decode);
+    const proof = await checkProof(facts, accountId, entry.proof ?? null, (text) =>
+      reader.decode(text),
+    );
     if (proof !== null && typeof proof === "object") return proof;
     return { accountId, facts, slot: entry.slot, proof };
   }

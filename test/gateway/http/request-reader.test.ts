@@ -13,7 +13,7 @@ interface Read {
   problem: RequestProblem | null;
 }
 
-/** What a reader makes of the text, cut into pieces of these sizes in turn. */
+/** The reader's results for the text, cut into pieces of these sizes in turn. */
 function read(text: string, sizes: readonly number[] = [text.length]): Read {
   const found: Read = { requests: [], problem: null };
   const reader = new RequestReader({
@@ -67,7 +67,7 @@ const request = fc
     return `${head}Transfer-Encoding: chunked\r\n\r\n${text}0\r\n\r\n`;
   });
 
-/** What node:http makes of the same bytes. */
+/** The results of node:http for the same bytes. */
 async function readByNode(text: string): Promise<{ line: string; body: string }[]> {
   const found: { line: string; body: string }[] = [];
   const server = createServer((message, response) => {

@@ -14,13 +14,13 @@ export const stalledMs = 10_000;
 /** Larger bodies are not copied behind their head. */
 const copiedBytesMax = 64 * 1024;
 
-/** The connection of an exchange. */
-interface ExchangeConnection {
+/** The connection of a request. */
+interface RequestConnection {
   readonly socket: TcpSocket;
   /** The response was written; `isLast`: the connection ends behind it. */
-  answered(exchange: Http1Exchange, isLast: boolean): void;
-  /** The client reads slowly: calls `sent` or `abort` of the exchange later. */
-  follow(exchange: Http1Exchange): void;
+  answered(request: Http1Request, isLast: boolean): void;
+  /** The client reads slowly: calls `sent` or `abort` of the request later. */
+  follow(request: Http1Request): void;
 }
 
 function nothing(): void {}
@@ -38,12 +38,12 @@ function dateLine(): string {
   return date;
 }
 
-export class Http1Exchange implements EngineResponse {
+export class Http1Request implements EngineResponse {
   readonly head: HttpHead;
   readonly isKeptAlive: boolean;
   readonly isWebSocketUpgrade: boolean;
-  readonly #connection: ExchangeConnection;
-  readonly #request: RequestHead;
+  readonly #connection: RequestConnection;
+  readonly #head: RequestHead;
   /** Pieces of the body that arrived before the handler was called. */
   #pieces: Uint8Array[] = [];
   #isReceived = false;
@@ -58,12 +58,12 @@ export class Http1Exchange implements EngineResponse {
   #aborted: () => void = nothing;
   #writable: ((offset: number) => boolean) | undefined;
 
-  constructor(connection: ExchangeConnection, request: RequestHead, head: HttpHead) {
+  constructor(connection: RequestConnection, read: RequestHead, head: HttpHead) {
     this.#connection = connection;
-    this.#request = request;
+    this.#head = read;
     this.head = head;
-    this.isWebSocketUpgrade = request.isWebSocketUpgrade;
-    this.isKeptAlive = request.isKeptAlive && !request.isWebSocketUpgrade;
+    this.isWebSocketUpgrade = read.isWebSocketUpgrade;
+    this.isKeptAlive = read.isKeptAlive && !read.isWebSocketUpgrade;
     this.#isLast = !this.isKeptAlive;
   }
 
@@ -75,7 +75,7 @@ export class Http1Exchange implements EngineResponse {
 
   /** Alternating names in lower case and values. */
   get fields(): readonly string[] {
-    return this.#request.fields;
+    return this.#head.fields;
   }
 
   /** The handler is called now. Returns the size of the body that is waiting here. */
@@ -118,7 +118,7 @@ export class Http1Exchange implements EngineResponse {
   }
 
   onData(call: (piece: Uint8Array, isLast: boolean) => void): void {
-    if (this.#request.expectsContinue && !this.#isReceived) {
+    if (this.#head.expectsContinue && !this.#isReceived) {
       this.#connection.socket.write("HTTP/1.1 100 Continue\r\n\r\n");
     }
     this.#data = call;
