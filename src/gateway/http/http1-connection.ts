@@ -55,6 +55,8 @@ export class Http1Connection {
   #waitingBytes = 0;
   #deadlineMs: number;
   #isHeadTimed = false;
+  /** It carries a WebSocket, which has time-outs of its own. */
+  #isReleased = false;
   /** The client has closed its side. */
   #isHalfClosed = false;
   /** The last response was sent: everything else is discarded. */
@@ -90,6 +92,7 @@ export class Http1Connection {
 
   /** The connection no longer carries HTTP. */
   release(): void {
+    this.#isReleased = true;
     this.socket.off("data", this.#received).off("end", this.#ended);
     this.#deadlineMs = Number.POSITIVE_INFINITY;
     this.#requests.length = 0;
@@ -188,7 +191,7 @@ export class Http1Connection {
 
   /** Sets the time until which something must happen. */
   #wait(): void {
-    if (this.#isEnding || this.#isHalfClosed) return;
+    if (this.#isEnding || this.#isHalfClosed || this.#isReleased) return;
     const { isInHead, isInBody } = this.#reader;
     // The time of a head runs from its first byte.
     if (isInHead && this.#isHeadTimed) return;

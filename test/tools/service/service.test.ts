@@ -393,6 +393,7 @@ describe("the first configuration", () => {
         line.replace(" []", "").replace("#", " "),
       )
       .replaceAll(/^#(?! )|^#(?= {2}-)/gm, "")
+      .replace("YOUR_PUBLIC_KEY_FOR_TIERS", "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi")
       .replace("YOUR_PUBLIC_KEY", "BFX2EZQAx6CqztJYb8MWqSnLgnt4yt5kLn6eZokzR6Dd");
     writeFileSync(join(folder, "shredway.yaml"), text);
     const whole = loadConfig(join(folder, "shredway.yaml"));
