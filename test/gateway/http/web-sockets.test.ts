@@ -70,6 +70,17 @@ async function handshaken(server: HttpServer): Promise<RawClient> {
 
 onEveryEngine((engine) => {
   describe("WebSockets", () => {
+    it("stay open longer than connections without a request", async () => {
+      const server = await serve({ handle, webSockets: { "/": echo }, keepAliveSeconds: 1 });
+      const socket = await connected(server);
+      const idle = await RawClient.open(server);
+      await idle.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await idle.closed();
+      const answer = nextText(socket);
+      socket.send("still here");
+      expect(await answer).toBe("still here");
+    });
+
     it("carry text in both directions and identify the peer", async () => {
       const heads: unknown[] = [];
       const route: WebSocketRoute = {
