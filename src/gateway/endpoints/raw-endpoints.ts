@@ -15,8 +15,9 @@ import {
   sanitise,
   submitBatch,
 } from "../methods/send-batch.ts";
-import { bundleTransactionsMax, submitBundle } from "../methods/send-bundle.ts";
+import { submitBundle } from "../methods/send-bundle.ts";
 import { submitTransaction } from "../methods/send-transaction.ts";
+import { bundleTransactionsMax } from "../methods/submission-params.ts";
 import { type Query, uriCount } from "./query.ts";
 import type { RequestContext } from "./request-context.ts";
 
