@@ -36,6 +36,17 @@ function regionsOf(config: Config): readonly [Region, ...Region[]] {
   return [{ name: "default", url: null, tipAddresses, shredTipAddresses }];
 }
 
+/** Minimum tips of single methods. */
+function minimumTipsOf({ tips }: Config): GatewaySettings["minimumTipLamportsByMethod"] {
+  const minimums = Object.entries(tips.minimumLamportsByMethod);
+  return Object.fromEntries(minimums.map(([method, lamports]) => [method, BigInt(lamports)]));
+}
+
+function lowestMinimumOf({ tips }: Config): bigint {
+  const ofMethods = Object.values(tips.minimumLamportsByMethod);
+  return BigInt(Math.min(tips.minimumLamports, ...ofMethods));
+}
+
 /** `isOffered`: default: every shred-tip address of the configuration is published. */
 export function settingsOf(config: Config, isOffered: IsOffered = () => true): GatewaySettings {
   const [first, ...others] = regionsOf(config);
@@ -47,6 +58,7 @@ export function settingsOf(config: Config, isOffered: IsOffered = () => true): G
     regions: [offeredBy(first), ...others.map(offeredBy)],
     withholdsShredTips: ![...shredTipAddressesOf(config)].every(isOffered),
     minimumTipLamports: BigInt(config.tips.minimumLamports),
+    minimumTipLamportsByMethod: minimumTipsOf(config),
     partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
     trustedProxies: (config.http?.trustedProxies ?? []).map(parseAddressRange),
   };
@@ -84,7 +96,8 @@ export function shredTipAddressesOf(config: Config): ReadonlySet<string> {
 export function policyOf(config: Config, tracker: Tracker): PlanPolicy {
   return {
     denyLeaders: new Set(config.gateway.denyLeaders),
-    minimumTipLamports: BigInt(config.tips.minimumLamports),
+    // Admission has checked the minimum of the method; the lowest one applies to every method here.
+    minimumTipLamports: lowestMinimumOf(config),
     partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
     get partners() {
       return tracker.memberSet();

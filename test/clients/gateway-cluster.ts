@@ -163,6 +163,7 @@ export class GatewayCluster implements TestService {
       regions: [region],
       withholdsShredTips: false,
       minimumTipLamports,
+      minimumTipLamportsByMethod: {},
       partnerUnitLamports: 10n,
       trustedProxies: [],
     });

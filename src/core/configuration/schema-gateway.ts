@@ -168,6 +168,22 @@ export const data = z.strictObject({
   }),
 });
 
+const minimumOf = (method: string) =>
+  key(lamports().exactOptional(), {
+    expects: "an integer 0 to 2^53 - 1",
+    unit: "lamports",
+    meaning: `Minimum tip of ${method}.`,
+    absent: "`tips.minimumLamports`",
+  });
+
+const minimumLamportsByMethod = z.strictObject({
+  sendTransaction: minimumOf("sendTransaction"),
+  sendBundle: minimumOf("sendBundle, for the whole bundle"),
+  sendBatch: minimumOf("each transaction of sendBatch"),
+  sendIdeal: minimumOf("each transaction of sendIdeal"),
+  sendAlt: minimumOf("sendAlt"),
+});
+
 export const tips = z.strictObject({
   addresses: key(pubkeys(addressesMax), {
     expects: pubkeysExpects(addressesMax),
@@ -181,6 +197,11 @@ export const tips = z.strictObject({
     expects: "an integer 0 to 2^53 - 1",
     unit: "lamports",
     meaning: "Minimum tip of a submission. Routes may require more.",
+  }),
+  minimumLamportsByMethod: key(minimumLamportsByMethod.prefault({}), {
+    expects:
+      "a mapping with the optional keys sendTransaction, sendBundle, sendBatch, sendIdeal and sendAlt",
+    meaning: "Minimum tips of single methods, higher or lower than `minimumLamports`.",
   }),
 });
 

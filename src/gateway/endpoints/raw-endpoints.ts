@@ -118,7 +118,7 @@ export async function runRaw(
     const transactions = readers.map((read, i) =>
       sanitise(i, () => {
         const transaction = read(call, nameOf(i));
-        call.admission.checkTip(nameOf(i), [transaction]);
+        call.admission.checkTip("sendBatch", nameOf(i), [transaction]);
         return transaction;
       }),
     );
@@ -133,7 +133,7 @@ export async function runRaw(
   const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
   const [transaction] = readers.map((read) => read(call, "body"));
   if (!transaction) throw new ShredwayError("value_invalid", "body: expected a transaction");
-  call.admission.checkTip("body", [transaction]);
+  call.admission.checkTip("sendTransaction", "body", [transaction]);
   await call.admission.verify([transaction], () => "body");
   call.admission.checkContext(minContextSlot);
   const resendsMax = resends === undefined ? null : Number(resends);

@@ -16,7 +16,7 @@ import type { TipFloor } from "../../tips/tip-types.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpHead, HttpRequest, HttpResponse, WebSocketRoute } from "../http/types.ts";
 import type { Nonces } from "../nonces/types.ts";
-import type { BundleCommitments, Submissions } from "../submission/types.ts";
+import type { BundleCommitments, SubmitMethod, Submissions } from "../submission/types.ts";
 import type { Tracker } from "../tracker/types.ts";
 
 /** A path and its handler. */
@@ -117,6 +117,8 @@ export interface GatewaySettings {
   /** A shred-tip address is configured that is not published, because another node does not know it. */
   readonly withholdsShredTips: boolean;
   readonly minimumTipLamports: bigint;
+  /** Minimum tips of single methods; all others: `minimumTipLamports`. */
+  readonly minimumTipLamportsByMethod: Readonly<Partial<Record<SubmitMethod, bigint>>>;
   /** Minimum priority fee of sendAlt in lamports per compute unit. */
   readonly partnerUnitLamports: bigint;
   readonly trustedProxies: readonly AddressRange[];

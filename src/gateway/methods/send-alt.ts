@@ -65,7 +65,7 @@ async function run(
     );
   }
   const transaction = admission.read("params[0]", args.transaction, encoding);
-  admission.checkTip("params[0]", [transaction]);
+  admission.checkTip("sendAlt", "params[0]", [transaction]);
   checkUnitFee(transaction, settings.partnerUnitLamports);
   await admission.verify([transaction], () => "params[0]");
   await call.dependencies.submissions.submit({

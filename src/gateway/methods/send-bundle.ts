@@ -55,7 +55,7 @@ export async function submitBundle(
     );
   }
   call.countCalls(transactions.length - 1);
-  call.admission.checkTip("bundle", transactions);
+  call.admission.checkTip("sendBundle", "bundle", transactions);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
   await call.dependencies.submissions.submit({
     accountId: call.key.accountId,

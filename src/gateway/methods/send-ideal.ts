@@ -82,7 +82,9 @@ function checkPair(call: Call, pair: Pair): DeclaredNonce {
   const duplicate = duplicateOf(pair);
   if (duplicate !== undefined)
     throw refused(1, `a signature other than that of ${nameOf(0)}`, duplicate);
-  for (const [index, each] of pair.entries()) call.admission.checkTip(nameOf(index), [each]);
+  for (const [index, each] of pair.entries()) {
+    call.admission.checkTip("sendIdeal", nameOf(index), [each]);
+  }
   return first;
 }
 

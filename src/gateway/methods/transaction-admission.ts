@@ -7,6 +7,7 @@ import { reworded, ShredwayError } from "../../core/errors.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Encoding, readTransactionText } from "../../core/transactions/transaction-text.ts";
+import type { SubmitMethod } from "../submission/types.ts";
 import type { GatewayDependencies, GatewaySettings, SimulationOptions } from "./dependencies.ts";
 
 /** The first duplicate signature, or undefined. */
@@ -56,14 +57,16 @@ export class TransactionAdmission {
 
   /**
    * Throws ShredwayError "tip_missing" or "tip_too_low" if the tips of all transactions together
-   * are below the minimum.
+   * are below the method's minimum.
    */
-  checkTip(what: string, transactions: readonly TransactionFacts[]): void {
+  checkTip(method: SubmitMethod, what: string, transactions: readonly TransactionFacts[]): void {
     const tip = transactions.reduce((sum, { tipLamports }) => sum + tipLamports, 0n);
-    const minimum = this.#settings.minimumTipLamports;
+    const own = this.#settings.minimumTipLamportsByMethod[method];
+    const minimum = own ?? this.#settings.minimumTipLamports;
     if (tip >= minimum) return;
     const addresses = this.#settings.regions[0].tipAddresses.join(", ");
-    const message = `${what}: tip ${tip} lamports, minimum ${minimum} lamports, addresses: ${addresses}`;
+    const lamports = `${minimum} lamports${own === undefined ? "" : ` for ${method}`}`;
+    const message = `${what}: tip ${tip} lamports, minimum ${lamports}, addresses: ${addresses}`;
     const options = { details: { tipLamports: tip, minimumLamports: minimum } };
     if (tip === 0n) throw new ShredwayError("tip_missing", message, options);
     throw new ShredwayError("tip_too_low", message, options);

@@ -40,7 +40,12 @@ describe("good configurations", () => {
       },
       operations: { allow: ["127.0.0.0/8", "::1"], destinationSeries: 256 },
       data: { directory: "/etc/shredway/data", historyHours: 24 },
-      tips: { addresses: [], shredAddresses: [], minimumLamports: 10_000 },
+      tips: {
+        addresses: [],
+        shredAddresses: [],
+        minimumLamports: 10_000,
+        minimumLamportsByMethod: {},
+      },
       tiers: {},
       delivery: {
         regions: ["frankfurt", "new-york"],

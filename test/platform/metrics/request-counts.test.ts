@@ -27,6 +27,7 @@ function gatewayOf(pages: readonly Pages[]): Gateway {
       regions: [region],
       withholdsShredTips: false,
       minimumTipLamports: 0n,
+      minimumTipLamportsByMethod: {},
       partnerUnitLamports: 0n,
       trustedProxies: loopback,
     },

@@ -286,6 +286,7 @@ function settingsOf(): GatewaySettings {
     ],
     withholdsShredTips: false,
     minimumTipLamports: 10_000n,
+    minimumTipLamportsByMethod: {},
     partnerUnitLamports: 10n,
     trustedProxies: [],
   };
