@@ -11,6 +11,7 @@ import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
 import type { PlanPolicy } from "../gateway/submission/plan.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
+import { readMethodsIn } from "./read-method-list.ts";
 
 /** Whether a shred-tip address may be published. */
 type IsOffered = (shredAddress: string) => boolean;
@@ -47,7 +48,10 @@ function lowestMinimumOf({ tips }: Config): bigint {
   return BigInt(Math.min(tips.minimumLamports, ...ofMethods));
 }
 
-/** `isOffered`: default: every shred-tip address of the configuration is published. */
+/**
+ * `isOffered`: default: every shred-tip address of the configuration is published. Throws ShredwayError
+ * "config_invalid" for invalid `gateway.readMethods`.
+ */
 export function settingsOf(config: Config, isOffered: IsOffered = () => true): GatewaySettings {
   const [first, ...others] = regionsOf(config);
   const offeredBy = (region: Region): Region => ({
@@ -61,6 +65,7 @@ export function settingsOf(config: Config, isOffered: IsOffered = () => true): G
     minimumTipLamportsByMethod: minimumTipsOf(config),
     partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
     trustedProxies: (config.http?.trustedProxies ?? []).map(parseAddressRange),
+    readMethods: readMethodsIn(config.gateway.readMethods),
   };
 }
 

@@ -1,4 +1,5 @@
-// Keys that need a restart, the instructions if one of them selects another database, and minimum tips.
+// Keys that need a restart, the instructions if one of them selects another database, minimum tips
+// and read methods.
 
 import { expect, it } from "vitest";
 import {
@@ -13,12 +14,13 @@ import { noPartners } from "../support/gateway/gateway.ts";
 
 const url = "postgres://db.example.com/shredway";
 
-function configOf(data: object, tips: object = {}) {
+function configOf(data: object, tips: object = {}, gateway: object = {}) {
   return completeConfig({
     relay: { shredVersion: 1, authentication: "off" },
     http: { listen: "127.0.0.1:0" },
     tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))], ...tips },
     data: { directory: "data", ...data },
+    gateway,
   });
 }
 
@@ -57,4 +59,15 @@ it("changes the minimum tips of methods without a restart", () => {
   expect(settingsOf(configOf({})).minimumTipLamportsByMethod).toEqual({});
   // The plan must not refuse what the method accepts.
   expect(policyOf(wanted, noPartners).minimumTipLamports).toBe(7n);
+});
+
+it("changes the read methods without a restart", () => {
+  const wanted = configOf({}, {}, { readMethods: { add: ["getBlock"], remove: ["getSlot"] } });
+  expect(gatewayRestartKeys(configOf({}), wanted)).toEqual([]);
+  const { readMethods } = settingsOf(wanted);
+  expect([readMethods.has("getBlock"), readMethods.has("getSlot")]).toEqual([true, false]);
+  const own = configOf({}, {}, { readMethods: { add: ["sendTransaction"] } });
+  expect(() => settingsOf(own)).toThrow(
+    /^gateway.readMethods.add\[0\]: "sendTransaction" is a method/,
+  );
 });

@@ -222,6 +222,23 @@ export const region = z.strictObject({
   }),
 });
 
+const methodNames = (document: string) =>
+  key(
+    z
+      .array(z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,63}$/))
+      .max(64)
+      .default([]),
+    { expects: "a list of at most 64 names of JSON-RPC methods", meaning: document },
+  );
+
+const readMethods = z.strictObject({
+  add: methodNames(
+    "Further methods of the node, for example getBlock. Checking an answer of several MB " +
+      "delays all other calls. Names of the gateway's own methods are refused.",
+  ),
+  remove: methodNames("Methods of the default list that are refused with `method_unknown`."),
+});
+
 export const gateway = z.strictObject({
   requestsPerSecond: key(integer(1, 1_000_000).default(50), {
     expects: "an integer 1 to 1000000",
@@ -266,6 +283,12 @@ export const gateway = z.strictObject({
     expects: "an integer 0 to 1000000",
     unit: "lamports per compute unit",
     meaning: "Minimum priority fee of transactions to alternative partners.",
+  }),
+  readMethods: key(readMethods.prefault({}), {
+    expects: "a mapping with the optional keys add and remove",
+    meaning:
+      "Changes to the list of read methods that are passed on to the node of `solana.rpc` " +
+      "(docs/gateway.md has the default list).",
   }),
   denyLeaders: key(pubkeys(4096), {
     expects: pubkeysExpects(4096),

@@ -122,6 +122,8 @@ export interface GatewaySettings {
   /** Minimum priority fee of sendAlt in lamports per compute unit. */
   readonly partnerUnitLamports: bigint;
   readonly trustedProxies: readonly AddressRange[];
+  /** Names of the methods that are passed on to the node. */
+  readonly readMethods: ReadonlySet<string>;
 }
 
 /** Everything that the sale of shreds needs. */

@@ -64,6 +64,7 @@ describe("good configurations", () => {
         checkQueueMax: 2048,
         resendMs: 2000,
         partnerUnitLamports: 10,
+        readMethods: { add: [], remove: [] },
         denyLeaders: [],
         dontFrontPrefixes: ["jitodontfront", "dontbund1e"],
       },
