@@ -16,7 +16,7 @@ import type { TipFloor } from "../../tips/tip-types.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpHead, HttpRequest, HttpResponse, WebSocketRoute } from "../http/types.ts";
 import type { Nonces } from "../nonces/types.ts";
-import type { BundleCommitments, SubmitMethod, Submissions } from "../submission/types.ts";
+import type { BundleCommitments, Submissions, SubmitMethod } from "../submission/types.ts";
 import type { Tracker } from "../tracker/types.ts";
 
 /** A path and its handler. */
@@ -66,7 +66,7 @@ export interface TransactionInspector {
   inspect(wire: Uint8Array): TransactionFacts;
 }
 
-export interface SignatureVerifier {
+interface SignatureVerifier {
   /** Whether every signature is valid; null: the queue is full. */
   verify(wire: Uint8Array): boolean | Promise<boolean> | null;
 }
