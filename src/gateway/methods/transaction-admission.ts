@@ -78,10 +78,11 @@ export class TransactionAdmission {
     nameOf: (index: number) => string,
   ): Promise<void> {
     const checks: (boolean | Promise<boolean>)[] = [];
+    const settled = () => checks.map((check) => Promise.resolve(check));
     for (const { wire } of transactions) {
       const check = this.#dependencies.verifier.verify(wire);
       if (check === null) {
-        await Promise.allSettled(checks);
+        await Promise.allSettled(settled());
         throw new ShredwayError(
           "overloaded",
           "too many transactions wait for signature verification; retry in 1 s",
@@ -93,7 +94,7 @@ export class TransactionAdmission {
       checks.push(check);
     }
     const isDone = checks.every((check) => typeof check === "boolean");
-    const valid = isDone ? checks : await Promise.all(checks);
+    const valid = isDone ? checks : await Promise.all(settled());
     const wrong = valid.indexOf(false);
     if (wrong < 0) return;
     throw new ShredwayError(

@@ -70,8 +70,8 @@ describe.each(paths)("sendAlt at /%s", (path) => {
 
   it("checks tip, priority fee and signature", async () => {
     const run = await GatewayRun.open();
-    const post = (one: Uint8Array) =>
-      run.post(bodyOf(path, [one], true), `${url}&enable-fallback=true`);
+    const post = (bytes: Uint8Array) =>
+      run.post(bodyOf(path, [bytes], true), `${url}&enable-fallback=true`);
     expect(await post(tipping({ tip: 3n }))).toMatchObject(refusal("tip_too_low", "body: tip 3"));
     expect(await post(wire)).toMatchObject(refusal("priority_fee_too_low", "body: "));
     const other = await GatewayRun.open(settings);

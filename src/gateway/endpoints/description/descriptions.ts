@@ -33,7 +33,7 @@ function isListed(tag: string, listed: string | undefined): boolean {
   return tags.includes(tag) || tags.includes("*");
 }
 
-/** What the documents show of the settings. */
+/** The settings that the documents show. */
 type ShownSettings = Pick<GatewaySettings, "regions" | "readMethods">;
 
 /** Caches the document of `build` until the regions or the read methods change. */
