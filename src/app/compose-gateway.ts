@@ -235,7 +235,7 @@ function createGateway(
       submissions: pipeline,
       bundleCommitments: makeBundleCommitments(options),
       preflight: upstream && preflightOf(upstream),
-      reads: readMethodsOf(upstream),
+      reads: readMethodsOf(upstream, () => tables.settings.readMethods),
       sockets: upstream,
       shreds,
       tipFloor: tips,

@@ -11,6 +11,7 @@ import type { ApiKey } from "../gateway/accounts/types.ts";
 import type { GatewaySettings, Region } from "../gateway/methods/dependencies.ts";
 import type { PlanPolicy } from "../gateway/submission/plan.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
+import { readMethodsIn } from "./read-method-list.ts";
 
 /** Whether a shred-tip address may be published. */
 type IsOffered = (shredAddress: string) => boolean;
@@ -36,7 +37,21 @@ function regionsOf(config: Config): readonly [Region, ...Region[]] {
   return [{ name: "default", url: null, tipAddresses, shredTipAddresses }];
 }
 
-/** `isOffered`: default: every shred-tip address of the configuration is published. */
+/** Minimum tips of single methods. */
+function minimumTipsOf({ tips }: Config): GatewaySettings["minimumTipLamportsByMethod"] {
+  const minimums = Object.entries(tips.minimumLamportsByMethod);
+  return Object.fromEntries(minimums.map(([method, lamports]) => [method, BigInt(lamports)]));
+}
+
+function lowestMinimumOf({ tips }: Config): bigint {
+  const ofMethods = Object.values(tips.minimumLamportsByMethod);
+  return BigInt(Math.min(tips.minimumLamports, ...ofMethods));
+}
+
+/**
+ * `isOffered`: default: every shred-tip address of the configuration is published. Throws ShredwayError
+ * "config_invalid" for invalid `gateway.readMethods`.
+ */
 export function settingsOf(config: Config, isOffered: IsOffered = () => true): GatewaySettings {
   const [first, ...others] = regionsOf(config);
   const offeredBy = (region: Region): Region => ({
@@ -47,8 +62,10 @@ export function settingsOf(config: Config, isOffered: IsOffered = () => true): G
     regions: [offeredBy(first), ...others.map(offeredBy)],
     withholdsShredTips: ![...shredTipAddressesOf(config)].every(isOffered),
     minimumTipLamports: BigInt(config.tips.minimumLamports),
+    minimumTipLamportsByMethod: minimumTipsOf(config),
     partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
     trustedProxies: (config.http?.trustedProxies ?? []).map(parseAddressRange),
+    readMethods: readMethodsIn(config.gateway.readMethods),
   };
 }
 
@@ -84,7 +101,8 @@ export function shredTipAddressesOf(config: Config): ReadonlySet<string> {
 export function policyOf(config: Config, tracker: Tracker): PlanPolicy {
   return {
     denyLeaders: new Set(config.gateway.denyLeaders),
-    minimumTipLamports: BigInt(config.tips.minimumLamports),
+    // Admission has checked the minimum of the method; the lowest one applies to every method here.
+    minimumTipLamports: lowestMinimumOf(config),
     partnerUnitLamports: BigInt(config.gateway.partnerUnitLamports),
     get partners() {
       return tracker.memberSet();

@@ -1,18 +1,26 @@
-// Keys that need a restart, and the instructions if one of them selects another database.
+// Keys that need a restart, the instructions if one of them selects another database, minimum tips
+// and read methods.
 
 import { expect, it } from "vitest";
-import { databaseChangeWarning, gatewayRestartKeys } from "../../src/app/gateway-settings.ts";
+import {
+  databaseChangeWarning,
+  gatewayRestartKeys,
+  policyOf,
+  settingsOf,
+} from "../../src/app/gateway-settings.ts";
 import { completeConfig } from "../../src/core/configuration/configuration.ts";
 import { pubkeyOf } from "../../src/core/primitives.ts";
+import { noPartners } from "../support/gateway/gateway.ts";
 
 const url = "postgres://db.example.com/shredway";
 
-function configOf(data: object) {
+function configOf(data: object, tips: object = {}, gateway: object = {}) {
   return completeConfig({
     relay: { shredVersion: 1, authentication: "off" },
     http: { listen: "127.0.0.1:0" },
-    tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))] },
+    tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))], ...tips },
     data: { directory: "data", ...data },
+    gateway,
   });
 }
 
@@ -35,4 +43,31 @@ it("explains a change of the database, and reports nothing for other keys", () =
   );
   expect(databaseChangeWarning(["data.directory"])).toContain("data.directory: a running service");
   expect(databaseChangeWarning(["data.node", "data.historyHours", "http.listen"])).toBeNull();
+});
+
+it("changes the minimum tips of methods without a restart", () => {
+  const minimums = {
+    minimumLamports: 5000,
+    minimumLamportsByMethod: { sendAlt: 7, sendBundle: 90 },
+  };
+  const wanted = configOf({}, minimums);
+  expect(gatewayRestartKeys(configOf({}), wanted)).toEqual([]);
+  expect(settingsOf(wanted)).toMatchObject({
+    minimumTipLamports: 5000n,
+    minimumTipLamportsByMethod: { sendAlt: 7n, sendBundle: 90n },
+  });
+  expect(settingsOf(configOf({})).minimumTipLamportsByMethod).toEqual({});
+  // The plan must not refuse what the method accepts.
+  expect(policyOf(wanted, noPartners).minimumTipLamports).toBe(7n);
+});
+
+it("changes the read methods without a restart", () => {
+  const wanted = configOf({}, {}, { readMethods: { add: ["getBlock"], remove: ["getSlot"] } });
+  expect(gatewayRestartKeys(configOf({}), wanted)).toEqual([]);
+  const { readMethods } = settingsOf(wanted);
+  expect([readMethods.has("getBlock"), readMethods.has("getSlot")]).toEqual([true, false]);
+  const own = configOf({}, {}, { readMethods: { add: ["sendTransaction"] } });
+  expect(() => settingsOf(own)).toThrow(
+    /^gateway.readMethods.add\[0\]: "sendTransaction" is a method/,
+  );
 });

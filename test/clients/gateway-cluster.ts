@@ -7,7 +7,7 @@ import { formatEndpoint, parseEndpoint } from "../../src/core/addresses/addresse
 import { systemClock } from "../../src/core/clock.ts";
 import type { ApiKey, Scope } from "../../src/gateway/accounts/types.ts";
 import { Gateway, type GatewayDependencies } from "../../src/gateway/endpoints/gateway.ts";
-import { readMethodsOf } from "../../src/gateway/endpoints/read-methods.ts";
+import { readMethodNames, readMethodsOf } from "../../src/gateway/endpoints/read-methods.ts";
 import { HttpServer } from "../../src/gateway/http/server.ts";
 import { preflightOf } from "../../src/gateway/methods/preflight.ts";
 import { NodeBundleCommitments } from "../../src/gateway/submission/bundle-commitments.ts";
@@ -163,6 +163,8 @@ export class GatewayCluster implements TestService {
       regions: [region],
       withholdsShredTips: false,
       minimumTipLamports,
+      minimumTipLamportsByMethod: {},
+      readMethods: new Set(readMethodNames),
       partnerUnitLamports: 10n,
       trustedProxies: [],
     });

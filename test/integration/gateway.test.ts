@@ -179,11 +179,12 @@ describe("the gateway in the sandbox", () => {
   });
 
   it.runIf(isFullRun)(
-    "reports a bundle to stock jito-js-rpc as confirmed, and later as finalized",
+    "reports a bundle of five to stock jito-js-rpc as confirmed, and later as finalized",
     async () => {
       const { origin, searchParams } = new URL(sandbox.gatewayUrl);
       const client = new JitoJsonRpcClient(`${origin}/api/v1`, searchParams.get("api-key") ?? "");
-      const wires = [await signed(), await signed()];
+      const wires: Buffer[] = [];
+      while (wires.length < 5) wires.push(await signed());
       const { result } = await client.sendBundle([wires.map(base64), { encoding: "base64" }]);
       const id = String(result);
       const notifications: string[] = [];

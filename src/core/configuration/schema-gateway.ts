@@ -168,6 +168,22 @@ export const data = z.strictObject({
   }),
 });
 
+const minimumOf = (method: string) =>
+  key(lamports().exactOptional(), {
+    expects: "an integer 0 to 2^53 - 1",
+    unit: "lamports",
+    meaning: `Minimum tip of ${method}.`,
+    absent: "`tips.minimumLamports`",
+  });
+
+const minimumLamportsByMethod = z.strictObject({
+  sendTransaction: minimumOf("sendTransaction"),
+  sendBundle: minimumOf("sendBundle, for the whole bundle"),
+  sendBatch: minimumOf("each transaction of sendBatch"),
+  sendIdeal: minimumOf("each transaction of sendIdeal"),
+  sendAlt: minimumOf("sendAlt"),
+});
+
 export const tips = z.strictObject({
   addresses: key(pubkeys(addressesMax), {
     expects: pubkeysExpects(addressesMax),
@@ -181,6 +197,11 @@ export const tips = z.strictObject({
     expects: "an integer 0 to 2^53 - 1",
     unit: "lamports",
     meaning: "Minimum tip of a submission. Routes may require more.",
+  }),
+  minimumLamportsByMethod: key(minimumLamportsByMethod.prefault({}), {
+    expects:
+      "a mapping with the optional keys sendTransaction, sendBundle, sendBatch, sendIdeal and sendAlt",
+    meaning: "Minimum tips of single methods, higher or lower than `minimumLamports`.",
   }),
 });
 
@@ -199,6 +220,23 @@ export const region = z.strictObject({
     expects: pubkeysExpects(addressesMax),
     meaning: "Tip addresses of this region for shreds. If empty, `tips.shredAddresses` apply.",
   }),
+});
+
+const methodNames = (document: string) =>
+  key(
+    z
+      .array(z.string().regex(/^[A-Za-z][A-Za-z0-9_]{0,63}$/))
+      .max(64)
+      .default([]),
+    { expects: "a list of at most 64 names of JSON-RPC methods", meaning: document },
+  );
+
+const readMethods = z.strictObject({
+  add: methodNames(
+    "Further methods of the node, for example getBlock. Checking an answer of several MB " +
+      "delays all other calls. Names of the gateway's own methods are refused.",
+  ),
+  remove: methodNames("Methods of the default list that are refused with `method_unknown`."),
 });
 
 export const gateway = z.strictObject({
@@ -245,6 +283,12 @@ export const gateway = z.strictObject({
     expects: "an integer 0 to 1000000",
     unit: "lamports per compute unit",
     meaning: "Minimum priority fee of transactions to alternative partners.",
+  }),
+  readMethods: key(readMethods.prefault({}), {
+    expects: "a mapping with the optional keys add and remove",
+    meaning:
+      "Changes to the list of read methods that are passed on to the node of `solana.rpc` " +
+      "(docs/gateway.md has the default list).",
   }),
   denyLeaders: key(pubkeys(4096), {
     expects: pubkeysExpects(4096),

@@ -114,7 +114,10 @@ export class Gateway {
       descriptions,
     };
     const { keys, clock, submissions } = dependencies;
-    this.counts = new RequestCounts(() => clock.monotonicNs());
+    this.counts = new RequestCounts(
+      () => clock.monotonicNs(),
+      (method) => settings.readMethods.has(method),
+    );
     this.#callers = new Callers({ keys, clock, settings });
     const report = (thrown: unknown): string => this.#report(thrown);
     this.#statusFeed = new StatusFeed({

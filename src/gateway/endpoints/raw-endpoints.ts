@@ -8,19 +8,30 @@ import { quote, ShredwayError } from "../../core/errors.ts";
 import { u64Max } from "../../core/primitives.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { Call } from "../methods/method.ts";
-import { readProtection } from "../methods/protection.ts";
+import { type Protection, readProtection } from "../methods/protection.ts";
+import { submitAlt } from "../methods/send-alt.ts";
 import {
   batchTransactionsMax,
   checkBatchSize,
   sanitise,
   submitBatch,
 } from "../methods/send-batch.ts";
-import { bundleTransactionsMax, submitBundle } from "../methods/send-bundle.ts";
+import { submitBundle } from "../methods/send-bundle.ts";
+import { pairSize, submitIdeal } from "../methods/send-ideal.ts";
 import { submitTransaction } from "../methods/send-transaction.ts";
-import { type Query, uriCount } from "./query.ts";
+import { bundleTransactionsMax } from "../methods/submission-params.ts";
+import { invalid } from "../schema/shapes.ts";
+import { type Query, uriCount, uriFlag } from "./query.ts";
 import type { RequestContext } from "./request-context.ts";
 
-export const rawMethods = ["sendTransaction", "sendBundle", "sendBatch", "getHealth"] as const;
+export const rawMethods = [
+  "sendTransaction",
+  "sendBundle",
+  "sendBatch",
+  "sendIdeal",
+  "sendAlt",
+  "getHealth",
+] as const;
 type RawMethod = (typeof rawMethods)[number];
 
 const u32Max = 0xffff_ffffn;
@@ -32,6 +43,10 @@ export const rawParameters = {
     "min-context-slot",
     u64Max,
     "sendTransaction: the call fails while the current slot is lower",
+  ),
+  enableFallback: uriFlag(
+    "enable-fallback",
+    "required for sendAlt: also uses the routes of sendTransaction if no partner accepts it",
   ),
 } as const;
 
@@ -93,6 +108,13 @@ function checkCount(size: number, max: number): void {
   throw new ShredwayError("value_invalid", `body: expected 1 to ${max} transactions, got ${size}`);
 }
 
+/** sendAlt needs the choice, as its options object is required in JSON. */
+function readFallback(query: Query): boolean {
+  const { enableFallback } = rawParameters;
+  if (query.text(enableFallback.name) !== undefined) return enableFallback.read(query);
+  throw invalid(`URI parameter ${enableFallback.name}`, "true or false for sendAlt", undefined);
+}
+
 interface RawRequest {
   readonly context: RequestContext;
   readonly query: Query;
@@ -100,42 +122,81 @@ interface RawRequest {
   readonly isText: boolean;
 }
 
+/** The transactions of a body that is being submitted. */
+interface RawSubmission {
+  readonly call: Call;
+  readonly query: Query;
+  readonly readers: readonly Reader[];
+  readonly protection: Protection;
+}
+
+function nameOf(index: number): string {
+  return `transaction ${index}`;
+}
+
+function sendBatch({ call, readers, protection }: RawSubmission): Promise<unknown> {
+  checkBatchSize(readers.length);
+  checkCount(readers.length, batchTransactionsMax);
+  const transactions = readers.map((read, i) =>
+    sanitise(i, () => {
+      const transaction = read(call, nameOf(i));
+      call.admission.checkTip("sendBatch", nameOf(i), [transaction]);
+      return transaction;
+    }),
+  );
+  return submitBatch(call, transactions, protection);
+}
+
+function sendBundle({ call, readers, protection }: RawSubmission): Promise<unknown> {
+  checkCount(readers.length, bundleTransactionsMax);
+  const transactions = readers.map((read, i) => read(call, nameOf(i)));
+  return submitBundle(call, transactions, protection);
+}
+
+function sendIdeal({ call, readers, protection }: RawSubmission): Promise<unknown> {
+  const [first, second] = readers;
+  if (!first || !second || readers.length > pairSize) {
+    throw invalid("body", `${pairSize} transactions`, readers.length);
+  }
+  const pair = [first(call, nameOf(0)), second(call, nameOf(1))] as const;
+  return submitIdeal(call, pair, protection, { pair: "body", of: nameOf });
+}
+
+function sendAlt({ call, query, readers, protection }: RawSubmission): Promise<unknown> {
+  const enableFallback = readFallback(query);
+  const read = () => singleOf(readers)(call, "body");
+  return submitAlt(call, { what: "body", read }, protection, enableFallback);
+}
+
+function singleOf([reader]: readonly Reader[]): Reader {
+  if (reader) return reader;
+  throw new ShredwayError("value_invalid", "body: expected a transaction");
+}
+
+async function sendTransaction(submission: RawSubmission): Promise<unknown> {
+  const { call, query, readers, protection } = submission;
+  const resends = rawParameters.maxRetries.read(query);
+  const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
+  const transaction = singleOf(readers)(call, "body");
+  call.admission.checkTip("sendTransaction", "body", [transaction]);
+  await call.admission.verify([transaction], () => "body");
+  call.admission.checkContext(minContextSlot);
+  const resendsMax = resends === undefined ? null : Number(resends);
+  await submitTransaction(call, transaction, { ...protection, resendsMax });
+  return transaction.signature;
+}
+
+const senders = { sendTransaction, sendBundle, sendBatch, sendIdeal, sendAlt } as const;
+
 /** Returns the result; throws or rejects with ShredwayError. */
 export async function runRaw(
   { context, query, body, isText }: RawRequest,
   method: RawMethod,
 ): Promise<unknown> {
   if (method === "getHealth") return "ok";
-  const isSingle = method === "sendTransaction";
+  const isSingle = method === "sendTransaction" || method === "sendAlt";
   const call = context.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
   const readers = (isText ? textReaders : byteReaders)(body, isSingle);
   const protection = readProtection([], call.uri);
-  const nameOf = (i: number): string => (isSingle ? "body" : `transaction ${i}`);
-  if (method === "sendBatch") {
-    checkBatchSize(readers.length);
-    checkCount(readers.length, batchTransactionsMax);
-    const transactions = readers.map((read, i) =>
-      sanitise(i, () => {
-        const transaction = read(call, nameOf(i));
-        call.admission.checkTip(nameOf(i), [transaction]);
-        return transaction;
-      }),
-    );
-    return submitBatch(call, transactions, protection);
-  }
-  if (method === "sendBundle") {
-    checkCount(readers.length, bundleTransactionsMax);
-    const transactions = readers.map((read, i) => read(call, nameOf(i)));
-    return submitBundle(call, transactions, protection);
-  }
-  const resends = rawParameters.maxRetries.read(query);
-  const minContextSlot = rawParameters.minContextSlot.read(query) ?? null;
-  const [transaction] = readers.map((read) => read(call, "body"));
-  if (!transaction) throw new ShredwayError("value_invalid", "body: expected a transaction");
-  call.admission.checkTip("body", [transaction]);
-  await call.admission.verify([transaction], () => "body");
-  call.admission.checkContext(minContextSlot);
-  const resendsMax = resends === undefined ? null : Number(resends);
-  await submitTransaction(call, transaction, { ...protection, resendsMax });
-  return transaction.signature;
+  return senders[method]({ call, query, readers, protection });
 }

@@ -1,17 +1,17 @@
 // Read methods: forwards an allow-list of methods to the configured node.
 //
-// The gateway calls it for every method that is not its own. The list contains what standard
-// clients call to build, send and confirm a transaction. It excludes expensive methods
-// (getProgramAccounts, getBlock, getLeaderSchedule, getSignaturesForAddress, …) and all that change
-// state. Results and errors are the node's own and are not cached.
+// The gateway calls it for every method that is not its own. The default list contains what wallets
+// and standard clients call to build, send, confirm and show transactions. It excludes expensive
+// methods (getProgramAccounts, getLeaderSchedule, …) and all that change state. getBlock is excluded,
+// because checking its answer of up to 8 MB blocks the event loop. `gateway.readMethods` changes the
+// list. Results and errors are the node's own and are not cached.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { NodeCalls } from "../../core/json-rpc/node.ts";
 import { ForwardedError } from "../../core/json-rpc/refusal.ts";
 import type { ReadMethods } from "../methods/dependencies.ts";
 
-/** Each requires the scope "read". */
+/** The default list. Each requires the scope "read". */
 export const readMethodNames = [
   // Building: blockhash, nonce, lookup tables, fees.
   "getLatestBlockhash",
@@ -20,28 +20,37 @@ export const readMethodNames = [
   "getMultipleAccounts",
   "getBalance",
   "getTokenAccountBalance",
+  "getTokenAccountsByOwner",
+  "getTokenSupply",
   "getMinimumBalanceForRentExemption",
   "getFeeForMessage",
   "getRecentPrioritizationFees",
   "simulateTransaction",
   // Confirming.
   "getSignatureStatuses",
+  "getSignaturesForAddress",
   "getTransaction",
   "getBlockHeight",
   "getBlockTime",
   "getSlot",
   "getEpochInfo",
   // Cluster and leader information.
+  "getTransactionCount",
+  "getFirstAvailableBlock",
   "getEpochSchedule",
   "getGenesisHash",
   "getSlotLeader",
   "getSlotLeaders",
   "getVersion",
 ] as const;
-const names: ReadonlySet<string> = new Set<string>(readMethodNames);
+const defaultNames: ReadonlySet<string> = new Set<string>(readMethodNames);
 
-function isReadMethod(method: string): boolean {
-  return names.has(method);
+export function methodUnknown(name: string): ShredwayError {
+  return new ShredwayError(
+    "method_unknown",
+    `Method not found: ${quote(name)}; rpc.discover lists the methods, and the operator can pass on others ` +
+      "of the node with gateway.readMethods",
+  );
 }
 
 export function upstreamMissing(what: string): ShredwayError {
@@ -52,32 +61,22 @@ export function upstreamMissing(what: string): ShredwayError {
 }
 
 /**
- * Returns the node's result. Throws ShredwayError "method_unknown", "upstream_missing",
- * "rpc_failed" or "overloaded"; throws PassedError for an error of the node. `others`: further
- * methods for the message.
+ * `names`: the methods that are passed on now. A call throws ShredwayError "method_unknown", "upstream_missing",
+ * "rpc_failed" or "overloaded", and ForwardedError for an error of the node.
  */
-export async function readMethod(
+export function readMethodsOf(
   node: NodeCalls | null,
-  method: string,
-  params: readonly Json[],
-  others: readonly string[] = [],
-): Promise<unknown> {
-  if (!isReadMethod(method)) {
-    const all = [...others, ...readMethodNames].join(", ");
-    throw new ShredwayError(
-      "method_unknown",
-      `Method not found: expected one of ${all}; got ${quote(method)}`,
-    );
-  }
-  if (!node) throw upstreamMissing(method);
-  const answer = await node.call(method, params);
-  if ("error" in answer) throw new ForwardedError(answer.error);
-  return answer.result;
-}
-
-export function readMethodsOf(node: NodeCalls | null): ReadMethods {
+  names: () => ReadonlySet<string> = () => defaultNames,
+): ReadMethods {
+  const has = (method: string): boolean => names().has(method);
   return {
-    has: isReadMethod,
-    call: (method, params) => readMethod(node, method, params),
+    has,
+    call: async (method, params) => {
+      if (!has(method)) throw methodUnknown(method);
+      if (!node) throw upstreamMissing(method);
+      const answer = await node.call(method, params);
+      if ("error" in answer) throw new ForwardedError(answer.error);
+      return answer.result;
+    },
   };
 }

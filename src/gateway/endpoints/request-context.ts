@@ -16,6 +16,7 @@ import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax, callsMax, depthMax } from "./body-limits.ts";
 import { scopeMissing, unauthorized } from "./callers.ts";
 import { type Query, uriFlag } from "./query.ts";
+import { methodUnknown } from "./read-methods.ts";
 
 export const uriParameters = {
   mevProtect: uriFlag("mev-protect", "uses only routes that keep the transaction private"),
@@ -148,12 +149,7 @@ export class RequestContext implements JsonRpcOptions {
     const method = findMethod(name);
     if (method) return this.run(name, method, params);
     const { reads } = this.#methodContext.dependencies;
-    if (!reads.has(name)) {
-      throw new ShredwayError(
-        "method_unknown",
-        `Method not found: ${quote(name)}; rpc.discover lists the methods`,
-      );
-    }
+    if (!reads.has(name)) throw methodUnknown(name);
     this.#checkScopes(name, ["read"]);
     return reads.call(name, params);
   }

@@ -8,7 +8,6 @@ import { DurationHistogram, type HistogramValue } from "../../core/duration-hist
 import type { Reason } from "../../core/errors.ts";
 import type { HttpResponse } from "../http/types.ts";
 import { methods } from "../methods/method-table.ts";
-import { readMethodNames } from "./read-methods.ts";
 import { subscriptionMethods } from "./subscription-session.ts";
 
 interface Group {
@@ -42,7 +41,6 @@ const groupByPrefix: readonly (readonly [string, string])[] = [
 ];
 const knownMethods: ReadonlySet<string> = new Set([
   ...Object.keys(methods),
-  ...readMethodNames,
   ...subscriptionMethods,
 ]);
 
@@ -53,14 +51,16 @@ function groupOf(path: string): string {
 
 export class RequestCounts {
   readonly #nowNs: () => bigint;
+  readonly #isReadMethod: (method: string) => boolean;
   readonly #groups = new Map<string, Group>();
   /** Counts by method and reason. */
   readonly #calls = new Map<string, Map<string, number>>();
   readonly #refusals = new Map<Reason, number>();
 
-  /** `nowNs`: monotonic. */
-  constructor(nowNs: () => bigint) {
+  /** `nowNs`: monotonic. `isReadMethod`: whether the method is passed on to the node. */
+  constructor(nowNs: () => bigint, isReadMethod: (method: string) => boolean) {
     this.#nowNs = nowNs;
+    this.#isReadMethod = isReadMethod;
     const names = new Set([...Object.values(groupByPath), ...groupByPrefix.map(([, to]) => to)]);
     for (const name of [...names, unknownPath]) {
       const durations = new DurationHistogram();
@@ -92,7 +92,8 @@ export class RequestCounts {
 
   /** Counts one JSON-RPC call; `reason` null: it succeeded. */
   called(method: string, reason: Reason | null): void {
-    const name = knownMethods.has(method) ? method : otherMethod;
+    const isKnown = knownMethods.has(method) || this.#isReadMethod(method);
+    const name = isKnown ? method : otherMethod;
     let reasons = this.#calls.get(name);
     if (!reasons) {
       reasons = new Map();

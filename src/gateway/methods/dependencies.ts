@@ -16,7 +16,7 @@ import type { TipFloor } from "../../tips/tip-types.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpHead, HttpRequest, HttpResponse, WebSocketRoute } from "../http/types.ts";
 import type { Nonces } from "../nonces/types.ts";
-import type { BundleCommitments, Submissions } from "../submission/types.ts";
+import type { BundleCommitments, Submissions, SubmitMethod } from "../submission/types.ts";
 import type { Tracker } from "../tracker/types.ts";
 
 /** A path and its handler. */
@@ -117,9 +117,13 @@ export interface GatewaySettings {
   /** A shred-tip address is configured that is not published, because another node does not know it. */
   readonly withholdsShredTips: boolean;
   readonly minimumTipLamports: bigint;
+  /** Minimum tips of single methods; all others: `minimumTipLamports`. */
+  readonly minimumTipLamportsByMethod: Readonly<Partial<Record<SubmitMethod, bigint>>>;
   /** Minimum priority fee of sendAlt in lamports per compute unit. */
   readonly partnerUnitLamports: bigint;
   readonly trustedProxies: readonly AddressRange[];
+  /** Names of the methods that are passed on to the node. */
+  readonly readMethods: ReadonlySet<string>;
 }
 
 /** Everything that the sale of shreds needs. */

@@ -1,6 +1,6 @@
 // sendAlt: sends one transaction for the slots of alternative-partner leaders.
 //
-// Called through method-table.ts. The send plan determines the slots and the fallback, because the leader
+// Called through method-table.ts and by raw-endpoints.ts. The send plan determines the slots and the fallback, because the leader
 // may change between this check and sending.
 
 import { ShredwayError } from "../../core/errors.ts";
@@ -12,16 +12,16 @@ import { type ArgsOf, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
 import { optionsOf, switchField, text } from "../schema/shapes.ts";
 import { type Call, method } from "./method.ts";
-import { protectionSchema, readProtection } from "./protection.ts";
+import { type Protection, protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 
 /** Also applies with fallback: the partner's auction requires the fee. */
-function checkUnitFee(transaction: TransactionFacts, unitLamports: bigint): void {
+function checkUnitFee(what: string, transaction: TransactionFacts, unitLamports: bigint): void {
   if (paysPerUnit(transaction, unitLamports)) return;
   const { computeUnitPrice, computeUnitLimit, priorityFeeLamports } = transaction;
   throw new ShredwayError(
     "priority_fee_too_low",
-    `params[0]: ${unitFeeText(transaction, unitLamports)}`,
+    `${what}: ${unitFeeText(transaction, unitLamports)}`,
     {
       details: {
         minimumLamportsPerUnit: unitLamports,
@@ -31,6 +31,44 @@ function checkUnitFee(transaction: TransactionFacts, unitLamports: bigint): void
       },
     },
   );
+}
+
+function checkAltProtection({ swqosOnly }: Protection): void {
+  if (!swqosOnly) return;
+  throw new ShredwayError(
+    "value_invalid",
+    "swqosOnly: expected false for sendAlt, which sends to alternative partners; got true",
+  );
+}
+
+interface AltTransaction {
+  /** Its name in messages. */
+  readonly what: string;
+  readonly read: () => TransactionFacts;
+}
+
+/** Returns an array with the signature. */
+export async function submitAlt(
+  call: Call,
+  { what, read }: AltTransaction,
+  protection: Protection,
+  enableFallback: boolean,
+): Promise<readonly string[]> {
+  const { admission, settings } = call;
+  checkAltProtection(protection);
+  const transaction = read();
+  admission.checkTip("sendAlt", what, [transaction]);
+  checkUnitFee(what, transaction, settings.partnerUnitLamports);
+  await admission.verify([transaction], () => what);
+  await call.dependencies.submissions.submit({
+    accountId: call.key.accountId,
+    method: "sendAlt",
+    transactions: [transaction],
+    isBundle: false,
+    options: { ...protection, enableFallback, resendsMax: null },
+    receivedNs: call.receivedNs,
+  });
+  return [transaction.signature];
 }
 
 const params = {
@@ -50,33 +88,11 @@ const params = {
   ),
 };
 
-async function run(
-  call: Call,
-  args: ArgsOf<typeof params>,
-  given: readonly Json[],
-): Promise<readonly string[]> {
-  const { admission, uri, settings } = call;
+function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
   const { encoding, enableFallback } = args.options;
-  const protection = readProtection(given, uri);
-  if (protection.swqosOnly) {
-    throw new ShredwayError(
-      "value_invalid",
-      "swqosOnly: expected false for sendAlt, which sends to alternative partners; got true",
-    );
-  }
-  const transaction = admission.read("params[0]", args.transaction, encoding);
-  admission.checkTip("params[0]", [transaction]);
-  checkUnitFee(transaction, settings.partnerUnitLamports);
-  await admission.verify([transaction], () => "params[0]");
-  await call.dependencies.submissions.submit({
-    accountId: call.key.accountId,
-    method: "sendAlt",
-    transactions: [transaction],
-    isBundle: false,
-    options: { ...protection, enableFallback, resendsMax: null },
-    receivedNs: call.receivedNs,
-  });
-  return [transaction.signature];
+  const what = "params[0]";
+  const read = () => call.admission.read(what, args.transaction, encoding);
+  return submitAlt(call, { what, read }, readProtection(given, call.uri), enableFallback);
 }
 
 export const sendAlt = method({

@@ -123,7 +123,7 @@ function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
     const what = `params[0][${index}]`;
     return sanitise(index, () => {
       const transaction = call.admission.read(what, each, args.options.encoding);
-      call.admission.checkTip(what, [transaction]);
+      call.admission.checkTip("sendBatch", what, [transaction]);
       return transaction;
     });
   });

@@ -1,21 +1,27 @@
-// sendBundle: sends 1 to 4 transactions that land together, in order, or not at all.
+// sendBundle: sends 1 to 4 transactions that land together, in order, or not at all; 5 below /api/v1.
 //
 // Called through method-table.ts and by raw-endpoints.ts.
 
 import { ShredwayError } from "../../core/errors.ts";
-import type { Json } from "../../core/json-rpc/json-text.ts";
+import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { anyOf, bundleId, described, listOf, signatureText } from "../schema/json-schema.ts";
 import { type ArgsOf, optional, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
-import { optionsOf, texts } from "../schema/shapes.ts";
+import { invalid, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
 import { bundleIdOf } from "../submission/tracked-transaction.ts";
 import { type Call, method } from "./method.ts";
 import { type Protection, protectionSchema, readProtection } from "./protection.ts";
-import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
+import {
+  blockEngineBundleMax,
+  bundleTransactionsMax,
+  encodingField,
+  submissionErrors,
+  transactionText,
+} from "./submission-params.ts";
 import { duplicateOf } from "./transaction-admission.ts";
 
-export const bundleTransactionsMax = 4;
+const countExpected = `1 to ${bundleTransactionsMax} elements, or up to ${blockEngineBundleMax} at /api/v1/bundles`;
 
 function checkBundle(transactions: readonly TransactionFacts[]): void {
   const duplicate = duplicateOf(transactions);
@@ -49,7 +55,7 @@ export async function submitBundle(
     );
   }
   call.countCalls(transactions.length - 1);
-  call.admission.checkTip("bundle", transactions);
+  call.admission.checkTip("sendBundle", "bundle", transactions);
   await call.admission.verify(transactions, (index) => `transaction ${index}`);
   await call.dependencies.submissions.submit({
     accountId: call.key.accountId,
@@ -64,10 +70,22 @@ export async function submitBundle(
   return call.isBlockEngine ? id : transactions.map(({ signature }) => signature);
 }
 
+/** The method checks the size for the path of the call. */
+const bundleOfTexts: Shape<string[]> = {
+  schema: { type: "array", minItems: 1, maxItems: blockEngineBundleMax, items: transactionText },
+  reader: (what) => (json) => {
+    if (isJsonArray(json) && json.length > blockEngineBundleMax) {
+      throw invalid(what, countExpected, json.length);
+    }
+    return readTexts(what, json, blockEngineBundleMax);
+  },
+};
+
 const params = {
   transactions: required(
-    texts(bundleTransactionsMax, transactionText),
-    "transactions in the order in which they land",
+    bundleOfTexts,
+    `transactions in the order in which they land; ${blockEngineBundleMax} only below /api/v1, else at most ` +
+      `${bundleTransactionsMax}`,
   ),
   options: optional(
     optionsOf(
@@ -81,6 +99,10 @@ const params = {
 
 function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
   const protection = readProtection(given, call.uri);
+  const { length } = args.transactions;
+  if (length > bundleTransactionsMax && !call.isBlockEngine) {
+    throw invalid("params[0]", countExpected, length);
+  }
   const read = args.transactions.map((each, i) =>
     call.admission.read(`params[0][${i}]`, each, args.options.encoding),
   );
@@ -91,14 +113,14 @@ export const sendBundle = method({
   scopes: ["submit"],
   summary: "Sends 1 to 4 transactions that land together, in order, or not at all.",
   description:
-    "It is sent to block builders. A single transaction without `revertProtection` also uses the routes " +
+    "It is sent to block builders. Below /api/v1 it may have 5 transactions, as at block engines. A single transaction without `revertProtection` also uses the routes " +
     "of sendTransaction. The bundle pays one tip in total. Below /api/v1 the result is the bundle id.",
   params,
   readingOrder: ["options"],
   result: {
     name: "signatures",
     schema: anyOf<string | readonly string[]>([
-      listOf(signatureText, { minItems: 1, maxItems: bundleTransactionsMax }),
+      listOf(signatureText, { minItems: 1, maxItems: blockEngineBundleMax }),
       described("below /api/v1: the bundle id", bundleId),
     ]),
   },

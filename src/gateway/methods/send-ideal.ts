@@ -1,6 +1,6 @@
 // sendIdeal: sends two transactions with the same durable nonce; only one of them can land.
 //
-// Called through method-table.ts. Both must advance the nonce in their first instruction and use its value
+// Called through method-table.ts and by raw-endpoints.ts. Both must advance the nonce in their first instruction and use its value
 // as lifetime; a pair that could land twice is refused. For a nonce that the service manages for
 // the caller's account, missing signatures of the authority are added. Co-signed bytes are sent to
 // routes only, never returned.
@@ -16,11 +16,11 @@ import { invalid, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
 import type { SubmitRequest } from "../submission/types.ts";
 import { type Call, method } from "./method.ts";
 import { noncesOf } from "./nonces.ts";
-import { protectionSchema, readProtection } from "./protection.ts";
+import { type Protection, protectionSchema, readProtection } from "./protection.ts";
 import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 import { duplicateOf } from "./transaction-admission.ts";
 
-const pairSize = 2;
+export const pairSize = 2;
 
 type Pair = readonly [TransactionFacts, TransactionFacts];
 
@@ -31,19 +31,23 @@ interface DeclaredNonce {
   readonly value: string;
 }
 
-function nameOf(index: number): string {
-  return `params[0][${index}]`;
+/** Names of the pair and its transactions in messages. */
+interface PairNames {
+  readonly pair: string;
+  readonly of: (index: number) => string;
 }
 
-function refused(index: number, expected: string, got: string): ShredwayError {
-  return new ShredwayError("pair_invalid", `${nameOf(index)}: expected ${expected}, got ${got}`, {
+const paramNames: PairNames = { pair: "params[0]", of: (index) => `params[0][${index}]` };
+
+function refused(names: PairNames, index: number, expected: string, got: string): ShredwayError {
+  return new ShredwayError("pair_invalid", `${names.of(index)}: expected ${expected}, got ${got}`, {
     details: { index },
   });
 }
 
 /** Adds `index` to the message and the details. */
-function withIndex(index: number, cause: ShredwayError): ShredwayError {
-  return reworded(cause, `${nameOf(index)}: ${cause.message}`, { index });
+function withIndex(names: PairNames, index: number, cause: ShredwayError): ShredwayError {
+  return reworded(cause, `${names.of(index)}: ${cause.message}`, { index });
 }
 
 // ---- declared nonces ------------------------------------------------------------------------
@@ -51,15 +55,16 @@ function withIndex(index: number, cause: ShredwayError): ShredwayError {
 function declaredNonceOf(
   { dependencies }: Call,
   transaction: TransactionFacts,
+  names: PairNames,
   index: number,
 ): DeclaredNonce {
   const { nonce, version, computeUnitPrice, priorityFeeLamports, lifetime } = transaction;
   if (!nonce) {
     const expected = "an AdvanceNonceAccount instruction first";
-    throw refused(index, expected, "another instruction or none");
+    throw refused(names, index, expected, "another instruction or none");
   }
   if ((version === 1 ? priorityFeeLamports : computeUnitPrice) === 0n) {
-    throw refused(index, "a compute-unit price (in version 1: a priority fee) above 0", "0");
+    throw refused(names, index, "a compute-unit price (in version 1: a priority fee) above 0", "0");
   }
   const encode = (bytes: Uint8Array) => dependencies.base58.encode(bytes);
   return {
@@ -72,31 +77,37 @@ function declaredNonceOf(
 /**
  * Returns the common nonce. Throws ShredwayError "pair_invalid", "tip_missing" or "tip_too_low".
  */
-function checkPair(call: Call, pair: Pair): DeclaredNonce {
-  const first = declaredNonceOf(call, pair[0], 0);
-  const second = declaredNonceOf(call, pair[1], 1);
+function checkPair(call: Call, pair: Pair, names: PairNames): DeclaredNonce {
+  const first = declaredNonceOf(call, pair[0], names, 0);
+  const second = declaredNonceOf(call, pair[1], names, 1);
   for (const field of ["account", "authority", "value"] as const) {
     if (first[field] === second[field]) continue;
-    throw refused(1, `the nonce ${field} of ${nameOf(0)}, ${first[field]}`, second[field]);
+    throw refused(names, 1, `the nonce ${field} of ${names.of(0)}, ${first[field]}`, second[field]);
   }
   const duplicate = duplicateOf(pair);
   if (duplicate !== undefined)
-    throw refused(1, `a signature other than that of ${nameOf(0)}`, duplicate);
-  for (const [index, each] of pair.entries()) call.admission.checkTip(nameOf(index), [each]);
+    throw refused(names, 1, `a signature other than that of ${names.of(0)}`, duplicate);
+  for (const [index, each] of pair.entries()) {
+    call.admission.checkTip("sendIdeal", names.of(index), [each]);
+  }
   return first;
 }
 
 // ---- nonce on the chain ----------------------------------------------------------------------
 
 /** Throws ShredwayError "nonce_stale" or "pair_invalid". */
-function checkPresent({ value, authority }: DeclaredNonce, present: NonceInfo): void {
+function checkPresent(
+  { value, authority }: DeclaredNonce,
+  present: NonceInfo,
+  names: PairNames,
+): void {
   if (authority !== present.nonceAuthority) {
-    throw refused(0, `the nonce's authority ${present.nonceAuthority}`, authority);
+    throw refused(names, 0, `the nonce's authority ${present.nonceAuthority}`, authority);
   }
   if (value === present.nonce) return;
   throw new ShredwayError(
     "nonce_stale",
-    `params[0]: expected the present nonce value ${present.nonce}, got ${value}; sign again with it`,
+    `${names.pair}: expected the present nonce value ${present.nonce}, got ${value}; sign again with it`,
     { details: { expected: present.nonce, got: value } },
   );
 }
@@ -104,41 +115,50 @@ function checkPresent({ value, authority }: DeclaredNonce, present: NonceInfo): 
 // ---- managed nonces --------------------------------------------------------------------------
 
 /** Returns the final bytes; a completely signed transaction is unchanged. */
-async function coSigned(nonces: Nonces, account: string, wire: Uint8Array, index: number) {
+async function coSigned(nonces: Nonces, account: string, wire: Uint8Array) {
   try {
     return await nonces.coSign(account, wire);
   } catch (thrown) {
-    if (!(thrown instanceof ShredwayError)) throw thrown;
     const isRefused = isShredwayError(thrown, "co_signing_refused");
     if (isRefused && thrown.details?.refusal === "nothing_missing") return wire;
-    throw withIndex(index, thrown);
+    throw thrown;
   }
 }
 
 /** Returns the pair with all signatures verified and the present nonce value checked. */
-async function completed(call: Call, pair: Pair, nonce: DeclaredNonce): Promise<Pair> {
+async function completed(
+  call: Call,
+  pair: Pair,
+  nonce: DeclaredNonce,
+  names: PairNames,
+): Promise<Pair> {
   const nonces = noncesOf(call, "sendIdeal");
   const { account } = nonce;
   const owner = nonces.ownerOf(account);
   if (owner === null) {
     // Verify first, because it does not need the node.
-    await call.admission.verify(pair, nameOf);
+    await call.admission.verify(pair, names.of);
     // If the lifetime were a recent blockhash instead of the nonce value, both could land.
-    checkPresent(nonce, await nonces.of(account, call.key.accountId));
+    checkPresent(nonce, await nonces.of(account, call.key.accountId), names);
     return pair;
   }
   if (owner.accountId !== call.key.accountId) {
     throw refused(
+      names,
       0,
       "your own nonce account, or the one that the service manages for you",
       account,
     );
   }
-  checkPresent(nonce, await nonces.of(account, call.key.accountId));
-  const complete = async ({ wire }: TransactionFacts, index: number) =>
-    call.admission.inspect(nameOf(index), await coSigned(nonces, account, wire, index));
+  checkPresent(nonce, await nonces.of(account, call.key.accountId), names);
+  const complete = async ({ wire }: TransactionFacts, index: number) => {
+    const bytes = await coSigned(nonces, account, wire).catch((thrown: unknown) => {
+      throw thrown instanceof ShredwayError ? withIndex(names, index, thrown) : thrown;
+    });
+    return call.admission.inspect(names.of(index), bytes);
+  };
   const signed: Pair = [await complete(pair[0], 0), await complete(pair[1], 1)];
-  await call.admission.verify(signed, nameOf);
+  await call.admission.verify(signed, names.of);
   return signed;
 }
 
@@ -165,19 +185,17 @@ const params = {
   ),
 };
 
-async function run(
+/** Returns both signatures. */
+export async function submitIdeal(
   call: Call,
-  args: ArgsOf<typeof params>,
-  given: readonly Json[],
+  transactions: Pair,
+  protection: Protection,
+  names: PairNames,
 ): Promise<readonly string[]> {
-  const { encoding } = args.options;
-  const options = { ...readProtection(given, call.uri), resendsMax: null };
-  const [first, second] = args.transactions;
-  const read = (text: string, index: number) => call.admission.read(nameOf(index), text, encoding);
-  const transactions: Pair = [read(first, 0), read(second, 1)];
-  const nonce = checkPair(call, transactions);
+  const options = { ...protection, resendsMax: null };
+  const nonce = checkPair(call, transactions, names);
   call.countCalls(pairSize - 1);
-  const pair = await completed(call, transactions, nonce);
+  const pair = await completed(call, transactions, nonce, names);
   const requestOf = (transaction: TransactionFacts): SubmitRequest => ({
     accountId: call.key.accountId,
     method: "sendIdeal",
@@ -188,6 +206,15 @@ async function run(
   });
   await call.dependencies.submissions.submitPair(requestOf(pair[0]), requestOf(pair[1]));
   return pair.map(({ signature: each }) => each);
+}
+
+function run(call: Call, args: ArgsOf<typeof params>, given: readonly Json[]) {
+  const { encoding } = args.options;
+  const protection = readProtection(given, call.uri);
+  const [first, second] = args.transactions;
+  const read = (text: string, index: number) =>
+    call.admission.read(paramNames.of(index), text, encoding);
+  return submitIdeal(call, [read(first, 0), read(second, 1)], protection, paramNames);
 }
 
 export const sendIdeal = method({

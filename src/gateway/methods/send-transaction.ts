@@ -102,7 +102,7 @@ async function run(
   const { minContextSlot, maxRetries: resendsMax } = args.options;
   const options = { ...readProtection(given, uri), resendsMax };
   const transaction = admission.read("params[0]", args.transaction, encoding);
-  admission.checkTip("params[0]", [transaction]);
+  admission.checkTip("sendTransaction", "params[0]", [transaction]);
   await admission.verify([transaction], () => "params[0]");
   admission.checkContext(minContextSlot);
   if (!skipPreflight) await admission.preflight(transaction.wire, { commitment, minContextSlot });

@@ -30,6 +30,7 @@ import {
 } from "../submission/types.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 import { statusJson } from "./status-json.ts";
+import { blockEngineBundleMax } from "./submission-params.ts";
 
 const statusesMax = 256;
 /** The limit of block engines. */
@@ -154,7 +155,7 @@ function valuesSchema<T>(title: string, value: SchemaOf<T>): SchemaOf<BundleValu
 
 const landedBundle = closed<LandedBundle>("LandedBundle", {
   bundle_id: bundleId,
-  transactions: listOf(signatureText, { minItems: 1, maxItems: 4 }),
+  transactions: listOf(signatureText, { minItems: 1, maxItems: blockEngineBundleMax }),
   slot,
   confirmation_status: described(
     "processed: in a block that may still be abandoned; finalized: as the node of solana.rpc reports",

@@ -7,6 +7,7 @@ import { reworded, ShredwayError } from "../../core/errors.ts";
 import { describeFailure } from "../../core/transactions/describe-failure.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { type Encoding, readTransactionText } from "../../core/transactions/transaction-text.ts";
+import type { SubmitMethod } from "../submission/types.ts";
 import type { GatewayDependencies, GatewaySettings, SimulationOptions } from "./dependencies.ts";
 
 /** The first duplicate signature, or undefined. */
@@ -56,14 +57,16 @@ export class TransactionAdmission {
 
   /**
    * Throws ShredwayError "tip_missing" or "tip_too_low" if the tips of all transactions together
-   * are below the minimum.
+   * are below the method's minimum.
    */
-  checkTip(what: string, transactions: readonly TransactionFacts[]): void {
+  checkTip(method: SubmitMethod, what: string, transactions: readonly TransactionFacts[]): void {
     const tip = transactions.reduce((sum, { tipLamports }) => sum + tipLamports, 0n);
-    const minimum = this.#settings.minimumTipLamports;
+    const own = this.#settings.minimumTipLamportsByMethod[method];
+    const minimum = own ?? this.#settings.minimumTipLamports;
     if (tip >= minimum) return;
     const addresses = this.#settings.regions[0].tipAddresses.join(", ");
-    const message = `${what}: tip ${tip} lamports, minimum ${minimum} lamports, addresses: ${addresses}`;
+    const lamports = `${minimum} lamports${own === undefined ? "" : ` for ${method}`}`;
+    const message = `${what}: tip ${tip} lamports, minimum ${lamports}, addresses: ${addresses}`;
     const options = { details: { tipLamports: tip, minimumLamports: minimum } };
     if (tip === 0n) throw new ShredwayError("tip_missing", message, options);
     throw new ShredwayError("tip_too_low", message, options);
@@ -75,10 +78,11 @@ export class TransactionAdmission {
     nameOf: (index: number) => string,
   ): Promise<void> {
     const checks: (boolean | Promise<boolean>)[] = [];
+    const settled = () => checks.map((check) => Promise.resolve(check));
     for (const { wire } of transactions) {
       const check = this.#dependencies.verifier.verify(wire);
       if (check === null) {
-        await Promise.allSettled(checks.map((one) => Promise.resolve(one)));
+        await Promise.allSettled(settled());
         throw new ShredwayError(
           "overloaded",
           "too many transactions wait for signature verification; retry in 1 s",
@@ -91,7 +95,7 @@ export class TransactionAdmission {
     }
     // A result that is known already must not cost a turn of the event loop.
     const isDone = checks.every((check) => typeof check === "boolean");
-    const valid = isDone ? checks : await Promise.all(checks.map((one) => Promise.resolve(one)));
+    const valid = isDone ? checks : await Promise.all(settled());
     const wrong = valid.indexOf(false);
     if (wrong < 0) return;
     throw new ShredwayError(

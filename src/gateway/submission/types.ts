@@ -34,7 +34,7 @@ export interface SubmitOptions {
 export interface SubmitRequest {
   readonly accountId: string;
   readonly method: SubmitMethod;
-  /** One, or the 1 to 4 of a bundle, in order. Their format, tips and signatures have been checked. */
+  /** One, or the 1 to 5 of a bundle, in order. Their format, tips and signatures have been checked. */
   readonly transactions: readonly TransactionFacts[];
   /** Atomic, consecutive, in order. The bundle's id is the SHA-256 (hex) of its signatures joined by ",". */
   readonly isBundle: boolean;

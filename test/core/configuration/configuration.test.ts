@@ -40,7 +40,12 @@ describe("good configurations", () => {
       },
       operations: { allow: ["127.0.0.0/8", "::1"], destinationSeries: 256 },
       data: { directory: "/etc/shredway/data", historyHours: 24 },
-      tips: { addresses: [], shredAddresses: [], minimumLamports: 10_000 },
+      tips: {
+        addresses: [],
+        shredAddresses: [],
+        minimumLamports: 10_000,
+        minimumLamportsByMethod: {},
+      },
       tiers: {},
       delivery: {
         regions: ["frankfurt", "new-york"],
@@ -59,6 +64,7 @@ describe("good configurations", () => {
         checkQueueMax: 2048,
         resendMs: 2000,
         partnerUnitLamports: 10,
+        readMethods: { add: [], remove: [] },
         denyLeaders: [],
         dontFrontPrefixes: ["jitodontfront", "dontbund1e"],
       },

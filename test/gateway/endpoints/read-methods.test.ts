@@ -4,21 +4,17 @@ import { describe, expect, it } from "vitest";
 import { handleJsonRpc } from "../../../src/core/json-rpc/handle.ts";
 import { JsonText } from "../../../src/core/json-rpc/json-text.ts";
 import type { NodeCalls } from "../../../src/core/json-rpc/node.ts";
-import {
-  readMethod,
-  readMethodNames,
-  readMethodsOf,
-} from "../../../src/gateway/endpoints/read-methods.ts";
+import { readMethodNames, readMethodsOf } from "../../../src/gateway/endpoints/read-methods.ts";
 import { NodeStandIn } from "../../support/gateway/node-stand-in.ts";
 
 function answerOf(node: NodeCalls | null, method: string, params = "[]"): Promise<string> {
   return handleJsonRpc(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`, {
-    dispatch: (name, given) => readMethod(node, name, given, ["sendTransaction"]),
+    dispatch: (name, given) => readMethodsOf(node).call(name, given),
     report: () => "none",
   });
 }
 
-describe("readMethod", () => {
+describe("readMethodsOf", () => {
   it("forwards the parameters and returns the result's text unchanged", async () => {
     const node = new NodeStandIn();
     node.answer = { result: new JsonText('{"a":18446744073709551615,"b":1.0}') };
@@ -48,9 +44,11 @@ describe("readMethod", () => {
     node.requests.length = 0;
     for (const method of ["getProgramAccounts", "constructor", "sendTransaction", ""]) {
       expect(readMethodsOf(node).has(method)).toBe(false);
-      await expect(readMethod(node, method, [], ["sendBundle"])).rejects.toMatchObject({
+      await expect(readMethodsOf(node).call(method, [])).rejects.toMatchObject({
         reason: "method_unknown",
-        message: expect.stringMatching(/sendBundle, getLatestBlockhash, /),
+        message:
+          `Method not found: "${method}"; rpc.discover lists the methods, and the operator can pass on ` +
+          "others of the node with gateway.readMethods",
       });
     }
     expect(node.requests).toEqual([]);
@@ -58,5 +56,16 @@ describe("readMethod", () => {
 
   it("names the setting if no node is configured", async () => {
     expect(await answerOf(null, "getSlot")).toMatch(/"code":-32601.*solana\.rpc/);
+  });
+
+  it("passes on the methods that are listed at the time of the call", async () => {
+    const node = new NodeStandIn();
+    let names = new Set(["getSlot"]);
+    const reads = readMethodsOf(node, () => names);
+    await expect(reads.call("getBlock", [5n])).rejects.toMatchObject({ reason: "method_unknown" });
+    names = new Set(["getBlock"]);
+    await reads.call("getBlock", [5n]);
+    expect(node.requests).toEqual([["getBlock", [5n]]]);
+    expect(reads.has("getSlot")).toBe(false);
   });
 });

@@ -313,6 +313,28 @@ describe("sendBundle", () => {
     expect(answer.headers.get("x-bundle-id")).toBe(Object(answer.body).result);
   });
 
+  it("submits five transactions below /api/v1, as block engines do", async () => {
+    const run = await GatewayRun.open();
+    const path = "/api/v1/bundles?uuid=good";
+    const answer = await run.call("sendBundle", [wireTexts, { encoding: "base64" }], path);
+    expect(answer.body).toMatchObject({ result: expect.stringMatching(/^[0-9a-f]{64}$/) });
+    expect(run.submitted[0]?.transactions.map(({ signature }) => signature)).toEqual(
+      wires.map(signatureOf),
+    );
+    const six = [...wireTexts, base64(tipping({ amount: 9n }))];
+    const expected = "expected 1 to 4 elements, or up to 5 at /api/v1/bundles";
+    for (const [transactions, where] of [
+      [wireTexts, "/relay?api-key=good"],
+      [six, "/relay?api-key=good"],
+      [six, path],
+    ] as const) {
+      const refused = await run.call("sendBundle", [transactions], where);
+      const text = `value_invalid: params[0]: invalid value ${transactions.length}; ${expected}`;
+      expect(refused).toMatchObject(error(-32602, text, "value_invalid"));
+    }
+    expect(run.submitted).toHaveLength(1);
+  });
+
   it.each([
     [[], "value_invalid"],
     [wireTexts, "value_invalid"],

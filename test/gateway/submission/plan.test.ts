@@ -107,6 +107,7 @@ describe("plan", () => {
       "builder* alt",
     ],
     ["bundle of two", { ...bundle, count: 2 }, {}, "builder*"],
+    ["bundle of five", { ...bundle, count: 5 }, {}, "builder*"],
     [
       "bundle of two, partner",
       { ...bundle, count: 2, tip: rich },
@@ -238,7 +239,7 @@ const anyFacts = fc
     tip: fc.constantFrom(0n, 9_999n, 10_000n, 100_000n),
     fee: fc.constantFrom(paid, underpaid, paidV1, { ...paidV1, priorityFeeLamports: 1n }),
     bytes: fc.constantFrom(200, 1232, 1233, 4096, 4097),
-    count: fc.integer({ min: 1, max: 4 }),
+    count: fc.integer({ min: 1, max: 5 }),
     attempts: fc.integer({ min: 0, max: 2 }),
     options: fc.record({
       swqosOnly: fc.boolean(),

@@ -7,6 +7,7 @@ import { ShredwayError } from "../../../src/core/errors.ts";
 import type { TransactionFacts } from "../../../src/core/transactions/facts.ts";
 import type { ApiKey, Scope } from "../../../src/gateway/accounts/types.ts";
 import { Gateway } from "../../../src/gateway/endpoints/gateway.ts";
+import { readMethodNames } from "../../../src/gateway/endpoints/read-methods.ts";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
 import type {
   GatewayDependencies,
@@ -286,8 +287,10 @@ function settingsOf(): GatewaySettings {
     ],
     withholdsShredTips: false,
     minimumTipLamports: 10_000n,
+    minimumTipLamportsByMethod: {},
     partnerUnitLamports: 10n,
     trustedProxies: [],
+    readMethods: new Set(readMethodNames),
   };
 }
 

@@ -4,6 +4,7 @@
 import { base58 } from "@scure/base";
 import { expect } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
+import type { GatewaySettings } from "../../../src/gateway/methods/dependencies.ts";
 import type { NonceInfo, NonceOwner, Nonces } from "../../../src/gateway/nonces/types.ts";
 import { NativeCoSigningCheck } from "../../../src/gateway/transactions/co-signing.ts";
 import { TransactionInspector } from "../../../src/gateway/transactions/transaction-checks.ts";
@@ -79,10 +80,11 @@ export const own: NonceOwner = { accountId: "a_1", keyId: "k_good" };
 
 export async function openPairs(
   owner: NonceOwner | null = null,
+  settings: Partial<GatewaySettings> = {},
 ): Promise<{ run: GatewayRun; nonces: NonceHarness }> {
   const nonces = new NonceHarness();
   nonces.owner = owner;
-  return { run: await GatewayRun.open({}, { inspector, nonces: nonces }), nonces };
+  return { run: await GatewayRun.open(settings, { inspector, nonces: nonces }), nonces };
 }
 
 export interface One extends Choices {

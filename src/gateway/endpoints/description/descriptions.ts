@@ -33,42 +33,46 @@ function isListed(tag: string, listed: string | undefined): boolean {
   return tags.includes(tag) || tags.includes("*");
 }
 
-/** Caches the document of `build` until the regions change. */
+/** The settings that the documents show. */
+type ShownSettings = Pick<GatewaySettings, "regions" | "readMethods">;
+
+/** Caches the document of `build` until the regions or the read methods change. */
 class CachedDescription {
   readonly #build: (facts: DescriptionFacts) => object;
-  #regions: GatewaySettings["regions"] | undefined;
+  #shown: ShownSettings | undefined;
   #description: Description | undefined;
 
   constructor(build: (facts: DescriptionFacts) => object) {
     this.#build = build;
   }
 
-  get(version: string, regions: GatewaySettings["regions"]): Description {
-    if (this.#description && this.#regions === regions) return this.#description;
-    this.#regions = regions;
-    this.#description = write(this.#build({ version, regions }));
+  get(version: string, { regions, readMethods }: ShownSettings): Description {
+    const isSame = this.#shown?.regions === regions && this.#shown.readMethods === readMethods;
+    if (this.#description && isSame) return this.#description;
+    this.#shown = { regions, readMethods };
+    this.#description = write(this.#build({ version, regions, readMethods }));
     return this.#description;
   }
 }
 
 export class Descriptions {
   readonly #version: string;
-  readonly #settings: Pick<GatewaySettings, "regions">;
+  readonly #settings: ShownSettings;
   readonly #openRpc = new CachedDescription(openRpcDocument);
   readonly #openApi = new CachedDescription(openApiDocument);
 
-  /** A reload may change the regions in `settings`. */
-  constructor(version: string, settings: Pick<GatewaySettings, "regions">) {
+  /** A reload may change `settings`. */
+  constructor(version: string, settings: ShownSettings) {
     this.#version = version;
     this.#settings = settings;
   }
 
   openRpc(): Description {
-    return this.#openRpc.get(this.#version, this.#settings.regions);
+    return this.#openRpc.get(this.#version, this.#settings);
   }
 
   openApi(): Description {
-    return this.#openApi.get(this.#version, this.#settings.regions);
+    return this.#openApi.get(this.#version, this.#settings);
   }
 
   /** Responds to GET and HEAD of either document. */

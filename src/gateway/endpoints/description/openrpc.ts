@@ -7,11 +7,12 @@ import { errorTable, type Reason } from "../../../core/errors.ts";
 import type { Region } from "../../methods/dependencies.ts";
 import type { Method, MethodDocument } from "../../methods/method.ts";
 import { methods } from "../../methods/method-table.ts";
-import { readMethodNames } from "../read-methods.ts";
 
 export interface DescriptionFacts {
   readonly version: string;
   readonly regions: readonly Pick<Region, "name" | "url">[];
+  /** Methods that are passed on to the node. */
+  readonly readMethods: ReadonlySet<string>;
 }
 
 export const title = "Shredway gateway";
@@ -71,7 +72,7 @@ const description =
   "unknown options are ignored. Errors: `message` begins with the reason, which is also in " +
   "`data.reason`; `data` may have further details.";
 
-export function openRpcDocument({ version, regions }: DescriptionFacts): object {
+export function openRpcDocument({ version, regions, readMethods }: DescriptionFacts): object {
   const servers = regions.flatMap(({ name, url }) => (url === null ? [] : [{ name, url }]));
   return {
     openrpc: openRpcVersion,
@@ -85,7 +86,7 @@ export function openRpcDocument({ version, regions }: DescriptionFacts): object 
       description:
         "methods that this service forwards to its node; the node's responses are returned unchanged",
       scopes: ["read"],
-      methods: readMethodNames,
+      methods: [...readMethods],
     },
   };
 }

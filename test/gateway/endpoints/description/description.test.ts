@@ -19,6 +19,7 @@ const facts = {
     { name: "here", url: "https://here.example" },
     { name: "there", url: null },
   ],
+  readMethods: new Set(["getSlot", "getBlock"]),
 };
 
 function read(document: object): Record<string, unknown> {
@@ -80,7 +81,9 @@ describe("the OpenRPC document", () => {
   });
 
   it("describes every method with its parameters and errors", () => {
-    const { methods: described, components, servers } = read(openRpcDocument(facts));
+    const document = read(openRpcDocument(facts));
+    const { methods: described, components, servers } = document;
+    expect(document["x-passed-on"]).toMatchObject({ methods: ["getSlot", "getBlock"] });
     expect(servers).toEqual([{ name: "here", url: "https://here.example" }]);
     expect(described).toHaveLength(Object.keys(methods).length);
     const { errors } = isObject(components) ? components : {};
