@@ -1,6 +1,7 @@
 // Counts of the load's calls by kind: answers, rejections by reason, calls without an answer, durations.
 
 import { ShredwayCallError } from "../../src/client/index.ts";
+import { messageOf } from "../../src/core/errors.ts";
 import { LagHistogram } from "../../src/core/log-linear-histogram.ts";
 
 export interface KindCounts {
@@ -9,6 +10,8 @@ export interface KindCounts {
   /** The service did not answer, or closed the connection. */
   unanswered: number;
   readonly rejected: Map<string, number>;
+  /** The last message of each reason. */
+  readonly messages: Map<string, string>;
   readonly durations: LagHistogram;
 }
 
@@ -30,6 +33,7 @@ export class CallCounts {
       ok: 0,
       unanswered: 0,
       rejected: new Map(),
+      messages: new Map(),
       durations: new LagHistogram(),
     };
     this.kinds.set(name, made);
@@ -51,6 +55,7 @@ export class CallCounts {
       const reason = error instanceof ShredwayCallError ? error.reason : "unreachable";
       if (silentReasons.includes(reason)) counts.unanswered++;
       counts.rejected.set(reason, (counts.rejected.get(reason) ?? 0) + 1);
+      counts.messages.set(reason, messageOf(error));
       return undefined;
     } finally {
       this.#underWay--;

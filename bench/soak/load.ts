@@ -46,6 +46,7 @@ export class Load {
   readonly #node: RpcClient;
   readonly #gateway: RpcClient;
   #pair: readonly string[] = [];
+  #isSendingPair = false;
   #tips = 0;
 
   constructor(options: LoadOptions) {
@@ -183,13 +184,17 @@ export class Load {
 
   /** One pair at a time: they share a nonce. */
   async #sendPair(): Promise<void> {
+    if (this.#isSendingPair) return;
     if (this.#pair.some((signature) => this.submissions.isOpen(signature))) return;
+    this.#isSendingPair = true;
     const nonce = await this.counts.run("getNonce", () => this.client.getNonce());
-    if (!nonce) return;
-    await this.#acknowledge("sendIdeal", async () => {
-      this.#pair = await this.client.sendIdeal(this.#transactions.pair(nonce));
-      return this.#pair;
-    });
+    if (nonce) {
+      await this.#acknowledge("sendIdeal", async () => {
+        this.#pair = await this.client.sendIdeal(this.#transactions.pair(nonce));
+        return this.#pair;
+      });
+    }
+    this.#isSendingPair = false;
   }
 
   /** A tip that lands through the node, and its registration. */

@@ -56,6 +56,7 @@ interface Limit {
   readonly unitName: string;
 }
 
+const messageMax = 200;
 const mib = 1 << 20;
 const whole = (value: number): string => value.toLocaleString("en-US");
 const limits: readonly Limit[] = [
@@ -220,6 +221,18 @@ function callTable({ calls }: SoakResult): Table {
   };
 }
 
+function messageTable({ calls }: SoakResult): Table {
+  return {
+    title: "Last message of each reason",
+    columns: ["call", "reason", "message"],
+    rows: [...calls]
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .flatMap(([name, { messages }]) =>
+        [...messages].map(([reason, message]) => [name, reason, message.slice(0, messageMax)]),
+      ),
+  };
+}
+
 export function soakTables(result: SoakResult): Table[] {
   return [
     processTable(result),
@@ -230,6 +243,7 @@ export function soakTables(result: SoakResult): Table[] {
       rows: [...result.verdicts].map(([verdict, count]) => [verdict, whole(count)]),
     },
     callTable(result),
+    messageTable(result),
     {
       title: "Acknowledged, and its end",
       columns: ["kind", "acknowledged", "without end", "unknown", "ends"],

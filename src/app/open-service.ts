@@ -3,7 +3,6 @@
 // Called by the command line. If a step fails, everything that was opened before it is closed. The sandbox
 // has its own composition in src/sandbox, so that production never loads its virtual machine.
 
-import { join } from "node:path";
 import { readOwnAddresses } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, loadConfig } from "../core/configuration/configuration.ts";
@@ -13,6 +12,7 @@ import { Relay } from "../relay/data-plane/relay.ts";
 import { loadLeaderSchedule } from "../relay/leaders/schedule.ts";
 import { RelayService } from "../relay/relay-service.ts";
 import { relayOptionsOf } from "../relay/relay-tables.ts";
+import { slotFileIn } from "../relay/slot-floor.ts";
 import { openGateway } from "./compose-gateway.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
@@ -43,7 +43,7 @@ function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): R
       readLeaders: loadLeaderSchedule,
       readOwnAddresses,
       ...(config.solana && { node: new RpcClient(config.solana.rpc) }),
-      slotFile: join(config.data.directory, "highest-slot.json"),
+      slotFile: slotFileIn(config.data.directory),
       log,
       clock,
     });

@@ -6,7 +6,7 @@
 // which changes when a network is reset. Created by relay-service.ts.
 
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import { fileFingerprint, readTextFile } from "../core/files.ts";
@@ -32,6 +32,17 @@ interface SlotFloorDependencies {
 interface SavedSlot {
   readonly slot: bigint;
   readonly shredVersion: number;
+}
+
+/** Path of the file in `data.directory`. */
+export function slotFileIn(directory: string): string {
+  return join(directory, "highest-slot.json");
+}
+
+/** null: nothing is saved. Throws Error if the file is unreadable. */
+export function readSavedSlot(path: string): SavedSlot | null {
+  if (fileFingerprint(path) === "") return null;
+  return parseSavedSlot(readTextFile(path, fileBytesMax, "config_invalid"));
 }
 
 /** Throws Error. */
@@ -67,9 +78,9 @@ export class SlotFloor {
 
   #restore(): void {
     const { path, shredVersion, relay, log } = this.#dependencies;
-    if (fileFingerprint(path) === "") return;
     try {
-      const saved = parseSavedSlot(readTextFile(path, fileBytesMax, "config_invalid"));
+      const saved = readSavedSlot(path);
+      if (!saved) return;
       if (saved.shredVersion !== shredVersion) {
         log.info(
           `slot floor: ${path} is ignored: its shred version is ${saved.shredVersion}, relay.shredVersion is ${shredVersion}`,

@@ -22,6 +22,7 @@ import type { LeaderSchedule } from "../relay/leaders/schedule.ts";
 import { SandboxChain } from "./chain/chain.ts";
 import { SandboxKeyPair } from "./chain/keys.ts";
 import { Delivery } from "./delivery.ts";
+import { firstSlotOf } from "./first-slot.ts";
 import { ensureKeyFile, type SandboxKeyFile } from "./key-files.ts";
 import { SandboxPartners } from "./partners/partners.ts";
 import {
@@ -167,12 +168,13 @@ function makeWallets({ data }: SandboxChoice): SandboxWallets {
 }
 
 function openChain(
-  { clock }: SandboxChoice,
+  { clock, data }: SandboxChoice,
   { customer, funding, tipAddresses, shredTipAddresses }: SandboxWallets,
   feeds: readonly SourceFeed[],
 ): Promise<SandboxChain> {
   return SandboxChain.open({
     ...sandboxPace,
+    firstSlot: firstSlotOf(data),
     genesisSeconds: clock.nowNs() / 1_000_000_000n,
     background: { tipAddresses },
     funded: new Map([
@@ -218,7 +220,8 @@ function gatewayOf({ gateway }: Service): GatewayPart {
  * Opens the default sandbox: a chain in this process, its shreds over UDP through the product to
  * receivers on loopback, its transactions over HTTP through the product to its leaders. There is no
  * traffic before Sandbox.start. Throws ShredwayError: "relay_open" or "http_open" if a port is in
- * use, "sandbox_missing" without the virtual machine.
+ * use, "sandbox_missing" without the virtual machine, "config_invalid" if a file in the data folder
+ * cannot be used.
  */
 export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
   return closingOnFailure(async (opened) => {

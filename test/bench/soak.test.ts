@@ -3,9 +3,11 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { CallCounts } from "../../bench/soak/call-counts.ts";
 import { Ledger } from "../../bench/soak/ledger.ts";
 import { type SoakResult, soakTables, violations } from "../../bench/soak/report.ts";
 import { longestSilence, trendOf } from "../../bench/soak/samples.ts";
+import { ShredwayCallError } from "../../src/client/index.ts";
 import { programWords } from "../support/processes/shredway.ts";
 
 const mib = 1 << 20;
@@ -116,6 +118,21 @@ describe("the verdict of a soak test", () => {
     ]);
     expect(violations(resultWith({ exit: 1 }))).toEqual([
       "the service ended with 1 after SIGTERM; expected 0",
+    ]);
+  });
+});
+
+describe("the report of a soak test", () => {
+  it("shows the last message of each reason", async () => {
+    const counts = new CallCounts();
+    for (const message of ["all routes are down", "two routes are down"]) {
+      const failing = () => Promise.reject(new ShredwayCallError(message, { reason: "no_route" }));
+      expect(await counts.run("sendIdeal", failing)).toBeUndefined();
+    }
+    const tables = soakTables(resultWith({ calls: counts.kinds }));
+    const { rows } = tables.find(({ title }) => title === "Last message of each reason") ?? {};
+    expect(rows).toEqual([
+      ["sendIdeal", "no_route", expect.stringContaining("two routes are down")],
     ]);
   });
 });

@@ -5,6 +5,7 @@
 // HTTP status 200, even errors: otherwise stock clients lose the error. `faults` has the fault
 // injection.
 
+import { setMaxListeners } from "node:events";
 import { formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
@@ -120,6 +121,7 @@ export class RpcEndpoint {
     this.faults = { delayMs: 0, refuse: "nothing", dropNotifications: false, ...options.faults };
     this.#clock = clock;
     this.#log = options.log;
+    setMaxListeners(0, this.#closing.signal); // each delayed response listens
     // Registered before the hub: data of a block must be recorded before subscriptions are
     // notified.
     this.#context = {

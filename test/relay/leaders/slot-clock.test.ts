@@ -178,6 +178,41 @@ describe("a changing network", () => {
     );
   });
 
+  it.each([
+    [650, 400],
+    [700, 400],
+    [650, 250],
+    [1000, 400],
+  ])("excludes no slot when slots of %i ms catch up to %i ms", (slotMs, laterSlotMs) => {
+    const options = fc.record({
+      seed: fc.integer({ min: 0 }),
+      skipShare: fc.double({ min: 0, max: 0.1, noNaN: true }),
+      jitterMs: fc.integer({ min: 0, max: 120 }),
+    });
+    fc.assert(
+      fc.property(options, (network) => {
+        const slots = { slotMs, laterSlotMs, changeAt: 200, slots: 420 };
+        for (const { margin } of run(new SimulatedSlots({ ...network, ...slots }), 100)) {
+          expect(margin ?? 0).toBeGreaterThanOrEqual(0);
+        }
+      }),
+      { numRuns: 10, seed },
+    );
+  });
+
+  it("excludes no slot of a burst after a stall", () => {
+    const clock = new SlotClock();
+    const at = (ms: number) => startNs + BigInt(ms) * msNs;
+    for (let i = 0; i < 100; i++) clock.noteShreds(firstSlot + BigInt(i), at(i * 650));
+    // Twelve seconds without a slot; then the chain makes up for the slots of 400 ms at once.
+    const afterMs = 99 * 650 + 12_000;
+    for (let i = 100; i < 130; i++) {
+      const slot = firstSlot + BigInt(i);
+      expect((clock.ceiling(at(afterMs + i)) ?? slot) >= slot).toBe(true);
+      clock.noteShreds(slot, at(afterMs + i));
+    }
+  });
+
   it("continues through an outage of minutes", () => {
     fc.assert(
       fc.property(base, (options) => {

@@ -103,6 +103,19 @@ describe("faults", () => {
     socket.close();
   });
 
+  it("delays many responses at once, without a warning of a leak", async () => {
+    const warnings: string[] = [];
+    const onWarning = ({ name }: Error): void => void warnings.push(name);
+    process.on("warning", onWarning);
+    endpoint.faults.delayMs = 250;
+    const answers = Array.from({ length: 12 }, () => call(testService, "getHealth"));
+    while (clock.pending < 12) await new Promise((turn) => setImmediate(turn));
+    await clock.advance(250);
+    await Promise.all(answers);
+    process.off("warning", onWarning);
+    expect(warnings).toEqual([]);
+  });
+
   it("reports that the node is behind", async () => {
     endpoint.faults.refuse = "behind";
     expect((await call(testService, "getSlot")).error).toMatchObject({

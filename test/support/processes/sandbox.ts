@@ -7,12 +7,15 @@ import type { Sandbox } from "../../../src/sandbox/sandbox.ts";
 import { closing } from "../closing.ts";
 import { temporaryFolder } from "../temporary-folder.ts";
 
-/** A started sandbox. `http`: for clients that need the next port as well. */
+/**
+ * A started sandbox. `http`: for clients that need the next port as well. `data`: the folder of an earlier
+ * sandbox.
+ */
 export async function runningSandbox(
   http = "127.0.0.1:0",
-  choices: Pick<SandboxChoice, "tierClock"> = {},
+  choices: Partial<Pick<SandboxChoice, "tierClock" | "data">> = {},
 ): Promise<Sandbox> {
-  const data = temporaryFolder(); // before its users
+  const data = choices.data ?? temporaryFolder(); // before its users
   const sandbox = closing(
     await openSandbox({
       udp: "127.0.0.1:0",
