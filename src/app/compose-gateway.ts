@@ -314,7 +314,10 @@ async function openShreds({
     inspector: () => tables.shredInspector,
     addresses: () => tables.shredTipAddresses,
     knownAddresses: () => tables.knownShredTipAddresses,
-    ...(nodes && { refreshAddresses: () => nodes.refresh() }),
+    ...(nodes && {
+      refreshAddresses: () => nodes.refresh(),
+      regionProblem: (region: string) => nodes.regionProblem(region),
+    }),
     clock,
     tierClock,
     log,

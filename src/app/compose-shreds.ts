@@ -49,6 +49,8 @@ interface ShredSalesOptions {
   readonly knownAddresses: () => ReadonlySet<string>;
   /** Reads those of the other nodes again; absent: the database is not shared. */
   readonly refreshAddresses?: () => Promise<void>;
+  /** Why no node sends to a region; absent: the database is not shared. */
+  readonly regionProblem?: (region: string) => string | null;
   readonly clock: Clock;
   readonly tierClock: Clock;
   readonly log: Logger;
@@ -95,7 +97,7 @@ function ownTest(
 }
 
 async function openDestinations(
-  { config, store, relay, clock, log }: ShredSalesOptions,
+  { config, store, relay, regionProblem, clock, log }: ShredSalesOptions,
   opened: { close(): void | Promise<void> }[],
 ): Promise<{ challenges: ChallengeSocket; destinations: AccountDestinations }> {
   const { listen, listenIpv6 } = config.delivery.proof;
@@ -120,6 +122,7 @@ async function openDestinations(
       sendChallenge: (address, datagram) => challenges.send(address, datagram),
       openProbe: (address, datagram) => ReachabilityProbe.open(address, datagram),
       isOwnListener: ownTest(config, listeners, clock),
+      regionProblem: (region) => regionProblem?.(region) ?? null,
     },
     destinationSettingsOf(config),
   );

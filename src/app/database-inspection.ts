@@ -1,4 +1,4 @@
-// Database inspection: what the start of this node would refuse about a shared database. Changes nothing.
+// Database inspection: what the start of this node would refuse about its database. Changes nothing.
 //
 // Called by `shredway doctor`. It uses the start's own checks: those of the store, and the comparison
 // of the nodes' settings.
@@ -8,7 +8,8 @@ import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import { nodeNameOf } from "../core/configuration/node-name.ts";
 import { messageOf } from "../core/errors.ts";
-import type { DatabaseFact } from "../platform/doctor/database-checks.ts";
+import type { DatabaseFact, DatabaseFileFact } from "../platform/doctor/database-checks.ts";
+import { checkFile } from "../platform/store/file-check.ts";
 import { migrations } from "../platform/store/migrations.ts";
 import { checkStart } from "../platform/store/start-check.ts";
 import { clockProblem, measureClockOffset } from "./clock-offset.ts";
@@ -65,4 +66,16 @@ export async function inspectDatabase(config: Config, clock: Clock): Promise<Dat
       clockProblem: null,
     };
   }
+}
+
+/** null: the configuration has no SQLite file. Never rejects. */
+export async function inspectDatabaseFile(config: Config): Promise<DatabaseFileFact | null> {
+  const { postgres, directory } = config.data;
+  if (postgres !== undefined || !config.http) return null;
+  const { problems, ...found } = await checkFile(directory);
+  return {
+    ...found,
+    problems: problems.map(({ error, remedy }) => ({ text: error.message, remedy })),
+    newest: migrations.length,
+  };
 }

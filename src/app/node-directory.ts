@@ -87,6 +87,14 @@ export class NodeDirectory {
     );
   }
 
+  /** Why nothing is sent to the destinations of a region; null: a running node has this region. */
+  regionProblem(region: string): string | null {
+    const isServed =
+      this.#own.region === region ||
+      this.#others.some(({ isRunning, settings }) => isRunning && settings.region === region);
+    return isServed ? null : `no node of region ${region} is running`;
+  }
+
   /** Shred-tip addresses that any node has, or had when it stopped. */
   knownShredAddresses(): string[] {
     return this.#others.flatMap(({ settings }) => settings.shredAddresses);

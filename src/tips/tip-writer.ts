@@ -16,7 +16,10 @@ interface TipWriterDependencies {
   readonly store: LandedTipStore;
 }
 
-/** A kill of the process may lose this much. */
+/**
+ * A kill of the process loses no tip: until this write, the submission is open, or its end was stored
+ * together with its tip.
+ */
 const writeMs = 1000;
 const tipsPerWrite = 4096;
 /** A minute at a thousand per second. Changes above the limit are lost at a restart. */

@@ -13,7 +13,7 @@ import { migrate } from "../../src/platform/store/migrations.ts";
 import { PostgresDriver } from "../../src/platform/store/postgres/driver.ts";
 import { SqlSubmissionStore } from "../../src/platform/store/tables/submission-store.ts";
 import { Feed } from "../platform/portal/harness.ts";
-import { recordOf, silent, until } from "../platform/store/files.ts";
+import { recordOf, signatureCodec, silent, until } from "../platform/store/files.ts";
 import { closing } from "../support/closing.ts";
 import { PostgresServer, postgresPrograms } from "../support/postgres/postgres.ts";
 
@@ -74,7 +74,7 @@ describe.skipIf(postgresPrograms === null)("a gateway on PostgreSQL", () => {
     await migrate(driver, "bytea");
     // Their bytes are unreadable, so the node that resumes them ends them.
     for (const node of ["fra-1", "fra-2", ""]) {
-      await new SqlSubmissionStore(driver, node).put([recordOf(`of ${node}`)]);
+      await new SqlSubmissionStore(driver, signatureCodec, node).put([recordOf(`of ${node}`)]);
     }
     const config = completeConfig({
       relay: { shredVersion: 1, authentication: "off" },

@@ -104,6 +104,19 @@ describe("the node directory", () => {
     expect(shared.clock.pending).toBe(0);
   });
 
+  it("names a region without a running node", async () => {
+    const shared = new SharedNodes();
+    const nyc = await shared.open("nyc", { region: "new-york" });
+    const fra = await shared.open("fra");
+    expect(["frankfurt", "new-york"].map((one) => fra.regionProblem(one))).toEqual([null, null]);
+    shared.running.delete("node nyc");
+    await nyc.close();
+    await fra.refresh();
+    expect(fra.regionProblem("new-york")).toBe("no node of region new-york is running");
+    expect(fra.regionProblem("frankfurt")).toBeNull();
+    await fra.close();
+  });
+
   it("does not wait for a node that has stopped, but still counts tips to its addresses", async () => {
     const shared = new SharedNodes();
     await (await shared.open("nyc", { region: "new-york", shredAddresses: ["C"] })).close();

@@ -123,7 +123,7 @@ export class Node {
     this.clock = clock;
     this.tips = tips;
     this.driver = driver;
-    this.store = new SqlSubmissionStore(driver, name);
+    this.store = new SqlSubmissionStore(driver, signatures, name);
     this.keys = new SqlKeyStore(driver);
     this.keyUpdates = new KeyUpdates({ clock, log, store: this.keys, keyRing: this.keyRing });
     const route = this.#route();

@@ -99,6 +99,24 @@ onEachDatabase((databases) => {
   });
 
   describe("a failed node", () => {
+    it("leaves every tip that landed to the others, with the end of its submission", async () => {
+      const cluster = await Cluster.open(databases);
+      const a = await cluster.node("a");
+      const [single, ...bundle] = [cluster.facts(), cluster.facts(), cluster.facts()] as const;
+      await a.submit(single);
+      await a.submit(...bundle);
+      const all = [single, ...bundle];
+      for (const { signature } of all) cluster.landed.set(signature, 9n);
+      const reader = await cluster.node("reader");
+      await passUntil(a, async () => {
+        const states = await reader.states(...all);
+        return states.every((state) => state === "landed");
+      });
+      await a.kill();
+      const next = await cluster.node("next");
+      expect(next.tips.size).toBe(3);
+    });
+
     it("is replaced by another node, which completes its open submissions", async () => {
       const cluster = await Cluster.open(databases);
       const [a, b] = [await cluster.node("a"), await cluster.node("b")];

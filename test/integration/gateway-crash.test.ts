@@ -12,6 +12,8 @@ import { systemClock } from "../../src/core/clock.ts";
 import { isObject } from "../../src/core/values.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import { TipStatistics } from "../../src/tips/tip-statistics.ts";
+import { openLocation, silent, untilTrue } from "../platform/store/files.ts";
 import { closing } from "../support/closing.ts";
 import { freePort } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
@@ -46,6 +48,8 @@ async function startGateway(file: string): Promise<Shredway> {
 
 interface Ground {
   readonly sandbox: Sandbox;
+  /** Contains the configuration and the data folder. */
+  readonly folder: string;
   /** Configuration of the gateway in its own process. */
   readonly file: string;
   readonly gateway: RpcClient;
@@ -90,7 +94,7 @@ async function openGround(): Promise<Ground> {
     const config = { encoding: "base64", skipPreflight: true, ...options };
     acknowledged.add(String(await gateway.call("sendTransaction", [text, config])));
   };
-  return { sandbox, file, gateway, acknowledged, submitOne };
+  return { sandbox, folder, file, gateway, acknowledged, submitOne };
 }
 
 it("loses no acknowledged submission, whenever it is killed", { timeout: 300_000 }, async () => {
@@ -134,6 +138,33 @@ it("loses no acknowledged submission, whenever it is killed", { timeout: 300_000
     expect(kinds.filter((kind) => ends.includes(kind))).toEqual(["landed"]);
   }
 });
+
+it("keeps the tips of the submissions that landed just before a kill", async () => {
+  const { folder, file, gateway, acknowledged, submitOne } = await openGround();
+  for (let round = 0; round < 3; round++) {
+    const program = await startGateway(file);
+    await Promise.all(Array.from({ length: 20 }, () => submitOne()));
+    const signatures = [...acknowledged].slice(-20);
+    await untilTrue(async () => {
+      const statuses = await gateway.call("getTransactionStatus", [signatures], 1 << 24);
+      return Array.isArray(statuses) && statuses.some((one) => one?.state === "landed");
+    });
+    await program.kill();
+    const store = await openLocation(join(folder, "data"));
+    const [account] = await store.keys.accounts();
+    const records = await store.submissions.find(account?.id ?? "", [...acknowledged]);
+    const landed = records.filter(({ state }) => state === "landed");
+    expect(landed.length).toBeGreaterThan(0);
+    const dependencies = { clock: systemClock, log: silent, store: store.landedTips };
+    const statistics = await TipStatistics.open(dependencies);
+    const stored = await store.landedTips.since(0, null, 10_000);
+    const missing = landed.filter((one) => !stored.some((tip) => tip.signature === one.signature));
+    expect(missing.map(({ signature }) => signature)).toEqual([]);
+    expect(statistics.size).toBe(stored.length);
+    await statistics.close();
+    await store.close();
+  }
+}, 120_000);
 
 it("sends acknowledged submissions before a regular end, or after the next start", async () => {
   const { sandbox, file, gateway, acknowledged, submitOne } = await openGround();

@@ -127,7 +127,11 @@ export class SubmissionStateMachine implements SubmissionEvents {
       index.countOpenView(view.accountId, 1);
     }
     // It was in a block before the restart: if it fails, its tip must be retracted.
-    if (record && record.slot !== null && facts.tipLamports > 0n) tracked.isTipReported = true;
+    if (record && record.slot !== null && facts.tipLamports > 0n) {
+      const seen = record.events.find(({ kind }) => kind === "seen");
+      const observedNs = seen?.atNs ?? record.receivedNs;
+      tracked.tip ??= { lamports: facts.tipLamports, observedNs };
+    }
     submission.views.push(view);
     if (isOfPair(view)) index.joinPair(tracked);
     view.bundleId = record?.bundleId ?? null;
@@ -371,18 +375,15 @@ export class SubmissionStateMachine implements SubmissionEvents {
     const { landedTips: tips } = this.#dependencies;
     const { signature } = tracked;
     if (effect === "retract_tip") {
-      if (tracked.isTipReported) tips?.retracted(signature);
-      tracked.isTipReported = false;
+      if (tracked.tip) tips?.retracted(signature);
+      tracked.tip = null;
       return;
     }
     const lamports = facts?.tipLamports ?? 0n;
     if (lamports === 0n || line === null) return;
-    if (effect === "confirm_tip") {
-      tips?.landed(signature, lamports, line.atNs);
-    } else {
-      tracked.isTipReported = true;
-      tips?.observed(signature, lamports, line.atNs);
-    }
+    tracked.tip ??= { lamports, observedNs: line.atNs };
+    if (effect === "confirm_tip") tips?.landed(signature, lamports, line.atNs);
+    else tips?.observed(signature, lamports, line.atNs);
   }
 
   #reportNonce({ facts }: Step): void {

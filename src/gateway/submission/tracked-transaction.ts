@@ -14,6 +14,7 @@ import { type EndEvent, Lifecycle } from "./lifecycle.ts";
 import { Sending } from "./sending.ts";
 import type { TransactionState } from "./transitions.ts";
 import type {
+  ObservedTip,
   SubmissionRecord,
   SubmitMethod,
   SubmitOptions,
@@ -47,8 +48,8 @@ export class TrackedTransaction {
   isAsked = false;
 
   // State of state-machine.ts.
-  /** Its tip was reported as observed, by this process or an earlier one. */
-  isTipReported = false;
+  /** The tip that was reported as observed, by this process or an earlier one; null: none. */
+  tip: ObservedTip | null = null;
 
   constructor(facts: TransactionFacts, bornMs: number) {
     this.signature = facts.signature;
@@ -157,6 +158,7 @@ export class AccountTransaction {
   get record(): SubmissionRecord {
     const { tracked, submission, lifecycle } = this;
     const { end } = lifecycle;
+    const landedTip = end?.kind === "landed" ? tracked.tip : null;
     return {
       signature: tracked.signature,
       accountId: this.accountId,
@@ -172,6 +174,7 @@ export class AccountTransaction {
       err: end?.err ?? null,
       events: lifecycle.events,
       wire: end ? null : (tracked.facts?.wire ?? null),
+      ...(landedTip && { landedTip }),
     };
   }
 

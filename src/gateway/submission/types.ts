@@ -286,6 +286,18 @@ export interface SubmissionRecord {
   readonly events: readonly TimelineEvent[];
   /** The bytes, while it is open; null after its end. */
   readonly wire: Uint8Array | null;
+  /**
+   * Its tip, if it landed with one. The store writes it to the landed tips in the same transaction as the
+   * end, and records that are read do not contain it.
+   */
+  readonly landedTip?: ObservedTip;
+}
+
+/** The tip of a transaction that was observed in a block. */
+export interface ObservedTip {
+  readonly lamports: bigint;
+  /** Wall time of the first observation. */
+  readonly observedNs: bigint;
 }
 
 /**

@@ -1,5 +1,5 @@
-// The checks of a shared database: what the service's start would refuse, and differences from other
-// nodes. Pure.
+// The checks of the database: what the service's start would refuse, and differences from other nodes.
+// Pure.
 //
 // Called by src/tools/commands/doctor.ts with the facts of src/app/database-inspection.ts.
 
@@ -21,11 +21,47 @@ export interface DatabaseFact {
   readonly clockProblem: string | null;
 }
 
+/** The SQLite file of a service without a shared database. */
+export interface DatabaseFileFact {
+  readonly path: string;
+  readonly problems: DatabaseFact["problems"];
+  /** Schema version; 0: no tables yet. */
+  readonly version: number;
+  /** Schema version of this program. */
+  readonly newest: number;
+  /** Size of a content that was too large to check; null: it was checked. */
+  readonly uncheckedBytes: number | null;
+}
+
 /** `isServiceHere`: a port of http.listen is in use, so the service may already run on this machine. */
 export function checkDatabase(fact: DatabaseFact, isServiceHere: boolean): Finding[] {
   return [schema(fact), nodeName(fact, isServiceHere), differences(fact), clock(fact)]
     .flat()
     .map(withMeasure);
+}
+
+export function checkDatabaseFile(fact: DatabaseFileFact): Finding[] {
+  const { path, problems, version, newest, uncheckedBytes } = fact;
+  const { ok, warn, fail } = about(
+    "database",
+    "The service refuses to start with a file that it cannot use, or that lost acknowledged changes.",
+  );
+  if (problems.length > 0) {
+    return problems.map(({ text, remedy }) => withMeasure(fail(text, remedy)));
+  }
+  if (uncheckedBytes !== null) {
+    const size = `${Math.round(uncheckedBytes / 2 ** 20)} MiB`;
+    const text = `${path}: schema version ${version}; the content was not checked, because it has ${size}`;
+    return [withMeasure(warn(text, `sqlite3 ${path} "PRAGMA quick_check"`))];
+  }
+  const state = `${path}: schema version ${version}, no commit missing, content undamaged`;
+  return [withMeasure(ok(version === newest ? state : nextStart(version, newest)))];
+}
+
+function nextStart(version: number, newest: number): string {
+  const change =
+    version === 0 ? "creates the tables" : `migrates the schema from version ${version}`;
+  return `the next start ${change} to version ${newest}`;
 }
 
 function schema({ problems, version, newest }: DatabaseFact): Found[] {
@@ -35,9 +71,7 @@ function schema({ problems, version, newest }: DatabaseFact): Found[] {
   );
   if (problems.length > 0) return problems.map(({ text, remedy }) => fail(text, remedy));
   if (version === newest) return [ok(`schema version ${version}, and the role has its privileges`)];
-  const change =
-    version === 0 ? "creates the tables" : `migrates the schema from version ${version}`;
-  return [ok(`the next start ${change} to version ${newest}`)];
+  return [ok(nextStart(version, newest))];
 }
 
 function nodeName({ problems, node, isNameTaken }: DatabaseFact, isServiceHere: boolean): Found[] {

@@ -1,7 +1,7 @@
 // Start check: what the start of a service would refuse about its database. Changes nothing.
 //
 // store.ts runs it before it opens the database and throws the first problem; `shredway doctor` lists
-// all of them. On PostgreSQL it reads the role's privileges, because a missing one would otherwise
+// all of them. file-check.ts is the check of an SQLite file. On PostgreSQL it reads the role's privileges, because a missing one would otherwise
 // appear in the middle of the start, or at the first write.
 
 import type { Clock } from "../../core/clock.ts";
@@ -17,7 +17,7 @@ import { type DatabaseLocation, isUntouched, notImported } from "./transfer/data
 import { isMark } from "./transfer/mark.ts";
 import { tablesAt } from "./transfer/tables.ts";
 
-interface StartProblem {
+export interface StartProblem {
   readonly error: ShredwayError;
   /** A command, or what to change. */
   readonly remedy: string;
@@ -113,7 +113,7 @@ function schemaRights(
   return [refused(database, `${state}, and the role ${role.name} ${right}`, remedy)];
 }
 
-function versionProblem(version: number): StartProblem[] {
+export function versionProblem(version: number): StartProblem[] {
   try {
     checkVersion(version);
     return [];

@@ -145,7 +145,7 @@ export class Store {
     this.node = node;
     this.locks = { tryLock: (name, onLost) => driver.tryLock(name, onLost) };
     this.keys = new SqlKeyStore(driver);
-    this.submissions = new SqlSubmissionStore(driver, node, ofSubmissions);
+    this.submissions = new SqlSubmissionStore(driver, codec, node, ofSubmissions);
     this.destinations = new SqlDestinationStore(driver);
     this.registrations = new SqlRegistrationStore(driver, codec);
     this.tiers = new SqlTierStore(driver);

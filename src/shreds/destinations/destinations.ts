@@ -60,6 +60,7 @@ interface DestinationDependencies {
   /** Sends the datagram from a fresh socket. Throws if the system has none. */
   readonly openProbe: (address: string, datagram: Uint8Array) => Probe;
   readonly isOwnListener: IsOwnListener;
+  readonly regionProblem: (region: string) => string | null;
 }
 
 type ActiveDestination = Pick<
@@ -198,13 +199,14 @@ export class AccountDestinations implements Destinations {
   }
 
   // Calls of accounts.
-
   ofAccount(accountId: string): readonly AccountDestination[] {
     return this.#table.ofAccount(accountId);
   }
 
   refusalOf(id: string): string | null {
-    return this.#table.get(id)?.refusal ?? null;
+    const entry = this.#table.get(id);
+    if (!entry) return null;
+    return entry.refusal ?? this.#dependencies.regionProblem(entry.destination.region);
   }
 
   nextChallengeMs(id: string): number | null {

@@ -2,7 +2,7 @@
 //
 // Reads and tests; changes nothing. Exit code 1 if a check fails.
 
-import { inspectDatabase } from "../../app/database-inspection.ts";
+import { inspectDatabase, inspectDatabaseFile } from "../../app/database-inspection.ts";
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
 import {
@@ -14,7 +14,7 @@ import {
 import { messageOf } from "../../core/errors.ts";
 import { checkMachine } from "../../platform/doctor/checks.ts";
 import { checkConfiguration, configuredSettingsOf } from "../../platform/doctor/config-checks.ts";
-import { checkDatabase } from "../../platform/doctor/database-checks.ts";
+import { checkDatabase, checkDatabaseFile } from "../../platform/doctor/database-checks.ts";
 import { readFacts } from "../../platform/doctor/facts.ts";
 import {
   countLevels,
@@ -68,6 +68,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
     const facts = readConfigFacts(file, config.relay);
     const around = await readServiceFacts(file, config, systemClock);
     const database = await inspectDatabase(config, systemClock);
+    const databaseFile = await inspectDatabaseFile(config);
     const isServiceHere = around.httpPorts.some(({ error }) => error !== null);
     return [
       ...configWarnings(config).map((warning) => configWarning(file, warning)),
@@ -75,6 +76,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
       ...checkConfiguration(config.relay, facts),
       ...checkService(config, file, around),
       ...(database ? checkDatabase(database, isServiceHere) : []),
+      ...(databaseFile ? checkDatabaseFile(databaseFile) : []),
     ];
   } catch (error) {
     return [...machineFindings(defaultConfig()), refusedConfig(file, messageOf(error))];

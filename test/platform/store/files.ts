@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { base58 } from "@scure/base";
 import { systemClock } from "../../../src/core/clock.ts";
 import { createLogger, type Logger } from "../../../src/core/log.ts";
 import type { SubmissionRecord } from "../../../src/gateway/submission/types.ts";
@@ -13,6 +14,12 @@ import {
 import { Store } from "../../../src/platform/store/store.ts";
 
 export const silent: Logger = createLogger({ level: "silent" });
+
+/** Signatures that are not base58, as those of most records here, are null. */
+export const signatureCodec = {
+  decode: (text: string) => (/^[1-9A-HJ-NP-Za-km-z]+$/.test(text) ? base58.decode(text) : null),
+  encode: (bytes: Uint8Array) => base58.encode(bytes),
+};
 
 /** The store at a place: a folder, or the URL of a PostgreSQL. */
 export function openLocation(location: string, isService = false): Promise<Store> {

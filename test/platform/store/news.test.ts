@@ -9,7 +9,7 @@ import { SqlManagedNonceStore } from "../../../src/platform/store/tables/nonce-s
 import { SqlSubmissionStore } from "../../../src/platform/store/tables/submission-store.ts";
 import { type Databases, onEachDatabase } from "./databases.ts";
 import { destinationFor } from "./destinations.ts";
-import { recordOf } from "./files.ts";
+import { recordOf, signatureCodec } from "./files.ts";
 import { NotificationRelay, type SharingDriver } from "./notification-relay.ts";
 
 class Node {
@@ -26,7 +26,7 @@ class Node {
     this.keys = new SqlKeyStore(driver);
     this.destinations = new SqlDestinationStore(driver);
     this.nonces = new SqlManagedNonceStore(driver);
-    this.submissions = new SqlSubmissionStore(driver, name);
+    this.submissions = new SqlSubmissionStore(driver, signatureCodec, name);
     this.keys.onForeignChange(() => this.notifications.push("keys"));
     this.destinations.onForeignChange((ids) => this.notifications.push(ids));
     this.nonces.onForeignChange(() => this.notifications.push("nonces"));

@@ -8,7 +8,7 @@ import { SqlSubmissionStore } from "../../../src/platform/store/tables/submissio
 import { closing } from "../../support/closing.ts";
 import { PostgresServer, postgresPrograms } from "../../support/postgres/postgres.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
-import { Files, recordOf, silent } from "./files.ts";
+import { Files, recordOf, signatureCodec, silent } from "./files.ts";
 
 const files = new Files();
 afterEach(() => files.clean());
@@ -19,12 +19,16 @@ describe("on SQLite", () => {
     await migrate(driver, "blob");
     const mode = async () => (await driver.query("PRAGMA synchronous", []))[0]?.[0];
     const [normal, full] = [1n, 2n];
-    await new SqlSubmissionStore(driver, "", "survives-kill").put([recordOf("fast")]);
+    await new SqlSubmissionStore(driver, signatureCodec, "", "survives-kill").put([
+      recordOf("fast"),
+    ]);
     expect(await mode()).toBe(normal);
-    const store = new SqlSubmissionStore(driver);
+    const store = new SqlSubmissionStore(driver, signatureCodec);
     await store.put([recordOf("put")]);
     expect(await mode()).toBe(full);
-    await new SqlSubmissionStore(driver, "", "survives-kill").put([recordOf("fast")]);
+    await new SqlSubmissionStore(driver, signatureCodec, "", "survives-kill").put([
+      recordOf("fast"),
+    ]);
     await store.add([recordOf("added")]);
     expect(await mode()).toBe(full);
   });

@@ -247,6 +247,7 @@ async function service(): Promise<{ destinations: AccountDestinations; own: stri
       sendChallenge: (address, datagram) => socket.send(address, datagram),
       isOwnListener: (endpoint) =>
         listenerReachedBy(endpoint, listeners, readOwnAddresses()) !== undefined,
+      regionProblem: () => null,
     },
     { ...settings, allowPrivate: true },
   );

@@ -304,6 +304,19 @@ describe("the operator", () => {
   });
 });
 
+describe("a region without a running node", () => {
+  it("is the reason why nothing is sent, until a node runs again", async () => {
+    const harness = await Harness.open();
+    const { id } = await harness.proved();
+    expect(harness.destinations.refusalOf(id)).toBeNull();
+    harness.regionProblem = (region) => `no node of region ${region} is running`;
+    expect(harness.destinations.refusalOf(id)).toBe("no node of region here is running");
+    expect(harness.state(id)?.state).toBe("active");
+    harness.regionProblem = () => null;
+    expect(harness.destinations.refusalOf(id)).toBeNull();
+  });
+});
+
 describe("changed settings", () => {
   it("stop denied destinations immediately, and retain them", async () => {
     const harness = await Harness.open();

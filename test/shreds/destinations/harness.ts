@@ -116,6 +116,7 @@ export class Harness {
   /** The wall clock was set forward by this much. */
   skewMs = 0;
   own: (candidate: Endpoint) => boolean = () => false;
+  regionProblem: (region: string) => string | null = () => null;
   #seed: number;
   #opened: AccountDestinations | undefined;
 
@@ -147,6 +148,7 @@ export class Harness {
           return { check: () => this.probeResult, close: () => {} };
         },
         isOwnListener: (candidate) => this.own(candidate),
+        regionProblem: (region) => this.regionProblem(region),
       },
       { ...settings, ...changes },
     );

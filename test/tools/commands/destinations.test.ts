@@ -95,6 +95,7 @@ describe("shredway destinations", () => {
         openProbe: () => ({ check: () => "pending", close: () => {} }),
         sendChallenge: (address) => sent.push(address),
         isOwnListener: () => false,
+        regionProblem: () => null,
       },
       settings,
     );

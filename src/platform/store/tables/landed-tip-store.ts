@@ -7,7 +7,8 @@
 import { isShredwayError, quote, ShredwayError } from "../../../core/errors.ts";
 import { isJsonObject, type Json, readJson, writeJson } from "../../../core/json-rpc/json-text.ts";
 import type { LandedTip, LandedTipStore, TipSnapshot } from "../../../tips/tip-types.ts";
-import { bytesAt, integerAt, type Row, type SqlDriver, textAt } from "../driver.ts";
+import { tipLamportsMax } from "../../../tips/tip-window.ts";
+import { bytesAt, integerAt, type Row, type SqlDriver, type Statement, textAt } from "../driver.ts";
 import type { SignatureCodec } from "./signature-codec.ts";
 
 const addTip = `INSERT INTO landed_tips (signature, lamports, landed_ms) VALUES ($1, $2, $3)
@@ -71,6 +72,22 @@ function snapshotOf(text: string): TipSnapshot {
   };
 }
 
+/** Adds a tip; does nothing if its signature is known. */
+export function additionOf(
+  { signature, lamports, landedMs }: LandedTip,
+  signatures: SignatureCodec,
+): Statement {
+  const bytes = bytesOf(signature, signatures);
+  const bounded = lamports < tipLamportsMax ? lamports : tipLamportsMax;
+  return { sql: addTip, params: [bytes, bounded, BigInt(landedMs)] };
+}
+
+function bytesOf(signature: string, signatures: SignatureCodec): Uint8Array {
+  const bytes = signatures.decode(signature);
+  if (bytes) return bytes;
+  throw unexpected("a signature in base58", signature);
+}
+
 export class SqlLandedTipStore implements LandedTipStore {
   readonly #driver: SqlDriver;
   readonly #signatures: SignatureCodec;
@@ -86,10 +103,7 @@ export class SqlLandedTipStore implements LandedTipStore {
       sql: removeTip,
       params: [this.#bytesOf(signature)],
     }));
-    const additions = added.map(({ signature, lamports, landedMs }) => ({
-      sql: addTip,
-      params: [this.#bytesOf(signature), lamports, BigInt(landedMs)],
-    }));
+    const additions = added.map((tip) => additionOf(tip, this.#signatures));
     if (removals.length + additions.length === 0) return;
     await this.#driver.transaction([...removals, ...additions], "survives-kill");
   }
@@ -143,8 +157,6 @@ export class SqlLandedTipStore implements LandedTipStore {
   }
 
   #bytesOf(signature: string): Uint8Array {
-    const bytes = this.#signatures.decode(signature);
-    if (bytes) return bytes;
-    throw unexpected("a signature in base58", signature);
+    return bytesOf(signature, this.#signatures);
   }
 }

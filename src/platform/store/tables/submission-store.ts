@@ -2,7 +2,8 @@
 //
 // Implements SubmissionStore over any SqlDriver. Changes are on disk when a call settles, unless the
 // operator chose speed. Each row belongs to one node, and only that node changes it. The caller decides
-// that a node is dead.
+// that a node is dead. The tip of a landed transaction is written with its end, so that a kill of the
+// process cannot separate them.
 
 import type {
   SubmissionLister,
@@ -17,6 +18,8 @@ import {
   type TransactionEnd,
   textAt,
 } from "../driver.ts";
+import { additionOf } from "./landed-tip-store.ts";
+import type { SignatureCodec } from "./signature-codec.ts";
 import { recordOf, recordOrRemains, rowOf, submissionColumns } from "./submission-rows.ts";
 
 const columns = [...submissionColumns.split(/,\s*/), "node"];
@@ -45,6 +48,8 @@ const takeMax = 500;
 const forgetMax = 500;
 const forgetEnded = `DELETE FROM submissions WHERE (account_id, signature) IN
   (SELECT account_id, signature FROM submissions WHERE ended_ns < $1 LIMIT ${forgetMax})`;
+
+const nsPerMs = 1_000_000n;
 
 /** Number of ended submissions that are read for an account's newest ones. */
 const endsReadMax = 5000;
@@ -90,10 +95,17 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
   readonly #driver: SqlDriver;
   readonly #node: string;
   readonly #durability: Durability;
+  readonly #signatures: SignatureCodec;
 
   /** `node`: name of this process; "" if the database is not shared. */
-  constructor(driver: SqlDriver, node = "", durability: Durability = "durable") {
+  constructor(
+    driver: SqlDriver,
+    signatures: SignatureCodec,
+    node = "",
+    durability: Durability = "durable",
+  ) {
     this.#driver = driver;
+    this.#signatures = signatures;
     this.#node = node;
     this.#durability = durability;
   }
@@ -104,7 +116,7 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
       sql: putRecord,
       params: rowOf(record, this.#node),
     }));
-    await this.#write(statements);
+    await this.#write([...statements, ...this.#tipsOf(records)]);
   }
 
   async add(records: readonly SubmissionRecord[]): Promise<boolean> {
@@ -113,7 +125,7 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
       params: rowOf(record, this.#node),
       mustChange: true,
     }));
-    const { isCommitted } = await this.#write(statements);
+    const { isCommitted } = await this.#write([...statements, ...this.#tipsOf(records)]);
     return isCommitted;
   }
 
@@ -175,6 +187,15 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
       forgotten += count;
       if (count < forgetMax) return forgotten;
     }
+  }
+
+  #tipsOf(records: readonly SubmissionRecord[]): Statement[] {
+    return records.flatMap(({ signature, landedTip }) => {
+      if (!landedTip) return [];
+      const { lamports, observedNs } = landedTip;
+      const tip = { signature, lamports, landedMs: Number(observedNs / nsPerMs) };
+      return [additionOf(tip, this.#signatures)];
+    });
   }
 
   /** Other nodes need no notification of submissions. */

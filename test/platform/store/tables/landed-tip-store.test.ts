@@ -5,11 +5,7 @@ import type { SqlDriver } from "../../../../src/platform/store/driver.ts";
 import { SqlLandedTipStore } from "../../../../src/platform/store/tables/landed-tip-store.ts";
 import type { LandedTip, TipSnapshot } from "../../../../src/tips/tip-types.ts";
 import { onEachDatabase } from "../databases.ts";
-
-const signatures = {
-  decode: (text: string) => (/^[1-9A-HJ-NP-Za-km-z]+$/.test(text) ? base58.decode(text) : null),
-  encode: (bytes: Uint8Array) => base58.encode(bytes),
-};
+import { signatureCodec } from "../files.ts";
 
 function tipOf(number: number, landedMs: number, lamports = 10_000n): LandedTip {
   return { signature: base58.encode(new Uint8Array(64).fill(number)), lamports, landedMs };
@@ -29,7 +25,7 @@ onEachDatabase((databases) => {
     location?: string,
   ): Promise<{ driver: SqlDriver; store: SqlLandedTipStore }> {
     const driver = await databases.migrated(location);
-    return { driver, store: new SqlLandedTipStore(driver, signatures) };
+    return { driver, store: new SqlLandedTipStore(driver, signatureCodec) };
   }
 
   describe("landed tips", () => {

@@ -5,9 +5,10 @@ import {
   type SubmissionRecord,
   type TimelineEvent,
 } from "../../../../src/gateway/submission/types.ts";
+import { SqlLandedTipStore } from "../../../../src/platform/store/tables/landed-tip-store.ts";
 import { SqlSubmissionStore } from "../../../../src/platform/store/tables/submission-store.ts";
 import { onEachDatabase } from "../databases.ts";
-import { recordOf } from "../files.ts";
+import { recordOf, signatureCodec } from "../files.ts";
 
 const ns = fc.bigInt(0n, 2n ** 63n - 1n);
 const text = fc.string({ unit: "grapheme", maxLength: 20 });
@@ -188,12 +189,48 @@ onEachDatabase((databases) => {
     });
   });
 
+  describe("the tip of a landed submission", () => {
+    const signature = signatureCodec.encode(new Uint8Array(64).fill(7));
+    const ended = {
+      state: "landed",
+      endedNs: 9n,
+      slot: 7n,
+      reason: "confirmed",
+      wire: null,
+    } as const;
+    const landedTip = { lamports: 2n ** 64n - 1n, observedNs: 5_999_999n };
+
+    it("is stored with the end, once, whatever account submitted it", async () => {
+      const driver = await databases.migrated();
+      const submissions = new SqlSubmissionStore(driver, signatureCodec);
+      await submissions.put([recordOf(signature, { ...ended, landedTip })]);
+      const later = { ...landedTip, observedNs: 8_000_000n };
+      await submissions.put([
+        recordOf(signature, { ...ended, accountId: "a_2", landedTip: later }),
+      ]);
+      const tips = await new SqlLandedTipStore(driver, signatureCodec).since(0, null, 9);
+      expect(tips).toEqual([{ signature, lamports: 2n ** 53n - 1n, landedMs: 5 }]);
+      expect(await submissions.find("a_1", [signature])).toEqual([recordOf(signature, ended)]);
+    });
+
+    it("is not stored if the end is not", async () => {
+      const driver = await databases.migrated();
+      const submissions = new SqlSubmissionStore(driver, signatureCodec);
+      await submissions.put([recordOf("s1")]);
+      const records = [recordOf("s1"), recordOf(signature, { ...ended, landedTip })];
+      expect(await submissions.add(records)).toBe(false);
+      const tips = await new SqlLandedTipStore(driver, signatureCodec).since(0, null, 9);
+      expect(tips).toEqual([]);
+    });
+  });
+
   describe("submissions of several nodes", () => {
     /** Opens nodes on one database. */
     async function shared(): Promise<(node: string) => Promise<SqlSubmissionStore>> {
       const location = databases.location();
       await databases.migrated(location);
-      return async (node) => new SqlSubmissionStore(await databases.driver(location), node);
+      return async (node) =>
+        new SqlSubmissionStore(await databases.driver(location), signatureCodec, node);
     }
     const signaturesOf = (records: readonly SubmissionRecord[]) =>
       records.map(({ signature }) => signature).toSorted();
