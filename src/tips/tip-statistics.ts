@@ -3,7 +3,9 @@
 // The submission pipeline reports to it (LandedTips), the gateway reads it (TipFloor). A tip counts from
 // its first observation until its block is abandoned or its transaction fails. The window uses monotonic
 // time, so it stays correct when the wall clock is set. Refreshes follow wall time: 00, 15, 30 and 45 of
-// every hour. The first snapshot of all is published early, soon after the first landed tip. A failing store never causes an error here.
+// every hour. The first snapshot is published early, soon after the first landed tip. It is not stored, and
+// does not count for the average, which is the same on all nodes. A failing store never causes an error
+// here.
 
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
@@ -37,6 +39,9 @@ const tipsPerRead = 2000;
 /** From the first tip to the early snapshot: tips of failed transactions are withdrawn before. */
 const earlyMs = 10_000;
 
+/** Whether a quarter hour began, or the first tips landed before one. */
+type Refresh = "on time" | "early";
+
 function noTips(timeMs: number): TipSnapshot {
   return {
     timeMs,
@@ -60,6 +65,8 @@ export class TipStatistics implements TipFloor {
   readonly #window = new TipWindow({ windowMs });
   readonly #listeners = new Set<(snapshot: TipSnapshot) => void>();
   #snapshot: TipSnapshot;
+  /** Median average of the last quarter hour; null: there was none with tips. */
+  #average: bigint | null = null;
   /** Number of the current quarter hour of wall time. */
   #quarter: number;
   /** Monotonic milliseconds. */
@@ -165,6 +172,7 @@ export class TipStatistics implements TipFloor {
       const last = await store.lastSnapshot();
       if (last) {
         this.#snapshot = last;
+        this.#average = last.emaP50;
         this.#quarter = Math.floor(last.timeMs / refreshMs);
       }
       const sinceMs = this.#wallMs - windowMs;
@@ -194,7 +202,7 @@ export class TipStatistics implements TipFloor {
     if (this.#snapshot.count > 0 || this.#isClosed) return;
     this.#earlyTimer ??= this.#clock.after(earlyMs, () => {
       this.#earlyTimer = null;
-      if (this.#snapshot.count === 0 && this.size > 0) this.#refresh();
+      if (this.#snapshot.count === 0 && this.size > 0) this.#refresh("early");
     });
   }
 
@@ -207,49 +215,54 @@ export class TipStatistics implements TipFloor {
     this.#quarter = quarter;
     const isAnother = quarter !== this.#refreshedQuarter;
     const isLong = this.#nowMs - this.#refreshedMs >= refreshMinMs;
-    if (isLater && (isAnother || isLong)) this.#refresh();
+    if (isLater && (isAnother || isLong)) this.#refresh("on time");
     const leftMs = (quarter + 1) * refreshMs - this.#wallMs;
     this.#others?.turn(quarter, leftMs);
     const nextMs = Math.min(leftMs, this.#others?.dueMs(quarter, leftMs) ?? leftMs);
     this.#timer = this.#clock.after(Math.min(Math.max(1, nextMs), wakeMs), () => this.#turn());
   }
 
-  #refresh(): void {
+  #refresh(kind: Refresh): void {
     if (this.#isRefreshing) return;
     this.#isRefreshing = true;
-    this.#refreshedMs = this.#nowMs;
-    this.#refreshedQuarter = this.#quarterNow;
-    this.#step(this.#window.percentiles(this.#nowMs), this.#wallMs);
+    if (kind === "on time") {
+      this.#refreshedMs = this.#nowMs;
+      this.#refreshedQuarter = this.#quarterNow;
+    }
+    this.#step(this.#window.percentiles(this.#nowMs), this.#wallMs, kind);
   }
 
   /** A million tips take 50 ms or more, so other work runs in between. */
-  #step(steps: Generator<void, WindowPercentiles | null>, timeMs: number): void {
+  #step(steps: Generator<void, WindowPercentiles | null>, timeMs: number, kind: Refresh): void {
     const endNs = this.#clock.monotonicNs() + stepNs;
     do {
       const { done, value } = steps.next();
       if (done) {
         this.#isRefreshing = false;
-        this.#publish(value, timeMs);
+        this.#publish(value, timeMs, kind);
         return;
       }
     } while (this.#clock.monotonicNs() < endNs);
     if (this.#isClosed) return;
-    this.#stepTimer = this.#clock.after(0, () => this.#step(steps, timeMs));
+    this.#stepTimer = this.#clock.after(0, () => this.#step(steps, timeMs, kind));
   }
 
-  #publish(found: WindowPercentiles | null, timeMs: number): void {
+  #publish(found: WindowPercentiles | null, timeMs: number, kind: Refresh): void {
     const last = this.#snapshot;
     if (found) {
       const { count, percentiles } = found;
       const { p50 } = percentiles;
-      const emaP50 = last.count === 0 ? p50 : averageOf(last.emaP50, p50);
+      const emaP50 = this.#average === null ? p50 : averageOf(this.#average, p50);
+      if (kind === "on time") this.#average = emaP50;
       const windowStartMs = timeMs - windowMs;
       this.#snapshot = { timeMs, percentiles, emaP50, count, windowStartMs, isStale: false };
     } else {
       this.#snapshot = last.count === 0 ? noTips(timeMs) : { ...last, isStale: true };
     }
-    const stored = this.#snapshot.count > 0 ? this.#snapshot : null;
-    this.#writer.refreshed(stored, Math.floor(timeMs / refreshMs), timeMs - windowMs);
+    if (kind === "on time") {
+      const stored = this.#snapshot.count > 0 ? this.#snapshot : null;
+      this.#writer.refreshed(stored, Math.floor(timeMs / refreshMs), timeMs - windowMs);
+    }
     for (const listener of this.#listeners) {
       try {
         listener(this.#snapshot);

@@ -69,7 +69,11 @@ class Nodes {
     const log = { warn: () => {} };
     const tips = await TipStatistics.open({ clock, log, store: view, isShared });
     const notifications: number[] = [];
-    tips.onRefresh(() => notifications.push(this.wallMs - this.startMs));
+    // The early snapshot before the first quarter hour contains only the node's own tips.
+    tips.onRefresh(() => {
+      const atMs = this.wallMs - this.startMs;
+      if (atMs % (15 * minute) === 0) notifications.push(atMs);
+    });
     return { view, tips, notifications };
   }
 
