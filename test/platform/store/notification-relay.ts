@@ -70,7 +70,7 @@ export class SharingDriver implements SqlDriver {
       this.losesAnswer = false;
       throw new ShredwayError("store_failed", "nobody knows");
     }
-    const isSilent = durability !== "durable" && news === undefined;
+    const isSilent = news === undefined ? durability !== "durable" : news.length === 0;
     if (end.isCommitted && !isSilent) this.#notificationRelay.notify(this, news ?? null);
     return end;
   }
