@@ -149,6 +149,7 @@ it("keeps the tips of the submissions that landed just before a kill", async () 
       const statuses = await gateway.call("getTransactionStatus", [signatures], 1 << 24);
       return Array.isArray(statuses) && statuses.some((one) => one?.state === "landed");
     });
+    await submitOne(); // commits are in order: the ends that were reported are stored before
     await program.kill();
     const store = await openLocation(join(folder, "data"));
     const [account] = await store.keys.accounts();
