@@ -222,7 +222,7 @@ describe("NonceService", () => {
       reason: "nonce_invalid",
       message: expect.stringContaining("no account"),
     });
-    expect(service.snapshot()).toEqual({ managed: 1, creating: 0, inUse: 1 });
+    expect(service.snapshot()).toMatchObject({ managed: 1, creating: 0, inUse: 1 });
   });
 
   it("returns the new value soon after a reported advance", async () => {

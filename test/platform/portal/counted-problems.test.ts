@@ -1,11 +1,12 @@
 // Counted faults in the operator's list of problems: kernel drops and failures of routes.
 
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { describe, expect, it } from "vitest";
 import { CountedProblems } from "../../../src/platform/portal/counted-problems.ts";
 import type { Sample } from "../../../src/platform/portal/sampler.ts";
 import { Sampler } from "../../../src/platform/portal/sampler.ts";
 import type { RelaySnapshot } from "../../../src/relay/data-plane/snapshot.ts";
-import { freePort } from "../../support/network/free-ports.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
 import { PortalHarness } from "./harness.ts";
 
@@ -45,11 +46,21 @@ describe("kernel drops", () => {
 
 describe("a route that fails", () => {
   it("is a problem with its last failure and its time, beside the table of routes", async () => {
-    const url = `http://127.0.0.1:${await freePort()}/`;
+    // It accepts the first connection, which finds out whether the partner is there, and then ends.
+    const partner = createServer((socket) => {
+      partner.close();
+      socket.destroy();
+    }).listen(0, "127.0.0.1");
+    await once(partner, "listening");
+    const address = partner.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const ended = once(partner, "close");
+    const url = `http://127.0.0.1:${port}/`;
     const harness = await PortalHarness.open({
       routes: [{ name: "partner", kind: "scheduler", url }],
     });
     const ops = await harness.key("ops", ["submit", "operate"]);
+    await ended;
     const feed = harness.feed(await harness.cookie(ops));
     await feed.has("problems", (list) => list.every(({ text }) => !text.startsWith("route ")));
     const params = [base64(tipping({ amount: 1n })), { encoding: "base64", skipPreflight: true }];

@@ -21,6 +21,7 @@ onEachDatabase((databases) => {
       expect((await driver.query(tables, [])).flat()).toEqual([
         "accounts",
         "api_keys",
+        "claimed_registrations",
         "destinations",
         "landed_tips",
         "managed_nonces",

@@ -337,8 +337,8 @@ describe("faults", () => {
     const outbound = new TestOutbound([factsOf(tipped(alice, bob))]);
     route.offer(outbound);
     await outbound.sent;
-    // The sum of the route's timeout and the partner's delay.
-    while (clock.pending < 2) await new Promise((turn) => setImmediate(turn));
+    // The route's next probe, its timeout and the partner's delay.
+    while (clock.pending < 3) await new Promise((turn) => setImmediate(turn));
     await clock.advance(299);
     expect(outbound.kinds).toBe("sent");
     await clock.advance(1);

@@ -264,7 +264,7 @@ describe.skipIf(!chromiumPath)("the page of a large service", () => {
     await page.waitForFunction(`JSON.stringify(${columnColours}) === '${wanted}'`);
     await page.evaluate(canvasCalls);
     await page.evaluate(`location.hash = "#/tips"`);
-    tell({ topic: "tips", value: { now: tipPoint(95), history: [tipPoint(95)] } });
+    tell({ topic: "tips", value: { now: tipPoint(95), history: [tipPoint(94), tipPoint(95)] } });
     await page.getByRole("slider", { name: /^Percentiles of landed tips/ }).waitFor();
     await page.waitForFunction(`window.labels.includes("p99")`);
     expect(errors).toEqual([]);
