@@ -426,6 +426,8 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
       .filter({ hasText: /^Live$/ })
       .waitFor();
     await page.getByRole("button", { name: "Sign out" }).click();
-    await page.getByText("You are signed out.").waitFor();
+    // Read as a whole, so that a failure shows what the page says instead.
+    const shown = () => page.locator("body").innerText();
+    await expect.poll(shown, { timeout: waitMs }).toContain("You are signed out.");
   });
 });

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { closeSession } from "../api.ts";
+import { closeSession, messageOf } from "../api.ts";
 import { steadyMs } from "../clock.ts";
 import { ThemeSwitch } from "../components/theme-switch.tsx";
 import {
@@ -133,11 +133,11 @@ function Navigation({ view }: { readonly view: ViewName }): JSX.Element {
 
 function SignOut(): JSX.Element {
   const { session, end } = useSessionContext();
-  // Sign out locally even if the service does not respond: the cookie then expires.
+  // Sign out locally even if the service cannot end the session: the cookie then expires.
   const signOut = () => {
     closeSession().then(
       () => end("You are signed out."),
-      () => end("You are signed out in this browser. The service did not respond."),
+      (error: unknown) => end(`You are signed out in this browser. ${messageOf(error)}`),
     );
   };
   return (
