@@ -16,6 +16,8 @@ export interface StoreFacts {
   readonly queryDurations: HistogramValue;
   readonly transactionDurations: HistogramValue;
   readonly batchSizes: HistogramValue;
+  /** Acknowledged submissions that only the journal has. */
+  readonly journaled: number;
 }
 
 export const storeMetrics: readonly Metric<StoreFacts>[] = [
@@ -60,5 +62,10 @@ export const storeMetrics: readonly Metric<StoreFacts>[] = [
     "shredway_store_queue",
     "Queries and transactions that wait for the database or are in progress.",
     ({ underWay }) => underWay,
+  ),
+  gauge(
+    "shredway_store_journaled_submissions",
+    "Acknowledged submissions that wait in the journal for their commit. Always 0 unless data.durableSubmissions is false on SQLite.",
+    ({ journaled }) => journaled,
   ),
 ];

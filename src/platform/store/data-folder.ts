@@ -6,6 +6,7 @@
 import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { forgetJournal } from "./journal/submission-journal.ts";
 import { forgetCommits } from "./sqlite/commit-count.ts";
 
 export const databaseFileName = "shredway.db";
@@ -104,6 +105,7 @@ export function prepareDataFolder(directory: string, mustExist = false): DataFol
       if (mustExist) throw new Error(`expected a folder with ${databaseFileName}, got none`);
       mkdirSync(directory, { recursive: true, mode: 0o700 });
       forgetCommits(databasePath);
+      forgetJournal(databasePath);
       closeSync(openSync(databasePath, "a", 0o600));
     }
     const lockPath = join(directory, lockFileName);

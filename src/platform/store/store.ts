@@ -5,7 +5,9 @@
 
 import { hostname } from "node:os";
 import type { Clock } from "../../core/clock.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { RareWarning } from "../../core/rare-warning.ts";
 import type { KeyStore } from "../../gateway/accounts/types.ts";
 import type { ManagedNonceStore } from "../../gateway/nonces/types.ts";
 import type { SubmissionLister, SubmissionStore } from "../../gateway/submission/types.ts";
@@ -14,8 +16,11 @@ import type { DestinationStore } from "../../shreds/destinations/destination-typ
 import type { RegistrationStore } from "../../shreds/registrations/registration-types.ts";
 import type { TierStore } from "../../shreds/tiers/types.ts";
 import type { LandedTipStore } from "../../tips/tip-types.ts";
-import { prepareDataFolder } from "./data-folder.ts";
+import { isInUse, prepareDataFolder } from "./data-folder.ts";
 import type { Durability, SqlDriver } from "./driver.ts";
+import { JournaledSubmissionStore } from "./journal/journaled-submission-store.ts";
+import { replayJournal } from "./journal/replay.ts";
+import { SubmissionJournal } from "./journal/submission-journal.ts";
 import { migrate } from "./migrations.ts";
 import { NodeLock } from "./node-lock.ts";
 import { PostgresDriver } from "./postgres/driver.ts";
@@ -29,7 +34,7 @@ import { type NodeStore, SqlNodeStore } from "./tables/node-store.ts";
 import { SqlManagedNonceStore } from "./tables/nonce-store.ts";
 import { SqlRegistrationStore } from "./tables/registration-store.ts";
 import type { SignatureCodec } from "./tables/signature-codec.ts";
-import { SqlSubmissionStore } from "./tables/submission-store.ts";
+import { columns, SqlSubmissionStore } from "./tables/submission-store.ts";
 import { SqlTierStore } from "./tables/tier-store.ts";
 
 export interface StoreOptions {
@@ -57,12 +62,16 @@ export interface StoreOptions {
   readonly durableSubmissions?: boolean;
 }
 
+const journalWarningMs = 10_000;
+
 const codec: SignatureCodec = { decode: decodeBase58, encode: encodeBase58 };
 
 type CountedOptions = StoreOptions & { readonly counts: StoreCounts };
 
 interface Opened {
   readonly driver: SqlDriver;
+  /** The SQLite file; null with PostgreSQL. */
+  readonly path: string | null;
   /** The database's type for bytes. */
   readonly blobType: string;
   readonly warnings: readonly string[];
@@ -73,7 +82,9 @@ interface StoreDependencies extends Opened {
   readonly isOnFile: boolean;
   readonly node: string;
   readonly counts: StoreCounts;
-  readonly ofSubmissions: Durability;
+  readonly submissions: SqlSubmissionStore;
+  /** Null: submissions wait for their commit. */
+  readonly journaled: JournaledSubmissionStore | null;
 }
 
 async function openSqlite(options: CountedOptions): Promise<Opened> {
@@ -81,13 +92,45 @@ async function openSqlite(options: CountedOptions): Promise<Opened> {
   const { clock, log, isService, counts } = options;
   const lock = isService && { lockPath: folder.lockPath };
   const driver = await SqliteDriver.open({ path, clock, log, counts, ...lock });
-  return { driver, blobType: "blob", warnings: folder.warnings };
+  return { driver, path, blobType: "blob", warnings: folder.warnings };
 }
 
 async function openPostgres(url: string, options: CountedOptions): Promise<Opened> {
   const { clock, log, counts, mustExist = false } = options;
   const driver = await PostgresDriver.open({ url, clock, log, counts, mustExist });
-  return { driver, blobType: "bytea", warnings: driver.warnings };
+  return { driver, path: null, blobType: "bytea", warnings: driver.warnings };
+}
+
+/** Brings what a killed service had acknowledged into the database, unless a service runs. */
+async function replay(
+  { path, driver }: Opened,
+  { directory, isService = false, log }: CountedOptions,
+): Promise<void> {
+  if (path === null || (!isService && isInUse(directory) === true)) return;
+  try {
+    const count = await replayJournal(path, driver);
+    if (count > 0 && isService) log.info({ count }, "store: submissions restored from the journal");
+  } catch (cause) {
+    if (cause instanceof ShredwayError) throw cause;
+    throw new ShredwayError("store_failed", `${path}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** Throws ShredwayError "store_failed". */
+function journaledOver(
+  database: SqlSubmissionStore,
+  path: string,
+  { clock, log }: CountedOptions,
+): JournaledSubmissionStore {
+  const warning = new RareWarning({ clock, log }, journalWarningMs);
+  const onFailure = (error: unknown): void =>
+    warning.give(() => `store: the journal of submissions failed: ${messageOf(error)}`);
+  try {
+    const journal = new SubmissionJournal(path, columns);
+    return new JournaledSubmissionStore({ database, journal, clock, onFailure });
+  } catch (cause) {
+    throw new ShredwayError("store_failed", `${path}: ${messageOf(cause)}`, { cause });
+  }
 }
 
 export class Store {
@@ -111,6 +154,7 @@ export class Store {
   readonly #nodeLock: NodeLock | null;
   readonly #driver: SqlDriver;
   readonly #counts: StoreCounts;
+  readonly #journaled: JournaledSubmissionStore | null;
 
   /** Throws ShredwayError "store_failed", or "store_newer" for a database of a newer version. */
   static async open(given: StoreOptions): Promise<Store> {
@@ -127,17 +171,34 @@ export class Store {
       // Only one service uses a file; its own lock guards that.
       if (isService && !isOnFile) nodeLock = await NodeLock.take({ driver, node, clock, log });
       await migrate(opened.driver, opened.blobType);
+      await replay(opened, options);
+      const { durableSubmissions = true } = options;
+      const durability: Durability = durableSubmissions ? "durable" : "survives-kill";
+      const submissions = new SqlSubmissionStore(driver, codec, node, durability);
+      const journaled =
+        isService && opened.path !== null && !durableSubmissions
+          ? journaledOver(submissions, opened.path, options)
+          : null;
+      return new Store({
+        ...opened,
+        driver,
+        nodeLock,
+        isOnFile,
+        node,
+        counts,
+        submissions,
+        journaled,
+      });
     } catch (error) {
       await nodeLock?.close();
       await driver.close();
       throw error;
     }
-    const ofSubmissions = options.durableSubmissions === false ? "survives-kill" : "durable";
-    return new Store({ ...opened, driver, nodeLock, isOnFile, node, counts, ofSubmissions });
   }
 
   private constructor(dependencies: StoreDependencies) {
-    const { driver, nodeLock, isOnFile, node, counts, warnings, ofSubmissions } = dependencies;
+    const { driver, nodeLock, isOnFile, node, counts, warnings } = dependencies;
+    const { submissions, journaled } = dependencies;
     this.#driver = driver;
     this.#nodeLock = nodeLock;
     this.#counts = counts;
@@ -145,7 +206,8 @@ export class Store {
     this.node = node;
     this.locks = { tryLock: (name, onLost) => driver.tryLock(name, onLost) };
     this.keys = new SqlKeyStore(driver);
-    this.submissions = new SqlSubmissionStore(driver, codec, node, ofSubmissions);
+    this.submissions = journaled ?? submissions;
+    this.#journaled = journaled;
     this.destinations = new SqlDestinationStore(driver);
     this.registrations = new SqlRegistrationStore(driver, codec);
     this.tiers = new SqlTierStore(driver);
@@ -160,12 +222,13 @@ export class Store {
     await this.#driver.query("SELECT 1", []);
   }
 
-  numbers(): StoreNumbers {
-    return this.#counts.numbers();
+  numbers(): StoreNumbers & { readonly journaled: number } {
+    return { ...this.#counts.numbers(), journaled: this.#journaled?.waiting ?? 0 };
   }
 
   /** Settles after all calls are stored and the database is closed. Idempotent. */
   async close(): Promise<void> {
+    await this.#journaled?.close();
     await this.#driver.close();
     // Releases its locks and stops acquiring them.
     await this.#nodeLock?.close();

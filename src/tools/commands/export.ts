@@ -8,6 +8,8 @@ import { hostname } from "node:os";
 import { dirname } from "node:path";
 import { systemClock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { createLogger } from "../../core/log.ts";
+import { replayLeftJournal } from "../../platform/store/journal/replay.ts";
 import { checkImported, openSnapshot } from "../../platform/store/transfer/database-location.ts";
 import { type ExportSummary, exportDatabase } from "../../platform/store/transfer/export.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
@@ -103,6 +105,10 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const node = configOf(args)?.data.node ?? hostname();
   const location = locationOf(args);
   await checkImported(location, systemClock);
+  if (location.postgres === undefined) {
+    const log = createLogger({ level: "warn" });
+    await replayLeftJournal(location.directory, { clock: systemClock, log });
+  }
   const { snapshot, version } = await openSnapshot(location, systemClock);
   try {
     if (version === 0) {

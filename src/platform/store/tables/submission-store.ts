@@ -14,6 +14,7 @@ import {
   type Durability,
   type Row,
   type SqlDriver,
+  type SqlValue,
   type Statement,
   type TransactionEnd,
   textAt,
@@ -22,7 +23,8 @@ import { additionOf } from "./landed-tip-store.ts";
 import type { SignatureCodec } from "./signature-codec.ts";
 import { recordOf, recordOrRemains, rowOf, submissionColumns } from "./submission-rows.ts";
 
-const columns = [...submissionColumns.split(/,\s*/), "node"];
+/** The columns of `rowOf`. */
+export const columns: readonly string[] = [...submissionColumns.split(/,\s*/), "node"];
 const insert = `INSERT INTO submissions (${columns.join(", ")})
   VALUES (${columns.map((_, i) => `$${i + 1}`).join(", ")})
   ON CONFLICT (account_id, signature)`;
@@ -48,6 +50,9 @@ const takeMax = 500;
 const forgetMax = 500;
 const forgetEnded = `DELETE FROM submissions WHERE (account_id, signature) IN
   (SELECT account_id, signature FROM submissions WHERE ended_ns < $1 LIMIT ${forgetMax})`;
+
+const selectSignatures = `SELECT account_id, signature FROM submissions
+  WHERE (account_id, signature) > ($1, $2) ORDER BY account_id, signature LIMIT $3`;
 
 const nsPerMs = 1_000_000n;
 
@@ -91,6 +96,8 @@ function* slicesOf(records: readonly SubmissionRecord[]): Generator<SubmissionRe
   if (slice.length > 0) yield slice;
 }
 
+type SubmissionKey = Pick<SubmissionRecord, "accountId" | "signature">;
+
 export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
   readonly #driver: SqlDriver;
   readonly #node: string;
@@ -127,6 +134,23 @@ export class SqlSubmissionStore implements SubmissionStore, SubmissionLister {
     }));
     const { isCommitted } = await this.#write([...statements, ...this.#tipsOf(records)]);
     return isCommitted;
+  }
+
+  /** The values of a record in the order of `columns`. */
+  rowOf(record: SubmissionRecord): SqlValue[] {
+    return rowOf(record, this.#node);
+  }
+
+  /** Inserts rows of `rowOf`, except those whose (account, signature) exists. */
+  async addRows(rows: readonly (readonly SqlValue[])[]): Promise<void> {
+    await this.#write(rows.map((params) => ({ sql: addRecord, params })));
+  }
+
+  /** The next signatures in the order of the primary key, at most `limit`. */
+  async signaturesAfter(last: SubmissionKey, limit: number): Promise<readonly SubmissionKey[]> {
+    const params = [last.accountId, last.signature, BigInt(limit)];
+    const rows = await this.#driver.query(selectSignatures, params);
+    return rows.map((row) => ({ accountId: textAt(row, 0), signature: textAt(row, 1) }));
   }
 
   async open(): Promise<SubmissionRecord[]> {

@@ -1,0 +1,200 @@
+// Submission journal: two files beside an SQLite database with the submissions that were acknowledged
+// before their commit.
+//
+// Written by journaled-submission-store.ts, read by Store.open after a kill. One write call puts the rows
+// of one submission into the kernel, which is where a commit without a disk sync puts them, too. New rows
+// go to the active file while the database takes those of the other one, so each file is cleared within
+// seconds. A file starts with a line that names its columns; frames follow: length, CRC-32, rows.
+
+import {
+  closeSync,
+  fchmodSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { crc32 } from "node:zlib";
+import { isObject } from "../../../core/values.ts";
+import type { SqlValue } from "../driver.ts";
+import { decodeRows, FrameWriter, frameHeadBytes } from "./frames.ts";
+
+const formatVersion = 1;
+const names = ["1", "2"] as const;
+
+/** The rows of one file that a process left behind. */
+interface JournalRows {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly SqlValue[])[];
+}
+
+function pathOf(databasePath: string, name: string): string {
+  return `${databasePath}-submissions-${name}`;
+}
+
+/** Removes the files of a database that does not exist any more. */
+export function forgetJournal(databasePath: string): void {
+  for (const name of names) rmSync(pathOf(databasePath, name), { force: true });
+}
+
+function headOf(columns: readonly string[]): Buffer {
+  return Buffer.from(`${JSON.stringify({ version: formatVersion, columns })}\n`);
+}
+
+/** Null for a file that ended inside its first line, which has no rows. */
+function columnsOf(head: Buffer): string[] | null {
+  try {
+    const fields: unknown = JSON.parse(head.toString());
+    if (!isObject(fields) || fields["version"] !== formatVersion) return null;
+    const columns: unknown = fields["columns"];
+    if (!Array.isArray(columns)) return null;
+    return columns.filter((column) => typeof column === "string" && /^[a-z_]+$/.test(column));
+  } catch {
+    return null;
+  }
+}
+
+/** The rows of whole frames: a frame that the process did not finish was not acknowledged. */
+function rowsOf(bytes: Buffer, begin: number): SqlValue[][] {
+  const rows: SqlValue[][] = [];
+  let at = begin;
+  while (at + frameHeadBytes <= bytes.length) {
+    const end = at + frameHeadBytes + bytes.readUInt32LE(at);
+    if (end > bytes.length) break;
+    const payload = bytes.subarray(at + frameHeadBytes, end);
+    if (crc32(payload) !== bytes.readUInt32LE(at + 4)) break;
+    rows.push(...decodeRows(payload));
+    at = end;
+  }
+  return rows;
+}
+
+/** The rows that an earlier process left, in no particular order. Throws the errors of the files. */
+export function readJournal(databasePath: string): JournalRows[] {
+  const found: JournalRows[] = [];
+  for (const name of names) {
+    let bytes: Buffer;
+    try {
+      bytes = readFileSync(pathOf(databasePath, name));
+    } catch (error) {
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") continue;
+      throw error;
+    }
+    const headEnd = bytes.indexOf("\n");
+    const columns = headEnd < 0 ? null : columnsOf(bytes.subarray(0, headEnd));
+    if (columns === null) continue;
+    const rows = rowsOf(bytes, headEnd + 1);
+    if (rows.length > 0) found.push({ columns, rows });
+  }
+  return found;
+}
+
+/** One file, open for appending. */
+class JournalFile {
+  readonly #fd: number;
+  readonly #headBytes: number;
+  #size: number;
+  /** Set when bytes of an unfinished frame may be at the end: rows behind them could not be read. */
+  #isBroken = false;
+
+  constructor(path: string, head: Buffer) {
+    this.#fd = openSync(path, "a", 0o600);
+    try {
+      fchmodSync(this.#fd, 0o600);
+      ftruncateSync(this.#fd, 0);
+      writeSync(this.#fd, head);
+      this.#size = fstatSync(this.#fd).size;
+      if (this.#size !== head.length)
+        throw new Error("expected space for the first line, got none");
+    } catch (error) {
+      closeSync(this.#fd);
+      throw error;
+    }
+    this.#headBytes = head.length;
+  }
+
+  get isEmpty(): boolean {
+    return this.#size === this.#headBytes && !this.#isBroken;
+  }
+
+  /** Throws if not all bytes could be written; then none count. */
+  append(frame: Uint8Array): void {
+    if (this.#isBroken) throw new Error("an earlier write left an unfinished frame");
+    this.#isBroken = true;
+    let written = 0;
+    try {
+      written = writeSync(this.#fd, frame);
+    } catch (error) {
+      this.#cutTo(this.#size);
+      throw error;
+    }
+    if (written !== frame.length) {
+      this.#cutTo(this.#size);
+      throw new Error(`expected ${frame.length} bytes to be written, got ${written}`);
+    }
+    this.#size += written;
+    this.#isBroken = false;
+  }
+
+  clear(): void {
+    this.#cutTo(this.#headBytes);
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+
+  #cutTo(size: number): void {
+    ftruncateSync(this.#fd, size);
+    this.#size = size;
+    this.#isBroken = false;
+  }
+}
+
+export class SubmissionJournal {
+  readonly #frame = new FrameWriter();
+  #active: JournalFile;
+  #other: JournalFile;
+
+  /** Clears the files: read them before. Throws the errors of the files. */
+  constructor(databasePath: string, columns: readonly string[]) {
+    const head = headOf(columns);
+    this.#active = new JournalFile(pathOf(databasePath, names[0]), head);
+    try {
+      this.#other = new JournalFile(pathOf(databasePath, names[1]), head);
+    } catch (error) {
+      this.#active.close();
+      throw error;
+    }
+  }
+
+  /** The rows survive a kill when it returns: all of them or, if it throws, none. */
+  append(rows: readonly (readonly SqlValue[])[]): void {
+    this.#active.append(this.#frame.encode(rows));
+  }
+
+  /** Makes the other file active. False while it still has rows. */
+  turn(): boolean {
+    if (!this.#other.isEmpty) return false;
+    [this.#active, this.#other] = [this.#other, this.#active];
+    return true;
+  }
+
+  /** The database has every row that was appended before the last `turn`. */
+  clearOther(): void {
+    this.#other.clear();
+  }
+
+  /** The database has every row. */
+  clear(): void {
+    this.#active.clear();
+    this.#other.clear();
+  }
+
+  close(): void {
+    this.#active.close();
+    this.#other.close();
+  }
+}

@@ -1,0 +1,250 @@
+import { execFileSync } from "node:child_process";
+import { cpSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../../../src/core/clock.ts";
+import { databaseFileName } from "../../../../src/platform/store/data-folder.ts";
+import {
+  JournaledSubmissionStore,
+  waitingMax,
+} from "../../../../src/platform/store/journal/journaled-submission-store.ts";
+import { replayJournal, replayLeftJournal } from "../../../../src/platform/store/journal/replay.ts";
+import {
+  readJournal,
+  SubmissionJournal,
+} from "../../../../src/platform/store/journal/submission-journal.ts";
+import { migrate } from "../../../../src/platform/store/migrations.ts";
+import type { SqliteDriver } from "../../../../src/platform/store/sqlite/driver.ts";
+import { Store } from "../../../../src/platform/store/store.ts";
+import {
+  columns,
+  SqlSubmissionStore,
+} from "../../../../src/platform/store/tables/submission-store.ts";
+import { ManualClock } from "../../../support/clocks/manual-clock.ts";
+import { Files, recordOf, signatureCodec, silent, until } from "../files.ts";
+
+const files = new Files();
+afterEach(() => files.clean());
+
+interface Opened {
+  readonly folder: string;
+  readonly path: string;
+  readonly clock: ManualClock;
+  readonly driver: SqliteDriver;
+  readonly database: SqlSubmissionStore;
+  readonly store: JournaledSubmissionStore;
+  readonly failures: unknown[];
+}
+
+async function opened(folder = files.folder()): Promise<Opened> {
+  const path = join(folder, databaseFileName);
+  const clock = new ManualClock();
+  const driver = await files.driver({ path });
+  await migrate(driver, "blob");
+  await replayJournal(path, driver);
+  const database = new SqlSubmissionStore(driver, signatureCodec, "", "survives-kill");
+  const journal = new SubmissionJournal(path, columns);
+  const failures: unknown[] = [];
+  const onFailure = (error: unknown): void => void failures.push(error);
+  const store = new JournaledSubmissionStore({ database, journal, clock, onFailure });
+  await until(() => store.isReady);
+  return { folder, path, clock, driver, database, store, failures };
+}
+
+/** The folder as a kill of the process at this moment leaves it. */
+function afterKill(folder: string): string {
+  const copy = files.folder();
+  cpSync(folder, copy, { recursive: true });
+  return copy;
+}
+
+async function stored(database: SqlSubmissionStore): Promise<string[]> {
+  return (await database.open()).map(({ signature }) => signature).toSorted();
+}
+
+describe("a new submission", () => {
+  it("is acknowledged before its commit, and survives a kill at this moment", async () => {
+    const { folder, database, store } = await opened();
+    expect(await store.add([recordOf("one"), recordOf("two")])).toBe(true);
+    expect(await stored(database)).toEqual([]);
+    const after = await opened(afterKill(folder));
+    expect(await stored(after.database)).toEqual(["one", "two"]);
+    expect(await after.store.open()).toEqual([recordOf("one"), recordOf("two")]);
+    await after.store.close();
+    await store.close();
+    expect(await stored(database)).toEqual(["one", "two"]);
+  });
+
+  it("is in the database two turns later, and no longer in the journal one turn after that", async () => {
+    const { path, clock, database, store } = await opened();
+    await store.add([recordOf("one")]);
+    await clock.advance(1000);
+    expect(store.waiting).toBe(1);
+    await clock.advance(1000);
+    await until(() => store.waiting === 0);
+    expect(await stored(database)).toEqual(["one"]);
+    await store.add([recordOf("two")]);
+    await clock.advance(1000);
+    await until(() => readJournal(path).length === 1);
+    await clock.advance(1000);
+    await until(() => readJournal(path).length === 0);
+    expect(await stored(database)).toEqual(["one", "two"]);
+    await store.close();
+  });
+
+  it("is written once if its timeline changes meanwhile", async () => {
+    const { clock, database, store } = await opened();
+    await store.add([recordOf("one")]);
+    const landed = recordOf("one", {
+      state: "landed",
+      endedNs: 5n,
+      slot: 7n,
+      reason: "landed",
+      wire: null,
+    });
+    await store.put([landed]);
+    expect(store.waiting).toBe(0);
+    await clock.advance(3000);
+    expect(await store.find("a_1", ["one"])).toEqual([landed]);
+    expect(await database.find("a_1", ["one"])).toEqual([landed]);
+    await store.close();
+  });
+
+  it("is refused if the database or the journal has it", async () => {
+    const { store, folder } = await opened();
+    await store.add([recordOf("one")]);
+    expect(await store.add([recordOf("two"), recordOf("one")])).toBe(false);
+    expect(await store.find("a_1", ["two"])).toEqual([]);
+    await store.close();
+    const { store: next } = await opened(folder);
+    expect(await next.add([recordOf("one")])).toBe(false);
+    expect(await next.add([recordOf("one", { accountId: "a_2" })])).toBe(true);
+    await next.close();
+  });
+
+  it("is visible to every question", async () => {
+    const { store } = await opened();
+    const bundle = [0, 1].map((bundleIndex) =>
+      recordOf(`b${bundleIndex}`, { bundleId: "b", bundleIndex }),
+    );
+    await store.add([recordOf("one")]);
+    expect(await store.find("a_1", ["one"])).toEqual([recordOf("one")]);
+    await store.add(bundle);
+    expect(await store.findBundles("a_1", ["b"])).toEqual(bundle);
+    await store.add([recordOf("two")]);
+    expect(await store.newest("a_1", 10)).toHaveLength(4);
+    await store.add([recordOf("three")]);
+    const reads = await Promise.all([store.open(), store.newest("a_1", 10), store.open()]);
+    expect(reads.map((records) => records.length)).toEqual([5, 5, 5]);
+    await store.close();
+  });
+});
+
+describe("a replay", () => {
+  it("does not replace newer rows, and changes nothing when repeated", async () => {
+    const { folder, store } = await opened();
+    await store.add([recordOf("one"), recordOf("two")]);
+    const landed = recordOf("one", {
+      state: "landed",
+      endedNs: 5n,
+      slot: 7n,
+      reason: "landed",
+      wire: null,
+    });
+    await store.put([landed]);
+    const copy = afterKill(folder);
+    const driver = await files.driver({ path: join(copy, databaseFileName) });
+    const database = new SqlSubmissionStore(driver, signatureCodec);
+    for (let round = 0; round < 2; round++) {
+      expect(await replayJournal(join(copy, databaseFileName), driver)).toBe(2);
+      expect(await database.find("a_1", ["one"])).toEqual([landed]);
+      expect(await stored(database)).toEqual(["two"]);
+    }
+    await store.close();
+  });
+
+  it("happens when a command or a service opens the folder of a killed service", async () => {
+    const { folder, store } = await opened();
+    await store.add([recordOf("one")]);
+    const open = (directory: string, isService: boolean) =>
+      Store.open({
+        directory,
+        isService,
+        log: silent,
+        clock: new ManualClock(),
+        durableSubmissions: false,
+      });
+    for (const isService of [false, true]) {
+      const copy = afterKill(folder);
+      const after = files.closing(await open(copy, isService));
+      expect(await after.submissions.open()).toEqual([recordOf("one")]);
+      expect(readJournal(join(copy, databaseFileName)).length).toBe(isService ? 0 : 1);
+    }
+    await store.close();
+  });
+});
+
+describe("an export", () => {
+  it("contains what a killed service left", async () => {
+    const { folder, store } = await opened();
+    await store.add([recordOf("one")]);
+    const copy = afterKill(folder);
+    await replayLeftJournal(copy, { clock: systemClock, log: silent });
+    const driver = await files.driver({ path: join(copy, databaseFileName) });
+    expect(await stored(new SqlSubmissionStore(driver, signatureCodec))).toEqual(["one"]);
+    await store.close();
+  });
+});
+
+describe("a failure", () => {
+  it("of the database keeps the rows, and new submissions wait for the database", async () => {
+    const { clock, driver, store, failures, database, folder } = await opened();
+    await store.add([recordOf("one")]);
+    await driver.query("PRAGMA query_only = ON", []);
+    await clock.advance(2000);
+    await until(() => failures.length > 0);
+    expect(store.isReady).toBe(false);
+    await expect(store.add([recordOf("two")])).rejects.toMatchObject({ reason: "store_failed" });
+    const after = await opened(afterKill(folder));
+    expect(await stored(after.database)).toEqual(["one"]);
+    await after.store.close();
+    await driver.query("PRAGMA query_only = OFF", []);
+    await clock.advance(1000);
+    await until(() => store.isReady);
+    expect(await stored(database)).toEqual(["one"]);
+    expect(await store.add([recordOf("three")])).toBe(true);
+    await store.close();
+    expect(await stored(database)).toEqual(["one", "three"]);
+  });
+
+  it("of the journal is reported, and the submission waits for its commit", async () => {
+    const { path, store, failures, database } = await opened();
+    await store.add([recordOf("one")]);
+    const setLimit = (bytes: number | "unlimited"): void => {
+      execFileSync("prlimit", ["--pid", String(process.pid), `--fsize=${bytes}:unlimited`]);
+    };
+    const wire = new Uint8Array(60_000);
+    for (let i = 0; i < 10; i++) await store.add([recordOf(`filler${i}`, { wire })]);
+    setLimit(600_000); // the database's log is shorter
+    try {
+      expect(await store.add([recordOf("two", { wire })])).toBe(true);
+    } finally {
+      setLimit("unlimited");
+    }
+    expect(failures).toHaveLength(1);
+    expect(await stored(database)).toEqual(["two"]);
+    expect(readJournal(path)[0]?.rows).toHaveLength(11);
+    await store.close();
+  });
+
+  it("of space in memory does not happen: beyond the limit submissions wait for their commit", async () => {
+    const { store, database } = await opened();
+    const names = Array.from({ length: waitingMax }, (_, i) => `s${i}`);
+    await store.add(names.map((name) => recordOf(name)));
+    expect(store.waiting).toBe(waitingMax);
+    expect(await store.add([recordOf("last")])).toBe(true);
+    expect(await stored(database)).toEqual(["last"]);
+    await store.close();
+    expect(await stored(database)).toHaveLength(waitingMax + 1);
+  });
+});
