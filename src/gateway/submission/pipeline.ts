@@ -69,8 +69,14 @@ export interface PipelineSnapshot extends DispatchCounts, StatusCounts {
 }
 
 const turnMs = 25;
-/** Ends are written at once; a kill loses the other events of this time. */
+/**
+ * Ends are written at once; a kill loses the other events of this time. Each turn writes its share, because
+ * encoding all of them at once would delay new submissions by milliseconds.
+ */
 const flushMs = 1000;
+const flushTurns = flushMs / turnMs;
+/** Few changes need no second. */
+const recordsPerTurnMin = 8;
 const forgetMs = 3_600_000;
 const probeIntervalMs = 1000;
 
@@ -308,13 +314,19 @@ export class Pipeline implements Submissions {
     const nowMs = this.#nowMs;
     this.#machine.dispatch.turn(nowMs);
     this.#machine.observer.turn(nowMs);
-    if (nowMs >= this.#nextFlushMs) {
-      this.#nextFlushMs = nowMs + flushMs;
-      this.#writer.flush();
-    }
+    this.#flush(nowMs);
     if (this.#index.openCount > 0 || this.#writer.counts.dirty > 0) return;
     this.#turnTimer?.cancel();
     this.#turnTimer = null;
+  }
+
+  /** While the store fails, it is tried once a second. */
+  #flush(nowMs: number): void {
+    if (nowMs < this.#nextFlushMs) return;
+    const { isFailing, counts } = this.#writer;
+    this.#nextFlushMs = isFailing ? nowMs + flushMs : nowMs;
+    const share = Math.max(recordsPerTurnMin, Math.ceil(counts.dirty / flushTurns));
+    this.#writer.flush(isFailing ? undefined : share);
   }
 
   /**

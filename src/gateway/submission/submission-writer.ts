@@ -1,7 +1,7 @@
 // Submission writer: writes changes of submissions to the store, in order and in batches.
 //
 // New submissions are written at once, because the caller waits; ends are written at once, other changes
-// every second. Each transaction of an account has one write in progress at most, so that an old state
+// within about a second. Each transaction of an account has one write in progress at most, so that an old state
 // never replaces a newer one. After a failed write the transaction stays dirty and is written again.
 
 import type { AccountTransaction } from "./tracked-transaction.ts";
@@ -107,7 +107,7 @@ export class SubmissionWriter {
     this.#dirty.delete(view);
   }
 
-  /** Writes what changed, at most `most` of them; called every second. */
+  /** Writes what changed, the oldest changes first, at most `most` of them. */
   flush(most = recordsPerFlush): void {
     const views: AccountTransaction[] = [];
     for (const view of this.#dirty) {

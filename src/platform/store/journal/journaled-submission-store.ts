@@ -22,7 +22,8 @@ import type { SubmissionJournal } from "./submission-journal.ts";
 const turnMs = 1000;
 /** Bounds the time of a replay and the memory: about 30 MB. */
 export const waitingMax = 16_384;
-const rowsPerCommit = 500;
+/** Encoding more at once would delay new submissions. */
+const rowsPerCommit = 100;
 const signaturesPerPage = 2000;
 /** The filter is built again when so many of its signatures were deleted. */
 const forgottenMin = 100_000;
@@ -36,6 +37,14 @@ interface JournaledDependencies {
 }
 
 type Rows = Map<string, readonly SqlValue[]>;
+
+function firstOf(rows: Rows, most: number): [string, readonly SqlValue[]][] {
+  const first: [string, readonly SqlValue[]][] = [];
+  for (const entry of rows) {
+    if (first.push(entry) >= most) break;
+  }
+  return first;
+}
 
 function keyOf({ accountId, signature }: SubmissionRecord): string {
   return `${accountId} ${signature}`;
@@ -233,7 +242,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
     const older = this.#older;
     try {
       while (older.size > 0) {
-        const part = [...older].slice(0, rowsPerCommit);
+        const part = firstOf(older, rowsPerCommit);
         await this.#dependencies.database.addRows(part.map(([, row]) => row));
         for (const [key] of part) older.delete(key);
       }
