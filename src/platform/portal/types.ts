@@ -182,6 +182,9 @@ export type SubmissionView = AnyState<
 > & {
   /** Milliseconds from the receipt until it was first seen in a block; null: not landed. */
   readonly landedMs: number | null;
+  /** Both are null if an earlier version received it. */
+  readonly tipLamports: number | null;
+  readonly priorityFeeLamports: number | null;
 };
 
 export interface SourceView {

@@ -127,10 +127,12 @@ describe("submissions", () => {
     const bobs = harness.feed(await harness.cookie(bob));
     const [one] = await feed.has("submissions", (list) => list.length === 1);
     expect(one).toMatchObject({ signature: first, method: "sendTransaction", state: "open" });
+    expect(one).toMatchObject({ tipLamports: 10_000, priorityFeeLamports: 0 });
     expect(one?.receivedAt).toMatch(/^\d{4}-/);
     expect(one?.landedMs).toBeNull();
     const second = await submit(2n);
     const list = await feed.has("submissions", (now) => now.length === 2);
+    expect(list[0]).toMatchObject({ tipLamports: 10_000, priorityFeeLamports: 0 });
     expect(list.map(({ signature }) => signature)).toEqual([second, first]);
     // No route can land them after this time.
     harness.clock.move(600_000);

@@ -22,6 +22,7 @@ import type {
 import {
   flag,
   list,
+  maybe,
   number,
   object,
   oneOf,
@@ -133,6 +134,8 @@ const submission = object<SubmissionView>({
   receivedAt: text,
   slot: orNull(number),
   landedMs: orNull(number),
+  tipLamports: maybe(number),
+  priorityFeeLamports: maybe(number),
 });
 
 const source = object<SourceView>({

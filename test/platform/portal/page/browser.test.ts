@@ -261,9 +261,17 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
       .poll(() => rows.first().locator("a").getAttribute("title"), { timeout: waitMs })
       .not.toBe(before);
     const signature = await landed.locator("a").getAttribute("title");
+    for (const name of ["Tip", "Priority fee"]) {
+      await page.getByRole("columnheader", { name, exact: true }).waitFor();
+    }
+    await landed.locator("[title$=' lamports']").nth(1).waitFor();
+    const tip = await landed.locator("[title$=' lamports']").first().getAttribute("title");
+    expect(tip).not.toBe("0 lamports");
     await page.getByLabel("Signature of a transaction").fill(`${signature} `);
     await page.getByRole("button", { name: "Look up" }).click();
     await page.getByRole("img", { name: /^Timeline: .* to landed/ }).waitFor();
+    await page.locator(".facts > div", { hasText: /^Tip/ }).getByText(`(${tip})`).waitFor();
+    await page.locator(".facts > div", { hasText: /^Priority fee/ }).waitFor();
     const events = page.getByRole("table", { name: "Events of the transaction" });
     const kinds = await events.locator("tbody th").allTextContents();
     expect(kinds[0]).toBe("received");
