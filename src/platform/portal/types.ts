@@ -20,6 +20,7 @@ import type {
   Destination,
   TierView as TierResponse,
   TipPercentiles,
+  TipProof,
   TransactionStatus,
 } from "../../client/responses.ts";
 
@@ -119,6 +120,7 @@ export interface TierView extends Omit<TierResponse<number>, "destinations" | "t
   readonly isSold: boolean;
   /** Addresses for tips that pay for shreds. */
   readonly tipAddresses: readonly string[];
+  readonly tipProof: TipProof | null;
 }
 
 export interface DestinationView extends AnyState<Destination> {

@@ -75,7 +75,10 @@ describe("a customer's feed", () => {
       minimumTipLamports: 10_000,
       senderAddresses: expect.arrayContaining(["127.0.0.1"]),
     });
-    expect(await feed.has("tier")).toMatchObject({ isSold: true, tier: null, sumLamports: 0 });
+    const { tipProof, ...tier } = await feed.has("tier");
+    expect(tier).toMatchObject({ isSold: true, tier: null, sumLamports: 0 });
+    expect((await harness.call(annCookie, "getTier")).json.result.tipProof).toEqual(tipProof);
+    expect(tipProof).toMatchObject({ account: ann.key.accountId });
     await harness.registerTip(ann, tier1Lamports);
     const { thresholds } = await feed.has("tier", ({ tier }) => tier === "tier-1");
     expect(thresholds).toMatchObject([{ missingLamports: 0 }, { missingLamports: 300_000_000 }]);

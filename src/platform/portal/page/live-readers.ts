@@ -72,6 +72,9 @@ const tier = object<TierView>({
   ),
   grace: orNull(object<NonNullable<TierView["grace"]>>({ since: text, ends: text })),
   tipAddresses: list(text),
+  tipProof: maybe(
+    object<NonNullable<TierView["tipProof"]>>({ account: text, memo: text, referenceKey: text }),
+  ),
 });
 
 const destination = object<DestinationView>({
