@@ -1,4 +1,4 @@
-// What the portal shows of several nodes on one PostgreSQL database.
+// The portal of several nodes on one PostgreSQL database: warnings in the operator's view.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PortalHarness } from "../platform/portal/harness.ts";
@@ -36,7 +36,7 @@ describe.skipIf(postgresPrograms === null)("an operator's view of nodes on one d
 });
 
 describe("an operator's view of a single node", () => {
-  it("names no region", async () => {
+  it("has no warning about regions", async () => {
     const harness = await PortalHarness.open({ delivery: { regions, region: "frankfurt" } });
     const { warnings } = await (await operatorFeed(harness)).has("service");
     expect(warnings.filter((text) => text.includes("region"))).toEqual([]);
