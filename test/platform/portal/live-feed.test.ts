@@ -75,8 +75,8 @@ describe("a customer's feed", () => {
       minimumTipLamports: 10_000,
       senderAddresses: expect.arrayContaining(["127.0.0.1"]),
     });
-    const { tipProof, ...tier } = await feed.has("tier");
-    expect(tier).toMatchObject({ isSold: true, tier: null, sumLamports: 0 });
+    const { tipProof, ...none } = await feed.has("tier");
+    expect(none).toMatchObject({ isSold: true, tier: null, sumLamports: 0 });
     expect((await harness.call(annCookie, "getTier")).json.result.tipProof).toEqual(tipProof);
     expect(tipProof).toMatchObject({ account: ann.key.accountId });
     await harness.registerTip(ann, tier1Lamports);

@@ -297,8 +297,11 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     for (const name of ["Tip", "Priority fee"]) {
       await page.getByRole("columnheader", { name, exact: true }).waitFor();
     }
-    await landed.locator("[title$=' lamports']").nth(1).waitFor();
-    const tip = await landed.locator("[title$=' lamports']").first().getAttribute("title");
+    const amounts = rows
+      .filter({ has: page.locator(`a[title="${signature}"]`) })
+      .locator("[title$=' lamports']");
+    await amounts.nth(1).waitFor();
+    const tip = await amounts.first().getAttribute("title");
     expect(tip).not.toBe("0 lamports");
     await page.getByLabel("Signature of a transaction").fill(`${signature} `);
     await page.getByRole("button", { name: "Look up" }).click();
