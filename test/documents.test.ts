@@ -8,6 +8,7 @@ import { readMethodNames } from "../src/gateway/endpoints/read-methods.ts";
 import { methods } from "../src/gateway/methods/method-table.ts";
 import { allCommands, commands } from "../src/tools/commands.ts";
 import type { Command } from "../src/tools/terminal/command.ts";
+import { leftOutLine } from "./support/vitest/scope-reporter.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 
@@ -118,6 +119,12 @@ describe("documents", () => {
     expect(
       brokenLinks("README.md", "[a](docs/none.md) [b](docs/relay.md#none) [c](docs/relay.md)"),
     ).toEqual(["docs/none.md", "docs/relay.md#none"]);
+  });
+
+  it("README.md shows the last line of npm test, without counts that change with each test", () => {
+    const readme = textOf("README.md");
+    expect(readme.replaceAll(/\s+/g, " ")).toContain(leftOutLine("…", "…"));
+    expect(readme).not.toMatch(/\d+ (passed|skipped)/);
   });
 
   it("show commands and options that exist", async () => {

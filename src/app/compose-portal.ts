@@ -23,6 +23,7 @@ import { TipHistory } from "../tips/tip-history.ts";
 import type { TipFloor } from "../tips/tip-types.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { rateLimitOf } from "./gateway-settings.ts";
+import type { NodeDirectory } from "./node-directory.ts";
 
 interface PortalOptions {
   readonly config: Config;
@@ -35,6 +36,8 @@ interface PortalOptions {
   readonly pipeline: Submissions;
   readonly tips: TipFloor;
   readonly shreds: ShredSales | null;
+  /** null: no other node uses the database. */
+  readonly nodes: Pick<NodeDirectory, "regionProblem"> | null;
   readonly settings: GatewaySettings;
   /** The current configuration, including reloaded keys. */
   readonly inForce: () => Config;
@@ -65,13 +68,31 @@ function senderAddressesOf({ relay }: Config): readonly string[] {
 
 const noDelivery = { regions: [], perAccountMax: 0 };
 
+type DeliveryOptions = Pick<PortalOptions, "shreds" | "inForce">;
+
+function deliveryOf({ shreds, inForce }: DeliveryOptions): ReturnType<ServiceFacts["delivery"]> {
+  return shreds ? destinationSettingsOf(inForce()) : noDelivery;
+}
+
+/** A sentence for each region that no running node serves. */
+function regionProblemsOf(options: DeliveryOptions & Pick<PortalOptions, "nodes">): string[] {
+  const { nodes } = options;
+  if (!nodes) return [];
+  return deliveryOf(options).regions.flatMap((region) => {
+    const problem = nodes.regionProblem(region);
+    return problem === null
+      ? []
+      : [`nodes: ${problem}; destinations of this region receive no shreds until one starts`];
+  });
+}
+
 function serviceFactsOf(options: PortalOptions): ServiceFacts {
-  const { config, relay, store, settings, service, shreds, inForce } = options;
+  const { config, relay, store, settings, service, inForce } = options;
   return {
     version: packageVersion(),
     region: config.regions.length > 0 ? settings.regions[0].name : null,
     node: config.data.postgres === undefined ? null : store.node,
-    delivery: () => (shreds ? destinationSettingsOf(inForce()) : noDelivery),
+    delivery: () => deliveryOf(options),
     submission: () => ({
       gatewayUrl: settings.regions[0].url,
       tipAddresses: settings.regions[0].tipAddresses,
@@ -82,7 +103,8 @@ function serviceFactsOf(options: PortalOptions): ServiceFacts {
     warnings: () => {
       const differences = service().readiness().nodeDifferences ?? [];
       const ofNodes = differences.map((text) => `nodes: ${text}`);
-      return [...(relay?.warnings() ?? []), ...service().warnings(), ...ofNodes];
+      const ofRegions = regionProblemsOf(options);
+      return [...(relay?.warnings() ?? []), ...service().warnings(), ...ofNodes, ...ofRegions];
     },
   };
 }

@@ -25,6 +25,13 @@ export interface StatusEvent<Integer = bigint> {
   /** Milliseconds since the receipt; absent in the stream. */
   readonly offsetMs?: number;
   readonly method?: string;
+  /** In `received`: sum of the transaction's transfers to tip addresses; absent in older records. */
+  readonly tipLamports?: Integer;
+  /**
+   * In `received`: compute unit price x limit, rounded up to lamports; for v1 the fee of its
+   * configuration; absent in older records.
+   */
+  readonly priorityFeeLamports?: Integer;
   readonly route?: string;
   readonly attempt?: number;
   readonly bytes?: number;

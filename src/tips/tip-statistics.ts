@@ -229,7 +229,15 @@ export class TipStatistics implements TipFloor {
       this.#refreshedMs = this.#nowMs;
       this.#refreshedQuarter = this.#quarterNow;
     }
-    this.#step(this.#window.percentiles(this.#nowMs), this.#wallMs, kind);
+    const timeMs = kind === "on time" ? this.#refreshTimeMs : this.#wallMs;
+    this.#step(this.#window.percentiles(this.#nowMs), timeMs, kind);
+  }
+
+  /** The start of the quarter hour, which all nodes report alike; the wall time if the refresh is late. */
+  get #refreshTimeMs(): number {
+    const wallMs = this.#wallMs;
+    const lateMs = wallMs % refreshMs;
+    return lateMs <= wakeMs ? wallMs - lateMs : wallMs;
   }
 
   /** A million tips take 50 ms or more, so other work runs in between. */

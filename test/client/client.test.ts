@@ -46,6 +46,8 @@ describe.concurrent("submissions", () => {
       kind: "received",
       offsetMs: 0,
       method: "sendTransaction",
+      tipLamports: 20_000n,
+      priorityFeeLamports: 0n,
     });
     expect(status.events.at(-1)?.kind).toBe("landed");
     expect(await client.getTransactionStatus(signature)).toEqual(status);

@@ -79,7 +79,8 @@ describe("a stream of statuses", () => {
       slot: 9n,
       leader: null,
     });
-    happens({ kind: "received", atNs: 0n, method: "sendTransaction" });
+    const amounts = { tipLamports: 2n ** 53n + 1n, priorityFeeLamports: 2n ** 64n - 1n };
+    happens({ kind: "received", atNs: 0n, method: "sendTransaction", ...amounts });
     const seen: StatusUpdate[] = [];
     const reading = (async () => {
       for await (const update of client.watchStatuses({ signatures: [signature] }))
@@ -100,6 +101,7 @@ describe("a stream of statuses", () => {
     await until(() => seen.length === 5, "what may have been missed");
     happens({ kind: "landed", atNs: 9_000_000n, reason: "confirmed", slot: 9n, err: null });
     await reading;
+    expect(seen[0]?.event).toMatchObject(amounts);
     expect(seen.map(({ event }) => [event.kind, event.attempt])).toEqual([
       ["received", undefined],
       ...[1, 2, 3, 4].map((attempt) => ["sent", attempt]),

@@ -76,6 +76,25 @@ class Run {
   }
 }
 
+describe("the time of a snapshot", () => {
+  it.each([
+    [3_000, 15 * minuteMs],
+    [10_000, 15 * minuteMs],
+    [300_000, 20 * minuteMs],
+  ])("is the quarter hour, unless the refresh is late: by %i ms", async (lateMs, expectedMs) => {
+    const run = await Run.open();
+    run.landed("a", 7n);
+    await run.clock.advance(15 * minuteMs - 20_000);
+    run.clock.aheadMs = 10_000 + lateMs;
+    await run.clock.advance(10_000);
+    expect(run.snapshot).toMatchObject({
+      count: 1,
+      timeMs: startMs + expectedMs,
+      windowStartMs: startMs + expectedMs - 15 * minuteMs,
+    });
+  });
+});
+
 describe("the first snapshot", () => {
   it("is published ten seconds after the first landed tip, the next one on the quarter hour", async () => {
     const run = await Run.open(minuteMs);

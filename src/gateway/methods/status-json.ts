@@ -1,7 +1,7 @@
 // Converts timelines to JSON for callers.
 //
 // Called by getTransactionStatus and the status feed. Times are ISO 8601 in UTC with milliseconds;
-// `offsetMs` is the exact time since receipt. Slots are numbers.
+// `offsetMs` is the exact time since receipt. Slots and lamports are numbers.
 
 import type {
   StatusEvent,

@@ -182,7 +182,14 @@ const statusSample = {
   reason: "confirmed",
   err: null,
   events: [
-    { kind: "received", at: samples.time, offsetMs: 0, method: "sendTransaction" },
+    {
+      kind: "received",
+      at: samples.time,
+      offsetMs: 0,
+      method: "sendTransaction",
+      tipLamports: 20_000,
+      priorityFeeLamports: 5_000,
+    },
     { kind: "queued", at: samples.time, offsetMs: 0.21, route: "partner-1", attempt: 1 },
     {
       kind: "sent",

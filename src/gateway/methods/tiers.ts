@@ -3,7 +3,7 @@
 // Called through method-table.ts. A caller sees only its own account. Times are ISO 8601 in UTC, amounts
 // integer lamports.
 
-import type { TierEvent, TierView, WrittenInteger } from "../../client/responses.ts";
+import type { TierEvent, TierView, TipProof, WrittenInteger } from "../../client/responses.ts";
 import { memoOf, referenceKeyOf } from "../../shreds/registrations/payer-proof.ts";
 import { type TierEvent as KeptEvent, tierEventKinds } from "../../shreds/tiers/types.ts";
 import {
@@ -52,16 +52,20 @@ export function tierFacts(
   };
 }
 
-function tier(call: Call): TierView {
-  const sales = salesOf(call);
-  const { accountId } = call.key;
-  const destinations = sales.destinations.ofAccount(accountId).length;
-  const tipProof = {
+/** The values that name the account in a tip, as callers and the portal see them. */
+export function tipProofOf(accountId: string): TipProof {
+  return {
     account: accountId,
     memo: memoOf(accountId),
     referenceKey: referenceKeyOf(accountId),
   };
-  return { ...tierFacts(sales, accountId), destinations, tipProof };
+}
+
+function tier(call: Call): TierView {
+  const sales = salesOf(call);
+  const { accountId } = call.key;
+  const destinations = sales.destinations.ofAccount(accountId).length;
+  return { ...tierFacts(sales, accountId), destinations, tipProof: tipProofOf(accountId) };
 }
 
 /** The event as a sentence, for display. */

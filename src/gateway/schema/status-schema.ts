@@ -16,6 +16,7 @@ import {
   described,
   enumOf,
   type FieldSchemas,
+  lamports,
   listOf,
   number,
   orNull,
@@ -56,7 +57,15 @@ type EventFields = Partial<FieldSchemas<Event>> & Pick<FieldSchemas<Event>, "kin
 
 /** Fields of each event by schema title. */
 const eventFields = {
-  Received: { kind: word("received"), method: submitMethod },
+  Received: {
+    kind: word("received"),
+    method: submitMethod,
+    tipLamports: described("lamports that the transaction transfers to tip addresses", lamports),
+    priorityFeeLamports: described(
+      "compute unit price x limit, rounded up to lamports; v1: the fee of its configuration",
+      lamports,
+    ),
+  },
   Held: { kind: word("held"), reason: string },
   Queued: { kind: word("queued"), route, attempt },
   Sent: {
@@ -80,8 +89,16 @@ const eventFields = {
   },
 } as const satisfies Record<string, EventFields>;
 
-/** Present only if there is a sibling, or an error that JSON can represent. */
-const optionalFields: ReadonlySet<PropertyKey> = new Set<keyof Event>(["sibling", "err"]);
+/**
+ * Present only if there is a sibling, or an error that JSON can represent. Amounts are absent in records of
+ * earlier versions.
+ */
+const optionalFields: ReadonlySet<PropertyKey> = new Set<keyof Event>([
+  "sibling",
+  "err",
+  "tipLamports",
+  "priorityFeeLamports",
+]);
 
 function eventSchema(when: Pick<EventFields, "at" | "offsetMs">): SchemaOf<Event> {
   const kinds = Object.entries<EventFields>(eventFields).map(([title, { kind, ...fields }]) =>

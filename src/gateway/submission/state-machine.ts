@@ -343,8 +343,14 @@ export class SubmissionStateMachine implements SubmissionEvents {
       return { kind: "seen", atNs: event.atNs, slot: event.slot };
     }
     if (!("view" in event)) return null;
-    const { receivedNs, method } = event.view.submission;
-    return { kind: "received", atNs: receivedNs, method };
+    const { receivedNs, method, transactions } = event.view.submission;
+    // After the end the facts are those of the call that submits it again.
+    const facts =
+      tracked.facts ?? transactions.find(({ signature }) => signature === tracked.signature);
+    const received = { kind: "received", atNs: receivedNs, method } as const;
+    if (!facts) return received;
+    const { tipLamports, priorityFeeLamports } = facts;
+    return { ...received, tipLamports, priorityFeeLamports };
   }
 
   #endOf(

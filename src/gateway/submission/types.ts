@@ -150,7 +150,14 @@ export type EndState = (typeof endStates)[number];
 
 /** One line of a transaction's timeline. */
 export type TimelineEvent =
-  | { readonly kind: "received"; readonly atNs: bigint; readonly method: SubmitMethod }
+  | {
+      readonly kind: "received";
+      readonly atNs: bigint;
+      readonly method: SubmitMethod;
+      /** As in the transaction's facts; both are absent in records of earlier versions. */
+      readonly tipLamports?: bigint;
+      readonly priorityFeeLamports?: bigint;
+    }
   | { readonly kind: "held"; readonly atNs: bigint; readonly reason: string }
   | {
       readonly kind: "queued";

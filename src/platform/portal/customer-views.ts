@@ -5,7 +5,7 @@
 import type { Histogram } from "../../core/log-linear-histogram.ts";
 import type { ShredSales } from "../../gateway/methods/dependencies.ts";
 import { destinationFacts } from "../../gateway/methods/destinations.ts";
-import { tierFacts } from "../../gateway/methods/tiers.ts";
+import { tierFacts, tipProofOf } from "../../gateway/methods/tiers.ts";
 import { coverageOf, failedTotal } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { TipHistory } from "../../tips/tip-history.ts";
@@ -44,7 +44,7 @@ export function tierView(
 ): TierView {
   if (!shreds) {
     const none = { tier: null, sumLamports: 0, windowHours: 0, thresholds: [], grace: null };
-    return { isSold: false, ...none, tipAddresses: [] };
+    return { isSold: false, ...none, tipAddresses: [], tipProof: null };
   }
   const { tier, sumLamports, windowHours, thresholds, grace } = tierFacts(shreds, accountId);
   return {
@@ -59,6 +59,7 @@ export function tierView(
     })),
     grace,
     tipAddresses,
+    tipProof: tipProofOf(accountId),
   };
 }
 

@@ -34,16 +34,22 @@ function landedMsOf({ receivedNs, events }: Pick<Shown, "receivedNs" | "events">
   return landing ? Number(landing.atNs - receivedNs) / 1e6 : null;
 }
 
+function numberOrNull(value: bigint | null | undefined): number | null {
+  return value === null || value === undefined ? null : Number(value);
+}
+
 function knownOf(status: Shown): Known {
-  const { signature, method, state, receivedNs, slot } = status;
-  const landedMs = landedMsOf(status);
+  const { signature, method, state, receivedNs, slot, events } = status;
+  const received = events.find((event) => event.kind === "received");
   return {
     signature,
     method,
     state,
     receivedNs,
-    slot: slot === null ? null : Number(slot),
-    landedMs,
+    slot: numberOrNull(slot),
+    landedMs: landedMsOf(status),
+    tipLamports: numberOrNull(received?.tipLamports),
+    priorityFeeLamports: numberOrNull(received?.priorityFeeLamports),
   };
 }
 

@@ -20,6 +20,7 @@ import type {
   Destination,
   TierView as TierResponse,
   TipPercentiles,
+  TipProof,
   TransactionStatus,
 } from "../../client/responses.ts";
 
@@ -119,6 +120,7 @@ export interface TierView extends Omit<TierResponse<number>, "destinations" | "t
   readonly isSold: boolean;
   /** Addresses for tips that pay for shreds. */
   readonly tipAddresses: readonly string[];
+  readonly tipProof: TipProof | null;
 }
 
 export interface DestinationView extends AnyState<Destination> {
@@ -182,6 +184,9 @@ export type SubmissionView = AnyState<
 > & {
   /** Milliseconds from the receipt until it was first seen in a block; null: not landed. */
   readonly landedMs: number | null;
+  /** Both are null if an earlier version received it. */
+  readonly tipLamports: number | null;
+  readonly priorityFeeLamports: number | null;
 };
 
 export interface SourceView {

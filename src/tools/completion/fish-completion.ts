@@ -1,7 +1,8 @@
 // The completion script of fish: one line of `complete` for each option and name of the command table.
 //
 // Conditions read the words before the cursor as shredway does, so the value of an option is never
-// taken for a command or an action.
+// taken for a command or an action. fish itself offers an option again that is already on the line, which
+// shredway refuses, so each option that may occur once has a condition of its own.
 
 import {
   allOptions,
@@ -40,7 +41,15 @@ function candidates(value: CompletedValue): string {
   }
 }
 
-function optionLine(condition: string, name: string, option: OptionSpec): string {
+/** The words for the option on a command line. */
+function flagsOf(name: string, { short }: OptionSpec): string[] {
+  return [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
+}
+
+function optionLine(place: string, name: string, option: OptionSpec): string {
+  const isOnce = option.repeated !== true;
+  const once = isOnce ? `; and __shredway_lacks ${flagsOf(name, option).join(" ")}` : "";
+  const condition = `${place}${once}`;
   const value = valueOfOption(option);
   const requirement = value === undefined ? "" : value.kind === "file" ? " -r" : " -x";
   const short = option.short === undefined ? "" : ` -s ${option.short}`;
@@ -72,36 +81,53 @@ function linesOf(command: Command): string[] {
 function optionsWithValue(command: Command): string[] {
   return Object.entries(allOptions(command))
     .filter(([, { value }]) => value !== undefined)
-    .flatMap(([name, { short }]) => [`--${name}`, ...(short === undefined ? [] : [`-${short}`])])
+    .flatMap(([name, option]) => flagsOf(name, option))
     .map((flag) => quoted(`${command.name} ${flag}`));
 }
 
-const functions = `# Prints the command and its arguments before the cursor, without options and their values.
-function __shredway_arguments
+const functions = `# Prints words before the cursor: with "options" the options whose values are complete, otherwise the command
+# and its arguments.
+function __shredway_words
     set -l words (commandline -opc)
     set -l command ''
-    set -l is_value 0
+    set -l waiting ''
     set -l has_ended 0
     for word in $words[2..-1]
-        if test $is_value = 1
-            set is_value 0
+        set -l option ''
+        if test -n "$waiting"
+            set option $waiting
+            set waiting ''
         else if test $has_ended = 0 -a "x$word" = x--
             set has_ended 1
         else if test $has_ended = 0; and string match -q -- '-?*' $word
-            contains -- "$command $word" $__shredway_with_value; and set is_value 1
+            if contains -- "$command $word" $__shredway_with_value
+                set waiting $word
+            else
+                set option (string replace -r -- '=.*' '' $word)
+            end
         else
             test -n "$command"; or set command $word
-            echo $word
+            test "x$argv[1]" = xoptions; or printf '%s\\n' $word
         end
+        test -n "$option"; and test "x$argv[1]" = xoptions; and printf '%s\\n' $option
     end
 end
 
 # Whether the command is the first word, and the action one of the others, if any; '' stands for none.
 function __shredway_at
-    set -l given (__shredway_arguments)
+    set -l given (__shredway_words)
     test "x$given[1]" = "x$argv[1]"; or return
     set -q argv[2]; or return 0
     contains -- "$given[2]" $argv[2..-1]
+end
+
+# Whether none of these options is before the cursor.
+function __shredway_lacks
+    set -l given (__shredway_words options)
+    for option in $argv
+        contains -- $option $given; and return 1
+    end
+    return 0
 end
 
 complete -c shredway -e

@@ -210,6 +210,13 @@ describe("the WebSockets", () => {
     const leader = addressOf(wallet(1));
     const events: TimelineEvent[] = [
       { kind: "received", atNs, method: "sendIdeal" },
+      {
+        kind: "received",
+        atNs,
+        method: "sendIdeal",
+        tipLamports: 0n,
+        priorityFeeLamports: 2n ** 64n - 1n,
+      },
       { kind: "held", atNs, reason },
       { kind: "queued", atNs, route, attempt },
       { kind: "sent", atNs, route, attempt, bytes: 1, slot: 2n, leader },

@@ -25,7 +25,13 @@ function status(fields: Partial<TransactionStatus> = {}): TransactionStatus {
     reason: "landed",
     err: null,
     events: [
-      { kind: "received", atNs: receivedNs, method: "sendTransaction" },
+      {
+        kind: "received",
+        atNs: receivedNs,
+        method: "sendTransaction",
+        tipLamports: 20_000n,
+        priorityFeeLamports: 0n,
+      },
       {
         kind: "sent",
         atNs: receivedNs + 1_234_567n,
@@ -63,6 +69,8 @@ describe("getTransactionStatus", () => {
         at: "2026-01-01T00:00:00.123Z",
         offsetMs: 0,
         method: "sendTransaction",
+        tipLamports: 20_000,
+        priorityFeeLamports: 0,
       },
       {
         kind: "sent",

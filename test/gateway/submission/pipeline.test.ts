@@ -91,6 +91,20 @@ describe("submit", () => {
     ]);
   });
 
+  it("records the tip and the priority fee of the transaction, for each account", async () => {
+    const harness = new Harness();
+    const amounts = { tipLamports: 2n ** 64n - 1n, priorityFeeLamports: 1_001n };
+    const facts = { ...harness.facts(), ...amounts };
+    expect(await harness.submit(facts)).toBe("accepted");
+    harness.answers.set(facts.signature, { slot: 8n, err: null, commitment: "finalized" });
+    await harness.clock.advance(1_000);
+    expect(await harness.submit(facts, {}, "ben")).toBe("accepted"); // it has landed
+    for (const account of ["ann", "ben"]) {
+      const [status] = await harness.pipeline.statuses(account, [facts.signature]);
+      expect(status?.events[0]).toMatchObject({ kind: "received", ...amounts });
+    }
+  });
+
   it("of a transaction that can no longer land is refused", async () => {
     const harness = new Harness();
     const facts = harness.facts();

@@ -60,17 +60,18 @@ export class PortalHarness {
   #tips = 0n;
 
   static async open(
-    sections: Partial<Record<"http" | "portal" | "relay", object>> & Pick<Given, "routes"> = {},
+    sections: Partial<Record<"http" | "data" | "delivery" | "portal" | "relay", object>> &
+      Pick<Given, "routes"> = {},
   ): Promise<PortalHarness> {
     const harness = new PortalHarness();
     const directory = temporaryFolder();
     const config = completeConfig({
       http: { listen: "127.0.0.1:0", webSocketListen: [], ...sections.http },
-      data: { directory },
+      data: { directory, ...sections.data },
       tips: { addresses: [tipAddress], shredAddresses: [tipAddress] },
       portal: { ...sections.portal },
       routes: sections.routes ?? [],
-      delivery: { regions: [region], region },
+      delivery: { regions: [region], region, ...sections.delivery },
       relay: {
         listen: "127.0.0.1:0",
         shredVersion: 1,

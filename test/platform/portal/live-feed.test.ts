@@ -75,7 +75,10 @@ describe("a customer's feed", () => {
       minimumTipLamports: 10_000,
       senderAddresses: expect.arrayContaining(["127.0.0.1"]),
     });
-    expect(await feed.has("tier")).toMatchObject({ isSold: true, tier: null, sumLamports: 0 });
+    const { tipProof, ...none } = await feed.has("tier");
+    expect(none).toMatchObject({ isSold: true, tier: null, sumLamports: 0 });
+    expect((await harness.call(annCookie, "getTier")).json.result.tipProof).toEqual(tipProof);
+    expect(tipProof).toMatchObject({ account: ann.key.accountId });
     await harness.registerTip(ann, tier1Lamports);
     const { thresholds } = await feed.has("tier", ({ tier }) => tier === "tier-1");
     expect(thresholds).toMatchObject([{ missingLamports: 0 }, { missingLamports: 300_000_000 }]);
@@ -127,10 +130,12 @@ describe("submissions", () => {
     const bobs = harness.feed(await harness.cookie(bob));
     const [one] = await feed.has("submissions", (list) => list.length === 1);
     expect(one).toMatchObject({ signature: first, method: "sendTransaction", state: "open" });
+    expect(one).toMatchObject({ tipLamports: 10_000, priorityFeeLamports: 0 });
     expect(one?.receivedAt).toMatch(/^\d{4}-/);
     expect(one?.landedMs).toBeNull();
     const second = await submit(2n);
     const list = await feed.has("submissions", (now) => now.length === 2);
+    expect(list[0]).toMatchObject({ tipLamports: 10_000, priorityFeeLamports: 0 });
     expect(list.map(({ signature }) => signature)).toEqual([second, first]);
     // No route can land them after this time.
     harness.clock.move(600_000);

@@ -31,6 +31,14 @@ function remedyOf(name: string): string {
   return packages.find(([pattern]) => pattern.test(name))?.[1] ?? "see the file";
 }
 
+/** Last line of `npm test`. */
+export function leftOutLine(tests: string, patterns: string): string {
+  return (
+    `Left out: ${tests} tests, and files of ${patterns} patterns, that need a database server, root, a browser or ` +
+    "other programs, or that kill processes. npm run test:all runs them."
+  );
+}
+
 export default class ScopeReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const skipped = new Map<string, number>();
@@ -54,9 +62,6 @@ export default class ScopeReporter implements Reporter {
       return;
     }
     const tests = [...skipped.values()].reduce((sum, count) => sum + count, 0);
-    process.stdout.write(
-      `Left out: ${tests} tests, and files of ${filesOfFullRun.length} patterns, that need a database ` +
-        "server, root, a browser or other programs, or that kill processes. npm run test:all runs them.\n",
-    );
+    process.stdout.write(`${leftOutLine(String(tests), String(filesOfFullRun.length))}\n`);
   }
 }

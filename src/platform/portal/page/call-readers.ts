@@ -9,12 +9,11 @@ import {
   anything,
   flag,
   list,
+  maybe,
   number,
   object,
   oneOf,
-  optional,
   orNull,
-  type Reader,
   text,
 } from "./shape-readers.ts";
 
@@ -91,10 +90,6 @@ export type StatusEvent = {
     : ShownEvent[Name];
 } & { readonly offsetMs: number };
 
-function maybe<T>(reader: Reader<T>): Reader<T | null> {
-  return optional(orNull(reader), null);
-}
-
 export interface TransactionStatus
   extends AnyState<Omit<Response.TransactionStatus<number>, "events">> {
   readonly events: readonly StatusEvent[];
@@ -117,6 +112,8 @@ export const transactionStatus = orNull(
         at: text,
         offsetMs: number,
         method: maybe(text),
+        tipLamports: maybe(number),
+        priorityFeeLamports: maybe(number),
         route: maybe(text),
         attempt: maybe(number),
         bytes: maybe(number),

@@ -22,6 +22,7 @@ import type {
 import {
   flag,
   list,
+  maybe,
   number,
   object,
   oneOf,
@@ -71,6 +72,9 @@ const tier = object<TierView>({
   ),
   grace: orNull(object<NonNullable<TierView["grace"]>>({ since: text, ends: text })),
   tipAddresses: list(text),
+  tipProof: maybe(
+    object<NonNullable<TierView["tipProof"]>>({ account: text, memo: text, referenceKey: text }),
+  ),
 });
 
 const destination = object<DestinationView>({
@@ -133,6 +137,8 @@ const submission = object<SubmissionView>({
   receivedAt: text,
   slot: orNull(number),
   landedMs: orNull(number),
+  tipLamports: maybe(number),
+  priorityFeeLamports: maybe(number),
 });
 
 const source = object<SourceView>({

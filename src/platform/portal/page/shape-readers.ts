@@ -31,6 +31,11 @@ export function optional<T>(reader: Reader<T>, otherwise: T): Reader<T> {
   return (value, place) => (value === undefined ? otherwise : reader(value, place));
 }
 
+/** Returns null if the value is absent. */
+export function maybe<T>(reader: Reader<T>): Reader<T | null> {
+  return optional(orNull(reader), null);
+}
+
 export function oneOf<T extends string>(...words: readonly T[]): Reader<T> {
   return (value, place) => words.find((word) => word === value) ?? refuse(place, words.join(", "));
 }

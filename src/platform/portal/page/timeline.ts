@@ -82,6 +82,13 @@ export function outcomeOf(state: string): Outcome {
     : "neutral";
 }
 
+/** Returns an event of the tier history for display. */
+export function tierEventText(kind: string): string {
+  return kind === "tip_claimed"
+    ? "tip claimed by its payer for another account"
+    : displayText(kind);
+}
+
 /** Returns a state for display: "landed_failed" becomes words. */
 export function displayText(state: string): string {
   return state.replaceAll("_", " ");

@@ -4,11 +4,13 @@
 // becomes 99.9 %. A no-break space separates number and unit.
 
 const lamportsPerSol = 1_000_000_000;
+/** JSON rounds larger amounts when the page reads them. */
+const exactMax = Number.MAX_SAFE_INTEGER;
 const space = "\u00a0";
 
 const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
-/** Exact: shows every lamport. */
+/** Shows every lamport. */
 export function solDigits(lamports: number): string {
   const sign = lamports < 0 ? "-" : "";
   const whole = Math.floor(Math.abs(lamports) / lamportsPerSol);
@@ -17,12 +19,17 @@ export function solDigits(lamports: number): string {
   return `${sign}${grouped.format(whole)}${decimals === "" ? "" : `.${decimals}`}`;
 }
 
+/** Marks an amount that arrived rounded. */
+function approximate(lamports: number, text: string): string {
+  return Math.abs(lamports) <= exactMax ? text : `about ${text}`;
+}
+
 export function sol(lamports: number): string {
-  return `${solDigits(lamports)}${space}SOL`;
+  return approximate(lamports, `${solDigits(lamports)}${space}SOL`);
 }
 
 export function lamportsText(lamports: number): string {
-  return `${grouped.format(lamports)} lamports`;
+  return approximate(lamports, `${grouped.format(lamports)} lamports`);
 }
 
 export function count(value: number): string {

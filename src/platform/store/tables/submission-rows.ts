@@ -1,8 +1,8 @@
 // A submission as a row of the database, and back.
 //
-// Called by submission-store.ts for every change of every submission, so writing must be cheap. Times
-// and slots in the timeline are decimal strings, because a JSON number would be rounded. The chain's
-// error (`err`) is JSON of another program and is stored as text.
+// Called by submission-store.ts for every change of every submission, so writing must be cheap. Times,
+// slots and lamports in the timeline are decimal strings, because a JSON number would be rounded. The
+// chain's error (`err`) is JSON of another program and is stored as text.
 
 import { messageOf, quote, ShredwayError } from "../../../core/errors.ts";
 import { readJson, writeJson } from "../../../core/json-rpc/json-text.ts";
@@ -46,6 +46,11 @@ function errText(err: unknown): string | null {
 
 function plainEvent(event: TimelineEvent): object {
   const atNs = event.atNs.toString();
+  if (event.kind === "received") {
+    const tipLamports = event.tipLamports?.toString();
+    const priorityFeeLamports = event.priorityFeeLamports?.toString();
+    return { ...event, atNs, tipLamports, priorityFeeLamports };
+  }
   if (!("slot" in event)) return { ...event, atNs };
   const slot = event.slot === null ? null : event.slot.toString();
   return "err" in event
@@ -140,7 +145,17 @@ function eventOf(fields: unknown): TimelineEvent {
   const reason = () => textIn(fields, "reason");
   switch (kind) {
     case "received":
-      return { kind, atNs, method: methodOf(textIn(fields, "method")) };
+      return {
+        kind,
+        atNs,
+        method: methodOf(textIn(fields, "method")),
+        ...(fields["tipLamports"] !== undefined && {
+          tipLamports: integerIn(fields, "tipLamports"),
+        }),
+        ...(fields["priorityFeeLamports"] !== undefined && {
+          priorityFeeLamports: integerIn(fields, "priorityFeeLamports"),
+        }),
+      };
     case "held":
       return { kind, atNs, reason: reason() };
     case "queued":

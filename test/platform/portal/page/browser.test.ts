@@ -145,7 +145,13 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await page.locator("h1", { hasText: "Overview" }).waitFor();
   });
 
-  async function payTip(lamports: number): Promise<string> {
+  async function register(text: string, entry: object): Promise<void> {
+    const body = JSON.stringify([entry]);
+    await fetch(`http://${http}/shred-pay`, { method: "POST", headers: { "api-key": text }, body });
+  }
+
+  /** Pays a tip whose transaction mentions the keys, and registers it. */
+  async function payTip(lamports: number, ...mentioned: readonly PublicKey[]) {
     const connection = stockConnection(`http://${rpc}`, "confirmed");
     const payer = Keypair.generate();
     const airdrop = await connection.requestAirdrop(payer.publicKey, LAMPORTS_PER_SOL);
@@ -154,24 +160,22 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     const accounts = await ask(key, "getShredTipAccounts");
     const toPubkey = new PublicKey(Array.isArray(accounts) ? String(accounts[0]) : "");
     const tip = new Transaction({ feePayer: payer.publicKey, ...lifetime });
-    tip
-      .add(SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey, lamports }))
-      .sign(payer);
+    const transfer = SystemProgram.transfer({ fromPubkey: payer.publicKey, toPubkey, lamports });
+    for (const pubkey of mentioned) {
+      transfer.keys.push({ pubkey, isSigner: false, isWritable: false });
+    }
+    tip.add(transfer).sign(payer);
     const bytes = tip.serialize();
     const signature = await connection.sendRawTransaction(bytes);
     const entry = { transaction: bytes.toString("base64"), slot: await connection.getSlot() };
-    await fetch(`http://${http}/shred-pay`, {
-      method: "POST",
-      headers: { "api-key": key },
-      body: JSON.stringify([entry]),
-    });
-    return signature;
+    await register(key, entry);
+    return { signature, entry };
   }
 
   it("shows the tier while tips are registered, and how to register them", async () => {
     const page = await openView("overview");
     await page.getByText("0 of 0.2 SOL for tier-1, 0.2 SOL missing").waitFor();
-    const signature = await payTip(310_000_000);
+    const { signature } = await payTip(310_000_000);
     await page.getByText("0.31 of 0.5 SOL for tier-2, 0.19 SOL missing").waitFor();
     await page.getByRole("meter", { name: "Registered tips of 24 hours" }).waitFor();
     await page.locator("tr", { hasText: "upgraded" }).getByText("none → tier-1").waitFor();
@@ -185,6 +189,35 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
     await expect
       .poll(() => page.evaluate<string>("navigator.clipboard.readText()"))
       .toContain(`curl 'http://${http}/shred-pay`);
+  });
+
+  it("says how to name the account in a tip, and that a payer claimed one", async () => {
+    const page = await openView("overview");
+    const { tipProof } = Object(await ask(key, "getTier"));
+    await page.getByText("Add the memo or the reference key to the transaction before").waitFor();
+    for (const [name, value] of [
+      ["Memo", tipProof.memo],
+      ["Reference key", tipProof.referenceKey],
+      ["Account", tipProof.account],
+    ]) {
+      await page.locator(".facts > div", { hasText: value }).getByText(name).first().waitFor();
+      await page.getByRole("button", { name: `Copy ${name.toLowerCase()}` }).click();
+      await expect.poll(() => page.evaluate<string>("navigator.clipboard.readText()")).toBe(value);
+    }
+    const created = Shredway.run("keys", "create", "--account", "payer", "--data", data, "--json");
+    const other = JSON.parse((await created.end()).stdout).key;
+    await expect.poll(() => ask(other, "getTier")).toHaveProperty("tipProof");
+    const { referenceKey } = Object(await ask(other, "getTier")).tipProof;
+    const { signature, entry } = await payTip(10_000, new PublicKey(referenceKey));
+    const row = page.locator("tr", { has: page.locator(`code[title="${signature}"]`) });
+    await row.getByText("counted").waitFor();
+    await register(other, entry);
+    await row.getByText("dropped").waitFor();
+    await page
+      .getByRole("table", { name: "Tier history" })
+      .getByText("tip claimed by its payer for another account")
+      .first()
+      .waitFor();
   });
 
   /** Answers challenges like a customer's receiver. */
@@ -261,9 +294,20 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
       .poll(() => rows.first().locator("a").getAttribute("title"), { timeout: waitMs })
       .not.toBe(before);
     const signature = await landed.locator("a").getAttribute("title");
+    for (const name of ["Tip", "Priority fee"]) {
+      await page.getByRole("columnheader", { name, exact: true }).waitFor();
+    }
+    const amounts = rows
+      .filter({ has: page.locator(`a[title="${signature}"]`) })
+      .locator("[title$=' lamports']");
+    await amounts.nth(1).waitFor();
+    const tip = await amounts.first().getAttribute("title");
+    expect(tip).not.toBe("0 lamports");
     await page.getByLabel("Signature of a transaction").fill(`${signature} `);
     await page.getByRole("button", { name: "Look up" }).click();
     await page.getByRole("img", { name: /^Timeline: .* to landed/ }).waitFor();
+    await page.locator(".facts > div", { hasText: /^Tip/ }).getByText(`(${tip})`).waitFor();
+    await page.locator(".facts > div", { hasText: /^Priority fee/ }).waitFor();
     const events = page.getByRole("table", { name: "Events of the transaction" });
     const kinds = await events.locator("tbody th").allTextContents();
     expect(kinds[0]).toBe("received");

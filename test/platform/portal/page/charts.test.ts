@@ -90,6 +90,8 @@ describe("a timeline", () => {
     at: "2026-11-21T12:00:00.000Z",
     offsetMs,
     method: null,
+    tipLamports: null,
+    priorityFeeLamports: null,
     route,
     attempt: route === null ? null : 1,
     bytes: null,

@@ -8,7 +8,7 @@ import {
   pythonReceiver,
 } from "../../../../src/platform/portal/page/receiver-commands.ts";
 import { signatureProblem } from "../../../../src/platform/portal/page/signature.ts";
-import { outcomeOf } from "../../../../src/platform/portal/page/timeline.ts";
+import { outcomeOf, tierEventText } from "../../../../src/platform/portal/page/timeline.ts";
 import { duration, lamportsText, shortSol } from "../../../../src/platform/portal/page/units.ts";
 
 describe("the commands of a receiver", () => {
@@ -54,6 +54,17 @@ describe("the state of a destination", () => {
     expect([gone, outcomeOf(gone)]).toEqual(["unreachable", "bad"]);
     expect(outcomeOf(shownState({ ...active, sending: null, refusal: "denied" }))).toBe("bad");
     expect(shownState({ state: "paused", refusal: null, sending: sending(9) })).toBe("paused");
+  });
+});
+
+describe("an event of the tier history", () => {
+  it("is shown in words", () => {
+    const kinds = ["upgraded", "grace_started", "tip_claimed"];
+    expect(kinds.map(tierEventText)).toEqual([
+      "upgraded",
+      "grace started",
+      "tip claimed by its payer for another account",
+    ]);
   });
 });
 

@@ -81,6 +81,8 @@ describe("the status of a transaction", () => {
       kind: "received",
       route: null,
       slot: null,
+      tipLamports: null,
+      priorityFeeLamports: null,
     });
     expect(transactionStatus(null, "result")).toBeNull();
   });

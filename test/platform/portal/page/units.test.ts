@@ -49,6 +49,13 @@ describe("amounts", () => {
     expect(plain(sol(lamports))).toBe(`${solDigits(lamports)} SOL`);
   });
 
+  it("marks amounts that JSON has rounded", () => {
+    const { lamports } = JSON.parse('{"lamports":18446744073709551615}');
+    expect(plain(sol(lamports))).toBe("about 18,446,744,073.709551616 SOL");
+    expect(lamportsText(lamports)).toBe("about 18,446,744,073,709,552,000 lamports");
+    expect(lamportsText(Number.MAX_SAFE_INTEGER)).toBe("9,007,199,254,740,991 lamports");
+  });
+
   it("shows lamports with their unit", () => {
     expect(lamportsText(310_000_000)).toBe("310,000,000 lamports");
   });

@@ -11,6 +11,7 @@ import { onEachDatabase } from "../databases.ts";
 import { recordOf, signatureCodec } from "../files.ts";
 
 const ns = fc.bigInt(0n, 2n ** 63n - 1n);
+const u64 = fc.bigInt(0n, 2n ** 64n - 1n);
 const text = fc.string({ unit: "grapheme", maxLength: 20 });
 const orNull = <T>(values: fc.Arbitrary<T>) => fc.option(values, { nil: null });
 const err = orNull(
@@ -25,7 +26,16 @@ const method = fc.constantFrom(
 );
 const attempt = fc.nat(1000);
 const event: fc.Arbitrary<TimelineEvent> = fc.oneof(
-  fc.record({ kind: fc.constant("received" as const), atNs: ns, method }),
+  fc.record(
+    {
+      kind: fc.constant("received" as const),
+      atNs: ns,
+      method,
+      tipLamports: u64,
+      priorityFeeLamports: u64,
+    },
+    { requiredKeys: ["kind", "atNs", "method"] },
+  ),
   fc.record({ kind: fc.constant("held" as const), atNs: ns, reason: text }),
   fc.record({
     kind: fc.constantFrom("queued" as const, "acknowledged" as const),

@@ -8,7 +8,7 @@ import { type Registration, registrations, type TierEvent, tierEvents } from "..
 import { Badge, Empty, LoadedPart, Panel, Sol, When } from "../components/basics.tsx";
 import { type Column, Rows, Table } from "../components/rows.tsx";
 import { type Loaded, useLoaded } from "../hooks.ts";
-import { displayText } from "../timeline.ts";
+import { displayText, tierEventText } from "../timeline.ts";
 import { shortened } from "../units.ts";
 
 const pageRows = 8;
@@ -110,8 +110,8 @@ function loadEvents(before: number | null): Promise<readonly TierEvent[]> {
 }
 
 /** Changes with every new event. */
-function changesOf({ tier, grace }: TierView): string {
-  return `${tier} ${grace?.since}`;
+function changesOf({ tier, grace, sumLamports }: TierView): string {
+  return `${tier} ${grace?.since} ${sumLamports}`;
 }
 
 export function TierHistory({ tier }: { readonly tier: TierView }): JSX.Element {
@@ -134,7 +134,7 @@ export function TierHistory({ tier }: { readonly tier: TierView }): JSX.Element 
           <td>
             <When iso={event.at} />
           </td>
-          <td class="number">{displayText(event.kind)}</td>
+          <td>{tierEventText(event.kind)}</td>
           <td class="number">{eventText(event)}</td>
           <td class="right">
             <Sol lamports={event.sumLamports} />

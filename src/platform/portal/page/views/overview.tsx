@@ -2,9 +2,10 @@
 // and grace period, payment instructions and history.
 
 import type { JSX } from "preact";
+import type { TipProof } from "../../../../client/responses.ts";
 import type { TierView } from "../../types.ts";
-import { Badge, Empty, Loading, NoScope, Panel } from "../components/basics.tsx";
-import { Addresses, Snippet } from "../components/copy-button.tsx";
+import { Badge, Empty, Fact, Loading, NoScope, Panel } from "../components/basics.tsx";
+import { Addresses, CopyButton, Snippet } from "../components/copy-button.tsx";
 import { TierMeter } from "../components/tier-meter.tsx";
 import { useNow, useSessionContext, useTopic } from "../hooks.ts";
 import { graceWords, ms } from "../times.ts";
@@ -65,6 +66,51 @@ function registerCommand(): string {
   ].join("\n");
 }
 
+interface ProofValueProps {
+  readonly name: string;
+  readonly value: string;
+  readonly use: string;
+}
+
+function ProofValue({ name, value, use }: ProofValueProps): JSX.Element {
+  return (
+    <Fact name={name}>
+      <code class="breaking">{value}</code> <CopyButton text={value} what={name.toLowerCase()} />
+      <div class="muted small">{use}</div>
+    </Fact>
+  );
+}
+
+/** The values that name the account in a tip. */
+function ProofOfPayer({ proof }: { readonly proof: TipProof }): JSX.Element {
+  return (
+    <div class="proof">
+      <h3>Prove that the tip is yours</h3>
+      <p>
+        Add the memo or the reference key to the transaction before you sign it. The tip then counts
+        for your account, even if someone else registers it first.
+      </p>
+      <dl class="facts">
+        <ProofValue
+          name="Memo"
+          value={proof.memo}
+          use="A word in the text of a Memo instruction."
+        />
+        <ProofValue
+          name="Reference key"
+          value={proof.referenceKey}
+          use="A read-only account of the transfer."
+        />
+        <ProofValue
+          name="Account"
+          value={proof.account}
+          use="Without either: the fee payer signs a text with this id."
+        />
+      </dl>
+    </div>
+  );
+}
+
 function HowTo({ tier }: { readonly tier: TierView }): JSX.Element {
   return (
     <Panel title="How a tip counts" wide>
@@ -83,6 +129,7 @@ function HowTo({ tier }: { readonly tier: TierView }): JSX.Element {
           </p>
         </div>
       </div>
+      {tier.tipProof === null ? null : <ProofOfPayer proof={tier.tipProof} />}
     </Panel>
   );
 }

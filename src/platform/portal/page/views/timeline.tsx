@@ -5,13 +5,13 @@ import { useCallback, useEffect } from "preact/hooks";
 import { call } from "../api.ts";
 import { type StatusEvent, type TransactionStatus, transactionStatus } from "../call-readers.ts";
 import { every } from "../clock.ts";
-import { Badge, Empty, Fact, LoadedPart, When } from "../components/basics.tsx";
+import { Badge, Empty, Fact, LoadedPart, Sol, When } from "../components/basics.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
 import { type Column, Table } from "../components/rows.tsx";
 import { TimelineChart } from "../components/timeline-chart.tsx";
 import { useLoaded } from "../hooks.ts";
 import { displayText } from "../timeline.ts";
-import { count, duration, offset, shortened } from "../units.ts";
+import { count, duration, lamportsText, offset, shortened } from "../units.ts";
 
 const columns: readonly Column[] = [
   { name: "After receipt", isNumber: true },
@@ -68,8 +68,24 @@ function Headline({ state, events }: Pick<TransactionStatus, "state" | "events">
   );
 }
 
+interface AmountFactProps {
+  readonly name: string;
+  /** Null or undefined: an earlier version of the service received the transaction. */
+  readonly lamports: number | null | undefined;
+}
+
+function AmountFact({ name, lamports }: AmountFactProps): JSX.Element | null {
+  if (lamports === null || lamports === undefined) return null;
+  return (
+    <Fact name={name}>
+      <Sol lamports={lamports} /> <span class="muted">({lamportsText(lamports)})</span>
+    </Fact>
+  );
+}
+
 function Summary({ status }: { readonly status: TransactionStatus }): JSX.Element {
   const { signature, state, reason, method, bundleId, receivedAt, slot, err, events } = status;
+  const received = events.find(({ kind }) => kind === "received");
   return (
     <>
       <p class="outcome">
@@ -84,6 +100,8 @@ function Summary({ status }: { readonly status: TransactionStatus }): JSX.Elemen
           <When iso={receivedAt} />
         </Fact>
         <Fact name="Method">{method}</Fact>
+        <AmountFact name="Tip" lamports={received?.tipLamports} />
+        <AmountFact name="Priority fee" lamports={received?.priorityFeeLamports} />
         <Fact name="Slot">
           <span class="number">{slot ?? "none yet"}</span>
         </Fact>

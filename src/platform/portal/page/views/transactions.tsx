@@ -11,6 +11,7 @@ import {
   NoScope,
   Panel,
   RecentTime,
+  Sol,
 } from "../components/basics.tsx";
 import { Rows, Table } from "../components/rows.tsx";
 import { useSessionContext, useTopic } from "../hooks.ts";
@@ -54,8 +55,13 @@ function LookUp({ signature }: { readonly signature: string | null }): JSX.Eleme
 
 const pageRows = 20;
 
+function Amount({ lamports }: { readonly lamports: number | null }): JSX.Element {
+  return lamports === null ? <span class="number">–</span> : <Sol lamports={lamports} />;
+}
+
 function SubmissionRow({ submission }: { readonly submission: SubmissionView }): JSX.Element {
   const { signature, state, receivedAt, landedMs, method, slot } = submission;
+  const { tipLamports, priorityFeeLamports } = submission;
   return (
     <tr>
       <td>
@@ -69,6 +75,12 @@ function SubmissionRow({ submission }: { readonly submission: SubmissionView }):
       <td class="number right">{landedMs === null ? "–" : duration(landedMs)}</td>
       <td>
         <RecentTime iso={receivedAt} />
+      </td>
+      <td class="right extra">
+        <Amount lamports={tipLamports} />
+      </td>
+      <td class="right extra">
+        <Amount lamports={priorityFeeLamports} />
       </td>
       <td class="extra">{method}</td>
       <td class="number right extra">{slot ?? "–"}</td>
@@ -85,6 +97,8 @@ function SubmissionTable({ items }: { readonly items: readonly SubmissionView[] 
         { name: "State" },
         { name: "In a block after", isNumber: true },
         { name: "Received" },
+        { name: "Tip", isNumber: true, isExtra: true },
+        { name: "Priority fee", isNumber: true, isExtra: true },
         { name: "Method", isExtra: true },
         { name: "Slot", isNumber: true, isExtra: true },
       ]}
