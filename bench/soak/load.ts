@@ -46,6 +46,8 @@ export class Load {
   readonly #node: RpcClient;
   readonly #gateway: RpcClient;
   #pair: readonly string[] = [];
+  /** Submits the newest pair; again, if it was submitted before. */
+  #submitPair: () => Promise<readonly string[]> = () => Promise.resolve([]);
   #isSendingPair = false;
   #tips = 0;
 
@@ -189,12 +191,23 @@ export class Load {
     this.#isSendingPair = true;
     const nonce = await this.counts.run("getNonce", () => this.client.getNonce());
     if (nonce) {
+      const transactions = this.#transactions.pair(nonce);
+      this.#submitPair = () => this.client.sendIdeal(transactions);
       await this.#acknowledge("sendIdeal", async () => {
-        this.#pair = await this.client.sendIdeal(this.#transactions.pair(nonce));
+        this.#pair = await this.#submitPair();
         return this.#pair;
       });
     }
     this.#isSendingPair = false;
+  }
+
+  /**
+   * Submits an open pair again: its nonce never expires, so a pair whose resends are over stays open until
+   * somebody sends it.
+   */
+  async repeatPair(): Promise<void> {
+    if (!this.#pair.some((signature) => this.submissions.isOpen(signature))) return;
+    await this.counts.run("sendIdeal", this.#submitPair);
   }
 
   /** A tip that lands through the node, and its registration. */

@@ -47,6 +47,8 @@ const sampleMs = 1000;
 const progressSeconds = 60;
 /** A transaction expires within about a minute; a registration is settled a little later. */
 const endMsMax = 240_000;
+/** A pair is submitted again after this many half seconds. */
+const repeatTurns = 20;
 const quietMs = 1000;
 const defaultProgram = fileURLToPath(new URL("../../dist/tools/shredway.js", import.meta.url));
 
@@ -154,9 +156,10 @@ async function awaitEnds({ load, service }: SoakContext): Promise<void> {
   const isOver = () =>
     load.counts.underWay === 0 && load.submissions.open + load.registrations.open === 0;
   console.error(`waiting for ${load.submissions.open + load.registrations.open} ends`);
-  while (!isOver() && performance.now() < untilMs && service.exit === null) {
+  for (let turn = 0; !isOver() && performance.now() < untilMs && service.exit === null; turn++) {
     await systemClock.sleep(500);
     await load.settle();
+    if (turn % repeatTurns === repeatTurns - 1) await load.repeatPair();
   }
 }
 
