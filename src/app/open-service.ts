@@ -7,6 +7,7 @@ import { readOwnAddresses } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, loadConfig } from "../core/configuration/configuration.ts";
 import type { Logger } from "../core/log.ts";
+import { readKeyPair } from "../platform/solana/key-file.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { Relay } from "../relay/data-plane/relay.ts";
 import { loadLeaderSchedule } from "../relay/leaders/schedule.ts";
@@ -43,6 +44,7 @@ function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): R
       readLeaders: loadLeaderSchedule,
       readOwnAddresses,
       ...(config.solana && { node: new RpcClient(config.solana.rpc) }),
+      shredstream: { readKey: readKeyPair, random: Math.random },
       slotFile: slotFileIn(config.data.directory),
       log,
       clock,

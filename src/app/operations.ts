@@ -118,6 +118,7 @@ export class Operations {
       phase: this.#phase,
       lastShredNs: lastShredNs(relay),
       trafficProblem: relay.trafficProblem,
+      subscriptions: relay.shredstream.statuses(),
       isAuthenticated: relay.config.authentication === "leader-schedule",
       schedule: relay.schedule,
       slot: relay.slots.slotClock.slotAt(clock.nowNs()),
@@ -158,6 +159,7 @@ export class Operations {
         isAuthenticated: relay.config.authentication === "leader-schedule",
         isCloning: relay.relay.transmit.mode === "clone",
       },
+      subscriptions: relay.shredstream.statuses(),
       slots: {
         now: slotClock.now(clock.nowNs()),
         skipShare: slotClock.skipShare(),

@@ -8,6 +8,10 @@
 import type { RouteSnapshot } from "../gateway/submission/types.ts";
 import type { Check } from "../platform/metrics/pages.ts";
 import { coverageText, coveredSlots, type LeaderSchedule } from "../relay/leaders/schedule.ts";
+import {
+  type SubscriptionStatus,
+  subscriptionText,
+} from "../relay/shredstream/subscription-status.ts";
 
 export interface ReadinessFacts {
   readonly phase: "starting" | "running" | "draining";
@@ -15,6 +19,8 @@ export interface ReadinessFacts {
   readonly lastShredNs: bigint | null | "unanswered";
   /** Why the relay drops most of the traffic; null: it does not. */
   readonly trafficProblem: string | null;
+  /** Subscriptions of sources of kind "shredstream". */
+  readonly subscriptions: readonly SubscriptionStatus[];
   readonly isAuthenticated: boolean;
   readonly schedule: LeaderSchedule | undefined;
   /** null: not known. */
@@ -55,6 +61,14 @@ function shreds({ lastShredNs, trafficProblem, nowNs }: ReadinessFacts): Check {
     ageNs === null ? "" : `the last new shred arrived ${Number(ageNs / 100_000_000n) / 10} s ago`;
   if (ageNs === null) return check("shreds", false, "no shred has arrived yet", "");
   return check("shreds", false, ageNs > silentNs ? age : null, age);
+}
+
+/** Other sources may still deliver, so it is not critical. */
+function subscriptionChecks({ subscriptions }: ReadinessFacts): Check[] {
+  if (subscriptions.length === 0) return [];
+  const failing = subscriptions.filter(({ state }) => state !== "subscribed");
+  const problem = failing.length === 0 ? null : failing.map(subscriptionText).join("; ");
+  return [check("shredstream", false, problem, subscriptions.map(subscriptionText).join("; "))];
 }
 
 /** Without a leader schedule, every shred is dropped. */
@@ -114,6 +128,7 @@ export function checksOf(facts: ReadinessFacts): Check[] {
     leaderSchedule(facts),
     slotClock(facts),
     shreds(facts),
+    ...subscriptionChecks(facts),
     ...(gateway ? [routes(gateway), database(gateway), keys(gateway), ...nodes(gateway)] : []),
   ];
 }

@@ -21,6 +21,11 @@ import { ScheduleCheck } from "./leaders/schedule-check.ts";
 import { SlotClockUpdates, type SlotNode } from "./leaders/slot-clock-updates.ts";
 import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
+import {
+  type ShredstreamEnvironment,
+  ShredstreamSources,
+  tableOf,
+} from "./shredstream/shredstream-sources.ts";
 import { SlotFloor } from "./slot-floor.ts";
 import { TrafficCheck } from "./traffic-check.ts";
 
@@ -34,6 +39,8 @@ interface RelayServiceDependencies {
   readonly readOwnAddresses: () => readonly string[];
   /** The node of solana.rpc, the source of the leader schedule without a file. */
   readonly node?: LeaderNode & SlotNode;
+  /** Required by sources of kind "shredstream"; absent: they are refused. */
+  readonly shredstream?: ShredstreamEnvironment;
   /** Keeps the highest slot over a restart; absent: old shreds are accepted after one. */
   readonly slotFile?: string;
   readonly log: Logger;
@@ -59,6 +66,8 @@ export class RelayService {
   readonly #scheduleListeners = new Set<(schedule: LeaderSchedule) => void>();
   readonly #events: RelayEvents;
   readonly #destinations: DestinationLists;
+  /** Subscriptions at block engines. */
+  readonly shredstream: ShredstreamSources;
   #ofAccounts: readonly Destination[] = [];
   /** Cached for a few seconds, because reading the own addresses for each tip would be slow. */
   #listenerReached: (destination: Endpoint) => Endpoint | undefined;
@@ -85,6 +94,7 @@ export class RelayService {
       log: this.#log,
     });
     this.#events = new RelayEvents(this.relay, this.#clock);
+    this.shredstream = this.#makeShredstream(dependencies);
     this.#listenerReached = this.#readListeners();
     this.#floor = this.#openFloor(dependencies); // before the sources, so before the first shred
     this.#publish(this.#inForce);
@@ -103,6 +113,7 @@ export class RelayService {
         "relay: shreds are cloned inside the kernel for destinations with a resolved next hop",
       );
     }
+    this.shredstream.start();
     if (this.#asksForLeaders(this.#inForce)) await this.#leaders?.start();
   }
 
@@ -222,6 +233,7 @@ export class RelayService {
   close(): void {
     this.#closed = true;
     this.#checkTimer.cancel();
+    this.shredstream.close();
     this.#events.close();
     this.#leaders?.stop();
     this.#floor?.close();
@@ -234,7 +246,7 @@ export class RelayService {
     try {
       this.#publish(wanted);
     } catch (error) {
-      this.relay.publishSources(before.sources); // the leaders are published last
+      this.#publishSources(before); // the leaders are published last
       this.#publishDestinations(before.destinations);
       throw error;
     }
@@ -263,6 +275,22 @@ export class RelayService {
     return new RpcLeaderSchedule({ node, clock: this.#clock, log: this.#log, publish });
   }
 
+  #makeShredstream({ shredstream, clock, log }: RelayServiceDependencies): ShredstreamSources {
+    const readKey = (path: string): never => {
+      throw new ShredwayError(
+        "config_invalid",
+        `key file ${path}: sources of kind shredstream are not possible in this program`,
+      );
+    };
+    return new ShredstreamSources({
+      ...(shredstream ?? { readKey, random: () => 0 }),
+      addresses: this.relay.addresses,
+      snapshot: () => this.relay.snapshot(),
+      clock,
+      log,
+    });
+  }
+
   /** Unauthenticated shreds can have any slot, so their slots are not kept. */
   #openFloor({ slotFile: path }: RelayServiceDependencies): SlotFloor | undefined {
     const { authentication, shredVersion } = this.#inForce;
@@ -281,12 +309,18 @@ export class RelayService {
     this.#refuseItself(config);
     const uses = config.authentication === "leader-schedule" && config.leaders;
     const schedule = uses ? this.#readLeaders(uses.file) : undefined;
-    this.relay.publishSources(config.sources);
+    const activateSubscriptions = this.shredstream.prepare(config.sources);
+    this.#publishSources(config);
     this.#publishDestinations(config.destinations);
     if (schedule) {
       this.relay.publishLeaders(schedule);
       this.#watchSchedule(schedule);
     }
+    activateSubscriptions();
+  }
+
+  #publishSources({ sources }: RelayConfig): void {
+    this.relay.publishSources(tableOf(sources, this.relay.addresses));
   }
 
   #publishDestinations(fixed: readonly Destination[]): void {

@@ -36,6 +36,13 @@ describe("the single machine", () => {
   });
 });
 
+describe("the relay at a block engine", () => {
+  it("is accepted, with the port of the relay", () => {
+    const { relay } = loadConfig(installed("shredstream"));
+    expect(relay.sources).toMatchObject([{ kind: "shredstream", port: 20_000 }, { kind: "udp" }]);
+  });
+});
+
 describe("the two regions", () => {
   it("are accepted, each for itself, without their secrets being shown", async () => {
     const shown = await Promise.all(

@@ -117,6 +117,9 @@ export function secretFilesOf(path: string): readonly string[] {
 /** Relative paths start at the folder of the configuration file. */
 function makePathsAbsolute({ relay, data, http, nonces, routes }: Config, folder: string): void {
   if (relay.leaders) relay.leaders.file = resolve(folder, relay.leaders.file);
+  for (const { shredstream } of relay.sources) {
+    if (shredstream) shredstream.keyFile = resolve(folder, shredstream.keyFile);
+  }
   data.directory = resolve(folder, data.directory);
   if (http?.tls) {
     http.tls.certificate = resolve(folder, http.tls.certificate);

@@ -13,6 +13,7 @@ import {
 import { listenerReachedBy } from "../addresses/own-addresses.ts";
 import { quote } from "../errors.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
+import { checkShredstream } from "./rules-shredstream.ts";
 import type { Config, RelayConfig } from "./schema.ts";
 import { thresholdsOf } from "./schema-delivery.ts";
 
@@ -99,8 +100,8 @@ function rangeKey(range: AddressRange | undefined, port: number | undefined): st
 
 function checkSources(relay: RelayConfig, report: Report): void {
   const ports = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }).port);
-  for (const [index, { address, port }] of relay.sources.entries()) {
-    if (address === undefined && port === undefined) {
+  for (const [index, { kind, address, port }] of relay.sources.entries()) {
+    if (kind === "udp" && address === undefined && port === undefined) {
       report(["sources", index], "missing address and port; expected at least one of them");
     }
     if (port !== undefined && !ports.includes(port)) {
@@ -375,6 +376,7 @@ export function checkConfig(
       () => checkAuthentication(config, inRelay),
     ],
     [["relay.listen"], () => checkSources(relay, inRelay)],
+    [["relay.listen", "relay.authentication"], () => checkShredstream(relay, inRelay)],
     [
       ["relay.listen", "relay.allowPrivateDestinations", "relay.deshred"],
       () => checkDestinations(relay, ownAddresses, inRelay),

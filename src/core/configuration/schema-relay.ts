@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { parseAddress, parseAddressRange, parseEndpoint } from "../addresses/addresses.ts";
 import { integer, key, name, nameExpects, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
+import { shredstream } from "./schema-shredstream.ts";
 
 /** Limits of the data plane (native/relay/source_table.h, fanout_table.h, relay.h). */
 const configLimits = {
@@ -27,17 +28,28 @@ const source = z.strictObject({
     expects: nameExpects("source name"),
     meaning: "Unique name of the source in metrics, logs and the table of lead times.",
   }),
+  kind: key(z.enum(["udp", "shredstream"]).default("udp"), {
+    expects: "udp or shredstream",
+    meaning:
+      "How the shreds are obtained. `udp`: the sender is configured to send here. " +
+      "`shredstream`: the relay subscribes at a block engine (docs/sources.md).",
+  }),
+  shredstream: key(shredstream.exactOptional(), {
+    expects: "a mapping with url, keyFile and regions",
+    meaning: "The block engine of a source of kind `shredstream`.",
+    absent: "the source has another kind",
+  }),
   address: key(parsed(parseAddressRange).exactOptional(), {
     expects: "an IP address or a CIDR range such as 192.0.2.0/24 or 2001:db8::/32",
     meaning:
       "Sender address or range. If ranges overlap, the longest prefix applies. Packets " +
       "from all other addresses are counted and dropped.",
-    absent: "any address; then `port` must be given",
+    absent: "any address; then `port` must be given, or `kind` is not `udp`",
   }),
   port: key(integer(1, 65_535).exactOptional(), {
     expects: "an integer 1 to 65535 that is a port of relay.listen",
     meaning: "Local port of `relay.listen` to which this source sends.",
-    absent: "any port of `relay.listen`",
+    absent: "any port of `relay.listen`; with `kind: shredstream` its only port",
   }),
   tier: key(name(), {
     expects: "a tier of relay.tiers",

@@ -97,10 +97,12 @@ export async function readServiceFacts(
 ): Promise<ServiceFacts> {
   const { data, http, nonces, routes, relay, solana } = config;
   const secretFiles = [...new Set(secretFilesOf(file))];
-  const identityFiles = routes.map(({ identityFile }) => identityFile);
-  const keyFiles = [nonces.fundingKeyFile, nonces.authorityKeyFile, ...identityFiles].filter(
-    (path) => path !== undefined,
-  );
+  const keyFiles = [
+    nonces.fundingKeyFile,
+    nonces.authorityKeyFile,
+    ...routes.map(({ identityFile }) => identityFile),
+    ...relay.sources.map(({ shredstream }) => shredstream?.keyFile),
+  ].filter((path) => path !== undefined);
   const [httpPorts, postgres, node, routeFacts] = await Promise.all([
     Promise.all(
       [...(http?.listen ?? []), ...(http?.webSocketListen ?? []), ...(http?.tls?.listen ?? [])].map(
