@@ -50,7 +50,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     "": [],
     addresses: [""],
     configuration: ["", "addresses"],
-    grpc: [""],
+    grpc: ["", "addresses"],
     "json-rpc": [""],
     transactions: [""],
   },

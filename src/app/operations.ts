@@ -119,6 +119,7 @@ export class Operations {
       lastShredNs: lastShredNs(relay),
       trafficProblem: relay.trafficProblem,
       subscriptions: relay.shredstream.statuses(),
+      discovery: relay.discovery.status(),
       isAuthenticated: relay.config.authentication === "leader-schedule",
       schedule: relay.schedule,
       slot: relay.slots.slotClock.slotAt(clock.nowNs()),
@@ -154,12 +155,13 @@ export class Operations {
       checks: { isReady: isReady(checks), checks },
       relay: {
         snapshot,
+        discovery: relay.discovery.status(),
         destinations: this.#rows.rows(destinations, relay.fixedAddresses, destinationSeries),
         tiers: relay.relay.tiers,
         isAuthenticated: relay.config.authentication === "leader-schedule",
         isCloning: relay.relay.transmit.mode === "clone",
       },
-      subscriptions: relay.shredstream.statuses(),
+      shredstream: { statuses: relay.shredstream.statuses(), delays: relay.traces.delays() },
       slots: {
         now: slotClock.now(clock.nowNs()),
         skipShare: slotClock.skipShare(),

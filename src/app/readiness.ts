@@ -7,6 +7,7 @@
 
 import type { RouteSnapshot } from "../gateway/submission/types.ts";
 import type { Check } from "../platform/metrics/pages.ts";
+import type { DestinationDiscovery } from "../relay/destination-discovery.ts";
 import { coverageText, coveredSlots, type LeaderSchedule } from "../relay/leaders/schedule.ts";
 import {
   type SubscriptionStatus,
@@ -21,6 +22,8 @@ export interface ReadinessFacts {
   readonly trafficProblem: string | null;
   /** Subscriptions of sources of kind "shredstream". */
   readonly subscriptions: readonly SubscriptionStatus[];
+  /** null: no destination is discovered. */
+  readonly discovery: ReturnType<DestinationDiscovery["status"]>;
   readonly isAuthenticated: boolean;
   readonly schedule: LeaderSchedule | undefined;
   /** null: not known. */
@@ -69,6 +72,13 @@ function subscriptionChecks({ subscriptions }: ReadinessFacts): Check[] {
   const failing = subscriptions.filter(({ state }) => state !== "subscribed");
   const problem = failing.length === 0 ? null : failing.map(subscriptionText).join("; ");
   return [check("shredstream", false, problem, subscriptions.map(subscriptionText).join("; "))];
+}
+
+/** The last good answer stays in force, so it is not critical. */
+function discoveryChecks({ discovery }: ReadinessFacts): Check[] {
+  if (discovery === null) return [];
+  const { host, destinations, problem } = discovery;
+  return [check("discovery", false, problem, `${destinations} destinations from ${host}`)];
 }
 
 /** Without a leader schedule, every shred is dropped. */
@@ -129,6 +139,7 @@ export function checksOf(facts: ReadinessFacts): Check[] {
     slotClock(facts),
     shreds(facts),
     ...subscriptionChecks(facts),
+    ...discoveryChecks(facts),
     ...(gateway ? [routes(gateway), database(gateway), keys(gateway), ...nodes(gateway)] : []),
   ];
 }

@@ -17,6 +17,7 @@ function checksFor(
     lastShredNs: null,
     trafficProblem: null,
     subscriptions,
+    discovery: null,
     isAuthenticated: false,
     schedule: undefined,
     slot: null,

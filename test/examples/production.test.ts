@@ -43,6 +43,13 @@ describe("the relay at a block engine", () => {
   });
 });
 
+describe("the relay with subscribers", () => {
+  it("is accepted, with the limits of a subscriber", () => {
+    const { shredstream } = loadConfig(installed("subscribers"));
+    expect(shredstream).toMatchObject({ ttlSeconds: 120, subscribers: [{ destinations: 2 }] });
+  });
+});
+
 describe("the two regions", () => {
   it("are accepted, each for itself, without their secrets being shown", async () => {
     const shown = await Promise.all(

@@ -14,6 +14,7 @@ import { listenerReachedBy } from "../addresses/own-addresses.ts";
 import { quote } from "../errors.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
 import { checkShredstream } from "./rules-shredstream.ts";
+import { checkSubscribers } from "./rules-subscribers.ts";
 import type { Config, RelayConfig } from "./schema.ts";
 import { thresholdsOf } from "./schema-delivery.ts";
 
@@ -84,6 +85,10 @@ function checkTiers(relay: RelayConfig, report: Report): void {
         `duplicate tier ${quote(relay.tiers[index])}; expected different tiers`,
       ),
   );
+  if (relay.discovery && !relay.tiers.includes(relay.discovery.tier)) {
+    const expected = `expected a tier of relay.tiers: ${relay.tiers.join(", ")}`;
+    report(["discovery", "tier"], `unknown tier ${quote(relay.discovery.tier)}; ${expected}`);
+  }
   for (const list of ["sources", "destinations"] as const) {
     for (const [index, { tier }] of relay[list].entries()) {
       if (relay.tiers.includes(tier)) continue;
@@ -371,6 +376,7 @@ export function checkConfig(
     [["relay.listen", "relay.workers"], () => checkListeners(relay, inRelay)],
     [["relay.cpus", "relay.workers"], () => checkWorkers(relay, inRelay)],
     [["relay.tiers"], () => checkTiers(relay, inRelay)],
+    [["relay.tiers", "shredstream"], () => checkSubscribers(config, report)],
     [
       ["relay.authentication", "relay.leaders", "solana"],
       () => checkAuthentication(config, inRelay),

@@ -4,6 +4,7 @@
 
 import { z } from "zod";
 import { parseAddress, parseAddressRange, parseEndpoint } from "../addresses/addresses.ts";
+import { discovery } from "./schema-discovery.ts";
 import { integer, key, name, nameExpects, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
 import { shredstream } from "./schema-shredstream.ts";
 
@@ -213,6 +214,13 @@ export const relay = z.strictObject({
   destinations: key(z.array(destination).max(configLimits.destinations).default([]), {
     expects: `a list of at most ${configLimits.destinations} destinations`,
     meaning: "Receivers of shreds, with their tiers.",
+  }),
+  discovery: key(discovery.exactOptional(), {
+    expects: "a mapping with url and tier",
+    meaning:
+      "Further destinations from a URL. If a request fails or an answer contains an invalid " +
+      "address, the last good answer stays in force.",
+    absent: "no destination is discovered",
   }),
   allowPrivateDestinations: key(z.boolean().default(false), {
     expects: "true or false",

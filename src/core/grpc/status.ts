@@ -31,10 +31,13 @@ const detailMax = 300;
 /** A failed call. `detail` is bounded and has no control characters. */
 export class GrpcError extends Error {
   readonly status: GrpcStatus;
+  readonly detail: string;
 
   constructor(status: GrpcStatus, detail: string) {
-    super(`${status}: ${printable(detail)}`);
+    const shown = printable(detail);
+    super(`${status}: ${shown}`);
     this.status = status;
+    this.detail = shown;
   }
 }
 
@@ -65,6 +68,10 @@ export function statusOfHttp(httpStatus: number): GrpcStatus {
   }
 }
 
+export function numberOfStatus(status: GrpcStatus): number {
+  return grpcStatusNames.indexOf(status);
+}
+
 export function statusOfNumber(text: string): GrpcStatus {
   return (/^\d{1,2}$/.test(text) ? grpcStatusNames[Number(text)] : undefined) ?? "UNKNOWN";
 }
@@ -76,6 +83,11 @@ export function decodeGrpcMessage(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** Percent encoding of everything but printable ASCII and "%", as the specification of gRPC requires. */
+export function encodeGrpcMessage(text: string): string {
+  return text.replaceAll(/[^\x20-\x24\x26-\x7e]/gu, encodeURIComponent);
 }
 
 export const frameHeaderBytes = 5;

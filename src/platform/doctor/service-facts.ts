@@ -117,7 +117,11 @@ export async function readServiceFacts(
     configHoldsSecrets: secretFiles.length === 0 && /masked/.test(formatConfig(config)),
     configMode: fileFact(file).mode,
     // A group may read the key of TLS: the ACME client and the service are different users.
-    secretFiles: [...secretFiles, ...(http?.tls ? [http.tls.key] : [])].map(fileFact),
+    secretFiles: [
+      ...secretFiles,
+      ...(http?.tls ? [http.tls.key] : []),
+      ...(config.shredstream?.tls ? [config.shredstream.tls.key] : []),
+    ].map(fileFact),
     keyFiles: [...new Set(keyFiles)].map(fileFact),
     folder: http && data.postgres === undefined ? folderFact(data.directory, clock) : null,
     httpPorts,

@@ -15,12 +15,12 @@ export const methodPaths = {
 /** auth.Role.SHREDSTREAM_SUBSCRIBER */
 export const subscriberRole = 3;
 
-interface ChallengeRequest {
+export interface ChallengeRequest {
   readonly role: number;
   readonly publicKey: Uint8Array;
 }
 
-interface TokensRequest {
+export interface TokensRequest {
   /** The whole signed text, not only the challenge of the block engine. */
   readonly challenge: string;
   readonly publicKey: Uint8Array;
@@ -88,6 +88,56 @@ export function encodeHeartbeat({ ip, port, regions }: Heartbeat): Uint8Array {
 /** Time in milliseconds until the block engine forgets the subscriber. */
 export function decodeHeartbeatResponse(bytes: Uint8Array): number {
   return Number(BigInt.asUintN(32, new MessageReader(bytes).uint(1)));
+}
+
+export function decodeChallengeRequest(bytes: Uint8Array): ChallengeRequest {
+  const reader = new MessageReader(bytes);
+  return { role: Number(reader.uint(1)), publicKey: reader.bytes(2) };
+}
+
+export function encodeChallengeResponse(challenge: string): Uint8Array {
+  return new MessageWriter().string(1, challenge).finish();
+}
+
+export function decodeTokensRequest(bytes: Uint8Array): TokensRequest {
+  const reader = new MessageReader(bytes);
+  return { challenge: reader.string(1), publicKey: reader.bytes(2), signature: reader.bytes(3) };
+}
+
+export function encodeTokensResponse({ access, refresh }: Tokens): Uint8Array {
+  return new MessageWriter()
+    .message(1, encodeToken(access))
+    .message(2, encodeToken(refresh))
+    .finish();
+}
+
+export function decodeRefreshRequest(bytes: Uint8Array): string {
+  return new MessageReader(bytes).string(1);
+}
+
+export function encodeRefreshResponse(access: Token): Uint8Array {
+  return new MessageWriter().message(1, encodeToken(access)).finish();
+}
+
+export function decodeHeartbeat(bytes: Uint8Array): Heartbeat {
+  const reader = new MessageReader(bytes);
+  const socket = reader.message(1);
+  return {
+    ip: socket?.string(1) ?? "",
+    port: socket?.uint(2) ?? 0n,
+    regions: reader.strings(2),
+  };
+}
+
+export function encodeHeartbeatResponse(ttlMs: number): Uint8Array {
+  return new MessageWriter().uint(1, ttlMs).finish();
+}
+
+function encodeToken({ value, expiresMs }: Token): Uint8Array {
+  const seconds = Math.floor(expiresMs / 1000);
+  const nanos = Math.floor((expiresMs % 1000) * 1e6);
+  const expires = new MessageWriter().uint(1, seconds).uint(2, nanos).finish();
+  return new MessageWriter().string(1, value).message(2, expires).finish();
 }
 
 function tokenOf(reader: MessageReader | undefined, what: string): Token {

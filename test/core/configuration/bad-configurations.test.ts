@@ -44,6 +44,21 @@ describe("bad configurations", () => {
       /tips.addresses: no tip address; expected at least one, because http is configured/,
     ],
     [
+      "an unknown tier of a subscriber",
+      `${least}shredstream: { subscribers: [{ name: a, publicKey: "${"1".repeat(32)}", tier: x }] }\n`,
+      /shredstream.subscribers\[0\].tier: unknown tier "x"; expected a tier of relay.tiers/,
+    ],
+    [
+      "a subscriber twice",
+      `${least}shredstream: { subscribers: [{ name: a, publicKey: "${"1".repeat(32)}", tier: tier-1 }, { name: b, publicKey: "${"1".repeat(32)}", tier: tier-1 }] }\n`,
+      /shredstream.subscribers\[1\]: same name or publicKey as subscribers\[0\]/,
+    ],
+    [
+      "a public key that is too short",
+      `${least}shredstream: { subscribers: [{ name: a, publicKey: abc, tier: tier-1 }] }\n`,
+      /shredstream.subscribers\[0\].publicKey: /,
+    ],
+    [
       "a listener of HTTP twice",
       `${least}http: { split: [{ listen: "127.0.0.1:8780", serves: [tips] }] }\n`,
       /:4: http.split\[0\].listen\[0\]: duplicate address 127.0.0.1:8780; expected different addresses/,
@@ -241,6 +256,21 @@ describe("bad configurations", () => {
       "a source range twice",
       'sources:\n  - { name: a, tier: tier-1, address: 10.0.0.1 }\n  - { name: b, tier: tier-1, address: "::ffff:a00:1" }',
       /:6: relay.sources\[1\]: same address and port as sources\[0\]/,
+    ],
+    [
+      "an unknown tier of discovered destinations",
+      "discovery: { url: http://e, tier: x }",
+      /relay.discovery.tier: unknown tier "x"; expected a tier of relay.tiers: tier-1, tier-2/,
+    ],
+    [
+      "a discovery of another scheme",
+      "discovery: { url: ftp://e, tier: tier-1 }",
+      /relay.discovery.url: URL of ftp; expected a URL of http or https/,
+    ],
+    [
+      "a discovery that asks too often",
+      "discovery: { url: http://e, tier: tier-1, intervalSeconds: 1 }",
+      /relay.discovery.intervalSeconds: invalid value 1; expected an integer 5 to 3600/,
     ],
     [
       "a source of an unknown kind",

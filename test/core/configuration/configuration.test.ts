@@ -129,6 +129,14 @@ routes: [{ name: direct, kind: tpu, identityFile: identity.json }]
     expect(parseConfig(sources('"127.0.0.1:0"'), path).relay.sources[0]?.port).toBeUndefined();
   });
 
+  it("masks the URL of discovered destinations", () => {
+    const url = "https://someone:hidden@inventory.example/hidden?key=hidden";
+    const text = `${least}  discovery: { url: "${url}", tier: tier-1 }\n`;
+    const shown = formatConfig(parseConfig(text, path));
+    expect(shown).toContain("https://inventory.example/masked");
+    expect(shown).not.toContain("hidden");
+  });
+
   it("accepts the options of a full configuration", () => {
     const text = `
 relay:

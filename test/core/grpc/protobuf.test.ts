@@ -1,8 +1,6 @@
 // The codec against protobufjs: every message in both directions, and malformed bytes.
 
-import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import protobufjs from "protobufjs";
 import { describe, expect, it } from "vitest";
 import { MessageReader, MessageWriter, ProtobufError } from "../../../src/core/grpc/protobuf.ts";
 import {
@@ -15,11 +13,9 @@ import {
   encodeRefreshRequest,
   encodeTokensRequest,
 } from "../../../src/relay/shredstream/messages.ts";
+import { blockEngineMessages } from "../../support/shredstream/test-block-engine.ts";
 
-const folder = fileURLToPath(new URL("../../support/shredstream", import.meta.url));
-const root = new protobufjs.Root();
-root.resolvePath = (_, target) => (target.startsWith("google") ? target : `${folder}/${target}`);
-root.loadSync(["auth.proto", "shredstream.proto"], { keepCase: true });
+const root = blockEngineMessages();
 
 const encoded = (type: string, value: object): Uint8Array => {
   const message = root.lookupType(type);

@@ -12,11 +12,15 @@ import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { Relay } from "../../../src/relay/data-plane/relay.ts";
 import { RelayService } from "../../../src/relay/relay-service.ts";
 import { relayOptionsOf } from "../../../src/relay/relay-tables.ts";
+import { TraceDelays } from "../../../src/relay/shredstream/trace-delays.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { ShredTraffic } from "../../support/shreds/shred-traffic.ts";
-import { TestBlockEngine } from "../../support/shredstream/test-block-engine.ts";
+import {
+  blockEngineMessages,
+  TestBlockEngine,
+} from "../../support/shredstream/test-block-engine.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const traffic = new ShredTraffic({
@@ -27,6 +31,13 @@ const traffic = new ShredTraffic({
   seed: 5,
   shredVersion: 99,
 });
+
+/** A packet as a block engine encodes it. */
+function traceShred(region: string, createdAt: { seconds: number; nanos: number }): Uint8Array {
+  const type = blockEngineMessages().lookupType("shredstream.TraceShred");
+  const message = type.fromObject({ region, created_at: createdAt, seq_num: 7 });
+  return type.encode(message).finish();
+}
 
 function writeKey(path: string, seed: number): KeyPair {
   const bytes = new Uint8Array(32).fill(seed);
@@ -136,6 +147,46 @@ it("does not take forged shreds for packets of the block engine", async () => {
     clock.move(5000);
     return (statusOf()?.counts.silence ?? 0) > 0;
   }, "a restart");
+});
+
+it("measures the one-way delay of trace packets by region", async () => {
+  const engine = closing(await TestBlockEngine.open());
+  const keyFile = join(temporaryFolder(), "jito.json");
+  writeKey(keyFile, 3);
+  const { service, relay } = open(engine, keyFile);
+  const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "" }));
+  const send = (region: string, delayMs: number) => {
+    const createdMs = Date.now() - delayMs;
+    const seconds = Math.floor(createdMs / 1000);
+    const nanos = Math.floor((createdMs % 1000) * 1e6);
+    sender.enqueue([traceShred(region, { seconds, nanos })], new BigUint64Array(1));
+  };
+  send("frankfurt", 500);
+  send("ny", -2000);
+  send("slc", 8_000_000); // a wrong clock or a forgery
+  await until(() => service.snapshot().verdicts.trace === 3n, "trace packets");
+  service.traces.update();
+  const delays = service.traces.delays();
+  expect(delays.map(({ source, region }) => [source, region])).toEqual([
+    ["jito", "frankfurt"],
+    ["jito", "ny"],
+  ]);
+  expect(delays[0]?.lastSeconds).toBeGreaterThanOrEqual(0.5);
+  expect(delays[1]?.lastSeconds).toBeLessThan(0);
+  expect(delays[0]?.histogram.count).toBe(1);
+});
+
+it("keeps the number of regions bounded", () => {
+  const flood = Array.from({ length: 100 }, (_, i) => ({
+    source: "jito",
+    receivedNs: 1_000_000_000n,
+    packet: traceShred(`region-${i}`, { seconds: 0, nanos: 999_000_000 }),
+  }));
+  const clock = new ManualClock();
+  const delays = closing(new TraceDelays(() => flood, clock));
+  delays.update();
+  expect(delays.delays()).toHaveLength(32);
+  expect(delays.delays()[0]?.lastSeconds).toBeCloseTo(0.001);
 });
 
 it("refuses a key file that others can read, and quotes none of it", () => {

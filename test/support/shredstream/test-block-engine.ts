@@ -15,6 +15,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
+import protobufjs from "protobufjs";
 import { encodeBase58 } from "../../../src/core/base58.ts";
 import { publicKeyOf } from "../../../src/core/key-pair.ts";
 import { selfSignedCertificate, selfSignedKey } from "../quic/self-signed.ts";
@@ -40,6 +41,14 @@ export function blockEngineServices(): Record<
     AuthService: serviceOf("auth", "AuthService"),
     Shredstream: serviceOf("shredstream", "Shredstream"),
   };
+}
+
+/** The messages of the .proto files in this folder, for encoding without a server. */
+export function blockEngineMessages(): protobufjs.Root {
+  const root = new protobufjs.Root();
+  root.resolvePath = (_, target) => (target.startsWith("google") ? target : `${folder}/${target}`);
+  root.loadSync(["auth.proto", "shredstream.proto"], { keepCase: true });
+  return root;
 }
 
 export type EngineMethod = "challenge" | "tokens" | "refresh" | "heartbeat";
