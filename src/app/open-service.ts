@@ -8,6 +8,7 @@ import { readOwnAddresses } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, loadConfig } from "../core/configuration/configuration.ts";
 import type { Logger } from "../core/log.ts";
+import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import { fetchDestinations } from "../platform/solana/destination-list.ts";
 import { readKeyPair } from "../platform/solana/key-file.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
@@ -66,6 +67,8 @@ function openSubscribers(
 ): SubscriberService {
   return new SubscriberService({
     config,
+    certificate:
+      config.tls && new TlsCertificate(config.tls, { clock, log, section: "shredstream" }),
     allowPrivate: () => relay.config.allowPrivateDestinations,
     isOwn: (address) => relay.isOwn(address),
     publish: (destinations) => relay.setLeasedDestinations(destinations),

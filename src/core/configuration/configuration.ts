@@ -118,8 +118,8 @@ export function secretFilesOf(path: string): readonly string[] {
 function makePathsAbsolute(config: Config, folder: string): void {
   const { relay, data, http, nonces, routes, shredstream } = config;
   if (relay.leaders) relay.leaders.file = resolve(folder, relay.leaders.file);
-  for (const { shredstream } of relay.sources) {
-    if (shredstream) shredstream.keyFile = resolve(folder, shredstream.keyFile);
+  for (const { shredstream: engine } of relay.sources) {
+    if (engine) engine.keyFile = resolve(folder, engine.keyFile);
   }
   data.directory = resolve(folder, data.directory);
   for (const tls of [http?.tls, shredstream?.tls]) {

@@ -45,7 +45,7 @@ export const subscribers = z.strictObject({
       .exactOptional(),
     {
       expects: "a mapping with certificate and key",
-      meaning: "TLS of the listener. A new certificate needs a restart.",
+      meaning: "TLS of the listener. New files are used within two seconds.",
       absent: "HTTP/2 without TLS",
     },
   ),

@@ -94,6 +94,11 @@ export class GrpcServer {
     return this.#address;
   }
 
+  /** New connections use this certificate. Throws Node's error if it cannot be used. */
+  setCertificate({ certificatePem: cert, keyPem: key }: TlsMaterial): void {
+    if ("setSecureContext" in this.#server) this.#server.setSecureContext({ cert, key });
+  }
+
   /** Ends every connection. Idempotent. */
   close(): void {
     this.#server.close();
@@ -149,10 +154,7 @@ export class GrpcServer {
     const path = headers[":path"] ?? "";
     const { methods } = this.#options;
     const handler = Object.hasOwn(methods, path) ? methods[path] : undefined;
-    if (
-      headers[":method"] !== "POST" ||
-      !/^application\/grpc/.test(headers["content-type"] ?? "")
-    ) {
+    if (headers[":method"] !== "POST" || !headers["content-type"]?.startsWith("application/grpc")) {
       stream.respond({ ":status": 415 }, { endStream: true });
       return;
     }

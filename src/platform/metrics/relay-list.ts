@@ -192,8 +192,10 @@ const discovery: readonly RelayMetric[] = [
   gauge(
     "shredway_discovery_last_answer_timestamp_seconds",
     "Time of the last good answer of relay.discovery.url; Unix time.",
-    ({ discovery: status }) =>
-      status?.lastAnswerNs == null ? null : nanoseconds(status.lastAnswerNs),
+    ({ discovery: status }) => {
+      const lastNs = status?.lastAnswerNs ?? null;
+      return lastNs === null ? null : nanoseconds(lastNs);
+    },
   ),
 ];
 

@@ -16,7 +16,7 @@ import type { Config } from "../../core/configuration/configuration.ts";
 import { type GrpcRequest, GrpcServer } from "../../core/grpc/grpc-server.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import type { Logger } from "../../core/log.ts";
-import { readTlsMaterial } from "../../core/tls-material.ts";
+import type { TlsMaterial } from "../../core/tls-material.ts";
 import type { Destination } from "../data-plane/tables.ts";
 import {
   decodeChallengeRequest,
@@ -34,8 +34,17 @@ import { SubscriberSessions } from "./subscriber-sessions.ts";
 
 type SubscribersConfig = NonNullable<Config["shredstream"]>;
 
+/** src/gateway/http/tls-certificate.ts implements it. */
+interface FollowedCertificate {
+  readonly material: TlsMaterial;
+  onChange(listener: (material: TlsMaterial) => void): () => void;
+  close(): void;
+}
+
 interface SubscriberServiceDependencies {
   readonly config: SubscribersConfig;
+  /** Certificate of the listener, followed on disk; absent: without TLS. */
+  readonly certificate?: FollowedCertificate | undefined;
   readonly allowPrivate: () => boolean;
   /** Whether the address is one of the relay itself. */
   readonly isOwn: (address: string) => boolean;
@@ -70,11 +79,11 @@ export class SubscriberService {
     this.#leases = new SubscriberLeases({ clock, publish, report });
   }
 
-  /** Opens the listener. Throws ShredwayError "http_open", or "config_invalid" for TLS. */
+  /** Opens the listener. Throws ShredwayError "http_open". */
   async start(): Promise<void> {
-    const { clock, log } = this.#dependencies;
-    const { listen, tls } = this.#config;
-    this.#server = await GrpcServer.open({
+    const { clock, log, certificate } = this.#dependencies;
+    const { listen } = this.#config;
+    const server = await GrpcServer.open({
       listen: parseEndpoint(listen, { allowPortZero: true }),
       methods: {
         [methodPaths.challenge]: ({ message }) =>
@@ -85,11 +94,13 @@ export class SubscriberService {
           encodeRefreshResponse(this.#sessions.refresh(decodeRefreshRequest(message))),
         [methodPaths.heartbeat]: (request) => this.#heartbeat(request),
       },
-      tls: tls && readTlsMaterial(tls),
+      tls: certificate?.material,
       clock,
       report: (error) => log.error({ err: error }, "shredstream: internal error"),
     });
-    log.info(`shredstream: block engine for subscribers at ${this.#server.address}`);
+    this.#server = server;
+    certificate?.onChange((material) => server.setCertificate(material));
+    log.info(`shredstream: block engine for subscribers at ${server.address}`);
   }
 
   /** Its address with the real port; empty before `start`. */
@@ -116,6 +127,7 @@ export class SubscriberService {
 
   close(): void {
     this.#server?.close();
+    this.#dependencies.certificate?.close();
     this.#leases.close();
   }
 

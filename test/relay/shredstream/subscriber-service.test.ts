@@ -65,7 +65,7 @@ ${more}`;
   await service.start();
   const destinations = () =>
     service.relay.snapshot().destinations.map(({ address, tier }) => [address, tier]);
-  return { service, clock, lines, next, textOf, destinations };
+  return { service, clock, lines, next, textOf, destinations, folder };
 }
 
 const engineSection = (more = "", subscribers = "") => `shredstream:
@@ -143,10 +143,25 @@ describe("this relay as a block engine", () => {
 
   it("serves TLS", async () => {
     const tls = "tls: { certificate: cert.pem, key: key.pem }";
-    const { service, destinations } = await openRelay(engineSection(tls), local);
+    const { service, destinations, clock, lines, folder } = await openRelay(
+      engineSection(tls),
+      local,
+    );
     const client = stockClient(service, true);
     await client.heartbeat((await client.login(alice)).access, "127.0.0.1", 9001);
     expect(destinations()).toHaveLength(1);
+    // The files are followed: unusable ones are reported, and the last certificate stays in use.
+    writeFileSync(join(folder, "cert.pem"), "no certificate");
+    await until(() => {
+      clock.move(2001);
+      return lines.join().includes("shredstream: the new TLS certificate cannot be used");
+    }, "the report");
+    writeFileSync(join(folder, "cert.pem"), selfSignedCertificate);
+    await until(() => {
+      clock.move(2001);
+      return lines.join().includes("shredstream: a new TLS certificate is in force");
+    }, "the new certificate");
+    await stockClient(service, true).login(alice);
   });
 
   it("sends shreds to another relay that subscribes, until the subscriber is removed", async () => {
