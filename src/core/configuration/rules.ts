@@ -106,7 +106,7 @@ function rangeKey(range: AddressRange | undefined, port: number | undefined): st
 function checkSources(relay: RelayConfig, report: Report): void {
   const ports = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }).port);
   for (const [index, { kind, address, port }] of relay.sources.entries()) {
-    if (kind === "udp" && address === undefined && port === undefined) {
+    if (kind !== "shredstream" && address === undefined && port === undefined) {
       report(["sources", index], "missing address and port; expected at least one of them");
     }
     if (port !== undefined && !ports.includes(port)) {

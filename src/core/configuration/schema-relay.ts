@@ -17,6 +17,8 @@ const configLimits = {
   listenAddresses: 16,
 } as const;
 
+const sourceKinds = ["udp", "shredstream"] as const;
+
 export const defaultTiers = ["tier-1", "tier-2"];
 
 const bufferMin = 65_536;
@@ -29,11 +31,12 @@ const source = z.strictObject({
     expects: nameExpects("source name"),
     meaning: "Unique name of the source in metrics, logs and the table of lead times.",
   }),
-  kind: key(z.enum(["udp", "shredstream"]).default("udp"), {
-    expects: "udp or shredstream",
+  kind: key(z.enum(sourceKinds).exactOptional(), {
+    expects: sourceKinds.join(" or "),
     meaning:
       "How the shreds are obtained. `udp`: the sender is configured to send here. " +
       "`shredstream`: the relay subscribes at a block engine (docs/sources.md).",
+    absent: "udp",
   }),
   shredstream: key(shredstream.exactOptional(), {
     expects: "a mapping with url, keyFile and regions",

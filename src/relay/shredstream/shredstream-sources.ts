@@ -7,7 +7,6 @@ import type { Clock } from "../../core/clock.ts";
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
 import type { Logger } from "../../core/log.ts";
 import type { RelaySnapshot } from "../data-plane/snapshot.ts";
-import type { Source } from "../data-plane/tables.ts";
 import type { SubscriberKey } from "./block-engine.ts";
 import { Subscription, type SubscriptionSettings } from "./subscription.ts";
 import type { SubscriptionStatus } from "./subscription-status.ts";
@@ -33,18 +32,16 @@ interface ShredstreamSourcesDependencies extends ShredstreamEnvironment {
   readonly snapshot: () => Pick<RelaySnapshot, "sources">;
 }
 
-/** The rows of the table of sources, with the real port of each subscription. */
-export function tableOf(sources: readonly SourceConfig[], addresses: readonly string[]): Source[] {
-  return sources.map(({ kind, name, tier, address, port }) => {
-    const isPortGiven = port !== undefined || kind !== "shredstream";
-    const real = isPortGiven ? port : firstPortOf(addresses);
-    return {
-      name,
-      tier,
-      ...(address !== undefined && { address }),
-      ...(real !== undefined && { port: real }),
-    };
-  });
+/** The table of sources, with the real port of each subscription. */
+export function tableOf(
+  sources: readonly SourceConfig[],
+  addresses: readonly string[],
+): SourceConfig[] {
+  return sources.map((source) =>
+    source.shredstream && source.port === undefined
+      ? { ...source, port: firstPortOf(addresses) }
+      : source,
+  );
 }
 
 function firstPortOf(addresses: readonly string[]): number {

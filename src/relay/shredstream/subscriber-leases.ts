@@ -5,6 +5,7 @@
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
+import type { Logger } from "../../core/log.ts";
 import type { Destination } from "../data-plane/tables.ts";
 
 export interface Subscriber {
@@ -20,8 +21,7 @@ interface SubscriberLeasesDependencies {
   readonly clock: Clock;
   /** Called after each change of the destinations. Throws if the relay rejects them. */
   readonly publish: () => void;
-  /** Called with an error of a publication after the end of a lease. */
-  readonly report: (error: unknown) => void;
+  readonly log: Logger;
 }
 
 const checkMs = 1000;
@@ -39,7 +39,7 @@ export class SubscriberLeases {
 
   /** Begins or renews a lease. Throws GrpcError. */
   renew(subscriber: Subscriber, address: string, ttlMs: number): void {
-    const { clock, publish } = this.#dependencies;
+    const { clock, publish, log } = this.#dependencies;
     const endsNs = clock.monotonicNs() + BigInt(ttlMs) * 1_000_000n;
     const known = this.#leases.get(address);
     if (known && known.subscriber.publicKey !== subscriber.publicKey) {
@@ -63,6 +63,9 @@ export class SubscriberLeases {
       this.#leases.delete(address);
       throw error;
     }
+    log.info(
+      `shredstream: subscriber ${subscriber.name}: shreds of ${subscriber.tier} to ${address}`,
+    );
   }
 
   /** Applies changed and removed subscribers; the caller publishes afterwards. */
@@ -98,11 +101,15 @@ export class SubscriberLeases {
     const nowNs = this.#dependencies.clock.monotonicNs();
     const ended = [...this.#leases].filter(([, { endsNs }]) => endsNs <= nowNs);
     if (ended.length === 0) return;
-    for (const [address] of ended) this.#leases.delete(address);
+    const { publish, log } = this.#dependencies;
+    for (const [address, { subscriber }] of ended) {
+      this.#leases.delete(address);
+      log.info(`shredstream: subscriber ${subscriber.name}: no heartbeat for ${address}, stopped`);
+    }
     try {
-      this.#dependencies.publish();
+      publish();
     } catch (error) {
-      this.#dependencies.report(error);
+      log.error({ err: error }, "shredstream: the destinations could not be published");
     }
   }
 }

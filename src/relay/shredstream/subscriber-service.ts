@@ -73,10 +73,8 @@ export class SubscriberService {
     this.#subscribers = subscribersOf(config);
     const isRegistered = (address: string) => this.#subscribers.has(address);
     this.#sessions = new SubscriberSessions({ clock, randomBytes, isRegistered });
-    const report = (error: unknown) =>
-      log.error({ err: error }, "shredstream: the destinations could not be published");
     const publish = () => dependencies.publish(this.#leases.destinations());
-    this.#leases = new SubscriberLeases({ clock, publish, report });
+    this.#leases = new SubscriberLeases({ clock, publish, log });
   }
 
   /** Opens the listener. Throws ShredwayError "http_open". */
@@ -100,6 +98,9 @@ export class SubscriberService {
     });
     this.#server = server;
     certificate?.onChange((material) => server.setCertificate(material));
+    if (this.#subscribers.size === 0) {
+      log.warn("shredstream.subscribers is empty: no proxy can subscribe");
+    }
     log.info(`shredstream: block engine for subscribers at ${server.address}`);
   }
 

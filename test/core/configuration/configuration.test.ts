@@ -81,7 +81,6 @@ describe("good configurations", () => {
     expect(options.workers).toBe(2);
     expect(config.relay.sources[0]).toEqual({
       name: "fra-a",
-      kind: "udp",
       address: "10.0.0.0/24",
       tier: "tier-1",
     });

@@ -190,6 +190,19 @@ describe("this relay as a block engine", () => {
     expect(problem).toBe(`PERMISSION_DENIED: public key ${alice.address} is not registered`);
   });
 
+  it("warns if nobody may subscribe, and reports the beginning and the end of a lease", async () => {
+    const empty = await openRelay('shredstream: { listen: "127.0.0.1:0" }', local);
+    expect(empty.lines.join()).toContain("shredstream.subscribers is empty");
+    const { service, clock, lines } = await openRelay(engineSection(), local);
+    const client = stockClient(service);
+    await client.heartbeat((await client.login(alice)).access, "127.0.0.1", 9001);
+    expect(lines.at(-1)).toContain("subscriber alice: shreds of tier-2 to 127.0.0.1:9001");
+    await until(() => {
+      clock.move(1000);
+      return lines.join().includes("no heartbeat for 127.0.0.1:9001, stopped");
+    }, "the end of the lease");
+  });
+
   it("refuses every wrong login", async () => {
     const { service, clock } = await openRelay(engineSection("", bobLine), local);
     const client = stockClient(service);
