@@ -2,6 +2,7 @@
 
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
+import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { type Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
@@ -260,6 +261,38 @@ describe("this relay as a block engine", () => {
     expect(destinations()).toHaveLength(2);
     clock.move(25 * 3_600_000);
     await expect(client.refresh(refresh)).rejects.toThrow(/expired refresh token/);
+  });
+
+  it("ends endless calls, and bounds the connections of one address", async () => {
+    const { service, clock } = await openRelay(engineSection(), local);
+    const url = `http://${service.subscribers?.address}`;
+    const open = () => {
+      const session = connectHttp2(url);
+      session.on("error", () => {});
+      closing({ close: () => void session.destroy() });
+      return session;
+    };
+    const stream = open().request({
+      ":method": "POST",
+      ":path": "/auth.AuthService/GenerateAuthChallenge",
+      "content-type": "application/grpc",
+    });
+    stream.on("error", () => {});
+    stream.write(Buffer.alloc(3));
+    let isClosed = false;
+    stream.on("close", () => {
+      isClosed = true;
+    });
+    await until(() => {
+      clock.move(1000);
+      return isClosed;
+    }, "the end of the call");
+    const others = Array.from({ length: 20 }, open);
+    await until(() => others.filter(({ destroyed }) => destroyed).length === 5, "refusals");
+    for (const session of others) session.destroy();
+    const client = stockClient(service);
+    await until(() => others.every(({ destroyed }) => destroyed), "the ends");
+    expect((await client.login(alice)).access).not.toBe("");
   });
 
   it("refuses unknown methods and malformed requests, and survives noise", async () => {
