@@ -17,10 +17,7 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { ShredTraffic } from "../../support/shreds/shred-traffic.ts";
-import {
-  blockEngineMessages,
-  TestBlockEngine,
-} from "../../support/shredstream/test-block-engine.ts";
+import { TestBlockEngine, traceShred } from "../../support/shredstream/test-block-engine.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const traffic = new ShredTraffic({
@@ -31,13 +28,6 @@ const traffic = new ShredTraffic({
   seed: 5,
   shredVersion: 99,
 });
-
-/** A packet as a block engine encodes it. */
-function traceShred(region: string, createdAt: { seconds: number; nanos: number }): Uint8Array {
-  const type = blockEngineMessages().lookupType("shredstream.TraceShred");
-  const message = type.fromObject({ region, created_at: createdAt, seq_num: 7 });
-  return type.encode(message).finish();
-}
 
 function writeKey(path: string, seed: number): KeyPair {
   const bytes = new Uint8Array(32).fill(seed);

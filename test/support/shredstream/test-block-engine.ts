@@ -51,6 +51,16 @@ export function blockEngineMessages(): protobufjs.Root {
   return root;
 }
 
+/** A trace packet as a block engine encodes it. */
+export function traceShred(
+  region: string,
+  createdAt: { seconds: number; nanos: number },
+): Uint8Array {
+  const type = blockEngineMessages().lookupType("shredstream.TraceShred");
+  const message = type.fromObject({ region, created_at: createdAt, seq_num: 7 });
+  return type.encode(message).finish();
+}
+
 export type EngineMethod = "challenge" | "tokens" | "refresh" | "heartbeat";
 
 interface ReceivedHeartbeat {
