@@ -269,7 +269,7 @@ describe("this relay as a block engine", () => {
     const open = () => {
       const session = connectHttp2(url);
       session.on("error", () => {});
-      closing({ close: () => void session.destroy() });
+      closing({ close: () => session.destroy() });
       return session;
     };
     const stream = open().request({
