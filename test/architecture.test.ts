@@ -50,14 +50,16 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     "": [],
     addresses: [""],
     configuration: ["", "addresses"],
+    grpc: ["", "addresses"],
     "json-rpc": [""],
     transactions: [""],
   },
   relay: {
-    "": ["data-plane", "leaders"],
+    "": ["data-plane", "leaders", "shredstream"],
     captures: [],
     "data-plane": ["leaders"],
     leaders: ["data-plane"],
+    shredstream: ["data-plane"],
   },
   shreds: { destinations: [], registrations: [], tiers: ["registrations"] },
   gateway: {

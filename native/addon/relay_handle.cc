@@ -102,6 +102,7 @@ Napi::Function RelayHandle::define(Napi::Env env) {
                       InstanceMethod<&RelayHandle::snapshot_words>("snapshotWords"),
                       InstanceMethod<&RelayHandle::read_counters>("readCounters"),
                       InstanceMethod<&RelayHandle::drain_events>("drainEvents"),
+                      InstanceMethod<&RelayHandle::drain_traces>("drainTraces"),
                       InstanceMethod<&RelayHandle::set_slot_bounds>("setSlotBounds"),
                       InstanceMethod<&RelayHandle::set_slot_floor>("setSlotFloor"),
                       InstanceMethod<&RelayHandle::watch_signatures>("watchSignatures"),
@@ -211,6 +212,17 @@ Napi::Value RelayHandle::drain_events(const Napi::CallbackInfo& info) {
   const size_t max = std::min(events.size(), into.length / sizeof(Event));
   const size_t count = relay_->drain_events(events.data(), max);
   std::memcpy(const_cast<uint8_t*>(into.data), events.data(), count * sizeof(Event));
+  return Napi::Number::New(info.Env(), static_cast<double>(count));
+}
+
+Napi::Value RelayHandle::drain_traces(const Napi::CallbackInfo& info) {
+  Bytes into{};
+  if (!is_open(info.Env()) || !read_bytes(info[0], "drainTraces", into))
+    return info.Env().Undefined();
+  std::array<Trace, 64> traces;
+  const size_t max = std::min(traces.size(), into.length / sizeof(Trace));
+  const size_t count = relay_->drain_traces(traces.data(), max);
+  std::memcpy(const_cast<uint8_t*>(into.data), traces.data(), count * sizeof(Trace));
   return Napi::Number::New(info.Env(), static_cast<double>(count));
 }
 

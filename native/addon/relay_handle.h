@@ -27,6 +27,7 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value snapshot_words(const Napi::CallbackInfo& info);
   Napi::Value read_counters(const Napi::CallbackInfo& info);
   Napi::Value drain_events(const Napi::CallbackInfo& info);
+  Napi::Value drain_traces(const Napi::CallbackInfo& info);
   Napi::Value set_slot_bounds(const Napi::CallbackInfo& info);
   Napi::Value set_slot_floor(const Napi::CallbackInfo& info);
   Napi::Value watch_signatures(const Napi::CallbackInfo& info);

@@ -214,4 +214,11 @@ size_t Relay::drain_events(Event* out, size_t max) {
   return count;
 }
 
+size_t Relay::drain_traces(Trace* out, size_t max) {
+  size_t count = 0;
+  for (const auto& worker : workers_)
+    while (count < max && worker->traces().pop(out[count])) count++;
+  return count;
+}
+
 }  // namespace shredway

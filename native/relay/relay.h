@@ -77,6 +77,8 @@ class Relay {
   void snapshot(const SnapshotLayout& layout, uint64_t* out) const;
   // Removes up to `max` events of all workers. Returns their number.
   size_t drain_events(Event* out, size_t max);
+  // The same for trace packets.
+  size_t drain_traces(Trace* out, size_t max);
   DeshredThread* deshred() { return deshred_.get(); }   // nullptr if disabled
   ArrivalRings* arrivals() { return arrivals_.get(); }  // nullptr if disabled
   // Datagrams that the kernel dropped, by listening address.

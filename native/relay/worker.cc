@@ -100,6 +100,12 @@ bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& 
   if (verdict == Verdict::too_short && options_.answer_challenges && source != kUnknownSourceRow &&
       challenge_echo_.answer(from.socket.fd(), packet))
     return count(source, Verdict::challenge);
+  if (source != kUnknownSourceRow && is_trace(packet.bytes, packet.length)) {
+    Trace trace{packet.received_ns, source, static_cast<uint16_t>(packet.length), {}};
+    std::memcpy(trace.packet.data(), packet.bytes, packet.length);
+    traces_.push(trace);  // a full ring drops it: the verdict counts it
+    return count(source, Verdict::trace);
+  }
   return count(source, verdict);
 }
 

@@ -30,6 +30,7 @@
 #include "relay/recent_shreds.h"
 #include "relay/slot_window.h"
 #include "relay/tables.h"
+#include "relay/trace_ring.h"
 #include "relay/transmit.h"
 #include "shred/leader_auth.h"
 #include "system/named_enum.h"
@@ -109,6 +110,7 @@ class Worker final : private TransmitObserver {
   // Packets that the kernel dropped at each receive socket until now. Any thread, until stop().
   std::vector<uint64_t> receive_drops_by_socket() const;
   EventRing& events() { return events_; }
+  TraceRing& traces() { return traces_; }
   TableReader& table_reader() { return table_reader_; }
 
  private:
@@ -231,6 +233,7 @@ class Worker final : private TransmitObserver {
   const TargetLists* targets_ = nullptr;  // in use
   std::unique_ptr<WorkerCounters> counters_;
   EventRing events_;
+  TraceRing traces_;
   std::unique_ptr<RecentShreds> recent_;
   SlotWindow window_;
   bool overrules_bounds_ = false;  // leaders moved the window beyond the slot bounds

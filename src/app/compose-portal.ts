@@ -125,6 +125,7 @@ export function openPortal(options: PortalOptions): Portal | null {
     gateway: () => portalGatewayOf(options.gateway(), options.inForce),
     service: serviceFactsOf(options),
     relay: relay ? () => relay.snapshot() : null,
+    subscriptions: () => relay?.shredstream.statuses() ?? [],
     shreds,
     shredTipAddresses: () => options.settings.regions[0].shredTipAddresses,
     tips: new TipHistory(tips),

@@ -3,15 +3,20 @@
 // Called by the command line. If a step fails, everything that was opened before it is closed. The sandbox
 // has its own composition in src/sandbox, so that production never loads its virtual machine.
 
+import { randomBytes } from "node:crypto";
 import { readOwnAddresses } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, loadConfig } from "../core/configuration/configuration.ts";
 import type { Logger } from "../core/log.ts";
+import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
+import { fetchDestinations } from "../platform/solana/destination-list.ts";
+import { readKeyPair } from "../platform/solana/key-file.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { Relay } from "../relay/data-plane/relay.ts";
 import { loadLeaderSchedule } from "../relay/leaders/schedule.ts";
 import { RelayService } from "../relay/relay-service.ts";
 import { relayOptionsOf } from "../relay/relay-tables.ts";
+import { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
 import { slotFileIn } from "../relay/slot-floor.ts";
 import { openGateway } from "./compose-gateway.ts";
 import { Operations } from "./operations.ts";
@@ -43,6 +48,8 @@ function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): R
       readLeaders: loadLeaderSchedule,
       readOwnAddresses,
       ...(config.solana && { node: new RpcClient(config.solana.rpc) }),
+      fetchDestinations,
+      shredstream: { readKey: readKeyPair, random: Math.random },
       slotFile: slotFileIn(config.data.directory),
       log,
       clock,
@@ -51,6 +58,24 @@ function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): R
     relay.close();
     throw error;
   }
+}
+
+function openSubscribers(
+  config: NonNullable<Config["shredstream"]>,
+  relay: RelayService,
+  { clock, log }: ServiceDependencies,
+): SubscriberService {
+  return new SubscriberService({
+    config,
+    certificate:
+      config.tls && new TlsCertificate(config.tls, { clock, log, section: "shredstream" }),
+    allowPrivate: () => relay.config.allowPrivateDestinations,
+    isOwn: (address) => relay.isOwn(address),
+    publish: (destinations) => relay.setLeasedDestinations(destinations),
+    randomBytes,
+    clock,
+    log,
+  });
 }
 
 /** Throws ShredwayError, after closing everything that it opened. */
@@ -64,8 +89,11 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
       config.http &&
       (await openGateway({ config, relay, pages, log, clock, ...(tierClock && { tierClock }) }));
     if (gateway) operations.watch(gateway);
+    const subscribers =
+      config.shredstream && openSubscribers(config.shredstream, relay, dependencies);
     return new Service({
       relay,
+      ...(subscribers && { subscribers }),
       ...(gateway && { gateway }),
       operations,
       config,

@@ -118,6 +118,8 @@ export class Operations {
       phase: this.#phase,
       lastShredNs: lastShredNs(relay),
       trafficProblem: relay.trafficProblem,
+      subscriptions: relay.shredstream.statuses(),
+      discovery: relay.discovery.status(),
       isAuthenticated: relay.config.authentication === "leader-schedule",
       schedule: relay.schedule,
       slot: relay.slots.slotClock.slotAt(clock.nowNs()),
@@ -153,11 +155,13 @@ export class Operations {
       checks: { isReady: isReady(checks), checks },
       relay: {
         snapshot,
+        discovery: relay.discovery.status(),
         destinations: this.#rows.rows(destinations, relay.fixedAddresses, destinationSeries),
         tiers: relay.relay.tiers,
         isAuthenticated: relay.config.authentication === "leader-schedule",
         isCloning: relay.relay.transmit.mode === "clone",
       },
+      shredstream: { statuses: relay.shredstream.statuses(), delays: relay.traces.delays() },
       slots: {
         now: slotClock.now(clock.nowNs()),
         skipShare: slotClock.skipShare(),

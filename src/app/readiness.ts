@@ -7,7 +7,12 @@
 
 import type { RouteSnapshot } from "../gateway/submission/types.ts";
 import type { Check } from "../platform/metrics/pages.ts";
+import type { DestinationDiscovery } from "../relay/destination-discovery.ts";
 import { coverageText, coveredSlots, type LeaderSchedule } from "../relay/leaders/schedule.ts";
+import {
+  type SubscriptionStatus,
+  subscriptionText,
+} from "../relay/shredstream/subscription-status.ts";
 
 export interface ReadinessFacts {
   readonly phase: "starting" | "running" | "draining";
@@ -15,6 +20,10 @@ export interface ReadinessFacts {
   readonly lastShredNs: bigint | null | "unanswered";
   /** Why the relay drops most of the traffic; null: it does not. */
   readonly trafficProblem: string | null;
+  /** Subscriptions of sources of kind "shredstream". */
+  readonly subscriptions: readonly SubscriptionStatus[];
+  /** null: no destination is discovered. */
+  readonly discovery: ReturnType<DestinationDiscovery["status"]>;
   readonly isAuthenticated: boolean;
   readonly schedule: LeaderSchedule | undefined;
   /** null: not known. */
@@ -55,6 +64,21 @@ function shreds({ lastShredNs, trafficProblem, nowNs }: ReadinessFacts): Check {
     ageNs === null ? "" : `the last new shred arrived ${Number(ageNs / 100_000_000n) / 10} s ago`;
   if (ageNs === null) return check("shreds", false, "no shred has arrived yet", "");
   return check("shreds", false, ageNs > silentNs ? age : null, age);
+}
+
+/** Other sources may still deliver, so it is not critical. */
+function subscriptionChecks({ subscriptions }: ReadinessFacts): Check[] {
+  if (subscriptions.length === 0) return [];
+  const failing = subscriptions.filter(({ state }) => state !== "subscribed");
+  const problem = failing.length === 0 ? null : failing.map(subscriptionText).join("; ");
+  return [check("shredstream", false, problem, subscriptions.map(subscriptionText).join("; "))];
+}
+
+/** The last good answer stays in force, so it is not critical. */
+function discoveryChecks({ discovery }: ReadinessFacts): Check[] {
+  if (discovery === null) return [];
+  const { host, destinations, problem } = discovery;
+  return [check("discovery", false, problem, `${destinations} destinations from ${host}`)];
 }
 
 /** Without a leader schedule, every shred is dropped. */
@@ -114,6 +138,8 @@ export function checksOf(facts: ReadinessFacts): Check[] {
     leaderSchedule(facts),
     slotClock(facts),
     shreds(facts),
+    ...subscriptionChecks(facts),
+    ...discoveryChecks(facts),
     ...(gateway ? [routes(gateway), database(gateway), keys(gateway), ...nodes(gateway)] : []),
   ];
 }

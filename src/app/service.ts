@@ -8,12 +8,15 @@ import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Check } from "../platform/metrics/pages.ts";
 import type { RelayService } from "../relay/relay-service.ts";
+import type { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
 
 interface ServiceDependencies {
   readonly relay: RelayService;
   readonly gateway?: GatewayService;
+  /** Absent: the section `shredstream` is not configured. */
+  readonly subscribers?: SubscriberService;
   /** Absent: no metrics. */
   readonly operations?: Operations;
   /** Absent: the service was not made from a file. */
@@ -29,6 +32,7 @@ export class Service {
   readonly relay: RelayService;
   readonly gateway: GatewayService | undefined;
   readonly operations: Operations | undefined;
+  readonly subscribers: SubscriberService | undefined;
   readonly #configWarnings: readonly string[];
   readonly #readConfig: () => Config;
   readonly #explain: (error: unknown) => unknown;
@@ -37,6 +41,7 @@ export class Service {
   constructor({
     relay,
     gateway,
+    subscribers,
     operations,
     config,
     readConfig,
@@ -45,6 +50,7 @@ export class Service {
   }: ServiceDependencies) {
     this.relay = relay;
     this.gateway = gateway;
+    this.subscribers = subscribers;
     this.operations = operations;
     this.#configWarnings = config ? configWarnings(config) : [];
     this.#readConfig = readConfig;
@@ -57,6 +63,7 @@ export class Service {
     try {
       await this.operations?.start();
       await this.relay.start();
+      await this.subscribers?.start();
       await this.gateway?.start();
       await this.operations?.started();
     } catch (error) {
@@ -81,6 +88,8 @@ export class Service {
       for (const warning of configWarnings(wanted)) this.#log.warn(warning);
       const takeGateway = this.gateway?.prepare(wanted);
       const restart = [...this.relay.apply(wanted)];
+      if (this.subscribers) restart.push(...this.subscribers.apply(wanted.shredstream));
+      else if (wanted.shredstream) restart.push("shredstream");
       if (takeGateway) restart.push(...takeGateway());
       else if (wanted.http) restart.push("http");
       restart.push(...(this.operations?.apply(wanted) ?? []));
@@ -103,6 +112,7 @@ export class Service {
 
   /** Settles when all data is durable and everything is closed. Idempotent. */
   async close(): Promise<void> {
+    this.subscribers?.close();
     await this.gateway?.close();
     this.operations?.close();
     this.relay.close();

@@ -42,12 +42,41 @@ export class DestinationLists {
   readonly #endpoints: EndpointCache;
   readonly #said = new Set<string>();
   #loggedExcess = 0;
+  #loggedDiscovered = 0;
 
   constructor({ tiers, max, log }: DestinationListsDependencies) {
     this.#tiers = tiers;
     this.#max = max;
     this.#log = log;
     this.#endpoints = new EndpointCache(2 * max);
+  }
+
+  /**
+   * `configured` unchanged, then the discovered and leased ones that it does not contain, as many as the
+   * relay can have.
+   */
+  withDiscovered(
+    configured: readonly Destination[],
+    discovered: readonly Destination[],
+    reachesRelay: (endpoint: Endpoint) => boolean,
+  ): readonly Destination[] {
+    const known = new Set(configured.map(({ address }) => this.#endpoints.get(address).canonical));
+    const wanted = discovered.filter(({ address }) => {
+      const endpoint = this.#endpoints.get(address);
+      const isNew = !known.has(endpoint.canonical) && !reachesRelay(endpoint);
+      if (isNew) known.add(endpoint.canonical);
+      return isNew;
+    });
+    const fitting = wanted.slice(0, Math.max(0, this.#max - configured.length));
+    const excess = wanted.length - fitting.length;
+    if (excess > 0 && excess !== this.#loggedDiscovered) {
+      this.#log.warn(
+        `destinations: ${excess} discovered or leased destinations are not served; the limit is ${this.#max} destinations, ` +
+          "including relay.destinations",
+      );
+    }
+    this.#loggedDiscovered = excess;
+    return [...configured, ...fitting];
   }
 
   /** `fixed` unchanged, then those of accounts that can be served. */
@@ -60,7 +89,7 @@ export class DestinationLists {
     for (const { address } of fixed)
       namesByEndpoint.set(
         this.#endpoints.get(address).canonical,
-        "relay.destinations contains it too",
+        "relay.destinations, relay.discovery or a subscriber has it too",
       );
     const refusal = ({ address, tier }: Destination): string | undefined => {
       const endpoint = this.#endpointOf(address);

@@ -13,6 +13,7 @@ import { describeNative } from "./data-plane/native.ts";
 import type { Relay } from "./data-plane/relay.ts";
 import type { RelaySnapshot } from "./data-plane/snapshot.ts";
 import type { Destination } from "./data-plane/tables.ts";
+import { DestinationDiscovery } from "./destination-discovery.ts";
 import { DestinationLists } from "./destination-lists.ts";
 import { type LeaderContext, leaderContextOf } from "./leaders/leader-context.ts";
 import { type LeaderNode, RpcLeaderSchedule } from "./leaders/rpc-leader-schedule.ts";
@@ -21,6 +22,12 @@ import { ScheduleCheck } from "./leaders/schedule-check.ts";
 import { SlotClockUpdates, type SlotNode } from "./leaders/slot-clock-updates.ts";
 import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
+import {
+  type ShredstreamEnvironment,
+  ShredstreamSources,
+  tableOf,
+} from "./shredstream/shredstream-sources.ts";
+import { TraceDelays } from "./shredstream/trace-delays.ts";
 import { SlotFloor } from "./slot-floor.ts";
 import { TrafficCheck } from "./traffic-check.ts";
 
@@ -34,6 +41,10 @@ interface RelayServiceDependencies {
   readonly readOwnAddresses: () => readonly string[];
   /** The node of solana.rpc, the source of the leader schedule without a file. */
   readonly node?: LeaderNode & SlotNode;
+  /** Reads relay.discovery.url; absent: the key is refused. */
+  readonly fetchDestinations?: (url: string) => Promise<readonly string[]>;
+  /** Required by sources of kind "shredstream"; absent: they are refused. */
+  readonly shredstream?: ShredstreamEnvironment;
   /** Keeps the highest slot over a restart; absent: old shreds are accepted after one. */
   readonly slotFile?: string;
   readonly log: Logger;
@@ -59,7 +70,14 @@ export class RelayService {
   readonly #scheduleListeners = new Set<(schedule: LeaderSchedule) => void>();
   readonly #events: RelayEvents;
   readonly #destinations: DestinationLists;
+  /** Subscriptions at block engines. */
+  readonly shredstream: ShredstreamSources;
+  /** Destinations from a URL. */
+  readonly discovery: DestinationDiscovery;
+  /** One-way delays of block engines. */
+  readonly traces: TraceDelays;
   #ofAccounts: readonly Destination[] = [];
+  #leased: readonly Destination[] = [];
   /** Cached for a few seconds, because reading the own addresses for each tip would be slow. */
   #listenerReached: (destination: Endpoint) => Endpoint | undefined;
   /** Addresses of accounts in the active table. */
@@ -85,6 +103,9 @@ export class RelayService {
       log: this.#log,
     });
     this.#events = new RelayEvents(this.relay, this.#clock);
+    this.shredstream = this.#makeShredstream(dependencies);
+    this.discovery = this.#makeDiscovery(dependencies);
+    this.traces = new TraceDelays(() => this.relay.drainTraces(), this.#clock);
     this.#listenerReached = this.#readListeners();
     this.#floor = this.#openFloor(dependencies); // before the sources, so before the first shred
     this.#publish(this.#inForce);
@@ -103,6 +124,8 @@ export class RelayService {
         "relay: shreds are cloned inside the kernel for destinations with a resolved next hop",
       );
     }
+    this.shredstream.start();
+    void this.discovery.start(); // a slow URL must not delay the start
     if (this.#asksForLeaders(this.#inForce)) await this.#leaders?.start();
   }
 
@@ -122,7 +145,7 @@ export class RelayService {
       if (leaders) warnings.push("relay.leaders has no effect while relay.authentication is off");
     }
     if (sources.length === 0) warnings.push("relay.sources is empty: all packets are dropped");
-    if (destinations.length === 0 && this.#ofAccounts.length === 0)
+    if (destinations.length === 0 && this.#ofAccounts.length === 0 && !this.#inForce.discovery)
       warnings.push("relay.destinations is empty: no shred is sent");
     const { transmit } = this.relay;
     if (transmit.mode === "socket" && transmit.refusal !== null) {
@@ -170,6 +193,27 @@ export class RelayService {
   setAccountDestinations(list: readonly Destination[]): void {
     this.#ofAccounts = [...list];
     if (!this.#closed) this.#publishDestinations(this.#inForce.destinations);
+  }
+
+  /**
+   * Sets the destinations of subscribers, in addition to configured ones: the complete list on each call.
+   * Throws ShredwayError if the relay rejects them; then the previous list stays in force.
+   */
+  setLeasedDestinations(list: readonly Destination[]): void {
+    if (this.#closed) return;
+    const before = this.#leased;
+    this.#leased = [...list];
+    try {
+      this.#publishDestinations(this.#inForce.destinations);
+    } catch (error) {
+      this.#leased = before;
+      throw error;
+    }
+  }
+
+  /** Whether the relay listens on this address. */
+  isOwn(address: string): boolean {
+    return this.#listenerReached(parseEndpoint(address)) !== undefined;
   }
 
   /**
@@ -222,6 +266,9 @@ export class RelayService {
   close(): void {
     this.#closed = true;
     this.#checkTimer.cancel();
+    this.shredstream.close();
+    this.discovery.close();
+    this.traces.close();
     this.#events.close();
     this.#leaders?.stop();
     this.#floor?.close();
@@ -234,7 +281,8 @@ export class RelayService {
     try {
       this.#publish(wanted);
     } catch (error) {
-      this.relay.publishSources(before.sources); // the leaders are published last
+      this.discovery.apply(before);
+      this.#publishSources(before); // the leaders are published last
       this.#publishDestinations(before.destinations);
       throw error;
     }
@@ -263,6 +311,35 @@ export class RelayService {
     return new RpcLeaderSchedule({ node, clock: this.#clock, log: this.#log, publish });
   }
 
+  #makeDiscovery({ fetchDestinations, clock, log }: RelayServiceDependencies) {
+    const refused = new ShredwayError(
+      "config_invalid",
+      "relay.discovery is not possible in this program",
+    );
+    return new DestinationDiscovery({
+      fetchList: fetchDestinations ?? (() => Promise.reject(refused)),
+      publish: () => this.#publishDestinations(this.#inForce.destinations),
+      clock,
+      log,
+    });
+  }
+
+  #makeShredstream({ shredstream, clock, log }: RelayServiceDependencies): ShredstreamSources {
+    const readKey = (path: string): never => {
+      throw new ShredwayError(
+        "config_invalid",
+        `key file ${path}: sources of kind shredstream are not possible in this program`,
+      );
+    };
+    return new ShredstreamSources({
+      ...(shredstream ?? { readKey, random: () => 0 }),
+      addresses: this.relay.addresses,
+      snapshot: () => this.relay.snapshot(),
+      clock,
+      log,
+    });
+  }
+
   /** Unauthenticated shreds can have any slot, so their slots are not kept. */
   #openFloor({ slotFile: path }: RelayServiceDependencies): SlotFloor | undefined {
     const { authentication, shredVersion } = this.#inForce;
@@ -281,17 +358,26 @@ export class RelayService {
     this.#refuseItself(config);
     const uses = config.authentication === "leader-schedule" && config.leaders;
     const schedule = uses ? this.#readLeaders(uses.file) : undefined;
-    this.relay.publishSources(config.sources);
+    this.discovery.apply(config);
+    const activateSubscriptions = this.shredstream.prepare(config.sources);
+    this.#publishSources(config);
     this.#publishDestinations(config.destinations);
     if (schedule) {
       this.relay.publishLeaders(schedule);
       this.#watchSchedule(schedule);
     }
+    activateSubscriptions();
   }
 
-  #publishDestinations(fixed: readonly Destination[]): void {
+  #publishSources({ sources }: RelayConfig): void {
+    this.relay.publishSources(tableOf(sources, this.relay.addresses));
+  }
+
+  #publishDestinations(configured: readonly Destination[]): void {
     this.#events.take(); // while the counter numbers of the previous table are known
     const isOwn = (endpoint: Endpoint) => this.#listenerReached(endpoint) !== undefined;
+    const further = [...this.discovery.destinations(), ...this.#leased];
+    const fixed = this.#destinations.withDiscovered(configured, further, isOwn);
     const joined = this.#destinations.join(fixed, this.#ofAccounts, isOwn);
     this.relay.publishDestinations(joined.table);
     this.#served = joined.served;

@@ -38,6 +38,7 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
 const liveKeys: readonly string[] = [
   "sources",
   "destinations",
+  "discovery",
   "leaders",
   "allowPrivateDestinations",
 ] satisfies (keyof RelayConfig)[];
@@ -55,12 +56,13 @@ export function restartKeys(running: RelayConfig, wanted: RelayConfig): string[]
 
 /** `running` with the tables of `wanted`: the active configuration after a reload. */
 export function withTablesOf(running: RelayConfig, wanted: RelayConfig): RelayConfig {
-  const { leaders: _replaced, ...runningSettings } = running;
+  const { leaders: _leaders, discovery: _discovery, ...runningSettings } = running;
   return {
     ...runningSettings,
     sources: wanted.sources,
     destinations: wanted.destinations,
     allowPrivateDestinations: wanted.allowPrivateDestinations,
     ...(wanted.leaders && { leaders: wanted.leaders }),
+    ...(wanted.discovery && { discovery: wanted.discovery }),
   };
 }

@@ -3,12 +3,21 @@
 import { expect, it } from "vitest";
 import { checksOf } from "../../src/app/readiness.ts";
 import type { RouteSnapshot } from "../../src/gateway/submission/types.ts";
+import {
+  type SubscriptionStatus,
+  subscriptionEvents,
+} from "../../src/relay/shredstream/subscription-status.ts";
 
-function routesCheck(...healths: readonly RouteSnapshot["health"][]) {
-  const checks = checksOf({
+function checksFor(
+  healths: readonly RouteSnapshot["health"][],
+  subscriptions: readonly SubscriptionStatus[] = [],
+) {
+  return checksOf({
     phase: "running",
     lastShredNs: null,
     trafficProblem: null,
+    subscriptions,
+    discovery: null,
     isAuthenticated: false,
     schedule: undefined,
     slot: null,
@@ -20,6 +29,10 @@ function routesCheck(...healths: readonly RouteSnapshot["health"][]) {
       store: { isReachable: true, isOnFile: true },
     },
   });
+}
+
+function routesCheck(...healths: readonly RouteSnapshot["health"][]) {
+  const checks = checksFor(healths);
   const { ok, detail } = checks.find(({ name }) => name === "routes") ?? {};
   return [ok, detail];
 }
@@ -29,6 +42,35 @@ it("does not count a route as up before it was tried", () => {
   expect(routesCheck("unknown", "unknown")).toEqual([true, "0 of 2 are up; not tried yet: 2"]);
   expect(routesCheck("down", "unknown")).toEqual([true, "0 of 2 are up; not tried yet: 1"]);
   expect(routesCheck("up", "up")).toEqual([true, "2 of 2 are up"]);
+});
+
+it("reports block engines that do not send, without making the node unready", () => {
+  const status: SubscriptionStatus = {
+    name: "fra",
+    state: "subscribed",
+    host: "engine.example",
+    target: "192.0.2.1:20000",
+    problem: null,
+    lastHeartbeatNs: 1n,
+    ttlMs: 1,
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every event is a key
+    counts: Object.fromEntries(
+      subscriptionEvents.map((event) => [event, 0]),
+    ) as SubscriptionStatus["counts"],
+  };
+  const checkOf = (...statuses: readonly SubscriptionStatus[]) =>
+    checksFor(["up"], statuses).find(({ name }) => name === "shredstream");
+  expect(checkOf()).toBeUndefined();
+  expect(checkOf(status)).toMatchObject({
+    ok: true,
+    detail: "fra: subscribed at engine.example for 192.0.2.1:20000",
+  });
+  expect(checkOf(status, { ...status, name: "ny", state: "failing", problem: "down" })).toEqual({
+    name: "shredstream",
+    ok: false,
+    critical: false,
+    detail: "ny: failing: down",
+  });
 });
 
 it("is not ready while every route is down", () => {

@@ -36,6 +36,20 @@ describe("the single machine", () => {
   });
 });
 
+describe("the relay at a block engine", () => {
+  it("is accepted, with the port of the relay", () => {
+    const { relay } = loadConfig(installed("shredstream"));
+    expect(relay.sources).toMatchObject([{ kind: "shredstream", port: 20_000 }, {}]);
+  });
+});
+
+describe("the relay with subscribers", () => {
+  it("is accepted, with the limits of a subscriber", () => {
+    const { shredstream } = loadConfig(installed("subscribers"));
+    expect(shredstream).toMatchObject({ ttlSeconds: 120, subscribers: [{ destinations: 2 }] });
+  });
+});
+
 describe("the two regions", () => {
   it("are accepted, each for itself, without their secrets being shown", async () => {
     const shown = await Promise.all(

@@ -44,8 +44,8 @@ describe("DestinationTable", () => {
     expect(addresses(joined.table)).toEqual([...addresses(fixed), "192.0.2.1:10"]);
     expect([...joined.served]).toEqual(["192.0.2.1:10"]);
     expect(joined.omitted.map(({ destination, why }) => [destination.address, why])).toEqual([
-      ["[2001:db8::1]:9", "relay.destinations contains it too"],
-      ["[::ffff:192.0.2.1]:9", "relay.destinations contains it too"],
+      ["[2001:db8::1]:9", "relay.destinations, relay.discovery or a subscriber has it too"],
+      ["[::ffff:192.0.2.1]:9", "relay.destinations, relay.discovery or a subscriber has it too"],
       ["192.0.2.7:20000", "it is a listener of the relay itself"],
       ["192.0.2.3:9", 'relay.tiers has no tier "tier-9"'],
       ["192.0.2.4", "expected an address and port"],
@@ -54,7 +54,7 @@ describe("DestinationTable", () => {
     ]);
     table.log(joined);
     expect(lines).toHaveLength(7);
-    expect(lines[0]).toContain("relay.destinations contains it too");
+    expect(lines[0]).toContain("relay.destinations, relay.discovery or a subscriber has it too");
     table.log(table.join(fixed, ofAccounts, ({ port }) => port === 20_000));
     table.log(table.join(fixed, [], never));
     table.log(table.join(fixed, ofAccounts, never));

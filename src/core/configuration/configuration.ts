@@ -115,12 +115,17 @@ export function secretFilesOf(path: string): readonly string[] {
 }
 
 /** Relative paths start at the folder of the configuration file. */
-function makePathsAbsolute({ relay, data, http, nonces, routes }: Config, folder: string): void {
+function makePathsAbsolute(config: Config, folder: string): void {
+  const { relay, data, http, nonces, routes, shredstream } = config;
   if (relay.leaders) relay.leaders.file = resolve(folder, relay.leaders.file);
+  for (const { shredstream: engine } of relay.sources) {
+    if (engine) engine.keyFile = resolve(folder, engine.keyFile);
+  }
   data.directory = resolve(folder, data.directory);
-  if (http?.tls) {
-    http.tls.certificate = resolve(folder, http.tls.certificate);
-    http.tls.key = resolve(folder, http.tls.key);
+  for (const tls of [http?.tls, shredstream?.tls]) {
+    if (!tls) continue;
+    tls.certificate = resolve(folder, tls.certificate);
+    tls.key = resolve(folder, tls.key);
   }
   for (const key of ["fundingKeyFile", "authorityKeyFile"] as const) {
     const file = nonces[key];
@@ -160,7 +165,12 @@ export function formatConfig(config: Config, hostName = hostname()): string {
         ...(solana.websocket !== undefined && { websocket: maskUrl(solana.websocket) }),
       },
     }),
-    relay,
+    relay: {
+      ...relay,
+      ...(relay.discovery && {
+        discovery: { ...relay.discovery, url: maskUrl(relay.discovery.url) },
+      }),
+    },
     data: {
       ...data,
       ...(data.postgres !== undefined && { postgres: maskPostgresUrl(data.postgres) }),

@@ -13,6 +13,8 @@ import {
 import { listenerReachedBy } from "../addresses/own-addresses.ts";
 import { quote } from "../errors.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
+import { checkShredstream } from "./rules-shredstream.ts";
+import { checkSubscribers } from "./rules-subscribers.ts";
 import type { Config, RelayConfig } from "./schema.ts";
 import { thresholdsOf } from "./schema-delivery.ts";
 
@@ -83,6 +85,10 @@ function checkTiers(relay: RelayConfig, report: Report): void {
         `duplicate tier ${quote(relay.tiers[index])}; expected different tiers`,
       ),
   );
+  if (relay.discovery && !relay.tiers.includes(relay.discovery.tier)) {
+    const expected = `expected a tier of relay.tiers: ${relay.tiers.join(", ")}`;
+    report(["discovery", "tier"], `unknown tier ${quote(relay.discovery.tier)}; ${expected}`);
+  }
   for (const list of ["sources", "destinations"] as const) {
     for (const [index, { tier }] of relay[list].entries()) {
       if (relay.tiers.includes(tier)) continue;
@@ -99,8 +105,8 @@ function rangeKey(range: AddressRange | undefined, port: number | undefined): st
 
 function checkSources(relay: RelayConfig, report: Report): void {
   const ports = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }).port);
-  for (const [index, { address, port }] of relay.sources.entries()) {
-    if (address === undefined && port === undefined) {
+  for (const [index, { kind, address, port }] of relay.sources.entries()) {
+    if (kind !== "shredstream" && address === undefined && port === undefined) {
       report(["sources", index], "missing address and port; expected at least one of them");
     }
     if (port !== undefined && !ports.includes(port)) {
@@ -370,11 +376,13 @@ export function checkConfig(
     [["relay.listen", "relay.workers"], () => checkListeners(relay, inRelay)],
     [["relay.cpus", "relay.workers"], () => checkWorkers(relay, inRelay)],
     [["relay.tiers"], () => checkTiers(relay, inRelay)],
+    [["relay.tiers", "shredstream"], () => checkSubscribers(config, report)],
     [
       ["relay.authentication", "relay.leaders", "solana"],
       () => checkAuthentication(config, inRelay),
     ],
     [["relay.listen"], () => checkSources(relay, inRelay)],
+    [["relay.listen", "relay.authentication"], () => checkShredstream(relay, inRelay)],
     [
       ["relay.listen", "relay.allowPrivateDestinations", "relay.deshred"],
       () => checkDestinations(relay, ownAddresses, inRelay),

@@ -4,7 +4,9 @@
 
 import { z } from "zod";
 import { parseAddress, parseAddressRange, parseEndpoint } from "../addresses/addresses.ts";
+import { discovery } from "./schema-discovery.ts";
 import { integer, key, name, nameExpects, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
+import { shredstream } from "./schema-shredstream.ts";
 
 /** Limits of the data plane (native/relay/source_table.h, fanout_table.h, relay.h). */
 const configLimits = {
@@ -14,6 +16,8 @@ const configLimits = {
   destinations: 4096,
   listenAddresses: 16,
 } as const;
+
+const sourceKinds = ["udp", "shredstream"] as const;
 
 export const defaultTiers = ["tier-1", "tier-2"];
 
@@ -27,17 +31,29 @@ const source = z.strictObject({
     expects: nameExpects("source name"),
     meaning: "Unique name of the source in metrics, logs and the table of lead times.",
   }),
+  kind: key(z.enum(sourceKinds).exactOptional(), {
+    expects: sourceKinds.join(" or "),
+    meaning:
+      "How the shreds are obtained. `udp`: the sender is configured to send here. " +
+      "`shredstream`: the relay subscribes at a block engine (docs/sources.md).",
+    absent: "udp",
+  }),
+  shredstream: key(shredstream.exactOptional(), {
+    expects: "a mapping with url, keyFile and regions",
+    meaning: "The block engine of a source of kind `shredstream`.",
+    absent: "the source has another kind",
+  }),
   address: key(parsed(parseAddressRange).exactOptional(), {
     expects: "an IP address or a CIDR range such as 192.0.2.0/24 or 2001:db8::/32",
     meaning:
       "Sender address or range. If ranges overlap, the longest prefix applies. Packets " +
       "from all other addresses are counted and dropped.",
-    absent: "any address; then `port` must be given",
+    absent: "any address; then `port` must be given, or `kind` is not `udp`",
   }),
   port: key(integer(1, 65_535).exactOptional(), {
     expects: "an integer 1 to 65535 that is a port of relay.listen",
     meaning: "Local port of `relay.listen` to which this source sends.",
-    absent: "any port of `relay.listen`",
+    absent: "any port of `relay.listen`; with `kind: shredstream` its only port",
   }),
   tier: key(name(), {
     expects: "a tier of relay.tiers",
@@ -201,6 +217,13 @@ export const relay = z.strictObject({
   destinations: key(z.array(destination).max(configLimits.destinations).default([]), {
     expects: `a list of at most ${configLimits.destinations} destinations`,
     meaning: "Receivers of shreds, with their tiers.",
+  }),
+  discovery: key(discovery.exactOptional(), {
+    expects: "a mapping with url and tier",
+    meaning:
+      "Further destinations from a URL. If a request fails or an answer contains an invalid " +
+      "address, the last good answer stays in force.",
+    absent: "no destination is discovered",
   }),
   allowPrivateDestinations: key(z.boolean().default(false), {
     expects: "true or false",

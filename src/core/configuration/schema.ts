@@ -12,6 +12,7 @@ import { operations } from "./schema-operations.ts";
 import { nonces, tracker } from "./schema-partners.ts";
 import { portal } from "./schema-portal.ts";
 import { relay } from "./schema-relay.ts";
+import { subscribers } from "./schema-subscribers.ts";
 
 export { keyDocuments } from "./schema-keys.ts";
 
@@ -42,6 +43,13 @@ export const configSchema = z.strictObject({
   relay: key(relay, {
     expects: "a mapping",
     meaning: "Shred relay: sources, authentication, deduplication and fan-out by tier.",
+  }),
+  shredstream: key(subscribers.exactOptional(), {
+    expects: "a mapping",
+    meaning:
+      "gRPC services of a block engine: subscribers with a stock `jito-shredstream-proxy` " +
+      "receive this relay's shreds (docs/subscribers.md).",
+    absent: "no such services",
   }),
   http: key(http.exactOptional(), {
     expects: "a mapping",
@@ -100,7 +108,7 @@ export const configSchema = z.strictObject({
 });
 keyDocuments.add(configSchema, {
   expects:
-    "a mapping with the section relay and, optional, solana, http, operations, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, portal, routes",
+    "a mapping with the section relay and, optional, solana, shredstream, http, operations, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, portal, routes",
   meaning: "The configuration file.",
 });
 

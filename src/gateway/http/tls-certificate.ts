@@ -15,19 +15,23 @@ const checkMs = 2000;
 interface CertificateDependencies {
   readonly clock: Pick<Clock, "every">;
   readonly log?: Logger | undefined;
+  /** The section of the configuration, for log lines. Default: http. */
+  readonly section?: string;
 }
 
 export class TlsCertificate {
   readonly #files: TlsFiles;
   readonly #log: Logger | undefined;
+  readonly #section: string;
   readonly #timer: Timer;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
   #material: TlsMaterial;
   #fingerprint: string;
 
   /** Throws like readTlsMaterial. */
-  constructor(files: TlsFiles, { clock, log }: CertificateDependencies) {
+  constructor(files: TlsFiles, { clock, log, section = "http" }: CertificateDependencies) {
     this.#files = files;
+    this.#section = section;
     this.#log = log;
     this.#fingerprint = this.#presentFingerprint();
     this.#material = readTlsMaterial(files);
@@ -59,10 +63,10 @@ export class TlsCertificate {
       for (const listener of this.#listeners) listener(material);
       this.#material = material;
       const expires = new Date(material.expiresMs).toISOString();
-      this.#log?.info({ expires }, "http: a new TLS certificate is in force");
+      this.#log?.info({ expires }, `${this.#section}: a new TLS certificate is in force`);
     } catch (error) {
       this.#log?.error(
-        `http: the new TLS certificate cannot be used; the previous one stays in force: ${messageOf(error)}`,
+        `${this.#section}: the new TLS certificate cannot be used; the previous one stays in force: ${messageOf(error)}`,
       );
     }
   }

@@ -17,6 +17,7 @@ export const measures: Readonly<Record<string, string>> = {
   "cpu-governor": latency,
   "clock-source": latency,
   "clock-sync": "chronyc tracking: System time and RMS offset",
+  shredstream: "shredway_shredstream_subscribed is 1, and the source's rate is above 0",
   "shred-tips": "getShredTipAccounts lists them, and shredway start logs no warning about them",
   "clock-offset": "chronyc tracking: System time and RMS offset",
   capabilities: measureCommand,

@@ -97,10 +97,12 @@ export async function readServiceFacts(
 ): Promise<ServiceFacts> {
   const { data, http, nonces, routes, relay, solana } = config;
   const secretFiles = [...new Set(secretFilesOf(file))];
-  const identityFiles = routes.map(({ identityFile }) => identityFile);
-  const keyFiles = [nonces.fundingKeyFile, nonces.authorityKeyFile, ...identityFiles].filter(
-    (path) => path !== undefined,
-  );
+  const keyFiles = [
+    nonces.fundingKeyFile,
+    nonces.authorityKeyFile,
+    ...routes.map(({ identityFile }) => identityFile),
+    ...relay.sources.map(({ shredstream }) => shredstream?.keyFile),
+  ].filter((path) => path !== undefined);
   const [httpPorts, postgres, node, routeFacts] = await Promise.all([
     Promise.all(
       [...(http?.listen ?? []), ...(http?.webSocketListen ?? []), ...(http?.tls?.listen ?? [])].map(
@@ -115,7 +117,11 @@ export async function readServiceFacts(
     configHoldsSecrets: secretFiles.length === 0 && /masked/.test(formatConfig(config)),
     configMode: fileFact(file).mode,
     // A group may read the key of TLS: the ACME client and the service are different users.
-    secretFiles: [...secretFiles, ...(http?.tls ? [http.tls.key] : [])].map(fileFact),
+    secretFiles: [
+      ...secretFiles,
+      ...(http?.tls ? [http.tls.key] : []),
+      ...(config.shredstream?.tls ? [config.shredstream.tls.key] : []),
+    ].map(fileFact),
     keyFiles: [...new Set(keyFiles)].map(fileFact),
     folder: http && data.postgres === undefined ? folderFact(data.directory, clock) : null,
     httpPorts,

@@ -13,6 +13,7 @@ import {
 } from "./process-list.ts";
 import { type RelayFacts, relayMetrics } from "./relay-list.ts";
 import { type RouteFacts, routeMetrics } from "./route-list.ts";
+import { type ShredstreamFacts, shredstreamMetrics } from "./shredstream-list.ts";
 import { type SlotFacts, slotMetrics } from "./slot-list.ts";
 import { type StoreFacts, storeMetrics } from "./store-list.ts";
 import type { MetricType } from "./types.ts";
@@ -30,6 +31,7 @@ export interface ServiceFacts {
   readonly process: ProcessFacts;
   readonly checks: CheckFacts;
   readonly relay: RelayFacts;
+  readonly shredstream: ShredstreamFacts;
   readonly slots: SlotFacts;
   /** null: this service runs the relay only. */
   readonly gateway: GatewayPartFacts | null;
@@ -50,6 +52,7 @@ export const metricParts: readonly {
 }[] = [
   { title: "Build and readiness", metrics: [...buildMetrics, ...checkMetrics] },
   { title: "Relay", metrics: relayMetrics },
+  { title: "Sources of kind shredstream", metrics: shredstreamMetrics },
   { title: "Slots and leaders", metrics: slotMetrics },
   { title: "Gateway", metrics: gatewayMetrics },
   { title: "Routes", metrics: routeMetrics },
@@ -64,6 +67,7 @@ export function writeMetrics(facts: ServiceFacts, format: Format): string {
   exposition.add(buildMetrics, facts.build);
   exposition.add(checkMetrics, facts.checks);
   exposition.add(relayMetrics, facts.relay);
+  exposition.add(shredstreamMetrics, facts.shredstream);
   exposition.add(slotMetrics, facts.slots);
   if (facts.gateway) {
     const { gateway, routes, accounts, store } = facts.gateway;

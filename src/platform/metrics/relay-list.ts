@@ -3,6 +3,7 @@
 // Read from one snapshot of the data plane, its destinations and the configuration.
 
 import type { RelaySnapshot, SlotSnapshot } from "../../relay/data-plane/snapshot.ts";
+import type { DestinationDiscovery } from "../../relay/destination-discovery.ts";
 import type { DestinationCounts } from "./destination-rows.ts";
 import { coarseBounds, fineBounds, nativeValue } from "./native-histogram.ts";
 import { counter, counters, gauge, gauges, histogram, histograms, type Metric } from "./types.ts";
@@ -10,6 +11,8 @@ import { counter, counters, gauge, gauges, histogram, histograms, type Metric } 
 export interface RelayFacts {
   readonly snapshot: RelaySnapshot;
   readonly destinations: readonly DestinationCounts[];
+  /** null: no destination is discovered. */
+  readonly discovery: ReturnType<DestinationDiscovery["status"]>;
   /** All tiers of the configuration, including tiers without a source. */
   readonly tiers: readonly string[];
   readonly isAuthenticated: boolean;
@@ -171,6 +174,27 @@ const destinationMetrics: readonly RelayMetric[] = [
     "Destinations by the state of their next hop. Only destinations with a resolved next hop can be cloned. All are 0 in socket mode.",
     ({ snapshot }, add) => {
       for (const [state, count] of Object.entries(snapshot.nextHops)) add([state], count);
+    },
+  ),
+];
+
+const discovery: readonly RelayMetric[] = [
+  gauge(
+    "shredway_discovery_destinations",
+    "Destinations in the last good answer of relay.discovery.url.",
+    ({ discovery: status }) => status?.destinations ?? null,
+  ),
+  counter(
+    "shredway_discovery_failures_total",
+    "Requests to relay.discovery.url without a usable answer.",
+    ({ discovery: status }) => status?.failures ?? null,
+  ),
+  gauge(
+    "shredway_discovery_last_answer_timestamp_seconds",
+    "Time of the last good answer of relay.discovery.url; Unix time.",
+    ({ discovery: status }) => {
+      const lastNs = status?.lastAnswerNs ?? null;
+      return lastNs === null ? null : nanoseconds(lastNs);
     },
   ),
 ];
@@ -361,6 +385,7 @@ export const relayMetrics: readonly RelayMetric[] = [
   ...packets,
   ...sources,
   ...destinationMetrics,
+  ...discovery,
   ...workers,
   ...slots,
   ...deshred,

@@ -16,6 +16,7 @@ import type {
   Submissions,
 } from "../../gateway/submission/types.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import type { SubscriptionStatus } from "../../relay/shredstream/subscription-status.ts";
 import type { TipHistory } from "../../tips/tip-history.ts";
 import type { SessionKeys } from "./sessions.ts";
 import type { ServiceView } from "./types.ts";
@@ -75,6 +76,8 @@ export interface PortalDependencies {
   readonly service: ServiceFacts;
   /** Null if this process has no relay. */
   readonly relay: (() => RelaySnapshot) | null;
+  /** Subscriptions at block engines. */
+  readonly subscriptions: () => readonly SubscriptionStatus[];
   /** Null if this service does not register tips for shreds. */
   readonly shreds: ShredSales | null;
   readonly shredTipAddresses: () => readonly string[];

@@ -9,6 +9,7 @@ import { ratio } from "../../core/values.ts";
 import type { RouteSnapshot } from "../../gateway/submission/types.ts";
 import { verdictNames } from "../../relay/data-plane/names.ts";
 import { failedTotal, refusedTotal } from "../../relay/data-plane/report.ts";
+import type { SubscriptionStatus } from "../../relay/shredstream/subscription-status.ts";
 import { timeText } from "./api-key-actions.ts";
 import { histogramView } from "./customer-views.ts";
 import type { Sample } from "./sampler.ts";
@@ -23,8 +24,12 @@ import type {
 
 const destinationsMax = 100;
 
-export function sourceViews(sample: Sample | null): SourceView[] {
+export function sourceViews(
+  sample: Sample | null,
+  subscriptions: readonly SubscriptionStatus[],
+): SourceView[] {
   if (!sample) return [];
+  const subscriptionOf = new Map(subscriptions.map((status) => [status.name, status]));
   const { now, report, minuteAgo } = sample;
   const before = new Map(minuteAgo.sources.map((source) => [source.name, source]));
   const recent = now.sources.map((source) => {
@@ -50,6 +55,8 @@ export function sourceViews(sample: Sample | null): SourceView[] {
       duplicateShare: ratio(duplicate, received),
       refused: Number(refusedTotal(source.verdicts)),
       leadTime: histogramView(leadTime),
+      state: subscriptionOf.get(source.name)?.state ?? null,
+      problem: subscriptionOf.get(source.name)?.problem ?? null,
     };
   });
 }

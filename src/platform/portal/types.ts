@@ -199,6 +199,10 @@ export interface SourceView {
   readonly duplicateShare: number;
   readonly refused: number;
   readonly leadTime: HistogramView;
+  /** State of the subscription at a block engine; null: a source of another kind. */
+  readonly state: string | null;
+  /** Why the block engine does not send; null: no problem. */
+  readonly problem: string | null;
 }
 
 export interface WorkerView {

@@ -1,14 +1,12 @@
 // Identities of the alternative partner's validators, from a URL.
 //
-// Called regularly by partner-members.ts. The answer is untrusted: it has a size limit, and it must be a
-// JSON array of identities or an object with identities as keys. The URL may contain a key, so errors
-// name only the host.
+// Called regularly by partner-members.ts. The answer must be a JSON array of identities or an object with
+// identities as keys.
 
-import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
-import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
+import { quote } from "../../core/errors.ts";
 import { isPubkey } from "../../core/primitives.ts";
 import { isObject } from "../../core/values.ts";
-import { readBounded } from "./bounded-body.ts";
+import { fetchList } from "./fetched-list.ts";
 
 /**
  * Some lists also contain every slot of each member. Parsing blocks the event loop for about 10 ms per
@@ -40,32 +38,14 @@ export function parseMembers(text: string): ReadonlySet<string> {
  * The identities at `url` (http or https), in base58. Rejects with ShredwayError "rpc_failed": no answer
  * in time, a status other than 200, or an invalid list.
  */
-export async function fetchMembers(
+export function fetchMembers(
   url: string,
   timeoutMs = defaultTimeoutMs,
 ): Promise<ReadonlySet<string>> {
-  const address = new URL(url);
-  const mask = maskerOf(address);
-  const authorization = basicAuthorization(address);
-  address.username = address.password = ""; // fetch rejects a URL that contains them
-  try {
-    const response = await fetch(address, {
-      headers: {
-        accept: "application/json",
-        ...(authorization !== null && { authorization }),
-      },
-      redirect: "error",
-      signal: AbortSignal.timeout(timeoutMs),
-    });
-    if (response.status !== 200) {
-      await response.body?.cancel();
-      throw new Error(`expected HTTP status 200, got ${response.status}`);
-    }
-    return parseMembers(await readBounded(response, answerBytesMax));
-  } catch (thrown) {
-    // Without the cause, whose text and stack may contain the whole URL.
-    const inner = thrown instanceof Error && thrown.cause !== undefined ? thrown.cause : thrown;
-    const text = mask(messageOf(inner));
-    throw new ShredwayError("rpc_failed", `members at ${address.host}: ${text}`);
-  }
+  return fetchList(url, {
+    what: "members",
+    bytesMax: answerBytesMax,
+    parse: parseMembers,
+    timeoutMs,
+  });
 }

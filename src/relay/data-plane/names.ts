@@ -33,6 +33,7 @@ export const verdictNames = [
   "equivocation_excess",
   "unknown_source",
   "challenge",
+  "trace",
   ...shredRefusalReasons,
   "wrong_version",
   "slot_behind",

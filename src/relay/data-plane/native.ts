@@ -98,6 +98,8 @@ export interface NativeRelay {
   snapshotWords(sources: number, destinations: number): number;
   readCounters(into: BigUint64Array, sources: number, destinations: number): void;
   drainEvents(into: Uint8Array): number;
+  /** Fills with traces of 128 bytes (native/relay/trace_ring.h); returns their number. */
+  drainTraces(into: Uint8Array): number;
   setSlotBounds(lowest: bigint, highest: bigint, isConfirmed: boolean, untilNs: bigint): void;
   setSlotFloor(floor: bigint): void;
   watchSignatures(signatures: Uint8Array): void;

@@ -36,6 +36,7 @@ import {
   encodeSources,
   type Source,
 } from "./tables.ts";
+import { drainTraces, type RelayTrace } from "./traces.ts";
 
 export interface RelayOptions {
   /** "ip:port"; port 0 (the kernel chooses) only with one worker. IPv6 as "[::]:20000". */
@@ -307,6 +308,12 @@ export class Relay {
       for (let i = 0; i < count; i++) events.push(this.#decodeEvent(view, i * eventBytes));
     }
     return events;
+  }
+
+  /** Trace packets since the last call, at most 64 per worker; the verdict `trace` counts all. */
+  drainTraces(): RelayTrace[] {
+    this.#checkOpen();
+    return drainTraces((into) => this.#native.drainTraces(into), this.#sourceRows);
   }
 
   /**

@@ -18,7 +18,10 @@ const knownAlready: readonly VerdictName[] = ["duplicate", "equivocation_excess"
 /** Verdicts of packets that are not shreds of a leader, or not for this relay. */
 const refusedVerdicts: readonly VerdictName[] = verdictNames.filter(
   (name) =>
-    !passedOnVerdicts.includes(name) && !knownAlready.includes(name) && name !== "challenge",
+    !passedOnVerdicts.includes(name) &&
+    !knownAlready.includes(name) &&
+    name !== "challenge" &&
+    name !== "trace",
 );
 
 export interface NamedCount {

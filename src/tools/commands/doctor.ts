@@ -24,6 +24,8 @@ import {
 } from "../../platform/doctor/finding.ts";
 import { checkService } from "../../platform/doctor/service-checks.ts";
 import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
+import { checkShredstream } from "../../platform/doctor/shredstream-checks.ts";
+import { readShredstreamFacts } from "../../platform/doctor/shredstream-facts.ts";
 import { probe, readConfigFacts, systemReader } from "../../platform/doctor/system.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
 import { type Paint, toJson } from "../terminal/formatting.ts";
@@ -36,8 +38,8 @@ export const doctor: Command = {
   description: `
 Checks kernel limits, CPUs, NICs, clock, capabilities, libraries and memory, and tests the buffers that
 the relay requests. With --config it also checks the requirements of that file, the file itself and the
-files it refers to. It checks the ports, and connects to the database, the node and the partners without
-submitting anything. Each finding explains how to verify its remedy. Nothing is changed. The exit code
+files it refers to. It checks the ports, and connects to the database, the node, the block engines and the
+partners without submitting anything. Each finding explains how to verify its remedy. Nothing is changed. The exit code
 is 1 if a check fails; warnings do not count.`,
   options: {
     config: { value: "FILE", help: "check this configuration and its requirements" },
@@ -74,6 +76,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
       ...configWarnings(config).map((warning) => configWarning(file, warning)),
       ...machineFindings(config),
       ...checkConfiguration(config.relay, facts),
+      ...checkShredstream(await readShredstreamFacts(config.relay, systemClock)),
       ...checkService(config, file, around),
       ...(database ? checkDatabase(database, isServiceHere) : []),
       ...(databaseFile ? checkDatabaseFile(databaseFile) : []),

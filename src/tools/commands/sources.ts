@@ -95,7 +95,9 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
 }
 
-function fromOf({ address, port }: Source): string {
+function fromOf({ address, port, shredstream }: Source): string {
+  if (shredstream)
+    return `block engine ${new URL(shredstream.url).host} to port ${port ?? "of relay.listen"}`;
   return `${address ?? "any address"}${port === undefined ? "" : ` to port ${port}`}`;
 }
 
@@ -115,12 +117,12 @@ function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
 }
 
 /** Selects as the relay does: the longest prefix first, then a source with a port. */
-export function sourceOf(
-  all: readonly Source[],
+export function sourceOf<T extends Pick<Source, "address" | "port">>(
+  all: readonly T[],
   address: Uint8Array,
   port: number | undefined,
-): Source | undefined {
-  const bitsOf = (source: Source): number =>
+): T | undefined {
+  const bitsOf = (source: T): number =>
     source.address === undefined ? -1 : parseAddressRange(source.address).prefixBits;
   return all
     .filter((source) => source.port === undefined || source.port === port)

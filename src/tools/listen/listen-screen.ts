@@ -10,6 +10,7 @@ import {
   refusedTotal,
 } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import type { TraceDelays } from "../../relay/shredstream/trace-delays.ts";
 import type { FeedTiming } from "../race/feed-timing.ts";
 import {
   formatBytes,
@@ -38,6 +39,8 @@ export interface ListenView {
   readonly timing: FeedTiming;
   /** Shreds that arrived after their slot had settled. */
   readonly late: number;
+  /** One-way delays of a block engine's trace packets, by region. */
+  readonly traces: ReturnType<TraceDelays["delays"]>;
   /** Received items that were not recorded because a ring was full. */
   readonly lost: { readonly arrivals: number; readonly packets: number };
   readonly record:
@@ -67,6 +70,13 @@ function challengesAnswered({ now, proves }: ListenView): string[] {
   return proves ? [`ownership challenges answered ${formatCount(now.verdicts.challenge)}`] : [];
 }
 
+function traceLines({ traces }: ListenView): string[] {
+  return traces.map(
+    ({ region, lastSeconds, histogram }) =>
+      `trace packets from ${region} ${histogram.count}, one-way delay ${(lastSeconds * 1000).toFixed(1)} ms`,
+  );
+}
+
 export function listenLines(view: ListenView, paint: Paint): string[] {
   const { now, report } = view;
   const refused = refusalText(now.verdicts);
@@ -77,6 +87,7 @@ export function listenLines(view: ListenView, paint: Paint): string[] {
     `       ${view.verifies ? paint.good(verified) : paint.note(verified)}`,
     ...(refused ? [`       ${paint.bad("refused")} ${refused}`] : []),
     ...challengesAnswered(view).map((text) => `       ${text}`),
+    ...traceLines(view).map((text) => `       ${text}`),
     ...timingLines(view).map((text) => `       ${text}`),
     ...recordLines(view).map((text) => `       ${text}`),
     "",
@@ -177,6 +188,7 @@ export function listenSummary(view: ListenView): string[] {
     ...recordLines(view).map((text) => `record      ${text}`),
     `signatures  ${verification(view)}`,
     ...challengesAnswered(view),
+    ...traceLines(view),
   ];
 }
 
@@ -195,6 +207,11 @@ export function listenJson(view: ListenView, final: boolean): Record<string, unk
     refused: Object.fromEntries(refusals(now.verdicts).map(({ name, count }) => [name, count])),
     kernelDrops: now.receiveDrops,
     challengesAnswered: view.proves ? now.verdicts.challenge : null,
+    traces: view.traces.map(({ region, lastSeconds, histogram }) => ({
+      region,
+      packets: histogram.count,
+      lastDelayNs: Math.round(lastSeconds * 1e9),
+    })),
     slotTotals: view.totals,
     slots: now.slots.slice(-slotsShown).map((slot) => coverageOf(slot)),
     ...timingJson(view.timing),

@@ -10,6 +10,7 @@ import { systemClock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { reportBetween } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import { TraceDelays } from "../../relay/shredstream/trace-delays.ts";
 import { feedSvg } from "../race/feed-picture.ts";
 import { FeedRecorder } from "../race/feed-recorder.ts";
 import { FeedTiming } from "../race/feed-timing.ts";
@@ -206,8 +207,10 @@ async function watch(watched: ListenOptions): Promise<FeedTiming> {
   const startedNs = systemClock.monotonicNs();
   let before = sinceReady(recorder.snapshot());
   const first = before;
+  const traces = new TraceDelays(() => recorder.drainTraces(), systemClock);
   const nextView = (since = before): ListenView => {
     session.drain();
+    traces.update();
     const now = sinceReady(recorder.snapshot());
     ledger.note(now.slots);
     before = now;
@@ -221,6 +224,7 @@ async function watch(watched: ListenOptions): Promise<FeedTiming> {
       totals: ledger.totals(),
       timing: session.timing,
       late: session.collector.counts[0]?.late ?? 0,
+      traces: traces.delays(),
       lost: recorder.losses(),
       record: watched.record,
     };
@@ -237,6 +241,7 @@ async function watch(watched: ListenOptions): Promise<FeedTiming> {
     return true;
   });
   timer.cancel();
+  traces.close();
   terminal.endBlock();
   const last = nextView(first); // the last object reports the rate of the whole session
   if (json) terminal.line(toJson(listenJson(last, true)));

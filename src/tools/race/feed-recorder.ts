@@ -9,6 +9,7 @@ import { type Clock, systemClock } from "../../core/clock.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { Source } from "../../relay/data-plane/tables.ts";
+import type { RelayTrace } from "../../relay/data-plane/traces.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { blankArrival, type ShredArrival } from "./slot-arrivals.ts";
 
@@ -150,6 +151,11 @@ export class FeedRecorder {
   /** Datagrams that the kernel dropped, by local address. */
   kernelDrops(): readonly number[] {
     return this.#relay.receiveDrops();
+  }
+
+  /** Trace packets of block engines since the last call. */
+  drainTraces(): RelayTrace[] {
+    return this.#relay.drainTraces();
   }
 
   /** Received items that were not recorded because a ring was full. */

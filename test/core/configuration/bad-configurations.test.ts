@@ -44,6 +44,21 @@ describe("bad configurations", () => {
       /tips.addresses: no tip address; expected at least one, because http is configured/,
     ],
     [
+      "an unknown tier of a subscriber",
+      `${least}shredstream: { subscribers: [{ name: a, publicKey: "${"1".repeat(32)}", tier: x }] }\n`,
+      /shredstream.subscribers\[0\].tier: unknown tier "x"; expected a tier of relay.tiers/,
+    ],
+    [
+      "a subscriber twice",
+      `${least}shredstream: { subscribers: [{ name: a, publicKey: "${"1".repeat(32)}", tier: tier-1 }, { name: b, publicKey: "${"1".repeat(32)}", tier: tier-1 }] }\n`,
+      /shredstream.subscribers\[1\]: same name or publicKey as subscribers\[0\]/,
+    ],
+    [
+      "a public key that is too short",
+      `${least}shredstream: { subscribers: [{ name: a, publicKey: abc, tier: tier-1 }] }\n`,
+      /shredstream.subscribers\[0\].publicKey: /,
+    ],
+    [
       "a listener of HTTP twice",
       `${least}http: { split: [{ listen: "127.0.0.1:8780", serves: [tips] }] }\n`,
       /:4: http.split\[0\].listen\[0\]: duplicate address 127.0.0.1:8780; expected different addresses/,
@@ -241,6 +256,71 @@ describe("bad configurations", () => {
       "a source range twice",
       'sources:\n  - { name: a, tier: tier-1, address: 10.0.0.1 }\n  - { name: b, tier: tier-1, address: "::ffff:a00:1" }',
       /:6: relay.sources\[1\]: same address and port as sources\[0\]/,
+    ],
+    [
+      "an unknown tier of discovered destinations",
+      "discovery: { url: http://e, tier: x }",
+      /relay.discovery.tier: unknown tier "x"; expected a tier of relay.tiers: tier-1, tier-2/,
+    ],
+    [
+      "a discovery of another scheme",
+      "discovery: { url: ftp://e, tier: tier-1 }",
+      /relay.discovery.url: URL of ftp; expected a URL of http or https/,
+    ],
+    [
+      "a discovery that asks too often",
+      "discovery: { url: http://e, tier: tier-1, intervalSeconds: 1 }",
+      /relay.discovery.intervalSeconds: invalid value 1; expected an integer 5 to 3600/,
+    ],
+    [
+      "a source of an unknown kind",
+      "sources: [{ name: a, tier: tier-1, kind: jito }]",
+      /relay.sources\[0\].kind: invalid value "jito"; expected udp or shredstream/,
+    ],
+    [
+      "a block engine without its mapping",
+      "sources: [{ name: a, tier: tier-1, kind: shredstream }]",
+      /relay.sources\[0\]: missing shredstream; expected a mapping with url, keyFile and regions/,
+    ],
+    [
+      "a block engine of another kind of source",
+      "sources: [{ name: a, tier: tier-1, address: 10.0.0.1, shredstream: { url: http://e, keyFile: k, regions: [ny] } }]",
+      /relay.sources\[0\].shredstream: unexpected with kind: udp; expected kind: shredstream/,
+    ],
+    [
+      "three regions",
+      "sources: [{ name: a, tier: tier-1, kind: shredstream, shredstream: { url: http://e, keyFile: k, regions: [ny, slc, tokyo] } }]",
+      /relay.sources\[0\].shredstream.regions: .*expected a list of 1 to 2 names of the block engine's regions/,
+    ],
+    [
+      "a block engine with a path",
+      "sources: [{ name: a, tier: tier-1, kind: shredstream, shredstream: { url: http://e/x, keyFile: k, regions: [ny] } }]",
+      /relay.sources\[0\].shredstream.url: expected http:..HOST.*; got a path or a query/,
+    ],
+    [
+      "a sender address of a block engine",
+      "sources: [{ name: a, tier: tier-1, kind: shredstream, address: 10.0.0.1, shredstream: { url: http://e, keyFile: k, regions: [ny] } }]",
+      /relay.sources\[0\].address: unexpected address 10.0.0.1 with kind: shredstream; expected none, because/,
+    ],
+    [
+      "a block engine without authentication",
+      "authentication: off\nsources: [{ name: a, tier: tier-1, kind: shredstream, shredstream: { url: http://e, keyFile: k, regions: [ny] } }]",
+      /relay.sources\[0\].kind: shredstream is not possible with relay.authentication: off/,
+    ],
+    [
+      "a block engine that would send to one of two ports",
+      'listen: ["0.0.0.0:20000", "0.0.0.0:20001"]\nsources: [{ name: a, tier: tier-1, kind: shredstream, shredstream: { url: http://e, keyFile: k, regions: [ny] } }]',
+      /relay.sources\[0\]: missing port; expected one of relay.listen: 20000, 20001/,
+    ],
+    [
+      "two block engines at one port",
+      "sources:\n  - { name: a, tier: tier-1, kind: shredstream, shredstream: { url: http://e, keyFile: k, regions: [ny] } }\n  - { name: b, tier: tier-1, kind: shredstream, shredstream: { url: http://f, keyFile: k, regions: [ny] } }",
+      /relay.sources\[1\]: same address and port as sources\[0\]/,
+    ],
+    [
+      "a public address of another family",
+      'sources: [{ name: a, tier: tier-1, kind: shredstream, shredstream: { url: http://e, keyFile: k, regions: [ny], publicAddress: "2001:db8::1" } }]',
+      /relay.sources\[0\].shredstream.publicAddress: 2001:db8::1 has another address family/,
     ],
     [
       "a host name",

@@ -101,6 +101,41 @@ routes: [{ name: direct, kind: tpu, identityFile: identity.json }]
     expect(routes[0]?.identityFile).toBe("/etc/shredway/identity.json");
   });
 
+  it("completes a source of kind shredstream with the only port, and resolves its key file", () => {
+    const sources = (listen: string) =>
+      `relay:
+  shredVersion: 1
+  leaders: { file: leaders.json }
+  listen: ${listen}
+  sources:
+    - name: jito
+      kind: shredstream
+      tier: tier-1
+      shredstream: { url: "https://engine.example", keyFile: jito.json, regions: [ny] }
+`;
+    expect(parseConfig(sources('"0.0.0.0:20001"'), path).relay.sources[0]).toEqual({
+      name: "jito",
+      kind: "shredstream",
+      port: 20_001,
+      tier: "tier-1",
+      shredstream: {
+        url: "https://engine.example",
+        keyFile: "/etc/shredway/jito.json",
+        regions: ["ny"],
+      },
+    });
+    // The relay learns the port when the kernel has chosen it.
+    expect(parseConfig(sources('"127.0.0.1:0"'), path).relay.sources[0]?.port).toBeUndefined();
+  });
+
+  it("masks the URL of discovered destinations", () => {
+    const url = "https://someone:hidden@inventory.example/hidden?key=hidden";
+    const text = `${least}  discovery: { url: "${url}", tier: tier-1 }\n`;
+    const shown = formatConfig(parseConfig(text, path));
+    expect(shown).toContain("https://inventory.example/masked");
+    expect(shown).not.toContain("hidden");
+  });
+
   it("accepts the options of a full configuration", () => {
     const text = `
 relay:

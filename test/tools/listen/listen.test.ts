@@ -10,6 +10,7 @@ import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { CommandRun } from "../../support/processes/command-run.ts";
 import { ShredTraffic } from "../../support/shreds/shred-traffic.ts";
+import { traceShred } from "../../support/shredstream/test-block-engine.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 interface Printed {
@@ -124,6 +125,20 @@ describe("listen", () => {
       expect(Buffer.from(packet).equals(sent[i] ?? packet)).toBe(true);
       expect(timestampNs).toBeGreaterThan(beforeNs);
     }
+  });
+
+  it("shows the one-way delay of trace packets by region", async () => {
+    const { run, sender } = await listening();
+    const createdMs = Date.now() - 250;
+    const seconds = Math.floor(createdMs / 1000);
+    const trace = traceShred("frankfurt", { seconds, nanos: (createdMs % 1000) * 1e6 });
+    sender.enqueue([trace], new BigUint64Array(1));
+    await until(() => run.stdout.includes("frankfurt"), "the delay");
+    const line = run.stdout.split("\n").find((text) => text.includes("frankfurt")) ?? "";
+    const [traceView] = JSON.parse(line).traces;
+    expect(traceView).toMatchObject({ region: "frankfurt", packets: 1 });
+    expect(traceView.lastDelayNs).toBeGreaterThanOrEqual(250e6);
+    expect(JSON.parse(line).refused).toEqual({});
   });
 
   it("refuses options that do not fit together", async () => {

@@ -150,6 +150,8 @@ const source = object<SourceView>({
   duplicateShare: number,
   refused: number,
   leadTime: histogram,
+  state: orNull(text),
+  problem: orNull(text),
 });
 
 const worker = object<WorkerView>({

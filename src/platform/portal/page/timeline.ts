@@ -66,7 +66,11 @@ type Outcome = "good" | "bad" | "open" | "neutral";
 
 /** Returns the colour class of a state or event. The word is always shown next to the colour. */
 export function outcomeOf(state: string): Outcome {
-  if (["landed", "acknowledged", "seen", "counted", "active", "up", "reached"].includes(state))
+  if (
+    ["landed", "acknowledged", "seen", "counted", "active", "up", "reached", "subscribed"].includes(
+      state,
+    )
+  )
     return "good";
   if (
     ["landed_failed", "rejected", "refused", "failed", "dropped", "down", "unreachable"].includes(
@@ -75,9 +79,17 @@ export function outcomeOf(state: string): Outcome {
   ) {
     return "bad";
   }
-  return ["open", "pending", "unproved", "expiring", "paused", "held", "auction_lost"].includes(
-    state,
-  )
+  return [
+    "open",
+    "pending",
+    "unproved",
+    "expiring",
+    "paused",
+    "held",
+    "auction_lost",
+    "silent",
+    "failing",
+  ].includes(state)
     ? "open"
     : "neutral";
 }

@@ -80,6 +80,7 @@ export function SourcesPanel(): JSX.Element {
         { name: "p99", isNumber: true },
         { name: "Received", isNumber: true },
         { name: "Refused", isNumber: true },
+        { name: "Subscription" },
       ]}
       keyOf={({ name }) => name}
       draw={(source) => (
@@ -94,6 +95,10 @@ export function SourcesPanel(): JSX.Element {
           <Ns value={source.leadTime.p99Ns} />
           <Num>{count(source.received)}</Num>
           <FaultCount value={source.refused} />
+          <td>
+            {source.state === null ? "–" : <Badge state={source.state} />}
+            <LastFailure text={source.problem} at={null} />
+          </td>
         </tr>
       )}
     />

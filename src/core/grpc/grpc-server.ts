@@ -1,0 +1,229 @@
+// A gRPC server for calls with one request and one response, over HTTP/2 with or without TLS.
+//
+// Callers are untrusted: connections, calls, message sizes and times are bounded. Handlers get the
+// caller's address from the connection and throw GrpcError for a refusal.
+
+import {
+  constants,
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type Http2Session,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { AddressInfo } from "node:net";
+import {
+  type Endpoint,
+  formatAddress,
+  formatEndpoint,
+  parseAddress,
+} from "../addresses/addresses.ts";
+import type { Clock } from "../clock.ts";
+import { messageOf, ShredwayError } from "../errors.ts";
+import type { TlsMaterial } from "../tls-material.ts";
+import { ProtobufError } from "./protobuf.ts";
+import {
+  encodeGrpcMessage,
+  frameHeaderBytes,
+  frameMessage,
+  GrpcError,
+  numberOfStatus,
+  unframeMessage,
+} from "./status.ts";
+
+export interface GrpcRequest {
+  readonly message: Uint8Array;
+  /** Address of the caller's end of the connection, in its canonical form. */
+  readonly peer: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** Returns the response's message. Throws GrpcError, or ProtobufError for a malformed request. */
+type GrpcHandler = (request: GrpcRequest) => Uint8Array;
+
+interface GrpcServerOptions {
+  readonly listen: Endpoint;
+  /** Handlers by path, for example "/package.Service/Method". */
+  readonly methods: Readonly<Record<string, GrpcHandler>>;
+  readonly tls?: TlsMaterial | undefined;
+  readonly clock: Clock;
+  /** Called with an exception that is not the caller's fault. */
+  readonly report: (error: unknown) => void;
+}
+
+const requestBytesMax = 16 * 1024;
+const connectionsMax = 1024;
+const connectionsPerPeerMax = 16;
+const callsPerConnectionMax = 16;
+/** A request must be complete after this time. */
+const requestMs = 10_000;
+/** A connection without a call ends after this time. */
+const idleMs = 600_000;
+
+export class GrpcServer {
+  readonly #server: Http2Server | Http2SecureServer;
+  readonly #options: GrpcServerOptions;
+  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #perPeer = new Map<string, number>();
+  #address = "";
+
+  private constructor(options: GrpcServerOptions) {
+    this.#options = options;
+    const { tls } = options;
+    const settings = { settings: { maxConcurrentStreams: callsPerConnectionMax } };
+    this.#server = tls
+      ? createSecureServer({ ...settings, cert: tls.certificatePem, key: tls.keyPem })
+      : createServer(settings);
+    this.#server.on("session", (session) => this.#accept(session));
+    this.#server.on("sessionError", () => {}); // the session closes
+    this.#server.on("stream", (stream, headers) => this.#serve(stream, headers));
+  }
+
+  /** Throws ShredwayError "http_open" if it cannot listen. */
+  static async open(options: GrpcServerOptions): Promise<GrpcServer> {
+    const server = new GrpcServer(options);
+    await server.#listen();
+    return server;
+  }
+
+  /** Its address with the real port. */
+  get address(): string {
+    return this.#address;
+  }
+
+  /** New connections use this certificate. Throws Node's error if it cannot be used. */
+  setCertificate({ certificatePem: cert, keyPem: key }: TlsMaterial): void {
+    if ("setSecureContext" in this.#server) this.#server.setSecureContext({ cert, key });
+  }
+
+  /** Ends every connection. Idempotent. */
+  close(): void {
+    this.#server.close();
+    for (const session of this.#sessions) session.destroy();
+  }
+
+  #listen(): Promise<void> {
+    const { bytes, port } = this.#options.listen;
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", (error) => {
+        const text = `${formatEndpoint(this.#options.listen)}: ${messageOf(error)}`;
+        reject(new ShredwayError("http_open", text));
+      });
+      this.#server.listen({ host: formatAddress(bytes), port }, () => {
+        // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on a port
+        const { port: real } = this.#server.address() as AddressInfo;
+        this.#address = formatEndpoint({ bytes, port: real });
+        resolve();
+      });
+    });
+  }
+
+  #accept(session: ServerHttp2Session): void {
+    const peer = peerOf(session);
+    const count = this.#perPeer.get(peer) ?? 0;
+    if (this.#sessions.size >= connectionsMax || count >= connectionsPerPeerMax) {
+      session.destroy();
+      return;
+    }
+    this.#sessions.add(session);
+    this.#perPeer.set(peer, count + 1);
+    session.on("error", () => {});
+    const closeLater = () => this.#options.clock.after(idleMs, () => session.close());
+    let idle = closeLater();
+    session.on("stream", () => {
+      idle.cancel();
+      idle = closeLater();
+    });
+    session.on("close", () => {
+      idle.cancel();
+      this.#sessions.delete(session);
+      const left = (this.#perPeer.get(peer) ?? 1) - 1;
+      if (left > 0) this.#perPeer.set(peer, left);
+      else this.#perPeer.delete(peer);
+    });
+  }
+
+  #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const { session } = stream;
+    stream.on("error", () => {}); // the caller is gone
+    if (!session) return;
+    const peer = peerOf(session);
+    const path = headers[":path"] ?? "";
+    const { methods } = this.#options;
+    const handler = Object.hasOwn(methods, path) ? methods[path] : undefined;
+    if (headers[":method"] !== "POST" || !headers["content-type"]?.startsWith("application/grpc")) {
+      stream.respond({ ":status": 415 }, { endStream: true });
+      return;
+    }
+    if (!handler) {
+      refuse(stream, new GrpcError("UNIMPLEMENTED", "unknown method"));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const timer = this.#options.clock.after(requestMs, () =>
+      stream.close(constants.NGHTTP2_CANCEL),
+    );
+    stream.on("close", () => timer.cancel());
+    stream.on("data", (chunk: Buffer) => {
+      length += chunk.length;
+      if (length <= requestBytesMax + frameHeaderBytes) chunks.push(chunk);
+    });
+    stream.on("end", () => {
+      timer.cancel();
+      this.#answer(stream, () => {
+        if (length > requestBytesMax + frameHeaderBytes) {
+          const detail = `expected at most ${requestBytesMax} bytes, got ${length}`;
+          throw new GrpcError("RESOURCE_EXHAUSTED", detail);
+        }
+        return handler({ message: unframeMessage(Buffer.concat(chunks)), peer, headers });
+      });
+    });
+  }
+
+  #answer(stream: ServerHttp2Stream, act: () => Uint8Array): void {
+    if (stream.destroyed) return;
+    let response: Uint8Array;
+    try {
+      response = act();
+    } catch (error) {
+      refuse(stream, this.#refusalOf(error));
+      return;
+    }
+    stream.respond(
+      { ":status": 200, "content-type": "application/grpc" },
+      { waitForTrailers: true },
+    );
+    stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+    stream.end(frameMessage(response));
+  }
+
+  #refusalOf(error: unknown): GrpcError {
+    if (error instanceof GrpcError) return error;
+    if (error instanceof ProtobufError) {
+      return new GrpcError("INVALID_ARGUMENT", `malformed request: ${error.message}`);
+    }
+    this.#options.report(error);
+    return new GrpcError("INTERNAL", "internal error");
+  }
+}
+
+function peerOf(session: Pick<Http2Session, "socket">): string {
+  const { remoteAddress } = session.socket;
+  return remoteAddress === undefined ? "" : formatAddress(parseAddress(remoteAddress));
+}
+
+function refuse(stream: ServerHttp2Stream, { status, detail }: GrpcError): void {
+  stream.respond(
+    {
+      ":status": 200,
+      "content-type": "application/grpc",
+      "grpc-status": String(numberOfStatus(status)),
+      "grpc-message": encodeGrpcMessage(detail),
+    },
+    { endStream: true },
+  );
+}

@@ -1,0 +1,182 @@
+// This relay as a block engine: subscribers with the stock proxy of Jito's ShredStream get its shreds.
+//
+// Created by relay-service.ts if the section `shredstream` is configured. It answers the calls of
+// auth.AuthService and shredstream.Shredstream; the shreds leave by the table of destinations.
+
+import { isDeepStrictEqual } from "node:util";
+import { destinationRefusal } from "../../core/addresses/address-classes.ts";
+import {
+  formatAddress,
+  formatEndpoint,
+  parseAddress,
+  parseEndpoint,
+} from "../../core/addresses/addresses.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Config } from "../../core/configuration/configuration.ts";
+import { type GrpcRequest, GrpcServer } from "../../core/grpc/grpc-server.ts";
+import { GrpcError } from "../../core/grpc/status.ts";
+import type { Logger } from "../../core/log.ts";
+import type { TlsMaterial } from "../../core/tls-material.ts";
+import type { Destination } from "../data-plane/tables.ts";
+import {
+  decodeChallengeRequest,
+  decodeHeartbeat,
+  decodeRefreshRequest,
+  decodeTokensRequest,
+  encodeChallengeResponse,
+  encodeHeartbeatResponse,
+  encodeRefreshResponse,
+  encodeTokensResponse,
+  methodPaths,
+} from "./messages.ts";
+import { type Subscriber, SubscriberLeases } from "./subscriber-leases.ts";
+import { SubscriberSessions } from "./subscriber-sessions.ts";
+
+type SubscribersConfig = NonNullable<Config["shredstream"]>;
+
+/** src/gateway/http/tls-certificate.ts implements it. */
+interface FollowedCertificate {
+  readonly material: TlsMaterial;
+  onChange(listener: (material: TlsMaterial) => void): () => void;
+  close(): void;
+}
+
+interface SubscriberServiceDependencies {
+  readonly config: SubscribersConfig;
+  /** Certificate of the listener, followed on disk; absent: without TLS. */
+  readonly certificate?: FollowedCertificate | undefined;
+  readonly allowPrivate: () => boolean;
+  /** Whether the address is one of the relay itself. */
+  readonly isOwn: (address: string) => boolean;
+  /** Throws if the relay rejects the destinations. */
+  readonly publish: (destinations: readonly Destination[]) => void;
+  readonly randomBytes: (count: number) => Buffer;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const regionsMax = 16;
+const regionLengthMax = 64;
+
+export class SubscriberService {
+  readonly #dependencies: SubscriberServiceDependencies;
+  readonly #sessions: SubscriberSessions;
+  readonly #leases: SubscriberLeases;
+  #config: SubscribersConfig;
+  #subscribers: ReadonlyMap<string, Subscriber>;
+  #server: GrpcServer | undefined;
+
+  constructor(dependencies: SubscriberServiceDependencies) {
+    const { config, clock, randomBytes, log } = dependencies;
+    this.#dependencies = dependencies;
+    this.#config = config;
+    this.#subscribers = subscribersOf(config);
+    const isRegistered = (address: string) => this.#subscribers.has(address);
+    this.#sessions = new SubscriberSessions({ clock, randomBytes, isRegistered });
+    const publish = () => dependencies.publish(this.#leases.destinations());
+    this.#leases = new SubscriberLeases({ clock, publish, log });
+  }
+
+  /** Opens the listener. Throws ShredwayError "http_open". */
+  async start(): Promise<void> {
+    const { clock, log, certificate } = this.#dependencies;
+    const { listen } = this.#config;
+    const server = await GrpcServer.open({
+      listen: parseEndpoint(listen, { allowPortZero: true }),
+      methods: {
+        [methodPaths.challenge]: ({ message }) =>
+          encodeChallengeResponse(this.#sessions.challenge(decodeChallengeRequest(message))),
+        [methodPaths.tokens]: ({ message }) =>
+          encodeTokensResponse(this.#sessions.tokens(decodeTokensRequest(message))),
+        [methodPaths.refresh]: ({ message }) =>
+          encodeRefreshResponse(this.#sessions.refresh(decodeRefreshRequest(message))),
+        [methodPaths.heartbeat]: (request) => this.#heartbeat(request),
+      },
+      tls: certificate?.material,
+      clock,
+      report: (error) => log.error({ err: error }, "shredstream: internal error"),
+    });
+    this.#server = server;
+    certificate?.onChange((material) => server.setCertificate(material));
+    if (this.#subscribers.size === 0) {
+      log.warn("shredstream.subscribers is empty: no proxy can subscribe");
+    }
+    log.info(`shredstream: block engine for subscribers at ${server.address}`);
+  }
+
+  /** Its address with the real port; empty before `start`. */
+  get address(): string {
+    return this.#server?.address ?? "";
+  }
+
+  /**
+   * Applies the subscribers of a reload at once, and returns the keys that need a restart. `undefined`:
+   * the section was removed, so nobody may subscribe any more.
+   */
+  apply(config: SubscribersConfig | undefined): readonly string[] {
+    const before = this.#config;
+    const restart = (["listen", "tls"] as const)
+      .filter((key) => !isDeepStrictEqual(before[key], config?.[key]))
+      .map((key) => `shredstream.${key}`);
+    this.#config = { ...before, ...config, subscribers: config?.subscribers ?? [] };
+    this.#subscribers = subscribersOf(this.#config);
+    this.#sessions.forgetRemoved();
+    this.#leases.replace(this.#subscribers);
+    this.#dependencies.publish(this.#leases.destinations());
+    return restart;
+  }
+
+  close(): void {
+    this.#server?.close();
+    this.#dependencies.certificate?.close();
+    this.#leases.close();
+  }
+
+  #heartbeat({ message, peer, headers }: GrpcRequest): Uint8Array {
+    const token = /^Bearer (\S+)$/.exec(headers.authorization ?? "")?.[1] ?? "";
+    const subscriber = this.#subscribers.get(this.#sessions.subscriberOf(token));
+    if (!subscriber) throw new GrpcError("PERMISSION_DENIED", "public key is not registered");
+    const { ip, port, regions } = decodeHeartbeat(message);
+    const bytes = addressOf(ip);
+    if (formatAddress(bytes) !== peer) {
+      throw new GrpcError(
+        "INVALID_ARGUMENT",
+        `socket.ip: expected ${peer}, the address of this connection, got ${formatAddress(bytes)}`,
+      );
+    }
+    if (port < 1n || port > 65_535n) {
+      throw new GrpcError(
+        "INVALID_ARGUMENT",
+        `socket.port: expected 1 to 65535, got ${BigInt.asIntN(64, port)}`,
+      );
+    }
+    if (regions.length > regionsMax || regions.some(({ length }) => length > regionLengthMax)) {
+      throw new GrpcError(
+        "INVALID_ARGUMENT",
+        `regions: expected at most ${regionsMax} names of ${regionLengthMax} characters, got ${regions.length}`,
+      );
+    }
+    const { allowPrivate, isOwn } = this.#dependencies;
+    const address = formatEndpoint({ bytes, port: Number(port) });
+    const refusal = destinationRefusal(bytes, allowPrivate());
+    if (refusal !== undefined) throw new GrpcError("INVALID_ARGUMENT", `socket.ip: ${refusal}`);
+    if (isOwn(address)) {
+      throw new GrpcError("INVALID_ARGUMENT", `${address} is a listener of the relay itself`);
+    }
+    const ttlMs = this.#config.ttlSeconds * 1000;
+    this.#leases.renew(subscriber, address, ttlMs);
+    return encodeHeartbeatResponse(ttlMs);
+  }
+}
+
+function addressOf(ip: string): Uint8Array {
+  try {
+    return parseAddress(ip);
+  } catch {
+    throw new GrpcError("INVALID_ARGUMENT", "socket.ip: expected an IP address");
+  }
+}
+
+function subscribersOf({ subscribers }: SubscribersConfig): ReadonlyMap<string, Subscriber> {
+  return new Map(subscribers.map((subscriber) => [subscriber.publicKey, subscriber]));
+}

@@ -1,0 +1,87 @@
+// One-way delays from trace packets of block engines, by source and region.
+//
+// relay-service.ts drains the packets once a second; /metrics shows the delays. The delay contains the
+// difference of the two clocks. Nobody signs trace packets, so they only affect these statistics, and the
+// number of regions is bounded.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { DurationHistogram, type HistogramValue } from "../../core/duration-histogram.ts";
+import { MessageReader, ProtobufError } from "../../core/grpc/protobuf.ts";
+import type { RelayTrace } from "../data-plane/traces.ts";
+
+interface RegionDelay {
+  readonly source: string;
+  readonly region: string;
+  /** Seconds; negative if this machine's clock is behind. */
+  readonly lastSeconds: number;
+  readonly histogram: HistogramValue;
+}
+
+const drainMs = 1000;
+const regionsMax = 32;
+/** Larger differences are not delays, but a wrong clock or a forged packet. */
+const delaySecondsMax = 3600;
+const delayBounds = [
+  0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 5.0,
+] as const;
+
+/** Time of the packet's creation and its region; null: another content than expected. */
+function decodeTrace(packet: Uint8Array): { region: string; createdNs: bigint } | null {
+  try {
+    const reader = new MessageReader(packet);
+    const created = reader.message(2);
+    if (!created) return null;
+    const createdNs = BigInt.asIntN(64, created.uint(1)) * 1_000_000_000n + created.uint(2);
+    return { region: reader.string(1), createdNs };
+  } catch (error) {
+    if (error instanceof ProtobufError) return null;
+    throw error;
+  }
+}
+
+export class TraceDelays {
+  readonly #drain: () => readonly RelayTrace[];
+  readonly #timer: Timer;
+  readonly #regions = new Map<
+    string,
+    { source: string; region: string; lastSeconds: number; histogram: DurationHistogram }
+  >();
+
+  constructor(drain: () => readonly RelayTrace[], clock: Clock) {
+    this.#drain = drain;
+    this.#timer = clock.every(drainMs, () => this.update());
+  }
+
+  update(): void {
+    for (const trace of this.#drain()) this.#add(trace);
+  }
+
+  delays(): RegionDelay[] {
+    return [...this.#regions.values()].map(({ histogram, ...delay }) => ({
+      ...delay,
+      histogram: histogram.value(),
+    }));
+  }
+
+  close(): void {
+    this.#timer.cancel();
+  }
+
+  #add({ source, receivedNs, packet }: RelayTrace): void {
+    const decoded = decodeTrace(packet);
+    if (!decoded) return;
+    const { region, createdNs } = decoded;
+    const seconds = Number(receivedNs - createdNs) / 1e9;
+    if (Math.abs(seconds) > delaySecondsMax) return;
+    const name = `${source} ${region}`;
+    let delay = this.#regions.get(name);
+    if (!delay) {
+      if (this.#regions.size >= regionsMax) return;
+      const histogram = new DurationHistogram(delayBounds);
+      delay = { source, region, lastSeconds: seconds, histogram };
+      this.#regions.set(name, delay);
+    }
+    delay.lastSeconds = seconds;
+    delay.histogram.add(seconds);
+  }
+}

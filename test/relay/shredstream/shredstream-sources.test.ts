@@ -1,0 +1,193 @@
+// Sources of kind "shredstream" in a relay: a real block engine, real shreds, and reloads.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { Service } from "../../../src/app/service.ts";
+import { type Config, parseConfig } from "../../../src/core/configuration/configuration.ts";
+import { KeyPair } from "../../../src/core/key-pair.ts";
+import { createLogger } from "../../../src/core/log.ts";
+import { readKeyPair } from "../../../src/platform/solana/key-file.ts";
+import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
+import { Relay } from "../../../src/relay/data-plane/relay.ts";
+import { RelayService } from "../../../src/relay/relay-service.ts";
+import { relayOptionsOf } from "../../../src/relay/relay-tables.ts";
+import { TraceDelays } from "../../../src/relay/shredstream/trace-delays.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { closing } from "../../support/closing.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { ShredTraffic } from "../../support/shreds/shred-traffic.ts";
+import { TestBlockEngine, traceShred } from "../../support/shredstream/test-block-engine.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
+
+const traffic = new ShredTraffic({
+  leaders: 1,
+  firstSlot: 50n,
+  fecSetsPerSlot: 1,
+  slotNs: 100_000_000,
+  seed: 5,
+  shredVersion: 99,
+});
+
+function writeKey(path: string, seed: number): KeyPair {
+  const bytes = new Uint8Array(32).fill(seed);
+  const pair = new KeyPair(bytes);
+  writeFileSync(path, JSON.stringify([...bytes, ...pair.publicKey]), { mode: 0o600 });
+  return pair;
+}
+
+function open(engine: TestBlockEngine, keyFile: string) {
+  const textOf = (sources: string) => `relay:
+  listen: "127.0.0.1:0"
+  shredVersion: 99
+  leaders: { file: leaders.json }
+  sources: [ ${sources} ]
+`;
+  const jito = (region: string) =>
+    `{ name: jito, kind: shredstream, tier: tier-1, shredstream: { url: "${engine.url}", keyFile: ${keyFile}, regions: [ ${region} ] } }`;
+  const next = { text: textOf(jito("ny")) };
+  const readConfig = (): Config => parseConfig(next.text, "/a.yaml");
+  const config = readConfig();
+  const relay = Relay.open({ ...relayOptionsOf(config.relay), prefault: false });
+  const lines: string[] = [];
+  const log = createLogger({ stream: { write: (line) => void lines.push(line) } });
+  const clock = ManualClock.running();
+  const service = new RelayService({
+    relay,
+    config,
+    readLeaders: () => traffic.schedule(50n, 100),
+    readOwnAddresses: () => [],
+    shredstream: { readKey: readKeyPair, random: () => 0 },
+    log,
+    clock,
+  });
+  closing(service);
+  return {
+    service,
+    whole: new Service({ relay: service, readConfig, log }),
+    relay,
+    lines,
+    clock,
+    next,
+    textOf,
+    jito,
+  };
+}
+
+it("subscribes with its own port, accepts shreds of any sender, and follows reloads", async () => {
+  const engine = closing(await TestBlockEngine.open());
+  const keyFile = join(temporaryFolder(), "jito.json");
+  const pair = writeKey(keyFile, 3);
+  const { service, whole, relay, lines, next, textOf, jito } = open(engine, keyFile);
+  await service.start();
+  const stateOf = () => service.shredstream.statuses()[0]?.state;
+  await until(() => stateOf() === "subscribed", "a subscription");
+  const port = Number((relay.addresses[0] ?? "").split(":")[1]);
+  expect(engine.heartbeats).toMatchObject([{ ip: "127.0.0.1", port, regions: ["ny"] }]);
+
+  const sender = closing(PacedSender.open({ to: `127.0.0.1:${port}` }));
+  const packets = traffic.completeSlot().packets.map(({ packet }) => packet);
+  sender.enqueue(packets, new BigUint64Array(packets.length));
+  const counted = () => service.snapshot().sources.find(({ name }) => name === "jito")?.first;
+  await until(() => counted() === BigInt(packets.length), "all shreds under the source");
+  expect(service.snapshot().verdicts.unknown_source).toBe(0n);
+
+  // An unchanged source keeps its subscription.
+  expect(whole.reload()).toBe(true);
+  expect(engine.countOf("challenge")).toBe(1);
+  next.text = textOf(jito("slc"));
+  expect(whole.reload()).toBe(true);
+  await until(() => engine.heartbeats.at(-1)?.regions[0] === "slc", "a heartbeat for the region");
+  expect(engine.countOf("challenge")).toBe(2);
+  await until(() => stateOf() === "subscribed", "the new subscription");
+
+  // An unusable key file leaves everything in force.
+  next.text = textOf(jito("tokyo").replace("jito.json", "other.json"));
+  expect(whole.reload()).toBe(false);
+  expect(lines.at(-1)).toContain("key file");
+  expect(stateOf()).toBe("subscribed");
+
+  next.text = textOf("");
+  expect(whole.reload()).toBe(true);
+  expect(service.shredstream.statuses()).toEqual([]);
+  expect(lines.join()).not.toContain(JSON.stringify([...pair.publicKey]).slice(1, -1));
+});
+
+it("does not take forged shreds for packets of the block engine", async () => {
+  const engine = closing(await TestBlockEngine.open());
+  const keyFile = join(temporaryFolder(), "jito.json");
+  writeKey(keyFile, 3);
+  const { service, relay, clock } = open(engine, keyFile);
+  await service.start();
+  const statusOf = () => service.shredstream.statuses()[0];
+  await until(() => statusOf()?.state === "subscribed", "a subscription");
+  const forged = new ShredTraffic({
+    leaders: 1,
+    firstSlot: 50n,
+    fecSetsPerSlot: 1,
+    slotNs: 100_000_000,
+    seed: 6,
+    shredVersion: 99,
+  });
+  const packets = forged.completeSlot().packets.map(({ packet }) => packet);
+  const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "" }));
+  sender.enqueue(packets, new BigUint64Array(packets.length));
+  await until(() => service.snapshot().received > 0n, "forged shreds");
+  await until(() => {
+    clock.move(5000);
+    return (statusOf()?.counts.silence ?? 0) > 0;
+  }, "a restart");
+});
+
+it("measures the one-way delay of trace packets by region", async () => {
+  const engine = closing(await TestBlockEngine.open());
+  const keyFile = join(temporaryFolder(), "jito.json");
+  writeKey(keyFile, 3);
+  const { service, relay } = open(engine, keyFile);
+  const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "" }));
+  const send = (region: string, delayMs: number) => {
+    const createdMs = Date.now() - delayMs;
+    const seconds = Math.floor(createdMs / 1000);
+    const nanos = Math.floor((createdMs % 1000) * 1e6);
+    sender.enqueue([traceShred(region, { seconds, nanos })], new BigUint64Array(1));
+  };
+  send("frankfurt", 500);
+  send("ny", -2000);
+  send("slc", 8_000_000); // a wrong clock or a forgery
+  await until(() => service.snapshot().verdicts.trace === 3n, "trace packets");
+  service.traces.update();
+  const delays = service.traces.delays();
+  expect(delays.map(({ source, region }) => [source, region])).toEqual([
+    ["jito", "frankfurt"],
+    ["jito", "ny"],
+  ]);
+  expect(delays[0]?.lastSeconds).toBeGreaterThanOrEqual(0.5);
+  expect(delays[1]?.lastSeconds).toBeLessThan(0);
+  expect(delays[0]?.histogram.count).toBe(1);
+});
+
+it("keeps the number of regions bounded", () => {
+  const flood = Array.from({ length: 100 }, (_, i) => ({
+    source: "jito",
+    receivedNs: 1_000_000_000n,
+    packet: traceShred(`region-${i}`, { seconds: 0, nanos: 999_000_000 }),
+  }));
+  const clock = new ManualClock();
+  const delays = closing(new TraceDelays(() => flood, clock));
+  delays.update();
+  expect(delays.delays()).toHaveLength(32);
+  expect(delays.delays()[0]?.lastSeconds).toBeCloseTo(0.001);
+});
+
+it("refuses a key file that others can read, and quotes none of it", () => {
+  const keyFile = join(temporaryFolder(), "jito.json");
+  const bytes = new Uint8Array(32).fill(77);
+  writeFileSync(keyFile, JSON.stringify([...bytes, ...new KeyPair(bytes).publicKey]), {
+    mode: 0o644,
+  });
+  const engine = { url: "http://127.0.0.1:1" };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only the URL is used
+  const start = () => open(engine as TestBlockEngine, keyFile);
+  expect(start).toThrow(/expected mode 0600 or stricter, got 0644; run: chmod 600/);
+  expect(start).not.toThrow(/77/);
+});
