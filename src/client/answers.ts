@@ -29,6 +29,7 @@ export function readEvent(value: unknown, where: string): StatusEvent {
     at: fields.text("at"),
     ...(fields.has("offsetMs") && { offsetMs: fields.number("offsetMs") }),
     ...(fields.has("method") && { method: fields.text("method") }),
+    ...(fields.has("ingress") && { ingress: fields.text("ingress") }),
     ...(fields.has("route") && { route: fields.text("route") }),
     ...(fields.has("attempt") && { attempt: fields.number("attempt") }),
     ...(fields.has("bytes") && { bytes: fields.number("bytes") }),

@@ -8,7 +8,7 @@ import type {
   TransactionStatus,
   WrittenInteger,
 } from "../../client/responses.ts";
-import { endStates, type SubmitMethod } from "../submission/types.ts";
+import { endStates, ingresses, type SubmitMethod } from "../submission/types.ts";
 import {
   bundleId,
   closed,
@@ -56,7 +56,11 @@ type EventFields = Partial<FieldSchemas<Event>> & Pick<FieldSchemas<Event>, "kin
 
 /** Fields of each event by schema title. */
 const eventFields = {
-  Received: { kind: word("received"), method: submitMethod },
+  Received: {
+    kind: word("received"),
+    method: submitMethod,
+    ingress: described("present if it arrived over QUIC", enumOf(ingresses)),
+  },
   Held: { kind: word("held"), reason: string },
   Queued: { kind: word("queued"), route, attempt },
   Sent: {
@@ -80,8 +84,12 @@ const eventFields = {
   },
 } as const satisfies Record<string, EventFields>;
 
-/** Present only if there is a sibling, or an error that JSON can represent. */
-const optionalFields: ReadonlySet<PropertyKey> = new Set<keyof Event>(["sibling", "err"]);
+/** Present only if there is a sibling, an error that JSON can represent, or another ingress than HTTP. */
+const optionalFields: ReadonlySet<PropertyKey> = new Set<keyof Event>([
+  "sibling",
+  "err",
+  "ingress",
+]);
 
 function eventSchema(when: Pick<EventFields, "at" | "offsetMs">): SchemaOf<Event> {
   const kinds = Object.entries<EventFields>(eventFields).map(([title, { kind, ...fields }]) =>

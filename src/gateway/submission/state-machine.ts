@@ -343,8 +343,8 @@ export class SubmissionStateMachine implements SubmissionEvents {
       return { kind: "seen", atNs: event.atNs, slot: event.slot };
     }
     if (!("view" in event)) return null;
-    const { receivedNs, method } = event.view.submission;
-    return { kind: "received", atNs: receivedNs, method };
+    const { receivedNs, method, ingress } = event.view.submission;
+    return { kind: "received", atNs: receivedNs, method, ...(ingress && { ingress }) };
   }
 
   #endOf(

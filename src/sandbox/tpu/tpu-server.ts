@@ -36,7 +36,7 @@ import {
   transactionBytesMax,
 } from "./limits.ts";
 import { type ConnectionHost, PeerConnection, type TpuPeer } from "./peer-connection.ts";
-import { RetryTokens } from "./retry-tokens.ts";
+import { RetryTokens } from "../../gateway/quic/retry-tokens.ts";
 
 const connectionIdBytes = 20;
 /** Minimum length of a first packet (RFC 9000, 14.1). */

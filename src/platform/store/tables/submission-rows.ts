@@ -10,6 +10,7 @@ import { isObject } from "../../../core/values.ts";
 import {
   type EndState,
   endStates,
+  ingresses,
   type SubmissionRecord,
   type SubmitMethod,
   type SubmitOptions,
@@ -139,8 +140,11 @@ function eventOf(fields: unknown): TimelineEvent {
   const slot = () => integerOrNullIn(fields, "slot");
   const reason = () => textIn(fields, "reason");
   switch (kind) {
-    case "received":
-      return { kind, atNs, method: methodOf(textIn(fields, "method")) };
+    case "received": {
+      const ingress = ingresses.find((known) => known === fields["ingress"]);
+      const method = methodOf(textIn(fields, "method"));
+      return { kind, atNs, method, ...(ingress && { ingress }) };
+    }
     case "held":
       return { kind, atNs, reason: reason() };
     case "queued":
