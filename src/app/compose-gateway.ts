@@ -45,6 +45,7 @@ import type { RelayService } from "../relay/relay-service.ts";
 import { TipStatistics } from "../tips/tip-statistics.ts";
 import { openNonces, TrackerPart } from "./compose-partners.ts";
 import { openPortal } from "./compose-portal.ts";
+import { openQuic } from "./compose-quic.ts";
 import { openRoutes } from "./compose-routes.ts";
 import { openShredSales } from "./compose-shreds.ts";
 import { GatewayService } from "./gateway-service.ts";
@@ -419,8 +420,11 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const portal = openPortal({ ...options, ...components, ...late, pipeline, settings });
     const pages = [options.pages, portal].filter((each) => each !== undefined && each !== null);
     const gateway: Gateway = createGateway(components, pipeline, pages);
+    const quic = openQuic({ config, gateway, keyRing, clock, log });
+    if (quic) opened.push(quic);
     const service: GatewayService = new GatewayService({
       ...components,
+      quic,
       config,
       pipeline,
       failover: submissionFailoverOf(components, pipeline),

@@ -115,12 +115,16 @@ export function secretFilesOf(path: string): readonly string[] {
 }
 
 /** Relative paths start at the folder of the configuration file. */
-function makePathsAbsolute({ relay, data, http, nonces, routes }: Config, folder: string): void {
+function makePathsAbsolute(
+  { relay, data, http, quic, nonces, routes }: Config,
+  folder: string,
+): void {
   if (relay.leaders) relay.leaders.file = resolve(folder, relay.leaders.file);
   data.directory = resolve(folder, data.directory);
-  if (http?.tls) {
-    http.tls.certificate = resolve(folder, http.tls.certificate);
-    http.tls.key = resolve(folder, http.tls.key);
+  for (const tls of [http?.tls, quic?.tls]) {
+    if (!tls) continue;
+    tls.certificate = resolve(folder, tls.certificate);
+    tls.key = resolve(folder, tls.key);
   }
   for (const key of ["fundingKeyFile", "authorityKeyFile"] as const) {
     const file = nonces[key];

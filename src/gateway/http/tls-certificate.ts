@@ -15,20 +15,24 @@ const checkMs = 2000;
 interface CertificateDependencies {
   readonly clock: Pick<Clock, "every">;
   readonly log?: Logger | undefined;
+  /** Component of its log lines. Default: "http". */
+  readonly component?: string;
 }
 
 export class TlsCertificate {
   readonly #files: TlsFiles;
   readonly #log: Logger | undefined;
+  readonly #component: string;
   readonly #timer: Timer;
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
   #material: TlsMaterial;
   #fingerprint: string;
 
   /** Throws like readTlsMaterial. */
-  constructor(files: TlsFiles, { clock, log }: CertificateDependencies) {
+  constructor(files: TlsFiles, { clock, log, component = "http" }: CertificateDependencies) {
     this.#files = files;
     this.#log = log;
+    this.#component = component;
     this.#fingerprint = this.#presentFingerprint();
     this.#material = readTlsMaterial(files);
     this.#timer = clock.every(checkMs, () => this.#check());
@@ -59,10 +63,10 @@ export class TlsCertificate {
       for (const listener of this.#listeners) listener(material);
       this.#material = material;
       const expires = new Date(material.expiresMs).toISOString();
-      this.#log?.info({ expires }, "http: a new TLS certificate is in force");
+      this.#log?.info({ expires }, `${this.#component}: a new TLS certificate is in force`);
     } catch (error) {
       this.#log?.error(
-        `http: the new TLS certificate cannot be used; the previous one stays in force: ${messageOf(error)}`,
+        `${this.#component}: the new TLS certificate cannot be used; the previous one stays in force: ${messageOf(error)}`,
       );
     }
   }

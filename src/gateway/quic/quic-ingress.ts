@@ -115,6 +115,8 @@ export class QuicIngress {
   #counts: IngressCounts | null = null;
   #checks: Timer | undefined;
   #isDraining = false;
+  #underWay = 0;
+  #whenIdle: (() => void) | undefined;
 
   /** Opens the sockets. Throws ShredwayError "quic_open". */
   constructor(options: QuicIngressOptions) {
@@ -147,9 +149,13 @@ export class QuicIngress {
     this.#process.identify(credentials);
   }
 
-  /** From now on, new submissions are refused, as over HTTP. */
-  drain(): void {
+  /** From now on, new submissions are refused, as over HTTP. Settles when the others are answered. */
+  drain(): Promise<void> {
     this.#isDraining = true;
+    return new Promise((resolve) => {
+      if (this.#underWay === 0) resolve();
+      else this.#whenIdle = resolve;
+    });
   }
 
   snapshot(): IngressSnapshot {
@@ -270,8 +276,10 @@ export class QuicIngress {
       isSwqosOnly,
       receivedNs: arrivedNs,
     };
+    this.#underWay++;
     submit(submission).then(
       ({ reason, text }) => {
+        this.#settled();
         if (reason === null) {
           session.accepted++;
           increment(this.#submissions, "accepted");
@@ -282,11 +290,17 @@ export class QuicIngress {
         answer(statuses[reason] ?? 400, text);
       },
       (error: unknown) => {
+        this.#settled();
         this.#options.log?.error(`quic: a submission failed: ${messageOf(error)}`);
         this.#reject(session, "internal");
         answer(503, "internal: internal error");
       },
     );
+  }
+
+  #settled(): void {
+    this.#underWay--;
+    if (this.#underWay === 0) this.#whenIdle?.();
   }
 
   #reject(session: Session, reason: Reason): void {
