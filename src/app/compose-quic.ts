@@ -73,7 +73,9 @@ export function openQuic({
       `quic: requires the optional package @matrixai/quic: ${problem}; ${quicheHint}`,
     );
   }
-  const certificate = quic.tls ? new TlsCertificate(quic.tls, { clock, log, component: "quic" }) : null;
+  const certificate = quic.tls
+    ? new TlsCertificate(quic.tls, { clock, log, component: "quic" })
+    : null;
   const ingress = new QuicIngress({
     listeners: listenersOf(quic),
     settings: {

@@ -436,6 +436,7 @@ describe("start --config", () => {
       ["--udp", taken.address],
       ["--rpc", await occupiedTcpAddress()],
       ["--http", await occupiedTcpAddress()],
+      ["--quic", taken.address],
     ] as const) {
       const sandbox = await shredway("start", ...sandboxOptions({ [name]: address }));
       expect(sandbox.code).toBe(1);
@@ -453,6 +454,7 @@ function sandboxOptions(besides: Readonly<Record<string, string>> = {}): string[
   const options = {
     "--udp": "127.0.0.1:0",
     "--rpc": "127.0.0.1:0",
+    "--quic": "127.0.0.1:0",
     "--http": "127.0.0.1:0",
     "--data": join(folder, `data-${++folders}`),
     ...besides,

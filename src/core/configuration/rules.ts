@@ -256,7 +256,10 @@ function checkQuic({ http, quic, relay }: Config, report: Report): void {
   const keys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
   const own = keys.flatMap((key) => quic[key].map((text, index) => ({ path: [key, index], text })));
   if (own.length === 0) {
-    report(["quic"], "no address; expected at least one in listen, protectedListen or swqosOnlyListen");
+    report(
+      ["quic"],
+      "no address; expected at least one in listen, protectedListen or swqosOnlyListen",
+    );
   }
   const all = [...relay.listen.map((text) => ({ path: null, text })), ...own];
   checkDistinct(
@@ -267,7 +270,8 @@ function checkQuic({ http, quic, relay }: Config, report: Report): void {
     },
     (index) => {
       const { path, text } = all[index] ?? { path: null, text: "" };
-      if (path) report(["quic", ...path], `duplicate address ${text}; expected different addresses`);
+      if (path)
+        report(["quic", ...path], `duplicate address ${text}; expected different addresses`);
     },
   );
 }

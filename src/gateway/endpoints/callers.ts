@@ -21,8 +21,7 @@ const keyCharactersMax = 256;
 const keyLocations =
   "query api-key, header api_key, api-key, Authorization: Bearer or Basic, or x-jito-auth";
 
-const invalidKey =
-  "invalid API key: unknown, expired, revoked, or not allowed from this address";
+const invalidKey = "invalid API key: unknown, expired, revoked, or not allowed from this address";
 
 function tooManyFailures(seconds: number): string {
   return `too many invalid API keys from this address; retry in ${seconds} s`;

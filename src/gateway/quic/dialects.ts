@@ -24,8 +24,6 @@ export interface Dialect {
   readonly hasResponses: boolean;
   /** Whether a stream may carry several transactions as frames. */
   readonly takesBundles: boolean;
-  /** The part of the client's certificate that identifies its account. */
-  readonly identity: "common_name" | "public_key";
   readonly closeCodes: Readonly<Record<CloseCause, number>>;
 }
 
@@ -43,7 +41,6 @@ export const dialects: readonly Dialect[] = [
     streamBytesMax: bundleTransactionsMax * (frameHeadBytes + transactionBytesMax),
     hasResponses: true,
     takesBundles: true,
-    identity: "common_name",
     closeCodes: keyCodes,
   },
   {
@@ -51,7 +48,13 @@ export const dialects: readonly Dialect[] = [
     streamBytesMax: transactionBytesMax,
     hasResponses: false,
     takesBundles: false,
-    identity: "common_name",
+    closeCodes: keyCodes,
+  },
+  {
+    protocol: "lunar-lander-tpu",
+    streamBytesMax: transactionBytesMax,
+    hasResponses: true,
+    takesBundles: false,
     closeCodes: keyCodes,
   },
 ];

@@ -22,13 +22,13 @@ import { type LongHeader, readLongHeader } from "./long-header.ts";
 import { RetryTokens } from "./retry-tokens.ts";
 import { type ConnectionHost, ServerConnection } from "./server-connection.ts";
 import { StatelessResets } from "./stateless-reset.ts";
-import {
-  type DropName,
-  type IngressAnswer,
-  type IngressConnection,
-  type IngressCounts,
-  type IngressSettings,
-  type IngressStream,
+import type {
+  DropName,
+  IngressAnswer,
+  IngressConnection,
+  IngressCounts,
+  IngressSettings,
+  IngressStream,
 } from "./types.ts";
 
 interface ServerDependencies {
@@ -151,6 +151,7 @@ export class IngressServer {
   dismiss(number: number, code: number, reason: string): void {
     const connection = this.#byNumber.get(number);
     if (!connection) return;
+    connection.work(); // sends the responses that came before
     connection.dismiss(code, reason);
     this.#schedule(connection);
   }
@@ -166,6 +167,7 @@ export class IngressServer {
 
   /** Closes all connections with notice. The sockets are closed one turn later, after their last packets. */
   async close(): Promise<void> {
+    this.#work(); // sends the last responses
     for (const connection of [...this.#keys.keys()]) connection.leave();
     await new Promise((resolve) => setImmediate(resolve));
     for (const { socket } of this.#listeners) socket.close();
@@ -196,8 +198,8 @@ export class IngressServer {
     const from = { host, port };
     const connection = this.#connectionOf(packet, from, listener);
     if (!connection) return;
-    connection.receive(packet, from);
-    this.#schedule(connection);
+    if (connection.receive(packet, from)) this.#schedule(connection);
+    else this.#counts.unknownPackets++;
   }
 
   #schedule(connection: ServerConnection): void {
@@ -308,9 +310,9 @@ export class IngressServer {
       return undefined;
     }
     const id = this.#next++;
-    const host = this.#hostOf(listener, original !== null);
-    const addresses = { local: listener.local, remote: from };
-    const connection = new ServerConnection(id, host, quic, addresses);
+    const isProven = original !== null;
+    const path = { local: listener.local, remote: from, isProven };
+    const connection = new ServerConnection(id, this.#hostOf(listener, isProven), quic, path);
     this.#inProgress++;
     // Until the client knows our id, it sends to its own.
     const keys = [keyOf(scid), keyOf(dcid)];

@@ -15,6 +15,8 @@ import type { DropName, IngressSettings } from "./types.ts";
 const handshakeMs = 5000;
 const nsPerMs = 1_000_000n;
 const packetBufferBytes = 1500;
+/** Bytes that an unproven address gets for each byte that came from it. */
+const amplificationMax = 3;
 /** Client-initiated streams have the ids 0, 4, … (bidirectional) and 2, 6, … (unidirectional). */
 const unidirectionalBit = 2;
 /** Streams without a transaction that a connection may have at once, and in a second. */
@@ -39,9 +41,11 @@ export interface ConnectionHost {
 
 type Phase = "handshake" | "waiting" | "open" | "ending" | "gone";
 
-interface Addresses {
+interface Path {
   readonly local: QuicheAddress;
   readonly remote: QuicheAddress;
+  /** The client returned a token, so it receives packets at its address. */
+  readonly isProven: boolean;
 }
 
 const noCertificate: CertificateFacts = { commonName: null, ed25519Key: null, protection: false };
@@ -60,6 +64,10 @@ export class ServerConnection {
   readonly #host: ConnectionHost;
   readonly #quic: QuicheConnection;
   readonly #local: QuicheAddress;
+  #isProven: boolean;
+  /** Bytes before the address is proven. */
+  #receivedBytes = 0;
+  #sentBytes = 0;
   readonly #handshakeEndNs: bigint;
   #phase: Phase = "handshake";
   #dialect: Dialect | undefined;
@@ -73,20 +81,31 @@ export class ServerConnection {
   #timer: Timer | undefined;
   #timerDueNs = 0n;
 
-  constructor(id: number, host: ConnectionHost, quic: QuicheConnection, addresses: Addresses) {
+  constructor(id: number, host: ConnectionHost, quic: QuicheConnection, path: Path) {
     this.id = id;
     this.#host = host;
     this.#quic = quic;
-    this.#local = addresses.local;
-    this.remote = addresses.remote;
+    this.#local = path.local;
+    this.remote = path.remote;
+    this.#isProven = path.isProven;
     this.#dropsAtNs = host.clock.monotonicNs();
     this.#handshakeEndNs = this.#dropsAtNs + BigInt(handshakeMs) * nsPerMs;
   }
 
-  /** Processes a packet; `work` must follow. Decryption overwrites the packet. */
-  receive(packet: Buffer, from: QuicheAddress): void {
+  /**
+   * Processes a packet; `work` must follow. Decryption overwrites the packet. false: it came from another
+   * address and is ignored. Otherwise a copy that arrives first would replace the client's packet.
+   */
+  receive(packet: Buffer, from: QuicheAddress): boolean {
+    if (from.port !== this.remote.port || from.host !== this.remote.host) return false;
+    this.#receivedBytes += packet.length;
+    this.#pass(packet);
+    return true;
+  }
+
+  #pass(packet: Buffer): void {
     try {
-      this.#quic.recv(packet, { from, to: this.#local });
+      this.#quic.recv(packet, { from: this.remote, to: this.#local });
     } catch {
       // The packet is invalid or rejected: quiche then reports the end of the connection.
     }
@@ -167,6 +186,7 @@ export class ServerConnection {
   }
 
   #established(): void {
+    this.#isProven = true;
     const protocol = Buffer.from(this.#quic.applicationProto()).toString("latin1");
     const dialect = findDialect(protocol);
     const [certificate] = this.#quic.peerCertChain() ?? [];
@@ -274,9 +294,20 @@ export class ServerConnection {
         return; // quiche has closed it; its timer reports the end
       }
       if (!sent) return;
-      const [length, { to }] = sent;
-      this.#host.send(buffer.subarray(0, length), to);
+      const [length] = sent;
+      if (this.#maySend(length)) this.#host.send(buffer.subarray(0, length), this.remote);
     }
+  }
+
+  /**
+   * The limit of RFC 9000 (8.1), which quiche exceeds when it repeats packets. QUIC treats a packet that is
+   * held back as lost.
+   */
+  #maySend(bytes: number): boolean {
+    if (this.#isProven) return true;
+    if (this.#sentBytes + bytes > amplificationMax * this.#receivedBytes) return false;
+    this.#sentBytes += bytes;
+    return true;
   }
 
   #arm(nowNs: bigint): void {

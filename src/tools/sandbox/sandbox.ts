@@ -68,12 +68,7 @@ const remedy =
   "Choose others with --http, --udp, --quic and --rpc; for a second sandbox: --http 127.0.0.1:9780 " +
   "--udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --rpc 127.0.0.1:9899 --data data-2";
 /** Resources that two sandboxes may compete for: ports and the data folder. */
-const sharedReasons: readonly Reason[] = [
-  "relay_open",
-  "http_open",
-  "quic_open",
-  "store_failed",
-];
+const sharedReasons: readonly Reason[] = ["relay_open", "http_open", "quic_open", "store_failed"];
 
 /** Adds a remedy to errors about a port or folder in use. */
 async function withRemedy<T>(work: () => Promise<T>): Promise<T> {

@@ -5,11 +5,20 @@ import { Query } from "../../../src/gateway/endpoints/query.ts";
 import { QuicIngress, type QuicIngressOptions } from "../../../src/gateway/quic/quic-ingress.ts";
 import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { closing } from "../closing.ts";
-import { GatewayRun } from "../gateway/gateway.ts";
+import { apiKey, GatewayRun } from "../gateway/gateway.ts";
 
 const plain = { isProtected: false, isSwqosOnly: false } as const;
 
 export class IngressRun {
+  static readonly settings = {
+    connectionsMax: 100,
+    streamsMax: 64,
+    streamTimeoutMs: 750,
+    idleTimeoutMs: 30_000,
+    handshakesPerMinute: 1000,
+  };
+  static readonly key = apiKey;
+
   readonly gateway: GatewayRun;
   readonly ingress: QuicIngress;
 
@@ -40,15 +49,8 @@ export class IngressRun {
           query: new Query(`mev-protect=${isProtected}&swqos-only=${isSwqosOnly}`),
           ingress: "quic",
         }),
+      settings: IngressRun.settings,
       ...options,
-      settings: {
-        connectionsMax: 100,
-        streamsMax: 64,
-        streamTimeoutMs: 750,
-        idleTimeoutMs: 30_000,
-        handshakesPerMinute: 1000,
-        ...options.settings,
-      },
     });
   }
 

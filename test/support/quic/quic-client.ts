@@ -90,8 +90,12 @@ export class QuicClient {
   #partial: { id: number; rest: Uint8Array } | undefined;
   #nextId = 2;
   #nextRequestId = 0;
+  /** Rests of requests that the peer's flow control did not accept yet. */
+  readonly #unsent = new Map<number, Uint8Array>();
   readonly #requests = new Map<number, { parts: Buffer[]; end: (bytes: Buffer) => void }>();
   #timer: NodeJS.Timeout | undefined;
+
+  static readonly configOf = configOf;
 
   /** Begins the handshake. `address`: "ip:port". */
   static async open(address: string, options: QuicClientOptions = {}): Promise<QuicClient> {
@@ -133,7 +137,7 @@ export class QuicClient {
     this.#nextRequestId += 4;
     return new Promise((resolve) => {
       this.#requests.set(id, { parts: [], end: resolve });
-      this.quic.streamSend(id, bytes, true);
+      this.#unsent.set(id, bytes);
       this.work();
     });
   }
@@ -151,6 +155,12 @@ export class QuicClient {
     this.quic.streamSend(id, bytes, false);
     this.work();
     return id;
+  }
+
+  /** Continues a started stream. */
+  extend(id: number, bytes: Uint8Array): void {
+    this.quic.streamSend(id, bytes, false);
+    this.work();
   }
 
   /** Continues a started stream to its end. */
@@ -225,6 +235,12 @@ export class QuicClient {
   }
 
   #write(): void {
+    for (const [id, rest] of this.#unsent) {
+      const accepted = this.quic.streamSend(id, rest, true);
+      if (accepted === null) continue;
+      if (accepted === rest.length) this.#unsent.delete(id);
+      else this.#unsent.set(id, rest.subarray(accepted));
+    }
     for (;;) {
       if (!this.#partial) {
         const rest = this.credit > 0 ? this.#waiting.shift() : undefined;

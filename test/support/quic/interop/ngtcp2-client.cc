@@ -1,13 +1,15 @@
-// An independent client of the QUIC ingress, built with ngtcp2 and GnuTLS, for interoperability tests.
+// An independent client of the QUIC ingress, built with ngtcp2 and GnuTLS, for interoperability
+// tests.
 //
 // Built and run by test/support/quic/interop/ngtcp2-client.ts; only for tests. GnuTLS presents the
 // certificate and does not verify the server's, like the clients that customers use.
 //
 // Usage: ngtcp2-client ADDRESS PORT KEY.pem|- CERTIFICATE.pem|- PROTOCOL NAME
-// Reads lines: "uni HEX" and "bidi HEX" send one complete stream, "begin HEX" starts a unidirectional
-// stream without its end, "finish HEX" ends the oldest of them, "reset HEX" starts one and resets it,
-// "close CODE" closes the connection. Writes one line for each event: "established",
-// "response ID HEX", "end app|transport CODE REASON", "end reset", "end time", "end here".
+// Reads lines: "uni HEX" and "bidi HEX" send one complete stream, "begin HEX" starts a
+// unidirectional stream without its end, "finish HEX" ends the oldest of them, "reset HEX" starts
+// one and resets it, "close CODE" closes the connection. Writes one line for each event:
+// "established", "response ID HEX", "end app|transport CODE REASON", "end reset", "end time", "end
+// here".
 
 #include <arpa/inet.h>
 #include <gnutls/crypto.h>
@@ -235,9 +237,8 @@ void EndByClose(Client& client) {
 /** Opens the stream if the server grants it. */
 bool IsOpen(Client& client, Stream& stream) {
   if (stream.id >= 0) return true;
-  const int error = stream.is_bidi
-                        ? ngtcp2_conn_open_bidi_stream(client.quic, &stream.id, nullptr)
-                        : ngtcp2_conn_open_uni_stream(client.quic, &stream.id, nullptr);
+  const int error = stream.is_bidi ? ngtcp2_conn_open_bidi_stream(client.quic, &stream.id, nullptr)
+                                   : ngtcp2_conn_open_uni_stream(client.quic, &stream.id, nullptr);
   if (error != 0) stream.id = -1;
   return error == 0;
 }
