@@ -420,11 +420,9 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const portal = openPortal({ ...options, ...components, ...late, pipeline, settings });
     const pages = [options.pages, portal].filter((each) => each !== undefined && each !== null);
     const gateway: Gateway = createGateway(components, pipeline, pages);
-    const quic = openQuic({ config, gateway, keyRing, clock, log });
-    if (quic) opened.push(quic);
     const service: GatewayService = new GatewayService({
       ...components,
-      quic,
+      quic: openQuic({ config, gateway, keyRing, clock, log }),
       config,
       pipeline,
       failover: submissionFailoverOf(components, pipeline),

@@ -7,9 +7,13 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { createPrivateFile, privateFileRefused, readPrivateFile } from "../core/private-file.ts";
 import { newEcdsaCredentials } from "../gateway/tpu/certificate.ts";
 import type { QuicheCredentials } from "../gateway/tpu/quiche.ts";
+import {
+  createPrivateFile,
+  privateFileRefused,
+  readPrivateFile,
+} from "../platform/solana/private-file.ts";
 
 const fileName = "quic-certificate.pem";
 const fileBytesMax = 64 * 1024;

@@ -25,7 +25,7 @@ export interface StatusEvent<Integer = bigint> {
   /** Milliseconds since the receipt; absent in the stream. */
   readonly offsetMs?: number;
   readonly method?: string;
-  /** Of "received": "quic"; absent for HTTP and WebSocket. */
+  /** "quic"; absent for HTTP and WebSocket. */
   readonly ingress?: string;
   readonly route?: string;
   readonly attempt?: number;

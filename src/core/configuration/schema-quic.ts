@@ -18,17 +18,17 @@ function listeners(defaults: string[]) {
     .default(defaults);
 }
 
-const pemPath = z.string().min(1).max(4096);
+const pemPath = () => z.string().min(1).max(4096);
 const pemPathExpects = "a path, relative to the configuration file";
 
 const tls = z.strictObject({
-  certificate: key(pemPath, {
+  certificate: key(pemPath(), {
     expects: pemPathExpects,
     meaning:
       "PEM file of the server's certificate, followed by the intermediate ones. A change is picked up " +
       "within two seconds, for new connections.",
   }),
-  key: key(pemPath, {
+  key: key(pemPath(), {
     expects: pemPathExpects,
     meaning: "PEM file of the private key, without a password.",
   }),

@@ -74,7 +74,7 @@ export class IngressServer {
   #resets: StatelessResets;
   #config: QuicheConfig;
   readonly #listeners: readonly Listener[];
-  /** By our connection id, and by the id that the client chose for its first packets. */
+  /** Connections by our id, and by the id that the client chose for its first packets. */
   readonly #byId = new Map<string, ServerConnection>();
   readonly #keys = new Map<ServerConnection, readonly string[]>();
   readonly #byNumber = new Map<number, ServerConnection>();
@@ -168,7 +168,7 @@ export class IngressServer {
   /** Closes all connections with notice. The sockets are closed one turn later, after their last packets. */
   async close(): Promise<void> {
     this.#work(); // sends the last responses
-    for (const connection of [...this.#keys.keys()]) connection.leave();
+    for (const connection of this.#keys.keys()) connection.leave();
     await new Promise((resolve) => setImmediate(resolve));
     for (const { socket } of this.#listeners) socket.close();
   }

@@ -28,7 +28,7 @@ export interface ProtectedListener {
   readonly isSwqosOnly: boolean;
 }
 
-export interface IngressSubmission {
+interface IngressSubmission {
   readonly key: ApiKey;
   readonly bytes: Uint8Array;
   readonly takesBundles: boolean;
@@ -69,7 +69,7 @@ interface Session {
   readonly rejected: Map<Reason, number>;
 }
 
-export interface IngressSnapshot {
+interface IngressSnapshot {
   readonly addresses: readonly string[];
   readonly isUp: boolean;
   readonly lastFailure: string;
@@ -265,7 +265,7 @@ export class QuicIngress {
     }
     const key = this.#refresh(session);
     if (!key) return;
-    const { clock, submit } = this.#options;
+    const { clock } = this.#options;
     const elapsedNs = clock.monotonicNs() - receivedNs;
     const arrivedNs = clock.nowNs() - (elapsedNs > 0n ? elapsedNs : 0n);
     const submission = {
@@ -276,31 +276,33 @@ export class QuicIngress {
       isSwqosOnly,
       receivedNs: arrivedNs,
     };
-    this.#underWay++;
-    submit(submission).then(
-      ({ reason, text }) => {
-        this.#settled();
-        if (reason === null) {
-          session.accepted++;
-          increment(this.#submissions, "accepted");
-          answer(200, text);
-          return;
-        }
-        this.#reject(session, reason);
-        answer(statuses[reason] ?? 400, text);
-      },
-      (error: unknown) => {
-        this.#settled();
-        this.#options.log?.error(`quic: a submission failed: ${messageOf(error)}`);
-        this.#reject(session, "internal");
-        answer(503, "internal: internal error");
-      },
-    );
+    void this.#submit(session, submission, answer);
   }
 
-  #settled(): void {
-    this.#underWay--;
-    if (this.#underWay === 0) this.#whenIdle?.();
+  async #submit(
+    session: Session,
+    submission: IngressSubmission,
+    answer: (status: number, body: string) => void,
+  ): Promise<void> {
+    this.#underWay++;
+    try {
+      const { reason, text } = await this.#options.submit(submission);
+      if (reason === null) {
+        session.accepted++;
+        increment(this.#submissions, "accepted");
+        answer(200, text);
+      } else {
+        this.#reject(session, reason);
+        answer(statuses[reason] ?? 400, text);
+      }
+    } catch (error) {
+      this.#options.log?.error(`quic: a submission failed: ${messageOf(error)}`);
+      this.#reject(session, "internal");
+      answer(503, "internal: internal error");
+    } finally {
+      this.#underWay--;
+      if (this.#underWay === 0) this.#whenIdle?.();
+    }
   }
 
   #reject(session: Session, reason: Reason): void {
@@ -325,7 +327,7 @@ export class QuicIngress {
   }
 
   #checkKeys(): void {
-    for (const session of [...this.#sessions.values()]) this.#refresh(session);
+    for (const session of this.#sessions.values()) this.#refresh(session);
   }
 
   #forget({ connection, key }: Session): void {
@@ -345,7 +347,7 @@ export class QuicIngress {
   /** The process ended. Submissions that it passed on continue; their clients get no answer. */
   #lost(): void {
     this.#counts = null;
-    for (const session of [...this.#sessions.values()]) {
+    for (const session of this.#sessions.values()) {
       this.#forget(session);
       increment(this.#ends, "process_lost");
     }

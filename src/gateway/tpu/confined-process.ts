@@ -14,7 +14,7 @@ import { residentBytes } from "./process-memory.ts";
 import { channelDescriptor, residentBytesMax } from "./start-quic-process.ts";
 import type { ProcessEnd, ProcessState, SupervisionAnswer } from "./types.ts";
 
-export interface ConfinedProcessOptions<Answer extends { readonly kind: string }> {
+interface ConfinedProcessOptions<Answer extends { readonly kind: string }> {
   /** Component, for the log. */
   readonly component: string;
   readonly clock: Clock;

@@ -7,8 +7,8 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { ShredwayError } from "../../core/errors.ts";
 import { KeyPair } from "../../core/key-pair.ts";
-import { createPrivateFile, privateFileRefused, readPrivateFile } from "../../core/private-file.ts";
 import type { NonceKeys, Signer } from "../../gateway/nonces/types.ts";
+import { createPrivateFile, privateFileRefused, readPrivateFile } from "./private-file.ts";
 
 const seedBytes = 32;
 const pairBytes = 64;

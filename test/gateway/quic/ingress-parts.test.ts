@@ -158,7 +158,7 @@ describe("messages", () => {
     );
     for (const text of ["null", "{}", '{"addresses":[1]}', '{"id":-1}', '{"connection":"1"}']) {
       for (const kind of [2, 5, 6, 8, 9]) {
-        expect(() => decodeAnswer(kind, Buffer.from(text)), text).toThrow();
+        expect(() => decodeAnswer(kind, Buffer.from(text)), text).toThrow(/^expected /);
       }
     }
   });

@@ -4,8 +4,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseEndpoint } from "../../../../src/core/addresses/addresses.ts";
 import { newCredentials, newEcdsaCredentials } from "../../../../src/gateway/tpu/certificate.ts";
+import { closing } from "../../../support/closing.ts";
+import { LossyLink } from "../../../support/network/lossy-link.ts";
 import { until } from "../../../support/network/udp-receiver.ts";
+import { framed, sessionsOf } from "../../../support/quic/ingress-clients.ts";
 import { IngressRun } from "../../../support/quic/ingress-run.ts";
 import {
   Ngtcp2Client,
@@ -38,15 +42,6 @@ function connect(run: IngressRun, options: Partial<Ngtcp2ClientOptions> = {}): N
     credentials: newEcdsaCredentials("good"),
     ...options,
   });
-}
-
-function framed(...wires: readonly Uint8Array[]): Buffer {
-  const parts = wires.flatMap((wire) => {
-    const length = Buffer.alloc(2);
-    length.writeUInt16BE(wire.length);
-    return [length, wire];
-  });
-  return Buffer.concat(parts);
 }
 
 describe.skipIf(ngtcp2Problem !== null)("a client with ngtcp2", () => {
@@ -121,6 +116,70 @@ describe.skipIf(ngtcp2Problem !== null)("a client with ngtcp2", () => {
       expect(await other.ended()).toMatch(/^app 1 unauthorized/);
       const protocol = connect(run, { protocol: "h3" });
       expect(await protocol.ended()).toMatch(/^transport 376/); // no_application_protocol
+    });
+  });
+
+  describeQuic("and the dialect lunar-lander-tpu", () => {
+    it("gets response frames, and asks for protection by its certificate", async () => {
+      const run = await IngressRun.open();
+      const credentials = newEcdsaCredentials("good", { isProtected: true });
+      const client = connect(run, { protocol: "lunar-lander-tpu", credentials });
+      const { status, body } = readResponse(await client.request(tipping()));
+      const [request] = run.gateway.submitted;
+      expect({ status, body }).toEqual({
+        status: 200,
+        body: request?.transactions[0]?.signature,
+      });
+      expect(request?.options).toMatchObject({ mevProtect: true, swqosOnly: false });
+      const bundle = readResponse(await client.request(framed(tipping(), tippingV0())));
+      expect(bundle).toMatchObject({ status: 400, body: expect.stringMatching(/^transaction_/) });
+    });
+  });
+
+  describeQuic("over IPv6", () => {
+    it("submits", async () => {
+      const listener = { address: "[::1]:0", isProtected: false, isSwqosOnly: false };
+      const run = await IngressRun.open({ listeners: [listener] });
+      const client = connect(run);
+      expect(readResponse(await client.request(tipping())).status).toBe(200);
+    });
+  });
+
+  describeQuic("on a link that loses a fifth of all packets", () => {
+    it("submits everything once", async () => {
+      const run = await IngressRun.open({
+        settings: { ...IngressRun.settings, streamTimeoutMs: 30_000 },
+      });
+      const { port } = parseEndpoint(run.address());
+      const link = closing(await LossyLink.open(port, { loss: 0.2, delayMs: 5 }));
+      const { host, port: front } = link.address;
+      const client = connect(run, { address: `${host}:${front}` });
+      const count = 60;
+      for (let i = 0; i < count; i++) client.send(tipping({ amount: BigInt(i + 1) }));
+      await until(() => run.gateway.submitted.length === count, `${count} transactions`);
+      const signatures = run.gateway.submitted.map((one) => one.transactions[0]?.signature);
+      expect(new Set(signatures).size).toBe(count);
+    });
+  });
+
+  describeQuic("that is idle, or whose server is killed", () => {
+    it("is closed after the idle time, and learns of a kill by a stateless reset", async () => {
+      const run = await IngressRun.open({
+        settings: { ...IngressRun.settings, idleTimeoutMs: 1000 },
+      });
+      const idle = connect(run);
+      await idle.established();
+      expect(await idle.ended()).toBe("time");
+      await until(() => run.ingress.snapshot().ends.get("idle_timeout") === 1, "the end");
+      const client = connect(run);
+      await until(() => sessionsOf(run) === 1, "a session");
+      process.kill(run.ingress.snapshot().process.pid ?? 0, "SIGKILL");
+      await until(() => sessionsOf(run) === 0, "the end of the session");
+      await until(() => {
+        if (client.end === null) client.send(tipping());
+        return client.end !== null;
+      }, "the end of the connection");
+      expect(["reset", "time"]).toContain(client.end);
     });
   });
 });

@@ -30,7 +30,7 @@ export class Ngtcp2Client {
   isEstablished = false;
   /** How the connection ended, for example "app 1 unauthorized: …"; null: it is open. */
   end: string | null = null;
-  /** By stream id. */
+  /** Responses by stream id. */
   readonly responses = new Map<number, Buffer>();
   #nextRequest = 0;
   readonly #child: ChildProcessWithoutNullStreams;

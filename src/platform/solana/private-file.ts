@@ -16,8 +16,8 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { messageOf, ShredwayError } from "./errors.ts";
-import { openRegularFile } from "./files.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { openRegularFile } from "../../core/files.ts";
 
 /** All permission bits except read and write of the owner. */
 const forbiddenMode = 0o177;
