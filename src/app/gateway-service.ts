@@ -273,6 +273,7 @@ export class GatewayService {
         pipeline: pipeline.snapshot(),
         openMax: gateway.openMax,
       },
+      quic: this.#dependencies.quic?.ingress.snapshot() ?? null,
       routes: this.#routeFacts(),
       accounts: this.#accountFacts(),
       store: {
