@@ -18,7 +18,8 @@ import { ensureQuicCertificate } from "./quic-certificate.ts";
 
 interface QuicDependencies {
   readonly config: Config;
-  readonly gateway: Pick<Gateway, "callers" | "answerStream">;
+  /** Called after the start only: the sockets are opened before the gateway exists. */
+  readonly gateway: () => Pick<Gateway, "callers" | "answerStream">;
   readonly keyRing: KeyRing;
   readonly clock: Clock;
   readonly log: Logger;
@@ -91,13 +92,13 @@ export function openQuic({
       : ensureQuicCertificate(data.directory),
     clock,
     log,
-    authenticate: (address, text) => gateway.callers.authenticate(address, text),
+    authenticate: (address, text) => gateway().callers.authenticate(address, text),
     currentKey: (id, address) => {
       const key = keyRing.get(id, clock.nowNs());
       return key && keyRing.allows(key, parseAddress(address)) ? key : null;
     },
     submit: ({ bytes, isProtected, isSwqosOnly, ...rest }) =>
-      gateway.answerStream({
+      gateway().answerStream({
         ...rest,
         body: bytes,
         query: queryOf(isProtected, isSwqosOnly),

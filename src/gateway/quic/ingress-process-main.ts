@@ -81,6 +81,7 @@ class Main {
       sockets,
       connected: (connection) => this.#answer({ kind: "connected", connection }),
       received: (stream) => this.#receive(stream),
+      turnEnded: () => this.#passStreams(),
       ended: (connection, end) => {
         this.#passStreams();
         this.#answer({ kind: "ended", connection, end });
@@ -94,6 +95,7 @@ class Main {
   }
 
   #receive(stream: IngressStream): void {
+    // Streams that a timer reads have no end of a turn.
     if (this.#streams.length === 0) setImmediate(() => this.#passStreams());
     this.#streams.push(stream);
   }

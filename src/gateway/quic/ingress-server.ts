@@ -41,6 +41,8 @@ interface ServerDependencies {
   /** None of these may throw. */
   readonly connected: (connection: IngressConnection) => void;
   readonly received: (stream: IngressStream) => void;
+  /** The packets of this turn of the event loop are processed. */
+  readonly turnEnded: () => void;
   readonly ended: (connection: number, end: string) => void;
 }
 
@@ -211,6 +213,7 @@ export class IngressServer {
     const due = this.#due;
     this.#due = new Set();
     for (const connection of due) connection.work();
+    this.#dependencies.turnEnded();
   }
 
   #connectionOf(

@@ -20,6 +20,7 @@ export function begin(run: IngressRun, choices: ClientChoices = {}): Promise<Qui
   return QuicClient.open(run.address(listener), {
     credentials: newEcdsaCredentials(key, { isProtected }),
     protocol: "shredway-tpu",
+    idleTimeoutMs: 60_000, // the machine may be busy
     ...options,
   });
 }
