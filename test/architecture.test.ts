@@ -70,6 +70,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     tracker: [],
     transactions: ["nonces"],
     tpu: [],
+    quic: ["accounts", "tpu"],
     routes: ["submission", "tpu"],
     schema: ["submission"],
     methods: ["accounts", "http", "nonces", "schema", "submission", "tracker"],

@@ -45,6 +45,7 @@ import type { RelayService } from "../relay/relay-service.ts";
 import { TipStatistics } from "../tips/tip-statistics.ts";
 import { openNonces, TrackerPart } from "./compose-partners.ts";
 import { openPortal } from "./compose-portal.ts";
+import { openQuic } from "./compose-quic.ts";
 import { openRoutes } from "./compose-routes.ts";
 import { openShredSales } from "./compose-shreds.ts";
 import { GatewayService } from "./gateway-service.ts";
@@ -370,34 +371,35 @@ function openServers({ gateway, config, certificate, log }: Servers): Promise<Ht
   return HttpServerGroup.open(servers, log);
 }
 
+interface Closable {
+  close(): void | Promise<void>;
+}
+
 /** Throws ShredwayError, after closing everything that it opened. */
 export async function openGateway(options: GatewayOptions): Promise<GatewayService> {
   const { config, relay, clock, log } = options;
   const partners = new TrackerPart({ config, relay, clock, log });
-  const opened: { close(): void | Promise<void> }[] = [partners];
+  const opened: Closable[] = [partners];
+  const keep = <T extends Closable | null>(part: T): T => {
+    if (part) opened.push(part);
+    return part;
+  };
   try {
     const tables = new Tables(config, partners);
-    const certificate = openCertificate(options);
-    if (certificate) opened.push(certificate);
-    const store = await openStore(options);
-    opened.push(store);
-    const nodes = await openNodeDirectory(options, store, tables);
-    if (nodes) opened.push(nodes);
-    const verifier = options.verifier ?? openVerifier(config);
-    opened.push(verifier);
-    const upstream = config.solana ? Upstream.open({ ...config.solana, log, clock }) : null;
-    if (upstream) opened.push(upstream);
+    const certificate = keep(openCertificate(options));
+    const store = keep(await openStore(options));
+    const nodes = keep(await openNodeDirectory(options, store, tables));
+    const verifier = keep(options.verifier ?? openVerifier(config));
+    const upstream = keep(config.solana ? Upstream.open({ ...config.solana, log, clock }) : null);
     const { tracker } = partners;
     const { table: routes, addresses } = await openRoutes({ config, relay, tracker, clock, log });
     opened.push(addresses, routes);
     const keyRing = new KeyRing();
     const landings = relay?.config.deshred ? new LandingWatchList(relay.relay, log) : null;
-    const tips = await openTips(options, store);
-    opened.push(tips);
-    const shreds = await openShreds({ options, tables, store, nodes, verifier, landings });
-    if (shreds) opened.push(shreds);
-    const nonces = await openNonces({ config, store, clock, log });
-    if (nonces) opened.push(nonces);
+    const tips = keep(await openTips(options, store));
+    const shreds = keep(await openShreds({ options, tables, store, nodes, verifier, landings }));
+    const nonces = keep(await openNonces({ config, store, clock, log }));
+    const quic = keep(openQuic({ config, gateway: () => gateway, keyRing, clock, log }));
     const components = {
       options,
       tables,
@@ -421,6 +423,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const gateway: Gateway = createGateway(components, pipeline, pages);
     const service: GatewayService = new GatewayService({
       ...components,
+      quic,
       config,
       pipeline,
       failover: submissionFailoverOf(components, pipeline),

@@ -27,6 +27,7 @@ import { RunningTotals } from "../platform/metrics/running-totals.ts";
 import type { Store } from "../platform/store/store.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
+import type { QuicService } from "./compose-quic.ts";
 import { databaseChangeWarning, gatewayRestartKeys } from "./gateway-settings.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import type { ReadinessFacts } from "./readiness.ts";
@@ -79,6 +80,8 @@ interface GatewayServiceDependencies {
   readonly verifier: Pick<SignatureVerifier, "pending"> | null;
   readonly tracker: Tracker;
   readonly openServer: () => Promise<HttpServerGroup>;
+  /** null: no section `quic`. */
+  readonly quic: QuicService | null;
   /** null: no TLS. */
   readonly certificate: Pick<TlsCertificate, "material"> | null;
   /** These are closed last, in this order. */
@@ -111,6 +114,7 @@ export class GatewayService {
     if (restored > 0) log.info({ transactions: restored }, "gateway: restored open submissions");
     failover?.start();
     this.#server = await this.#dependencies.openServer();
+    await this.#dependencies.quic?.ingress.start();
   }
 
   /** Addresses in the order of http.listen; empty before `start`. */
@@ -121,6 +125,11 @@ export class GatewayService {
   /** The same for http.tls.listen. */
   get tlsAddresses(): readonly string[] {
     return this.#server?.tlsAddresses ?? [];
+  }
+
+  /** UDP addresses of the QUIC ingress; empty before `start`, or if it is off. */
+  get quicAddresses(): readonly string[] {
+    return this.#dependencies.quic?.ingress.addresses ?? [];
   }
 
   /** URL of the portal; null before `start`, or if the portal is off. */
@@ -264,6 +273,7 @@ export class GatewayService {
         pipeline: pipeline.snapshot(),
         openMax: gateway.openMax,
       },
+      quic: this.#dependencies.quic?.ingress.snapshot() ?? null,
       routes: this.#routeFacts(),
       accounts: this.#accountFacts(),
       store: {
@@ -310,7 +320,10 @@ export class GatewayService {
   async drain(graceMs: number): Promise<void> {
     const { clock, routes } = this.#dependencies;
     const endNs = clock.monotonicNs() + BigInt(graceMs) * 1_000_000n;
+    const quicDrained = this.#dependencies.quic?.ingress.drain();
     await this.#server?.drain(graceMs, clock);
+    const restMs = Number((endNs - clock.monotonicNs()) / 1_000_000n);
+    if (quicDrained) await Promise.race([quicDrained, clock.sleep(Math.max(0, restMs))]);
     const isBusy = () => routes.snapshots().some(({ queued, inFlight }) => queued + inFlight > 0);
     while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainPollMs);
   }
@@ -326,6 +339,7 @@ export class GatewayService {
       this.#dependencies;
     this.#keyUpdates.close();
     this.#server?.close();
+    await this.#dependencies.quic?.close();
     pipeline.stop();
     const failoverClosed = failover?.close(); // the next process resumes the submissions that are still open
     await routes.close();

@@ -152,6 +152,7 @@ export function gatewayRestartKeys(running: Config, wanted: Config): string[] {
   for (const key of ofGateway) {
     if (differs(running.gateway[key], wanted.gateway[key])) found.push(`gateway.${key}`);
   }
+  if (differs(running.quic, wanted.quic)) found.push("quic");
   found.push(...changedKeys("data", running.data, wanted.data));
   if (differs(running.tiers, wanted.tiers)) found.push("tiers");
   if (differs(running.nonces, wanted.nonces)) found.push("nonces");

@@ -64,6 +64,16 @@ function udpText(message: string, { relay }: Config): string {
   return `relay.listen: ${fact}${portRemedy(message, address, "-u", "relay.listen")}`;
 }
 
+function quicText(message: string, { quic }: Config): string {
+  for (const key of ["listen", "protectedListen", "swqosOnlyListen"] as const) {
+    const address = quic?.[key].find((one) => message.includes(`on ${one} (UDP)`));
+    if (address === undefined) continue;
+    const [fact = message] = message.split(";");
+    return `quic.${key}: ${fact}${portRemedy(message, address, "-u", `quic.${key}`)}`;
+  }
+  return message;
+}
+
 function tcpText(message: string, config: Config): string {
   for (const { key, addresses } of tcpKeys(config)) {
     const address = addresses.find((one) => message.includes(`on ${one}:`));
@@ -80,6 +90,7 @@ export function withConfigurationKey(error: unknown, config: Config): unknown {
   const message = messageOf(error);
   if (error.reason === "relay_open") return reworded(error, udpText(message, config));
   if (error.reason === "http_open") return reworded(error, tcpText(message, config));
+  if (error.reason === "quic_open") return reworded(error, quicText(message, config));
   if (error.reason === "store_failed" && message.startsWith(config.data.directory)) {
     return reworded(error, `data.directory: ${message}`);
   }

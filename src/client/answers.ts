@@ -33,6 +33,7 @@ export function readEvent(value: unknown, where: string): StatusEvent {
     ...(fields.has("priorityFeeLamports") && {
       priorityFeeLamports: fields.integer("priorityFeeLamports"),
     }),
+    ...(fields.has("ingress") && { ingress: fields.text("ingress") }),
     ...(fields.has("route") && { route: fields.text("route") }),
     ...(fields.has("attempt") && { attempt: fields.number("attempt") }),
     ...(fields.has("bytes") && { bytes: fields.number("bytes") }),

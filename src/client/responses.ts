@@ -32,6 +32,8 @@ export interface StatusEvent<Integer = bigint> {
    * configuration; absent in older records.
    */
   readonly priorityFeeLamports?: Integer;
+  /** "quic"; absent for HTTP and WebSocket. */
+  readonly ingress?: string;
   readonly route?: string;
   readonly attempt?: number;
   readonly bytes?: number;

@@ -45,6 +45,7 @@ const table = {
   rpc_failed: { text: "Solana node request failed", ...nodeFailure },
   sender_open: { text: "paced sender failed to open" },
   http_open: { text: "HTTP server failed to listen" },
+  quic_open: { text: "QUIC ingress failed to listen" },
   http_closing: { text: "server is shutting down", ...notReady },
   body_too_large: { text: "request body too large", httpStatus: 413, jsonRpcCode: -32600 },
   shred_refused: { text: "entries could not be encoded as shreds" },

@@ -66,6 +66,11 @@ export interface SandboxChoice {
   readonly rpc: string;
   /** "ip:port" of the gateway, which also uses the next port, unless the kernel chooses. */
   readonly http: string;
+  /**
+   * "ip:port" of the QUIC ingress, which also uses the next port for protected transactions. Absent, or if
+   * the optional package is missing: no ingress.
+   */
+  readonly quic?: string;
   /** Folder of the database and of the sandbox's API key. */
   readonly data: string;
   readonly log: Logger;
@@ -87,6 +92,13 @@ interface SandboxSurroundings {
   readonly wallets: SandboxWallets;
 }
 
+/** `address`: for transactions without protection; the next port is for protected ones. */
+function quicConfig(address: string) {
+  const { bytes, port } = parseEndpoint(address, { allowPortZero: true });
+  const protectedPort = port === 0 ? 0 : port + 1;
+  return { listen: address, protectedListen: formatEndpoint({ bytes, port: protectedPort }) };
+}
+
 function sandboxConfig(
   choice: SandboxChoice,
   { rpcUrl, receivers, partners, tpu, wallets }: SandboxSurroundings,
@@ -98,6 +110,7 @@ function sandboxConfig(
     solana: { rpc: rpcUrl },
     // If the kernel chooses the port, the next port may be in use.
     http: { listen: choice.http, ...(httpPort === 0 && { webSocketListen: [] }) },
+    ...(choice.quic !== undefined && tpu && { quic: quicConfig(choice.quic) }),
     data: { directory: choice.data },
     tips: {
       addresses: [...wallets.tipAddresses],

@@ -119,6 +119,11 @@ export class Sandbox {
     return `http://${gateway.addresses[0] ?? ""}/relay?api-key=${apiKey}`;
   }
 
+  /** UDP addresses of the QUIC ingress: without and with protection; empty: it is off. */
+  get quicAddresses(): readonly string[] {
+    return this.#options.gateway.quicAddresses;
+  }
+
   snapshot(): SandboxSnapshot {
     const { service, gateway, receivers, probe, clock } = this.#options;
     return {

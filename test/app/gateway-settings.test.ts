@@ -35,6 +35,13 @@ it.each([
   expect(gatewayRestartKeys(configOf(running), configOf(wanted)).toSorted()).toEqual(keys);
 });
 
+it("needs a restart for a change of the QUIC ingress", () => {
+  const running = configOf({});
+  const wanted = completeConfig({ ...running, quic: { connectionsPerKeyMax: 3 } });
+  expect(gatewayRestartKeys(running, wanted)).toEqual(["quic"]);
+  expect(gatewayRestartKeys(wanted, wanted)).toEqual([]);
+});
+
 it("explains a change of the database, and reports nothing for other keys", () => {
   expect(databaseChangeWarning(["http.listen", "data.postgres"])).toBe(
     "data.postgres: a running service cannot change its database. To change it, stop the service, run " +

@@ -1,10 +1,12 @@
 // Errors of the startup as operators see them: the key, the value, and the remedy. Real services and ports.
 
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { quicheProblem } from "../../src/gateway/tpu/quiche.ts";
 import { closing } from "../support/closing.ts";
 import { freePort, freeUdpPort } from "../support/network/free-ports.ts";
 import { Shredway, shredwayHere } from "../support/processes/shredway.ts";
@@ -45,6 +47,22 @@ describe("shredway start", () => {
     const operations = `operations: { listen: "127.0.0.1:${port}" }\n`;
     expect(await refusalOf(`relay: { ${relay} }\n${operations}`)).toContain(
       "or change operations.listen",
+    );
+  });
+
+  it.skipIf(quicheProblem() !== null)("names quic.listen for a UDP port in use", async () => {
+    const socket = createSocket("udp4");
+    closing({ close: () => void socket.close() });
+    socket.bind(0, "127.0.0.1");
+    await once(socket, "listening");
+    const { port } = socket.address();
+    const http = 'http: { listen: "127.0.0.1:0", webSocketListen: [] }';
+    const quic = `quic: { listen: "127.0.0.1:0", protectedListen: "127.0.0.1:${port}" }`;
+    expect(await refusalOf(`relay: { ${relay} }\n${http}\n${quic}\n${tips}`)).toMatch(
+      new RegExp(
+        `quic.protectedListen: cannot listen on 127.0.0.1:${port} \\(UDP\\): .*in use; stop the ` +
+          `program that uses it \\(ss -ulpn 'sport = :${port}' shows it\\), or change quic.protectedListen`,
+      ),
     );
   });
 

@@ -23,7 +23,16 @@ let chain = "";
 beforeAll(async () => {
   installed = await InstalledPackage.open();
   const http = `127.0.0.1:${await freePortPair()}`;
-  const addresses = ["--http", http, "--udp", "127.0.0.1:0", "--rpc", "127.0.0.1:0"];
+  const addresses = [
+    "--http",
+    http,
+    "--udp",
+    "127.0.0.1:0",
+    "--quic",
+    "127.0.0.1:0",
+    "--rpc",
+    "127.0.0.1:0",
+  ];
   sandbox = Shredway.run("start", ...addresses, "--data", `${installed.folder}/data`);
   const [, rpc = "", url = ""] = await sandbox.printed(/^ready .* rpc=(\S+) gateway=(\S+)$/m);
   [chain, gateway] = [rpc, url];

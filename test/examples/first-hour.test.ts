@@ -25,7 +25,16 @@ let output = "";
 
 async function start(): Promise<void> {
   const at = (port: string): string => `127.0.0.1:${ports.get(port)}`;
-  const addresses = ["--http", at("8780"), "--udp", at("20000"), "--rpc", at("8899")];
+  const addresses = [
+    "--http",
+    at("8780"),
+    "--udp",
+    at("20000"),
+    "--rpc",
+    at("8899"),
+    "--quic",
+    "127.0.0.1:0",
+  ];
   const started = installed.start("dist/tools/shredway.js", "start", ...addresses);
   sandbox = started;
   await until(() => started.stdout.includes("\nready "), "the sandbox");

@@ -436,6 +436,7 @@ describe("start --config", () => {
       ["--udp", taken.address],
       ["--rpc", await occupiedTcpAddress()],
       ["--http", await occupiedTcpAddress()],
+      ["--quic", taken.address],
     ] as const) {
       const sandbox = await shredway("start", ...sandboxOptions({ [name]: address }));
       expect(sandbox.code).toBe(1);
@@ -450,14 +451,10 @@ describe("start --config", () => {
 
 /** Options of a sandbox with dynamic ports and its own folder. */
 function sandboxOptions(besides: Readonly<Record<string, string>> = {}): string[] {
-  const options = {
-    "--udp": "127.0.0.1:0",
-    "--rpc": "127.0.0.1:0",
-    "--http": "127.0.0.1:0",
-    "--data": join(folder, `data-${++folders}`),
-    ...besides,
-  };
-  return Object.entries(options).flat();
+  const ports = ["udp", "rpc", "quic", "http"].map((name) => [`--${name}`, "127.0.0.1:0"]);
+  const data = join(folder, `data-${++folders}`);
+  const options = { ...Object.fromEntries(ports), "--data": data, ...besides };
+  return Object.entries<string>(options).flat();
 }
 let folders = 0;
 

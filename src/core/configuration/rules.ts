@@ -255,6 +255,33 @@ function checkHttpListeners({ http, operations }: Config, report: Report): void 
   );
 }
 
+/** The UDP addresses of the ingress differ from each other and from those of the relay. */
+function checkQuic({ http, quic, relay }: Config, report: Report): void {
+  if (!quic) return;
+  if (!http) report(["quic"], "requires http, because the keys and limits of both are the same");
+  const keys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
+  const own = keys.flatMap((key) => quic[key].map((text, index) => ({ path: [key, index], text })));
+  if (own.length === 0) {
+    report(
+      ["quic"],
+      "no address; expected at least one in listen, protectedListen or swqosOnlyListen",
+    );
+  }
+  const all = [...relay.listen.map((text) => ({ path: null, text })), ...own];
+  checkDistinct(
+    all,
+    ({ text }) => {
+      const endpoint = parseEndpoint(text, { allowPortZero: true });
+      return endpoint.port === 0 ? undefined : formatEndpoint(endpoint);
+    },
+    (index) => {
+      const { path, text } = all[index] ?? { path: null, text: "" };
+      if (path)
+        report(["quic", ...path], `duplicate address ${text}; expected different addresses`);
+    },
+  );
+}
+
 function checkEngine({ http }: Config, report: Report): void {
   const { engine, keepAliveSeconds } = http ?? {};
   if (engine !== "uws" || keepAliveSeconds === undefined || keepAliveSeconds === 10) return;
@@ -371,6 +398,7 @@ export function checkConfig(
     [["relay.tiers"], () => checkThresholds(config, report)],
     [["http", "operations.listen"], () => checkHttpListeners(config, report)],
     [["http"], () => checkEngine(config, report)],
+    [["http", "quic", "relay.listen"], () => checkQuic(config, report)],
     [["solana", "nonces"], () => checkNonces(config, report)],
     [["delivery.regions"], () => checkDelivery(config, report)],
     [["relay.listen", "relay.workers"], () => checkListeners(relay, inRelay)],

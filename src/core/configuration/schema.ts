@@ -11,6 +11,7 @@ import { key, keyDocuments, name, parsed, parseHttpUrl, parseWebSocketUrl } from
 import { operations } from "./schema-operations.ts";
 import { nonces, tracker } from "./schema-partners.ts";
 import { portal } from "./schema-portal.ts";
+import { quic } from "./schema-quic.ts";
 import { relay } from "./schema-relay.ts";
 import { subscribers } from "./schema-subscribers.ts";
 
@@ -55,6 +56,13 @@ export const configSchema = z.strictObject({
     expects: "a mapping",
     meaning: "Listeners of the gateway. Requires `tips.addresses` or a region with `tipAddresses`.",
     absent: "the relay runs without a gateway",
+  }),
+  quic: key(quic.exactOptional(), {
+    expects: "a mapping",
+    meaning:
+      "QUIC ingress: submissions over QUIC (docs/quic.md). Requires `http` and the optional package " +
+      "`@matrixai/quic`.",
+    absent: "submissions arrive over HTTP and WebSocket only",
   }),
   operations: key(operations.prefault({}), {
     expects: "a mapping",
@@ -108,7 +116,7 @@ export const configSchema = z.strictObject({
 });
 keyDocuments.add(configSchema, {
   expects:
-    "a mapping with the section relay and, optional, solana, shredstream, http, operations, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, portal, routes",
+    "a mapping with the section relay and, optional, solana, shredstream, http, quic, operations, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, portal, routes",
   meaning: "The configuration file.",
 });
 

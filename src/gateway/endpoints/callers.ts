@@ -4,7 +4,7 @@
 // key; several keys must be equal. Unknown, revoked, expired and disallowed keys get the same
 // response, so that callers cannot distinguish them. Keys are never logged or quoted.
 
-import type { AddressRange } from "../../core/addresses/addresses.ts";
+import { type AddressRange, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { AuthFailureLimiter } from "../accounts/auth-failure-limiter.ts";
@@ -20,6 +20,12 @@ import { Query } from "./query.ts";
 const keyCharactersMax = 256;
 const keyLocations =
   "query api-key, header api_key, api-key, Authorization: Bearer or Basic, or x-jito-auth";
+
+const invalidKey = "invalid API key: unknown, expired, revoked, or not allowed from this address";
+
+function tooManyFailures(seconds: number): string {
+  return `too many invalid API keys from this address; retry in ${seconds} s`;
+}
 
 /** `key` null: the request contains no key. */
 type Found =
@@ -62,6 +68,14 @@ function basicKeys(credentials: string): string[] {
   const colon = text.indexOf(":");
   const parts = colon < 0 ? [text] : [text.slice(0, colon), text.slice(colon + 1)];
   return parts.filter((part) => part !== "");
+}
+
+/** An address that presents a key: the transport's peer, and the client behind it. */
+interface Origin {
+  /** Text of the peer's address. */
+  readonly remoteAddress: string;
+  /** The client's address, 16 bytes. */
+  readonly address: () => Uint8Array;
 }
 
 interface CallersOptions {
@@ -126,17 +140,33 @@ export class Callers {
   ):
     | { readonly key: ApiKey; readonly refusal?: undefined }
     | { readonly key?: undefined; readonly refusal: HttpResponse } {
-    const key = text.length > keyCharactersMax ? null : this.#keys.find(text, this.#clock.nowNs());
-    if (!key || !this.#mayUse(key, head)) {
-      return {
-        refusal: this.#refuse(
-          head,
-          "invalid API key: unknown, expired, revoked, or not allowed from this address",
-          refuse,
-        ),
-      };
+    const key = this.#keyFor(text, this.#originOf(head));
+    return key ? { key } : { refusal: this.#refuse(head, invalidKey, refuse) };
+  }
+
+  /**
+   * Checks a key that came without HTTP, from `remoteAddress`. Failures count together with those over
+   * HTTP. Throws ShredwayError "unauthorized" or "rate_limited".
+   */
+  authenticate(remoteAddress: string, text: string): ApiKey {
+    const address = parseAddress(remoteAddress);
+    const key = this.#keyFor(text, { remoteAddress, address: () => address });
+    if (!key) {
+      const seconds = this.#countFailure(address);
+      if (seconds === 0) throw new ShredwayError("unauthorized", invalidKey);
+      throw new ShredwayError("rate_limited", tooManyFailures(seconds));
     }
-    return { key };
+    this.#lastUses.set(key.id, this.#clock.nowNs());
+    return key;
+  }
+
+  #originOf(head: HttpHead): Origin {
+    return { remoteAddress: head.remoteAddress, address: () => this.addressOf(head) };
+  }
+
+  #keyFor(text: string, origin: Origin): ApiKey | null {
+    const key = text.length > keyCharactersMax ? null : this.#keys.find(text, this.#clock.nowNs());
+    return key && this.#mayUse(key, origin) ? key : null;
   }
 
   /** For WebSockets: returns a key with one of `scopes`, or the refusal. */
@@ -149,33 +179,35 @@ export class Callers {
   }
 
   /** Also false for a blocked address, unless the key was used from there before. */
-  #mayUse(key: ApiKey, head: HttpHead): boolean {
+  #mayUse(key: ApiKey, origin: Origin): boolean {
     const isForwarded = this.#settings.trustedProxies.length > 0;
-    if (key.allowedRanges.length > 0 && !this.#keys.allows(key, this.addressOf(head))) return false;
-    const address = isForwarded ? callerOf(this.addressOf(head)) : head.remoteAddress;
+    if (key.allowedRanges.length > 0 && !this.#keys.allows(key, origin.address())) return false;
+    const address = isForwarded ? callerOf(origin.address()) : origin.remoteAddress;
     if (this.#authFailures.isWatching && !this.#authFailures.wasUsed(key.id, address)) {
-      const group = callerOf(this.addressOf(head));
+      const group = callerOf(origin.address());
       if (this.#authFailures.blockedSeconds(group, this.#clock.monotonicNs()) > 0) return false;
     }
     this.#authFailures.used(key.id, address);
     return true;
   }
 
-  #refuse(head: HttpHead, problem: string, refuse: RefusalShape): HttpResponse {
-    const group = callerOf(this.addressOf(head));
+  /** Counts an invalid key, unless its address is blocked. Returns the seconds of the block, or 0. */
+  #countFailure(address: Uint8Array): number {
+    const group = callerOf(address);
     const nowNs = this.#clock.monotonicNs();
     const seconds = this.#authFailures.blockedSeconds(group, nowNs);
+    if (seconds === 0) this.#authFailures.failed(group, nowNs);
+    return seconds;
+  }
+
+  #refuse(head: HttpHead, problem: string, refuse: RefusalShape): HttpResponse {
+    const seconds = this.#countFailure(this.addressOf(head));
     if (seconds > 0) {
-      return refuse(
-        "rate_limited",
-        `too many invalid API keys from this address; retry in ${seconds} s`,
-        {
-          headers: { "retry-after": String(seconds) },
-          details: { retryAfterSeconds: seconds },
-        },
-      );
+      return refuse("rate_limited", tooManyFailures(seconds), {
+        headers: { "retry-after": String(seconds) },
+        details: { retryAfterSeconds: seconds },
+      });
     }
-    this.#authFailures.failed(group, nowNs);
     const { message } = unauthorized(problem);
     return refuse("unauthorized", message, { headers: { "www-authenticate": "Bearer" } });
   }

@@ -52,6 +52,7 @@ import { RequestContext } from "./request-context.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
 import { StatusFeed } from "./status-feed.ts";
+import { answerStream, type StreamAnswer, type StreamSubmission } from "./stream-submissions.ts";
 import { subscriptionRoute } from "./subscriptions.ts";
 import { TipFloorHandler } from "./tip-floor.ts";
 import {
@@ -381,6 +382,21 @@ export class Gateway {
       report: this.report,
       ended: this.#ended,
     });
+  }
+
+  /**
+   * A submission that came on a stream, without HTTP, with the same limits and counters. Never rejects
+   * because of a caller's input.
+   */
+  answerStream(stream: StreamSubmission): Promise<StreamAnswer> {
+    const context = new RequestContext(this.#methodContext, {
+      ...stream,
+      isBlockEngine: false,
+      isForBrowser: false,
+      report: this.report,
+      ended: this.#ended,
+    });
+    return answerStream({ context, stream, methodContext: this.#methodContext });
   }
 
   /** Logs a fault and returns a reference that the caller can quote. */

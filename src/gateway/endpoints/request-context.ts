@@ -12,6 +12,7 @@ import type { LimitVerdict } from "../methods/dependencies.ts";
 import type { Call, KeyedMethod, Method, MethodContext, UriOptions } from "../methods/method.ts";
 import { findMethod } from "../methods/method-table.ts";
 import { resemblesProtection } from "../methods/protection.ts";
+import type { Ingress } from "../submission/types.ts";
 import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax, callsMax, depthMax } from "./body-limits.ts";
 import { scopeMissing, unauthorized } from "./callers.ts";
@@ -68,6 +69,7 @@ interface CallerFacts {
   /** True for browser requests: the response lists the headers that the page may read. */
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
+  readonly ingress?: Ingress;
   /** Counts a call without a key against the limit of the caller's address. */
   readonly takeKeyless?: () => LimitVerdict;
   readonly report: (thrown: unknown) => string;
@@ -163,7 +165,7 @@ export class RequestContext implements JsonRpcOptions {
 
   /** Throws ShredwayError "unauthorized" or "scope_missing". */
   callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
-    const { isBlockEngine, receivedNs, query } = this.#facts;
+    const { isBlockEngine, receivedNs, query, ingress } = this.#facts;
     this.#uri ??= readUriOptions(query, isBlockEngine);
     const { dependencies, settings, admission } = this.#methodContext;
     // Written field by field: spreading the context takes several times as long.
@@ -176,6 +178,7 @@ export class RequestContext implements JsonRpcOptions {
       uri: this.#uri,
       isBlockEngine,
       receivedNs,
+      ingress,
       countCalls: (count) => {
         const { key } = this.#facts;
         if (!key) return;

@@ -15,6 +15,7 @@ import {
   paramDocuments,
   paramReader,
 } from "../schema/params.ts";
+import type { Ingress } from "../submission/types.ts";
 import type { ConcurrencyLimit } from "./concurrency-limit.ts";
 import type { GatewayDependencies, GatewaySettings } from "./dependencies.ts";
 import type { TransactionAdmission } from "./transaction-admission.ts";
@@ -47,6 +48,7 @@ export interface Call extends Omit<MethodContext, "submissionLimit" | "descripti
   readonly isBlockEngine: boolean;
   /** Receive time of the request (wall time). */
   readonly receivedNs: bigint;
+  readonly ingress?: Ingress | undefined;
   /**
    * Counts further calls of the key, because each transaction counts as a call. Throws
    * ShredwayError "rate_limited".

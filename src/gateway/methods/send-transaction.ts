@@ -43,6 +43,7 @@ export async function submitTransaction(
     isBundle,
     options: isBundle ? { ...options, revertProtection: true } : options,
     receivedNs: call.receivedNs,
+    ...(call.ingress && { ingress: call.ingress }),
   });
   if (isBundle) call.setBundleId(bundleIdOf(transactions.map(({ signature }) => signature)));
 }

@@ -8,7 +8,7 @@ import type {
   TransactionStatus,
   WrittenInteger,
 } from "../../client/responses.ts";
-import { endStates, type SubmitMethod } from "../submission/types.ts";
+import { endStates, ingresses, type SubmitMethod } from "../submission/types.ts";
 import {
   bundleId,
   closed,
@@ -65,6 +65,7 @@ const eventFields = {
       "compute unit price x limit, rounded up to lamports; v1: the fee of its configuration",
       lamports,
     ),
+    ingress: described("present if it arrived over QUIC", enumOf(ingresses)),
   },
   Held: { kind: word("held"), reason: string },
   Queued: { kind: word("queued"), route, attempt },
@@ -90,12 +91,13 @@ const eventFields = {
 } as const satisfies Record<string, EventFields>;
 
 /**
- * Present only if there is a sibling, or an error that JSON can represent. Amounts are absent in records of
- * earlier versions.
+ * Present only if there is a sibling, an error that JSON can represent, or another ingress than HTTP. Amounts
+ * are absent in records of earlier versions.
  */
 const optionalFields: ReadonlySet<PropertyKey> = new Set<keyof Event>([
   "sibling",
   "err",
+  "ingress",
   "tipLamports",
   "priorityFeeLamports",
 ]);

@@ -343,11 +343,16 @@ export class SubmissionStateMachine implements SubmissionEvents {
       return { kind: "seen", atNs: event.atNs, slot: event.slot };
     }
     if (!("view" in event)) return null;
-    const { receivedNs, method, transactions } = event.view.submission;
+    const { receivedNs, method, ingress, transactions } = event.view.submission;
     // After the end the facts are those of the call that submits it again.
     const facts =
       tracked.facts ?? transactions.find(({ signature }) => signature === tracked.signature);
-    const received = { kind: "received", atNs: receivedNs, method } as const;
+    const received = {
+      kind: "received",
+      atNs: receivedNs,
+      method,
+      ...(ingress && { ingress }),
+    } as const;
     if (!facts) return received;
     const { tipLamports, priorityFeeLamports } = facts;
     return { ...received, tipLamports, priorityFeeLamports };

@@ -14,6 +14,7 @@ import { type EndEvent, Lifecycle } from "./lifecycle.ts";
 import { Sending } from "./sending.ts";
 import type { TransactionState } from "./transitions.ts";
 import type {
+  Ingress,
   ObservedTip,
   SubmissionRecord,
   SubmitMethod,
@@ -65,6 +66,7 @@ export class Submission {
   readonly isBundle: boolean;
   readonly options: SubmitOptions;
   readonly receivedNs: bigint;
+  readonly ingress: Ingress | undefined;
   /** In order; emptied when nothing more is sent. */
   transactions: readonly TransactionFacts[];
   readonly views: AccountTransaction[] = [];
@@ -80,6 +82,7 @@ export class Submission {
     this.isBundle = request.isBundle;
     this.options = request.options;
     this.receivedNs = request.receivedNs;
+    this.ingress = request.ingress;
     this.transactions = request.transactions;
   }
 

@@ -12,6 +12,10 @@ export type { LeaderContext } from "../../relay/leaders/leader-context.ts";
 
 export type SubmitMethod = "sendTransaction" | "sendBundle" | "sendBatch" | "sendIdeal" | "sendAlt";
 
+/** How a submission arrived, if not over HTTP or WebSocket. */
+export const ingresses = ["quic"] as const;
+export type Ingress = (typeof ingresses)[number];
+
 export interface SubmitOptions {
   /** Send through SWQoS partners only. */
   readonly swqosOnly: boolean;
@@ -41,6 +45,7 @@ export interface SubmitRequest {
   readonly options: SubmitOptions;
   /** When the request arrived. */
   readonly receivedNs: bigint;
+  readonly ingress?: Ingress | undefined;
 }
 
 // ---- where it can go ----
@@ -157,6 +162,7 @@ export type TimelineEvent =
       /** As in the transaction's facts; both are absent in records of earlier versions. */
       readonly tipLamports?: bigint;
       readonly priorityFeeLamports?: bigint;
+      readonly ingress?: Ingress;
     }
   | { readonly kind: "held"; readonly atNs: bigint; readonly reason: string }
   | {

@@ -1,23 +1,41 @@
-// Self-signed X.509 certificates for Ed25519 keys, in PEM, as leaders expect them.
+// Self-signed X.509 certificates in PEM: for Ed25519 keys, as leaders expect them, and for P-256 keys.
 //
 // A leader uses only the public key (the identity) of the certificate; TLS 1.3's CertificateVerify
-// proves its ownership. The DER (ITU-T X.690, RFC 5280, RFC 8410) is written here because
-// node:crypto does not create certificates. Used by the TPU route and by the sandbox's leaders.
+// proves its ownership. The QUIC ingress reads the API key from the common name. The DER (ITU-T X.690,
+// RFC 5280, RFC 5758, RFC 8410) is written here because node:crypto does not create certificates. Used by
+// the TPU route, the QUIC ingress, its clients, and the sandbox's leaders.
 
-import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
+import {
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from "node:crypto";
 import { privateKeyOf } from "../../core/key-pair.ts";
 import type { QuicheCredentials } from "./quiche.ts";
 
-const tags = { integer: 0x02, bits: 0x03, octets: 0x04, utf8: 0x0c, sequence: 0x30, set: 0x31 };
+const tags = {
+  boolean: 0x01,
+  integer: 0x02,
+  bits: 0x03,
+  octets: 0x04,
+  utf8: 0x0c,
+  sequence: 0x30,
+  set: 0x31,
+};
 const utcTimeTag = 0x17;
 const generalizedTimeTag = 0x18;
 const versionTag = 0xa0;
+const extensionsTag = 0xa3;
 const oids = {
   ed25519: Buffer.from("06032b6570", "hex"),
+  ecdsaWithSha256: Buffer.from("06082a8648ce3d040302", "hex"),
   commonName: Buffer.from("0603550403", "hex"),
+  /** 2.999.1.1: the request for protection, as of Lunar Lander's clients. */
+  protection: Buffer.from("060488370101", "hex"),
 } as const;
-const publicKeyBytes = 32;
-const commonName = "Solana node";
+const nodeName = "Solana node";
 
 function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(parts);
@@ -43,14 +61,22 @@ function pemOf(label: string, bytes: Uint8Array): string {
   return [`-----BEGIN ${label}-----`, ...lines, `-----END ${label}-----`, ""].join("\n");
 }
 
-function certificateOf(key: KeyObject): Buffer {
-  // The JWK contains the raw public key for SubjectPublicKeyInfo.
-  const { x } = key.export({ format: "jwk" });
-  const publicKey = Buffer.from(x ?? "", "base64url");
-  if (publicKey.length !== publicKeyBytes) {
-    throw new TypeError(`Ed25519 key: expected ${publicKeyBytes} bytes, got ${publicKey.length}`);
-  }
-  const algorithm = der(tags.sequence, oids.ed25519);
+interface Subject {
+  readonly commonName: string;
+  readonly serialNumber: Uint8Array;
+  /** Asks for protection of all transactions. */
+  readonly isProtected?: boolean | undefined;
+}
+
+function protectionExtensions(): Buffer {
+  const flag = der(tags.boolean, Buffer.from([0xff]));
+  const extension = der(tags.sequence, oids.protection, der(tags.octets, flag));
+  return der(extensionsTag, der(tags.sequence, extension));
+}
+
+function certificateOf(key: KeyObject, { commonName, serialNumber, isProtected }: Subject): Buffer {
+  const isEd25519 = key.asymmetricKeyType === "ed25519";
+  const algorithm = der(tags.sequence, isEd25519 ? oids.ed25519 : oids.ecdsaWithSha256);
   const name = der(
     tags.sequence,
     der(tags.set, der(tags.sequence, oids.commonName, der(tags.utf8, Buffer.from(commonName)))),
@@ -64,32 +90,51 @@ function certificateOf(key: KeyObject): Buffer {
   const body = der(
     tags.sequence,
     der(versionTag, der(tags.integer, Buffer.from([2]))), // X.509 v3
-    der(tags.integer, Buffer.from([1])), // serial number
+    der(tags.integer, serialNumber),
     algorithm,
     name,
     validity,
     name,
-    der(tags.sequence, algorithm, bitString(publicKey)),
+    createPublicKey(key).export({ format: "der", type: "spki" }),
+    ...(isProtected ? [protectionExtensions()] : []),
   );
-  return der(tags.sequence, body, algorithm, bitString(sign(null, body, key)));
+  const signature = sign(isEd25519 ? null : "sha256", body, key);
+  return der(tags.sequence, body, algorithm, bitString(signature));
 }
 
-function credentialsFor(key: KeyObject): QuicheCredentials {
+function credentialsFor(key: KeyObject, subject: Subject): QuicheCredentials {
   return {
     keyPem: pemOf("PRIVATE KEY", key.export({ format: "der", type: "pkcs8" })),
-    certificatePem: pemOf("CERTIFICATE", certificateOf(key)),
+    certificatePem: pemOf("CERTIFICATE", certificateOf(key, subject)),
   };
 }
+
+const nodeSubject: Subject = { commonName: nodeName, serialNumber: Buffer.from([1]) };
 
 /**
  * Credentials of an identity. `seed`: the first 32 bytes of its 64-byte key pair. Throws a
  * TypeError.
  */
 export function credentialsOf(seed: Uint8Array): QuicheCredentials {
-  return credentialsFor(privateKeyOf(seed));
+  return credentialsFor(privateKeyOf(seed), nodeSubject);
 }
 
 /** Credentials of a new ephemeral key. */
 export function newCredentials(): QuicheCredentials {
-  return credentialsFor(generateKeyPairSync("ed25519").privateKey);
+  return credentialsFor(generateKeyPairSync("ed25519").privateKey, nodeSubject);
+}
+
+/**
+ * Credentials of a new P-256 key, which every TLS 1.3 library supports. A client of the QUIC ingress has its
+ * API key as common name.
+ */
+export function newEcdsaCredentials(
+  commonName: string,
+  { isProtected }: { readonly isProtected?: boolean } = {},
+): QuicheCredentials {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  // Positive and without leading zeros, as DER requires it.
+  const serialNumber = randomBytes(16);
+  serialNumber[0] = ((serialNumber[0] ?? 0) & 0x7f) | 0x40;
+  return credentialsFor(privateKey, { commonName, serialNumber, isProtected });
 }

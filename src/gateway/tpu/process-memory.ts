@@ -1,6 +1,6 @@
-// Resident memory of another process, as the kernel reports it.
+// Memory of the confined processes, as the kernel reports and limits it.
 
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 
 const kibibyte = 1024;
 
@@ -12,5 +12,14 @@ export function residentBytes(pid: number): number | null {
     return kibibytes === undefined ? null : Number(kibibytes) * kibibyte;
   } catch {
     return null;
+  }
+}
+
+/** If memory runs out, the kernel ends this process before the gateway. */
+export function preferForOutOfMemory(): void {
+  try {
+    writeFileSync("/proc/self/oom_score_adj", "1000");
+  } catch {
+    // The memory limits still apply.
   }
 }

@@ -5,7 +5,6 @@
 // packet. Events are reported in batches with their own times, because a message per event would
 // cost more than sending. The process ends when the gateway closes the socket or ends itself.
 
-import { writeFileSync } from "node:fs";
 import { Socket } from "node:net";
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -13,6 +12,7 @@ import { confineProcess } from "../../relay/data-plane/native.ts";
 import { TpuEndpoint } from "./endpoint.ts";
 import { FrameReader } from "./frames.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./messages.ts";
+import { preferForOutOfMemory } from "./process-memory.ts";
 import { loadQuiche, quicheProblem } from "./quiche.ts";
 import { allocatedBytesMax, channelDescriptor } from "./start-quic-process.ts";
 import type { ProcessAnswer, ProcessRequest, TpuEvent } from "./types.ts";
@@ -22,15 +22,6 @@ const batchMs = 1;
 const leadersMs = 100;
 
 type OpenRequest = Extract<ProcessRequest, { kind: "open" }>;
-
-/** If memory runs out, the kernel ends this process before the gateway. */
-function preferForOutOfMemory(): void {
-  try {
-    writeFileSync("/proc/self/oom_score_adj", "1000");
-  } catch {
-    // The memory limits still apply.
-  }
-}
 
 class Main {
   readonly #answer: (answer: ProcessAnswer) => void;

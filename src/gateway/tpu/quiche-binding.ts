@@ -76,6 +76,10 @@ export interface QuicheConfig {
   setInitialMaxStreamDataUni(bytes: number): void;
   setInitialMaxStreamsBidi(count: number): void;
   setInitialMaxStreamsUni(count: number): void;
+  setMaxConnectionWindow(bytes: number): void;
+  setMaxStreamWindow(bytes: number): void;
+  /** 128 bits, sent to clients with every connection that is accepted afterwards. */
+  setStatelessResetToken(token: bigint): void;
   setDisableActiveMigration(isOn: boolean): void;
   enableDgram(isOn: boolean, receiveQueue: number, sendQueue: number): void;
 }

@@ -28,7 +28,8 @@ interface QuicheSettings {
   readonly credentials: QuicheCredentials;
   /** Server only: requests a certificate and accepts any. A client verifies nothing. */
   readonly asksCertificate?: boolean;
-  readonly applicationProtocol: string;
+  /** One, or a server's several, in the order of preference. */
+  readonly applicationProtocol: string | readonly string[];
   readonly idleTimeoutMs: number;
   /** UDP payload of a packet in both directions. */
   readonly packetBytesMax: number;
@@ -37,6 +38,8 @@ interface QuicheSettings {
   readonly streamBytesMax: number;
   /** Unidirectional streams that the remote side may have open. */
   readonly streamsMax: number;
+  /** Bidirectional streams that the remote side may have open. Default: 0. */
+  readonly bidirectionalStreamsMax?: number;
 }
 
 /** ALPN protocol of leaders; facts of November 2026 (Agave, Firedancer). */
@@ -98,15 +101,16 @@ export function buildQuicheConfig(quiche: Quiche, settings: QuicheSettings): Qui
     signatureAlgorithms,
   );
   config.grease(false);
-  config.setApplicationProtos([settings.applicationProtocol]);
+  config.setApplicationProtos([settings.applicationProtocol].flat());
   config.setMaxIdleTimeout(settings.idleTimeoutMs);
   config.setMaxRecvUdpPayloadSize(Math.max(settings.packetBytesMax, 1500));
   config.setMaxSendUdpPayloadSize(settings.packetBytesMax);
   config.setInitialMaxData(settings.connectionBytesMax);
   config.setInitialMaxStreamDataBidiLocal(0);
-  config.setInitialMaxStreamDataBidiRemote(0);
+  const bidirectionalMax = settings.bidirectionalStreamsMax ?? 0;
+  config.setInitialMaxStreamDataBidiRemote(bidirectionalMax > 0 ? settings.streamBytesMax : 0);
   config.setInitialMaxStreamDataUni(settings.streamBytesMax);
-  config.setInitialMaxStreamsBidi(0);
+  config.setInitialMaxStreamsBidi(bidirectionalMax);
   config.setInitialMaxStreamsUni(settings.streamsMax);
   config.setDisableActiveMigration(true);
   config.enableDgram(false, 0, 0);

@@ -31,9 +31,16 @@ function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(kept);
 }
 
-export function startQuicProcess(): ChildProcess {
+/** Programs without the extension; each is a file of this module. */
+type Program = "./quic-process-main" | "../quic/ingress-process-main";
+
+/** `descriptors`: further open files for the process, which has them as 4, 5, … */
+export function startQuicProcess(
+  program: Program = "./quic-process-main",
+  descriptors: readonly number[] = [],
+): ChildProcess {
   const isCompiled = import.meta.url.endsWith(".js");
-  const name = isCompiled ? "./quic-process-main.js" : "./quic-process-main.ts";
+  const name = `${program}${isCompiled ? ".js" : ".ts"}`;
   // From source (tests, tsx): a process does not inherit the TypeScript loader.
   const loader = isCompiled
     ? []
@@ -46,7 +53,7 @@ export function startQuicProcess(): ChildProcess {
   return spawn(process.execPath, words, {
     cwd: "/",
     env: environment(),
-    stdio: ["ignore", "ignore", "pipe", "pipe"],
+    stdio: ["ignore", "ignore", "pipe", "pipe", ...descriptors],
     // In a session of its own: signals of a terminal are for the gateway, which then ends it.
     detached: true,
   });

@@ -92,15 +92,19 @@ export type ProcessRequest =
   | { readonly kind: "ping" }
   | { readonly kind: "close" };
 
-export type ProcessAnswer =
+/** Answers of every confined process; confined-process.ts handles them. */
+export type SupervisionAnswer =
   /** `unconfined`: the steps of its confinement that the system refused; empty: none. */
   | { readonly kind: "opened"; readonly unconfined: string }
   | { readonly kind: "pong" }
   | { readonly kind: "refused"; readonly message: string }
-  | { readonly kind: "events"; readonly events: readonly TpuEvent[] }
-  | { readonly kind: "leaders"; readonly leaders: readonly LeaderState[] }
   | { readonly kind: "trouble"; readonly message: string }
   | { readonly kind: "closed" };
+
+export type ProcessAnswer =
+  | SupervisionAnswer
+  | { readonly kind: "events"; readonly events: readonly TpuEvent[] }
+  | { readonly kind: "leaders"; readonly leaders: readonly LeaderState[] };
 
 /** Why a process ended: by itself, or why this process ended it. */
 export type ProcessEnd =

@@ -5,13 +5,14 @@
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
 import { modeText, portFinding } from "./file-and-port-texts.ts";
-import type { FileFact, PortFact } from "./file-facts.ts";
+import type { FileFact, KeyedPortFact, PortFact } from "./file-facts.ts";
 import { about, type Finding, type Found, withMeasure } from "./finding.ts";
 import type { ConfiguredSettings } from "./input.ts";
 
 export interface ConfigFacts {
   readonly files: readonly FileFact[];
   readonly ports: readonly PortFact[];
+  readonly quicPorts: readonly KeyedPortFact[];
   /** The reason why the leader schedule is unusable; null: usable, or not needed. */
   readonly leadersError: string | null;
   /** Slots of the schedule; null: no schedule. */
@@ -25,6 +26,7 @@ export function checkConfiguration(relay: RelayConfig, facts: ConfigFacts): Find
     authentication(relay, facts),
     ...facts.files.map(fileMode),
     ...facts.ports.map(udpPort),
+    ...facts.quicPorts.map(quicPort),
     tables(relay),
   ].map(withMeasure);
 }
@@ -67,6 +69,11 @@ function fileMode({ path, mode }: FileFact): Found {
 
 function udpPort(fact: PortFact): Found {
   return portFinding(fact, { why: "Shreds arrive here.", sockets: "-u", key: "relay.listen" });
+}
+
+function quicPort(fact: KeyedPortFact): Found {
+  const why = "Clients of the QUIC ingress send transactions here.";
+  return portFinding(fact, { why, sockets: "-u", key: fact.key });
 }
 
 function tables({ sources, destinations }: RelayConfig): Found {

@@ -17,6 +17,11 @@ export interface PortFact {
   readonly owner?: PortOwner;
 }
 
+/** A port with its key in the configuration. */
+export interface KeyedPortFact extends PortFact {
+  readonly key: string;
+}
+
 export function fileFact(path: string): FileFact {
   try {
     return { path, mode: statSync(path).mode & 0o777 };

@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
-import type { RelayConfig } from "../../core/configuration/configuration.ts";
+import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
 import { describeNative, kernelClock } from "../../relay/data-plane/native.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
@@ -87,11 +87,18 @@ function tryRelay(
   };
 }
 
-export function readConfigFacts(file: string, relay: RelayConfig): ConfigFacts {
+export function readConfigFacts(
+  file: string,
+  { relay, quic }: Pick<Config, "relay" | "quic">,
+): ConfigFacts {
+  const quicKeys = ["listen", "protectedListen", "swqosOnlyListen"] as const;
   const leadersFile = relay.leaders?.file;
   return {
     files: [file, ...(leadersFile === undefined ? [] : [leadersFile])].map(fileFact),
     ports: relay.listen.map((address) => portFact(address, file)),
+    quicPorts: quicKeys.flatMap((key) =>
+      (quic?.[key] ?? []).map((address) => ({ ...portFact(address, file), key: `quic.${key}` })),
+    ),
     ...leadersFacts(relay.authentication === "leader-schedule" ? leadersFile : undefined),
   };
 }

@@ -11,6 +11,7 @@ import {
   type ProcessFacts,
   processMetrics,
 } from "./process-list.ts";
+import { type QuicFacts, quicMetrics } from "./quic-list.ts";
 import { type RelayFacts, relayMetrics } from "./relay-list.ts";
 import { type RouteFacts, routeMetrics } from "./route-list.ts";
 import { type ShredstreamFacts, shredstreamMetrics } from "./shredstream-list.ts";
@@ -24,6 +25,8 @@ export interface GatewayPartFacts {
   readonly routes: RouteFacts;
   readonly accounts: AccountFacts;
   readonly store: StoreFacts;
+  /** null: the QUIC ingress is off. */
+  readonly quic: QuicFacts | null;
 }
 
 export interface ServiceFacts {
@@ -55,6 +58,7 @@ export const metricParts: readonly {
   { title: "Sources of kind shredstream", metrics: shredstreamMetrics },
   { title: "Slots and leaders", metrics: slotMetrics },
   { title: "Gateway", metrics: gatewayMetrics },
+  { title: "QUIC ingress", metrics: quicMetrics },
   { title: "Routes", metrics: routeMetrics },
   { title: "Accounts", metrics: accountMetrics },
   { title: "Store", metrics: storeMetrics },
@@ -70,8 +74,9 @@ export function writeMetrics(facts: ServiceFacts, format: Format): string {
   exposition.add(shredstreamMetrics, facts.shredstream);
   exposition.add(slotMetrics, facts.slots);
   if (facts.gateway) {
-    const { gateway, routes, accounts, store } = facts.gateway;
+    const { gateway, routes, accounts, store, quic } = facts.gateway;
     exposition.add(gatewayMetrics, gateway);
+    if (quic) exposition.add(quicMetrics, quic);
     exposition.add(routeMetrics, routes);
     exposition.add(accountMetrics, accounts);
     exposition.add(storeMetrics, store);

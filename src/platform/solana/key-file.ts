@@ -5,67 +5,19 @@
 // private to its owner. None of its bytes may reach an error, a log or any object except the signer.
 
 import { createHmac, randomBytes } from "node:crypto";
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readSync,
-  unlinkSync,
-  writeSync,
-} from "node:fs";
-import { dirname } from "node:path";
-import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { openRegularFile } from "../../core/files.ts";
+import type { ShredwayError } from "../../core/errors.ts";
 import { KeyPair } from "../../core/key-pair.ts";
 import type { NonceKeys, Signer } from "../../gateway/nonces/types.ts";
+import { createPrivateFile, privateFileRefused, readPrivateFile } from "./private-file.ts";
 
 const seedBytes = 32;
 const pairBytes = 64;
 /** 64 numbers of three digits, with much white space. */
 const fileBytesMax = 4096;
-/** All permission bits except read and write of the owner. */
-const forbiddenMode = 0o177;
+const what = "key file";
 
 function refused(path: string, expected: string, got: string): ShredwayError {
-  return new ShredwayError("config_invalid", `key file ${path}: expected ${expected}, got ${got}`);
-}
-
-/**
- * Opens the file first, so that the checked file is the one that is read. Throws "config_invalid".
- */
-function readPrivately(path: string): Buffer {
-  const bytes = Buffer.alloc(fileBytesMax + 1);
-  let file: number | undefined;
-  try {
-    file = openRegularFile(path);
-    const { uid, mode } = fstatSync(file);
-    const ownUid = process.geteuid?.() ?? uid;
-    // Another user could change a file of theirs. A file of root is as safe as one of the own user.
-    if (uid !== ownUid && uid !== 0) {
-      throw refused(path, `a file of user ${ownUid}`, `one of user ${uid}`);
-    }
-    if ((mode & forbiddenMode) !== 0) {
-      const got = `0${(mode & 0o777).toString(8)}`;
-      throw refused(path, "mode 0600 or stricter", `${got}; run: chmod 600 ${path}`);
-    }
-    let length = 0;
-    while (length < bytes.length) {
-      const got = readSync(file, bytes, length, bytes.length - length, null);
-      if (got === 0) break;
-      length += got;
-    }
-    if (length > fileBytesMax) throw refused(path, `at most ${fileBytesMax} bytes`, "more");
-    return bytes.subarray(0, length);
-  } catch (cause) {
-    if (cause instanceof ShredwayError) throw cause;
-    const message = `key file ${path}: cannot be read: ${messageOf(cause)}`;
-    throw new ShredwayError("config_invalid", message, { cause });
-  } finally {
-    if (file !== undefined) closeSync(file);
-  }
+  return privateFileRefused({ path, what }, expected, got);
 }
 
 function parseNumbers(path: string, text: string): Buffer {
@@ -90,7 +42,7 @@ function parseNumbers(path: string, text: string): Buffer {
  * Throws ShredwayError "config_invalid", which names the file and quotes none of it.
  */
 export function readSeed(path: string): Uint8Array {
-  const bytes = readPrivately(path);
+  const bytes = readPrivateFile({ path, what }, fileBytesMax);
   const pair = parseNumbers(path, bytes.toString("utf8"));
   bytes.fill(0);
   const seed = Uint8Array.from(pair.subarray(0, seedBytes));
@@ -117,30 +69,8 @@ export function readKeyPair(path: string): KeyPair {
 export function makeKeyFile(path: string): KeyPair {
   const seed = randomBytes(seedBytes);
   const pair = new KeyPair(seed);
-  const draft = `${path}.${randomBytes(6).toString("hex")}`;
-  const { O_CREAT, O_EXCL, O_WRONLY } = constants;
   try {
-    const file = openSync(draft, O_CREAT | O_EXCL | O_WRONLY, 0o600);
-    try {
-      writeSync(file, JSON.stringify([...seed, ...pair.publicKey]));
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    try {
-      linkSync(draft, path); // unlike a rename, it never replaces a file
-    } finally {
-      unlinkSync(draft);
-    }
-    const folder = openSync(dirname(path), "r");
-    try {
-      fsyncSync(folder);
-    } finally {
-      closeSync(folder);
-    }
-  } catch (cause) {
-    const message = `key file ${path}: cannot be made: ${messageOf(cause)}`;
-    throw new ShredwayError("config_invalid", message, { cause });
+    createPrivateFile({ path, what }, JSON.stringify([...seed, ...pair.publicKey]));
   } finally {
     seed.fill(0);
   }

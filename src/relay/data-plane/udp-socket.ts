@@ -19,7 +19,8 @@ interface UdpSocketOptions
   readonly port: number;
 }
 
-function openDescriptor(host: string, port: number): number {
+/** The descriptor of a bound socket, which the caller owns. Throws like openUdpSocket. */
+export function openUdpDescriptor(host: string, port: number): number {
   const address = formatEndpoint({ bytes: parseAddress(host), port });
   const opened = native().openBoundSocket(encodeEndpoint(address, { allowPortZero: true }));
   if ("descriptor" in opened) return opened.descriptor;
@@ -27,12 +28,11 @@ function openDescriptor(host: string, port: number): number {
   throw Object.assign(new Error(error), { code: getSystemErrorName(-errorNumber) });
 }
 
-/**
- * A bound socket that is already receiving. Throws an Error whose `code` is the name of the errno, such
- * as "EADDRINUSE", if the system rejects the socket or the address, and the errors of parseAddress.
- */
-export function openUdpSocket({ host, port, ...options }: UdpSocketOptions): Socket {
-  const descriptor = openDescriptor(host, port);
+/** A socket for a bound descriptor, which it owns from now on. `host` gives the family. Throws an Error. */
+export function adoptUdpSocket(
+  descriptor: number,
+  { host, ...options }: Omit<UdpSocketOptions, "port">,
+): Socket {
   const type = host.includes(":") ? "udp6" : "udp4";
   let socket: Socket | undefined;
   try {
@@ -46,4 +46,12 @@ export function openUdpSocket({ host, port, ...options }: UdpSocketOptions): Soc
   if (native().refusePortSharing(descriptor)) return socket;
   socket.close();
   throw new Error(`cannot switch off SO_REUSEADDR for ${host}`);
+}
+
+/**
+ * A bound socket that is already receiving. Throws an Error whose `code` is the name of the errno, such
+ * as "EADDRINUSE", if the system rejects the socket or the address, and the errors of parseAddress.
+ */
+export function openUdpSocket({ host, port, ...options }: UdpSocketOptions): Socket {
+  return adoptUdpSocket(openUdpDescriptor(host, port), { host, ...options });
 }

@@ -14,6 +14,7 @@ import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { RetryTokens } from "../../gateway/quic/retry-tokens.ts";
 import { newCredentials } from "../../gateway/tpu/certificate.ts";
 import {
   buildQuicheConfig,
@@ -36,7 +37,6 @@ import {
   transactionBytesMax,
 } from "./limits.ts";
 import { type ConnectionHost, PeerConnection, type TpuPeer } from "./peer-connection.ts";
-import { RetryTokens } from "./retry-tokens.ts";
 
 const connectionIdBytes = 20;
 /** Minimum length of a first packet (RFC 9000, 14.1). */

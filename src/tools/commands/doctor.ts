@@ -67,7 +67,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
   if (file === undefined) return machineFindings(defaultConfig());
   try {
     const config = loadConfig(file, readOwnAddresses());
-    const facts = readConfigFacts(file, config.relay);
+    const facts = readConfigFacts(file, config);
     const around = await readServiceFacts(file, config, systemClock);
     const database = await inspectDatabase(config, systemClock);
     const databaseFile = await inspectDatabaseFile(config);

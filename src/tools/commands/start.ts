@@ -29,6 +29,7 @@ import { every, type Terminal } from "../terminal/terminal.ts";
 const defaultUdp = "127.0.0.1:20000";
 const defaultRpc = "127.0.0.1:8899"; // default address of a local Solana node
 const defaultHttp = "127.0.0.1:8780";
+const defaultQuic = "127.0.0.1:7000";
 const defaultData = "data";
 const defaultStatsSeconds = 10;
 const defaultLogLevel: LogLevel = "info";
@@ -70,6 +71,10 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
       value: "ADDRESS",
       help: `address of the sandbox's gateway; also uses the next port (default ${defaultHttp})`,
     },
+    quic: {
+      value: "ADDRESS",
+      help: `address of the sandbox's QUIC ingress; also uses the next port (default ${defaultQuic})`,
+    },
     data: {
       value: "DIRECTORY",
       help: `folder of the sandbox's database and API key (default ${defaultData})`,
@@ -82,7 +87,7 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
   },
   examples: [
     "shredway start",
-    "shredway start --http 127.0.0.1:9780 --udp 127.0.0.1:21000 --rpc 127.0.0.1:9899 --data data-2",
+    "shredway start --http 127.0.0.1:9780 --udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --rpc 127.0.0.1:9899 --data data-2",
     "shredway start --config shredway.yaml",
     "shredway start --config shredway.yaml --print-config",
   ],
@@ -105,15 +110,19 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     }
     const rpc = args.endpoint("rpc", allowPortZero) ?? defaultRpc;
     const http = args.endpoint("http", allowPortZero) ?? defaultHttp;
+    const quic = args.endpoint("quic", allowPortZero) ?? defaultQuic;
     const data = resolve(args.text("data") ?? defaultData);
     const { runSandbox } = await import("../sandbox/sandbox.ts"); // large, and not needed in production
-    return runSandbox({ udp, rpc, http, data }, createLogger({ level: "warn" }), terminal);
+    return runSandbox({ udp, rpc, http, quic, data }, createLogger({ level: "warn" }), terminal);
   }
   if (args.given("udp")) {
     throw usageError("--udp is not allowed with --config; set relay.listen in the file");
   }
   if (args.given("http")) {
     throw usageError("--http is not allowed with --config; set http.listen in the file");
+  }
+  if (args.given("quic")) {
+    throw usageError("--quic is not allowed with --config; set quic.listen in the file");
   }
   if (args.given("data")) {
     throw usageError("--data is not allowed with --config; set data.directory in the file");
@@ -241,6 +250,7 @@ function readyLine(service: Service): string {
   const { workers, sources, destinations, authentication } = config;
   const http = gateway ? ` http=${gateway.addresses.join(",")}` : "";
   const tls = gateway?.tlsAddresses.length ? ` https=${gateway.tlsAddresses.join(",")}` : "";
+  const quic = gateway?.quicAddresses.length ? ` quic=${gateway.quicAddresses.join(",")}` : "";
   const portalUrl = gateway?.portalUrl ?? null;
   const portal = portalUrl === null ? "" : ` portal=${portalUrl}`;
   const problems = service.degraded().map(({ name }) => name);
@@ -248,7 +258,7 @@ function readyLine(service: Service): string {
   return (
     `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
     `destinations=${destinations.length} authentication=${authentication} ` +
-    `transmit=${relay.transmit.mode}${http}${tls}${portal}${degraded}`
+    `transmit=${relay.transmit.mode}${http}${tls}${quic}${portal}${degraded}`
   );
 }
 

@@ -108,10 +108,17 @@ function portalUrlOf(gatewayUrl: string): string {
   return new URL("/portal/", gatewayUrl).href;
 }
 
+function quicLines([plain, protectedAddress]: readonly string[]): string[] {
+  if (plain === undefined) return [];
+  const second = protectedAddress === undefined ? "" : `, protected ${protectedAddress}`;
+  return [`  quic          udp ${plain}${second}; the common name of the certificate is the key`];
+}
+
 export function introduction(view: {
   relayAddress: string;
   rpcUrl: string;
   gatewayUrl: string;
+  quicAddresses: readonly string[];
   workers: number;
 }): string[] {
   const sources = sandboxSources.map(({ name, address }) => `${name} ${address}`).join(", ");
@@ -120,6 +127,7 @@ export function introduction(view: {
     "transactions through the real gateway",
     `  gateway       ${view.gatewayUrl}`,
     `  portal        ${portalUrlOf(view.gatewayUrl)}; sign in with the key above`,
+    ...quicLines(view.quicAddresses),
     `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
     `  sources       ${sources}`,
     `  relay         udp ${view.relayAddress}, ${view.workers} worker${view.workers === 1 ? "" : "s"}, authentication: leader-schedule`,

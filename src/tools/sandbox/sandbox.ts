@@ -36,6 +36,7 @@ export interface SandboxAddresses {
   readonly udp: string;
   readonly rpc: string;
   readonly http: string;
+  readonly quic: string;
   /** Folder of the database and the API key. */
   readonly data: string;
 }
@@ -64,10 +65,10 @@ export async function runSandbox(
 }
 
 const remedy =
-  "Choose others with --http, --udp and --rpc; for a second sandbox: --http 127.0.0.1:9780 " +
-  "--udp 127.0.0.1:21000 --rpc 127.0.0.1:9899 --data data-2";
+  "Choose others with --http, --udp, --quic and --rpc; for a second sandbox: --http 127.0.0.1:9780 " +
+  "--udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --rpc 127.0.0.1:9899 --data data-2";
 /** Resources that two sandboxes may compete for: ports and the data folder. */
-const sharedReasons: readonly Reason[] = ["relay_open", "http_open", "store_failed"];
+const sharedReasons: readonly Reason[] = ["relay_open", "http_open", "quic_open", "store_failed"];
 
 /** Adds a remedy to errors about a port or folder in use. */
 async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
@@ -101,13 +102,14 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
   };
 
   const workers = before.relay.workers.length;
-  const { gatewayUrl } = sandbox;
-  const about = { relayAddress, workers, rpcUrl: urlOf(sandbox), gatewayUrl };
+  const { gatewayUrl, quicAddresses } = sandbox;
+  const about = { relayAddress, workers, rpcUrl: urlOf(sandbox), gatewayUrl, quicAddresses };
   for (const line of introduction(about)) terminal.line(line);
   if (!terminal.isLive) printSuggestions(sandbox, keyFile, terminal);
   const { sources, destinations, authentication } = relay.config;
+  const quicText = quicAddresses.length > 0 ? ` quic=${quicAddresses.join(",")}` : "";
   terminal.line(
-    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
+    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}${quicText}`,
   );
   if (terminal.isLive) terminal.line();
   await every(refreshMs, terminal.stopped, () => {

@@ -15,6 +15,26 @@ describe("bad configurations", () => {
     expect(message("engine: node, keepAliveSeconds: 3600")).toBe("accepted");
   });
 
+  it("rejects QUIC addresses that are missing or in use", () => {
+    const message = (quic: string, http = "http: {}") =>
+      messageOf(`${least}${http}\ntips: { addresses: ["${"1".repeat(32)}"] }\nquic: ${quic}\n`);
+    expect(message("{}")).toBe("accepted");
+    expect(message("{ listen: 127.0.0.1:0, protectedListen: [] }")).toBe("accepted");
+    expect(message("{}", "")).toMatch(
+      /quic: requires http, because the keys and limits of both are the same/,
+    );
+    expect(message("{ listen: [], protectedListen: [] }")).toMatch(
+      /quic: no address; expected at least one in listen, protectedListen or swqosOnlyListen/,
+    );
+    expect(message("{ listen: 10.0.0.1:9000, protectedListen: 10.0.0.1:9000 }")).toMatch(
+      /quic.protectedListen\[0\]: duplicate address 10.0.0.1:9000; expected different addresses/,
+    );
+    expect(message("{ swqosOnlyListen: 0.0.0.0:20000 }")).toMatch(
+      /quic.swqosOnlyListen\[0\]: duplicate address 0.0.0.0:20000/,
+    );
+    expect(message("{ streamTimeoutMs: 5 }")).toMatch(/expected an integer 10 to 60000/);
+  });
+
   it.each([
     [
       "nothing",

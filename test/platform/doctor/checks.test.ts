@@ -250,19 +250,20 @@ const relay = (text: string) =>
   parseConfig(`relay: { shredVersion: 1, ${text} }`, "test.yaml").relay;
 const good =
   'leaders: { file: leaders.json }, sources: [{ name: a, address: 10.0.0.1, tier: tier-1 }], destinations: [{ address: "8.8.8.8:9", tier: tier-1 }]';
-const noFacts = { files: [], ports: [], leadersError: null, leadersCover: null };
+const noFacts = { files: [], ports: [], quicPorts: [], leadersError: null, leadersCover: null };
 
 describe("checkConfiguration", () => {
   it("reports no finding for a good configuration", () => {
     const facts = {
       files: [{ path: "a.yaml", mode: 0o644 }],
       ports: [{ address: "0.0.0.0:20000", error: null }],
+      quicPorts: [{ address: "0.0.0.0:7000", error: null, key: "quic.listen" }],
       leadersError: null,
       leadersCover: "the leader schedule covers slots 5 to 9",
     };
     const findings = checkConfiguration(relay(good), facts);
     expect(findings[0]?.finding).toContain("slots 5 to 9");
-    expect(countLevels(findings)).toEqual({ ok: 4, warn: 0, fail: 0 });
+    expect(countLevels(findings)).toEqual({ ok: 5, warn: 0, fail: 0 });
   });
 
   it("always reports that authentication is off", () => {
@@ -278,6 +279,7 @@ describe("checkConfiguration", () => {
         { path: "gone.json", mode: null },
       ],
       ports: [{ address: "[::]:20000", error: "bind EADDRINUSE" }],
+      quicPorts: [{ address: "[::]:9000", error: "in use", key: "quic.protectedListen" }],
       leadersError: "leaders.json: cannot be read",
       leadersCover: null,
     });
@@ -286,10 +288,12 @@ describe("checkConfiguration", () => {
       "file-mode fail",
       "file-mode warn",
       "listen fail",
+      "listen fail",
       "tables ok",
     ]);
     expect(findings[1]?.remedy).toBe("chmod go-w a.yaml");
     expect(findings[3]?.remedy).toContain("sport = :20000");
+    expect(findings[4]?.remedy).toContain("or change quic.protectedListen");
   });
 
   it("warns of empty tables", () => {

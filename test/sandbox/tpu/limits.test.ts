@@ -1,12 +1,9 @@
-// Limits by stake at a leader's port, and retry tokens.
+// Limits by stake at a leader's port.
 
-import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { defaultLimits, rankOf } from "../../../src/sandbox/tpu/limits.ts";
 import { identityOf } from "../../../src/sandbox/tpu/peer-identity.ts";
-import { RetryTokens } from "../../../src/sandbox/tpu/retry-tokens.ts";
-import { ManualClock } from "../../support/clocks/manual-clock.ts";
 
 describe("rankOf", () => {
   it("treats stakes below a fifty-thousandth of the total as unstaked", () => {
@@ -20,50 +17,6 @@ describe("rankOf", () => {
   it("distributes four fifths of all streams by stake", () => {
     expect(rankOf(10n, 1000n, defaultLimits).streamsPerWindow).toBe(400);
     expect(rankOf(1000n, 1000n, defaultLimits).streamsPerWindow).toBe(40_000);
-  });
-});
-
-describe("RetryTokens", () => {
-  const address = { host: "127.0.0.1", port: 1000 };
-  const dcid = randomBytes(8);
-  const scid = randomBytes(20);
-
-  it("accepts its own tokens until they expire", async () => {
-    const clock = new ManualClock();
-    const tokens = new RetryTokens(clock);
-    const token = tokens.mint(address, dcid, scid);
-    expect(tokens.read(token, address, scid)).toEqual(dcid);
-    await clock.advance(15_000);
-    expect(tokens.read(token, address, scid)).toEqual(dcid);
-    await clock.advance(1);
-    expect(tokens.read(token, address, scid)).toBe(undefined);
-  });
-
-  it("accepts a token only for its address and connection id, and not those of another leader", () => {
-    const clock = new ManualClock();
-    const tokens = new RetryTokens(clock);
-    const token = tokens.mint(address, dcid, scid);
-    expect(tokens.read(token, { ...address, port: 1001 }, scid)).toBe(undefined);
-    expect(tokens.read(token, { ...address, host: "127.0.0.2" }, scid)).toBe(undefined);
-    expect(tokens.read(token, address, randomBytes(20))).toBe(undefined);
-    expect(new RetryTokens(clock).read(token, address, scid)).toBe(undefined);
-  });
-
-  it("rejects changed tokens and other bytes", () => {
-    const tokens = new RetryTokens(new ManualClock());
-    const token = tokens.mint(address, dcid, scid);
-    fc.assert(
-      fc.property(fc.nat(token.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
-        const changed = Buffer.from(token);
-        changed[at] = (changed[at] ?? 0) ^ flip;
-        expect(tokens.read(changed, address, scid)).toBe(undefined);
-      }),
-    );
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
-        expect(tokens.read(bytes, address, scid)).toBe(undefined);
-      }),
-    );
   });
 });
 

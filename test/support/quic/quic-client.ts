@@ -41,6 +41,8 @@ export interface QuicClientOptions {
   readonly credentials?: QuicheCredentials | null;
   readonly protocol?: string;
   readonly idleTimeoutMs?: number;
+  /** Unread bytes of a response. Default: 64 kB. */
+  readonly responseBytesMax?: number;
   /** Called with every outgoing packet. */
   readonly onTransmit?: (packet: Buffer) => void;
 }
@@ -53,15 +55,17 @@ function configOf(options: QuicClientOptions): QuicheConfig {
     config.setMaxIdleTimeout(idleTimeoutMs);
     return config;
   }
-  return buildQuicheConfig(needQuiche(), {
+  const config = buildQuicheConfig(needQuiche(), {
     credentials: options.credentials ?? newCredentials(),
     applicationProtocol: protocol,
     idleTimeoutMs,
     packetBytesMax,
-    connectionBytesMax: 0,
+    connectionBytesMax: 1 << 20,
     streamBytesMax: 0,
     streamsMax: 0,
   });
+  config.setInitialMaxStreamDataBidiLocal(options.responseBytesMax ?? 65_536);
+  return config;
 }
 
 export class QuicClient {
@@ -85,7 +89,13 @@ export class QuicClient {
   readonly #waiting: Uint8Array[] = [];
   #partial: { id: number; rest: Uint8Array } | undefined;
   #nextId = 2;
+  #nextRequestId = 0;
+  /** Rests of requests that the peer's flow control did not accept yet. */
+  readonly #unsent = new Map<number, Uint8Array>();
+  readonly #requests = new Map<number, { parts: Buffer[]; end: (bytes: Buffer) => void }>();
   #timer: NodeJS.Timeout | undefined;
+
+  static readonly configOf = configOf;
 
   /** Begins the handshake. `address`: "ip:port". */
   static async open(address: string, options: QuicClientOptions = {}): Promise<QuicClient> {
@@ -121,6 +131,23 @@ export class QuicClient {
     this.work();
   }
 
+  /** Sends one bidirectional stream and returns the response, after its end. */
+  request(bytes: Uint8Array): Promise<Buffer> {
+    const id = this.#nextRequestId;
+    this.#nextRequestId += 4;
+    return new Promise((resolve) => {
+      this.#requests.set(id, { parts: [], end: resolve });
+      this.#unsent.set(id, bytes);
+      this.work();
+    });
+  }
+
+  /** Resets a started stream. */
+  reset(id: number): void {
+    this.quic.streamShutdown(id, needQuiche().Shutdown.Write, 7);
+    this.work();
+  }
+
   /** Starts a stream and leaves it open. Returns its id. */
   begin(bytes: Uint8Array): number {
     const id = this.#nextId;
@@ -128,6 +155,12 @@ export class QuicClient {
     this.quic.streamSend(id, bytes, false);
     this.work();
     return id;
+  }
+
+  /** Continues a started stream. */
+  extend(id: number, bytes: Uint8Array): void {
+    this.quic.streamSend(id, bytes, false);
+    this.work();
   }
 
   /** Continues a started stream to its end. */
@@ -151,6 +184,7 @@ export class QuicClient {
     if (this.quic.isEstablished()) {
       this.#stand();
       this.#write();
+      this.#readResponses();
     }
     const buffer = Buffer.alloc(1500);
     for (;;) {
@@ -201,6 +235,12 @@ export class QuicClient {
   }
 
   #write(): void {
+    for (const [id, rest] of this.#unsent) {
+      const accepted = this.quic.streamSend(id, rest, true);
+      if (accepted === null) continue;
+      if (accepted === rest.length) this.#unsent.delete(id);
+      else this.#unsent.set(id, rest.subarray(accepted));
+    }
     for (;;) {
       if (!this.#partial) {
         const rest = this.credit > 0 ? this.#waiting.shift() : undefined;
@@ -216,6 +256,19 @@ export class QuicClient {
       }
       this.#partial = undefined;
       this.streams++;
+    }
+  }
+
+  #readResponses(): void {
+    const buffer = Buffer.alloc(65_536);
+    for (const id of this.quic.readable()) {
+      const request = this.#requests.get(id);
+      const read = this.quic.streamRecv(id, buffer);
+      if (!request || !read) continue;
+      request.parts.push(Buffer.from(buffer.subarray(0, read[0])));
+      if (!read[1]) continue;
+      this.#requests.delete(id);
+      request.end(Buffer.concat(request.parts));
     }
   }
 

@@ -34,7 +34,19 @@ describe("SIGHUP", () => {
   it("ends the sandbox neither while it loads nor while it runs", async () => {
     const any = "127.0.0.1:0";
     const data = temporaryFolder();
-    const sandbox = run("start", "--udp", any, "--rpc", any, "--http", any, "--data", data);
+    const sandbox = run(
+      "start",
+      "--udp",
+      any,
+      "--rpc",
+      any,
+      "--http",
+      any,
+      "--quic",
+      any,
+      "--data",
+      data,
+    );
     await hangUpEarly(sandbox);
     await sandbox.printed(/^ready /m);
     sandbox.signal("SIGHUP");

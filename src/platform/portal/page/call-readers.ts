@@ -81,7 +81,7 @@ export const registrations = list(
   }),
 );
 
-type ShownEvent = Omit<Response.StatusEvent<number>, "err" | "sibling" | "offsetMs">;
+type ShownEvent = Omit<Response.StatusEvent<number>, "err" | "sibling" | "offsetMs" | "ingress">;
 
 /** An event with every field; null for fields that its kind does not have. */
 export type StatusEvent = {

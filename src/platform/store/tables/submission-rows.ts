@@ -10,6 +10,7 @@ import { isObject } from "../../../core/values.ts";
 import {
   type EndState,
   endStates,
+  ingresses,
   type SubmissionRecord,
   type SubmitMethod,
   type SubmitOptions,
@@ -144,11 +145,13 @@ function eventOf(fields: unknown): TimelineEvent {
   const slot = () => integerOrNullIn(fields, "slot");
   const reason = () => textIn(fields, "reason");
   switch (kind) {
-    case "received":
+    case "received": {
+      const ingress = ingresses.find((known) => known === fields["ingress"]);
       return {
         kind,
         atNs,
         method: methodOf(textIn(fields, "method")),
+        ...(ingress && { ingress }),
         ...(fields["tipLamports"] !== undefined && {
           tipLamports: integerIn(fields, "tipLamports"),
         }),
@@ -156,6 +159,7 @@ function eventOf(fields: unknown): TimelineEvent {
           priorityFeeLamports: integerIn(fields, "priorityFeeLamports"),
         }),
       };
+    }
     case "held":
       return { kind, atNs, reason: reason() };
     case "queued":

@@ -43,7 +43,18 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   const contexts: BrowserContext[] = [];
 
   async function start(): Promise<void> {
-    const places = ["--http", http, "--rpc", rpc, "--udp", "127.0.0.1:0", "--data", data];
+    const places = [
+      "--http",
+      http,
+      "--rpc",
+      rpc,
+      "--udp",
+      "127.0.0.1:0",
+      "--quic",
+      "127.0.0.1:0",
+      "--data",
+      data,
+    ];
     service = Shredway.run("start", ...places);
     await service.printed(/^ready/m);
   }

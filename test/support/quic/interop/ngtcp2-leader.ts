@@ -43,7 +43,6 @@ function findProblem(): string | null {
 /** Why it cannot be built; null: it can. */
 export const ngtcp2Problem = findProblem();
 
-const source = fileURLToPath(new URL("ngtcp2-leader.cc", import.meta.url));
 const libraries = ["-lngtcp2", "-lngtcp2_crypto_gnutls", "-lgnutls"];
 
 export interface Ngtcp2Options {
@@ -55,11 +54,16 @@ export interface Ngtcp2Options {
   readonly namespace?: NetworkNamespace;
 }
 
-/** Compiles it into `folder`. Returns the program's path. */
-export function buildNgtcp2Leader(folder: string): string {
-  const program = join(folder, "ngtcp2-leader");
+/** Compiles a program of this folder into `folder`. Returns the program's path. */
+export function buildNgtcp2(name: "ngtcp2-leader" | "ngtcp2-client", folder: string): string {
+  const program = join(folder, name);
+  const source = fileURLToPath(new URL(`${name}.cc`, import.meta.url));
   execFileSync("c++", ["-std=c++20", "-O0", "-o", program, source, ...libraries]);
   return program;
+}
+
+export function buildNgtcp2Leader(folder: string): string {
+  return buildNgtcp2("ngtcp2-leader", folder);
 }
 
 export class Ngtcp2Leader {

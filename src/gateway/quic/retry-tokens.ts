@@ -1,12 +1,13 @@
 // Tokens of stateless retries: a sender proves that it receives packets at its address.
 //
-// Called by the TPU server for first packets (RFC 9000, 8.1). A token contains the original
-// connection id of the sender. It is valid for one address, one of our connection ids and a limited
-// time. Layout: u64 big-endian of the expiry (ns, monotonic) | original connection id | HMAC.
+// Called by the QUIC ingress and by the sandbox's leaders for first packets (RFC 9000, 8.1). A token
+// contains the original connection id of the sender. It is valid for one address, one of our connection
+// ids and a limited time. Layout: u64 big-endian of the expiry (ns, monotonic) | original connection id |
+// HMAC.
 
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
-import type { QuicheAddress } from "../../gateway/tpu/quiche.ts";
+import type { QuicheAddress } from "../tpu/quiche.ts";
 
 const lifetimeNs = 15_000_000_000n;
 const timeBytes = 8;

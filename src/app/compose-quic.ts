@@ -1,0 +1,116 @@
+// Composition of the QUIC ingress: listeners, certificate, and the gateway behind it.
+//
+// Called by compose-gateway.ts if the configuration has a section `quic`.
+
+import { parseAddress } from "../core/addresses/addresses.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Config } from "../core/configuration/configuration.ts";
+import { ShredwayError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { TlsMaterial } from "../core/tls-material.ts";
+import type { KeyRing } from "../gateway/accounts/key-ring.ts";
+import type { Gateway } from "../gateway/endpoints/gateway.ts";
+import { Query } from "../gateway/endpoints/query.ts";
+import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
+import { type ProtectedListener, QuicIngress } from "../gateway/quic/quic-ingress.ts";
+import { type QuicheCredentials, quicheHint, quicheProblem } from "../gateway/tpu/quiche.ts";
+import { ensureQuicCertificate } from "./quic-certificate.ts";
+
+interface QuicDependencies {
+  readonly config: Config;
+  /** Called after the start only: the sockets are opened before the gateway exists. */
+  readonly gateway: () => Pick<Gateway, "callers" | "answerStream">;
+  readonly keyRing: KeyRing;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface QuicService {
+  readonly ingress: QuicIngress;
+  /** Ends the ingress and follows its certificate no longer. */
+  close(): Promise<void>;
+}
+
+function listenersOf({
+  listen,
+  protectedListen,
+  swqosOnlyListen,
+}: NonNullable<Config["quic"]>): ProtectedListener[] {
+  const plain = { isProtected: false, isSwqosOnly: false };
+  return [
+    ...listen.map((address) => ({ ...plain, address })),
+    ...protectedListen.map((address) => ({ ...plain, address, isProtected: true })),
+    ...swqosOnlyListen.map((address) => ({ ...plain, address, isSwqosOnly: true })),
+  ];
+}
+
+function credentialsIn({ keyPem, certificatePem }: TlsMaterial): QuicheCredentials {
+  return { keyPem, certificatePem };
+}
+
+/** Options in the form of a URL; the empty query is the usual one. */
+function queryOf(isProtected: boolean, isSwqosOnly: boolean): Query {
+  const options = [
+    ...(isProtected ? ["mev-protect=true"] : []),
+    ...(isSwqosOnly ? ["swqos-only=true"] : []),
+  ];
+  return new Query(options.join("&"));
+}
+
+/** null: no section `quic`. Throws ShredwayError "quic_open" or "config_invalid". */
+export function openQuic({
+  config,
+  gateway,
+  keyRing,
+  clock,
+  log,
+}: QuicDependencies): QuicService | null {
+  const { quic, data } = config;
+  if (!quic) return null;
+  const problem = quicheProblem();
+  if (problem !== null) {
+    throw new ShredwayError(
+      "config_invalid",
+      `quic: requires the optional package @matrixai/quic: ${problem}; ${quicheHint}`,
+    );
+  }
+  const certificate = quic.tls
+    ? new TlsCertificate(quic.tls, { clock, log, section: "quic" })
+    : null;
+  const ingress = new QuicIngress({
+    listeners: listenersOf(quic),
+    settings: {
+      connectionsMax: quic.connectionsMax,
+      streamsMax: quic.streamsMax,
+      streamTimeoutMs: quic.streamTimeoutMs,
+      idleTimeoutMs: quic.idleSeconds * 1000,
+      handshakesPerMinute: quic.handshakesPerMinute,
+    },
+    connectionsPerKeyMax: quic.connectionsPerKeyMax,
+    credentials: certificate
+      ? credentialsIn(certificate.material)
+      : ensureQuicCertificate(data.directory),
+    clock,
+    log,
+    authenticate: (address, text) => gateway().callers.authenticate(address, text),
+    currentKey: (id, address) => {
+      const key = keyRing.get(id, clock.nowNs());
+      return key && keyRing.allows(key, parseAddress(address)) ? key : null;
+    },
+    submit: ({ bytes, isProtected, isSwqosOnly, ...rest }) =>
+      gateway().answerStream({
+        ...rest,
+        body: bytes,
+        query: queryOf(isProtected, isSwqosOnly),
+        ingress: "quic",
+      }),
+  });
+  certificate?.onChange((material) => ingress.identify(credentialsIn(material)));
+  return {
+    ingress,
+    close: async () => {
+      certificate?.close();
+      await ingress.close();
+    },
+  };
+}

@@ -1,0 +1,51 @@
+// The certificate of the QUIC ingress: created at the first start and kept in the data folder.
+//
+// Called by compose-quic.ts if `quic.tls` is absent. Clients of these protocols do not verify the server's
+// certificate, but some pin it, so it must survive restarts. Key and certificate are in one file, so that
+// they always belong together.
+
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { newEcdsaCredentials } from "../gateway/tpu/certificate.ts";
+import type { QuicheCredentials } from "../gateway/tpu/quiche.ts";
+import {
+  createPrivateFile,
+  privateFileRefused,
+  readPrivateFile,
+} from "../platform/solana/private-file.ts";
+
+const fileName = "quic-certificate.pem";
+const fileBytesMax = 64 * 1024;
+const commonName = "shredway";
+const keyPattern = /-----BEGIN PRIVATE KEY-----[^-]*-----END PRIVATE KEY-----\n?/;
+const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n?/;
+
+/** Throws ShredwayError "config_invalid", which names the file and quotes none of it. */
+export function ensureQuicCertificate(folder: string): QuicheCredentials {
+  const file = { path: join(folder, fileName), what: "certificate file" };
+  if (existsSync(file.path)) return read(file);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const credentials = newEcdsaCredentials(commonName);
+  createPrivateFile(file, `${credentials.keyPem}${credentials.certificatePem}`);
+  return credentials;
+}
+
+function read(file: { readonly path: string; readonly what: string }): QuicheCredentials {
+  const text = readPrivateFile(file, fileBytesMax).toString("latin1");
+  const [keyPem] = keyPattern.exec(text) ?? [];
+  const [certificatePem] = certificatePattern.exec(text) ?? [];
+  const remedy = `another content; delete the file to get a new certificate`;
+  if (keyPem !== undefined && certificatePem !== undefined && isPair(keyPem, certificatePem)) {
+    return { keyPem, certificatePem };
+  }
+  throw privateFileRefused(file, "a private key and its certificate in PEM", remedy);
+}
+
+function isPair(keyPem: string, certificatePem: string): boolean {
+  try {
+    return new X509Certificate(certificatePem).checkPrivateKey(createPrivateKey(keyPem));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,144 @@
+// The process of the QUIC ingress: receives transactions of clients and passes them to the gateway.
+//
+// Started by ingress-process.ts with a socket to the gateway as descriptor 3 and the UDP sockets as 4, 5, ….
+// The QUIC library is native code that parses data of strangers, so it runs in a process of its own, which
+// is confined before the first packet. Streams of one turn of the event loop are passed in one message. The
+// process ends when the gateway closes the socket or ends itself.
+
+import { Socket } from "node:net";
+import { systemClock, type Timer } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import { confineProcess } from "../../relay/data-plane/native.ts";
+import { adoptUdpSocket } from "../../relay/data-plane/udp-socket.ts";
+import { FrameReader } from "../tpu/frames.ts";
+import { preferForOutOfMemory } from "../tpu/process-memory.ts";
+import { loadQuiche, quicheProblem } from "../tpu/quiche.ts";
+import { allocatedBytesMax, channelDescriptor } from "../tpu/start-quic-process.ts";
+import { decodeRequest, encodeAnswer, requestBytesMax } from "./ingress-messages.ts";
+import { IngressServer } from "./ingress-server.ts";
+import type { IngressProcessAnswer, IngressRequest, IngressStream } from "./types.ts";
+
+const countsMs = 100;
+/** Requested buffer size; the kernel may grant less. */
+const bufferBytes = 8 * 1024 * 1024;
+
+type OpenRequest = Extract<IngressRequest, { kind: "open" }>;
+
+class Main {
+  readonly #answer: (answer: IngressProcessAnswer) => void;
+  readonly #end: () => void;
+  #server: IngressServer | null = null;
+  #streams: IngressStream[] = [];
+  #counts: Timer | undefined;
+  #lastCounts = "";
+  #failedPackets = 0;
+
+  constructor(answer: (answer: IngressProcessAnswer) => void, end: () => void) {
+    this.#answer = answer;
+    this.#end = end;
+  }
+
+  handle(request: IngressRequest): void {
+    const server = this.#server;
+    if (request.kind === "ping") this.#answer({ kind: "pong" });
+    else if (request.kind === "open") this.#tryToOpen(request);
+    else if (!server) return;
+    else if (request.kind === "answers") server.answer(request.answers);
+    else if (request.kind === "admit") server.admit(request.connection);
+    else if (request.kind === "dismiss") {
+      server.dismiss(request.connection, request.code, request.reason);
+    } else if (request.kind === "identify") server.identify(request.credentials);
+    else void this.#close(server);
+  }
+
+  #tryToOpen(request: OpenRequest): void {
+    try {
+      this.#open(request);
+    } catch (error) {
+      this.#answer({ kind: "refused", message: messageOf(error) });
+      this.#end();
+    }
+  }
+
+  #open({ settings, credentials }: OpenRequest): void {
+    const quiche = loadQuiche();
+    if (!quiche) throw new Error(quicheProblem() ?? "QUIC is not available");
+    const sockets = settings.listeners.map(({ host }, index) =>
+      adoptUdpSocket(channelDescriptor + 1 + index, {
+        host,
+        recvBufferSize: bufferBytes,
+        sendBufferSize: bufferBytes,
+        // The default lookup is slow even for numeric addresses.
+        lookup: (hostname, _options, callback) =>
+          callback(null, hostname, host.includes(":") ? 6 : 4),
+      }),
+    );
+    this.#server = new IngressServer({
+      quiche,
+      clock: systemClock,
+      settings,
+      credentials,
+      sockets,
+      connected: (connection) => this.#answer({ kind: "connected", connection }),
+      received: (stream) => this.#receive(stream),
+      turnEnded: () => this.#passStreams(),
+      ended: (connection, end) => {
+        this.#passStreams();
+        this.#answer({ kind: "ended", connection, end });
+      },
+    });
+    preferForOutOfMemory();
+    const unconfined = confineProcess(process.ppid, allocatedBytesMax);
+    this.#counts = systemClock.every(countsMs, () => this.#reportCounts());
+    this.#answer({ kind: "listening", addresses: this.#server.addresses });
+    this.#answer({ kind: "opened", unconfined });
+  }
+
+  #receive(stream: IngressStream): void {
+    // Streams that a timer reads have no end of a turn.
+    if (this.#streams.length === 0) setImmediate(() => this.#passStreams());
+    this.#streams.push(stream);
+  }
+
+  #passStreams(): void {
+    const streams = this.#streams;
+    if (streams.length === 0) return;
+    this.#streams = [];
+    this.#answer({ kind: "streams", streams });
+  }
+
+  #reportCounts(): void {
+    const server = this.#server;
+    if (!server) return;
+    const { counts, failures } = server;
+    const text = JSON.stringify(counts);
+    if (text !== this.#lastCounts) {
+      this.#lastCounts = text;
+      this.#answer({ kind: "counts", counts });
+    }
+    if (failures.packets === this.#failedPackets) return;
+    this.#failedPackets = failures.packets;
+    const message = `${failures.packets} packets could not be sent: ${failures.last}`;
+    this.#answer({ kind: "trouble", message });
+  }
+
+  async #close(server: IngressServer): Promise<void> {
+    this.#counts?.cancel();
+    this.#passStreams();
+    await server.close();
+    this.#answer({ kind: "closed" });
+    this.#end();
+  }
+}
+
+const channel = new Socket({ fd: channelDescriptor, readable: true, writable: true });
+const main = new Main(
+  (answer) => channel.write(encodeAnswer(answer)),
+  () => channel.end(() => process.exit(0)),
+);
+const reader = new FrameReader(requestBytesMax, (kind, body) =>
+  main.handle(decodeRequest(kind, body)),
+);
+channel.on("data", (chunk) => reader.push(chunk));
+channel.on("end", () => process.exit(0));
+channel.on("error", () => process.exit(0));

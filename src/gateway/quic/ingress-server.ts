@@ -1,0 +1,384 @@
+// The QUIC server of the ingress: sockets, first packets, and connections by id.
+//
+// Runs in a confined process (ingress-process-main.ts), and directly in tests. A first packet leads to a
+// connection, a retry, a version negotiation, or nothing; handshake-limits.ts decides. Packets that arrive
+// together are processed together, with one response for all.
+
+import { randomBytes } from "node:crypto";
+import type { RemoteInfo, Socket } from "node:dgram";
+import type { Clock } from "../../core/clock.ts";
+import {
+  buildQuicheConfig,
+  packetBytesMax,
+  type Quiche,
+  type QuicheAddress,
+  type QuicheConfig,
+  type QuicheConnection,
+  type QuicheCredentials,
+} from "../tpu/quiche.ts";
+import { dialects } from "./dialects.ts";
+import { HandshakeLimits } from "./handshake-limits.ts";
+import { type LongHeader, readLongHeader } from "./long-header.ts";
+import { RetryTokens } from "./retry-tokens.ts";
+import { type ConnectionHost, ServerConnection } from "./server-connection.ts";
+import { StatelessResets } from "./stateless-reset.ts";
+import type {
+  DropName,
+  IngressAnswer,
+  IngressConnection,
+  IngressCounts,
+  IngressSettings,
+  IngressStream,
+} from "./types.ts";
+
+interface ServerDependencies {
+  readonly quiche: Quiche;
+  readonly clock: Clock;
+  readonly settings: IngressSettings;
+  readonly credentials: QuicheCredentials;
+  /** One bound socket for each listener, in their order. */
+  readonly sockets: readonly Socket[];
+  /** None of these may throw. */
+  readonly connected: (connection: IngressConnection) => void;
+  readonly received: (stream: IngressStream) => void;
+  /** The packets of this turn of the event loop are processed. */
+  readonly turnEnded: () => void;
+  readonly ended: (connection: number, end: string) => void;
+}
+
+const connectionIdBytes = 8;
+/** Minimum length of a first packet (RFC 9000, 14.1). */
+const firstPacketBytesMin = 1200;
+const longHeaderBit = 0x80;
+/** Unread bytes of a connection: a few transactions for each stream. */
+const connectionBytesMax = 256 * 1024;
+/** Shorter destination ids of first packets are invalid (RFC 9000, 7.2). */
+const firstIdBytesMin = 8;
+
+interface Listener {
+  readonly index: number;
+  readonly socket: Socket;
+  readonly local: QuicheAddress;
+}
+
+function keyOf(connectionId: Uint8Array): string {
+  return Buffer.from(connectionId.buffer, connectionId.byteOffset, connectionId.length).toString(
+    "latin1",
+  );
+}
+
+type MutableCounts = { -readonly [Name in Exclude<keyof IngressCounts, "drops">]: number };
+
+export class IngressServer {
+  readonly #dependencies: ServerDependencies;
+  readonly #limits: HandshakeLimits;
+  readonly #tokens: RetryTokens;
+  #resets: StatelessResets;
+  #config: QuicheConfig;
+  readonly #listeners: readonly Listener[];
+  /** Connections by our id, and by the id that the client chose for its first packets. */
+  readonly #byId = new Map<string, ServerConnection>();
+  readonly #keys = new Map<ServerConnection, readonly string[]>();
+  readonly #byNumber = new Map<number, ServerConnection>();
+  #due = new Set<ServerConnection>();
+  #next = 0;
+  #inProgress = 0;
+  #failedPackets = 0;
+  #lastFailure = "";
+  readonly #counts: MutableCounts = {
+    packets: 0,
+    unknownPackets: 0,
+    retries: 0,
+    invalidTokens: 0,
+    limitedHandshakes: 0,
+    failedHandshakes: 0,
+    handshakes: 0,
+    connections: 0,
+    streams: 0,
+  };
+  readonly #drops: Record<DropName, number> = { empty: 0, reset: 0, timed_out: 0, too_long: 0 };
+  /** Shared callback of all packets; without it, errors of the kernel would be ignored. */
+  readonly #sent = (error: Error | null): void => {
+    if (error) this.#fail(error);
+  };
+
+  /** Throws quiche's Error for an invalid key. */
+  constructor(dependencies: ServerDependencies) {
+    this.#dependencies = dependencies;
+    const { clock, settings, credentials, sockets } = dependencies;
+    this.#limits = new HandshakeLimits(clock, settings.handshakesPerMinute);
+    this.#tokens = new RetryTokens(clock);
+    this.#resets = new StatelessResets(credentials.keyPem);
+    this.#config = this.#makeConfig(credentials);
+    this.#listeners = sockets.map((socket, index) => {
+      const { address, port } = socket.address();
+      return { index, socket, local: { host: address, port } };
+    });
+    for (const listener of this.#listeners) {
+      listener.socket.on("message", (packet, from) => this.#receive(packet, from, listener));
+      // Errors of earlier packets; QUIC detects the loss itself.
+      listener.socket.on("error", (error) => this.#fail(error));
+    }
+  }
+
+  /** "ip:port" of each socket. */
+  get addresses(): readonly string[] {
+    return this.#listeners.map(({ local: { host, port } }) =>
+      host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`,
+    );
+  }
+
+  get counts(): IngressCounts {
+    return { ...this.#counts, connections: this.#byNumber.size, drops: { ...this.#drops } };
+  }
+
+  /** Number of packets that could not be sent, and the kernel's last error. */
+  get failures(): { readonly packets: number; readonly last: string } {
+    return { packets: this.#failedPackets, last: this.#lastFailure };
+  }
+
+  /** A new certificate, for new connections. */
+  identify(credentials: QuicheCredentials): void {
+    this.#resets = new StatelessResets(credentials.keyPem);
+    this.#config = this.#makeConfig(credentials);
+  }
+
+  admit(number: number): void {
+    const connection = this.#byNumber.get(number);
+    if (!connection) return;
+    connection.admit();
+    this.#schedule(connection);
+  }
+
+  dismiss(number: number, code: number, reason: string): void {
+    const connection = this.#byNumber.get(number);
+    if (!connection) return;
+    connection.work(); // sends the responses that came before
+    connection.dismiss(code, reason);
+    this.#schedule(connection);
+  }
+
+  answer(answers: readonly IngressAnswer[]): void {
+    for (const { connection: number, stream, status, body } of answers) {
+      const connection = this.#byNumber.get(number);
+      if (!connection) continue;
+      connection.answer(stream, status, body);
+      this.#schedule(connection);
+    }
+  }
+
+  /** Closes all connections with notice. The sockets are closed one turn later, after their last packets. */
+  async close(): Promise<void> {
+    this.#work(); // sends the last responses
+    for (const connection of this.#keys.keys()) connection.leave();
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const { socket } of this.#listeners) socket.close();
+  }
+
+  #makeConfig(credentials: QuicheCredentials): QuicheConfig {
+    const { quiche, settings } = this.#dependencies;
+    const streamBytesMax = Math.max(...dialects.map((dialect) => dialect.streamBytesMax));
+    const config = buildQuicheConfig(quiche, {
+      credentials,
+      asksCertificate: true,
+      applicationProtocol: dialects.map(({ protocol }) => protocol),
+      idleTimeoutMs: settings.idleTimeoutMs,
+      packetBytesMax,
+      connectionBytesMax,
+      streamBytesMax,
+      streamsMax: settings.streamsMax,
+      bidirectionalStreamsMax: settings.streamsMax,
+    });
+    // quiche would enlarge both for fast clients.
+    config.setMaxConnectionWindow(connectionBytesMax);
+    config.setMaxStreamWindow(streamBytesMax);
+    return config;
+  }
+
+  #receive(packet: Buffer, { address: host, port }: RemoteInfo, listener: Listener): void {
+    this.#counts.packets++;
+    const from = { host, port };
+    const connection = this.#connectionOf(packet, from, listener);
+    if (!connection) return;
+    if (connection.receive(packet, from)) this.#schedule(connection);
+    else this.#counts.unknownPackets++;
+  }
+
+  #schedule(connection: ServerConnection): void {
+    if (this.#due.size === 0) setImmediate(() => this.#work());
+    this.#due.add(connection);
+  }
+
+  #work(): void {
+    const due = this.#due;
+    this.#due = new Set();
+    for (const connection of due) connection.work();
+    this.#dependencies.turnEnded();
+  }
+
+  #connectionOf(
+    packet: Buffer,
+    from: QuicheAddress,
+    listener: Listener,
+  ): ServerConnection | undefined {
+    if (((packet[0] ?? 0) & longHeaderBit) === 0) {
+      const id = packet.subarray(1, 1 + connectionIdBytes);
+      const known = this.#byId.get(keyOf(id));
+      if (!known) this.#reset(id, packet.length, from, listener);
+      return known;
+    }
+    const header = readLongHeader(packet);
+    if (!header) {
+      this.#counts.unknownPackets++;
+      return undefined;
+    }
+    return this.#byId.get(keyOf(header.dcid)) ?? this.#begin(header, packet.length, from, listener);
+  }
+
+  #reset(id: Uint8Array, packetBytes: number, from: QuicheAddress, listener: Listener): void {
+    this.#counts.unknownPackets++;
+    const answer = this.#limits.allowsStateless() ? this.#resets.packetFor(id, packetBytes) : null;
+    if (answer) this.#send(answer, from, listener);
+  }
+
+  #begin(
+    header: LongHeader,
+    packetBytes: number,
+    from: QuicheAddress,
+    listener: Listener,
+  ): ServerConnection | undefined {
+    const { quiche } = this.#dependencies;
+    const isFirst = packetBytes >= firstPacketBytesMin && header.dcid.length >= firstIdBytesMin;
+    if (!isFirst || (header.version !== 0 && !header.isInitial && isSupported(quiche, header))) {
+      this.#counts.unknownPackets++;
+      return undefined;
+    }
+    if (!isSupported(quiche, header)) {
+      this.#negotiate(header, from, listener);
+      return undefined;
+    }
+    if (header.token.length === 0) {
+      if (this.#limits.allowsUnproven(this.#inProgress, from.host)) {
+        return this.#accept(randomBytes(connectionIdBytes), header.dcid, null, { from, listener });
+      }
+      this.#retry(header, from, listener);
+      return undefined;
+    }
+    const original = this.#tokens.read(header.token, from, header.dcid);
+    if (!original) {
+      this.#counts.invalidTokens++;
+      return undefined;
+    }
+    if (this.#limits.allowsProven(this.#inProgress, from.host)) {
+      return this.#accept(header.dcid, header.dcid, original, { from, listener });
+    }
+    this.#counts.limitedHandshakes++;
+    return undefined;
+  }
+
+  #negotiate({ scid, dcid }: LongHeader, from: QuicheAddress, listener: Listener): void {
+    this.#counts.unknownPackets++;
+    if (!this.#limits.allowsStateless()) return;
+    const out = Buffer.alloc(packetBytesMax);
+    const length = this.#dependencies.quiche.negotiateVersion(scid, dcid, out);
+    this.#send(out.subarray(0, length), from, listener);
+  }
+
+  #retry({ scid, dcid, version }: LongHeader, from: QuicheAddress, listener: Listener): void {
+    if (!this.#limits.allowsStateless()) {
+      this.#counts.limitedHandshakes++;
+      return;
+    }
+    this.#counts.retries++;
+    const out = Buffer.alloc(packetBytesMax);
+    const offered = randomBytes(connectionIdBytes);
+    const token = this.#tokens.mint(from, dcid, offered);
+    const length = this.#dependencies.quiche.retry(scid, dcid, offered, token, version, out);
+    this.#send(out.subarray(0, length), from, listener);
+  }
+
+  #accept(
+    scid: Uint8Array,
+    dcid: Uint8Array,
+    original: Uint8Array | null,
+    { from, listener }: { readonly from: QuicheAddress; readonly listener: Listener },
+  ): ServerConnection | undefined {
+    const { quiche } = this.#dependencies;
+    let quic: QuicheConnection;
+    try {
+      this.#config.setStatelessResetToken(this.#resets.tokenNumberOf(scid));
+      quic = quiche.Connection.accept(scid, original, listener.local, from, this.#config);
+    } catch {
+      this.#counts.failedHandshakes++;
+      return undefined;
+    }
+    const id = this.#next++;
+    const isProven = original !== null;
+    const path = { local: listener.local, remote: from, isProven };
+    const connection = new ServerConnection(id, this.#hostOf(listener, isProven), quic, path);
+    this.#inProgress++;
+    // Until the client knows our id, it sends to its own.
+    const keys = [keyOf(scid), keyOf(dcid)];
+    this.#keys.set(connection, keys);
+    for (const key of keys) this.#byId.set(key, connection);
+    return connection;
+  }
+
+  #hostOf(listener: Listener, isProven: boolean): ConnectionHost {
+    const { quiche, clock, settings, received } = this.#dependencies;
+    return {
+      quiche,
+      clock,
+      settings,
+      send: (packet, to) => this.#send(packet, to, listener),
+      connected: (connection, facts, protocol) => {
+        this.#counts.handshakes++;
+        const { host, port } = connection.remote;
+        // A completed handshake proves the address.
+        if (!isProven) this.#limits.count(host);
+        if (this.#byNumber.size >= settings.connectionsMax) return false;
+        const { id } = connection;
+        this.#byNumber.set(id, connection);
+        const about = { id, listener: listener.index, protocol, host, port };
+        this.#dependencies.connected({ ...about, ...facts });
+        return true;
+      },
+      completed: (connection, stream, bytes) => {
+        this.#counts.streams++;
+        const receivedNs = clock.monotonicNs();
+        received({ connection: connection.id, stream, receivedNs, bytes });
+      },
+      dropped: (reason) => {
+        this.#drops[reason]++;
+      },
+      handshakeOver: () => {
+        this.#inProgress--;
+      },
+      ended: (connection, end) => this.#ended(connection, end),
+    };
+  }
+
+  #ended(connection: ServerConnection, end: string): void {
+    for (const key of this.#keys.get(connection) ?? []) this.#byId.delete(key);
+    this.#keys.delete(connection);
+    if (this.#byNumber.delete(connection.id)) this.#dependencies.ended(connection.id, end);
+    else this.#counts.failedHandshakes++;
+  }
+
+  #send(packet: Buffer, { host, port }: QuicheAddress, { socket }: Listener): void {
+    try {
+      socket.send(packet, port, host, this.#sent);
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#failedPackets++;
+    this.#lastFailure = error instanceof Error ? error.message : String(error);
+  }
+}
+
+function isSupported(quiche: Quiche, { version }: LongHeader): boolean {
+  return quiche.versionIsSupported(version);
+}

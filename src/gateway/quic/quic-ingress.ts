@@ -1,0 +1,355 @@
+// The QUIC ingress: clients' connections with their keys, and their streams as submissions.
+//
+// Created by compose-quic.ts. The connections live in a process of their own (ingress-process.ts). Here
+// every connection is authenticated and every stream submitted, by the rules of the gateway. A connection
+// whose key ends is closed within a second. Nothing that was accepted depends on the process.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { messageOf, type Reason, ShredwayError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { ApiKey } from "../accounts/types.ts";
+import type { QuicheCredentials } from "../tpu/quiche.ts";
+import type { ProcessState } from "../tpu/types.ts";
+import { type CloseCause, type Dialect, findDialect } from "./dialects.ts";
+import { IngressProcess, type IngressProcessOptions } from "./ingress-process.ts";
+import type {
+  IngressConnection,
+  IngressCounts,
+  IngressEvent,
+  IngressSettings,
+  IngressStream,
+} from "./types.ts";
+
+/** A listener with the protection of everything that arrives there. */
+export interface ProtectedListener {
+  /** "ip:port"; port 0: the kernel chooses. */
+  readonly address: string;
+  readonly isProtected: boolean;
+  readonly isSwqosOnly: boolean;
+}
+
+interface IngressSubmission {
+  readonly key: ApiKey;
+  readonly bytes: Uint8Array;
+  readonly takesBundles: boolean;
+  readonly isProtected: boolean;
+  readonly isSwqosOnly: boolean;
+  /** Wall time. */
+  readonly receivedNs: bigint;
+}
+
+export interface QuicIngressOptions {
+  readonly listeners: readonly ProtectedListener[];
+  readonly settings: Omit<IngressSettings, "listeners">;
+  readonly connectionsPerKeyMax: number;
+  readonly credentials: QuicheCredentials;
+  readonly clock: Clock;
+  readonly log?: Logger | undefined;
+  /** Throws ShredwayError "unauthorized" or "rate_limited". */
+  readonly authenticate: (remoteAddress: string, text: string) => ApiKey;
+  /** The key in its present state; null: it has ended, or is not allowed from this address. */
+  readonly currentKey: (id: string, remoteAddress: string) => ApiKey | null;
+  /** Never rejects because of a client's input. */
+  readonly submit: (
+    submission: IngressSubmission,
+  ) => Promise<{ readonly reason: Reason | null; readonly text: string }>;
+  readonly start?: IngressProcessOptions["start"];
+}
+
+/** One connection of a client whose key was accepted. */
+interface Session {
+  readonly connection: IngressConnection;
+  readonly dialect: Dialect;
+  key: ApiKey;
+  readonly isProtected: boolean;
+  readonly isSwqosOnly: boolean;
+  readonly openedNs: bigint;
+  accepted: number;
+  /** Rejected streams by reason. */
+  readonly rejected: Map<Reason, number>;
+}
+
+interface IngressSnapshot {
+  readonly addresses: readonly string[];
+  readonly isUp: boolean;
+  readonly lastFailure: string;
+  readonly process: ProcessState;
+  /** null: the process has not reported yet. */
+  readonly counts: IngressCounts | null;
+  /** Open connections by ALPN protocol. */
+  readonly connections: ReadonlyMap<string, number>;
+  /** Submissions since the start by outcome: "accepted", or the reason of the rejection. */
+  readonly submissions: ReadonlyMap<string, number>;
+  /** Ends of connections since the start, by name. */
+  readonly ends: ReadonlyMap<string, number>;
+}
+
+const checkMs = 250;
+/** Different names of ends: the client chooses the codes. */
+const endNamesMax = 64;
+
+/** Statuses of response frames; all other reasons are 400. */
+const statuses: Partial<Readonly<Record<Reason, number>>> = {
+  unauthorized: 403,
+  scope_missing: 403,
+  rate_limited: 429,
+  overloaded: 503,
+  no_route: 503,
+  store_failed: 503,
+  http_closing: 503,
+  internal: 503,
+};
+
+function increment<Key>(counts: Map<Key, number>, key: Key): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+export class QuicIngress {
+  readonly #options: QuicIngressOptions;
+  readonly #process: IngressProcess;
+  readonly #sessions = new Map<number, Session>();
+  /** Open connections by key. */
+  readonly #perKey = new Map<string, number>();
+  readonly #submissions = new Map<string, number>();
+  readonly #ends = new Map<string, number>();
+  #counts: IngressCounts | null = null;
+  #checks: Timer | undefined;
+  #isDraining = false;
+  #underWay = 0;
+  #whenIdle: (() => void) | undefined;
+
+  /** Opens the sockets. Throws ShredwayError "quic_open". */
+  constructor(options: QuicIngressOptions) {
+    this.#options = options;
+    const { clock, log, settings, credentials, listeners, start } = options;
+    this.#process = new IngressProcess({
+      listen: listeners.map(({ address }) => address),
+      settings,
+      credentials,
+      clock,
+      log,
+      handle: (event) => this.#handle(event),
+      lost: () => this.#lost(),
+      ...(start && { start }),
+    });
+  }
+
+  /** Settles when clients can connect, or when the process failed to start; it then starts again. */
+  async start(): Promise<void> {
+    this.#checks = this.#options.clock.every(checkMs, () => this.#checkKeys());
+    await this.#process.start();
+  }
+
+  /** "ip:port" of each listener; empty before `start`. */
+  get addresses(): readonly string[] {
+    return this.#process.addresses;
+  }
+
+  identify(credentials: QuicheCredentials): void {
+    this.#process.identify(credentials);
+  }
+
+  /** From now on, new submissions are refused, as over HTTP. Settles when the others are answered. */
+  drain(): Promise<void> {
+    this.#isDraining = true;
+    return new Promise((resolve) => {
+      if (this.#underWay === 0) resolve();
+      else this.#whenIdle = resolve;
+    });
+  }
+
+  snapshot(): IngressSnapshot {
+    const connections = new Map<string, number>();
+    for (const { connection } of this.#sessions.values()) {
+      increment(connections, connection.protocol);
+    }
+    return {
+      addresses: this.addresses,
+      isUp: this.#process.isUp,
+      lastFailure: this.#process.lastFailure,
+      process: this.#process.state,
+      counts: this.#counts,
+      connections,
+      submissions: new Map(this.#submissions),
+      ends: new Map(this.#ends),
+    };
+  }
+
+  /** Closes every connection with the code of its dialect. Idempotent. */
+  async close(): Promise<void> {
+    this.#checks?.cancel();
+    await this.#process.close();
+    this.#sessions.clear();
+  }
+
+  #handle(event: Exclude<IngressEvent, { kind: "listening" }>): void {
+    if (event.kind === "connected") this.#connect(event.connection);
+    else if (event.kind === "streams") for (const stream of event.streams) this.#receive(stream);
+    else if (event.kind === "ended") this.#end(event.connection, event.end);
+    else this.#counts = event.counts;
+  }
+
+  #connect(connection: IngressConnection): void {
+    const dialect = findDialect(connection.protocol);
+    const listener = this.#options.listeners[connection.listener];
+    // The process cannot report others, unless an attacker controls it.
+    if (!dialect || !listener || this.#sessions.has(connection.id)) return;
+    let key: ApiKey;
+    try {
+      key = this.#keyOf(connection);
+    } catch (error) {
+      const cause = this.#causeOf(error);
+      this.#dismiss(connection, dialect, cause, messageOf(error));
+      return;
+    }
+    const { connectionsPerKeyMax } = this.#options;
+    const open = this.#perKey.get(key.id) ?? 0;
+    if (open >= connectionsPerKeyMax) {
+      const text = `${open} connections of this key are open, at most ${connectionsPerKeyMax}`;
+      this.#dismiss(connection, dialect, "connection_limit", text);
+      return;
+    }
+    this.#perKey.set(key.id, open + 1);
+    this.#sessions.set(connection.id, {
+      connection,
+      dialect,
+      key,
+      isProtected: listener.isProtected || connection.protection === true,
+      isSwqosOnly: listener.isSwqosOnly,
+      openedNs: this.#options.clock.nowNs(),
+      accepted: 0,
+      rejected: new Map(),
+    });
+    this.#process.admit(connection.id);
+  }
+
+  /** Throws ShredwayError. */
+  #keyOf({ commonName, protection, host }: IngressConnection): ApiKey {
+    if (protection === "invalid") {
+      throw new ShredwayError(
+        "value_invalid",
+        "certificate extension 2.999.1.1: expected a BOOLEAN, got another value",
+      );
+    }
+    const key = this.#options.authenticate(host, commonName ?? "");
+    if (key.scopes.includes("submit")) return key;
+    throw new ShredwayError(
+      "scope_missing",
+      `the API key has the scopes ${key.scopes.join(", ")}; expected submit`,
+    );
+  }
+
+  #causeOf(error: unknown): CloseCause {
+    const reason = error instanceof ShredwayError ? error.reason : "internal";
+    return reason === "scope_missing" || reason === "value_invalid" ? "forbidden" : "unauthorized";
+  }
+
+  #dismiss({ id }: IngressConnection, dialect: Dialect, cause: CloseCause, text: string): void {
+    this.#process.dismiss(id, dialect.closeCodes[cause], `${cause}: ${text}`);
+  }
+
+  #receive({ connection, stream, receivedNs, bytes }: IngressStream): void {
+    const session = this.#sessions.get(connection);
+    if (!session) return;
+    const { dialect, isProtected, isSwqosOnly } = session;
+    const answer = (status: number, body: string): void => {
+      // The process may have been replaced meanwhile, and the next one uses the same numbers.
+      if (this.#sessions.get(connection) === session) {
+        this.#process.answer({ connection, stream, status, body });
+      }
+    };
+    if (this.#isDraining) {
+      this.#reject(session, "http_closing");
+      answer(503, "http_closing: server is shutting down");
+      return;
+    }
+    const key = this.#refresh(session);
+    if (!key) return;
+    const { clock } = this.#options;
+    const elapsedNs = clock.monotonicNs() - receivedNs;
+    const arrivedNs = clock.nowNs() - (elapsedNs > 0n ? elapsedNs : 0n);
+    const submission = {
+      key,
+      bytes,
+      takesBundles: dialect.takesBundles,
+      isProtected,
+      isSwqosOnly,
+      receivedNs: arrivedNs,
+    };
+    void this.#submit(session, submission, answer);
+  }
+
+  async #submit(
+    session: Session,
+    submission: IngressSubmission,
+    answer: (status: number, body: string) => void,
+  ): Promise<void> {
+    this.#underWay++;
+    try {
+      const { reason, text } = await this.#options.submit(submission);
+      if (reason === null) {
+        session.accepted++;
+        increment(this.#submissions, "accepted");
+        answer(200, text);
+      } else {
+        this.#reject(session, reason);
+        answer(statuses[reason] ?? 400, text);
+      }
+    } catch (error) {
+      this.#options.log?.error(`quic: a submission failed: ${messageOf(error)}`);
+      this.#reject(session, "internal");
+      answer(503, "internal: internal error");
+    } finally {
+      this.#underWay--;
+      if (this.#underWay === 0) this.#whenIdle?.();
+    }
+  }
+
+  #reject(session: Session, reason: Reason): void {
+    increment(session.rejected, reason);
+    increment(this.#submissions, reason);
+  }
+
+  /** The key in its present state. null: it has ended, and the connection is closed. */
+  #refresh(session: Session): ApiKey | null {
+    const { connection, dialect, key } = session;
+    const current = this.#options.currentKey(key.id, connection.host);
+    if (current?.scopes.includes("submit")) {
+      session.key = current;
+      return current;
+    }
+    this.#forget(session);
+    const [cause, text] = current
+      ? (["forbidden", "the API key has no longer the scope submit"] as const)
+      : (["unauthorized", "the API key was revoked or has expired"] as const);
+    this.#dismiss(connection, dialect, cause, text);
+    return null;
+  }
+
+  #checkKeys(): void {
+    for (const session of this.#sessions.values()) this.#refresh(session);
+  }
+
+  #forget({ connection, key }: Session): void {
+    if (!this.#sessions.delete(connection.id)) return;
+    const left = (this.#perKey.get(key.id) ?? 1) - 1;
+    if (left > 0) this.#perKey.set(key.id, left);
+    else this.#perKey.delete(key.id);
+  }
+
+  #end(connection: number, end: string): void {
+    const name = this.#ends.has(end) || this.#ends.size < endNamesMax ? end : "other";
+    increment(this.#ends, name);
+    const session = this.#sessions.get(connection);
+    if (session) this.#forget(session);
+  }
+
+  /** The process ended. Submissions that it passed on continue; their clients get no answer. */
+  #lost(): void {
+    this.#counts = null;
+    for (const session of this.#sessions.values()) {
+      this.#forget(session);
+      increment(this.#ends, "process_lost");
+    }
+  }
+}

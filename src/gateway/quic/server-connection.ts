@@ -1,0 +1,339 @@
+// One connection of a client to the QUIC ingress: handshake, admission, streams, responses, close.
+//
+// Created by ingress-server.ts for a first packet. After the handshake it waits for the gateway's decision
+// about the client's key and reads no stream before it. One timer runs everything that is due.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { closeName } from "../tpu/close-names.ts";
+import type { Quiche, QuicheAddress, QuicheConnection } from "../tpu/quiche.ts";
+import { type CertificateFacts, readCertificateFacts } from "./certificate-facts.ts";
+import { type Dialect, findDialect } from "./dialects.ts";
+import { responseFrame } from "./response-frame.ts";
+import { StreamAssembler } from "./stream-assembler.ts";
+import type { DropName, IngressSettings } from "./types.ts";
+
+const handshakeMs = 5000;
+const nsPerMs = 1_000_000n;
+const packetBufferBytes = 1500;
+/** Bytes that an unproven address gets for each byte that came from it. */
+const amplificationMax = 3;
+/** Client-initiated streams have the ids 0, 4, … (bidirectional) and 2, 6, … (unidirectional). */
+const unidirectionalBit = 2;
+/** Streams without a transaction that a connection may have at once, and in a second. */
+const dropsBurst = 200;
+const dropsPerSecond = 50;
+
+/** The part of the server that a connection uses. */
+export interface ConnectionHost {
+  readonly quiche: Quiche;
+  readonly clock: Clock;
+  readonly settings: IngressSettings;
+  send(packet: Buffer, to: QuicheAddress): void;
+  /** The handshake is complete; false: the connection limit is reached. */
+  connected(connection: ServerConnection, facts: CertificateFacts, protocol: string): boolean;
+  completed(connection: ServerConnection, streamId: number, bytes: Uint8Array): void;
+  dropped(reason: DropName): void;
+  /** Called once, when the handshake is complete or has failed. */
+  handshakeOver(): void;
+  /** Called once, when the connection has ended. */
+  ended(connection: ServerConnection, end: string): void;
+}
+
+type Phase = "handshake" | "waiting" | "open" | "ending" | "gone";
+
+interface Path {
+  readonly local: QuicheAddress;
+  readonly remote: QuicheAddress;
+  /** The client returned a token, so it receives packets at its address. */
+  readonly isProven: boolean;
+}
+
+const noCertificate: CertificateFacts = { commonName: null, ed25519Key: null, protection: false };
+
+const dropTexts: Readonly<Record<DropName, (limits: { bytes: number; ms: number }) => string>> = {
+  empty: () => "value_invalid: stream: expected a transaction, got 0 bytes",
+  reset: () => "",
+  timed_out: ({ ms }) =>
+    `value_invalid: stream: expected its end within ${ms} ms; send each transaction at once`,
+  too_long: ({ bytes }) => `value_invalid: stream: expected at most ${bytes} bytes, got more`,
+};
+
+export class ServerConnection {
+  readonly id: number;
+  readonly remote: QuicheAddress;
+  readonly #host: ConnectionHost;
+  readonly #quic: QuicheConnection;
+  readonly #local: QuicheAddress;
+  #isProven: boolean;
+  /** Bytes before the address is proven. */
+  #receivedBytes = 0;
+  #sentBytes = 0;
+  readonly #handshakeEndNs: bigint;
+  #phase: Phase = "handshake";
+  #dialect: Dialect | undefined;
+  #streams: StreamAssembler | undefined;
+  /** Streams at the gateway, and responses that the client's flow control does not accept yet. */
+  #inFlight = 0;
+  readonly #responses = new Map<number, Buffer>();
+  #dropsLeft = dropsBurst;
+  #dropsAtNs: bigint;
+  #end = "";
+  #timer: Timer | undefined;
+  #timerDueNs = 0n;
+
+  constructor(id: number, host: ConnectionHost, quic: QuicheConnection, path: Path) {
+    this.id = id;
+    this.#host = host;
+    this.#quic = quic;
+    this.#local = path.local;
+    this.remote = path.remote;
+    this.#isProven = path.isProven;
+    this.#dropsAtNs = host.clock.monotonicNs();
+    this.#handshakeEndNs = this.#dropsAtNs + BigInt(handshakeMs) * nsPerMs;
+  }
+
+  /**
+   * Processes a packet; `work` must follow. Decryption overwrites the packet. false: it came from another
+   * address and is ignored. Otherwise a copy that arrives first would replace the client's packet.
+   */
+  receive(packet: Buffer, from: QuicheAddress): boolean {
+    if (from.port !== this.remote.port || from.host !== this.remote.host) return false;
+    this.#receivedBytes += packet.length;
+    this.#pass(packet);
+    return true;
+  }
+
+  #pass(packet: Buffer): void {
+    try {
+      this.#quic.recv(packet, { from: this.remote, to: this.#local });
+    } catch {
+      // The packet is invalid or rejected: quiche then reports the end of the connection.
+    }
+  }
+
+  /** Handles the effects of packets, answers or timers, and sends. */
+  work(): void {
+    if (this.#phase === "gone") return;
+    const nowNs = this.#host.clock.monotonicNs();
+    if (this.#phase === "handshake") this.#handshake(nowNs);
+    if (this.#phase === "open") this.#read(nowNs);
+    this.#sendAll();
+    if (this.#quic.isClosed()) this.forget();
+    else this.#arm(nowNs);
+  }
+
+  /** The client may submit. */
+  admit(): void {
+    if (this.#phase === "waiting") this.#enter("open");
+  }
+
+  /** Closes with a code of the dialect. Nothing is read afterwards. */
+  dismiss(code: number, reason: string): void {
+    if (this.#phase === "gone" || this.#phase === "ending") return;
+    this.#close(true, code, reason);
+  }
+
+  /** The gateway's answer to a stream. `work` must follow. */
+  answer(streamId: number, status: number, body: string): void {
+    if (this.#phase !== "open") return;
+    this.#inFlight--;
+    this.#respond(streamId, status, body);
+  }
+
+  /** Ends without a packet to the client. Idempotent. */
+  forget(): void {
+    if (this.#phase === "gone") return;
+    this.#enter("gone");
+    this.#timer?.cancel();
+    this.#host.ended(this, this.#end === "" ? this.#endName() : this.#end);
+  }
+
+  /** Closes because the service shuts down. */
+  leave(): void {
+    this.#close(true, this.#dialect?.closeCodes.closed ?? 0, "shutdown");
+    this.#sendAll();
+    this.forget();
+  }
+
+  #enter(phase: Phase): void {
+    const isOver = this.#phase === "handshake";
+    this.#phase = phase;
+    if (isOver) this.#host.handshakeOver();
+  }
+
+  #close(isApplication: boolean, code: number, reason: string): void {
+    this.#enter("ending");
+    this.#end = `here_${reason.split(":", 1)[0] ?? ""}`;
+    this.#responses.clear();
+    try {
+      this.#quic.close(isApplication, code, Buffer.from(reason));
+    } catch {
+      // The connection is already closed.
+    }
+  }
+
+  #endName(): string {
+    const error = this.#quic.peerError();
+    if (error) return closeName(error);
+    const local = this.#quic.localError();
+    if (local) return `here_${closeName(local)}`;
+    return this.#quic.isTimedOut() ? "idle_timeout" : "lost";
+  }
+
+  #handshake(nowNs: bigint): void {
+    if (this.#quic.isEstablished()) this.#established();
+    else if (nowNs >= this.#handshakeEndNs) this.#close(false, 0, "handshake_timeout");
+  }
+
+  #established(): void {
+    this.#isProven = true;
+    const protocol = Buffer.from(this.#quic.applicationProto()).toString("latin1");
+    const dialect = findDialect(protocol);
+    const [certificate] = this.#quic.peerCertChain() ?? [];
+    // A missing or unreadable certificate identifies no key, so the gateway refuses it.
+    const facts = (certificate && readCertificateFacts(certificate)) ?? noCertificate;
+    if (!dialect) {
+      this.#close(true, 0, "closed: unknown protocol");
+      return;
+    }
+    this.#dialect = dialect;
+    const { streamTimeoutMs } = this.#host.settings;
+    const timeoutNs = BigInt(streamTimeoutMs) * nsPerMs;
+    this.#streams = new StreamAssembler(
+      { streamBytesMax: dialect.streamBytesMax, timeoutNs },
+      {
+        completed: (streamId, bytes) => {
+          this.#inFlight++;
+          this.#host.completed(this, streamId, bytes);
+        },
+        dropped: (streamId, reason) => this.#drop(streamId, reason),
+      },
+    );
+    this.#enter("waiting");
+    if (this.#host.connected(this, facts, protocol)) return;
+    const code = dialect.closeCodes.connection_limit;
+    this.#close(true, code, "connection_limit: the service has too many connections");
+  }
+
+  #read(nowNs: bigint): void {
+    const streams = this.#streams;
+    if (!streams) return;
+    const { streamsMax } = this.#host.settings;
+    const allows = () => this.#inFlight < streamsMax && this.#phase === "open";
+    streams.read(this.#quic, nowNs, allows);
+    if (this.#phase === "open") streams.expire(nowNs);
+    if (this.#responses.size > 0) this.#writeResponses();
+  }
+
+  #drop(streamId: number, reason: DropName): void {
+    this.#host.dropped(reason);
+    if (reason === "reset") {
+      if (this.#responses.delete(streamId)) this.#inFlight--;
+      this.#abandonWriting(streamId);
+    } else this.#respond(streamId, 400, dropTexts[reason](this.#limits));
+    if (this.#takeDrop() || this.#phase !== "open") return;
+    const code = this.#dialect?.closeCodes.excess ?? 0;
+    this.#close(true, code, "excess: too many streams without a transaction");
+  }
+
+  get #limits(): { bytes: number; ms: number } {
+    const bytes = this.#dialect?.streamBytesMax ?? 0;
+    return { bytes, ms: this.#host.settings.streamTimeoutMs };
+  }
+
+  /** false: the connection had too many. */
+  #takeDrop(): boolean {
+    const nowNs = this.#host.clock.monotonicNs();
+    const passed = Number(nowNs - this.#dropsAtNs) / 1e9;
+    this.#dropsAtNs = nowNs;
+    this.#dropsLeft = Math.min(dropsBurst, this.#dropsLeft + passed * dropsPerSecond) - 1;
+    return this.#dropsLeft >= 0;
+  }
+
+  /** A unidirectional stream has no way back; a dialect without responses only ends the stream. */
+  #respond(streamId: number, status: number, body: string): void {
+    if ((streamId & unidirectionalBit) !== 0) return;
+    const frame = this.#dialect?.hasResponses ? responseFrame(status, body) : Buffer.alloc(0);
+    this.#inFlight++;
+    this.#responses.set(streamId, frame);
+    this.#writeResponses();
+  }
+
+  #writeResponses(): void {
+    for (const [streamId, frame] of this.#responses) {
+      let written: number | null;
+      try {
+        written = this.#quic.streamSend(streamId, frame, true);
+      } catch {
+        written = frame.length; // the client stopped or reset the stream
+      }
+      if (written === null) continue;
+      if (written === frame.length) {
+        this.#responses.delete(streamId);
+        this.#inFlight--;
+      } else this.#responses.set(streamId, frame.subarray(written));
+    }
+  }
+
+  #abandonWriting(streamId: number): void {
+    if ((streamId & unidirectionalBit) !== 0) return;
+    try {
+      this.#quic.streamShutdown(streamId, this.#host.quiche.Shutdown.Write, 0);
+    } catch {
+      // The stream has already ended.
+    }
+  }
+
+  #sendAll(): void {
+    for (;;) {
+      const buffer = Buffer.allocUnsafe(packetBufferBytes);
+      let sent: ReturnType<QuicheConnection["send"]>;
+      try {
+        sent = this.#quic.send(buffer);
+      } catch {
+        return; // quiche has closed it; its timer reports the end
+      }
+      if (!sent) return;
+      const [length] = sent;
+      if (this.#maySend(length)) this.#host.send(buffer.subarray(0, length), this.remote);
+    }
+  }
+
+  /**
+   * The limit of RFC 9000 (8.1), which quiche exceeds when it repeats packets. QUIC treats a packet that is
+   * held back as lost.
+   */
+  #maySend(bytes: number): boolean {
+    if (this.#isProven) return true;
+    if (this.#sentBytes + bytes > amplificationMax * this.#receivedBytes) return false;
+    this.#sentBytes += bytes;
+    return true;
+  }
+
+  #arm(nowNs: bigint): void {
+    const quicMs = this.#quic.timeout();
+    let dueNs = quicMs === null ? null : nowNs + BigInt(Math.ceil(quicMs)) * nsPerMs;
+    const atMost = (ns: bigint): void => {
+      if (dueNs === null || ns < dueNs) dueNs = ns;
+    };
+    if (this.#phase === "handshake") atMost(this.#handshakeEndNs);
+    const oldestNs = this.#streams?.oldestNs;
+    if (oldestNs !== undefined && this.#phase === "open") {
+      atMost(oldestNs + BigInt(this.#host.settings.streamTimeoutMs) * nsPerMs);
+    }
+    if (dueNs === null) return;
+    if (this.#timer) {
+      // A timer that fires too early is rescheduled; every packet moves the due time.
+      if (this.#timerDueNs <= dueNs) return;
+      this.#timer.cancel();
+    }
+    this.#timerDueNs = dueNs;
+    const restMs = Math.max(1, Math.ceil(Number(dueNs - nowNs) / 1e6));
+    this.#timer = this.#host.clock.after(restMs, () => {
+      this.#timer = undefined;
+      if (this.#phase === "gone") return;
+      if (this.#quic.timeout() === 0) this.#quic.onTimeout();
+      this.work();
+    });
+  }
+}

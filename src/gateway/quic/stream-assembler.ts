@@ -1,0 +1,149 @@
+// Assembles the streams of one connection, each with a limit of bytes and time.
+//
+// Called by server-connection.ts after packets arrived. The rest of a stream that exceeds a limit is read
+// and discarded: quiche would not return the credit of a stream that it asked the client to stop.
+
+import type { QuicheConnection } from "../tpu/quiche.ts";
+import type { DropName } from "./types.ts";
+
+interface OpenStream {
+  /** Grows up to the limit; null: the rest is discarded. */
+  bytes: Buffer | null;
+  length: number;
+  readonly sinceNs: bigint;
+}
+
+interface StreamSink {
+  /** At least one byte, not overwritten later. */
+  completed(streamId: number, bytes: Uint8Array): void;
+  dropped(streamId: number, reason: DropName): void;
+}
+
+interface AssemblerLimits {
+  readonly streamBytesMax: number;
+  readonly timeoutNs: bigint;
+}
+
+/** Bytes of all incomplete streams of a connection. */
+const heldBytesMax = 128 * 1024;
+const scratchBytes = 16 * 1024;
+/** Shared by all connections: it is used only during one call. */
+const scratch = Buffer.alloc(scratchBytes);
+const smallBytes = 2048;
+
+export class StreamAssembler {
+  readonly #limits: AssemblerLimits;
+  readonly #sink: StreamSink;
+  /** In the order of their start. */
+  readonly #open = new Map<number, OpenStream>();
+  #heldBytes = 0;
+
+  constructor(limits: AssemblerLimits, sink: StreamSink) {
+    this.#limits = limits;
+    this.#sink = sink;
+  }
+
+  /** Start of the oldest incomplete stream that is not discarded. */
+  get oldestNs(): bigint | undefined {
+    for (const { bytes, sinceNs } of this.#open.values()) if (bytes) return sinceNs;
+    return undefined;
+  }
+
+  /** Reads until `allows` returns false; it is called before each stream. */
+  read(quic: QuicheConnection, nowNs: bigint, allows: () => boolean): void {
+    for (const id of quic.readable()) {
+      if (!allows()) return;
+      this.#readStream(quic, id, nowNs);
+    }
+  }
+
+  /** Discards streams whose time is over at `nowNs`. */
+  expire(nowNs: bigint): void {
+    for (const [id, stream] of this.#open) {
+      if (nowNs - stream.sinceNs < this.#limits.timeoutNs) return;
+      if (stream.bytes) this.#discard(id, stream, "timed_out");
+    }
+  }
+
+  #readStream(quic: QuicheConnection, id: number, nowNs: bigint): void {
+    for (;;) {
+      let read: [number, boolean] | null;
+      try {
+        read = quic.streamRecv(id, scratch);
+      } catch {
+        this.#reset(id);
+        return;
+      }
+      if (!read) return;
+      const [count, isEnd] = read;
+      this.#append(id, scratch.subarray(0, count), nowNs, isEnd);
+      if (isEnd) return;
+    }
+  }
+
+  #append(id: number, chunk: Buffer, nowNs: bigint, isEnd: boolean): void {
+    const known = this.#open.get(id);
+    if (known && !known.bytes) {
+      if (isEnd) this.#open.delete(id);
+      return;
+    }
+    const before = known?.length ?? 0;
+    const length = before + chunk.length;
+    if (isEnd) {
+      this.#end(id, known, chunk, length);
+      return;
+    }
+    const stream = known ?? { bytes: Buffer.alloc(0), length: 0, sinceNs: nowNs };
+    if (!known) this.#open.set(id, stream);
+    if (length > this.#limits.streamBytesMax) {
+      this.#discard(id, stream, "too_long");
+      return;
+    }
+    this.#store(id, stream, chunk);
+  }
+
+  #store(id: number, stream: OpenStream, chunk: Buffer): void {
+    let { bytes } = stream;
+    if (!bytes) return;
+    const length = stream.length + chunk.length;
+    if (length > bytes.length) {
+      const size = Math.min(
+        this.#limits.streamBytesMax,
+        Math.max(smallBytes, length, 2 * bytes.length),
+      );
+      this.#heldBytes += size - bytes.length;
+      const larger = Buffer.alloc(size);
+      larger.set(bytes.subarray(0, stream.length));
+      bytes = larger;
+      stream.bytes = larger;
+    }
+    bytes.set(chunk, stream.length);
+    stream.length = length;
+    if (this.#heldBytes > heldBytesMax) this.#discard(id, stream, "too_long");
+  }
+
+  #end(id: number, known: OpenStream | undefined, last: Buffer, length: number): void {
+    if (known) this.#forget(id, known);
+    if (length === 0) this.#sink.dropped(id, "empty");
+    else if (length > this.#limits.streamBytesMax) this.#sink.dropped(id, "too_long");
+    else if (!known?.bytes) this.#sink.completed(id, Buffer.from(last));
+    else this.#sink.completed(id, Buffer.concat([known.bytes.subarray(0, known.length), last]));
+  }
+
+  #reset(id: number): void {
+    const known = this.#open.get(id);
+    if (known) this.#forget(id, known);
+    if (!known || known.bytes) this.#sink.dropped(id, "reset");
+  }
+
+  #discard(id: number, stream: OpenStream, reason: DropName): void {
+    this.#heldBytes -= stream.bytes?.length ?? 0;
+    stream.bytes = null;
+    this.#sink.dropped(id, reason);
+  }
+
+  #forget(id: number, stream: OpenStream): void {
+    this.#heldBytes -= stream.bytes?.length ?? 0;
+    this.#open.delete(id);
+  }
+}

@@ -1,0 +1,114 @@
+// Types of the QUIC ingress: messages between the gateway and the process of the connections.
+//
+// Only types. ingress-messages.ts encodes them.
+
+import type { QuicheCredentials } from "../tpu/quiche.ts";
+import type { SupervisionAnswer } from "../tpu/types.ts";
+import type { CertificateFacts } from "./certificate-facts.ts";
+
+/** A UDP socket of the process. The gateway opened it; its position in the list is its number. */
+export interface IngressListener {
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface IngressSettings {
+  readonly listeners: readonly IngressListener[];
+  /** Open connections of all clients. */
+  readonly connectionsMax: number;
+  /** Streams of each kind that a client may have open on a connection. */
+  readonly streamsMax: number;
+  /** From the first byte of a stream to its last. */
+  readonly streamTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  /** New connections of an address (IPv6: of a /64) in a minute. */
+  readonly handshakesPerMinute: number;
+}
+
+/** A completed handshake. */
+export interface IngressConnection extends CertificateFacts {
+  /** Assigned by the process; never repeated in its life. */
+  readonly id: number;
+  /** Number of the listener. */
+  readonly listener: number;
+  /** ALPN protocol of a dialect. */
+  readonly protocol: string;
+  /** Address of the client, without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The complete content of one stream. */
+export interface IngressStream {
+  readonly connection: number;
+  readonly stream: number;
+  /** Arrival of the last byte; monotonic. */
+  readonly receivedNs: bigint;
+  readonly bytes: Uint8Array;
+}
+
+/** The answer to one stream. Each stream needs one, also if the client reads none. */
+export interface IngressAnswer {
+  readonly connection: number;
+  readonly stream: number;
+  readonly status: number;
+  readonly body: string;
+}
+
+export const dropNames = ["empty", "reset", "timed_out", "too_long"] as const;
+export type DropName = (typeof dropNames)[number];
+
+/** Counts of one process since its start. */
+export interface IngressCounts {
+  readonly packets: number;
+  /** Packets of unknown connections, and packets that are not QUIC. */
+  readonly unknownPackets: number;
+  readonly retries: number;
+  readonly invalidTokens: number;
+  /** First packets that were ignored, because of the limit of their address or of all handshakes. */
+  readonly limitedHandshakes: number;
+  readonly failedHandshakes: number;
+  readonly handshakes: number;
+  /** Open now, after their handshake. */
+  readonly connections: number;
+  readonly streams: number;
+  /** Streams without a transaction, by reason. */
+  readonly drops: Readonly<Record<DropName, number>>;
+}
+
+export type IngressRequest =
+  /** The first one. */
+  | {
+      readonly kind: "open";
+      readonly settings: IngressSettings;
+      readonly credentials: QuicheCredentials;
+    }
+  | { readonly kind: "answers"; readonly answers: readonly IngressAnswer[] }
+  /** The connection may submit. */
+  | { readonly kind: "admit"; readonly connection: number }
+  | {
+      readonly kind: "dismiss";
+      readonly connection: number;
+      readonly code: number;
+      readonly reason: string;
+    }
+  /** A new certificate, for new connections. */
+  | { readonly kind: "identify"; readonly credentials: QuicheCredentials }
+  /** The process immediately responds "pong". */
+  | { readonly kind: "ping" }
+  | { readonly kind: "close" };
+
+export type IngressEvent =
+  /** "ip:port" of each socket, before anything else. */
+  | { readonly kind: "listening"; readonly addresses: readonly string[] }
+  | { readonly kind: "connected"; readonly connection: IngressConnection }
+  | { readonly kind: "streams"; readonly streams: readonly IngressStream[] }
+  /** `end`: stable name of the end. */
+  | {
+      readonly kind: "ended";
+      readonly connection: number;
+      readonly end: string;
+    }
+  | { readonly kind: "counts"; readonly counts: IngressCounts };
+
+export type IngressProcessAnswer = SupervisionAnswer | IngressEvent;

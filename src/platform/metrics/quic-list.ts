@@ -1,0 +1,127 @@
+// Metrics of the QUIC ingress: connections, submissions, handshakes and packets.
+
+import { counters, gauge, gauges, type Metric } from "./types.ts";
+
+/** Counts of the process since its start, as in gateway/quic/types.ts. */
+interface ProcessCounts {
+  readonly packets: number;
+  readonly unknownPackets: number;
+  readonly retries: number;
+  readonly invalidTokens: number;
+  readonly limitedHandshakes: number;
+  readonly failedHandshakes: number;
+  readonly handshakes: number;
+  readonly drops: Readonly<Record<string, number>>;
+}
+
+export interface QuicFacts {
+  readonly isUp: boolean;
+  readonly process: {
+    readonly memoryBytes: number | null;
+    readonly ends: Readonly<Record<string, number>>;
+  };
+  /** Open connections by ALPN protocol. */
+  readonly connections: ReadonlyMap<string, number>;
+  readonly submissions: ReadonlyMap<string, number>;
+  readonly ends: ReadonlyMap<string, number>;
+  /** null: the process has not reported yet. */
+  readonly counts: ProcessCounts | null;
+}
+
+/** A client chooses its close code. All codes without a name share one label. */
+const endName = /^[a-z_]{1,40}$/;
+
+function byName(
+  name: string,
+  label: string,
+  help: string,
+  pick: (facts: QuicFacts) => Iterable<readonly [string, number]>,
+): Metric<QuicFacts> {
+  const define = name.endsWith("_total") ? counters : gauges;
+  return define<QuicFacts>(name, [label], help, (facts, add) => {
+    for (const [value, count] of pick(facts)) add([value], count);
+  });
+}
+
+function namedEnds({ ends }: QuicFacts): Map<string, number> {
+  const named = new Map<string, number>();
+  for (const [end, count] of ends) {
+    const name = endName.test(end) ? end : "other";
+    named.set(name, (named.get(name) ?? 0) + count);
+  }
+  return named;
+}
+
+function handshakesIn({ counts }: QuicFacts): [string, number][] {
+  if (!counts) return [];
+  return [
+    ["completed", counts.handshakes],
+    ["failed", counts.failedHandshakes],
+    ["limited", counts.limitedHandshakes],
+    ["retried", counts.retries],
+    ["invalid_token", counts.invalidTokens],
+  ];
+}
+
+function packetsIn({ counts }: QuicFacts): [string, number][] {
+  if (!counts) return [];
+  return [
+    ["known", counts.packets - counts.unknownPackets],
+    ["unknown", counts.unknownPackets],
+  ];
+}
+
+export const quicMetrics: readonly Metric<QuicFacts>[] = [
+  gauge(
+    "shredway_quic_up",
+    "1: the process of the QUIC ingress runs. 0: it waits for its restart.",
+    ({ isUp }) => Number(isUp),
+  ),
+  byName(
+    "shredway_quic_connections",
+    "protocol",
+    "Open connections of clients with a valid key, by ALPN protocol.",
+    ({ connections }) => connections,
+  ),
+  byName(
+    "shredway_quic_submissions_total",
+    "outcome",
+    "Streams with a transaction or a bundle, by outcome: accepted, or the reason of the rejection.",
+    ({ submissions }) => submissions,
+  ),
+  byName(
+    "shredway_quic_connection_ends_total",
+    "end",
+    "Ended connections by the name of their end. Names with here_ are closes by the service.",
+    namedEnds,
+  ),
+  byName(
+    "shredway_quic_streams_dropped_total",
+    "reason",
+    "Streams without a transaction, since the start of the process, by reason: empty, reset, timed_out, too_long.",
+    ({ counts }) => Object.entries(counts?.drops ?? {}),
+  ),
+  byName(
+    "shredway_quic_handshakes_total",
+    "outcome",
+    "First packets, since the start of the process, by outcome. Retried: the sender must prove its address. Limited: ignored.",
+    handshakesIn,
+  ),
+  byName(
+    "shredway_quic_packets_total",
+    "kind",
+    "Received packets, since the start of the process. Unknown: of unknown connections, or not QUIC.",
+    packetsIn,
+  ),
+  gauge(
+    "shredway_quic_process_memory_bytes",
+    "Resident memory of the process of the QUIC ingress.",
+    ({ process }) => process.memoryBytes,
+  ),
+  byName(
+    "shredway_quic_process_ends_total",
+    "reason",
+    "Unexpected ends of the process of the QUIC ingress, by reason.",
+    ({ process }) => Object.entries(process.ends),
+  ),
+];

@@ -1,0 +1,107 @@
+// Files with private keys: read only if they are private to their owner, created with mode 0600.
+//
+// Used for key pairs of Solana's tools and for the certificate of the QUIC ingress. No error quotes their
+// content.
+
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { openRegularFile } from "../../core/files.ts";
+
+/** All permission bits except read and write of the owner. */
+const forbiddenMode = 0o177;
+
+interface PrivateFile {
+  readonly path: string;
+  /** Its name in errors: "key file". */
+  readonly what: string;
+}
+
+export function privateFileRefused(
+  { path, what }: PrivateFile,
+  expected: string,
+  got: string,
+): ShredwayError {
+  return new ShredwayError("config_invalid", `${what} ${path}: expected ${expected}, got ${got}`);
+}
+
+/**
+ * Opens the file first, so that the checked file is the one that is read. Throws "config_invalid".
+ */
+export function readPrivateFile(named: PrivateFile, bytesMax: number): Buffer {
+  const { path, what } = named;
+  const refused = (expected: string, got: string) => privateFileRefused(named, expected, got);
+  const bytes = Buffer.alloc(bytesMax + 1);
+  let file: number | undefined;
+  try {
+    file = openRegularFile(path);
+    const { uid, mode } = fstatSync(file);
+    const ownUid = process.geteuid?.() ?? uid;
+    // Another user could change a file of theirs. A file of root is as safe as one of the own user.
+    if (uid !== ownUid && uid !== 0) {
+      throw refused(`a file of user ${ownUid}`, `one of user ${uid}`);
+    }
+    if ((mode & forbiddenMode) !== 0) {
+      const got = `0${(mode & 0o777).toString(8)}`;
+      throw refused("mode 0600 or stricter", `${got}; run: chmod 600 ${path}`);
+    }
+    let length = 0;
+    while (length < bytes.length) {
+      const got = readSync(file, bytes, length, bytes.length - length, null);
+      if (got === 0) break;
+      length += got;
+    }
+    if (length > bytesMax) throw refused(`at most ${bytesMax} bytes`, "more");
+    return bytes.subarray(0, length);
+  } catch (cause) {
+    if (cause instanceof ShredwayError) throw cause;
+    const message = `${what} ${path}: cannot be read: ${messageOf(cause)}`;
+    throw new ShredwayError("config_invalid", message, { cause });
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}
+
+/**
+ * Writes a new file with mode 0600, which is on disk when the call returns. The file appears with its
+ * complete content or not at all. Throws ShredwayError "config_invalid" if the file exists or cannot be
+ * created.
+ */
+export function createPrivateFile({ path, what }: PrivateFile, text: string): void {
+  const draft = `${path}.${randomBytes(6).toString("hex")}`;
+  const { O_CREAT, O_EXCL, O_WRONLY } = constants;
+  try {
+    const file = openSync(draft, O_CREAT | O_EXCL | O_WRONLY, 0o600);
+    try {
+      writeSync(file, text);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    try {
+      linkSync(draft, path); // unlike a rename, it never replaces a file
+    } finally {
+      unlinkSync(draft);
+    }
+    const folder = openSync(dirname(path), "r");
+    try {
+      fsyncSync(folder);
+    } finally {
+      closeSync(folder);
+    }
+  } catch (cause) {
+    const message = `${what} ${path}: cannot be made: ${messageOf(cause)}`;
+    throw new ShredwayError("config_invalid", message, { cause });
+  }
+}

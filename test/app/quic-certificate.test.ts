@@ -1,0 +1,41 @@
+// The certificate of the QUIC ingress in the data folder: created once, private, checked.
+
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { chmodSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { ensureQuicCertificate } from "../../src/app/quic-certificate.ts";
+import { newEcdsaCredentials } from "../../src/gateway/tpu/certificate.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+it("is created at the first start with mode 0600, and kept", () => {
+  const folder = join(temporaryFolder(), "data");
+  const first = ensureQuicCertificate(folder);
+  const file = join(folder, "quic-certificate.pem");
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(ensureQuicCertificate(folder)).toEqual(first);
+  const certificate = new X509Certificate(first.certificatePem);
+  expect(certificate.checkPrivateKey(createPrivateKey(first.keyPem))).toBe(true);
+  expect(certificate.subject).toBe("CN=shredway");
+  expect(certificate.publicKey.asymmetricKeyDetails).toEqual({ namedCurve: "prime256v1" });
+  expect(new Date(certificate.validTo).getUTCFullYear()).toBe(9999);
+});
+
+it("is refused if others can read it, or if it is not a key with its certificate", () => {
+  const folder = temporaryFolder();
+  ensureQuicCertificate(folder);
+  const file = join(folder, "quic-certificate.pem");
+  chmodSync(file, 0o644);
+  expect(() => ensureQuicCertificate(folder)).toThrow(
+    `certificate file ${file}: expected mode 0600 or stricter, got 0644; run: chmod 600 ${file}`,
+  );
+  chmodSync(file, 0o600);
+  const { keyPem } = newEcdsaCredentials("one");
+  const { certificatePem } = newEcdsaCredentials("other");
+  for (const text of ["", keyPem, `${keyPem}${certificatePem}`]) {
+    writeFileSync(file, text);
+    expect(() => ensureQuicCertificate(folder)).toThrow(
+      `certificate file ${file}: expected a private key and its certificate in PEM, got another content`,
+    );
+  }
+});

@@ -1,0 +1,240 @@
+// The QUIC ingress under wrong and hostile use: streams, floods, forged packets, and a killed process.
+
+import { randomBytes } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { expect, it } from "vitest";
+import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
+import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { packetBytesMax } from "../../../src/gateway/tpu/quiche.ts";
+import { closing } from "../../support/closing.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { ask, begin, connect, sessionsOf } from "../../support/quic/ingress-clients.ts";
+import { IngressRun } from "../../support/quic/ingress-run.ts";
+import { needQuiche, QuicClient } from "../../support/quic/quic-client.ts";
+import { describeQuic } from "../../support/quic/quic-server.ts";
+import { tipping } from "../../support/transactions/tipping.ts";
+
+const dropsOf = ({ ingress }: IngressRun) => ingress.snapshot().counts?.drops;
+const countsOf = ({ ingress }: IngressRun) => ingress.snapshot().counts;
+
+/** A plain socket that sends to the ingress and counts the bytes that it gets. */
+async function stranger(run: IngressRun) {
+  const { port } = parseEndpoint(run.address());
+  const socket = createSocket("udp4");
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  const got = { packets: [] as Buffer[], bytes: 0 };
+  socket.on("message", (packet) => {
+    got.packets.push(packet);
+    got.bytes += packet.length;
+  });
+  closing({ close: () => void socket.close() });
+  return { got, send: (packet: Uint8Array) => socket.send(packet, port, "127.0.0.1") };
+}
+
+/** A first packet of a client that never answers. */
+function firstPacket(): Buffer {
+  const { Connection } = needQuiche();
+  const config = QuicClient.configOf({
+    credentials: newEcdsaCredentials("good"),
+    protocol: "shredway-tpu",
+  });
+  const at = { host: "127.0.0.1", port: 1 };
+  const quic = Connection.connect(null, randomBytes(20), at, at, config);
+  const packet = Buffer.alloc(packetBytesMax);
+  return packet.subarray(0, quic.send(packet)?.[0] ?? 0);
+}
+
+describeQuic("a stream", () => {
+  it("is dropped if its end comes too late; the connection and its credit remain", async () => {
+    const run = await IngressRun.open({
+      settings: { ...IngressRun.settings, streamTimeoutMs: 100, streamsMax: 4 },
+    });
+    const client = await connect(run);
+    for (let round = 1; round <= 3; round++) {
+      const ids = Array.from({ length: 4 }, () => client.begin(Buffer.from([1])));
+      await until(() => dropsOf(run)?.timed_out === 4 * round, "the time-outs");
+      for (const id of ids) client.finish(id, tipping().subarray(1));
+      await until(() => client.credit === 4, "the credit");
+    }
+    client.send(tipping());
+    await until(() => run.gateway.submitted.length === 1, "a submission");
+  });
+
+  it("is dropped if it is empty, reset or too long, and a request learns why", async () => {
+    const run = await IngressRun.open();
+    const client = await connect(run);
+    expect(await ask(client, Buffer.alloc(0))).toMatchObject({
+      status: 400,
+      body: "value_invalid: stream: expected a transaction, got 0 bytes",
+    });
+    expect((await ask(client, Buffer.alloc(16_384 + 100))).body).toBe(
+      "value_invalid: stream: expected at most 16392 bytes, got more",
+    );
+    client.reset(client.begin(Buffer.from([1])));
+    await until(() => dropsOf(run)?.reset === 1, "the reset");
+    expect(dropsOf(run)).toEqual({ empty: 1, reset: 1, timed_out: 0, too_long: 1 });
+    expect((await ask(client, tipping())).status).toBe(200);
+  });
+
+  it("may come in any pieces", async () => {
+    const run = await IngressRun.open({
+      settings: { ...IngressRun.settings, streamTimeoutMs: 60_000 },
+    });
+    const client = await connect(run);
+    const wire = tipping();
+    const id = client.begin(wire.subarray(0, 1));
+    for (let at = 1; at < wire.length - 1; at++) client.extend(id, wire.subarray(at, at + 1));
+    client.finish(id, wire.subarray(-1));
+    await until(() => run.gateway.submitted.length === 1, "a submission");
+    expect(run.gateway.submitted[0]?.transactions[0]?.wire).toEqual(Buffer.from(wire));
+  });
+});
+
+describeQuic("a client that floods", () => {
+  it("is closed with code 4 for too many streams without a transaction", async () => {
+    const run = await IngressRun.open();
+    const client = await connect(run);
+    // The client's library reports the close of the server.
+    while (client.quic.peerError() === null) {
+      for (let i = client.credit; i > 0; i--) client.reset(client.begin(Buffer.from([1])));
+      await new Promise(setImmediate);
+    }
+    expect(await client.ended).toMatchObject({
+      code: 4,
+      reason: "excess: too many streams without a transaction",
+    });
+    await connect(run);
+  });
+
+  it("waits when its streams are at the gateway, and nobody else does", async () => {
+    const run = await IngressRun.open({ settings: { ...IngressRun.settings, streamsMax: 8 } });
+    const release: (() => void)[] = [];
+    run.gateway.submit = ({ accountId }) =>
+      accountId === "a_1" ? new Promise((resolve) => release.push(resolve)) : Promise.resolve();
+    const client = await connect(run);
+    for (let i = 1; i <= 40; i++) client.send(tipping({ amount: BigInt(i) }));
+    await until(() => release.length === 8, "eight submissions");
+    run.gateway.keys.set("other", { ...IngressRun.key("other"), accountId: "a_2" });
+    const other = await connect(run, { key: "other" });
+    expect((await ask(other, tipping({ amount: 99n }))).status).toBe(200);
+    expect(release.length).toBe(8);
+    while (run.gateway.submitted.length < 41) {
+      for (const end of release.splice(0)) end();
+      await new Promise(setImmediate);
+    }
+    expect(new Set(run.gateway.submitted.map((one) => one.transactions[0]?.signature)).size).toBe(
+      41,
+    );
+  });
+
+  it("cannot open more connections than the service's limit", async () => {
+    const run = await IngressRun.open({ settings: { ...IngressRun.settings, connectionsMax: 1 } });
+    await connect(run);
+    expect(await (await begin(run)).ended).toMatchObject({
+      code: 2,
+      reason: "connection_limit: the service has too many connections",
+    });
+  });
+
+  it("must prove its address, and is then limited by address", async () => {
+    const run = await IngressRun.open({
+      settings: { ...IngressRun.settings, handshakesPerMinute: 2 },
+    });
+    await connect(run);
+    await connect(run);
+    const third = await begin(run);
+    await until(() => countsOf(run)?.limitedHandshakes === 1, "a limited handshake");
+    expect(countsOf(run)).toMatchObject({ retries: 1, handshakes: 2 });
+    expect(third.quic.isEstablished()).toBe(false);
+  });
+});
+
+describeQuic("packets of strangers", () => {
+  it("lead to retries under load, and a client still connects", async () => {
+    const run = await IngressRun.open();
+    const { got, send } = await stranger(run);
+    const packets = Array.from({ length: 200 }, firstPacket);
+    for (const packet of packets) {
+      send(packet);
+      await new Promise(setImmediate);
+    }
+    await until(() => (countsOf(run)?.packets ?? 0) >= 200, "all packets");
+    expect(countsOf(run)?.retries).toBeGreaterThanOrEqual(100);
+    await until(() => got.packets.length > 100, "the retries");
+    const client = await connect(run);
+    expect((await ask(client, tipping())).status).toBe(200);
+  });
+
+  it("get at most three times their bytes before they prove their address", async () => {
+    const run = await IngressRun.open();
+    const { got, send } = await stranger(run);
+    const packet = firstPacket();
+    send(packet);
+    await until(() => countsOf(run)?.failedHandshakes === 1, "the end of the handshake");
+    expect(got.bytes).toBeGreaterThan(0);
+    expect(got.bytes).toBeLessThanOrEqual(3 * packet.length);
+  });
+
+  it("are ignored if they are not QUIC, and other versions are negotiated", async () => {
+    const run = await IngressRun.open();
+    const { got, send } = await stranger(run);
+    for (let length = 0; length < 100; length++) send(randomBytes(length));
+    const version = firstPacket();
+    version.writeUInt32BE(0x1a2a3a4a, 1);
+    send(version);
+    await until(() => got.packets.some((packet) => packet.readUInt32BE(1) === 0), "a negotiation");
+    const forged = firstPacket();
+    forged.fill(0xff, 300, 400);
+    send(forged);
+    const client = await connect(run);
+    expect((await ask(client, tipping())).status).toBe(200);
+    expect(run.ingress.snapshot().process.ends.exited).toBe(0);
+  });
+
+  it("do not move a connection to their address", async () => {
+    const run = await IngressRun.open();
+    const { got, send } = await stranger(run);
+    let isCopied = false;
+    const client = await connect(run, { onTransmit: (packet) => isCopied && send(packet) });
+    isCopied = true;
+    for (let i = 1n; i <= 5n; i++) {
+      expect((await ask(client, tipping({ amount: i }))).status).toBe(200);
+    }
+    expect(run.gateway.submitted.length).toBe(5);
+    expect(got.packets).toEqual([]);
+  });
+});
+
+describeQuic("the process", () => {
+  it("starts again after a kill, and clients learn at once that their connection is gone", async () => {
+    const run = await IngressRun.open();
+    const client = await connect(run);
+    const address = run.address();
+    let persist: () => void = () => undefined;
+    run.gateway.submit = () =>
+      new Promise((resolve) => {
+        persist = resolve;
+      });
+    void client.request(tipping());
+    await until(() => run.gateway.submitted.length === 1, "a submission");
+    const { pid } = run.ingress.snapshot().process;
+    process.kill(pid ?? 0, "SIGKILL");
+    await until(() => sessionsOf(run) === 0, "the end of the session");
+    await until(() => {
+      const { process: state } = run.ingress.snapshot();
+      return state.pid !== null && state.pid !== pid;
+    }, "another process");
+    // The submission goes on; its answer must not reach a connection of the new process.
+    const next = await connect(run);
+    run.gateway.submit = () => Promise.resolve();
+    persist();
+    expect((await ask(next, tipping({ amount: 2n }))).status).toBe(200);
+    expect(run.address()).toBe(address);
+    expect(run.ingress.snapshot().submissions.get("accepted")).toBe(2);
+    expect(run.ingress.snapshot().ends.get("process_lost")).toBe(1);
+    client.send(tipping({ amount: 3n }));
+    await client.ended;
+  });
+});
