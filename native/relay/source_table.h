@@ -7,7 +7,8 @@
 // little-endian:
 //   [0, 4) "SWS1"   [4, 8) entry count   then 24 bytes an entry:
 //   [0, 2) source id   [2, 3) tier   [3, 4) prefix bits 0..128 (0: any address)
-//   [4, 6) port it sends to, 0: any   [6, 8) zero   [8, 24) address, IPv4 as ::ffff:a.b.c.d
+//   [4, 6) port it sends to, 0: any   [6, 7) 1: for own use, 0: forwarded   [7, 8) zero
+//   [8, 24) address, IPv4 as ::ffff:a.b.c.d
 #pragma once
 
 #include <sys/socket.h>
@@ -29,7 +30,7 @@ inline constexpr uint32_t kTiersMax = 8;
 
 struct Source {
   uint16_t id;         // index of its counters
-  TierMask tier_mask;  // its own tier and every wider tier
+  TierMask tier_mask;  // its own tier and every wider tier; 0: for own use, never sent
 };
 
 class SourceTable {

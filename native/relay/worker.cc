@@ -78,7 +78,8 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   // packet must prove its own bytes.
   const bool checks_every_packet = options_.arrivals && options_.authenticate;
   const FecSetRecord* known = checks_every_packet ? nullptr : recent_->find(shred, packet.bytes);
-  if (known && (source->tier_mask & ~known->shred_records[shred.leaf].tiers_served) == 0) {
+  if (known && known->shred_records[shred.leaf].has_arrived &&
+      (source->tier_mask & ~known->shred_records[shred.leaf].tiers_served) == 0) {
     if (options_.arrivals) record_arrival(candidate);
     return record_duplicate(candidate);
   }
@@ -176,14 +177,17 @@ void Worker::settle(const Candidate& candidate, const Root& root, Verdict verdic
 
 // Verdict::first if the leader signed the root; no value if only a check can tell. The root binds
 // the bytes of the shred. Altered bytes under a known signature therefore cost one hash, and a
-// shred of a known root with any other signature is authentic: it is sent with the verified one.
+// shred of a known root with any other signature is authentic: it is sent with the verified one. It
+// is not sent with a signature that came from sources for own use only.
 std::optional<Verdict> Worker::known_verdict(const Candidate& candidate, const Root& root) {
   if (const FecSetRecord* known = recent_->find_root(candidate.shred, root)) {
-    if (std::memcmp(known->signature, candidate.packet, kSignatureBytes) != 0) {
+    if (std::memcmp(known->signature, candidate.packet, kSignatureBytes) == 0)
+      return Verdict::first;
+    if (known->forwardable || !candidate.source.tier_mask) {
       std::memcpy(candidate.packet, known->signature, kSignatureBytes);
       (*counters_)[WorkerCounter::signatures_replaced].add(1);
+      return Verdict::first;
     }
-    return Verdict::first;
   }
   if (recent_->find(candidate.shred, candidate.packet)) return Verdict::root_mismatch;
   switch (leader_auth_.recall(*candidate.leader, candidate.packet, root)) {
@@ -194,7 +198,8 @@ std::optional<Verdict> Worker::known_verdict(const Candidate& candidate, const R
     case LeaderAuth::Answer::unknown:
       break;
   }
-  if (recent_->root_count(candidate.shred) >= kSignedRootsMax) return Verdict::equivocation_excess;
+  if (recent_->root_count(candidate.shred, candidate.source.tier_mask) >= kSignedRootsMax)
+    return Verdict::equivocation_excess;
   return std::nullopt;
 }
 
@@ -213,21 +218,28 @@ void Worker::record(const Candidate& candidate, const Root& root) {
     return;
   }
   count(candidate.source.id, outcome.verdict);
-  if (outcome.verdict == Verdict::new_tier) record_lead(candidate);
+  if (outcome.verdict == Verdict::new_tier || outcome.verdict == Verdict::first_forwardable)
+    record_lead(candidate);
   if (candidate.shred.resigned() && !options_.keep_retransmitter_signatures)
     std::memset(candidate.packet + candidate.shred.proof_end(), 0, kSignatureBytes);
   if (outcome.tiers) queue_for_send(candidate, outcome);
-  if (outcome.verdict == Verdict::first) {
+  if (outcome.is_new || outcome.is_new_forwardable)
     deshred_input_.items[deshred_input_.count++] = {candidate.packet, candidate.received_ns,
-                                                    candidate.shred.bytes};
-    counters_->record_first_arrival(candidate.shred, candidate.received_ns);
-    if (candidate.shred.resigned()) (*counters_)[WorkerCounter::resigned].add(1);
-    if (window_.record(candidate.shred.slot, candidate.received_ns))
-      report_anchor(candidate.received_ns);
-  } else if (outcome.verdict == Verdict::equivocation) {
+                                                    candidate.shred.bytes, outcome.is_new,
+                                                    outcome.is_new_forwardable};
+  if (outcome.is_new) {
+    record_new(candidate);
+  } else if (outcome.is_equivocation) {
     emit({candidate.received_ns, candidate.shred.slot, EventKind::equivocation, candidate.source.id,
           candidate.shred.fec_set_index, candidate.shred.index});
   }
+}
+
+void Worker::record_new(const Candidate& candidate) {
+  counters_->record_first_arrival(candidate.shred, candidate.received_ns);
+  if (candidate.shred.resigned()) (*counters_)[WorkerCounter::resigned].add(1);
+  if (window_.record(candidate.shred.slot, candidate.received_ns))
+    report_anchor(candidate.received_ns);
 }
 
 bool Worker::record_duplicate(const Candidate& candidate) {
@@ -283,8 +295,11 @@ void Worker::feed_deshredder() {
   for (size_t i = 0; i < deshred_input_.count && options_.deshred; i++) {
     QueuedShred* to = options_.deshred->place(queued);
     if (!to) break;
-    to->received_ns = deshred_input_.items[i].received_ns;
-    std::memcpy(to->packet, deshred_input_.items[i].packet, deshred_input_.items[i].bytes);
+    const DeshredInput::Item& item = deshred_input_.items[i];
+    to->received_ns = item.received_ns;
+    to->is_new = item.is_new;
+    to->is_forwardable = item.is_forwardable;
+    std::memcpy(to->packet, item.packet, item.bytes);
     queued++;
   }
   if (options_.deshred) {

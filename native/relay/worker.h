@@ -159,6 +159,8 @@ class Worker final : private TransmitObserver {
       const uint8_t* packet;
       uint64_t received_ns;
       uint16_t bytes;
+      bool is_new;
+      bool is_forwardable;
     };
     std::array<Item, kReceiveBatchMax> items;
     size_t count = 0;
@@ -190,6 +192,7 @@ class Worker final : private TransmitObserver {
   void release_pending(const Unverified& verified);
   void expire_pending(uint64_t now_ns);
   void record(const Candidate& candidate, const Root& root);
+  void record_new(const Candidate& candidate);
   void queue_for_send(const Candidate& candidate, const RecentShreds::Outcome& outcome);
   void queue_recovered();
   void send_recovered(const uint8_t* packet);

@@ -37,6 +37,11 @@ namespace shredway {
   X(new_tier, true, "already sent to a wider tier; a source of a narrower tier delivered it too") \
   X(equivocation, true,                                                                           \
     "second shred with a valid signature and another root for the same identity")                 \
+  X(first_forwardable, true,                                                                      \
+    "already known from a source for own use; a source that is forwarded delivered it too")       \
+  /* new, but for own use only */                                                                 \
+  X(own_use, false,                                                                               \
+    "first arrival of an authenticated shred, from a source for own use; not sent")               \
   /* already known */                                                                             \
   X(duplicate, false, "authenticated shred that all tiers of its source already received")        \
   X(equivocation_excess, false, "root beyond the number that the relay tracks")                   \

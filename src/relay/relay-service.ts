@@ -124,6 +124,8 @@ export class RelayService {
     if (sources.length === 0) warnings.push("relay.sources is empty: all packets are dropped");
     if (destinations.length === 0 && this.#ofAccounts.length === 0)
       warnings.push("relay.destinations is empty: no shred is sent");
+    else if (sources.length > 0 && sources.every(({ forward }) => forward === false))
+      warnings.push("relay.sources: every source has forward: false, so no shred is sent");
     const { transmit } = this.relay;
     if (transmit.mode === "socket" && transmit.refusal !== null) {
       warnings.push(

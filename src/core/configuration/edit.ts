@@ -13,6 +13,7 @@ export interface WrittenSource {
   readonly address?: string;
   readonly port?: number;
   readonly tier: string;
+  readonly forward?: boolean;
 }
 
 /** Long lines are not folded, so that unchanged lines stay unchanged. */

@@ -43,6 +43,14 @@ const source = z.strictObject({
     expects: "a tier of relay.tiers",
     meaning: "Tier of this source. Its shreds go to this tier and to every wider one.",
   }),
+  forward: key(z.boolean().exactOptional(), {
+    expects: "true or false",
+    meaning:
+      "`false`: for own use only. Shreds that only such sources delivered are decoded, compared " +
+      "and counted, but never leave to a destination. A shred that another source delivers too " +
+      "leaves when that source delivers it, to the tiers of that source (docs/relay.md).",
+    absent: "true",
+  }),
 });
 
 const destination = z.strictObject({

@@ -74,7 +74,10 @@ function tables({ sources, destinations }: RelayConfig): Found {
     "tables",
     "The relay drops packets from senders that are not in sources, and sends only to destinations.",
   );
-  const finding = `${sources.length} sources, ${destinations.length} destinations`;
+  const ownUse = sources.filter(({ forward }) => forward === false).length;
+  const finding = `${sources.length} sources${ownUse > 0 ? ` (${ownUse} for own use)` : ""}, ${destinations.length} destinations`;
+  if (sources.length > 0 && ownUse === sources.length && destinations.length > 0)
+    return warn(finding, "add a source that is forwarded: with forward: false no shred is sent");
   if (sources.length > 0 && destinations.length > 0) return ok(finding);
   const empty = sources.length === 0 ? "relay.sources" : "relay.destinations";
   return warn(finding, `add entries to ${empty}`);

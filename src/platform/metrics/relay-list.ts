@@ -41,7 +41,7 @@ const packets: readonly RelayMetric[] = [
   counters(
     "shredway_relay_packets_total",
     ["verdict"],
-    "Datagrams by verdict; each has exactly one. The verdicts first, new_tier and equivocation mean that the shred was forwarded.",
+    "Datagrams by verdict; each has exactly one. The verdicts first, new_tier, first_forwardable and equivocation mean that the shred was forwarded.",
     ({ snapshot }, add) => {
       for (const [verdict, count] of Object.entries(snapshot.verdicts)) add([verdict], count);
     },

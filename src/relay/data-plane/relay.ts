@@ -227,7 +227,7 @@ export class Relay {
   publishSources(sources: readonly Source[]): void {
     this.#checkOpen();
     const names = [...new Set(sources.map((source) => source.name))];
-    const tierByName = new Map(sources.map((source) => [source.name, source.tier]));
+    const sourceByName = new Map(sources.map((source) => [source.name, source]));
     encodeSources(sources, [], this.tiers); // rejects before any number is assigned
     const assigned = this.#assign(this.#sourceIds, names, "sources");
     const idByName = new Map(names.map((name, i) => [name, assigned.ids[i] ?? 0]));
@@ -239,7 +239,8 @@ export class Relay {
     this.#sourceRows = names.map((name) => ({
       id: idByName.get(name) ?? 0,
       name,
-      tier: tierByName.get(name) ?? "",
+      tier: sourceByName.get(name)?.tier ?? "",
+      isForwarded: sourceByName.get(name)?.forward !== false,
     }));
   }
 

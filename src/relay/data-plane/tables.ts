@@ -13,6 +13,8 @@ export interface Source {
   /** Own listening port that this source sends to; absent: any. */
   readonly port?: number;
   readonly tier: string;
+  /** false: for own use; shreds that only such sources delivered never leave. Default true. */
+  readonly forward?: boolean;
 }
 
 /** A receiver of a tier. */
@@ -67,6 +69,7 @@ export function encodeSources(
     view.setUint8(at + 2, tierNumber(source.tier, tiers, "source", source.name));
     view.setUint8(at + 3, range?.prefixBits ?? 0);
     view.setUint16(at + 4, source.port ?? 0, true);
+    view.setUint8(at + 6, source.forward === false ? 1 : 0);
     if (range) bytes.set(range.bytes, at + 8);
   });
   return bytes;

@@ -48,6 +48,7 @@ const options = {
     help: "the local port that receives the packets",
   },
   tier: { actions: ["add"], value: "TIER", choices: defaultTiers, help: "a tier of relay.tiers" },
+  "own-use": { actions: ["add"], help: "never forward what only this source delivered" },
   json: { help: "print one JSON object" },
 } satisfies Command["options"];
 
@@ -57,7 +58,7 @@ export const sources: Command = {
   usage: [
     "sources list --config FILE",
     "sources find ADDRESS [--port PORT] --config FILE",
-    "sources add NAME --tier TIER [--address RANGE] [--port PORT] --config FILE",
+    "sources add NAME --tier TIER [--address RANGE] [--port PORT] [--own-use] --config FILE",
     "sources remove NAME --config FILE",
   ],
   description: `
@@ -99,6 +100,10 @@ function fromOf({ address, port }: Source): string {
   return `${address ?? "any address"}${port === undefined ? "" : ` to port ${port}`}`;
 }
 
+function useOf({ forward }: Source): string {
+  return forward === false ? "own use" : "forwarded";
+}
+
 function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
   if (args.flag("json")) {
     terminal.line(toJson({ tiers: relay.tiers, sources: relay.sources }));
@@ -108,8 +113,13 @@ function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
     terminal.note("no sources yet: all packets are dropped");
     return exitCodes.ok;
   }
-  const rows = relay.sources.map((source) => [source.name, source.tier, fromOf(source)]);
-  const titles = [{ title: "NAME" }, { title: "TIER" }, { title: "PACKETS FROM" }];
+  const rows = relay.sources.map((source) => [
+    source.name,
+    source.tier,
+    useOf(source),
+    fromOf(source),
+  ]);
+  const titles = ["NAME", "TIER", "USE", "PACKETS FROM"].map((title) => ({ title }));
   for (const line of table(titles, rows)) terminal.line(line);
   return exitCodes.ok;
 }
@@ -148,7 +158,8 @@ function find(
   }
   const found = sourceOf(relay.sources, address, args.integer("port", { min: 1, max: 65_535 }));
   if (args.flag("json")) terminal.line(toJson({ address: text, source: found ?? null }));
-  else if (found) terminal.line(`${text} is ${found.name}, ${found.tier} (${fromOf(found)})`);
+  else if (found)
+    terminal.line(`${text} is ${found.name}, ${found.tier}, ${useOf(found)} (${fromOf(found)})`);
   else terminal.line(`no source matches ${text}: its packets are dropped`);
   return found ? exitCodes.ok : exitCodes.failed;
 }
@@ -167,6 +178,7 @@ function addedSource(args: Arguments, name: string): WrittenSource {
     ...(address !== undefined && { address }),
     ...(port !== undefined && { port }),
     tier,
+    ...(args.flag("own-use") && { forward: false }),
   };
 }
 

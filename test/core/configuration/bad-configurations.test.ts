@@ -228,6 +228,11 @@ describe("bad configurations", () => {
       /relay.sources\[0\].tier: unknown tier "x"; expected a tier of relay.tiers: tier-1, tier-2/,
     ],
     [
+      "a source's use",
+      "sources: [{ name: a, tier: tier-1, address: 10.0.0.1, forward: own }]",
+      /relay.sources\[0\].forward: invalid value "own"; expected true or false/,
+    ],
+    [
       "a source's port without a listener",
       "sources: [{ name: a, tier: tier-1, port: 5 }]",
       /relay.sources\[0\].port: unknown port 5; expected a port of relay.listen: 20000/,
