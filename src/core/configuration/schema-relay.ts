@@ -48,7 +48,7 @@ const source = z.strictObject({
     meaning:
       "`false`: for own use only. Shreds that only such sources delivered are decoded, compared " +
       "and counted, but never leave to a destination. A shred that another source delivers too " +
-      "leaves when that source delivers it, to the tiers of that source (docs/relay.md).",
+      "leaves when that source delivers it, to the tiers of that source (docs/own-use.md).",
     absent: "true",
   }),
 });
