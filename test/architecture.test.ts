@@ -54,10 +54,11 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     transactions: [""],
   },
   relay: {
-    "": ["data-plane", "leaders"],
+    "": ["data-plane", "leaders", "multicast"],
     captures: [],
     "data-plane": ["leaders"],
     leaders: ["data-plane"],
+    multicast: ["data-plane"],
   },
   shreds: { destinations: [], registrations: [], tiers: ["registrations"] },
   gateway: {

@@ -81,6 +81,12 @@ const Source* SourceTable::find(const sockaddr_storage& sender, uint16_t port) c
   return nullptr;
 }
 
+const Source* SourceTable::find_group(const std::array<uint8_t, 16>& group, uint16_t port) const {
+  const Address address{load_big_endian(group.data()), load_big_endian(group.data() + 8)};
+  const Entry& entry = entries_[place_of(address, 128, port)];
+  return entry.used ? &entry.source : nullptr;
+}
+
 size_t SourceTable::place_of(const Address& address, uint8_t prefix_bits, uint16_t port) const {
   const size_t last = entries_.size() - 1;
   size_t place = hash_of(address, prefix_bits, port) & last;

@@ -41,6 +41,9 @@ class SourceTable {
                                                   uint32_t tier_count, std::string& error);
   // Source of the packet, or nullptr if it is unknown. `port`: port of the receiving socket.
   const Source* find(const sockaddr_storage& sender, uint16_t port) const;
+  // Source of a packet to a multicast group, from any sender: the entry with the group's address
+  // and the port, or nullptr. Groups are never senders, so both kinds of entries share the table.
+  const Source* find_group(const std::array<uint8_t, 16>& group, uint16_t port) const;
 
  private:
   struct Address {

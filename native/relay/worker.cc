@@ -55,7 +55,7 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   Candidate candidate{packet.bytes, packet.received_ns, nullptr, {}, {}};
   Shred& shred = candidate.shred;
   const Verdict verdict = check_packet(packet.bytes, packet.length, shred);
-  const Source* source = tables_->sources->find(*packet.sender, from.port);
+  const Source* source = source_of(packet, from);
   if (verdict != Verdict::first)
     return refuse(packet, from, source ? source->id : kUnknownSourceRow, verdict);
   if (!source) return count(kUnknownSourceRow, Verdict::unknown_source);
@@ -93,13 +93,22 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   return true;
 }
 
+const Source* Worker::source_of(const ReceivedPacket& packet,
+                                const WorkerSockets::Receive& from) const {
+  if (!from.multicast) return tables_->sources->find(*packet.sender, from.port);
+  std::array<uint8_t, 16> group;
+  return destination_of(packet, group) ? tables_->sources->find_group(group, from.port) : nullptr;
+}
+
 // Gives a packet that is not a shred its verdict. A challenge also ends here, because it is shorter
 // than the offset of the variant byte in a shred.
 bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from,
                     uint16_t source, Verdict verdict) {
   static_assert(kChallengeBytesMax <= offset::kVariant);
+  if (verdict == Verdict::too_short && is_group_heartbeat(packet))
+    return count(source, Verdict::heartbeat);
   if (verdict == Verdict::too_short && options_.answer_challenges && source != kUnknownSourceRow &&
-      challenge_echo_.answer(from.socket.fd(), packet))
+      !from.multicast && challenge_echo_.answer(from.socket.fd(), packet))
     return count(source, Verdict::challenge);
   return count(source, verdict);
 }

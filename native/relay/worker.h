@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "net/challenge_echo.h"
+#include "net/multicast_socket.h"
 #include "net/receive_filter.h"
 #include "net/thread.h"
 #include "net/udp_batch.h"
@@ -90,6 +91,7 @@ struct WorkerSockets {
   struct Receive {
     UdpSocket socket;
     uint16_t port;
+    bool multicast = false;  // the destination group of a packet identifies its source
   };
   std::vector<Receive> receive;
   UdpSocket send_ipv4;
@@ -106,6 +108,9 @@ class Worker final : private TransmitObserver {
 
   void stop();  // any thread; returns when the thread has ended
   const WorkerCounters& counters() const { return *counters_; }
+  // Joins or leaves a group with every socket of this port and address family. Any thread. Returns
+  // an error text, empty on success.
+  std::string change_membership(uint16_t port, const GroupMembership& membership, bool join) const;
   // Packets that the kernel dropped at each receive socket until now. Any thread, until stop().
   std::vector<uint64_t> receive_drops_by_socket() const;
   EventRing& events() { return events_; }
@@ -170,6 +175,7 @@ class Worker final : private TransmitObserver {
   void run();
   void handle_batch(const WorkerSockets::Receive& from);
   bool examine(const ReceivedPacket& packet, const WorkerSockets::Receive& from);
+  const Source* source_of(const ReceivedPacket& packet, const WorkerSockets::Receive& from) const;
   bool refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from, uint16_t source,
               Verdict verdict);
   void settle_candidates();

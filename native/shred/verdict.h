@@ -48,6 +48,7 @@ namespace shredway {
   /* not a shred of a configured source */                                                        \
   X(unknown_source, false, "sender that matches no configured source")                            \
   X(challenge, false, "answered ownership challenge")                                             \
+  X(heartbeat, false, "heartbeat of a DoubleZero publisher")                                      \
   SHREDWAY_STATIC_VERDICTS(X)                                                                     \
   X(wrong_version, false, "shred version of another cluster or fork")                             \
   X(slot_behind, false, "slot before the slot window, or one that a recent later slot displaced") \

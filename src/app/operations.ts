@@ -118,6 +118,9 @@ export class Operations {
       phase: this.#phase,
       lastShredNs: lastShredNs(relay),
       trafficProblem: relay.trafficProblem,
+      ...((relay.groups.length > 0 || relay.groupProblem !== null) && {
+        groups: { count: relay.groups.length, problem: relay.groupProblem },
+      }),
       isAuthenticated: relay.config.authentication === "leader-schedule",
       schedule: relay.schedule,
       slot: relay.slots.slotClock.slotAt(clock.nowNs()),
@@ -157,6 +160,7 @@ export class Operations {
         tiers: relay.relay.tiers,
         isAuthenticated: relay.config.authentication === "leader-schedule",
         isCloning: relay.relay.transmit.mode === "clone",
+        groups: relay.groups,
       },
       slots: {
         now: slotClock.now(clock.nowNs()),

@@ -15,6 +15,8 @@ export interface ReadinessFacts {
   readonly lastShredNs: bigint | null | "unanswered";
   /** Why the relay drops most of the traffic; null: it does not. */
   readonly trafficProblem: string | null;
+  /** Multicast groups; absent: no source has any. `problem`: why some do not deliver; null: all do. */
+  readonly groups?: { readonly count: number; readonly problem: string | null };
   readonly isAuthenticated: boolean;
   readonly schedule: LeaderSchedule | undefined;
   /** null: not known. */
@@ -55,6 +57,10 @@ function shreds({ lastShredNs, trafficProblem, nowNs }: ReadinessFacts): Check {
     ageNs === null ? "" : `the last new shred arrived ${Number(ageNs / 100_000_000n) / 10} s ago`;
   if (ageNs === null) return check("shreds", false, "no shred has arrived yet", "");
   return check("shreds", false, ageNs > silentNs ? age : null, age);
+}
+
+function multicast(groups: NonNullable<ReadinessFacts["groups"]>): Check {
+  return check("multicast", false, groups.problem, `${groups.count} groups are joined`);
 }
 
 /** Without a leader schedule, every shred is dropped. */
@@ -114,6 +120,7 @@ export function checksOf(facts: ReadinessFacts): Check[] {
     leaderSchedule(facts),
     slotClock(facts),
     shreds(facts),
+    ...(facts.groups ? [multicast(facts.groups)] : []),
     ...(gateway ? [routes(gateway), database(gateway), keys(gateway), ...nodes(gateway)] : []),
   ];
 }

@@ -10,6 +10,9 @@ import { parseConfig } from "./configuration.ts";
 
 export interface WrittenSource {
   readonly name: string;
+  readonly kind?: "multicast";
+  readonly groups?: readonly string[];
+  readonly interface?: string;
   readonly address?: string;
   readonly port?: number;
   readonly tier: string;

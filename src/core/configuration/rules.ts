@@ -12,6 +12,7 @@ import {
 } from "../addresses/addresses.ts";
 import { listenerReachedBy } from "../addresses/own-addresses.ts";
 import { quote } from "../errors.ts";
+import { isMulticastSource, sourceKindProblems } from "./relay-sources.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
 import type { Config, RelayConfig } from "./schema.ts";
 import { thresholdsOf } from "./schema-delivery.ts";
@@ -99,7 +100,11 @@ function rangeKey(range: AddressRange | undefined, port: number | undefined): st
 
 function checkSources(relay: RelayConfig, report: Report): void {
   const ports = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }).port);
-  for (const [index, { address, port }] of relay.sources.entries()) {
+  for (const { index, key, message } of sourceKindProblems(relay.sources, relay.listen))
+    report(["sources", index, ...(key === undefined ? [] : [key])], message);
+  for (const [index, source] of relay.sources.entries()) {
+    if (isMulticastSource(source)) continue;
+    const { address, port } = source;
     if (address === undefined && port === undefined) {
       report(["sources", index], "missing address and port; expected at least one of them");
     }
@@ -119,8 +124,8 @@ function checkSources(relay: RelayConfig, report: Report): void {
   );
   checkDistinct(
     relay.sources,
-    ({ address, port }) =>
-      address === undefined && port === undefined
+    ({ kind, address, port }) =>
+      kind === "multicast" || (address === undefined && port === undefined)
         ? undefined
         : rangeKey(address === undefined ? undefined : parseAddressRange(address), port),
     (index, first) =>

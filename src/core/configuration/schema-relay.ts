@@ -4,6 +4,8 @@
 
 import { z } from "zod";
 import { parseAddress, parseAddressRange, parseEndpoint } from "../addresses/addresses.ts";
+import { parseGroup } from "../addresses/multicast-addresses.ts";
+import { defaultGroupInterface, defaultGroupPort } from "./relay-sources.ts";
 import { integer, key, name, nameExpects, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
 
 /** Limits of the data plane (native/relay/source_table.h, fanout_table.h, relay.h). */
@@ -13,9 +15,14 @@ const configLimits = {
   sources: 256,
   destinations: 4096,
   listenAddresses: 16,
+  groups: 20, // per socket: net.ipv4.igmp_max_memberships
 } as const;
 
+const sourceKinds = ["udp", "multicast"] as const;
+
 export const defaultTiers = ["tier-1", "tier-2"];
+
+const interfacePattern = /^[^\s/:]{1,15}$/;
 
 const bufferMin = 65_536;
 // The kernel doubles the requested value and stores it in an int.
@@ -27,17 +34,37 @@ const source = z.strictObject({
     expects: nameExpects("source name"),
     meaning: "Unique name of the source in metrics, logs and the table of lead times.",
   }),
+  kind: key(z.enum(sourceKinds).exactOptional(), {
+    expects: sourceKinds.join(" or "),
+    meaning:
+      "`udp`: senders that the relay knows by address or port. `multicast`: multicast groups of an " +
+      "interface, for example DoubleZero's, with any number of senders (docs/multicast.md).",
+    absent: "udp",
+  }),
+  groups: key(z.array(parsed(parseGroup)).min(1).max(configLimits.groups).exactOptional(), {
+    expects: `a list of 1 to ${configLimits.groups} multicast addresses such as 233.84.178.1 or ff0e::1`,
+    meaning: "With `kind: multicast`: the groups of this source.",
+    absent: "every group that has a route through the interface, except those of other sources",
+  }),
+  interface: key(z.string().regex(interfacePattern).exactOptional(), {
+    expects: "a name of a network interface, at most 15 characters",
+    meaning: "With `kind: multicast`: the interface on which the groups are joined.",
+    absent: defaultGroupInterface,
+  }),
   address: key(parsed(parseAddressRange).exactOptional(), {
     expects: "an IP address or a CIDR range such as 192.0.2.0/24 or 2001:db8::/32",
     meaning:
       "Sender address or range. If ranges overlap, the longest prefix applies. Packets " +
       "from all other addresses are counted and dropped.",
-    absent: "any address; then `port` must be given",
+    absent: "any address; then `port` must be given, unless the kind is multicast",
   }),
   port: key(integer(1, 65_535).exactOptional(), {
-    expects: "an integer 1 to 65535 that is a port of relay.listen",
-    meaning: "Local port of `relay.listen` to which this source sends.",
-    absent: "any port of `relay.listen`",
+    expects:
+      "an integer 1 to 65535 that is a port of relay.listen, or with kind: multicast none of its ports",
+    meaning:
+      "Local port of `relay.listen` to which this source sends. With `kind: multicast`: the port of " +
+      "its groups, which needs a restart if no group had it at the start.",
+    absent: `any port of \`relay.listen\`; ${defaultGroupPort} with \`kind: multicast\``,
   }),
   tier: key(name(), {
     expects: "a tier of relay.tiers",
@@ -49,7 +76,8 @@ const source = z.strictObject({
       "`false`: for own use only. Shreds that only such sources delivered are decoded, compared " +
       "and counted, but never leave to a destination. A shred that another source delivers too " +
       "leaves when that source delivers it, to the tiers of that source (docs/own-use.md).",
-    absent: "true",
+    absent:
+      "true; false with `kind: multicast`, because DoubleZero's terms, section 2(e), forbid retransmission",
   }),
 });
 

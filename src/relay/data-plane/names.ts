@@ -35,6 +35,7 @@ export const verdictNames = [
   "equivocation_excess",
   "unknown_source",
   "challenge",
+  "heartbeat",
   ...shredRefusalReasons,
   "wrong_version",
   "slot_behind",

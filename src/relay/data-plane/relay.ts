@@ -34,12 +34,16 @@ import {
   encodeEndpoint,
   encodeLeaders,
   encodeSources,
+  type GroupMembership,
   type Source,
 } from "./tables.ts";
+import { readTransmit, type TransmitInUse } from "./transmit-in-use.ts";
 
 export interface RelayOptions {
   /** "ip:port"; port 0 (the kernel chooses) only with one worker. IPv6 as "[::]:20000". */
   readonly listen: readonly string[];
+  /** "0.0.0.0:7733" or "[::]:7733": ports of multicast groups, which `joinGroup` joins. */
+  readonly multicast?: readonly string[];
   readonly workers: number;
   /** Narrowest tier first, 1 to 8 names. A source serves its own tier and all wider ones. */
   readonly tiers: readonly string[];
@@ -117,12 +121,6 @@ export interface RelayEvent {
   readonly detail: number;
 }
 
-/** How datagrams leave the machine. */
-type TransmitInUse =
-  | { readonly mode: "clone"; readonly interface: string }
-  /** `refusal`: why "clone" is not in use, and how to enable it; null: it was not requested. */
-  | { readonly mode: "socket"; readonly refusal: string | null };
-
 const eventBytes = 32;
 
 function nativeOptions(options: RelayOptions): NativeRelayOptions {
@@ -130,6 +128,7 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
   const allowPortZero = { allowPortZero: true };
   const given: Partial<NativeRelayOptions> = {
     ...(options.cpus && { cpus: [...options.cpus] }),
+    ...(options.multicast && { multicast: options.multicast.map((text) => encodeEndpoint(text)) }),
     ...(receive.wait && { wait: receive.wait }),
     ...(receive.spinMicroseconds !== undefined && { spinMicroseconds: receive.spinMicroseconds }),
     ...(receive.busyPollMicroseconds !== undefined && {
@@ -165,12 +164,6 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
     shredVersion: options.shredVersion,
     tierCount: options.tiers.length,
   };
-}
-
-function readTransmit(relay: NativeRelay): TransmitInUse {
-  const { mode, interface: name, refusal } = relay.transmit();
-  if (mode === "clone") return { mode, interface: name };
-  return { mode, refusal: refusal === "" ? null : refusal };
 }
 
 export class Relay {
@@ -272,6 +265,16 @@ export class Relay {
   publishLeaders(schedule: LeaderSchedule): void {
     this.#checkOpen();
     guarded("table_refused", () => this.#native.publishLeaders(encodeLeaders(schedule)));
+  }
+
+  /** Joins a group with every worker. Returns the reason if the kernel refuses; null: joined. */
+  joinGroup(group: GroupMembership): string | null {
+    return this.#changeGroup("joinGroup", group);
+  }
+
+  /** Leaves a group, also after its interface has disappeared. */
+  leaveGroup(group: GroupMembership): string | null {
+    return this.#changeGroup("leaveGroup", group);
   }
 
   snapshot(): RelaySnapshot {
@@ -399,6 +402,16 @@ export class Relay {
   close(): void {
     this.#closed = true;
     this.#native.close();
+  }
+
+  #changeGroup(call: "joinGroup" | "leaveGroup", group: GroupMembership): string | null {
+    this.#checkOpen();
+    const refusal = this.#native[call](
+      encodeEndpoint(group.group),
+      group.interfaceIndex,
+      encodeEndpoint(`${group.interfaceAddress}:0`, { allowPortZero: true }),
+    );
+    return refusal === "" ? null : refusal;
   }
 
   #checkOpen(): void {

@@ -16,7 +16,7 @@ import type {
 const knownAlready: readonly VerdictName[] = ["duplicate", "equivocation_excess"];
 
 /** Verdicts that are neither sent nor refused. */
-const kept: readonly VerdictName[] = ["own_use", "challenge"];
+const kept: readonly VerdictName[] = ["own_use", "challenge", "heartbeat"];
 
 /** Verdicts of packets that are not shreds of a leader, or not for this relay. */
 const refusedVerdicts: readonly VerdictName[] = verdictNames.filter(

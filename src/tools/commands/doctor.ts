@@ -22,6 +22,8 @@ import {
   type Level,
   withMeasure,
 } from "../../platform/doctor/finding.ts";
+import { checkMulticast } from "../../platform/doctor/multicast-checks.ts";
+import { readMulticastFacts } from "../../platform/doctor/multicast-facts.ts";
 import { checkService } from "../../platform/doctor/service-checks.ts";
 import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
 import { probe, readConfigFacts, systemReader } from "../../platform/doctor/system.ts";
@@ -74,6 +76,10 @@ async function examine(file: string | undefined): Promise<Finding[]> {
       ...configWarnings(config).map((warning) => configWarning(file, warning)),
       ...machineFindings(config),
       ...checkConfiguration(config.relay, facts),
+      ...checkMulticast(
+        config.relay,
+        readMulticastFacts(config.relay, (path) => systemReader.readText(path)),
+      ),
       ...checkService(config, file, around),
       ...(database ? checkDatabase(database, isServiceHere) : []),
       ...(databaseFile ? checkDatabaseFile(databaseFile) : []),

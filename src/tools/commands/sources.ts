@@ -22,6 +22,12 @@ import {
   type RelayConfig,
 } from "../../core/configuration/configuration.ts";
 import { type WrittenSource, withoutSource, withSource } from "../../core/configuration/edit.ts";
+import {
+  defaultGroupInterface,
+  describeOrigin,
+  isForwardedSource,
+  isMulticastSource,
+} from "../../core/configuration/relay-sources.ts";
 import { defaultTiers } from "../../core/configuration/schema-relay.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
@@ -48,6 +54,18 @@ const options = {
     help: "the local port that receives the packets",
   },
   tier: { actions: ["add"], value: "TIER", choices: defaultTiers, help: "a tier of relay.tiers" },
+  kind: { actions: ["add"], value: "KIND", choices: ["udp", "multicast"], help: "default: udp" },
+  group: {
+    actions: ["add"],
+    value: "GROUP",
+    repeated: true,
+    help: "a multicast group (default: every group with a route)",
+  },
+  interface: {
+    actions: ["add"],
+    value: "NAME",
+    help: `interface of the groups (default: ${defaultGroupInterface})`,
+  },
   "own-use": { actions: ["add"], help: "never forward what only this source delivered" },
   json: { help: "print one JSON object" },
 } satisfies Command["options"];
@@ -59,6 +77,7 @@ export const sources: Command = {
     "sources list --config FILE",
     "sources find ADDRESS [--port PORT] --config FILE",
     "sources add NAME --tier TIER [--address RANGE] [--port PORT] [--own-use] --config FILE",
+    "sources add NAME --tier TIER --kind multicast [--group GROUP …] [--interface NAME] [--port PORT] --config FILE",
     "sources remove NAME --config FILE",
   ],
   description: `
@@ -96,12 +115,8 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
 }
 
-function fromOf({ address, port }: Source): string {
-  return `${address ?? "any address"}${port === undefined ? "" : ` to port ${port}`}`;
-}
-
-function useOf({ forward }: Source): string {
-  return forward === false ? "own use" : "forwarded";
+function useOf(source: Source): string {
+  return isForwardedSource(source) ? "forwarded" : "own use";
 }
 
 function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
@@ -117,7 +132,7 @@ function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
     source.name,
     source.tier,
     useOf(source),
-    fromOf(source),
+    describeOrigin(source),
   ]);
   const titles = ["NAME", "TIER", "USE", "PACKETS FROM"].map((title) => ({ title }));
   for (const line of table(titles, rows)) terminal.line(line);
@@ -133,6 +148,7 @@ export function sourceOf(
   const bitsOf = (source: Source): number =>
     source.address === undefined ? -1 : parseAddressRange(source.address).prefixBits;
   return all
+    .filter((source) => !isMulticastSource(source))
     .filter((source) => source.port === undefined || source.port === port)
     .filter(
       (source) =>
@@ -159,7 +175,9 @@ function find(
   const found = sourceOf(relay.sources, address, args.integer("port", { min: 1, max: 65_535 }));
   if (args.flag("json")) terminal.line(toJson({ address: text, source: found ?? null }));
   else if (found)
-    terminal.line(`${text} is ${found.name}, ${found.tier}, ${useOf(found)} (${fromOf(found)})`);
+    terminal.line(
+      `${text} is ${found.name}, ${found.tier}, ${useOf(found)} (${describeOrigin(found)})`,
+    );
   else terminal.line(`no source matches ${text}: its packets are dropped`);
   return found ? exitCodes.ok : exitCodes.failed;
 }
@@ -168,6 +186,7 @@ function addedSource(args: Arguments, name: string): WrittenSource {
   const tier = args.required("tier", "tier-1");
   const address = args.text("address");
   const port = args.integer("port", { min: 1, max: 65_535 });
+  if (args.text("kind") === "multicast") return addedGroups(args, { name, tier, port });
   if (address === undefined && port === undefined) {
     throw usageError(
       "sources add: --address and --port are missing; expected at least one of them",
@@ -179,6 +198,22 @@ function addedSource(args: Arguments, name: string): WrittenSource {
     ...(port !== undefined && { port }),
     tier,
     ...(args.flag("own-use") && { forward: false }),
+  };
+}
+
+function addedGroups(
+  args: Arguments,
+  { name, tier, port }: { name: string; tier: string; port: number | undefined },
+): WrittenSource {
+  const groups = args.texts("group");
+  const ofInterface = args.text("interface");
+  return {
+    name,
+    kind: "multicast",
+    ...(groups.length > 0 && { groups }),
+    ...(ofInterface !== undefined && { interface: ofInterface }),
+    ...(port !== undefined && { port }),
+    tier,
   };
 }
 

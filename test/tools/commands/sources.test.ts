@@ -86,6 +86,19 @@ describe("shredway sources", () => {
     expect(found.stdout).toContain("192.0.2.1 is own, tier-1, own use (any address to port 20000)");
   });
 
+  it("adds a multicast source, which is for own use", async () => {
+    const { file } = configFile();
+    const line = "sources add edge --tier tier-1 --kind multicast --group 233.84.178.1 --config";
+    expect(await shredwayHere(...line.split(" "), file)).toMatchObject({ code: 0, stderr: "" });
+    expect(readFileSync(file, "utf8")).toContain(
+      "- { name: edge, kind: multicast, groups: [ 233.84.178.1 ], tier: tier-1 }",
+    );
+    const listed = await shredwayHere("sources", "list", "--config", file);
+    expect(listed.stdout).toMatch(
+      /edge +tier-1 +own use +233.84.178.1 on doublezero1 to port 7733\n/,
+    );
+  });
+
   it("follows a symbolic link to the file", async () => {
     const { folder, file } = configFile();
     const link = join(folder, "link.yaml");
