@@ -136,7 +136,7 @@ describe.skipIf(!hasTwoNamespaces)("multicast sources", () => {
     await lab.packets(`edge/${first}`, "own_use", total + later.length);
     lab.lab.ip(lab.lab.near, `route del ${first}`);
     await lab.joined(first, 0);
-    await lab.service.printed(/its route through cable is gone/);
+    await lab.service.printed(/its route through cable is gone/, "stderr");
     lab.service.signal("SIGTERM");
     expect((await lab.service.end()).code).toBe(0);
   });
