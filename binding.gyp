@@ -19,6 +19,8 @@
       "native/shred/wire.cc",
       "native/net/address.cc",
       "native/net/challenge_echo.cc",
+      "native/net/interface_view.cc",
+      "native/net/multicast_socket.cc",
       "native/net/paced_sender.cc",
       "native/net/reachability_probe.cc",
       "native/net/receive_filter.cc",

@@ -48,7 +48,7 @@ function parts(packets: readonly Uint8Array[]): Map<string, () => unknown> {
   };
   const words = new BigUint64Array(layoutOf(shape).words).fill(7n);
   const rows = {
-    sources: sources.map(({ name, tier }, id) => ({ id, name, tier })),
+    sources: sources.map(({ name, tier }, id) => ({ id, name, tier, isForwarded: true })),
     destinations: destinations.map(({ address, tier }, id) => ({
       id,
       name: address,

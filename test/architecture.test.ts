@@ -55,10 +55,11 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     transactions: [""],
   },
   relay: {
-    "": ["data-plane", "leaders", "shredstream"],
+    "": ["data-plane", "leaders", "multicast", "shredstream"],
     captures: [],
     "data-plane": ["leaders"],
     leaders: ["data-plane"],
+    multicast: ["data-plane"],
     shredstream: ["data-plane"],
   },
   shreds: { destinations: [], registrations: [], tiers: ["registrations"] },

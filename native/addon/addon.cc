@@ -6,6 +6,7 @@
 // notifier: notifier.h).
 #include <napi.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "addon/arguments.h"
@@ -15,6 +16,7 @@
 #include "addon/transaction_handles.h"
 #include "crypto/ed25519.h"
 #include "crypto/sha256.h"
+#include "net/interface_view.h"
 #include "net/udp_socket.h"
 #include "system/confinement.h"
 #include "system/kernel_clock.h"
@@ -148,6 +150,35 @@ Napi::Value refuse_port_sharing_of(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(env, refuse_port_sharing(static_cast<int>(fd)));
 }
 
+// (name) -> { index, isUp, mtu, addresses, groups } of a network interface, index 0 if it does not
+// exist, or { error }. Addresses are concatenated, 16 bytes each.
+Napi::Value interface_of(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (!info[0].IsString()) {
+    fail(env, "readInterface: expected a string" + received(info[0]));
+    return env.Undefined();
+  }
+  std::string error;
+  const InterfaceView view = read_interface(info[0].As<Napi::String>().Utf8Value(), error);
+  const auto object = Napi::Object::New(env);
+  if (!error.empty()) {
+    object.Set("error", error);
+    return object;
+  }
+  const auto joined = [&](const std::vector<std::array<uint8_t, 16>>& addresses) {
+    auto array = Napi::Uint8Array::New(env, addresses.size() * 16);
+    for (size_t i = 0; i < addresses.size(); i++)
+      std::copy(addresses[i].begin(), addresses[i].end(), array.Data() + i * 16);
+    return array;
+  };
+  object.Set("index", Napi::Number::New(env, view.index));
+  object.Set("isUp", Napi::Boolean::New(env, view.up));
+  object.Set("mtu", Napi::Number::New(env, view.mtu));
+  object.Set("addresses", joined(view.addresses));
+  object.Set("groups", joined(view.groups));
+  return object;
+}
+
 // Returns null if the kernel does not report its clock.
 Napi::Value kernel_clock(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -173,6 +204,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("notifyServiceManager", Napi::Function::New<notify>(env));
   exports.Set("openBoundSocket", Napi::Function::New<open_bound_socket_of>(env));
   exports.Set("refusePortSharing", Napi::Function::New<refuse_port_sharing_of>(env));
+  exports.Set("readInterface", Napi::Function::New<interface_of>(env));
   exports.Set("kernelClock", Napi::Function::New<kernel_clock>(env));
   exports.Set("Relay", RelayHandle::define(env));
   exports.Set("PacedSender", PacedSenderHandle::define(env));

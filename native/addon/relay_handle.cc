@@ -10,17 +10,18 @@
 namespace shredway::addon {
 namespace {
 
-bool read_listen(const Napi::Object& object, std::vector<Endpoint>& out) {
+bool read_endpoints(const Napi::Object& object, const char* name, std::vector<Endpoint>& out) {
   Napi::Value value;
-  if (!read_property(object, "listen", value)) return false;
+  if (!read_property(object, name, value)) return false;
+  if (value.IsUndefined()) return true;
   if (!value.IsArray())
-    return fail(object.Env(), "listen: expected an array of addresses" + received(value));
+    return fail(object.Env(),
+                std::string(name) + ": expected an array of addresses" + received(value));
   const auto array = value.As<Napi::Array>();
   for (uint32_t i = 0; i < array.Length(); i++) {
     Endpoint endpoint;
     Napi::Value element;
-    if (!read_element(array, i, element) || !read_endpoint(element, "listen", endpoint))
-      return false;
+    if (!read_element(array, i, element) || !read_endpoint(element, name, endpoint)) return false;
     out.push_back(endpoint);
   }
   return true;
@@ -48,7 +49,8 @@ bool read_options(const Napi::Object& object, RelayOptions& options) {
   uint32_t dscp = 0;
   Napi::Value send_from;
   const bool read =
-      read_listen(object, options.listen) && read_cpus(object, options.cpus) &&
+      read_endpoints(object, "listen", options.listen) &&
+      read_endpoints(object, "multicast", options.multicast) && read_cpus(object, options.cpus) &&
       read_optional_u32(object, "workers", kWorkersMax, options.workers) &&
       read_optional_bool(object, "authenticate", options.worker.authenticate) &&
       read_optional_u32(object, "shredVersion", 65535, shred_version) &&
@@ -99,6 +101,8 @@ Napi::Function RelayHandle::define(Napi::Env env) {
                      {InstanceMethod<&RelayHandle::publish_sources>("publishSources"),
                       InstanceMethod<&RelayHandle::publish_fanout>("publishFanout"),
                       InstanceMethod<&RelayHandle::publish_leaders>("publishLeaders"),
+                      InstanceMethod<&RelayHandle::join_group>("joinGroup"),
+                      InstanceMethod<&RelayHandle::leave_group>("leaveGroup"),
                       InstanceMethod<&RelayHandle::snapshot_words>("snapshotWords"),
                       InstanceMethod<&RelayHandle::read_counters>("readCounters"),
                       InstanceMethod<&RelayHandle::drain_events>("drainEvents"),
@@ -167,6 +171,30 @@ Napi::Value RelayHandle::publish_fanout(const Napi::CallbackInfo& info) {
 }
 Napi::Value RelayHandle::publish_leaders(const Napi::CallbackInfo& info) {
   return publish(info, &Relay::publish_leaders);
+}
+
+// (group and port, interface index, interface address) -> error text, empty on success.
+Napi::Value RelayHandle::change_group(const Napi::CallbackInfo& info, bool join) {
+  const Napi::Env env = info.Env();
+  Endpoint group;
+  Endpoint interface_address;
+  GroupMembership membership{};
+  if (!is_open(env) || !read_endpoint(info[0], "group", group) ||
+      !read_u32(info[1], "interface", INT32_MAX, membership.interface) ||
+      !read_endpoint(info[2], "interfaceAddress", interface_address))
+    return env.Undefined();
+  membership.group = group.address;
+  membership.interface_address = interface_address.address;
+  const std::string error =
+      join ? relay_->join(group.port, membership) : relay_->leave(group.port, membership);
+  return Napi::String::New(env, error);
+}
+
+Napi::Value RelayHandle::join_group(const Napi::CallbackInfo& info) {
+  return change_group(info, true);
+}
+Napi::Value RelayHandle::leave_group(const Napi::CallbackInfo& info) {
+  return change_group(info, false);
 }
 
 // Reads the numbers of sources and destinations from two arguments.

@@ -24,6 +24,9 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value publish_sources(const Napi::CallbackInfo& info);
   Napi::Value publish_fanout(const Napi::CallbackInfo& info);
   Napi::Value publish_leaders(const Napi::CallbackInfo& info);
+  Napi::Value change_group(const Napi::CallbackInfo& info, bool join);
+  Napi::Value join_group(const Napi::CallbackInfo& info);
+  Napi::Value leave_group(const Napi::CallbackInfo& info);
   Napi::Value snapshot_words(const Napi::CallbackInfo& info);
   Napi::Value read_counters(const Napi::CallbackInfo& info);
   Napi::Value drain_events(const Napi::CallbackInfo& info);

@@ -105,9 +105,13 @@ std::string attach_receive_filter(int fd) {
          std::generic_category().message(errno);
 }
 
-ReceiveDropCounter::ReceiveDropCounter(const std::vector<int>& fds, bool filtered) {
-  for (const int fd : fds) sockets_.push_back({fd, receive_drops(fd)});
-  if (!filtered) return;
+ReceiveDropCounter::ReceiveDropCounter(const std::vector<int>& fds,
+                                       const std::vector<int>& steering, bool filtered) {
+  for (const int fd : fds) {
+    const bool steers = std::find(steering.begin(), steering.end(), fd) != steering.end();
+    sockets_.push_back({fd, steers, receive_drops(fd)});
+  }
+  if (!filtered && steering.empty()) return;
   ipv4_file_ = open("/proc/thread-self/net/snmp", O_RDONLY | O_CLOEXEC);
   ipv6_file_ = open("/proc/thread-self/net/snmp6", O_RDONLY | O_CLOEXEC);
   read_namespace_drops(namespace_drops_);
@@ -119,7 +123,7 @@ ReceiveDropCounter::~ReceiveDropCounter() {
 }
 
 const ReceiveDrops& ReceiveDropCounter::update() {
-  const uint64_t drops = take_new_drops();
+  const auto [drops, steering] = take_new_drops();
   const uint64_t before = namespace_drops_;
   if (!read_namespace_drops(namespace_drops_)) {
     counts_.buffer_full += drops;
@@ -129,16 +133,18 @@ const ReceiveDrops& ReceiveDropCounter::update() {
   const uint64_t buffer_full = std::min(drops, explained);
   unused_ = std::min(explained - buffer_full, namespace_drops_ - before);
   counts_.buffer_full += buffer_full;
-  counts_.filtered += drops - buffer_full;
+  counts_.filtered += drops - std::min(drops, std::max(buffer_full, steering));
   return counts_;
 }
 
 // The kernel's count of a socket has 32 bits and wraps.
-uint64_t ReceiveDropCounter::take_new_drops() {
-  uint64_t total = 0;
+ReceiveDropCounter::NewDrops ReceiveDropCounter::take_new_drops() {
+  NewDrops total;
   for (Socket& socket : sockets_) {
     const uint32_t now = receive_drops(socket.fd);
-    total += static_cast<uint32_t>(now - socket.drops);
+    const auto drops = static_cast<uint32_t>(now - socket.drops);
+    total.all += drops;
+    if (socket.steers) total.steering += drops;
     socket.drops = now;
   }
   return total;

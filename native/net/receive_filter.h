@@ -31,8 +31,10 @@ struct ReceiveDrops {
 // `buffer_full`. One thread.
 class ReceiveDropCounter {
  public:
-  // `fds`: sockets that the caller keeps open. `filtered`: whether they have the filter.
-  ReceiveDropCounter(const std::vector<int>& fds, bool filtered);
+  // `fds`: sockets that the caller keeps open. `steering`: those of them whose filter also drops
+  // what another worker gets (multicast_socket.h), so that only their full buffers count.
+  // `filtered`: whether the sockets have a filter.
+  ReceiveDropCounter(const std::vector<int>& fds, const std::vector<int>& steering, bool filtered);
   ~ReceiveDropCounter();
   ReceiveDropCounter(const ReceiveDropCounter&) = delete;
   ReceiveDropCounter& operator=(const ReceiveDropCounter&) = delete;
@@ -42,12 +44,17 @@ class ReceiveDropCounter {
   const ReceiveDrops& update();
 
  private:
-  uint64_t take_new_drops();
+  struct NewDrops {
+    uint64_t all = 0;
+    uint64_t steering = 0;
+  };
+  NewDrops take_new_drops();
   // Datagrams that full buffers of this network namespace have cost until now; false: unknown.
   bool read_namespace_drops(uint64_t& drops) const;
 
   struct Socket {
     int fd;
+    bool steers;
     uint32_t drops;
   };
   std::vector<Socket> sockets_;

@@ -1,11 +1,11 @@
 #include "net/steering.h"
 
-#include <linux/filter.h>
 #include <sys/socket.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <tuple>
 
 namespace shredway {
 namespace {
@@ -35,11 +35,12 @@ uint32_t steered_worker(uint64_t slot, uint32_t fec_set_index, uint32_t workers)
   return (mixed + set) % workers;
 }
 
-std::string attach_steering(int fd, uint32_t workers) {
-  if (workers == 0) return "expected at least one worker to steer to, got none";
-  // The steps of steered_worker(), one by one. A load beyond the datagram ends the program with 0.
-  std::array<sock_filter, 21> program = {{
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kSlotAt),
+// The steps of steered_worker(), one by one. A load beyond the datagram ends the program with 0.
+SteeringSteps steering_steps(uint32_t payload_at, uint32_t workers) {
+  const uint32_t slot_at = payload_at + kSlotAt;
+  const uint32_t set_at = payload_at + kFecSetIndexAt;
+  return {{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, slot_at),
       BPF_STMT(BPF_MISC | BPF_TAX, 0),
       BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
       BPF_STMT(BPF_ALU | BPF_XOR | BPF_X, 0),
@@ -50,17 +51,24 @@ std::string attach_steering(int fd, uint32_t workers) {
       BPF_STMT(BPF_ALU | BPF_MUL | BPF_K, kMixSecond),
       BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 16),
       BPF_STMT(BPF_ST, 0),
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFecSetIndexAt + 1),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, set_at + 1),
       BPF_STMT(BPF_ALU | BPF_LSH | BPF_K, 8),
       BPF_STMT(BPF_MISC | BPF_TAX, 0),
-      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFecSetIndexAt),
+      BPF_STMT(BPF_LD | BPF_B | BPF_ABS, set_at),
       BPF_STMT(BPF_ALU | BPF_OR | BPF_X, 0),
       BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, 5),
       BPF_STMT(BPF_LDX | BPF_MEM, 0),
       BPF_STMT(BPF_ALU | BPF_ADD | BPF_X, 0),
       BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, workers),
-      BPF_STMT(BPF_RET | BPF_A, 0),
   }};
+}
+
+std::string attach_steering(int fd, uint32_t workers) {
+  if (workers == 0) return "expected at least one worker to steer to, got none";
+  SteeringSteps steps = steering_steps(0, workers);
+  std::array<sock_filter, std::tuple_size_v<SteeringSteps> + 1> program{};
+  std::copy(steps.begin(), steps.end(), program.begin());
+  program.back() = BPF_STMT(BPF_RET | BPF_A, 0);
   const sock_fprog attached = {static_cast<uint16_t>(program.size()), program.data()};
   if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &attached, sizeof attached) == 0)
     return "";

@@ -6,6 +6,9 @@
 // selects the first one. Datagrams that are too short go to socket 0.
 #pragma once
 
+#include <linux/filter.h>
+
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -14,6 +17,11 @@ namespace shredway {
 // Socket that the program selects among `workers`: the same arithmetic in C++, for tests and for
 // the paced sender's estimates.
 uint32_t steered_worker(uint64_t slot, uint32_t fec_set_index, uint32_t workers);
+
+// Instructions that leave the number of the worker in the accumulator, for programs that continue
+// with it. `payload_at`: offset of the UDP payload in what the program sees. workers >= 1.
+using SteeringSteps = std::array<sock_filter, 20>;
+SteeringSteps steering_steps(uint32_t payload_at, uint32_t workers);
 
 // Attaches the program to the group of `fd`. workers >= 1. Returns an error text, empty on success.
 std::string attach_steering(int fd, uint32_t workers);

@@ -17,10 +17,10 @@ namespace {
 
 constexpr size_t kPageBytes = 4096;
 
-// One control message: the receive time. On every 64-bit kernel it is two 64-bit integers, in the
-// old and the new format.
-struct alignas(cmsghdr) TimeControl {
-  std::array<uint8_t, CMSG_SPACE(sizeof(timespec))> bytes;
+// Control messages: the receive time, which comes first, and for multicast sockets the destination.
+// On every 64-bit kernel the time is two 64-bit integers, in the old and the new format.
+struct alignas(cmsghdr) Control {
+  std::array<uint8_t, CMSG_SPACE(sizeof(timespec)) + CMSG_SPACE(sizeof(in6_pktinfo))> bytes;
 };
 static_assert(sizeof(timespec) == 16, "receive times are read as two 64-bit integers");
 
@@ -46,7 +46,7 @@ uint64_t receive_time_ns(const msghdr& message) {
 struct ReceiveBatch::Buffers {
   alignas(kPageBytes) std::array<std::array<uint8_t, kReceiveBufferBytes>, kReceiveBatchMax> bytes;
   std::array<sockaddr_storage, kReceiveBatchMax> senders;
-  std::array<TimeControl, kReceiveBatchMax> controls;
+  std::array<Control, kReceiveBatchMax> controls;
   std::array<iovec, kReceiveBatchMax> parts;
   std::array<mmsghdr, kReceiveBatchMax> headers;
 
@@ -85,7 +85,32 @@ size_t ReceiveBatch::receive(int fd) {
 ReceivedPacket ReceiveBatch::packet(size_t i) const {
   const mmsghdr& header = buffers_->headers[i];
   return {buffers_->bytes[i].data(), header.msg_len, receive_time_ns(header.msg_hdr),
-          &buffers_->senders[i]};
+          &buffers_->senders[i], &header.msg_hdr};
+}
+
+bool destination_of(const ReceivedPacket& packet, std::array<uint8_t, 16>& out) {
+  // CMSG_NXTHDR does not change the header, but its type demands a mutable one.
+  auto* header = const_cast<msghdr*>(packet.header);
+  for (cmsghdr* control = header ? CMSG_FIRSTHDR(header) : nullptr; control;
+       control = CMSG_NXTHDR(header, control)) {
+    if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_PKTINFO &&
+        control->cmsg_len >= CMSG_LEN(sizeof(in_pktinfo))) {
+      in_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(control), sizeof info);
+      out = {};
+      out[10] = out[11] = 0xff;
+      std::memcpy(out.data() + 12, &info.ipi_addr, sizeof info.ipi_addr);
+      return true;
+    }
+    if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_PKTINFO &&
+        control->cmsg_len >= CMSG_LEN(sizeof(in6_pktinfo))) {
+      in6_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(control), sizeof info);
+      std::memcpy(out.data(), &info.ipi6_addr, out.size());
+      return true;
+    }
+  }
+  return false;
 }
 
 // ---- failures -------------------------------------------------------------------------------

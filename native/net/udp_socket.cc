@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "net/multicast_socket.h"
 #include "net/receive_filter.h"
 
 namespace shredway {
@@ -163,6 +164,10 @@ SocketResult open_receive_socket(const ReceiveSocketOptions& options) {
   if (options.busy_poll_us > 0) {
     const auto busy_poll_us = std::min<uint32_t>(options.busy_poll_us, INT_MAX);
     set_option(fd, SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(busy_poll_us));
+  }
+  if (options.multicast) {
+    if (std::string refused = prepare_for_groups(fd, options.address.is_ipv4()); !refused.empty())
+      return {UdpSocket(), std::move(refused), errno};
   }
   if (options.share_port && !set_option(fd, SOL_SOCKET, SO_REUSEPORT, 1))
     return failed("SO_REUSEPORT for", options.address);

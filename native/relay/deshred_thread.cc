@@ -78,8 +78,11 @@ bool DeshredThread::read_shreds() {
     for (size_t i = 0; i < count; i++) {
       const QueuedShred& queued = ring->front(i);
       Shred shred;
-      if (check_packet(queued.packet, sizeof queued.packet, shred) == Verdict::first)
-        deshredder_.add(queued.packet, shred, queued.received_ns);
+      if (check_packet(queued.packet, sizeof queued.packet, shred) != Verdict::first) continue;
+      if (!queued.is_forwardable && !forwardable_)
+        forwardable_ = std::make_unique<ForwardableRecovery>(*this);
+      if (queued.is_new) deshredder_.add(queued.packet, shred, queued.received_ns);
+      if (queued.is_forwardable) add_forwardable(queued, shred);
     }
     ring->release(count);
     any |= count > 0;
@@ -87,8 +90,17 @@ bool DeshredThread::read_shreds() {
   return any;
 }
 
-// A shred that finds the ring full is not returned. Destinations get the real shred if it arrives.
+void DeshredThread::add_forwardable(const QueuedShred& queued, const Shred& shred) {
+  if (!forwardable_ || !returns_recovered_.load(std::memory_order_relaxed)) return;
+  forwardable_->deshredder.add(queued.packet, shred, queued.received_ns);
+}
+
 void DeshredThread::on_recovered(const FecSet& set, uint64_t missing) {
+  if (!forwardable_) hand_back(set, missing);
+}
+
+// A shred that finds the ring full is not returned. Destinations get the real shred if it arrives.
+void DeshredThread::hand_back(const FecSet& set, uint64_t missing) {
   if (!returns_recovered_.load(std::memory_order_relaxed)) return;
   size_t queued = 0;
   for (uint8_t leaf = 0; leaf < kFecSetLeaves; leaf++) {

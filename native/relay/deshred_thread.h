@@ -29,6 +29,8 @@ namespace shredway {
 struct QueuedShred {
   uint64_t received_ns;
   uint8_t packet[kPacketBytesMax];
+  bool is_new = true;          // first arrival, from any source
+  bool is_forwardable = true;  // first arrival from a source that is forwarded
 };
 inline constexpr size_t kQueuedShredsMax = 4096;  // 5 MB; 0.4 s at 10,000 shreds a second
 using ShredRing = SpscRing<QueuedShred, kQueuedShredsMax>;
@@ -106,6 +108,23 @@ class DeshredThread final : private DeshredSink {
   void on_transaction(const BatchPlace& place, const EntryTransaction& transaction) override;
   void on_marker(const BatchPlace&, const BlockMarker&) override {}
   void on_recovered(const FecSet& set, uint64_t missing) override;
+  void add_forwardable(const QueuedShred& queued, const Shred& shred);
+  void hand_back(const FecSet& set, uint64_t missing);
+
+  // Gets the shreds of sources that are forwarded, so that no recovered shred that is sent contains
+  // a byte of the others. Needed after the first shred for own use only; until then `deshredder_`
+  // has the same shreds.
+  struct ForwardableRecovery final : DeshredSink {
+    explicit ForwardableRecovery(DeshredThread& owner) : thread(owner), deshredder({}, *this) {}
+    void on_entry(const BatchPlace&, const Entry&) override {}
+    void on_transaction(const BatchPlace&, const EntryTransaction&) override {}
+    void on_marker(const BatchPlace&, const BlockMarker&) override {}
+    void on_recovered(const FecSet& set, uint64_t missing) override {
+      thread.hand_back(set, missing);
+    }
+    DeshredThread& thread;
+    Deshredder deshredder;
+  };
 
   std::vector<std::unique_ptr<ShredRing>> rings_;
   std::vector<std::unique_ptr<RecoveredRing>> recovered_;
@@ -113,6 +132,7 @@ class DeshredThread final : private DeshredSink {
   std::atomic<bool> returns_recovered_{false};
   std::unique_ptr<DeshredCounters> counters_;
   Deshredder deshredder_;
+  std::unique_ptr<ForwardableRecovery> forwardable_;  // nullptr: no shred was for own use yet
   WatchList watch_list_;
   RecentLandings recent_;
   LandingRing landings_;

@@ -12,6 +12,7 @@ constexpr size_t kPrefaultSetsPerSlot = 64;  // 4,096 shreds: twice what mainnet
 void start_record(FecSetRecord& set_record, const Shred& shred, const uint8_t* signature,
                   const Root& root) {
   set_record.used = true;
+  set_record.forwardable = false;
   set_record.slot = shred.slot;
   set_record.fec_set_index = shred.fec_set_index;
   set_record.next = 0;
@@ -59,11 +60,12 @@ FecSetRecord* RecentShreds::find_root(const Shred& shred, const Root& root) {
   return set_record;
 }
 
-uint32_t RecentShreds::root_count(const Shred& shred) {
+uint32_t RecentShreds::root_count(const Shred& shred, TierMask tier_mask) {
   uint32_t count = 0;
   FecSetRecord* set_record = &primary(shred);
   if (!belongs(*set_record, shred)) return 0;
-  for (; set_record; set_record = next_root(*set_record, shred)) count++;
+  for (; set_record; set_record = next_root(*set_record, shred))
+    count += set_record->forwardable || !tier_mask;
   return count;
 }
 
@@ -74,45 +76,71 @@ bool RecentShreds::outranked(const Shred& shred, ArrivalTime now) {
   return now - set_record.last_use < kOverwriteAfter || set_record.last_use - now < kOverwriteAfter;
 }
 
+RecentShreds::Match RecentShreds::match_of(const Shred& shred, const uint8_t* signature,
+                                           const Root& root, bool match_root) {
+  Match match;
+  for (FecSetRecord* one = &primary(shred); one; match.last = one, one = next_root(*one, shred)) {
+    const bool same = match_root ? one->root == root
+                                 : std::memcmp(one->signature, signature, kSignatureBytes) == 0;
+    const ShredRecord& shred_record = one->shred_records[shred.leaf];
+    if (same) {
+      match.record = one;
+    } else {
+      match.other_roots += shred_record.has_arrived;
+      match.other_served += shred_record.tiers_served != 0;
+    }
+  }
+  return match;
+}
+
 RecentShreds::Outcome RecentShreds::record(const Shred& shred, const uint8_t* signature,
                                            const Root& root, const ShredArrival& arrival,
                                            bool match_root) {
-  FecSetRecord* set_record = &primary(shred);
-  FecSetRecord* match = nullptr;
-  FecSetRecord* last = nullptr;
-  uint32_t other_roots = 0;  // roots under which this identity has arrived
-  if (!belongs(*set_record, shred)) {
-    if (outranked(shred, arrival.time)) return {Verdict::slot_behind, 0};
-    start_record(*set_record, shred, signature, root);
-    match = set_record;
+  Match match;
+  FecSetRecord& first_root = primary(shred);
+  if (belongs(first_root, shred)) {
+    match = match_of(shred, signature, root, match_root);
   } else {
-    for (; set_record; last = set_record, set_record = next_root(*set_record, shred)) {
-      const bool same = match_root
-                            ? set_record->root == root
-                            : std::memcmp(set_record->signature, signature, kSignatureBytes) == 0;
-      if (same) match = set_record;
-      else if (set_record->shred_records[shred.leaf].tiers_served) other_roots++;
-    }
+    if (outranked(shred, arrival.time)) return {Verdict::slot_behind, 0};
+    start_record(first_root, shred, signature, root);
+    match.record = &first_root;
   }
 
-  const bool seen = match && match->shred_records[shred.leaf].tiers_served;
-  if (!seen && other_roots >= 2) return {Verdict::equivocation_excess, 0};
-  if (!match) {
-    match = add_root(shred, last);
-    if (!match) return {Verdict::equivocation_excess, 0};
-    start_record(*match, shred, signature, root);
+  const bool own_use = arrival.tier_mask == 0;
+  const bool known =
+      match.record && (own_use ? match.record->shred_records[shred.leaf].has_arrived
+                               : match.record->shred_records[shred.leaf].tiers_served);
+  if (!known && (own_use ? match.other_roots : match.other_served) >= 2)
+    return {Verdict::equivocation_excess, 0};
+  if (!match.record) {
+    match.record = add_root(shred, match.last);
+    if (!match.record) return {Verdict::equivocation_excess, 0};
+    start_record(*match.record, shred, signature, root);
   }
-
-  primary(shred).last_use = arrival.time;
-  ShredRecord& shred_record = match->shred_records[shred.leaf];
-  const TierMask tiers = static_cast<TierMask>(arrival.tier_mask & ~shred_record.tiers_served);
-  if (!tiers) return {Verdict::duplicate, 0};
-  shred_record.tiers_served = static_cast<TierMask>(shred_record.tiers_served | tiers);
-  if (seen) return {Verdict::new_tier, tiers, shred_record.tiers_recovered_sent};
+  first_root.last_use = arrival.time;
+  ShredRecord& shred_record = match.record->shred_records[shred.leaf];
+  Outcome outcome{Verdict::duplicate,
+                  static_cast<TierMask>(arrival.tier_mask & ~shred_record.tiers_served)};
+  if (known && !outcome.tiers) return outcome;
+  outcome.verdict = own_use                    ? Verdict::own_use
+                    : known                    ? Verdict::new_tier
+                    : shred_record.has_arrived ? Verdict::first_forwardable
+                    : match.other_roots        ? Verdict::equivocation
+                                               : Verdict::first;
+  if (!own_use && !match.record->forwardable) {
+    match.record->forwardable = true;
+    std::memcpy(match.record->signature, signature, kSignatureBytes);
+  }
+  outcome.recovered_sent = shred_record.tiers_recovered_sent;
+  outcome.is_new_forwardable = !own_use && !known && match.other_served == 0;
+  shred_record.tiers_served = static_cast<TierMask>(shred_record.tiers_served | outcome.tiers);
+  if (shred_record.has_arrived) return outcome;
+  outcome.is_new = match.other_roots == 0;
+  outcome.is_equivocation = match.other_roots != 0;
+  shred_record.has_arrived = true;
   shred_record.first_arrival = arrival.time;
-  shred_record.first_source = arrival.source & 0x7fff;
-  return {other_roots ? Verdict::equivocation : Verdict::first, tiers,
-          shred_record.tiers_recovered_sent};
+  shred_record.first_source = arrival.source & 0x3fff;
+  return outcome;
 }
 
 // A record of the pool is free if it was never used or its slot is a whole window away. The search

@@ -2,7 +2,9 @@
 //
 // One per worker, used by the worker's thread only. A shred's identity is (slot, FEC set, leaf). A
 // record describes one signed root of one FEC set; for each of its 64 leaves it holds the first
-// arrival time, the first source and the tiers that have been served. The records are a ring
+// arrival time, the first source and the tiers that have been served. A source for own use serves
+// no tier: its shreds arrive, but whatever is sent is decided as if they had not. The records are a
+// ring
 // indexed by slot: no hashing, no false positives and no eviction work. A record is valid while its
 // slot number matches; the next slot with the same index overwrites it. A lower slot does not
 // overwrite it until it has been unused for kOverwriteAfter_ns: otherwise two replayed shreds whose
@@ -30,9 +32,10 @@ constexpr ArrivalTime arrival_time(uint64_t ns) { return static_cast<ArrivalTime
 
 struct ShredRecord {
   ArrivalTime first_arrival;
-  uint16_t first_source : 15;
+  uint16_t first_source : 14;
+  uint16_t has_arrived : 1;  // from any source
   uint16_t has_second_source : 1;
-  TierMask tiers_served;  // 0: never arrived
+  TierMask tiers_served;  // 0: never arrived from a source that is forwarded
   // Tiers whose recovered-shred destinations have got a recovered copy.
   TierMask tiers_recovered_sent;
 };
@@ -45,8 +48,9 @@ struct alignas(64) FecSetRecord {
   uint32_t next;  // 1 + index of the next root's record in the pool; 0: none
   uint8_t signature[kSignatureBytes];
   Root root;
-  bool used;  // false in new pages from the kernel
-  uint8_t unused[11];
+  bool used;         // false in new pages from the kernel
+  bool forwardable;  // a source that is forwarded delivered the root and this signature
+  uint8_t unused[10];
   ArrivalTime last_use;
   ShredRecord shred_records[kFecSetLeaves];
 };
@@ -72,19 +76,24 @@ class RecentShreds {
   // Record with this root, or nullptr.
   FecSetRecord* find_root(const Shred& shred, const Root& root);
 
-  // Number of recorded roots of the shred's FEC set.
-  uint32_t root_count(const Shred& shred);
+  // Number of recorded roots of the shred's FEC set, of sources with these tiers: those for own use
+  // do not count against the others.
+  uint32_t root_count(const Shred& shred, TierMask tier_mask);
 
   // True if the place of the shred's record belongs to a higher slot that is still in use.
   bool outranked(const Shred& shred, ArrivalTime now);
 
   struct Outcome {
-    Verdict verdict;  // first, new_tier, equivocation, duplicate, equivocation_excess, slot_behind
+    Verdict verdict;  // first, new_tier, first_forwardable, own_use, equivocation, duplicate,
+                      // equivocation_excess, slot_behind
     TierMask tiers;   // tiers to serve now, or 0
-    TierMask recovered_sent = 0;  // the tiers in `tiers` that have already got a recovered copy
+    TierMask recovered_sent = 0;      // the tiers in `tiers` that have already got a recovered copy
+    bool is_new = false;              // first arrival of the identity, from any source
+    bool is_new_forwardable = false;  // the same, from any source that is forwarded
+    bool is_equivocation = false;     // first arrival under this root, after one under another root
   };
   struct ShredArrival {
-    TierMask tier_mask;  // tiers that the source serves, never 0
+    TierMask tier_mask;  // tiers that the source serves; 0: for own use
     uint16_t source;
     ArrivalTime time;
   };
@@ -94,7 +103,14 @@ class RecentShreds {
                  const ShredArrival& arrival, bool match_root = true);
 
  private:
+  struct Match {
+    FecSetRecord* record = nullptr;  // of the root; nullptr: not recorded
+    FecSetRecord* last = nullptr;    // end of the chain
+    uint32_t other_roots = 0;        // other roots under which the identity has arrived
+    uint32_t other_served = 0;       // the same, from sources that are forwarded
+  };
   RecentShreds() = default;
+  Match match_of(const Shred& shred, const uint8_t* signature, const Root& root, bool match_root);
   FecSetRecord& primary(const Shred& shred) {
     return records_[(shred.slot % SlotWindow::kSlots) * kFecSetsPerSlotMax +
                     fec_set_number(shred.fec_set_index)];

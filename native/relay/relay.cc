@@ -22,7 +22,10 @@ std::string check(const RelayOptions& options) {
   if (options.workers < 1 || options.workers > kWorkersMax)
     return "expected 1 to " + std::to_string(kWorkersMax) + " workers, got " +
            std::to_string(options.workers);
-  if (options.listen.empty()) return "expected at least one listening address, got none";
+  if (options.listen.empty() && options.multicast.empty())
+    return "expected at least one listening address, got none";
+  for (const Endpoint& address : options.multicast)
+    if (address.port == 0) return "expected a port of multicast groups from 1 to 65535, got 0";
   if (options.worker.tier_count < 1 || options.worker.tier_count > kTiersMax)
     return "expected 1 to " + std::to_string(kTiersMax) + " tiers, got " +
            std::to_string(options.worker.tier_count);
@@ -124,6 +127,11 @@ std::string Relay::open_sockets(const RelayOptions& options, std::vector<WorkerS
     if (!error.empty()) return error;
   }
   const bool ipv6 = ipv6_supported();
+  for (const Endpoint& address : options.multicast) {
+    if (!address.is_ipv4() && !ipv6) continue;
+    std::string error = open_group_listeners(options, address, sockets);
+    if (!error.empty()) return error;
+  }
   const bool from_ipv4 = options.send_from.is_ipv4();
   for (WorkerSockets& own : sockets) {
     SocketResult ipv4_result =
@@ -166,6 +174,49 @@ std::string Relay::open_listeners(const RelayOptions& options, const Endpoint& a
   return attach_steering(first, static_cast<uint32_t>(sockets.size()));
 }
 
+// The kernel delivers a multicast datagram to every worker's socket; each has a program that drops
+// the FEC sets of other workers.
+std::string Relay::open_group_listeners(const RelayOptions& options, const Endpoint& address,
+                                        std::vector<WorkerSockets>& sockets) {
+  const auto workers = static_cast<uint32_t>(sockets.size());
+  for (uint32_t worker = 0; worker < workers; worker++) {
+    SocketResult result = open_receive_socket({.address = address,
+                                               .buffer_bytes = options.receive_buffer_bytes,
+                                               .share_port = false,
+                                               .busy_poll_us = options.busy_poll_us,
+                                               .multicast = true});
+    if (!result.error.empty()) return result.error;
+    const int fd = result.socket.fd();
+    if (workers > 1 || filters_noise(options)) {
+      std::string error = attach_group_steering(fd, address.is_ipv4(), worker, workers);
+      if (!error.empty()) return error;
+    }
+    if (granted_receive_buffer_bytes_ == 0)
+      granted_receive_buffer_bytes_ = receive_buffer_bytes(fd);
+    sockets[worker].receive.push_back({std::move(result.socket), address.port, true});
+  }
+  return "";
+}
+
+std::string Relay::join(uint16_t port, const GroupMembership& membership) {
+  for (const auto& worker : workers_) {
+    std::string error = worker->change_membership(port, membership, true);
+    if (error.empty()) continue;
+    (void)leave(port, membership);
+    return error;
+  }
+  return "";
+}
+
+std::string Relay::leave(uint16_t port, const GroupMembership& membership) {
+  std::string first_error;
+  for (const auto& worker : workers_) {
+    std::string error = worker->change_membership(port, membership, false);
+    if (first_error.empty()) first_error = std::move(error);
+  }
+  return first_error;
+}
+
 std::string Relay::publish_sources(const uint8_t* bytes, size_t length) {
   std::string error;
   std::shared_ptr<const SourceTable> table = SourceTable::parse(bytes, length, tier_count_, error);
@@ -199,10 +250,11 @@ void Relay::snapshot(const SnapshotLayout& layout, uint64_t* out) const {
 }
 
 std::vector<uint64_t> Relay::receive_drops() const {
-  std::vector<uint64_t> sums(addresses_.size(), 0);
+  std::vector<uint64_t> sums;
   for (const auto& worker : workers_) {
     const std::vector<uint64_t> drops = worker->receive_drops_by_socket();
-    for (size_t i = 0; i < sums.size() && i < drops.size(); i++) sums[i] += drops[i];
+    sums.resize(drops.size());
+    for (size_t i = 0; i < drops.size(); i++) sums[i] += drops[i];
   }
   return sums;
 }

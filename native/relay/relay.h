@@ -25,10 +25,13 @@ SHREDWAY_NAMED_ENUM(TransmitMode, uint8_t, kTransmitModeCount, transmit_mode_nam
 
 struct RelayOptions {
   std::vector<Endpoint> listen;  // port 0 (the kernel chooses) only with one worker
-  uint32_t workers = 1;          // 1..kWorkersMax
-  WorkerOptions worker;          // number, cpu and clone are set per worker
-  std::vector<int> cpus;         // empty, or one per worker
-  Endpoint send_from;            // unspecified: the kernel chooses; used for its family
+  // Unspecified addresses with the ports of multicast groups. Groups are joined later. A machine
+  // without IPv6 ignores IPv6 ones.
+  std::vector<Endpoint> multicast;
+  uint32_t workers = 1;   // 1..kWorkersMax
+  WorkerOptions worker;   // number, cpu and clone are set per worker
+  std::vector<int> cpus;  // empty, or one per worker
+  Endpoint send_from;     // unspecified: the kernel chooses; used for its family
   uint32_t receive_buffer_bytes = 64u << 20;
   uint32_t send_buffer_bytes = 16u << 20;
   uint32_t busy_poll_us = 0;
@@ -71,6 +74,12 @@ class Relay {
     slot_bounds_.floor.store(floor, std::memory_order_relaxed);
   }
 
+  // Joins or leaves a multicast group with every worker's socket for `port`, one of
+  // RelayOptions::multicast. A group that not all workers could join is left again. Returns an
+  // error text, empty on success.
+  std::string join(uint16_t port, const GroupMembership& membership);
+  std::string leave(uint16_t port, const GroupMembership& membership);
+
   SnapshotLayout layout(size_t sources, size_t destinations) const {
     return {workers_.size(), sources, destinations};
   }
@@ -81,7 +90,7 @@ class Relay {
   size_t drain_traces(Trace* out, size_t max);
   DeshredThread* deshred() { return deshred_.get(); }   // nullptr if disabled
   ArrivalRings* arrivals() { return arrivals_.get(); }  // nullptr if disabled
-  // Datagrams that the kernel dropped, by listening address.
+  // Datagrams that the kernel dropped, by listening address, then by multicast address.
   std::vector<uint64_t> receive_drops() const;
 
   const std::vector<Endpoint>& addresses() const { return addresses_; }  // with the bound ports
@@ -105,6 +114,8 @@ class Relay {
   std::string open_sockets(const RelayOptions& options, std::vector<WorkerSockets>& sockets);
   std::string open_listeners(const RelayOptions& options, const Endpoint& address,
                              std::vector<WorkerSockets>& sockets);
+  std::string open_group_listeners(const RelayOptions& options, const Endpoint& address,
+                                   std::vector<WorkerSockets>& sockets);
   std::string start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets);
   void watch_next_hops(const RelayOptions& options);
 

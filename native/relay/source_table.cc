@@ -20,6 +20,7 @@ std::string check_entry(const uint8_t* entry, uint32_t tier_count) {
   if (entry[2] >= tier_count)
     return "expected a tier below " + std::to_string(tier_count) + ", got " +
            std::to_string(entry[2]);
+  if (entry[6] > 1) return "expected 0 or 1 for own use, got " + std::to_string(entry[6]);
   if (entry[3] > 128) return "expected at most 128 prefix bits, got " + std::to_string(entry[3]);
   return "";
 }
@@ -48,7 +49,8 @@ std::unique_ptr<const SourceTable> SourceTable::parse(const uint8_t* bytes, size
     const Address address{load_big_endian(line + 8) & mask.high,
                           load_big_endian(line + 16) & mask.low};
     const uint32_t all_tiers = (1u << tier_count) - 1;
-    const auto tier_mask = static_cast<TierMask>(all_tiers & ~((1u << line[2]) - 1));
+    const bool own_use = line[6] == 1;
+    const auto tier_mask = static_cast<TierMask>(own_use ? 0 : all_tiers & ~((1u << line[2]) - 1));
     const Source source{load_u16(line), tier_mask};
     const uint16_t port = load_u16(line + 4);
     Entry& entry = table->entries_[table->place_of(address, bits, port)];
@@ -77,6 +79,12 @@ const Source* SourceTable::find(const sockaddr_storage& sender, uint16_t port) c
     }
   }
   return nullptr;
+}
+
+const Source* SourceTable::find_group(const std::array<uint8_t, 16>& group, uint16_t port) const {
+  const Address address{load_big_endian(group.data()), load_big_endian(group.data() + 8)};
+  const Entry& entry = entries_[place_of(address, 128, port)];
+  return entry.used ? &entry.source : nullptr;
 }
 
 size_t SourceTable::place_of(const Address& address, uint8_t prefix_bits, uint16_t port) const {

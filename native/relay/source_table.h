@@ -7,7 +7,8 @@
 // little-endian:
 //   [0, 4) "SWS1"   [4, 8) entry count   then 24 bytes an entry:
 //   [0, 2) source id   [2, 3) tier   [3, 4) prefix bits 0..128 (0: any address)
-//   [4, 6) port it sends to, 0: any   [6, 8) zero   [8, 24) address, IPv4 as ::ffff:a.b.c.d
+//   [4, 6) port it sends to, 0: any   [6, 7) 1: for own use, 0: forwarded   [7, 8) zero
+//   [8, 24) address, IPv4 as ::ffff:a.b.c.d
 #pragma once
 
 #include <sys/socket.h>
@@ -29,7 +30,7 @@ inline constexpr uint32_t kTiersMax = 8;
 
 struct Source {
   uint16_t id;         // index of its counters
-  TierMask tier_mask;  // its own tier and every wider tier
+  TierMask tier_mask;  // its own tier and every wider tier; 0: for own use, never sent
 };
 
 class SourceTable {
@@ -40,6 +41,9 @@ class SourceTable {
                                                   uint32_t tier_count, std::string& error);
   // Source of the packet, or nullptr if it is unknown. `port`: port of the receiving socket.
   const Source* find(const sockaddr_storage& sender, uint16_t port) const;
+  // Source of a packet to a multicast group, from any sender: the entry with the group's address
+  // and the port, or nullptr. Groups are never senders, so both kinds of entries share the table.
+  const Source* find_group(const std::array<uint8_t, 16>& group, uint16_t port) const;
 
  private:
   struct Address {

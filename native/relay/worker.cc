@@ -55,7 +55,7 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   Candidate candidate{packet.bytes, packet.received_ns, nullptr, {}, {}};
   Shred& shred = candidate.shred;
   const Verdict verdict = check_packet(packet.bytes, packet.length, shred);
-  const Source* source = tables_->sources->find(*packet.sender, from.port);
+  const Source* source = source_of(packet, from);
   if (verdict != Verdict::first)
     return refuse(packet, from, source ? source->id : kUnknownSourceRow, verdict);
   if (!source) return count(kUnknownSourceRow, Verdict::unknown_source);
@@ -78,7 +78,8 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   // packet must prove its own bytes.
   const bool checks_every_packet = options_.arrivals && options_.authenticate;
   const FecSetRecord* known = checks_every_packet ? nullptr : recent_->find(shred, packet.bytes);
-  if (known && (source->tier_mask & ~known->shred_records[shred.leaf].tiers_served) == 0) {
+  if (known && known->shred_records[shred.leaf].has_arrived &&
+      (source->tier_mask & ~known->shred_records[shred.leaf].tiers_served) == 0) {
     if (options_.arrivals) record_arrival(candidate);
     return record_duplicate(candidate);
   }
@@ -92,13 +93,22 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
   return true;
 }
 
+const Source* Worker::source_of(const ReceivedPacket& packet,
+                                const WorkerSockets::Receive& from) const {
+  if (!from.multicast) return tables_->sources->find(*packet.sender, from.port);
+  std::array<uint8_t, 16> group;
+  return destination_of(packet, group) ? tables_->sources->find_group(group, from.port) : nullptr;
+}
+
 // Gives a packet that is not a shred its verdict. A challenge also ends here, because it is shorter
 // than the offset of the variant byte in a shred.
 bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from,
                     uint16_t source, Verdict verdict) {
   static_assert(kChallengeBytesMax <= offset::kVariant);
+  if (verdict == Verdict::too_short && is_group_heartbeat(packet))
+    return count(source, Verdict::heartbeat);
   if (verdict == Verdict::too_short && options_.answer_challenges && source != kUnknownSourceRow &&
-      challenge_echo_.answer(from.socket.fd(), packet))
+      !from.multicast && challenge_echo_.answer(from.socket.fd(), packet))
     return count(source, Verdict::challenge);
   if (source != kUnknownSourceRow && is_trace(packet.bytes, packet.length)) {
     Trace trace{packet.received_ns, source, static_cast<uint16_t>(packet.length), {}};
@@ -182,14 +192,17 @@ void Worker::settle(const Candidate& candidate, const Root& root, Verdict verdic
 
 // Verdict::first if the leader signed the root; no value if only a check can tell. The root binds
 // the bytes of the shred. Altered bytes under a known signature therefore cost one hash, and a
-// shred of a known root with any other signature is authentic: it is sent with the verified one.
+// shred of a known root with any other signature is authentic: it is sent with the verified one. It
+// is not sent with a signature that came from sources for own use only.
 std::optional<Verdict> Worker::known_verdict(const Candidate& candidate, const Root& root) {
   if (const FecSetRecord* known = recent_->find_root(candidate.shred, root)) {
-    if (std::memcmp(known->signature, candidate.packet, kSignatureBytes) != 0) {
+    if (std::memcmp(known->signature, candidate.packet, kSignatureBytes) == 0)
+      return Verdict::first;
+    if (known->forwardable || !candidate.source.tier_mask) {
       std::memcpy(candidate.packet, known->signature, kSignatureBytes);
       (*counters_)[WorkerCounter::signatures_replaced].add(1);
+      return Verdict::first;
     }
-    return Verdict::first;
   }
   if (recent_->find(candidate.shred, candidate.packet)) return Verdict::root_mismatch;
   switch (leader_auth_.recall(*candidate.leader, candidate.packet, root)) {
@@ -200,7 +213,8 @@ std::optional<Verdict> Worker::known_verdict(const Candidate& candidate, const R
     case LeaderAuth::Answer::unknown:
       break;
   }
-  if (recent_->root_count(candidate.shred) >= kSignedRootsMax) return Verdict::equivocation_excess;
+  if (recent_->root_count(candidate.shred, candidate.source.tier_mask) >= kSignedRootsMax)
+    return Verdict::equivocation_excess;
   return std::nullopt;
 }
 
@@ -219,21 +233,28 @@ void Worker::record(const Candidate& candidate, const Root& root) {
     return;
   }
   count(candidate.source.id, outcome.verdict);
-  if (outcome.verdict == Verdict::new_tier) record_lead(candidate);
+  if (outcome.verdict == Verdict::new_tier || outcome.verdict == Verdict::first_forwardable)
+    record_lead(candidate);
   if (candidate.shred.resigned() && !options_.keep_retransmitter_signatures)
     std::memset(candidate.packet + candidate.shred.proof_end(), 0, kSignatureBytes);
   if (outcome.tiers) queue_for_send(candidate, outcome);
-  if (outcome.verdict == Verdict::first) {
+  if (outcome.is_new || outcome.is_new_forwardable)
     deshred_input_.items[deshred_input_.count++] = {candidate.packet, candidate.received_ns,
-                                                    candidate.shred.bytes};
-    counters_->record_first_arrival(candidate.shred, candidate.received_ns);
-    if (candidate.shred.resigned()) (*counters_)[WorkerCounter::resigned].add(1);
-    if (window_.record(candidate.shred.slot, candidate.received_ns))
-      report_anchor(candidate.received_ns);
-  } else if (outcome.verdict == Verdict::equivocation) {
+                                                    candidate.shred.bytes, outcome.is_new,
+                                                    outcome.is_new_forwardable};
+  if (outcome.is_new) {
+    record_new(candidate);
+  } else if (outcome.is_equivocation) {
     emit({candidate.received_ns, candidate.shred.slot, EventKind::equivocation, candidate.source.id,
           candidate.shred.fec_set_index, candidate.shred.index});
   }
+}
+
+void Worker::record_new(const Candidate& candidate) {
+  counters_->record_first_arrival(candidate.shred, candidate.received_ns);
+  if (candidate.shred.resigned()) (*counters_)[WorkerCounter::resigned].add(1);
+  if (window_.record(candidate.shred.slot, candidate.received_ns))
+    report_anchor(candidate.received_ns);
 }
 
 bool Worker::record_duplicate(const Candidate& candidate) {
@@ -289,8 +310,11 @@ void Worker::feed_deshredder() {
   for (size_t i = 0; i < deshred_input_.count && options_.deshred; i++) {
     QueuedShred* to = options_.deshred->place(queued);
     if (!to) break;
-    to->received_ns = deshred_input_.items[i].received_ns;
-    std::memcpy(to->packet, deshred_input_.items[i].packet, deshred_input_.items[i].bytes);
+    const DeshredInput::Item& item = deshred_input_.items[i];
+    to->received_ns = item.received_ns;
+    to->is_new = item.is_new;
+    to->is_forwardable = item.is_forwardable;
+    std::memcpy(to->packet, item.packet, item.bytes);
     queued++;
   }
   if (options_.deshred) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "net/challenge_echo.h"
+#include "net/multicast_socket.h"
 #include "net/receive_filter.h"
 #include "net/thread.h"
 #include "net/udp_batch.h"
@@ -91,6 +92,7 @@ struct WorkerSockets {
   struct Receive {
     UdpSocket socket;
     uint16_t port;
+    bool multicast = false;  // the destination group of a packet identifies its source
   };
   std::vector<Receive> receive;
   UdpSocket send_ipv4;
@@ -107,6 +109,9 @@ class Worker final : private TransmitObserver {
 
   void stop();  // any thread; returns when the thread has ended
   const WorkerCounters& counters() const { return *counters_; }
+  // Joins or leaves a group with every socket of this port and address family. Any thread. Returns
+  // an error text, empty on success.
+  std::string change_membership(uint16_t port, const GroupMembership& membership, bool join) const;
   // Packets that the kernel dropped at each receive socket until now. Any thread, until stop().
   std::vector<uint64_t> receive_drops_by_socket() const;
   EventRing& events() { return events_; }
@@ -161,6 +166,8 @@ class Worker final : private TransmitObserver {
       const uint8_t* packet;
       uint64_t received_ns;
       uint16_t bytes;
+      bool is_new;
+      bool is_forwardable;
     };
     std::array<Item, kReceiveBatchMax> items;
     size_t count = 0;
@@ -170,6 +177,7 @@ class Worker final : private TransmitObserver {
   void run();
   void handle_batch(const WorkerSockets::Receive& from);
   bool examine(const ReceivedPacket& packet, const WorkerSockets::Receive& from);
+  const Source* source_of(const ReceivedPacket& packet, const WorkerSockets::Receive& from) const;
   bool refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from, uint16_t source,
               Verdict verdict);
   void settle_candidates();
@@ -192,6 +200,7 @@ class Worker final : private TransmitObserver {
   void release_pending(const Unverified& verified);
   void expire_pending(uint64_t now_ns);
   void record(const Candidate& candidate, const Root& root);
+  void record_new(const Candidate& candidate);
   void queue_for_send(const Candidate& candidate, const RecentShreds::Outcome& outcome);
   void queue_recovered();
   void send_recovered(const uint8_t* packet);

@@ -148,7 +148,10 @@ void Worker::release_pending(const Unverified& verified) {
   pending_.take(shred, verified.root, [&](PendingShreds::Item& item) {
     Candidate candidate{item.packet.data(), item.received_ns, verified.candidate.leader,
                         item.source, item.shred};
-    settle(candidate, item.root, *known_verdict(candidate, item.root));
+    // Without a verdict, its signature is another one than the verified one, which came from
+    // sources for own use only.
+    const std::optional<Verdict> verdict = known_verdict(candidate, item.root);
+    settle(candidate, item.root, verdict.value_or(Verdict::source_over_budget));
   });
 }
 

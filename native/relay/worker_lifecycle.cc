@@ -13,6 +13,13 @@ std::vector<int> receive_fds(const WorkerSockets& sockets) {
   return fds;
 }
 
+std::vector<int> multicast_fds(const WorkerSockets& sockets) {
+  std::vector<int> fds;
+  for (const WorkerSockets::Receive& from : sockets.receive)
+    if (from.multicast) fds.push_back(from.socket.fd());
+  return fds;
+}
+
 }  // namespace
 
 Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tables,
@@ -26,7 +33,7 @@ Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tabl
                  options.ttl, options.dscp},
                 *this),
       send_queue_(std::make_unique<SendQueue>()),
-      receive_drop_counter_(receive_fds(sockets_), options.filtered),
+      receive_drop_counter_(receive_fds(sockets_), multicast_fds(sockets_), options.filtered),
       waiter_(receive_fds(sockets_), error) {
   if (!recent_) error = std::string("cannot reserve memory for recent shreds: ") + strerror(errno);
 }
@@ -40,6 +47,21 @@ std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSocket
                                               "shredway-" + std::to_string(options.number));
   if (error.empty() && options.cpu >= 0) error = worker->thread_.pin(options.cpu);
   return error.empty() ? std::move(worker) : nullptr;
+}
+
+std::string Worker::change_membership(uint16_t port, const GroupMembership& membership,
+                                      bool join) const {
+  const bool ipv4 = Endpoint{membership.group, 0}.is_ipv4();
+  bool any = false;
+  for (const WorkerSockets::Receive& from : sockets_.receive) {
+    if (!from.multicast || from.port != port || local_endpoint(from.socket.fd()).is_ipv4() != ipv4)
+      continue;
+    any = true;
+    std::string error =
+        join ? join_group(from.socket.fd(), membership) : leave_group(from.socket.fd(), membership);
+    if (!error.empty()) return error;
+  }
+  return any ? "" : "no multicast socket for " + to_string({membership.group, port});
 }
 
 void Worker::stop() {

@@ -37,6 +37,11 @@ namespace shredway {
   X(new_tier, true, "already sent to a wider tier; a source of a narrower tier delivered it too") \
   X(equivocation, true,                                                                           \
     "second shred with a valid signature and another root for the same identity")                 \
+  X(first_forwardable, true,                                                                      \
+    "already known from a source for own use; a source that is forwarded delivered it too")       \
+  /* new, but for own use only */                                                                 \
+  X(own_use, false,                                                                               \
+    "first arrival of an authenticated shred, from a source for own use; not sent")               \
   /* already known */                                                                             \
   X(duplicate, false, "authenticated shred that all tiers of its source already received")        \
   X(equivocation_excess, false, "root beyond the number that the relay tracks")                   \
@@ -44,6 +49,7 @@ namespace shredway {
   X(unknown_source, false, "sender that matches no configured source")                            \
   X(challenge, false, "answered ownership challenge")                                             \
   X(trace, false, "trace packet of a block engine (TraceShred)")                                  \
+  X(heartbeat, false, "heartbeat of a DoubleZero publisher")                                      \
   SHREDWAY_STATIC_VERDICTS(X)                                                                     \
   X(wrong_version, false, "shred version of another cluster or fork")                             \
   X(slot_behind, false, "slot before the slot window, or one that a recent later slot displaced") \

@@ -80,7 +80,7 @@ TEST(receive_filter_passes_what_the_model_passes) {
 TEST(receive_filter_drops_are_counted_by_cause) {
   Filtered filtered("127.0.0.98", 64u << 10);
   const Peer sender("127.0.0.97");
-  ReceiveDropCounter counter({filtered.socket.fd()}, true);
+  ReceiveDropCounter counter({filtered.socket.fd()}, {}, true);
   for (int i = 0; i < 500; i++) sender.send(filtered.at, Bytes(132, 4));
   ReceiveDrops drops = counter.update();
   // Full buffers of other programs may be counted as this socket's, but no drop is counted twice.
@@ -98,7 +98,7 @@ TEST(receive_filter_drops_are_counted_by_cause) {
 TEST(receive_filter_without_the_filter_every_drop_is_a_full_buffer) {
   SocketResult opened = open_receive_socket({ipv4_endpoint("127.0.0.98", 0), 64u << 10, false});
   const Peer sender("127.0.0.97");
-  ReceiveDropCounter counter({opened.socket.fd()}, false);
+  ReceiveDropCounter counter({opened.socket.fd()}, {}, false);
   const Endpoint to = local_endpoint(opened.socket.fd());
   for (int i = 0; i < 2000; i++) sender.send(to, Bytes(1203, 4));
   CHECK(counter.update().buffer_full > 0);

@@ -72,7 +72,7 @@ Bytes source_table(const std::vector<SourceEntry>& entries) {
     const bool is_any_sender = entry.ipv4_prefix == 0 && entry.port;
     append(bytes, static_cast<uint8_t>(is_any_sender ? 0 : 96 + entry.ipv4_prefix));
     append(bytes, entry.port);
-    append(bytes, uint16_t{0});
+    append(bytes, uint16_t{entry.own_use});
     const Endpoint endpoint = ipv4_endpoint(entry.address, 0);
     bytes.insert(bytes.end(), endpoint.address.begin(), endpoint.address.end());
   }

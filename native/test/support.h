@@ -50,6 +50,7 @@ struct SourceEntry {
   uint8_t tier;
   uint16_t id;
   uint16_t port = 0;
+  bool own_use = false;
 };
 Bytes source_table(const std::vector<SourceEntry>& entries);
 struct DestinationEntry {

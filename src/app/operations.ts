@@ -120,6 +120,9 @@ export class Operations {
       trafficProblem: relay.trafficProblem,
       subscriptions: relay.shredstream.statuses(),
       discovery: relay.discovery.status(),
+      ...((relay.groups.length > 0 || relay.groupProblem !== null) && {
+        groups: { count: relay.groups.length, problem: relay.groupProblem },
+      }),
       isAuthenticated: relay.config.authentication === "leader-schedule",
       schedule: relay.schedule,
       slot: relay.slots.slotClock.slotAt(clock.nowNs()),
@@ -160,6 +163,7 @@ export class Operations {
         tiers: relay.relay.tiers,
         isAuthenticated: relay.config.authentication === "leader-schedule",
         isCloning: relay.relay.transmit.mode === "clone",
+        groups: relay.groups,
       },
       shredstream: { statuses: relay.shredstream.statuses(), delays: relay.traces.delays() },
       slots: {

@@ -24,6 +24,8 @@ export interface ReadinessFacts {
   readonly subscriptions: readonly SubscriptionStatus[];
   /** null: no destination is discovered. */
   readonly discovery: ReturnType<DestinationDiscovery["status"]>;
+  /** Multicast groups; absent: no source has any. `problem`: why some do not deliver; null: all do. */
+  readonly groups?: { readonly count: number; readonly problem: string | null };
   readonly isAuthenticated: boolean;
   readonly schedule: LeaderSchedule | undefined;
   /** null: not known. */
@@ -79,6 +81,10 @@ function discoveryChecks({ discovery }: ReadinessFacts): Check[] {
   if (discovery === null) return [];
   const { host, destinations, problem } = discovery;
   return [check("discovery", false, problem, `${destinations} destinations from ${host}`)];
+}
+
+function multicast(groups: NonNullable<ReadinessFacts["groups"]>): Check {
+  return check("multicast", false, groups.problem, `${groups.count} groups are joined`);
 }
 
 /** Without a leader schedule, every shred is dropped. */
@@ -140,6 +146,7 @@ export function checksOf(facts: ReadinessFacts): Check[] {
     shreds(facts),
     ...subscriptionChecks(facts),
     ...discoveryChecks(facts),
+    ...(facts.groups ? [multicast(facts.groups)] : []),
     ...(gateway ? [routes(gateway), database(gateway), keys(gateway), ...nodes(gateway)] : []),
   ];
 }

@@ -7,6 +7,7 @@ import { type Endpoint, parseEndpoint } from "../core/addresses/addresses.ts";
 import { listenersReached } from "../core/addresses/own-addresses.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Config, RelayConfig, SolanaConfig } from "../core/configuration/configuration.ts";
+import { isForwardedSource } from "../core/configuration/relay-sources.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { describeNative } from "./data-plane/native.ts";
@@ -20,6 +21,9 @@ import { type LeaderNode, RpcLeaderSchedule } from "./leaders/rpc-leader-schedul
 import { coverageText, type LeaderSchedule } from "./leaders/schedule.ts";
 import { ScheduleCheck } from "./leaders/schedule-check.ts";
 import { SlotClockUpdates, type SlotNode } from "./leaders/slot-clock-updates.ts";
+import { groupListenersOf } from "./multicast/group-plan.ts";
+import { type InterfaceReader, readInterface } from "./multicast/interface-reader.ts";
+import { type GroupState, MulticastGroups } from "./multicast/multicast-groups.ts";
 import { RelayEvents, type UnreachableListener } from "./relay-events.ts";
 import { restartKeys, withTablesOf } from "./relay-tables.ts";
 import {
@@ -39,6 +43,8 @@ interface RelayServiceDependencies {
   /** Throws ShredwayError. */
   readonly readLeaders: (path: string) => LeaderSchedule;
   readonly readOwnAddresses: () => readonly string[];
+  /** Default: the kernel's interfaces. */
+  readonly readInterface?: InterfaceReader;
   /** The node of solana.rpc, the source of the leader schedule without a file. */
   readonly node?: LeaderNode & SlotNode;
   /** Reads relay.discovery.url; absent: the key is refused. */
@@ -66,6 +72,9 @@ export class RelayService {
   readonly #floor: SlotFloor | undefined;
   #watch: ScheduleCheck | undefined;
   readonly #traffic = new TrafficCheck();
+  readonly #multicast: MulticastGroups;
+  /** Listening addresses of groups, fixed at the start. */
+  readonly #groupListeners: readonly string[];
   #schedule: LeaderSchedule | undefined;
   readonly #scheduleListeners = new Set<(schedule: LeaderSchedule) => void>();
   readonly #events: RelayEvents;
@@ -102,6 +111,8 @@ export class RelayService {
       max: describeNative().limits.destinations,
       log: this.#log,
     });
+    this.#groupListeners = groupListenersOf(this.#inForce.sources);
+    this.#multicast = new MulticastGroups({ readInterface, ...dependencies });
     this.#events = new RelayEvents(this.relay, this.#clock);
     this.shredstream = this.#makeShredstream(dependencies);
     this.discovery = this.#makeDiscovery(dependencies);
@@ -147,6 +158,8 @@ export class RelayService {
     if (sources.length === 0) warnings.push("relay.sources is empty: all packets are dropped");
     if (destinations.length === 0 && this.#ofAccounts.length === 0 && !this.#inForce.discovery)
       warnings.push("relay.destinations is empty: no shred is sent");
+    else if (sources.length > 0 && !sources.some(isForwardedSource))
+      warnings.push("relay.sources: every source is for own use, so no shred is sent");
     const { transmit } = this.relay;
     if (transmit.mode === "socket" && transmit.refusal !== null) {
       warnings.push(
@@ -169,6 +182,9 @@ export class RelayService {
    */
   apply({ relay: wanted, solana }: Config): readonly string[] {
     const restart = restartKeys(this.#inForce, wanted);
+    const opened = this.#groupListeners;
+    if (groupListenersOf(wanted.sources).some((listener) => !opened.includes(listener)))
+      restart.push("relay.sources (a port of multicast groups)");
     if (solana?.rpc !== this.#solana?.rpc) restart.push("solana.rpc");
     this.#refuseWithoutNode(wanted);
     const askedBefore = this.#asksForLeaders(this.#inForce);
@@ -242,6 +258,16 @@ export class RelayService {
     return this.#traffic.problem;
   }
 
+  /** Multicast groups of the sources; empty: none. */
+  get groups(): readonly GroupState[] {
+    return this.#multicast.states();
+  }
+
+  /** Why multicast groups do not deliver; null: they do, or no source has any. */
+  get groupProblem(): string | null {
+    return this.#multicast.problem;
+  }
+
   /** Reports each schedule that becomes active. Returns a function that removes the listener. */
   onSchedule(listener: (schedule: LeaderSchedule) => void): () => void {
     const own = (schedule: LeaderSchedule): void => listener(schedule);
@@ -270,6 +296,7 @@ export class RelayService {
     this.discovery.close();
     this.traces.close();
     this.#events.close();
+    this.#multicast.close();
     this.#leaders?.stop();
     this.#floor?.close();
     this.slots.close();
@@ -370,7 +397,7 @@ export class RelayService {
   }
 
   #publishSources({ sources }: RelayConfig): void {
-    this.relay.publishSources(tableOf(sources, this.relay.addresses));
+    this.#multicast.publish(tableOf(sources, this.relay.addresses));
   }
 
   #publishDestinations(configured: readonly Destination[]): void {

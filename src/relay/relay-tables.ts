@@ -7,11 +7,13 @@ import { isDeepStrictEqual } from "node:util";
 import { formatEndpoint, parseAddress } from "../core/addresses/addresses.ts";
 import type { RelayConfig } from "../core/configuration/configuration.ts";
 import type { RelayOptions } from "./data-plane/relay.ts";
+import { groupListenersOf } from "./multicast/group-plan.ts";
 
 export function relayOptionsOf(relay: RelayConfig): RelayOptions {
   const { source, bufferBytes, gso, ttl, dscp } = relay.send;
   return {
     listen: relay.listen,
+    multicast: groupListenersOf(relay.sources),
     workers: relay.workers,
     tiers: relay.tiers,
     authentication: relay.authentication,

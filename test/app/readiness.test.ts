@@ -1,4 +1,5 @@
-// Readiness of the routes: what is known about partners before, during and after their first use.
+// Readiness of the routes (what is known about partners before, during and after their first use) and of
+// multicast groups.
 
 import { expect, it } from "vitest";
 import { checksOf } from "../../src/app/readiness.ts";
@@ -76,4 +77,25 @@ it("reports block engines that do not send, without making the node unready", ()
 it("is not ready while every route is down", () => {
   expect(routesCheck("down", "down")).toEqual([false, "0 of 2 are up"]);
   expect(routesCheck("down", "up")).toEqual([true, "1 of 2 are up"]);
+});
+
+it("names the multicast groups that do not deliver, if a source has any", () => {
+  const facts = {
+    phase: "running",
+    lastShredNs: null,
+    trafficProblem: null,
+    subscriptions: [],
+    discovery: null,
+    isAuthenticated: false,
+    schedule: undefined,
+    slot: null,
+    nowNs: 0n,
+    gateway: null,
+  } as const;
+  const found = (groups?: { count: number; problem: string | null }) =>
+    checksOf({ ...facts, ...(groups && { groups }) }).find(({ name }) => name === "multicast");
+  expect(found()).toBeUndefined();
+  expect(found({ count: 2, problem: null })).toMatchObject({ ok: true, critical: false });
+  const problem = "group 233.84.178.1 of edge: no shred for 30 s";
+  expect(found({ count: 2, problem })).toMatchObject({ ok: false, detail: problem });
 });

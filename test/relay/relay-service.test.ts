@@ -105,6 +105,28 @@ describe("RelayService", () => {
     service.close();
   });
 
+  it("applies own use on a reload, and reports a port of groups that needs a restart", () => {
+    const { service, whole, lines, next } = openService();
+    expect(service.snapshot().sources[0]).toMatchObject({ isForwarded: true });
+    next.text = text("").replace("tier: tier-1 }", "tier: tier-1, forward: false }");
+    whole.reload();
+    expect(service.snapshot().sources[0]).toMatchObject({ isForwarded: false });
+    const group =
+      "{ name: edge, kind: multicast, groups: [239.255.79.1], interface: lo, tier: tier-1 }";
+    next.text = text("").replace("tier: tier-1 }", `tier: tier-1 }, ${group}`);
+    whole.reload();
+    expect(lines.join()).toContain(
+      "restart needed for: relay.sources (a port of multicast groups)",
+    );
+    expect(service.snapshot().sources.map(({ name, isForwarded }) => [name, isForwarded])).toEqual([
+      ["local", true],
+      ["edge", false],
+    ]);
+    expect(service.groups).toMatchObject([{ source: "edge", isJoined: false }]);
+    expect(service.groupProblem).toContain("no multicast socket for 239.255.79.1:7733");
+    service.close();
+  });
+
   it("reports that another node needs a restart, and rejects a configuration without file and node", () => {
     const { service, whole, lines, next } = openService();
     next.text = `solana: { rpc: "http://127.0.0.1:1/" }\n${text("")}`;

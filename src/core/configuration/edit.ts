@@ -10,9 +10,13 @@ import { parseConfig } from "./configuration.ts";
 
 export interface WrittenSource {
   readonly name: string;
+  readonly kind?: "multicast";
+  readonly groups?: readonly string[];
+  readonly interface?: string;
   readonly address?: string;
   readonly port?: number;
   readonly tier: string;
+  readonly forward?: boolean;
 }
 
 /** Long lines are not folded, so that unchanged lines stay unchanged. */

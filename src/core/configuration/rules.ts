@@ -12,6 +12,7 @@ import {
 } from "../addresses/addresses.ts";
 import { listenerReachedBy } from "../addresses/own-addresses.ts";
 import { quote } from "../errors.ts";
+import { isMulticastSource, sourceKindProblems } from "./relay-sources.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
 import { checkShredstream } from "./rules-shredstream.ts";
 import { checkSubscribers } from "./rules-subscribers.ts";
@@ -105,7 +106,11 @@ function rangeKey(range: AddressRange | undefined, port: number | undefined): st
 
 function checkSources(relay: RelayConfig, report: Report): void {
   const ports = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }).port);
-  for (const [index, { kind, address, port }] of relay.sources.entries()) {
+  for (const { index, key, message } of sourceKindProblems(relay.sources, relay.listen))
+    report(["sources", index, ...(key === undefined ? [] : [key])], message);
+  for (const [index, source] of relay.sources.entries()) {
+    if (isMulticastSource(source)) continue;
+    const { kind, address, port } = source;
     if (kind !== "shredstream" && address === undefined && port === undefined) {
       report(["sources", index], "missing address and port; expected at least one of them");
     }
@@ -125,8 +130,8 @@ function checkSources(relay: RelayConfig, report: Report): void {
   );
   checkDistinct(
     relay.sources,
-    ({ address, port }) =>
-      address === undefined && port === undefined
+    ({ kind, address, port }) =>
+      kind === "multicast" || (address === undefined && port === undefined)
         ? undefined
         : rangeKey(address === undefined ? undefined : parseAddressRange(address), port),
     (index, first) =>

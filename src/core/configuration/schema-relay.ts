@@ -4,6 +4,8 @@
 
 import { z } from "zod";
 import { parseAddress, parseAddressRange, parseEndpoint } from "../addresses/addresses.ts";
+import { parseGroup } from "../addresses/multicast-addresses.ts";
+import { defaultGroupInterface, defaultGroupPort } from "./relay-sources.ts";
 import { discovery } from "./schema-discovery.ts";
 import { integer, key, name, nameExpects, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
 import { shredstream } from "./schema-shredstream.ts";
@@ -15,11 +17,14 @@ const configLimits = {
   sources: 256,
   destinations: 4096,
   listenAddresses: 16,
+  groups: 20, // per socket: net.ipv4.igmp_max_memberships
 } as const;
 
-const sourceKinds = ["udp", "shredstream"] as const;
+const sourceKinds = ["udp", "shredstream", "multicast"] as const;
 
 export const defaultTiers = ["tier-1", "tier-2"];
+
+const interfacePattern = /^[^\s/:]{1,15}$/;
 
 const bufferMin = 65_536;
 // The kernel doubles the requested value and stores it in an int.
@@ -34,14 +39,25 @@ const source = z.strictObject({
   kind: key(z.enum(sourceKinds).exactOptional(), {
     expects: sourceKinds.join(" or "),
     meaning:
-      "How the shreds are obtained. `udp`: the sender is configured to send here. " +
-      "`shredstream`: the relay subscribes at a block engine (docs/sources.md).",
+      "How the shreds are obtained. `udp`: senders that the relay knows by address or port. " +
+      "`shredstream`: the relay subscribes at a block engine (docs/sources.md). `multicast`: multicast " +
+      "groups of an interface, for example DoubleZero's, with any number of senders (docs/multicast.md).",
     absent: "udp",
   }),
   shredstream: key(shredstream.exactOptional(), {
     expects: "a mapping with url, keyFile and regions",
     meaning: "The block engine of a source of kind `shredstream`.",
     absent: "the source has another kind",
+  }),
+  groups: key(z.array(parsed(parseGroup)).min(1).max(configLimits.groups).exactOptional(), {
+    expects: `a list of 1 to ${configLimits.groups} multicast addresses such as 233.84.178.1 or ff0e::1`,
+    meaning: "With `kind: multicast`: the groups of this source.",
+    absent: "every group that has a route through the interface, except those of other sources",
+  }),
+  interface: key(z.string().regex(interfacePattern).exactOptional(), {
+    expects: "a name of a network interface, at most 15 characters",
+    meaning: "With `kind: multicast`: the interface on which the groups are joined.",
+    absent: defaultGroupInterface,
   }),
   address: key(parsed(parseAddressRange).exactOptional(), {
     expects: "an IP address or a CIDR range such as 192.0.2.0/24 or 2001:db8::/32",
@@ -51,13 +67,25 @@ const source = z.strictObject({
     absent: "any address; then `port` must be given, or `kind` is not `udp`",
   }),
   port: key(integer(1, 65_535).exactOptional(), {
-    expects: "an integer 1 to 65535 that is a port of relay.listen",
-    meaning: "Local port of `relay.listen` to which this source sends.",
-    absent: "any port of `relay.listen`; with `kind: shredstream` its only port",
+    expects:
+      "an integer 1 to 65535 that is a port of relay.listen, or with kind: multicast none of its ports",
+    meaning:
+      "Local port of `relay.listen` to which this source sends. With `kind: multicast`: the port of " +
+      "its groups, which needs a restart if no group had it at the start.",
+    absent: `any port of \`relay.listen\`; with \`kind: shredstream\` its only port; with \`kind: multicast\` ${defaultGroupPort}`,
   }),
   tier: key(name(), {
     expects: "a tier of relay.tiers",
     meaning: "Tier of this source. Its shreds go to this tier and to every wider one.",
+  }),
+  forward: key(z.boolean().exactOptional(), {
+    expects: "true or false",
+    meaning:
+      "`false`: for own use only. Shreds that only such sources delivered are decoded, compared " +
+      "and counted, but never leave to a destination. A shred that another source delivers too " +
+      "leaves when that source delivers it, to the tiers of that source (docs/own-use.md).",
+    absent:
+      "true; false with `kind: multicast`, because DoubleZero's terms, section 2(e), forbid retransmission",
   }),
 });
 

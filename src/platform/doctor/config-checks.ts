@@ -4,6 +4,7 @@
 
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
+import { isForwardedSource } from "../../core/configuration/relay-sources.ts";
 import { modeText, portFinding } from "./file-and-port-texts.ts";
 import type { FileFact, KeyedPortFact, PortFact } from "./file-facts.ts";
 import { about, type Finding, type Found, withMeasure } from "./finding.ts";
@@ -81,7 +82,13 @@ function tables({ sources, destinations }: RelayConfig): Found {
     "tables",
     "The relay drops packets from senders that are not in sources, and sends only to destinations.",
   );
-  const finding = `${sources.length} sources, ${destinations.length} destinations`;
+  const ownUse = sources.filter((source) => !isForwardedSource(source)).length;
+  const finding = `${sources.length} sources${ownUse > 0 ? ` (${ownUse} for own use)` : ""}, ${destinations.length} destinations`;
+  if (sources.length > 0 && ownUse === sources.length && destinations.length > 0)
+    return warn(
+      finding,
+      "add a source that is forwarded: shreds of sources for own use are not sent",
+    );
   if (sources.length > 0 && destinations.length > 0) return ok(finding);
   const empty = sources.length === 0 ? "relay.sources" : "relay.destinations";
   return warn(finding, `add entries to ${empty}`);

@@ -56,6 +56,10 @@ export const measures: Readonly<Record<string, string>> = {
   "data-folder": measureCommand,
   "data-disk": measureCommand,
   listen: measureCommand,
+  "multicast-interface": measureCommand,
+  "multicast-groups": "shredway_relay_group_joined is 1",
+  "multicast-filter": "shredway_relay_group_silence_seconds stays low",
+  "multicast-terms": measureCommand,
   tables: "first and sent in the log's statistics increase",
   exposure:
     "curl from another machine is refused on the port without TLS, and answered on the port with TLS",

@@ -4,6 +4,7 @@
 
 import type { RelaySnapshot, SlotSnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { DestinationDiscovery } from "../../relay/destination-discovery.ts";
+import type { GroupState } from "../../relay/multicast/multicast-groups.ts";
 import type { DestinationCounts } from "./destination-rows.ts";
 import { coarseBounds, fineBounds, nativeValue } from "./native-histogram.ts";
 import { counter, counters, gauge, gauges, histogram, histograms, type Metric } from "./types.ts";
@@ -17,6 +18,7 @@ export interface RelayFacts {
   readonly tiers: readonly string[];
   readonly isAuthenticated: boolean;
   readonly isCloning: boolean;
+  readonly groups: readonly GroupState[];
 }
 
 type RelayMetric = Metric<RelayFacts>;
@@ -44,7 +46,7 @@ const packets: readonly RelayMetric[] = [
   counters(
     "shredway_relay_packets_total",
     ["verdict"],
-    "Datagrams by verdict; each has exactly one. The verdicts first, new_tier and equivocation mean that the shred was forwarded.",
+    "Datagrams by verdict; each has exactly one. The verdicts first, new_tier, first_forwardable and equivocation mean that the shred was forwarded.",
     ({ snapshot }, add) => {
       for (const [verdict, count] of Object.entries(snapshot.verdicts)) add([verdict], count);
     },
@@ -73,6 +75,38 @@ const packets: readonly RelayMetric[] = [
     "shredway_relay_clone_enabled",
     "1: the transmit mode is clone; the kernel copies shreds where possible. 0: every shred is sent by socket.",
     ({ isCloning }) => (isCloning ? 1 : 0),
+  ),
+];
+
+const groupLabels = ["source", "group", "interface"] as const;
+
+/** One row per multicast group. */
+function addGroups(
+  groups: readonly GroupState[],
+  add: (labels: readonly string[], value: number) => void,
+  value: (group: GroupState) => number,
+): void {
+  for (const group of groups) add([group.source, group.address, group.interface], value(group));
+}
+
+const groups: readonly RelayMetric[] = [
+  gauges(
+    "shredway_relay_group_joined",
+    groupLabels,
+    "1: the multicast group is joined. 0: it is not, because its interface, route or address is missing.",
+    ({ groups: all }, add) => addGroups(all, add, ({ isJoined }) => (isJoined ? 1 : 0)),
+  ),
+  counters(
+    "shredway_relay_group_joins_total",
+    groupLabels,
+    "Times that the multicast group was joined, including repetitions because of silence or of a returned interface.",
+    ({ groups: all }, add) => addGroups(all, add, ({ joins }) => joins),
+  ),
+  gauges(
+    "shredway_relay_group_silence_seconds",
+    groupLabels,
+    "Seconds since the last datagram of the multicast group that was not a heartbeat.",
+    ({ groups: all }, add) => addGroups(all, add, ({ silentSeconds }) => silentSeconds),
   ),
 ];
 
@@ -384,6 +418,7 @@ export const deshredMetricNames: readonly string[] = [
 export const relayMetrics: readonly RelayMetric[] = [
   ...packets,
   ...sources,
+  ...groups,
   ...destinationMetrics,
   ...discovery,
   ...workers,

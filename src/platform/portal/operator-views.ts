@@ -49,6 +49,7 @@ export function sourceViews(
     return {
       name: source.name,
       tier: source.tier,
+      isForwarded: source.isForwarded,
       receivedPerSecond: Math.max(0, report.sources[i]?.receivedPerSecond ?? 0),
       received: Number(source.received),
       firstShare: ratio(first, allFirst),

@@ -192,6 +192,8 @@ export type SubmissionView = AnyState<
 export interface SourceView {
   readonly name: string;
   readonly tier: string;
+  /** false: for own use. */
+  readonly isForwarded: boolean;
   readonly receivedPerSecond: number;
   readonly received: number;
   /** 0 to 1; share of the last minute's shreds that this source delivered first. */

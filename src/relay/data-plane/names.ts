@@ -29,11 +29,14 @@ export const verdictNames = [
   "first",
   "new_tier",
   "equivocation",
+  "first_forwardable",
+  "own_use",
   "duplicate",
   "equivocation_excess",
   "unknown_source",
   "challenge",
   "trace",
+  "heartbeat",
   ...shredRefusalReasons,
   "wrong_version",
   "slot_behind",
@@ -172,4 +175,9 @@ export const coSigningRefusalNames = [
 ] as const;
 
 /** Verdicts of packets that are sent to at least one tier. */
-export const passedOnVerdicts: readonly VerdictName[] = ["first", "new_tier", "equivocation"];
+export const passedOnVerdicts: readonly VerdictName[] = [
+  "first",
+  "new_tier",
+  "equivocation",
+  "first_forwardable",
+];

@@ -66,6 +66,8 @@ export interface KernelClock {
 /** Options of native/addon/relay_handle.cc; endpoints are 18 bytes (16 address, u16 port LE). */
 export interface NativeRelayOptions {
   listen: Uint8Array[];
+  /** Unspecified addresses with the ports of multicast groups. */
+  multicast?: Uint8Array[];
   workers: number;
   cpus?: number[];
   authenticate: boolean;
@@ -91,7 +93,23 @@ export interface NativeRelayOptions {
   sendFrom?: Uint8Array;
 }
 
+/** A network interface; addresses of 16 bytes each, IPv4 first. */
+type NativeInterface =
+  | {
+      /** 0: it does not exist. */
+      readonly index: number;
+      readonly isUp: boolean;
+      readonly mtu: number;
+      readonly addresses: Uint8Array;
+      /** Multicast addresses with a route of their own through it. */
+      readonly groups: Uint8Array;
+    }
+  | { readonly error: string };
+
 export interface NativeRelay {
+  /** Group and own address of the interface: 18 bytes each. Returns an error text; "": none. */
+  joinGroup(group: Uint8Array, interfaceIndex: number, interfaceAddress: Uint8Array): string;
+  leaveGroup(group: Uint8Array, interfaceIndex: number, interfaceAddress: Uint8Array): string;
   publishSources(table: Uint8Array): void;
   publishFanout(table: Uint8Array): void;
   publishLeaders(table: Uint8Array): void;
@@ -192,6 +210,7 @@ interface NativeAddon {
   /** The reason why the text did not reach the socket; empty on success. */
   notifyServiceManager(address: string, text: string): string;
   kernelClock(): KernelClock | null;
+  readInterface(name: string): NativeInterface;
   /** `address`: 18 bytes. */
   openBoundSocket(
     address: Uint8Array,

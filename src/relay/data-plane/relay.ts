@@ -27,6 +27,7 @@ import {
   type SlotSnapshot,
   type SnapshotShape,
   type SourceRow,
+  subtract,
 } from "./snapshot.ts";
 import {
   type Destination,
@@ -34,13 +35,17 @@ import {
   encodeEndpoint,
   encodeLeaders,
   encodeSources,
+  type GroupMembership,
   type Source,
 } from "./tables.ts";
 import { drainTraces, type RelayTrace } from "./traces.ts";
+import { readTransmit, type TransmitInUse } from "./transmit-in-use.ts";
 
 export interface RelayOptions {
   /** "ip:port"; port 0 (the kernel chooses) only with one worker. IPv6 as "[::]:20000". */
   readonly listen: readonly string[];
+  /** "0.0.0.0:7733" or "[::]:7733": ports of multicast groups, which `joinGroup` joins. */
+  readonly multicast?: readonly string[];
   readonly workers: number;
   /** Narrowest tier first, 1 to 8 names. A source serves its own tier and all wider ones. */
   readonly tiers: readonly string[];
@@ -118,12 +123,6 @@ export interface RelayEvent {
   readonly detail: number;
 }
 
-/** How datagrams leave the machine. */
-type TransmitInUse =
-  | { readonly mode: "clone"; readonly interface: string }
-  /** `refusal`: why "clone" is not in use, and how to enable it; null: it was not requested. */
-  | { readonly mode: "socket"; readonly refusal: string | null };
-
 const eventBytes = 32;
 
 function nativeOptions(options: RelayOptions): NativeRelayOptions {
@@ -131,6 +130,7 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
   const allowPortZero = { allowPortZero: true };
   const given: Partial<NativeRelayOptions> = {
     ...(options.cpus && { cpus: [...options.cpus] }),
+    ...(options.multicast && { multicast: options.multicast.map((text) => encodeEndpoint(text)) }),
     ...(receive.wait && { wait: receive.wait }),
     ...(receive.spinMicroseconds !== undefined && { spinMicroseconds: receive.spinMicroseconds }),
     ...(receive.busyPollMicroseconds !== undefined && {
@@ -166,12 +166,6 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
     shredVersion: options.shredVersion,
     tierCount: options.tiers.length,
   };
-}
-
-function readTransmit(relay: NativeRelay): TransmitInUse {
-  const { mode, interface: name, refusal } = relay.transmit();
-  if (mode === "clone") return { mode, interface: name };
-  return { mode, refusal: refusal === "" ? null : refusal };
 }
 
 export class Relay {
@@ -228,7 +222,7 @@ export class Relay {
   publishSources(sources: readonly Source[]): void {
     this.#checkOpen();
     const names = [...new Set(sources.map((source) => source.name))];
-    const tierByName = new Map(sources.map((source) => [source.name, source.tier]));
+    const sourceByName = new Map(sources.map((source) => [source.name, source]));
     encodeSources(sources, [], this.tiers); // rejects before any number is assigned
     const assigned = this.#assign(this.#sourceIds, names, "sources");
     const idByName = new Map(names.map((name, i) => [name, assigned.ids[i] ?? 0]));
@@ -240,7 +234,8 @@ export class Relay {
     this.#sourceRows = names.map((name) => ({
       id: idByName.get(name) ?? 0,
       name,
-      tier: tierByName.get(name) ?? "",
+      tier: sourceByName.get(name)?.tier ?? "",
+      isForwarded: sourceByName.get(name)?.forward !== false,
     }));
   }
 
@@ -272,6 +267,16 @@ export class Relay {
   publishLeaders(schedule: LeaderSchedule): void {
     this.#checkOpen();
     guarded("table_refused", () => this.#native.publishLeaders(encodeLeaders(schedule)));
+  }
+
+  /** Joins a group with every worker. Returns the reason if the kernel refuses; null: joined. */
+  joinGroup(group: GroupMembership): string | null {
+    return this.#changeGroup("joinGroup", group);
+  }
+
+  /** Leaves a group, also after its interface has disappeared. */
+  leaveGroup(group: GroupMembership): string | null {
+    return this.#changeGroup("leaveGroup", group);
   }
 
   snapshot(): RelaySnapshot {
@@ -407,6 +412,16 @@ export class Relay {
     this.#native.close();
   }
 
+  #changeGroup(call: "joinGroup" | "leaveGroup", group: GroupMembership): string | null {
+    this.#checkOpen();
+    const refusal = this.#native[call](
+      encodeEndpoint(group.group),
+      group.interfaceIndex,
+      encodeEndpoint(`${group.interfaceAddress}:0`, { allowPortZero: true }),
+    );
+    return refusal === "" ? null : refusal;
+  }
+
   #checkOpen(): void {
     if (this.#closed) {
       throw new ShredwayError("relay_closed", "the relay is closed: open a new one");
@@ -438,8 +453,7 @@ export class Relay {
 
   #readWords(): BigUint64Array {
     this.#checkOpen();
-    const sources = this.#sourceIds.rows;
-    const destinations = this.#destinationIds.rows;
+    const [sources, destinations] = [this.#sourceIds.rows, this.#destinationIds.rows];
     const words = new BigUint64Array(this.#native.snapshotWords(sources, destinations));
     this.#native.readCounters(words, sources, destinations);
     return words;
@@ -483,10 +497,4 @@ export class Relay {
     this.#addressById ??= new Map(this.#destinationRows.map((row) => [row.id, row.address]));
     return this.#addressById.get(id);
   }
-}
-
-function subtract(words: BigUint64Array, begin: number, baseline: BigUint64Array): void {
-  baseline.forEach((value, i) => {
-    words[begin + i] = (words[begin + i] ?? 0n) - value;
-  });
 }

@@ -15,13 +15,13 @@ import type {
 
 const knownAlready: readonly VerdictName[] = ["duplicate", "equivocation_excess"];
 
+/** Verdicts that are neither sent nor refused. */
+const kept: readonly VerdictName[] = ["own_use", "challenge", "trace", "heartbeat"];
+
 /** Verdicts of packets that are not shreds of a leader, or not for this relay. */
 const refusedVerdicts: readonly VerdictName[] = verdictNames.filter(
   (name) =>
-    !passedOnVerdicts.includes(name) &&
-    !knownAlready.includes(name) &&
-    name !== "challenge" &&
-    name !== "trace",
+    !passedOnVerdicts.includes(name) && !knownAlready.includes(name) && !kept.includes(name),
 );
 
 export interface NamedCount {
@@ -41,9 +41,9 @@ export function refusedTotal(verdicts: VerdictCounts): bigint {
   return refusedVerdicts.reduce((total, name) => total + verdicts[name], 0n);
 }
 
-/** Distinct shreds: first arrivals, and the second one of an equivocation. */
+/** Distinct shreds: first arrivals from any source, and the second one of an equivocation. */
 export function distinct(verdicts: VerdictCounts): bigint {
-  return verdicts.first + verdicts.equivocation;
+  return verdicts.first + verdicts.own_use + verdicts.equivocation;
 }
 
 interface SourceReport {

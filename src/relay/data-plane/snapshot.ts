@@ -23,6 +23,8 @@ type WorkerSnapshot = Record<WorkerCounterName, bigint>;
 export interface SourceSnapshot {
   readonly name: string;
   readonly tier: string;
+  /** false: for own use. */
+  readonly isForwarded: boolean;
   readonly received: bigint;
   /** Shreds that no source had delivered before. */
   readonly first: bigint;
@@ -91,12 +93,15 @@ export interface RelaySnapshot {
 }
 
 /** Owner of a row of counters. */
-export interface SourceRow {
+interface Row {
   readonly id: number;
   readonly name: string;
   readonly tier: string;
 }
-export interface DestinationRow extends SourceRow {
+export interface SourceRow extends Row {
+  readonly isForwarded: boolean;
+}
+export interface DestinationRow extends Row {
   readonly address: string;
 }
 
@@ -209,14 +214,15 @@ export function decodeSnapshot(
     receiveDrops: workers.reduce((total, worker) => total + worker.receive_drops, 0n),
     verdicts,
     workers,
-    sources: rows.sources.map(({ id, name, tier }) => {
+    sources: rows.sources.map(({ id, name, tier, isForwarded }) => {
       const begin = layout.sources + id * layout.sourceWords;
       const counts = record(verdictNames, words, begin);
       return {
         name,
         tier,
+        isForwarded,
         received: sum(counts),
-        first: counts.first,
+        first: counts.first + counts.own_use,
         duplicate: counts.duplicate,
         verdicts: counts,
         leadTime: histogramAt(begin + verdictNames.length),
@@ -242,4 +248,11 @@ export function decodeSnapshot(
     nextHops: record(nextHopStateNames, words, layout.nextHops),
     slots: decodeSlots(words, layout.slots, shape),
   };
+}
+
+/** Subtracts `baseline` from the words that begin at `begin`. */
+export function subtract(words: BigUint64Array, begin: number, baseline: BigUint64Array): void {
+  baseline.forEach((value, i) => {
+    words[begin + i] = (words[begin + i] ?? 0n) - value;
+  });
 }

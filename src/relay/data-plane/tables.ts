@@ -5,7 +5,10 @@ import { type Endpoint, parseAddressRange, parseEndpoint } from "../../core/addr
 import { ShredwayError } from "../../core/errors.ts";
 import type { LeaderSchedule } from "../leaders/schedule.ts";
 
-/** A source of packets, identified by its address, by the own port that it sends to, or by both. */
+/**
+ * A source of packets, identified by its address, by the own port that it sends to, or by both. A
+ * multicast address stands for a group with all its senders; then the port is the group's.
+ */
 export interface Source {
   readonly name: string;
   /** IP address or CIDR range; absent: any address (then `port` must be given). */
@@ -13,6 +16,8 @@ export interface Source {
   /** Own listening port that this source sends to; absent: any. */
   readonly port?: number;
   readonly tier: string;
+  /** false: for own use; shreds that only such sources delivered never leave. Default true. */
+  readonly forward?: boolean;
 }
 
 /** A receiver of a tier. */
@@ -23,6 +28,14 @@ export interface Destination {
   readonly tier: string;
   /** Experimental: receives shreds that the relay recovered before the originals arrive. */
   readonly recovered?: boolean;
+}
+
+export interface GroupMembership {
+  /** "ip:port"; the port is one of `RelayOptions.multicast`. */
+  readonly group: string;
+  readonly interfaceIndex: number;
+  /** An IPv4 address of the interface; "0.0.0.0" for an IPv6 group. */
+  readonly interfaceAddress: string;
 }
 
 const entryBytes = 24;
@@ -67,6 +80,7 @@ export function encodeSources(
     view.setUint8(at + 2, tierNumber(source.tier, tiers, "source", source.name));
     view.setUint8(at + 3, range?.prefixBits ?? 0);
     view.setUint16(at + 4, source.port ?? 0, true);
+    view.setUint8(at + 6, source.forward === false ? 1 : 0);
     if (range) bytes.set(range.bytes, at + 8);
   });
   return bytes;

@@ -22,6 +22,8 @@ import {
   type Level,
   withMeasure,
 } from "../../platform/doctor/finding.ts";
+import { checkMulticast } from "../../platform/doctor/multicast-checks.ts";
+import { readMulticastFacts } from "../../platform/doctor/multicast-facts.ts";
 import { checkService } from "../../platform/doctor/service-checks.ts";
 import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
 import { checkShredstream } from "../../platform/doctor/shredstream-checks.ts";
@@ -77,6 +79,10 @@ async function examine(file: string | undefined): Promise<Finding[]> {
       ...machineFindings(config),
       ...checkConfiguration(config.relay, facts),
       ...checkShredstream(await readShredstreamFacts(config.relay, systemClock)),
+      ...checkMulticast(
+        config.relay,
+        readMulticastFacts(config.relay, (path) => systemReader.readText(path)),
+      ),
       ...checkService(config, file, around),
       ...(database ? checkDatabase(database, isServiceHere) : []),
       ...(databaseFile ? checkDatabaseFile(databaseFile) : []),

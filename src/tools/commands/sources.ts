@@ -22,6 +22,12 @@ import {
   type RelayConfig,
 } from "../../core/configuration/configuration.ts";
 import { type WrittenSource, withoutSource, withSource } from "../../core/configuration/edit.ts";
+import {
+  defaultGroupInterface,
+  describeOrigin,
+  isForwardedSource,
+  isMulticastSource,
+} from "../../core/configuration/relay-sources.ts";
 import { defaultTiers } from "../../core/configuration/schema-relay.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
@@ -48,6 +54,19 @@ const options = {
     help: "the local port that receives the packets",
   },
   tier: { actions: ["add"], value: "TIER", choices: defaultTiers, help: "a tier of relay.tiers" },
+  kind: { actions: ["add"], value: "KIND", choices: ["udp", "multicast"], help: "default: udp" },
+  group: {
+    actions: ["add"],
+    value: "GROUP",
+    repeated: true,
+    help: "a multicast group (default: every group with a route)",
+  },
+  interface: {
+    actions: ["add"],
+    value: "NAME",
+    help: `interface of the groups (default: ${defaultGroupInterface})`,
+  },
+  "own-use": { actions: ["add"], help: "never forward what only this source delivered" },
   json: { help: "print one JSON object" },
 } satisfies Command["options"];
 
@@ -57,7 +76,8 @@ export const sources: Command = {
   usage: [
     "sources list --config FILE",
     "sources find ADDRESS [--port PORT] --config FILE",
-    "sources add NAME --tier TIER [--address RANGE] [--port PORT] --config FILE",
+    "sources add NAME --tier TIER [--address RANGE] [--port PORT] [--own-use] --config FILE",
+    "sources add NAME --tier TIER --kind multicast [--group GROUP …] [--interface NAME] [--port PORT] --config FILE",
     "sources remove NAME --config FILE",
   ],
   description: `
@@ -95,10 +115,15 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
 }
 
-function fromOf({ address, port, shredstream }: Source): string {
+function fromOf(source: Source): string {
+  const { port, shredstream } = source;
   if (shredstream)
     return `block engine ${new URL(shredstream.url).host} to port ${port ?? "of relay.listen"}`;
-  return `${address ?? "any address"}${port === undefined ? "" : ` to port ${port}`}`;
+  return describeOrigin(source);
+}
+
+function useOf(source: Source): string {
+  return isForwardedSource(source) ? "forwarded" : "own use";
 }
 
 function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
@@ -110,8 +135,13 @@ function list(args: Arguments, terminal: Terminal, relay: RelayConfig): number {
     terminal.note("no sources yet: all packets are dropped");
     return exitCodes.ok;
   }
-  const rows = relay.sources.map((source) => [source.name, source.tier, fromOf(source)]);
-  const titles = [{ title: "NAME" }, { title: "TIER" }, { title: "PACKETS FROM" }];
+  const rows = relay.sources.map((source) => [
+    source.name,
+    source.tier,
+    useOf(source),
+    fromOf(source),
+  ]);
+  const titles = ["NAME", "TIER", "USE", "PACKETS FROM"].map((title) => ({ title }));
   for (const line of table(titles, rows)) terminal.line(line);
   return exitCodes.ok;
 }
@@ -125,6 +155,7 @@ export function sourceOf<T extends Pick<Source, "address" | "port">>(
   const bitsOf = (source: T): number =>
     source.address === undefined ? -1 : parseAddressRange(source.address).prefixBits;
   return all
+    .filter((source) => !isMulticastSource(source))
     .filter((source) => source.port === undefined || source.port === port)
     .filter(
       (source) =>
@@ -150,7 +181,10 @@ function find(
   }
   const found = sourceOf(relay.sources, address, args.integer("port", { min: 1, max: 65_535 }));
   if (args.flag("json")) terminal.line(toJson({ address: text, source: found ?? null }));
-  else if (found) terminal.line(`${text} is ${found.name}, ${found.tier} (${fromOf(found)})`);
+  else if (found)
+    terminal.line(
+      `${text} is ${found.name}, ${found.tier}, ${useOf(found)} (${describeOrigin(found)})`,
+    );
   else terminal.line(`no source matches ${text}: its packets are dropped`);
   return found ? exitCodes.ok : exitCodes.failed;
 }
@@ -159,6 +193,7 @@ function addedSource(args: Arguments, name: string): WrittenSource {
   const tier = args.required("tier", "tier-1");
   const address = args.text("address");
   const port = args.integer("port", { min: 1, max: 65_535 });
+  if (args.text("kind") === "multicast") return addedGroups(args, { name, tier, port });
   if (address === undefined && port === undefined) {
     throw usageError(
       "sources add: --address and --port are missing; expected at least one of them",
@@ -167,6 +202,23 @@ function addedSource(args: Arguments, name: string): WrittenSource {
   return {
     name,
     ...(address !== undefined && { address }),
+    ...(port !== undefined && { port }),
+    tier,
+    ...(args.flag("own-use") && { forward: false }),
+  };
+}
+
+function addedGroups(
+  args: Arguments,
+  { name, tier, port }: { name: string; tier: string; port: number | undefined },
+): WrittenSource {
+  const groups = args.texts("group");
+  const ofInterface = args.text("interface");
+  return {
+    name,
+    kind: "multicast",
+    ...(groups.length > 0 && { groups }),
+    ...(ofInterface !== undefined && { interface: ofInterface }),
     ...(port !== undefined && { port }),
     tier,
   };

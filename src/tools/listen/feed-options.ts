@@ -3,18 +3,21 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import {
+  formatAddress,
   formatEndpoint,
   parseAddressRange,
   parseEndpoint,
 } from "../../core/addresses/addresses.ts";
+import { isMulticastAddress, parseGroup } from "../../core/addresses/multicast-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
+import { defaultGroupInterface } from "../../core/configuration/relay-sources.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { createLogger } from "../../core/log.ts";
-import { isObject } from "../../core/values.ts";
 import { RpcClient } from "../../platform/solana/rpc-client.ts";
 import { RpcLeaderSchedule } from "../../relay/leaders/rpc-leader-schedule.ts";
 import { type LeaderSchedule, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { type Arguments, usageError } from "../terminal/command.ts";
+import { messageIn } from "../terminal/log-lines.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
 export interface FeedOption {
@@ -24,6 +27,31 @@ export interface FeedOption {
   readonly listen: readonly string[];
   /** Address or range of the sender. */
   readonly source?: string;
+  /** A multicast group with all its senders. */
+  readonly group?: { readonly address: string; readonly interface: string };
+}
+
+/** "233.84.178.1" or "233.84.178.1%eth1". Throws ShredwayError "address_invalid". */
+export function parseGroupOnInterface(text: string): {
+  readonly address: string;
+  readonly interface: string;
+} {
+  const at = text.indexOf("%");
+  const address = parseGroup(at < 0 ? text : text.slice(0, at));
+  return { address, interface: at < 0 ? defaultGroupInterface : text.slice(at + 1) };
+}
+
+/** A feed "GROUP[%INTERFACE]:PORT"; undefined: the address is not a multicast address. */
+function parseGroupFeed(text: string): Pick<FeedOption, "port" | "group"> | undefined {
+  const [, address = "", of = "", port = ""] = /^(.*?)(%[^:\]]+)?(\]?:\d+)$/.exec(text) ?? [];
+  if (address === "") return undefined;
+  const endpoint = parseEndpoint(`${address}${port}`);
+  if (!isMulticastAddress(endpoint.bytes)) {
+    if (of === "") return undefined;
+    throw usageError(`${quote(text)} has an interface; expected it for multicast groups only`);
+  }
+  const group = parseGroupOnInterface(`${formatAddress(endpoint.bytes)}${of}`);
+  return { port: endpoint.port, group };
 }
 
 export const feedsMax = 8;
@@ -57,7 +85,7 @@ function parseFeed(text: string): FeedOption {
   const [name, rest] = splitName(
     "feed",
     text,
-    "PORT or NAME=ADDRESS:PORT, optionally followed by @SENDER",
+    "PORT, NAME=ADDRESS:PORT or NAME=GROUP%INTERFACE:PORT, the first two optionally followed by @SENDER",
   );
   const at = rest.lastIndexOf("@");
   const own = at < 0 ? rest : rest.slice(0, at);
@@ -69,6 +97,10 @@ function parseFeed(text: string): FeedOption {
       const { port } = parseEndpoint(`0.0.0.0:${own}`);
       return { name, port, listen: anyAddresses(port), ...ofSource };
     }
+    const ofGroup = parseGroupFeed(own);
+    if (ofGroup && source !== undefined)
+      throw usageError("a multicast group is a feed with all its senders; remove @SENDER");
+    if (ofGroup) return { name, listen: [], ...ofGroup };
     const endpoint = parseEndpoint(own);
     return { name, port: endpoint.port, listen: [formatEndpoint(endpoint)], ...ofSource };
   } catch (error) {
@@ -95,6 +127,7 @@ export function readFeeds(args: Arguments): FeedOption[] {
   for (const [i, feed] of feeds.entries()) {
     const other = feeds.slice(0, i).find(({ port }) => port === feed.port);
     if (!other) continue;
+    if (feed.group && other.group && feed.group.address !== other.group.address) continue;
     if (feed.source === undefined || other.source === undefined || feed.source === other.source) {
       throw usageError(
         `--feed ${feed.name}: port ${feed.port} is also the port of ${other.name}; use another port, or different senders for both (@ADDRESS)`,
@@ -133,12 +166,6 @@ export async function openLeaders(args: Arguments, terminal: Terminal): Promise<
   if (url !== undefined) return fromNode(url, terminal);
   const schedule = file === undefined ? undefined : loadLeaderSchedule(file);
   return { schedule, follow: () => undefined, stop: () => undefined };
-}
-
-/** Returns the message of a log line. */
-function messageIn(line: string): string {
-  const entry: unknown = JSON.parse(line);
-  return isObject(entry) ? String(entry["msg"]) : line;
 }
 
 async function fromNode(url: string, terminal: Terminal): Promise<LeaderSource> {

@@ -7,6 +7,7 @@
 import { writeFileSync } from "node:fs";
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import { systemClock } from "../../core/clock.ts";
+import { defaultGroupInterface } from "../../core/configuration/relay-sources.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import { reportBetween } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
@@ -18,7 +19,13 @@ import { SlotCollector } from "../race/slot-collector.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { toJson } from "../terminal/formatting.ts";
 import { endOf, every, type Terminal } from "../terminal/terminal.ts";
-import { anyAddresses, type LeaderSource, leaderOptions, openLeaders } from "./feed-options.ts";
+import {
+  anyAddresses,
+  type LeaderSource,
+  leaderOptions,
+  openLeaders,
+  parseGroupOnInterface,
+} from "./feed-options.ts";
 import {
   type ListenView,
   listenJson,
@@ -39,7 +46,7 @@ export const listen: Command = {
   name: "listen",
   summary: "receive a feed: rate, losses, jitter, coverage of each slot, signatures",
   usage: [
-    "listen --port PORT [--bind ADDRESS] [--leaders FILE | --rpc URL] [--verify] [--shred-version N] " +
+    "listen --port PORT [--bind ADDRESS | --group GROUP[%INTERFACE] …] [--leaders FILE | --rpc URL] [--verify] [--shred-version N] " +
       "[--prove] [--seconds S] [--record FILE [--record-mb N]] [--svg FILE] [--json]",
   ],
   description: `
@@ -62,6 +69,11 @@ arrived; until then "?" is shown.`,
   options: {
     port: { value: "PORT", help: "UDP port; 0: the kernel chooses" },
     bind: { value: "ADDRESS", help: "local address (default: all, IPv4 and IPv6)" },
+    group: {
+      value: "GROUP[%INTERFACE]",
+      repeated: true,
+      help: `join a multicast group instead (default interface: ${defaultGroupInterface})`,
+    },
     ...leaderOptions,
     "shred-version": { value: "N", help: "refuse other shred versions (default: accept any)" },
     prove: {
@@ -83,6 +95,7 @@ arrived; until then "?" is shown.`,
     "shredway listen --port 20001",
     "shredway listen --port 20001 --leaders leaders.json --shred-version 50093",
     "shredway listen --port 20001 --rpc https://rpc.example --verify",
+    "shredway listen --port 7733 --group 233.84.178.1 --group 233.84.178.12",
     "shredway listen --port 20001 --prove",
     "shredway listen --port 20001 --seconds 60 --record feed.pcap --svg feed.svg",
     "shredway listen --port 20001 --seconds 60 --json",
@@ -95,7 +108,10 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const port = args.integer("port", { min: 0, max: 65_535 }) ?? 0;
   const seconds = args.positive("seconds", 2_000_000);
   const shredVersion = args.integer("shred-version", { min: 0, max: 65_535 }) ?? 0;
-  const addresses = listenAddresses(args.text("bind"), port);
+  args.exclusive("bind", "group");
+  const groups = args.texts("group").map(readGroup);
+  if (groups.length > 0 && port === 0) throw usageError("--group requires a --port other than 0");
+  const addresses = groups.length > 0 ? [] : listenAddresses(args.text("bind"), port);
   const recordMb = args.integer("record-mb", { min: 1, max: 1_000_000 });
   const recordFile = args.text("record");
   if (recordMb !== undefined && recordFile === undefined)
@@ -105,7 +121,11 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   if (svg !== undefined) writePicture(svg, "");
   const proves = args.flag("prove");
   const recorder = FeedRecorder.open({
-    feeds: [{ name: "any", port: 0 }],
+    feeds:
+      groups.length > 0
+        ? groups.map((group) => ({ name: group.address, port, group }))
+        : [{ name: "any", port: 0 }],
+    onNote: (text) => terminal.note(text),
     listen: addresses,
     shredVersion,
     answerChallenges: proves,
@@ -142,6 +162,14 @@ function writePicture(file: string, content: string): void {
     writeFileSync(file, content);
   } catch (cause) {
     throw new ShredwayError("system", `cannot write ${file}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function readGroup(text: string): { readonly address: string; readonly interface: string } {
+  try {
+    return parseGroupOnInterface(text);
+  } catch (error) {
+    throw usageError(`--group: ${messageOf(error)}`);
   }
 }
 
@@ -194,7 +222,10 @@ class ListenSession {
   drain(): void {
     const { recorder, record } = this.#watched;
     const now = Number(systemClock.nowNs() - recorder.baseNs);
-    recorder.drain((arrival) => this.collector.note(arrival));
+    recorder.drain((arrival) => {
+      arrival.feed = 0; // all groups are one feed
+      this.collector.note(arrival);
+    });
     if (record) recorder.drainPackets((packet) => record.add(packet));
     this.collector.settle(now);
   }

@@ -6,11 +6,15 @@
 
 import { type Endpoint, familyOf } from "../../core/addresses/addresses.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
+import { createLogger } from "../../core/log.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
-import type { Source } from "../../relay/data-plane/tables.ts";
 import type { RelayTrace } from "../../relay/data-plane/traces.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
+import { type ConfiguredSource, groupListenersOf } from "../../relay/multicast/group-plan.ts";
+import { readInterface } from "../../relay/multicast/interface-reader.ts";
+import { MulticastGroups } from "../../relay/multicast/multicast-groups.ts";
+import { messageIn } from "../terminal/log-lines.ts";
 import { blankArrival, type ShredArrival } from "./slot-arrivals.ts";
 
 interface Feed {
@@ -19,6 +23,8 @@ interface Feed {
   readonly port: number;
   /** Address or range of the sender; undefined for any sender. */
   readonly source?: string;
+  /** A multicast group that is the feed, with all its senders; `port` is the group's. */
+  readonly group?: { readonly address: string; readonly interface: string };
 }
 
 interface FeedRecorderOptions {
@@ -32,6 +38,8 @@ interface FeedRecorderOptions {
   readonly answerChallenges?: boolean;
   /** Whether to hand out the datagrams too. */
   readonly recordPackets?: boolean;
+  /** Gets messages about multicast groups: joined, or why not. */
+  readonly onNote?: (text: string) => void;
 }
 
 export interface RecordedPacket {
@@ -39,6 +47,23 @@ export interface RecordedPacket {
   readonly timestampNs: bigint;
   readonly source: Endpoint;
   readonly port: number;
+}
+
+/** `anyPorts`: the ports of a feed without a port. */
+function sourcesOf(feeds: readonly Feed[], anyPorts: readonly number[]): ConfiguredSource[] {
+  return feeds.flatMap(({ name, port, source, group }): ConfiguredSource[] => {
+    if (group) {
+      const { address, interface: of } = group;
+      const groups = [address];
+      return [{ name, kind: "multicast", groups, interface: of, port, tier, forward: true }];
+    }
+    return (port === 0 ? anyPorts : [port]).map((own) => ({
+      name,
+      port: own,
+      tier,
+      ...(source !== undefined && { address: source }),
+    }));
+  });
 }
 
 const tier = "all";
@@ -58,11 +83,18 @@ export class FeedRecorder {
   readonly #bytes = new Uint8Array(arrivalsAtOnce * arrivalBytes);
   readonly #view = new DataView(this.#bytes.buffer);
   readonly #packets: Uint8Array;
+  readonly #groups: MulticastGroups;
 
   private constructor(relay: Relay, options: FeedRecorderOptions, clock: Clock) {
     this.#relay = relay;
     this.baseNs = clock.nowNs();
-    this.addresses = relay.addresses;
+    this.addresses = [...relay.addresses, ...groupListenersOf(sourcesOf(options.feeds, []))];
+    this.#groups = new MulticastGroups({
+      relay,
+      readInterface,
+      log: createLogger({ stream: { write: (line) => options.onNote?.(messageIn(line)) } }),
+      clock,
+    });
     this.grantedReceiveBufferBytes = relay.grantedReceiveBufferBytes;
     this.#packets = new Uint8Array(options.recordPackets === true ? packetsBytes : 0);
   }
@@ -72,6 +104,7 @@ export class FeedRecorder {
     const relay = Relay.open(
       {
         listen: options.listen,
+        multicast: groupListenersOf(sourcesOf(options.feeds, [])),
         workers: 1,
         tiers: [tier],
         authentication: options.schedule ? "leader-schedule" : "off",
@@ -99,17 +132,9 @@ export class FeedRecorder {
 
   #publish(feeds: readonly Feed[]): void {
     const ports = new Set(
-      this.addresses.map((address) => Number(address.slice(address.lastIndexOf(":") + 1))),
+      this.#relay.addresses.map((address) => Number(address.slice(address.lastIndexOf(":") + 1))),
     );
-    const sources: Source[] = feeds.flatMap(({ name, port, source }) =>
-      (port === 0 ? [...ports] : [port]).map((own) => ({
-        name,
-        port: own,
-        tier,
-        ...(source !== undefined && { address: source }),
-      })),
-    );
-    this.#relay.publishSources(sources);
+    this.#groups.publish(sourcesOf(feeds, [...ports]));
     for (const [number, { name }] of feeds.entries()) {
       const id = this.#relay.sourceNumber(name);
       if (id !== undefined) this.#feedById.set(id, number);
@@ -148,6 +173,11 @@ export class FeedRecorder {
     }
   }
 
+  /** Why multicast groups do not deliver; null: they do, or no feed is a group. */
+  get groupProblem(): string | null {
+    return this.#groups.problem;
+  }
+
   /** Datagrams that the kernel dropped, by local address. */
   kernelDrops(): readonly number[] {
     return this.#relay.receiveDrops();
@@ -164,6 +194,7 @@ export class FeedRecorder {
   }
 
   close(): void {
+    this.#groups.close();
     this.#relay.close();
   }
 

@@ -33,6 +33,7 @@ export async function raceLive(
     listen: addressesOf(feeds),
     shredVersion: plan.shredVersion,
     receiveBufferBytes: bufferBytes,
+    onNote: (text) => terminal.note(text),
     ...(leaders.schedule && { schedule: leaders.schedule }),
   });
   try {
@@ -74,7 +75,8 @@ function announce(
     );
 }
 
-function sourceOf({ listen, source }: FeedOption): string {
+function sourceOf({ listen, source, group, port }: FeedOption): string {
+  if (group) return `group ${group.address} on ${group.interface} to port ${port}`;
   return `${listen.join(" and ")}${source === undefined ? "" : ` from ${source}`}`;
 }
 
@@ -127,6 +129,7 @@ class RunningRace {
     const snapshot = this.#recorder.snapshot();
     const drops = this.#recorder.kernelDrops();
     const unknownSenders = snapshot.verdicts.unknown_source;
+    const { groupProblem } = this.#recorder;
     return {
       seconds: this.#now() / 1e9,
       verified: this.#options.leaders.schedule !== undefined,
@@ -134,10 +137,12 @@ class RunningRace {
       resolutionNs: 1,
       lost: this.#recorder.losses().arrivals,
       feeds: this.#feeds.map((feed) => this.#feedFacts(feed, snapshot, drops)),
-      notes:
-        unknownSenders > 0n
+      notes: [
+        ...(unknownSenders > 0n
           ? [`Received ${unknownSenders} packets from senders outside all feeds (unknown_source).`]
-          : [],
+          : []),
+        ...(groupProblem === null ? [] : [`Multicast: ${groupProblem}.`]),
+      ],
     };
   }
 

@@ -34,7 +34,7 @@ export const race: Command = {
   name: "race",
   summary: "compare feeds shred by shred: first arrivals, arrival delay and completeness per feed",
   usage: [
-    "race --feed NAME=[ADDRESS:]PORT[@SENDER] --feed … [--leaders FILE | --rpc URL] [--verify] " +
+    "race --feed NAME=[ADDRESS:]PORT[@SENDER] --feed NAME=GROUP[%INTERFACE]:PORT … [--leaders FILE | --rpc URL] [--verify] " +
       "[--shred-version N] [--seconds S] [--settle MS] [--buffer-mb N] [--json] [--svg FILE] " +
       "[--html FILE] [--csv FILE]",
     "race --capture NAME=FILE --capture … [the same options]",
@@ -56,7 +56,7 @@ prints the summary. docs/race.md explains each number.`,
     feed: {
       value: "FEED",
       repeated: true,
-      help: "NAME=PORT, NAME=ADDRESS:PORT, each optionally with @SENDER; twice or more",
+      help: "NAME=PORT, NAME=ADDRESS:PORT, each optionally with @SENDER, or NAME=GROUP%INTERFACE:PORT; twice or more",
     },
     capture: { value: "NAME=FILE", repeated: true, help: "a recorded feed; twice or more" },
     ...leaderOptions,
@@ -74,6 +74,7 @@ prints the summary. docs/race.md explains each number.`,
   },
   examples: [
     "shredway race --feed fra-a=20001 --feed nyc-b=20002",
+    "shredway race --feed ours=20001 --feed edge=233.84.178.1%doublezero1:7733",
     "shredway race --feed ours=20001 --feed theirs=20002 --rpc https://rpc.example --seconds 600",
     "shredway race --feed a=20001@192.0.2.1 --feed b=20001@198.51.100.0/24 --html race.html",
     "shredway race --capture a=a.pcap --capture b=b.pcapng --leaders leaders.json --json",

@@ -19,7 +19,8 @@ export function refusalTextOf(counts: readonly NamedCount[]): string {
 
 /**
  * Counts since the start, for the log. Every packet is in exactly one of `first`, `duplicate`,
- * `newTier`, `equivocation`, `equivocationExcess`, `challengesAnswered` and the reasons in `refused`;
+ * `newTier`, `ownUse`, `firstForwardable`, `equivocation`, `equivocationExcess`, `challengesAnswered`,
+ * `heartbeats` and the reasons in `refused`;
  * `received` is their sum. (The workers' own counter also includes packets that are still being processed.)
  */
 export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
@@ -30,9 +31,12 @@ export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
     first: verdicts.first,
     duplicate: verdicts.duplicate,
     newTier: verdicts.new_tier,
+    ownUse: verdicts.own_use,
+    firstForwardable: verdicts.first_forwardable,
     equivocation: verdicts.equivocation,
     equivocationExcess: verdicts.equivocation_excess,
     challengesAnswered: verdicts.challenge,
+    heartbeats: verdicts.heartbeat,
     sent: now.destinations.reduce((total, each) => total + each.sent, 0n),
     recoveredSent: now.destinations.reduce((total, each) => total + each.recoveredSent, 0n),
     failed: now.destinations.reduce((total, each) => total + failedTotal(each), 0n),

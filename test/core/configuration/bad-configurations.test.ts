@@ -263,6 +263,46 @@ describe("bad configurations", () => {
       /relay.sources\[0\].tier: unknown tier "x"; expected a tier of relay.tiers: tier-1, tier-2/,
     ],
     [
+      "groups of a source that is not multicast",
+      "sources: [{ name: a, tier: tier-1, address: 10.0.0.1, groups: [233.84.178.1], interface: eth0 }]",
+      /sources\[0\].groups: only a source with kind: multicast has this key\n.*sources\[0\].interface: only/,
+    ],
+    [
+      "an address of a multicast source",
+      "sources: [{ name: a, tier: tier-1, kind: multicast, address: 10.0.0.1 }]",
+      /sources\[0\].address: the groups identify a source with kind: multicast, not the senders; remove this key/,
+    ],
+    [
+      "a multicast source on a port of the relay",
+      "sources: [{ name: a, tier: tier-1, kind: multicast, port: 20000 }]",
+      /sources\[0\].port: port 20000 is also a port of relay.listen; expected a port of its own for multicast groups/,
+    ],
+    [
+      "a group of two sources",
+      "sources:\n  - { name: a, tier: tier-1, kind: multicast, groups: [233.84.178.1] }\n  - { name: b, tier: tier-1, kind: multicast, groups: [233.84.178.1] }",
+      /sources\[1\].groups: group 233.84.178.1 on port 7733 also belongs to sources\[0\]; expected different groups/,
+    ],
+    [
+      "all groups of an interface for two sources",
+      "sources:\n  - { name: a, tier: tier-1, kind: multicast }\n  - { name: b, tier: tier-1, kind: multicast }",
+      /sources\[1\]: the groups of doublezero1 on port 7733 also belong to sources\[0\]; expected different groups/,
+    ],
+    [
+      "a group that is not a multicast address",
+      "sources: [{ name: a, tier: tier-1, kind: multicast, groups: [192.0.2.1] }]",
+      /sources\[0\].groups\[0\]: invalid value "192.0.2.1"; .*192.0.2.1 is not a multicast address|192.0.2.1 is not a multicast address; expected a group such as 233.84.178.1/,
+    ],
+    [
+      "an unknown kind of source",
+      "sources: [{ name: a, tier: tier-1, kind: multicas }]",
+      /sources\[0\].kind: .*multicas.*expected udp or multicast/,
+    ],
+    [
+      "a source's use",
+      "sources: [{ name: a, tier: tier-1, address: 10.0.0.1, forward: own }]",
+      /relay.sources\[0\].forward: invalid value "own"; expected true or false/,
+    ],
+    [
       "a source's port without a listener",
       "sources: [{ name: a, tier: tier-1, port: 5 }]",
       /relay.sources\[0\].port: unknown port 5; expected a port of relay.listen: 20000/,

@@ -23,5 +23,5 @@ it("contain the static verdicts in one block, and the forwarded ones", () => {
   expect(verdictNames.slice(first, first + shredRefusalReasons.length)).toEqual(
     shredRefusalReasons,
   );
-  expect(passedOnVerdicts).toEqual(["first", "new_tier", "equivocation"]);
+  expect(passedOnVerdicts).toEqual(["first", "new_tier", "equivocation", "first_forwardable"]);
 });

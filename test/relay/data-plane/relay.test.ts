@@ -153,6 +153,35 @@ describe("Relay", () => {
     ).toMatch(/^table_refused/);
   });
 
+  it("sends nothing that only a source for own use delivered, and counts it", async () => {
+    const relay = closing(Relay.open(options));
+    const receiver = closing(await UdpReceiver.open());
+    const publish = (forward?: boolean) =>
+      relay.publishSources([
+        {
+          name: "own",
+          address: "127.0.0.2",
+          tier: "tier-1",
+          ...(forward !== undefined && { forward }),
+        },
+      ]);
+    relay.publishDestinations([{ address: receiver.address, tier: "tier-1" }]);
+    relay.publishLeaders(buildSchedule(100n, [{ key: shredder.publicKey, slots: [0] }]));
+    publish(false);
+    send(relay, shredsOf(100n));
+    await until(() => relay.snapshot().verdicts.own_use === 64n, "64 shreds for own use");
+    const { sources, destinations, slots } = relay.snapshot();
+    expect(sources[0]).toMatchObject({ isForwarded: false, first: 64n });
+    expect(destinations[0]?.sent).toBe(0n);
+    expect(slots).toMatchObject([{ slot: 100n, data: 32, code: 32 }]);
+
+    publish();
+    send(relay, shredsOf(100n));
+    await until(() => receiver.packets.length === 64, "64 forwarded shreds");
+    await until(() => relay.snapshot().verdicts.first_forwardable === 64n, "their verdicts");
+    expect(relay.snapshot().sources[0]).toMatchObject({ isForwarded: true, first: 64n });
+  });
+
   it("reports slots, workers and events", async () => {
     const relay = closing(Relay.open(options));
     relay.publishSources([{ name: "a", address: "127.0.0.2", tier: "tier-1" }]);

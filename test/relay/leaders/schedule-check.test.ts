@@ -30,7 +30,7 @@ function snapshot(counts: Partial<VerdictCounts>, highestSlot = 0n): RelaySnapsh
   verdictNames.forEach((name, i) => {
     words[layout.sources + i] = counts[name] ?? 0n;
   });
-  const rows = { sources: [{ id: 0, name: "a", tier: "t" }], destinations: [] };
+  const rows = { sources: [{ id: 0, name: "a", tier: "t", isForwarded: true }], destinations: [] };
   const decoded = decodeSnapshot(words, shape, rows, 0n);
   return {
     ...decoded,

@@ -56,7 +56,7 @@ describe("shredway sources", () => {
 
     const listed = await shredwayHere("sources", "list", "--config", file);
     expect(listed.stdout).toMatch(
-      /NAME +TIER +PACKETS FROM\nfra-a +tier-1 +10.0.0.0\/24\nnyc-a +tier-2 +10.1.0.0\/16\n/,
+      /NAME +TIER +USE +PACKETS FROM\nfra-a +tier-1 +forwarded +10.0.0.0\/24\nnyc-a +tier-2 +forwarded +10.1.0.0\/16\n/,
     );
 
     const found = await shredwayHere("sources", "find", "10.1.2.3", "--config", file, "--json");
@@ -69,6 +69,34 @@ describe("shredway sources", () => {
     expect(JSON.parse(removed.stdout)).toMatchObject({ sources: [{ name: "fra-a" }] });
     expect(readFileSync(file, "utf8")).toBe(text);
     expect(readdirSync(folder)).toEqual(["shredway.yaml"]);
+  });
+
+  it("adds a source for own use, and shows it", async () => {
+    const { file } = configFile();
+    const line = "sources add own --tier tier-1 --port 20000 --own-use --config".split(" ");
+    const added = await shredwayHere(...line, file);
+    expect(added).toMatchObject({ code: 0, stderr: "" });
+    expect(readFileSync(file, "utf8")).toContain(
+      "- { name: own, port: 20000, tier: tier-1, forward: false }",
+    );
+    const listed = await shredwayHere("sources", "list", "--config", file);
+    expect(listed.stdout).toMatch(/own +tier-1 +own use +any address to port 20000\n/);
+    const find = "sources find 192.0.2.1 --port 20000 --config".split(" ");
+    const found = await shredwayHere(...find, file);
+    expect(found.stdout).toContain("192.0.2.1 is own, tier-1, own use (any address to port 20000)");
+  });
+
+  it("adds a multicast source, which is for own use", async () => {
+    const { file } = configFile();
+    const line = "sources add edge --tier tier-1 --kind multicast --group 233.84.178.1 --config";
+    expect(await shredwayHere(...line.split(" "), file)).toMatchObject({ code: 0, stderr: "" });
+    expect(readFileSync(file, "utf8")).toContain(
+      "- { name: edge, kind: multicast, groups: [ 233.84.178.1 ], tier: tier-1 }",
+    );
+    const listed = await shredwayHere("sources", "list", "--config", file);
+    expect(listed.stdout).toMatch(
+      /edge +tier-1 +own use +233.84.178.1 on doublezero1 to port 7733\n/,
+    );
   });
 
   it("follows a symbolic link to the file", async () => {

@@ -7,6 +7,8 @@ import { openCapture } from "../../../src/relay/captures/read-capture.ts";
 import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { listen } from "../../../src/tools/listen/listen.ts";
 import { closing } from "../../support/closing.ts";
+import { freeUdpPort } from "../../support/network/free-ports.ts";
+import { GroupSender } from "../../support/network/group-sender.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { CommandRun } from "../../support/processes/command-run.ts";
 import { ShredTraffic } from "../../support/shreds/shred-traffic.ts";
@@ -64,6 +66,50 @@ function isHole(i: number): boolean {
 }
 
 describe("listen", () => {
+  it("joins multicast groups, which are one feed", async () => {
+    const port = await freeUdpPort();
+    const groups = ["239.255.77.1", "239.255.77.2"];
+    const run = new CommandRun(listen, [
+      "--port",
+      String(port),
+      "--json",
+      ...groups.flatMap((group) => ["--group", `${group}%lo`]),
+    ]);
+    closing({
+      close: async () => {
+        run.stop();
+        await run.code;
+      },
+    });
+    await until(
+      () => run.stderr.includes(`group 239.255.77.2:${port} on lo joined`),
+      "both groups",
+    );
+    const sender = await GroupSender.open();
+    const [packets = []] = shreds(1);
+    await sender.send(packets.slice(0, 64), "239.255.77.1", port);
+    await sender.send(packets, "239.255.77.2", port);
+    await sender.send(packets, "239.255.77.3", port); // not joined
+    await until(() => run.objects<Printed>().at(-1)?.settledSlots === 1, "a settled slot");
+    run.stop();
+    expect(await run.code).toBe(0);
+    expect(run.objects<Printed>().at(-1)).toMatchObject({
+      received: 64 + packets.length,
+      fecSets: { seen: setsPerSlot, complete: setsPerSlot },
+    });
+  });
+
+  it.each([
+    [["--group", "192.0.2.1", "--port", "7733"], /--group: 192.0.2.1 is not a multicast address/],
+    [["--group", "239.1.2.3", "--port", "0"], /--group requires a --port other than 0/],
+    [
+      ["--group", "239.1.2.3", "--bind", "127.0.0.1", "--port", "7733"],
+      /at most one of --bind, --group/,
+    ],
+  ])("refuses %j", async (args, message) => {
+    await expect(new CommandRun(listen, args).code).rejects.toThrow(message);
+  });
+
   it("finds gaps by index and measures the times of FEC sets", async () => {
     const { run, sender } = await listening();
     const slots = shreds(3);

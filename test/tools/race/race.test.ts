@@ -13,6 +13,7 @@ import { race } from "../../../src/tools/race/race.ts";
 import type { RaceReport } from "../../../src/tools/race/race-report.ts";
 import { closing } from "../../support/closing.ts";
 import { freeUdpPort } from "../../support/network/free-ports.ts";
+import { GroupSender } from "../../support/network/group-sender.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { CommandRun } from "../../support/processes/command-run.ts";
 import { ShredTraffic, type SlotShreds } from "../../support/shreds/shred-traffic.ts";
@@ -280,6 +281,18 @@ describe("invalid options", () => {
       ["--feed", "a=20001@10.0.0.1", "--feed", "b=20001@10.0.0.1"],
       "or different senders for both (@ADDRESS)",
     ],
+    [
+      ["--feed", "a=233.84.178.1:7733", "--feed", "b=233.84.178.1:7733"],
+      "port 7733 is also the port of a",
+    ],
+    [
+      ["--feed", "a=233.84.178.1:7733@10.0.0.1", "--feed", "b=20001"],
+      "a multicast group is a feed with all its senders; remove @SENDER",
+    ],
+    [
+      ["--feed", "a=192.0.2.1%eth0:7733", "--feed", "b=20001"],
+      "has an interface; expected it for multicast groups only",
+    ],
     [["--feed", "a b=20001", "--feed", "c=20002"], "expected NAME=PORT"],
     [["--feed", "20001", "--feed", "c=20002"], "expected NAME=PORT"],
     [["--feed", "a=70000", "--feed", "c=20002"], "--feed a: invalid value "],
@@ -297,6 +310,50 @@ describe("invalid options", () => {
     ],
   ])("%j are refused", async (args, message) => {
     await expect(new CommandRun(race, args).code).rejects.toThrow(message);
+  });
+});
+
+describe("a race of multicast groups", () => {
+  it("identifies feeds by their groups", async () => {
+    const { slotShreds, leaders } = traffic(2);
+    const port = await freeUdpPort();
+    const run = new CommandRun(race, [
+      "--feed",
+      `fast=239.255.78.1%lo:${port}`,
+      "--feed",
+      `slow=239.255.78.2%lo:${port}`,
+      "--leaders",
+      leaders,
+      "--settle",
+      "50",
+      "--json",
+    ]);
+    closing({
+      close: async () => {
+        run.stop();
+        await run.code;
+      },
+    });
+    await until(
+      () => run.stderr.includes(`group 239.255.78.2:${port} on lo joined`),
+      "both groups",
+    );
+    const sender = await GroupSender.open();
+    const packets = slotShreds.flatMap((slot) => slot.packets.map(({ packet }) => packet));
+    await sender.send(packets, "239.255.78.1", port);
+    await sender.send(packets.slice(0, 100), "239.255.78.2", port);
+    const received = () =>
+      run
+        .objects<Printed>()
+        .at(-1)
+        ?.feeds.map((feed) => feed.received);
+    await until(() => received()?.join() === `${packets.length},100`, "all shreds of both feeds");
+    run.stop();
+    await run.code; // 1: no slot was judged
+    expect(run.objects<Printed>().at(-1)?.feeds).toMatchObject([
+      { name: "fast", from: `group 239.255.78.1 on lo to port ${port}`, refused: {} },
+      { name: "slow", refused: {} },
+    ]);
   });
 });
 

@@ -25,7 +25,7 @@ function snapshotWithEveryVerdict(): RelaySnapshot {
   verdictNames.forEach((_name, i) => {
     words[layout.sources + i] = 1n << BigInt(i);
   });
-  const rows = { sources: [{ id: 0, name: "a", tier: "t" }], destinations: [] };
+  const rows = { sources: [{ id: 0, name: "a", tier: "t", isForwarded: true }], destinations: [] };
   return decodeSnapshot(words, shape, rows, 0n);
 }
 
@@ -38,7 +38,8 @@ describe("totalsOf", () => {
     const sum = counts.reduce((total: bigint, count) => total + BigInt(String(count)), 0n);
     expect(sum).toBe((1n << BigInt(verdictNames.length)) - 1n);
     expect(received).toBe(sum);
-    expect(passed).toMatchObject({ first: 1n, newTier: 2n, equivocation: 4n, duplicate: 8n });
+    expect(passed).toMatchObject({ first: 1n, newTier: 2n, equivocation: 4n, duplicate: 32n });
+    expect(passed).toMatchObject({ firstForwardable: 8n, ownUse: 16n });
     expect([receiveDrops, sent, failed]).toEqual([0n, 0n, 0n]);
   });
 });

@@ -144,6 +144,7 @@ const submission = object<SubmissionView>({
 const source = object<SourceView>({
   name: text,
   tier: text,
+  isForwarded: flag,
   receivedPerSecond: number,
   received: number,
   firstShare: number,

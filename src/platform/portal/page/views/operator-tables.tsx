@@ -86,7 +86,7 @@ export function SourcesPanel(): JSX.Element {
       draw={(source) => (
         <tr>
           <th scope="row">{source.name}</th>
-          <td>{source.tier}</td>
+          <td>{source.isForwarded ? source.tier : `${source.tier}, own use`}</td>
           <Num>{rate(source.receivedPerSecond)}</Num>
           <Share share={source.firstShare} />
           <Num>{percent(source.duplicateShare)}</Num>

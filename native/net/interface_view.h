@@ -1,0 +1,26 @@
+// Interface view: addresses, state and multicast routes of one network interface, read from the
+// kernel by netlink.
+//
+// Used by the control plane, about once a second. A route to a single multicast address is a group
+// that a routing daemon made reachable through the interface; a route to a multicast range is not.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shredway {
+
+struct InterfaceView {
+  uint32_t index = 0;  // 0: the interface does not exist
+  bool up = false;     // up, and its link too
+  uint32_t mtu = 0;
+  std::vector<std::array<uint8_t, 16>> addresses;  // as in an Endpoint; IPv4 first
+  std::vector<std::array<uint8_t, 16>> groups;     // sorted
+};
+
+// Reads the network namespace of the calling thread. Fills `error` if the kernel refuses.
+InterfaceView read_interface(const std::string& name, std::string& error);
+
+}  // namespace shredway

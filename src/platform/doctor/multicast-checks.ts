@@ -1,0 +1,116 @@
+// The checks of multicast sources: interface, groups, reverse-path filter, firewall. Pure.
+//
+// Called by src/tools/commands/doctor.ts with facts about the interfaces of the configuration.
+
+import type { RelayConfig } from "../../core/configuration/configuration.ts";
+import {
+  groupPlaceOf,
+  isForwardedSource,
+  isMulticastSource,
+} from "../../core/configuration/relay-sources.ts";
+import type { InterfaceFacts } from "../../relay/multicast/interface-reader.ts";
+import { about, type Finding, type Found, withMeasure } from "./finding.ts";
+
+export interface MulticastFacts {
+  readonly interface: string;
+  readonly facts: InterfaceFacts;
+  /** Groups that a program of this machine has joined on the interface. */
+  readonly joined: readonly string[];
+  /** The stricter of the values of all interfaces and of this one; null: unknown. */
+  readonly reversePathFilter: number | null;
+}
+
+const strictFilter = 1;
+
+export function checkMulticast(relay: RelayConfig, all: readonly MulticastFacts[]): Finding[] {
+  const sources = relay.sources.filter(isMulticastSource);
+  const ofInterfaces = all.flatMap((each) => {
+    const state = interfaceState(each);
+    if (state.level === "fail") return [state];
+    return [state, groups(relay, each), reversePath(each), firewall(relay, each)];
+  });
+  return [...ofInterfaces, ...(sources.some(isForwardedSource) ? [forwarding(relay)] : [])].map(
+    withMeasure,
+  );
+}
+
+function interfaceState({ interface: name, facts }: MulticastFacts): Found {
+  const { ok, fail } = about(
+    "multicast-interface",
+    "The relay joins the groups on the address of this interface.",
+  );
+  if (facts.index === 0)
+    return fail(
+      `the interface ${name} does not exist`,
+      "connect the tunnel (doublezero status), or set interface of the source to one of `ip link`",
+    );
+  if (!facts.isUp) return fail(`the interface ${name} is down`, `ip link set ${name} up`);
+  if (facts.ipv4 === null)
+    return fail(`the interface ${name} has no IPv4 address`, `ip address show dev ${name}`);
+  return ok(`${name} is up, ${facts.ipv4}`);
+}
+
+function wantedGroups(relay: RelayConfig, { interface: name, facts }: MulticastFacts): string[] {
+  const here = relay.sources.filter(
+    (source) => isMulticastSource(source) && groupPlaceOf(source).interface === name,
+  );
+  const discovers = here.some((source) => source.groups === undefined);
+  const given = here.flatMap((source) => source.groups ?? []);
+  return [...new Set([...given, ...(discovers ? facts.groups : [])])];
+}
+
+function groups(relay: RelayConfig, each: MulticastFacts): Found {
+  const { ok, warn } = about(
+    "multicast-groups",
+    "Without a joined group no shred of the source arrives. A running service joins the groups.",
+  );
+  const wanted = wantedGroups(relay, each);
+  if (wanted.length === 0)
+    return warn(
+      `no multicast group has a route through ${each.interface}`,
+      "subscribe to groups (doublezero multicast group list), or name groups in the source",
+    );
+  const missing = wanted.filter((group) => !group.includes(":") && !each.joined.includes(group));
+  if (missing.length === 0) return ok(`joined on ${each.interface}: ${wanted.join(", ")}`);
+  return warn(
+    `not joined on ${each.interface}: ${missing.join(", ")}`,
+    "start the service; if it runs, its log says why (multicast: …)",
+  );
+}
+
+function reversePath({ interface: name, reversePathFilter }: MulticastFacts): Found {
+  const { ok, warn } = about(
+    "multicast-filter",
+    "A strict reverse-path filter drops packets of publishers whose addresses are not routed back through the interface.",
+  );
+  if (reversePathFilter === strictFilter)
+    return warn(
+      `rp_filter of ${name} is strict`,
+      `sysctl -w net.ipv4.conf.${name}.rp_filter=2 net.ipv4.conf.all.rp_filter=2`,
+    );
+  return ok(`rp_filter of ${name} is ${reversePathFilter ?? "unknown"}`);
+}
+
+/** The rules of a firewall cannot be read without privileges, so this is a hint. */
+function firewall(relay: RelayConfig, { interface: name }: MulticastFacts): Found {
+  const ports = relay.sources
+    .filter((source) => isMulticastSource(source) && groupPlaceOf(source).interface === name)
+    .map((source) => groupPlaceOf(source).port);
+  const { ok } = about("multicast-firewall", "A firewall may drop the packets inside the tunnel.");
+  return ok(
+    `a firewall must admit UDP ${[...new Set(ports)].join(", ")} on ${name}, and GRE on the physical interface`,
+  );
+}
+
+function forwarding(relay: RelayConfig): Found {
+  const names = relay.sources
+    .filter((source) => isMulticastSource(source) && isForwardedSource(source))
+    .map(({ name }) => name);
+  return about(
+    "multicast-terms",
+    "DoubleZero's terms, section 2(e), forbid retransmission of its data.",
+  ).warn(
+    `forward: true for ${names.join(", ")}`,
+    "remove forward: true, unless you may pass these groups on",
+  );
+}

@@ -1,0 +1,15 @@
+// The transmit mode that a relay uses, and why it is not the requested one.
+
+import type { NativeRelay } from "./native.ts";
+
+/** How datagrams leave the machine. */
+export type TransmitInUse =
+  | { readonly mode: "clone"; readonly interface: string }
+  /** `refusal`: why "clone" is not in use, and how to enable it; null: it was not requested. */
+  | { readonly mode: "socket"; readonly refusal: string | null };
+
+export function readTransmit(relay: NativeRelay): TransmitInUse {
+  const { mode, interface: name, refusal } = relay.transmit();
+  if (mode === "clone") return { mode, interface: name };
+  return { mode, refusal: refusal === "" ? null : refusal };
+}
