@@ -37,7 +37,7 @@ const source = z.strictObject({
     meaning: "Unique name of the source in metrics, logs and the table of lead times.",
   }),
   kind: key(z.enum(sourceKinds).exactOptional(), {
-    expects: sourceKinds.join(" or "),
+    expects: `one of ${sourceKinds.join(", ")}`,
     meaning:
       "How the shreds are obtained. `udp`: senders that the relay knows by address or port. " +
       "`shredstream`: the relay subscribes at a block engine (docs/sources.md). `multicast`: multicast " +

@@ -20,8 +20,8 @@ export function refusalTextOf(counts: readonly NamedCount[]): string {
 /**
  * Counts since the start, for the log. Every packet is in exactly one of `first`, `duplicate`,
  * `newTier`, `ownUse`, `firstForwardable`, `equivocation`, `equivocationExcess`, `challengesAnswered`,
- * `heartbeats` and the reasons in `refused`;
- * `received` is their sum. (The workers' own counter also includes packets that are still being processed.)
+ * `traces`, `heartbeats` and the reasons in `refused`; `received` is their sum. (The workers' own counter
+ * also includes packets that are still being processed.)
  */
 export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
   const { verdicts } = now;
@@ -36,6 +36,7 @@ export function totalsOf(now: RelaySnapshot): Record<string, unknown> {
     equivocation: verdicts.equivocation,
     equivocationExcess: verdicts.equivocation_excess,
     challengesAnswered: verdicts.challenge,
+    traces: verdicts.trace,
     heartbeats: verdicts.heartbeat,
     sent: now.destinations.reduce((total, each) => total + each.sent, 0n),
     recoveredSent: now.destinations.reduce((total, each) => total + each.recoveredSent, 0n),
