@@ -34,7 +34,7 @@ struct ReceivedPacket {
   uint32_t length;       // true length of the datagram, may exceed kReceiveBufferBytes
   uint64_t received_ns;  // kernel receive time, CLOCK_REALTIME; 0 if the kernel gave none
   const sockaddr_storage* sender;
-  const msghdr* header;  // its control messages
+  const msghdr* header = nullptr;  // its control messages
 };
 
 // Address that the datagram was sent to, as in an Endpoint; false if the socket does not report it
