@@ -93,7 +93,7 @@ TEST(recent_shreds_with_own_use_match_the_model) {
       const Shred shred = shred_of(1'000'000 + random() % 20, static_cast<uint32_t>(random() % 4),
                                    static_cast<uint8_t>(random() % 64));
       const uint32_t root = random() % 4 ? 1 : 1 + static_cast<uint32_t>(random() % 3);
-      const TierMask tiers = random_tiers(random, 1 + seed % 3);
+      const TierMask tiers = random_tiers(random, 1 + static_cast<uint32_t>(seed % 3));
       const auto expected = model.record(shred, root, tiers);
       const auto actual = recent->record(shred, signature_of(root, 0).data(), root_of(root),
                                          {tiers, static_cast<uint16_t>(tiers), 0});
@@ -265,7 +265,8 @@ TEST(relay_sends_what_would_leave_without_the_source_for_own_use) {
     worker.gso = seed % 2 == 0;
     OwnUseRelay net(worker);
     // The share of the shreds that each kind of source delivers, around the 32 of 64 that suffice.
-    const uint32_t narrow = random() % 50, wide = random() % 70, own = 50 + random() % 50;
+    const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
+    const uint32_t narrow = below(50), wide = below(70), own = 50 + below(50);
     std::vector<std::pair<size_t, uint32_t>> arrivals;  // packet, source: tier 0, tier 1, own use
     Delivered delivered;
     for (size_t i = 0; i < slot.packets.size(); i++)
