@@ -34,9 +34,7 @@ beforeAll(async () => {
     "127.0.0.1:0",
   ];
   sandbox = Shredway.run("start", ...addresses, "--data", `${installed.folder}/data`);
-  const [, rpc = "", url = ""] = await sandbox.printed(
-    /^ready .* rpc=(\S+) gateway=(\S+)( quic=\S+)?$/m,
-  );
+  const [, rpc = "", url = ""] = await sandbox.printed(/^ready .* rpc=(\S+) gateway=(\S+)$/m);
   [chain, gateway] = [rpc, url];
 });
 

@@ -109,7 +109,7 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
   const { sources, destinations, authentication } = relay.config;
   const quicText = quicAddresses.length > 0 ? ` quic=${quicAddresses.join(",")}` : "";
   terminal.line(
-    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}${quicText}`,
+    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication}${quicText} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
   );
   if (terminal.isLive) terminal.line();
   await every(refreshMs, terminal.stopped, () => {
