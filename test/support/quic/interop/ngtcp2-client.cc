@@ -12,11 +12,6 @@
 // here".
 
 #include <arpa/inet.h>
-#include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
-#include <ngtcp2/ngtcp2.h>
-#include <ngtcp2/ngtcp2_crypto.h>
-#include <ngtcp2/ngtcp2_crypto_gnutls.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,16 +20,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <deque>
 #include <map>
 #include <string>
-#include <vector>
+
+#include "ngtcp2-peer.h"
 
 namespace {
 
-constexpr size_t kConnectionIdBytes = 18;
-constexpr size_t kPacketBytes = 1280;
 constexpr char kPriorities[] =
     "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:+CHACHA20-POLY1305:"
     "-GROUP-ALL:+GROUP-X25519:+GROUP-SECP256R1:%DISABLE_TLS13_COMPAT_MODE";
@@ -65,12 +58,6 @@ struct Client {
   bool is_over = false;
 };
 
-uint64_t NowNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * NGTCP2_SECONDS + static_cast<uint64_t>(now.tv_nsec);
-}
-
 [[noreturn]] void Fail(const char* what) {
   fprintf(stderr, "ngtcp2-client: %s\n", what);
   exit(1);
@@ -82,17 +69,6 @@ void End(Client& client, const std::string& how) {
 }
 
 Client& Of(void* user_data) { return *static_cast<Client*>(user_data); }
-
-void Random(uint8_t* bytes, size_t length, const ngtcp2_rand_ctx*) {
-  gnutls_rnd(GNUTLS_RND_RANDOM, bytes, length);
-}
-
-int NewConnectionId(ngtcp2_conn*, ngtcp2_cid* id, uint8_t* token, size_t length, void*) {
-  gnutls_rnd(GNUTLS_RND_RANDOM, id->data, length);
-  gnutls_rnd(GNUTLS_RND_RANDOM, token, NGTCP2_STATELESS_RESET_TOKENLEN);
-  id->datalen = length;
-  return 0;
-}
 
 int HandshakeCompleted(ngtcp2_conn*, void*) {
   printf("established\n");
@@ -108,8 +84,7 @@ int ReceiveStreamData(ngtcp2_conn* quic, uint32_t flags, int64_t id, uint64_t, c
   ngtcp2_conn_extend_max_stream_offset(quic, id, length);
   if ((flags & NGTCP2_STREAM_DATA_FLAG_FIN) == 0) return 0;
   printf("response %lld ", static_cast<long long>(id));
-  for (const char byte : response) printf("%02x", static_cast<uint8_t>(byte));
-  printf("\n");
+  PrintHex(reinterpret_cast<const uint8_t*>(response.data()), response.size());
   client.responses.erase(id);
   return 0;
 }
@@ -120,20 +95,9 @@ int StatelessReset(ngtcp2_conn*, const ngtcp2_pkt_stateless_reset*, void* user_d
 }
 
 ngtcp2_callbacks MakeCallbacks() {
-  ngtcp2_callbacks callbacks = {};
+  ngtcp2_callbacks callbacks = CommonCallbacks();
   callbacks.client_initial = ngtcp2_crypto_client_initial_cb;
-  callbacks.recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb;
   callbacks.recv_retry = ngtcp2_crypto_recv_retry_cb;
-  callbacks.encrypt = ngtcp2_crypto_encrypt_cb;
-  callbacks.decrypt = ngtcp2_crypto_decrypt_cb;
-  callbacks.hp_mask = ngtcp2_crypto_hp_mask_cb;
-  callbacks.update_key = ngtcp2_crypto_update_key_cb;
-  callbacks.delete_crypto_aead_ctx = ngtcp2_crypto_delete_crypto_aead_ctx_cb;
-  callbacks.delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb;
-  callbacks.get_path_challenge_data = ngtcp2_crypto_get_path_challenge_data_cb;
-  callbacks.version_negotiation = ngtcp2_crypto_version_negotiation_cb;
-  callbacks.rand = Random;
-  callbacks.get_new_connection_id = NewConnectionId;
   callbacks.handshake_completed = HandshakeCompleted;
   callbacks.recv_stream_data = ReceiveStreamData;
   callbacks.recv_stateless_reset = StatelessReset;
@@ -188,29 +152,18 @@ void OpenSession(Client& client, char** arguments) {
       gnutls_server_name_set(session, GNUTLS_NAME_DNS, arguments[6], strlen(arguments[6])) != 0) {
     Fail("expected settings that GnuTLS accepts");
   }
-  client.reference.get_conn = [](ngtcp2_crypto_conn_ref* reference) {
-    return static_cast<Client*>(reference->user_data)->quic;
-  };
-  client.reference.user_data = &client;
-  gnutls_session_set_ptr(session, &client.reference);
+  BindSession(client);
 }
 
 void OpenConnection(Client& client) {
-  ngtcp2_settings settings;
-  ngtcp2_settings_default(&settings);
-  settings.initial_ts = NowNs();
-  settings.max_tx_udp_payload_size = kPacketBytes;
+  const ngtcp2_settings settings = CommonSettings();
   ngtcp2_transport_params params;
   ngtcp2_transport_params_default(&params);
   params.initial_max_stream_data_bidi_local = 65536;
   params.initial_max_data = 1 << 20;
   params.max_idle_timeout = 60 * NGTCP2_SECONDS;
-  ngtcp2_cid dcid = {};
-  ngtcp2_cid scid = {};
-  dcid.datalen = kConnectionIdBytes;
-  scid.datalen = kConnectionIdBytes;
-  Random(dcid.data, dcid.datalen, nullptr);
-  Random(scid.data, scid.datalen, nullptr);
+  const ngtcp2_cid dcid = RandomConnectionId();
+  const ngtcp2_cid scid = RandomConnectionId();
   const ngtcp2_callbacks callbacks = MakeCallbacks();
   const ngtcp2_path path = PathOf(client);
   if (ngtcp2_conn_client_new(&client.quic, &dcid, &scid, &path, NGTCP2_PROTO_VER_V1, &callbacks,

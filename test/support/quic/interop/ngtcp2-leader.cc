@@ -10,12 +10,7 @@
 // it.
 
 #include <arpa/inet.h>
-#include <gnutls/crypto.h>
-#include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
-#include <ngtcp2/ngtcp2.h>
-#include <ngtcp2/ngtcp2_crypto.h>
-#include <ngtcp2/ngtcp2_crypto_gnutls.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,17 +19,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "ngtcp2-peer.h"
+
 namespace {
 
-constexpr size_t kConnectionIdBytes = 18;
-constexpr size_t kPacketBytes = 1280;
 constexpr size_t kTransactionBytesMax = 4096;
 constexpr char kProtocol[] = "solana-tpu";
 constexpr char kPriorities[] =
@@ -66,16 +60,9 @@ struct Connection {
   }
 };
 
-uint64_t NowNs() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * NGTCP2_SECONDS + static_cast<uint64_t>(now.tv_nsec);
-}
-
 void Say(const char* what, const uint8_t* bytes, size_t length) {
   printf("%s ", what);
-  for (size_t i = 0; i < length; i++) printf("%02x", bytes[i]);
-  printf("\n");
+  PrintHex(bytes, length);
 }
 
 std::string IdOf(const uint8_t* bytes, size_t length) {
@@ -84,14 +71,9 @@ std::string IdOf(const uint8_t* bytes, size_t length) {
 
 Connection& Of(void* user_data) { return *static_cast<Connection*>(user_data); }
 
-void Random(uint8_t* bytes, size_t length, const ngtcp2_rand_ctx*) {
-  gnutls_rnd(GNUTLS_RND_RANDOM, bytes, length);
-}
-
-int NewConnectionId(ngtcp2_conn*, ngtcp2_cid* id, uint8_t* token, size_t length, void* user_data) {
-  gnutls_rnd(GNUTLS_RND_RANDOM, id->data, length);
-  gnutls_rnd(GNUTLS_RND_RANDOM, token, NGTCP2_STATELESS_RESET_TOKENLEN);
-  id->datalen = length;
+int NewKnownConnectionId(ngtcp2_conn* quic, ngtcp2_cid* id, uint8_t* token, size_t length,
+                         void* user_data) {
+  NewConnectionId(quic, id, token, length, user_data);
   Of(user_data).ids.push_back(IdOf(id->data, length));
   return 0;
 }
@@ -133,19 +115,9 @@ int ReceiveStreamData(ngtcp2_conn* quic, uint32_t flags, int64_t id, uint64_t, c
 }
 
 ngtcp2_callbacks MakeCallbacks() {
-  ngtcp2_callbacks callbacks = {};
+  ngtcp2_callbacks callbacks = CommonCallbacks();
   callbacks.recv_client_initial = ngtcp2_crypto_recv_client_initial_cb;
-  callbacks.recv_crypto_data = ngtcp2_crypto_recv_crypto_data_cb;
-  callbacks.encrypt = ngtcp2_crypto_encrypt_cb;
-  callbacks.decrypt = ngtcp2_crypto_decrypt_cb;
-  callbacks.hp_mask = ngtcp2_crypto_hp_mask_cb;
-  callbacks.update_key = ngtcp2_crypto_update_key_cb;
-  callbacks.delete_crypto_aead_ctx = ngtcp2_crypto_delete_crypto_aead_ctx_cb;
-  callbacks.delete_crypto_cipher_ctx = ngtcp2_crypto_delete_crypto_cipher_ctx_cb;
-  callbacks.get_path_challenge_data = ngtcp2_crypto_get_path_challenge_data_cb;
-  callbacks.version_negotiation = ngtcp2_crypto_version_negotiation_cb;
-  callbacks.rand = Random;
-  callbacks.get_new_connection_id = NewConnectionId;
+  callbacks.get_new_connection_id = NewKnownConnectionId;
   callbacks.handshake_completed = HandshakeCompleted;
   callbacks.recv_stream_data = ReceiveStreamData;
   return callbacks;
@@ -163,11 +135,7 @@ bool MakeSession(Server& server, Connection& connection) {
     return false;
   }
   gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
-  connection.reference.get_conn = [](ngtcp2_crypto_conn_ref* reference) {
-    return static_cast<Connection*>(reference->user_data)->quic;
-  };
-  connection.reference.user_data = &connection;
-  gnutls_session_set_ptr(session, &connection.reference);
+  BindSession(connection);
   return true;
 }
 
@@ -186,10 +154,7 @@ std::unique_ptr<Connection> Accept(Server& server, const ngtcp2_pkt_hd& header,
   auto connection = std::make_unique<Connection>();
   connection->server = &server;
   connection->remote = remote;
-  ngtcp2_settings settings;
-  ngtcp2_settings_default(&settings);
-  settings.initial_ts = NowNs();
-  settings.max_tx_udp_payload_size = kPacketBytes;
+  ngtcp2_settings settings = CommonSettings();
   settings.token = header.token;
   ngtcp2_transport_params params;
   ngtcp2_transport_params_default(&params);
@@ -200,9 +165,7 @@ std::unique_ptr<Connection> Accept(Server& server, const ngtcp2_pkt_hd& header,
   params.initial_max_data = kTransactionBytesMax * server.streams;
   params.initial_max_streams_uni = 0;
   params.max_idle_timeout = 10 * NGTCP2_SECONDS;
-  ngtcp2_cid scid = {};
-  scid.datalen = kConnectionIdBytes;
-  Random(scid.data, scid.datalen, nullptr);
+  const ngtcp2_cid scid = RandomConnectionId();
   const ngtcp2_callbacks callbacks = MakeCallbacks();
   const ngtcp2_path path = PathOf(server, connection->remote);
   if (!MakeSession(server, *connection) ||
@@ -216,9 +179,7 @@ std::unique_ptr<Connection> Accept(Server& server, const ngtcp2_pkt_hd& header,
 }
 
 void SendRetry(const Server& server, const ngtcp2_pkt_hd& header, const sockaddr_in& to) {
-  ngtcp2_cid scid = {};
-  scid.datalen = kConnectionIdBytes;
-  Random(scid.data, scid.datalen, nullptr);
+  const ngtcp2_cid scid = RandomConnectionId();
   uint8_t token[NGTCP2_CRYPTO_MAX_RETRY_TOKENLEN];
   const ngtcp2_ssize token_length = ngtcp2_crypto_generate_retry_token(
       token, server.secret, sizeof server.secret, header.version,
