@@ -1,8 +1,8 @@
-// Interface view: addresses, state and multicast routes of one network interface, read from the
-// kernel by netlink.
+// Interface view: addresses and state of one network interface, and its multicast routes, which the
+// kernel reports by netlink.
 //
-// Used by the control plane, about once a second. A route to a single multicast address is a group
-// that a routing daemon made reachable through the interface; a route to a multicast range is not.
+// Used by the control plane, about once a second. A routing daemon adds one route for each group,
+// to this one address. A route to a range of multicast addresses is not a group.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // Multicast sockets: receive sockets for joined groups, their memberships, and the kernel program
-// that gives each FEC set to one worker.
+// by which each FEC set reaches one worker only.
 //
-// The kernel delivers a multicast datagram to every socket that joined its group, also to those
-// that share a port. Each worker therefore has a socket of its own, all of them join, and a program
+// The kernel delivers a multicast datagram to every socket that joined its group, even if several
+// share a port. Therefore each worker has its own socket, every socket joins, and a program
 // on each socket drops the FEC sets of the other workers. The sets are steered like unicast ones
 // (steering.h), so one worker gets a set from all sources. IP_MULTICAST_ALL is off: groups that
 // other programs of the machine joined do not come in.

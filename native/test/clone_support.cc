@@ -71,6 +71,12 @@ void CloneCable::set_offload(bool segmentation, bool checksums) const {
 
 // ---- receivers ------------------------------------------------------------------------------
 
+void lead_behind_cable(const Lab& lab) {
+  lab.ip(
+      "route add 10.77.0.0/16 via 10.1.0.2\n"
+      "neigh replace 10.1.0.2 lladdr 02:00:00:00:01:01 dev cable nud permanent\n");
+}
+
 CloneReceiver::CloneReceiver(const Lab& lab, bool is_ipv4) {
   lab.in_theirs([&] {
     Endpoint any = is_ipv4 ? ipv4(0, 0, 0, 0) : Endpoint{};

@@ -43,6 +43,10 @@ struct CloneCable {
   uint32_t interface;
 };
 
+// Routes the IPv4 addresses of behind_cable() through the cable "cable" with the number 1, with a
+// next hop that never expires.
+void lead_behind_cable(const Lab& lab);
+
 struct CloneArrival {
   Bytes bytes;
   Endpoint from;

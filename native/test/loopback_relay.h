@@ -5,11 +5,13 @@
 #include <poll.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "check.h"
@@ -67,6 +69,58 @@ class Peer {
 
 inline constexpr uint64_t kSlot = 5000;
 
+// Waits until the condition holds, at most 30 s. It is evaluated until it holds once, so it may
+// have effects.
+inline bool eventually(const std::function<bool()>& condition) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition())
+    if (std::chrono::steady_clock::now() > until) return false;
+    else std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return true;
+}
+
+// Fails the test and returns nullptr if the relay cannot be opened.
+inline std::unique_ptr<Relay> open_relay(const RelayOptions& options) {
+  std::string error;
+  auto relay = Relay::open(options, error);
+  CHECK_EQ(error, std::string());
+  return relay;
+}
+
+inline void publish_to(Relay& relay, std::string (Relay::*part)(const uint8_t*, size_t),
+                       const Bytes& table) {
+  CHECK_EQ((relay.*part)(table.data(), table.size()), std::string());
+}
+
+using VerdictCounts = std::map<std::pair<size_t, std::string>, uint64_t>;  // by source and verdict
+
+// The packets of a snapshot of `sources` sources that have verdicts; the last row is of no source.
+inline VerdictCounts verdict_counts(const SnapshotLayout& layout,
+                                    const std::vector<uint64_t>& words, size_t sources) {
+  VerdictCounts counts;
+  for (size_t row = 0; row <= sources; row++)
+    for (size_t v = 0; v < kVerdictCount; v++)
+      if (const uint64_t n = words[layout.sources_begin + row * layout.kSourceWords + v])
+        counts[{row, verdict_name(static_cast<Verdict>(v))}] = n;
+  return counts;
+}
+
+// The same, by verdict.
+inline std::map<std::string, uint64_t> verdict_sums(const SnapshotLayout& layout,
+                                                    const std::vector<uint64_t>& words,
+                                                    size_t sources) {
+  std::map<std::string, uint64_t> sums;
+  for (const auto& [key, count] : verdict_counts(layout, words, sources)) sums[key.second] += count;
+  return sums;
+}
+
+template <typename Key>
+uint64_t sum_of(const std::map<Key, uint64_t>& counts) {
+  uint64_t sum = 0;
+  for (const auto& [key, count] : counts) sum += count;
+  return sum;
+}
+
 struct LoopbackRelay {
   std::unique_ptr<Relay> relay;
   Peer tier1_source{"127.0.0.11"}, tier2_source{"127.0.0.12"}, stranger{"127.0.0.13"};
@@ -78,9 +132,7 @@ struct LoopbackRelay {
     options.receive_filter = receive_filter;
     options.listen = {ipv4_endpoint("127.0.0.1", 0)};
     options.worker = worker;
-    std::string error;
-    relay = Relay::open(options, error);
-    CHECK_EQ(error, std::string());
+    relay = open_relay(options);
     publish(&Relay::publish_sources,
             source_table({{"127.0.0.11", 32, 0, 0}, {"127.0.0.12", 32, 1, 1}}));
     publish(&Relay::publish_fanout,
@@ -95,7 +147,7 @@ struct LoopbackRelay {
     return options;
   }
   void publish(std::string (Relay::*part)(const uint8_t*, size_t), const Bytes& bytes) const {
-    CHECK_EQ((relay.get()->*part)(bytes.data(), bytes.size()), std::string());
+    publish_to(*relay, part, bytes);
   }
   Endpoint in() const { return relay->addresses()[0]; }
 
@@ -110,23 +162,29 @@ struct LoopbackRelay {
     const SnapshotLayout layout = relay->layout(2, 2);
     std::vector<uint64_t> words(layout.words);
     Counts out;
-    for (int i = 0; i < 6000; i++) {
+    eventually([&] {
       relay->snapshot(layout, words.data());
-      out = {};
-      for (size_t row = 0; row <= 2; row++)
-        for (size_t v = 0; v < kVerdictCount; v++)
-          if (const uint64_t n = words[layout.sources_begin + row * layout.kSourceWords + v])
-            out.verdicts[verdict_name(static_cast<Verdict>(v))] += n;
+      out.verdicts = verdict_sums(layout, words, 2);
       out.received = words[size_t(WorkerCounter::received)];
       out.signature_checks = words[size_t(WorkerCounter::signature_checks)];
       out.signatures_replaced = words[size_t(WorkerCounter::signatures_replaced)];
-      for (const auto& [name, count] : out.verdicts) out.decided += count;
-      if (out.received >= received && out.decided == out.received) break;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+      out.decided = sum_of(out.verdicts);
+      return out.received >= received && out.decided == out.received;
+    });
     CHECK_EQ(out.decided, out.received);  // every packet has exactly one verdict
     return out;
   }
 };
+
+// A relay on loopback that sends by clones; nullptr: the test has failed.
+inline std::unique_ptr<Relay> open_cloning_relay() {
+  RelayOptions options;
+  options.listen = {ipv4_endpoint("127.0.0.1", 0)};
+  options.worker = LoopbackRelay::default_worker();
+  options.transmit = TransmitMode::clone;
+  auto relay = open_relay(options);
+  if (relay) CHECK_EQ(relay->transmit_refusal(), std::string());
+  return relay;
+}
 
 }  // namespace shredway::test

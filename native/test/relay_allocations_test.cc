@@ -74,19 +74,10 @@ TEST(worker_allocates_nothing_for_packets_and_table_swaps) {
 TEST(worker_allocates_nothing_when_clone_lists_are_swapped) {
   in_clone_lab([&](Lab& lab) {
     CloneCable cable(lab, "cable", 1);
-    lab.ip(
-        "route add 10.77.0.0/16 via 10.1.0.2\n"
-        "neigh replace 10.1.0.2 lladdr 02:00:00:00:01:01 dev cable nud permanent\n");
+    lead_behind_cable(lab);
     const CloneReceiver receiver(lab, true);
-    RelayOptions options;
-    options.listen = {ipv4_endpoint("127.0.0.1", 0)};
-    options.worker = LoopbackRelay::default_worker();
-    options.transmit = TransmitMode::clone;
-    std::string error;
-    const auto relay = Relay::open(options, error);
-    CHECK_EQ(error, std::string());
+    const auto relay = open_cloning_relay();
     if (!relay) return;
-    CHECK_EQ(relay->transmit_refusal(), std::string());
     const SnapshotLayout layout = relay->layout(1, 1);
     const auto wait_cloned = [&](uint64_t count) {
       std::vector<uint64_t> words(layout.words);

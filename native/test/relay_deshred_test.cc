@@ -12,15 +12,7 @@ using namespace shredway;
 using namespace std::chrono_literals;
 using test::BatchedSlot;
 using test::Bytes;
-
-// Waits until the condition holds, at most 30 s.
-bool eventually(const std::function<bool()>& condition) {
-  const auto until = std::chrono::steady_clock::now() + 30s;
-  while (!condition())
-    if (std::chrono::steady_clock::now() > until) return false;
-    else std::this_thread::sleep_for(1ms);
-  return true;
-}
+using test::eventually;
 
 TransactionSignature signature_of(const std::string& hex) {
   TransactionSignature out;

@@ -77,16 +77,14 @@ struct GroupRelay {
     options.multicast.push_back(any);
     options.workers = workers;
     options.worker = LoopbackRelay::default_worker();
-    std::string error;
-    relay = Relay::open(options, error);
-    CHECK_EQ(error, std::string());
+    relay = open_relay(options);
     if (!relay) return;
     publish(&Relay::publish_sources, group_table());
     publish(&Relay::publish_fanout, fanout_table({{destination.endpoint(), 1, 0}}));
     publish(&Relay::publish_leaders, leader_table(leader_key(1), kSlot - 100, 10'000));
   }
   void publish(std::string (Relay::*part)(const uint8_t*, size_t), const Bytes& bytes) const {
-    CHECK_EQ((relay.get()->*part)(bytes.data(), bytes.size()), std::string());
+    publish_to(*relay, part, bytes);
   }
   std::string join(const std::string& group, const InterfaceView& view) const {
     return relay->join(kPort, {address_of(group), view.index, view.addresses.front()});
@@ -94,26 +92,16 @@ struct GroupRelay {
   std::string leave(const std::string& group, uint32_t interface) const {
     return relay->leave(kPort, {address_of(group), interface});
   }
-  using Counts = std::map<std::pair<size_t, std::string>, uint64_t>;  // by source and verdict
   // Waits, bounded, until `decided` packets have their verdicts.
-  Counts counts(uint64_t decided) const {
+  VerdictCounts counts(uint64_t decided) const {
     const SnapshotLayout layout = relay->layout(3, 1);
     std::vector<uint64_t> words(layout.words);
-    Counts out;
-    for (int i = 0; i < 2000; i++) {
+    VerdictCounts out;
+    CHECK(eventually([&] {
       relay->snapshot(layout, words.data());
-      uint64_t total = 0;
-      out.clear();
-      for (size_t row = 0; row <= 3; row++)
-        for (size_t v = 0; v < kVerdictCount; v++) {
-          const uint64_t n = words[layout.sources_begin + row * layout.kSourceWords + v];
-          total += n;
-          if (n) out[{row, verdict_name(static_cast<Verdict>(v))}] = n;
-        }
-      if (total >= decided) return out;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    CHECK(false);
+      out = verdict_counts(layout, words, 3);
+      return sum_of(out) >= decided;
+    }));
     return out;
   }
   // Received packets by worker.
@@ -212,11 +200,11 @@ TEST(multicast_source_is_told_by_its_group) {
     for (const Bytes& packet : slot.packets) three.send(kIpv6Group, packet);
     one.send(kGroups[0], kHeartbeat);
     two.send(kGroups[1], kHeartbeat);
-    const GroupRelay::Counts expected = {{{0, "own_use"}, 128},
-                                         {{1, "first_forwardable"}, 128},
-                                         {{2, "duplicate"}, 128},
-                                         {{0, "heartbeat"}, 1},
-                                         {{1, "heartbeat"}, 1}};
+    const VerdictCounts expected = {{{0, "own_use"}, 128},
+                                    {{1, "first_forwardable"}, 128},
+                                    {{2, "duplicate"}, 128},
+                                    {{0, "heartbeat"}, 1},
+                                    {{1, "heartbeat"}, 1}};
     CHECK(net.counts(3 * 128 + 2) == expected);
     CHECK_EQ(net.destination.receive(128).size(), 128u);
   });
@@ -242,7 +230,7 @@ TEST(multicast_socket_receives_joined_groups_only) {
     publisher.send(kGroups[0], Bytes(1203, 0xff));  // no variant of a shred
     publisher.send(kGroups[0], Bytes(100, 0x44));
     for (const Bytes& packet : slot.packets) publisher.send(kGroups[0], packet);
-    const GroupRelay::Counts expected = {{{0, "own_use"}, 64}};
+    const VerdictCounts expected = {{{0, "own_use"}, 64}};
     CHECK(net.counts(64) == expected);
   });
 }

@@ -11,6 +11,7 @@
 #include "clone_support.h"
 #include "deshred_support.h"
 #include "loopback_relay.h"
+#include "recent_shreds_support.h"
 
 using namespace shredway;
 using namespace shredway::test;
@@ -18,27 +19,6 @@ using namespace shredway::test;
 namespace {
 
 constexpr TierMask kOwnUse = 0;
-
-Shred shred_of(uint64_t slot, uint32_t fec_set, uint8_t leaf) {
-  Shred shred{};
-  shred.slot = slot;
-  shred.fec_set_index = fec_set * kFecSetShreds;
-  shred.leaf = leaf;
-  return shred;
-}
-Root root_of(uint32_t number) {
-  Root root{};
-  std::memcpy(root.data(), &number, sizeof number);
-  root[31] = 1;
-  return root;
-}
-Signature signature_of(uint32_t root, uint32_t variant) {
-  Signature signature{};
-  std::memcpy(signature.data() + 8, &root, sizeof root);
-  std::memcpy(signature.data() + 16, &variant, sizeof variant);
-  signature[0] = 1;
-  return signature;
-}
 
 // The specification with containers: who has brought an identity under which root.
 struct Model {
@@ -95,7 +75,7 @@ TEST(recent_shreds_with_own_use_match_the_model) {
       const uint32_t root = random() % 4 ? 1 : 1 + static_cast<uint32_t>(random() % 3);
       const TierMask tiers = random_tiers(random, 1 + static_cast<uint32_t>(seed % 3));
       const auto expected = model.record(shred, root, tiers);
-      const auto actual = recent->record(shred, signature_of(root, 0).data(), root_of(root),
+      const auto actual = recent->record(shred, signature_of(root).data(), root_of(root),
                                          {tiers, static_cast<uint16_t>(tiers), 0});
       CHECK_EQ(verdict_name(actual.verdict), std::string(verdict_name(expected.verdict)));
       CHECK_EQ(actual.tiers, expected.tiers);
@@ -163,20 +143,11 @@ struct OwnUseRelay : LoopbackRelay {
     const SnapshotLayout layout = relay->layout(3, 4);
     std::vector<uint64_t> words(layout.words);
     std::map<std::string, uint64_t> verdicts;
-    for (int i = 0; i < 6000; i++) {
+    CHECK(eventually([&] {
       relay->snapshot(layout, words.data());
-      uint64_t decided = 0;
-      verdicts.clear();
-      for (size_t row = 0; row <= 3; row++)
-        for (size_t v = 0; v < kVerdictCount; v++) {
-          const uint64_t n = words[layout.sources_begin + row * layout.kSourceWords + v];
-          decided += n;
-          if (n) verdicts[verdict_name(static_cast<Verdict>(v))] += n;
-        }
-      if (decided >= received) return verdicts;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    CHECK(false);
+      verdicts = verdict_sums(layout, words, 3);
+      return sum_of(verdicts) >= received;
+    }));
     return verdicts;
   }
   uint64_t deshred_counter(DeshredCounter which) const {
@@ -188,11 +159,6 @@ struct OwnUseRelay : LoopbackRelay {
     relay->snapshot(layout, words.data());
     return words[layout.destinations_begin + destination * layout.kDestinationWords + 2 +
                  kSendFailureCount];
-  }
-  static bool eventually(const std::function<bool()>& holds) {
-    for (int i = 0; i < 6000 && !holds(); i++)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    return holds();
   }
 };
 
@@ -218,7 +184,7 @@ void check_destination(Peer& plain, Peer& recovered, const std::vector<Bytes>& p
   for (const size_t packet : delivered.by_tier[tier]) expected.insert(packets[packet]);
   CHECK(all_of(plain.receive(expected.size())) == expected);
   // The widest tier gets every shred that its own shreds suffice to recover. A narrower tier gets
-  // those that they sufficed for when the set was recovered.
+  // recovered shreds only if its own shreds sufficed at the time of the recovery.
   std::multiset<Bytes> least = expected;
   std::multiset<Bytes> most = expected;
   for (size_t set = 0; set < packets.size() / 64; set++) {
@@ -246,7 +212,7 @@ TEST(relay_sends_nothing_that_only_a_source_for_own_use_delivered) {
   CHECK_EQ(verdicts.at("own_use"), slot.packets.size());
   CHECK_EQ(verdicts.at("duplicate"), slot.packets.size());
   // They are decoded.
-  CHECK(net.eventually([&] { return net.deshred_counter(DeshredCounter::transactions) == 330; }));
+  CHECK(eventually([&] { return net.deshred_counter(DeshredCounter::transactions) == 330; }));
   for (Peer* peer : {&net.tier1, &net.tier2, &net.recovered1, &net.recovered2})
     CHECK(peer->receive(0).empty());
   // Each of them leaves when a source that is forwarded delivers it.
@@ -304,13 +270,13 @@ TEST(relay_recovers_for_destinations_from_forwarded_shreds_only) {
   for (size_t i = 0; i < 31; i++) net.tier2_source.send(net.in(), slot.packets[i]);
   net.wait(64 + 31);
   CHECK_EQ(net.recovered2.receive(31).size(), 31u);
-  CHECK(net.eventually([&] { return net.deshred_counter(DeshredCounter::transactions) == 20; }));
+  CHECK(eventually([&] { return net.deshred_counter(DeshredCounter::transactions) == 20; }));
   CHECK_EQ(net.recovered_sent(3), 0u);
   CHECK_EQ(net.recovered2.receive(31).size(), 31u);
   // With the 32nd the others leave, although the relay has long known them.
   net.tier2_source.send(net.in(), slot.packets[40]);
   CHECK(all_of(net.recovered2.receive(64)) == all_of(slot.packets));
-  CHECK(net.eventually([&] { return net.recovered_sent(3) == 32; }));
+  CHECK(eventually([&] { return net.recovered_sent(3) == 32; }));
   CHECK(net.tier2.receive(32).size() == 32);
   CHECK(net.tier1.receive(0).empty());
   CHECK(net.recovered1.receive(0).empty());
@@ -357,23 +323,11 @@ TEST(relay_applies_own_use_when_the_source_table_changes) {
 TEST(relay_clones_nothing_that_only_a_source_for_own_use_delivered) {
   in_clone_lab([&](Lab& lab) {
     CloneCable cable(lab, "cable", 1);
-    lab.ip(
-        "route add 10.77.0.0/16 via 10.1.0.2\n"
-        "neigh replace 10.1.0.2 lladdr 02:00:00:00:01:01 dev cable nud permanent\n");
+    lead_behind_cable(lab);
     CloneReceiver receiver(lab, true);
-    RelayOptions options;
-    options.listen = {ipv4_endpoint("127.0.0.1", 0)};
-    options.worker = LoopbackRelay::default_worker();
-    options.transmit = TransmitMode::clone;
-    std::string error;
-    const auto relay = Relay::open(options, error);
-    CHECK_EQ(error, std::string());
+    const auto relay = open_cloning_relay();
     if (!relay) return;
-    CHECK_EQ(relay->transmit_refusal(), std::string());
-    const auto publish = [&](std::string (Relay::*part)(const uint8_t*, size_t),
-                             const Bytes& table) {
-      CHECK_EQ((relay.get()->*part)(table.data(), table.size()), std::string());
-    };
+    const auto publish = [&](auto part, const Bytes& table) { publish_to(*relay, part, table); };
     std::vector<DestinationEntry> entries;
     for (uint32_t i = 0; i < 8; i++)
       entries.push_back({behind_cable(true, i, receiver.port()), 1, i});
@@ -384,7 +338,7 @@ TEST(relay_clones_nothing_that_only_a_source_for_own_use_delivered) {
     const SnapshotLayout layout = relay->layout(2, 8);
     std::vector<uint64_t> words(layout.words);
     const auto wait = [&](WorkerCounter counter, uint64_t value) {
-      return OwnUseRelay::eventually([&] {
+      return eventually([&] {
         relay->snapshot(layout, words.data());
         return words[size_t(counter)] == value;
       });
@@ -403,7 +357,7 @@ TEST(relay_clones_nothing_that_only_a_source_for_own_use_delivered) {
     std::multiset<Bytes> actual;
     for (const CloneArrival& arrival : receiver.read(80)) actual.insert(arrival.bytes);
     CHECK(actual == expected);
-    CHECK(OwnUseRelay::eventually([&] {
+    CHECK(eventually([&] {
       relay->snapshot(layout, words.data());
       return words[size_t(WorkerCounter::clone_triggers)] > 0;
     }));

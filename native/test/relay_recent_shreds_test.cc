@@ -8,30 +8,12 @@
 
 #include "check.h"
 #include "crypto/ed25519.h"
+#include "recent_shreds_support.h"
 
 using namespace shredway;
+using namespace shredway::test;
 
 namespace {
-
-Shred shred_of(uint64_t slot, uint32_t fec_set, uint8_t leaf) {
-  Shred shred{};
-  shred.slot = slot;
-  shred.fec_set_index = fec_set * kFecSetShreds;
-  shred.leaf = leaf;
-  return shred;
-}
-Root root_of(uint32_t number) {
-  Root root{};
-  std::memcpy(root.data(), &number, sizeof number);
-  root[31] = 1;
-  return root;
-}
-Signature signature_of(uint32_t number) {
-  Signature signature{};
-  std::memcpy(signature.data() + 8, &number, sizeof number);
-  signature[0] = 1;
-  return signature;
-}
 
 // The specification with containers: per identity the roots in order, and per root the served
 // tiers.
