@@ -5,15 +5,16 @@
 // is confined before the first packet. Streams of one turn of the event loop are passed in one message. The
 // process ends when the gateway closes the socket or ends itself.
 
-import { Socket } from "node:net";
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
-import { confineProcess } from "../../relay/data-plane/native.ts";
 import { adoptUdpSocket } from "../../relay/data-plane/udp-socket.ts";
-import { FrameReader } from "../tpu/frames.ts";
-import { preferForOutOfMemory } from "../tpu/process-memory.ts";
-import { loadQuiche, quicheProblem } from "../tpu/quiche.ts";
-import { allocatedBytesMax, channelDescriptor } from "../tpu/start-quic-process.ts";
+import {
+  confineThisProcess,
+  PacketFailures,
+  requireQuiche,
+  serveChannel,
+} from "../tpu/confined-main.ts";
+import { channelDescriptor } from "../tpu/start-quic-process.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./ingress-messages.ts";
 import { IngressServer } from "./ingress-server.ts";
 import type { IngressProcessAnswer, IngressRequest, IngressStream } from "./types.ts";
@@ -31,11 +32,12 @@ class Main {
   #streams: IngressStream[] = [];
   #counts: Timer | undefined;
   #lastCounts = "";
-  #failedPackets = 0;
+  readonly #failures: PacketFailures;
 
   constructor(answer: (answer: IngressProcessAnswer) => void, end: () => void) {
     this.#answer = answer;
     this.#end = end;
+    this.#failures = new PacketFailures(answer);
   }
 
   handle(request: IngressRequest): void {
@@ -61,8 +63,7 @@ class Main {
   }
 
   #open({ settings, credentials }: OpenRequest): void {
-    const quiche = loadQuiche();
-    if (!quiche) throw new Error(quicheProblem() ?? "QUIC is not available");
+    const quiche = requireQuiche();
     const sockets = settings.listeners.map(({ host }, index) =>
       adoptUdpSocket(channelDescriptor + 1 + index, {
         host,
@@ -87,8 +88,7 @@ class Main {
         this.#answer({ kind: "ended", connection, end });
       },
     });
-    preferForOutOfMemory();
-    const unconfined = confineProcess(process.ppid, allocatedBytesMax);
+    const unconfined = confineThisProcess();
     this.#counts = systemClock.every(countsMs, () => this.#reportCounts());
     this.#answer({ kind: "listening", addresses: this.#server.addresses });
     this.#answer({ kind: "opened", unconfined });
@@ -116,10 +116,7 @@ class Main {
       this.#lastCounts = text;
       this.#answer({ kind: "counts", counts });
     }
-    if (failures.packets === this.#failedPackets) return;
-    this.#failedPackets = failures.packets;
-    const message = `${failures.packets} packets could not be sent: ${failures.last}`;
-    this.#answer({ kind: "trouble", message });
+    this.#failures.report(failures);
   }
 
   async #close(server: IngressServer): Promise<void> {
@@ -131,14 +128,9 @@ class Main {
   }
 }
 
-const channel = new Socket({ fd: channelDescriptor, readable: true, writable: true });
-const main = new Main(
-  (answer) => channel.write(encodeAnswer(answer)),
-  () => channel.end(() => process.exit(0)),
-);
-const reader = new FrameReader(requestBytesMax, (kind, body) =>
-  main.handle(decodeRequest(kind, body)),
-);
-channel.on("data", (chunk) => reader.push(chunk));
-channel.on("end", () => process.exit(0));
-channel.on("error", () => process.exit(0));
+serveChannel({
+  requestBytesMax,
+  decode: decodeRequest,
+  encode: encodeAnswer,
+  create: (answer, end) => new Main(answer, end),
+});

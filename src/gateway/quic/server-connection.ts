@@ -3,9 +3,10 @@
 // Created by ingress-server.ts for a first packet. After the handshake it waits for the gateway's decision
 // about the client's key and reads no stream before it. One timer runs everything that is due.
 
-import type { Clock, Timer } from "../../core/clock.ts";
-import { closeName } from "../tpu/close-names.ts";
+import type { Clock } from "../../core/clock.ts";
+import { DueTimer } from "../tpu/due-timer.ts";
 import type { Quiche, QuicheAddress, QuicheConnection } from "../tpu/quiche.ts";
+import { closeConnection, endNameOf, packetsOf, takePacket } from "../tpu/quiche-calls.ts";
 import { type CertificateFacts, readCertificateFacts } from "./certificate-facts.ts";
 import { type Dialect, findDialect } from "./dialects.ts";
 import { responseFrame } from "./response-frame.ts";
@@ -14,7 +15,6 @@ import type { DropName, IngressSettings } from "./types.ts";
 
 const handshakeMs = 5000;
 const nsPerMs = 1_000_000n;
-const packetBufferBytes = 1500;
 /** Bytes that an unproven address gets for each byte that came from it. */
 const amplificationMax = 3;
 /** Client-initiated streams have the ids 0, 4, … (bidirectional) and 2, 6, … (unidirectional). */
@@ -78,8 +78,7 @@ export class ServerConnection {
   #dropsLeft = dropsBurst;
   #dropsAtNs: bigint;
   #end = "";
-  #timer: Timer | undefined;
-  #timerDueNs = 0n;
+  readonly #timer: DueTimer;
 
   constructor(id: number, host: ConnectionHost, quic: QuicheConnection, path: Path) {
     this.id = id;
@@ -90,6 +89,7 @@ export class ServerConnection {
     this.#isProven = path.isProven;
     this.#dropsAtNs = host.clock.monotonicNs();
     this.#handshakeEndNs = this.#dropsAtNs + BigInt(handshakeMs) * nsPerMs;
+    this.#timer = new DueTimer(host.clock, () => this.#expired());
   }
 
   /**
@@ -99,16 +99,8 @@ export class ServerConnection {
   receive(packet: Buffer, from: QuicheAddress): boolean {
     if (from.port !== this.remote.port || from.host !== this.remote.host) return false;
     this.#receivedBytes += packet.length;
-    this.#pass(packet);
+    takePacket(this.#quic, packet, { from: this.remote, to: this.#local });
     return true;
-  }
-
-  #pass(packet: Buffer): void {
-    try {
-      this.#quic.recv(packet, { from: this.remote, to: this.#local });
-    } catch {
-      // The packet is invalid or rejected: quiche then reports the end of the connection.
-    }
   }
 
   /** Handles the effects of packets, answers or timers, and sends. */
@@ -144,8 +136,8 @@ export class ServerConnection {
   forget(): void {
     if (this.#phase === "gone") return;
     this.#enter("gone");
-    this.#timer?.cancel();
-    this.#host.ended(this, this.#end === "" ? this.#endName() : this.#end);
+    this.#timer.cancel();
+    this.#host.ended(this, this.#end === "" ? endNameOf(this.#quic) : this.#end);
   }
 
   /** Closes because the service shuts down. */
@@ -165,19 +157,7 @@ export class ServerConnection {
     this.#enter("ending");
     this.#end = `here_${reason.split(":", 1)[0] ?? ""}`;
     this.#responses.clear();
-    try {
-      this.#quic.close(isApplication, code, Buffer.from(reason));
-    } catch {
-      // The connection is already closed.
-    }
-  }
-
-  #endName(): string {
-    const error = this.#quic.peerError();
-    if (error) return closeName(error);
-    const local = this.#quic.localError();
-    if (local) return `here_${closeName(local)}`;
-    return this.#quic.isTimedOut() ? "idle_timeout" : "lost";
+    closeConnection(this.#quic, isApplication, code, reason);
   }
 
   #handshake(nowNs: bigint): void {
@@ -285,17 +265,8 @@ export class ServerConnection {
   }
 
   #sendAll(): void {
-    for (;;) {
-      const buffer = Buffer.allocUnsafe(packetBufferBytes);
-      let sent: ReturnType<QuicheConnection["send"]>;
-      try {
-        sent = this.#quic.send(buffer);
-      } catch {
-        return; // quiche has closed it; its timer reports the end
-      }
-      if (!sent) return;
-      const [length] = sent;
-      if (this.#maySend(length)) this.#host.send(buffer.subarray(0, length), this.remote);
+    for (const { packet } of packetsOf(this.#quic)) {
+      if (this.#maySend(packet.length)) this.#host.send(packet, this.remote);
     }
   }
 
@@ -310,6 +281,12 @@ export class ServerConnection {
     return true;
   }
 
+  #expired(): void {
+    if (this.#phase === "gone") return;
+    if (this.#quic.timeout() === 0) this.#quic.onTimeout();
+    this.work();
+  }
+
   #arm(nowNs: bigint): void {
     const quicMs = this.#quic.timeout();
     let dueNs = quicMs === null ? null : nowNs + BigInt(Math.ceil(quicMs)) * nsPerMs;
@@ -321,19 +298,6 @@ export class ServerConnection {
     if (oldestNs !== undefined && this.#phase === "open") {
       atMost(oldestNs + BigInt(this.#host.settings.streamTimeoutMs) * nsPerMs);
     }
-    if (dueNs === null) return;
-    if (this.#timer) {
-      // A timer that fires too early is rescheduled; every packet moves the due time.
-      if (this.#timerDueNs <= dueNs) return;
-      this.#timer.cancel();
-    }
-    this.#timerDueNs = dueNs;
-    const restMs = Math.max(1, Math.ceil(Number(dueNs - nowNs) / 1e6));
-    this.#timer = this.#host.clock.after(restMs, () => {
-      this.#timer = undefined;
-      if (this.#phase === "gone") return;
-      if (this.#quic.timeout() === 0) this.#quic.onTimeout();
-      this.work();
-    });
+    if (dueNs !== null) this.#timer.set(dueNs);
   }
 }

@@ -10,9 +10,10 @@
 // nothing here throws to the caller.
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import { closeName } from "./close-names.ts";
+import { DueTimer } from "./due-timer.ts";
 import { Emissions } from "./emissions.ts";
 import { packetBytesMax, type Quiche, type QuicheConfig, type QuicheConnection } from "./quiche.ts";
+import { closeConnection, endNameOf, takePacket } from "./quiche-calls.ts";
 import type { TpuAddress } from "./types.ts";
 
 interface ConnectionOptions {
@@ -110,8 +111,7 @@ export class TpuConnection {
   #nextStreamId = firstStreamId;
   /** A stream that is open in quiche and counts against the leader's limit, but has no data yet. */
   #preparedStreamId: number | null = null;
-  #timer: Timer | undefined;
-  #timerDueNs = 0n;
+  readonly #timer: DueTimer;
   #handshakeTimer: Timer | undefined;
   #sweepTimer: Timer | undefined;
   #keepAlive: Timer | undefined;
@@ -131,6 +131,11 @@ export class TpuConnection {
     this.#options = options;
     this.#startedNs = clock.monotonicNs();
     this.#quiche = quiche.Connection.connect(null, scid, local, remote, config);
+    this.#timer = new DueTimer(clock, () => {
+      this.#guarded(() => {
+        if (this.#quiche.timeout() === 0) this.#quiche.onTimeout();
+      });
+    });
     this.#handshakeTimer = clock.after(timeoutMs, () => {
       this.#handshakeTimer = clock.after(recheckMs, () => this.#end("handshake_timeout"));
     });
@@ -191,11 +196,7 @@ export class TpuConnection {
     if (this.#isClosed) return;
     this.#unanswered = 0;
     const { remote, local } = this.#options;
-    try {
-      this.#quiche.recv(packet, { from: remote, to: local });
-    } catch {
-      // The packet is invalid. Errors of the connection itself are handled below.
-    }
+    takePacket(this.#quiche, packet, { from: remote, to: local });
     this.#readStopped();
     this.#afterwards();
     // Acknowledgements that were just sent need no answer.
@@ -249,7 +250,7 @@ export class TpuConnection {
   #afterwards(): void {
     this.#flush();
     if (this.#quiche.isClosed() || this.#quiche.isDraining()) {
-      this.#over(this.#closeName());
+      this.#over(endNameOf(this.#quiche));
       return;
     }
     if (this.#handshakeMs === null && this.#quiche.isEstablished()) this.#established();
@@ -423,18 +424,7 @@ export class TpuConnection {
     if (restMs === null) return;
     const { clock } = this.#options;
     const dueNs = clock.monotonicNs() + BigInt(Math.ceil(restMs)) * nsPerMs;
-    if (this.#timer) {
-      // A timer that fires too early is rescheduled; every acknowledgement moves the due time.
-      if (this.#timerDueNs <= dueNs) return;
-      this.#timer.cancel();
-    }
-    this.#timerDueNs = dueNs;
-    this.#timer = clock.after(Math.max(1, restMs), () => {
-      this.#timer = undefined;
-      this.#guarded(() => {
-        if (this.#quiche.timeout() === 0) this.#quiche.onTimeout();
-      });
-    });
+    this.#timer.set(dueNs);
   }
 
   /** Runs a timer's action; no caller would catch its exceptions. */
@@ -448,21 +438,9 @@ export class TpuConnection {
     this.#afterwards();
   }
 
-  #closeName(): string {
-    const { isApp, errorCode } = this.#quiche.peerError() ?? {};
-    if (isApp !== undefined && errorCode !== undefined) return closeName({ isApp, errorCode });
-    const local = this.#quiche.localError();
-    if (local) return `here_${closeName(local)}`;
-    return this.#quiche.isTimedOut() ? "idle_timeout" : "lost";
-  }
-
   #end(name: string): void {
     if (this.#isClosed) return;
-    try {
-      this.#quiche.close(true, 0, new Uint8Array(0));
-    } catch {
-      // The connection is already closed.
-    }
+    closeConnection(this.#quiche, true, 0, "");
     this.#flush();
     this.#over(name);
   }

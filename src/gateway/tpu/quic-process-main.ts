@@ -5,16 +5,16 @@
 // packet. Events are reported in batches with their own times, because a message per event would
 // cost more than sending. The process ends when the gateway closes the socket or ends itself.
 
-import { Socket } from "node:net";
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
-import { confineProcess } from "../../relay/data-plane/native.ts";
+import {
+  confineThisProcess,
+  PacketFailures,
+  requireQuiche,
+  serveChannel,
+} from "./confined-main.ts";
 import { TpuEndpoint } from "./endpoint.ts";
-import { FrameReader } from "./frames.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./messages.ts";
-import { preferForOutOfMemory } from "./process-memory.ts";
-import { loadQuiche, quicheProblem } from "./quiche.ts";
-import { allocatedBytesMax, channelDescriptor } from "./start-quic-process.ts";
 import type { ProcessAnswer, ProcessRequest, TpuEvent } from "./types.ts";
 
 /** Interval of batches of events. */
@@ -32,11 +32,12 @@ class Main {
   #events: TpuEvent[] = [];
   #batch: Timer | undefined;
   #leaders: Timer | undefined;
-  #failedPackets = 0;
+  readonly #failures: PacketFailures;
 
   constructor(answer: (answer: ProcessAnswer) => void, end: () => void) {
     this.#answer = answer;
     this.#end = end;
+    this.#failures = new PacketFailures(answer);
   }
 
   handle(request: ProcessRequest): void {
@@ -63,19 +64,15 @@ class Main {
   }
 
   async #open({ settings, credentials }: OpenRequest): Promise<void> {
-    const quiche = loadQuiche();
-    if (!quiche) throw new Error(quicheProblem() ?? "QUIC is not available");
     this.#endpoint = await TpuEndpoint.open({
-      quiche,
+      quiche: requireQuiche(),
       clock: systemClock,
       settings,
       credentials,
       report: (event) => this.#report(event),
       changed: () => this.#scheduleLeaderReport(),
     });
-    preferForOutOfMemory();
-    const unconfined = confineProcess(process.ppid, allocatedBytesMax);
-    this.#answer({ kind: "opened", unconfined });
+    this.#answer({ kind: "opened", unconfined: confineThisProcess() });
     for (const request of this.#early.splice(0)) this.handle(request);
   }
 
@@ -103,21 +100,13 @@ class Main {
     const endpoint = this.#endpoint;
     if (!endpoint) return;
     this.#answer({ kind: "leaders", leaders: endpoint.leaders() });
-    const { packets, last } = endpoint.failures;
-    if (packets === this.#failedPackets) return;
-    this.#failedPackets = packets;
-    this.#answer({ kind: "trouble", message: `${packets} packets could not be sent: ${last}` });
+    this.#failures.report(endpoint.failures);
   }
 }
 
-const channel = new Socket({ fd: channelDescriptor, readable: true, writable: true });
-const main = new Main(
-  (answer) => channel.write(encodeAnswer(answer)),
-  () => channel.end(() => process.exit(0)),
-);
-const reader = new FrameReader(requestBytesMax, (kind, body) =>
-  main.handle(decodeRequest(kind, body)),
-);
-channel.on("data", (chunk) => reader.push(chunk));
-channel.on("end", () => process.exit(0));
-channel.on("error", () => process.exit(0));
+serveChannel({
+  requestBytesMax,
+  decode: decodeRequest,
+  encode: encodeAnswer,
+  create: (answer, end) => new Main(answer, end),
+});

@@ -2,7 +2,7 @@
 //
 // The only file that imports @matrixai/quic, an optional dependency that is loaded on first use. It
 // uses the package's low-level binding (quiche 0.18 with BoringSSL), which has no sockets or
-// timers. Both sides use it: the TPU route (connection.ts) and the sandbox's leaders. Calls throw
+// timers. The TPU route (connection.ts), the QUIC ingress and the sandbox's leaders use it. Calls throw
 // an Error whose message is quiche's error name ("StreamLimit", "InvalidPacket", …); null means
 // that there is nothing (more) to do. Only the thread that created a connection may use it.
 

@@ -1,18 +1,7 @@
 // Metrics of the QUIC ingress: connections, submissions, handshakes and packets.
 
+import type { IngressCounts } from "../../gateway/quic/types.ts";
 import { counters, gauge, gauges, type Metric } from "./types.ts";
-
-/** Counts of the process since its start, as in gateway/quic/types.ts. */
-interface ProcessCounts {
-  readonly packets: number;
-  readonly unknownPackets: number;
-  readonly retries: number;
-  readonly invalidTokens: number;
-  readonly limitedHandshakes: number;
-  readonly failedHandshakes: number;
-  readonly handshakes: number;
-  readonly drops: Readonly<Record<string, number>>;
-}
 
 export interface QuicFacts {
   readonly isUp: boolean;
@@ -25,7 +14,7 @@ export interface QuicFacts {
   readonly submissions: ReadonlyMap<string, number>;
   readonly ends: ReadonlyMap<string, number>;
   /** null: the process has not reported yet. */
-  readonly counts: ProcessCounts | null;
+  readonly counts: Omit<IngressCounts, "connections" | "streams"> | null;
 }
 
 /** A client chooses its close code. All codes without a name share one label. */

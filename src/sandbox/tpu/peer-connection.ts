@@ -5,6 +5,7 @@
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Quiche, QuicheAddress, QuicheConnection } from "../../gateway/tpu/quiche.ts";
+import { closeConnection, packetsOf, takePacket } from "../../gateway/tpu/quiche-calls.ts";
 import {
   badCertificateCode,
   type CloseReason,
@@ -19,7 +20,6 @@ import { StreamReader } from "./stream-reader.ts";
 
 /** TLS alert 116, certificate_required: BoringSSL's response to a missing certificate. */
 const noCertificateCode = 0x100 + 116;
-const packetBufferBytes = 1500;
 const windowNs = BigInt(windowMs) * 1_000_000n;
 
 export interface TpuPeer {
@@ -84,11 +84,7 @@ export class PeerConnection {
    * Processes a packet; `work` must follow. It overwrites the packet: decryption happens in place.
    */
   receive(packet: Buffer, from: QuicheAddress, to: QuicheAddress): void {
-    try {
-      this.#quic.recv(packet, { from, to });
-    } catch {
-      // The packet is invalid or rejected: quiche then reports the end of the connection.
-    }
+    takePacket(this.#quic, packet, { from, to });
   }
 
   /** Handles the effects of packets or timers, and sends. */
@@ -127,11 +123,7 @@ export class PeerConnection {
 
   #end(isApplication: boolean, code: number, reason: string): void {
     this.#phase = "ending";
-    try {
-      this.#quic.close(isApplication, code, Buffer.from(reason));
-    } catch {
-      // The connection is already closed.
-    }
+    closeConnection(this.#quic, isApplication, code, reason);
   }
 
   #handshake(nowNs: bigint): void {
@@ -187,18 +179,7 @@ export class PeerConnection {
   }
 
   #sendAll(): void {
-    const buffer = Buffer.allocUnsafe(packetBufferBytes);
-    for (;;) {
-      let sent: ReturnType<QuicheConnection["send"]>;
-      try {
-        sent = this.#quic.send(buffer);
-      } catch {
-        return; // quiche has closed it; its timer reports the end
-      }
-      if (!sent) return;
-      const [length, { to }] = sent;
-      this.#host.send(Buffer.from(buffer.subarray(0, length)), to);
-    }
+    for (const { packet, to } of packetsOf(this.#quic)) this.#host.send(packet, to);
   }
 
   /** One timer: for quiche, the window, the handshake and unfinished streams. */

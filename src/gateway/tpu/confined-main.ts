@@ -1,0 +1,66 @@
+// The inside of a confined process: its channel to the gateway, and what every such process does.
+//
+// Used by quic-process-main.ts and ../quic/ingress-process-main.ts; confined-process.ts is the other end.
+// The process ends when the gateway closes the channel or ends itself.
+
+import { Socket } from "node:net";
+import { confineProcess } from "../../relay/data-plane/native.ts";
+import { FrameReader } from "./frames.ts";
+import { preferForOutOfMemory } from "./process-memory.ts";
+import { loadQuiche, type Quiche, quicheProblem } from "./quiche.ts";
+import { allocatedBytesMax, channelDescriptor } from "./start-quic-process.ts";
+import type { SupervisionAnswer } from "./types.ts";
+
+interface ChannelOptions<Request, Answer> {
+  readonly requestBytesMax: number;
+  readonly decode: (kind: number, body: Buffer) => Request;
+  readonly encode: (answer: Answer) => Uint8Array;
+  /** `end` ends the process after its last answer. */
+  readonly create: (
+    answer: (answer: Answer) => void,
+    end: () => void,
+  ) => { handle(request: Request): void };
+}
+
+/** Serves the requests of the gateway. Call it once. */
+export function serveChannel<Request, Answer>(options: ChannelOptions<Request, Answer>): void {
+  const { requestBytesMax, decode, encode, create } = options;
+  const channel = new Socket({ fd: channelDescriptor, readable: true, writable: true });
+  const main = create(
+    (answer) => channel.write(encode(answer)),
+    () => channel.end(() => process.exit(0)),
+  );
+  const reader = new FrameReader(requestBytesMax, (kind, body) => main.handle(decode(kind, body)));
+  channel.on("data", (chunk) => reader.push(chunk));
+  channel.on("end", () => process.exit(0));
+  channel.on("error", () => process.exit(0));
+}
+
+/** Throws if the library is missing. */
+export function requireQuiche(): Quiche {
+  const quiche = loadQuiche();
+  if (quiche) return quiche;
+  throw new Error(quicheProblem() ?? "QUIC is not available");
+}
+
+/** Call it before the first packet. Returns the steps that the system refused; empty: none. */
+export function confineThisProcess(): string {
+  preferForOutOfMemory();
+  return confineProcess(process.ppid, allocatedBytesMax);
+}
+
+/** Answers with failed packets, once for each change of their number. */
+export class PacketFailures {
+  readonly #answer: (answer: SupervisionAnswer) => void;
+  #reported = 0;
+
+  constructor(answer: (answer: SupervisionAnswer) => void) {
+    this.#answer = answer;
+  }
+
+  report({ packets, last }: { readonly packets: number; readonly last: string }): void {
+    if (packets === this.#reported) return;
+    this.#reported = packets;
+    this.#answer({ kind: "trouble", message: `${packets} packets could not be sent: ${last}` });
+  }
+}
