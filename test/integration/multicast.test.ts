@@ -1,6 +1,6 @@
 // Multicast sources of a whole service between two network namespaces: groups that are discovered by
 // their routes, overlapping shreds with different retransmitter signatures, two workers, an interface
-// that goes down and returns.
+// that is set down and up again.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

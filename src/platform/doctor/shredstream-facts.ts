@@ -1,7 +1,7 @@
 // Facts about the sources of kind "shredstream": whether the block engine is reachable, and from where.
 //
-// Called by src/tools/commands/doctor.ts. It only connects, because a heartbeat would redirect the shreds
-// of a running service.
+// Called by src/tools/commands/doctor.ts. It only connects, because a heartbeat would redirect a running
+// service's shreds to this process.
 
 import { connect } from "node:net";
 import { destinationRefusal } from "../../core/addresses/address-classes.ts";

@@ -19,6 +19,16 @@ function rejectedKey(run: IngressRun, text: string, fields: Partial<ApiKey>): vo
   run.gateway.keys.set(text, apiKey(text, fields));
 }
 
+/** The store does not settle before the returned function is called. */
+function holdSubmissions({ gateway }: IngressRun): () => void {
+  let settle: () => void = () => undefined;
+  gateway.submit = () =>
+    new Promise((resolve) => {
+      settle = resolve;
+    });
+  return () => settle();
+}
+
 describeQuic("a client with a key", () => {
   it("submits on unidirectional streams, and gets signatures on bidirectional ones", async () => {
     const run = await IngressRun.open();
@@ -41,11 +51,7 @@ describeQuic("a client with a key", () => {
 
   it("is answered only when the submission is durable", async () => {
     const run = await IngressRun.open();
-    let persist: () => void = () => undefined;
-    run.gateway.submit = () =>
-      new Promise((resolve) => {
-        persist = resolve;
-      });
+    const persist = holdSubmissions(run);
     const client = await connect(run);
     let isAnswered = false;
     const response = ask(client, tipping()).finally(() => {
@@ -100,7 +106,7 @@ describeQuic("a client with a key", () => {
     expect(run.gateway.submitted).toMatchObject([{ method: "sendTransaction" }]);
   });
 
-  it("gets the reason of each rejection, with the status of its kind", async () => {
+  it("gets the reason and the status of each rejection", async () => {
     const run = await IngressRun.open();
     const client = await connect(run);
     const low = await ask(client, tipping({ tip: 1n }));
@@ -249,11 +255,7 @@ describeQuic("a key", () => {
 describeQuic("the end of the service", () => {
   it("refuses new submissions, answers the others and closes with code 0", async () => {
     const run = await IngressRun.open();
-    let persist: () => void = () => undefined;
-    run.gateway.submit = () =>
-      new Promise((resolve) => {
-        persist = resolve;
-      });
+    const persist = holdSubmissions(run);
     const client = await connect(run);
     const first = ask(client, tipping());
     await until(() => run.gateway.submitted.length === 1, "a submission");

@@ -16,25 +16,12 @@ import { TraceDelays } from "../../../src/relay/shredstream/trace-delays.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
-import { ShredTraffic } from "../../support/shreds/shred-traffic.ts";
+import { oneLeaderTraffic } from "../../support/shreds/shred-traffic.ts";
+import { writeKeyFile } from "../../support/shredstream/key-file.ts";
 import { TestBlockEngine, traceShred } from "../../support/shredstream/test-block-engine.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
-const traffic = new ShredTraffic({
-  leaders: 1,
-  firstSlot: 50n,
-  fecSetsPerSlot: 1,
-  slotNs: 100_000_000,
-  seed: 5,
-  shredVersion: 99,
-});
-
-function writeKey(path: string, seed: number): KeyPair {
-  const bytes = new Uint8Array(32).fill(seed);
-  const pair = new KeyPair(bytes);
-  writeFileSync(path, JSON.stringify([...bytes, ...pair.publicKey]), { mode: 0o600 });
-  return pair;
-}
+const traffic = oneLeaderTraffic();
 
 function open(engine: TestBlockEngine, keyFile: string) {
   const textOf = (sources: string) => `relay:
@@ -77,7 +64,7 @@ function open(engine: TestBlockEngine, keyFile: string) {
 it("subscribes with its own port, accepts shreds of any sender, and follows reloads", async () => {
   const engine = closing(await TestBlockEngine.open());
   const keyFile = join(temporaryFolder(), "jito.json");
-  const pair = writeKey(keyFile, 3);
+  const pair = writeKeyFile(keyFile, 3);
   const { service, whole, relay, lines, next, textOf, jito } = open(engine, keyFile);
   await service.start();
   const stateOf = () => service.shredstream.statuses()[0]?.state;
@@ -116,19 +103,12 @@ it("subscribes with its own port, accepts shreds of any sender, and follows relo
 it("does not take forged shreds for packets of the block engine", async () => {
   const engine = closing(await TestBlockEngine.open());
   const keyFile = join(temporaryFolder(), "jito.json");
-  writeKey(keyFile, 3);
+  writeKeyFile(keyFile, 3);
   const { service, relay, clock } = open(engine, keyFile);
   await service.start();
   const statusOf = () => service.shredstream.statuses()[0];
   await until(() => statusOf()?.state === "subscribed", "a subscription");
-  const forged = new ShredTraffic({
-    leaders: 1,
-    firstSlot: 50n,
-    fecSetsPerSlot: 1,
-    slotNs: 100_000_000,
-    seed: 6,
-    shredVersion: 99,
-  });
+  const forged = oneLeaderTraffic(6);
   const packets = forged.completeSlot().packets.map(({ packet }) => packet);
   const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "" }));
   sender.enqueue(packets, new BigUint64Array(packets.length));
@@ -142,7 +122,7 @@ it("does not take forged shreds for packets of the block engine", async () => {
 it("measures the one-way delay of trace packets by region", async () => {
   const engine = closing(await TestBlockEngine.open());
   const keyFile = join(temporaryFolder(), "jito.json");
-  writeKey(keyFile, 3);
+  writeKeyFile(keyFile, 3);
   const { service, relay } = open(engine, keyFile);
   const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "" }));
   const send = (region: string, delayMs: number) => {

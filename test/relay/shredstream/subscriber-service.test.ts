@@ -18,7 +18,8 @@ import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
-import { ShredTraffic } from "../../support/shreds/shred-traffic.ts";
+import { oneLeaderTraffic } from "../../support/shreds/shred-traffic.ts";
+import { writeKeyFile } from "../../support/shredstream/key-file.ts";
 import { blockEngineServices } from "../../support/shredstream/test-block-engine.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
@@ -26,14 +27,7 @@ const alice = new KeyPair(new Uint8Array(32).fill(3));
 const bob = new KeyPair(new Uint8Array(32).fill(4));
 const stranger = new KeyPair(new Uint8Array(32).fill(5));
 const services = blockEngineServices();
-const traffic = new ShredTraffic({
-  leaders: 1,
-  firstSlot: 50n,
-  fecSetsPerSlot: 1,
-  slotNs: 100_000_000,
-  seed: 5,
-  shredVersion: 99,
-});
+const traffic = oneLeaderTraffic();
 
 async function openRelay(sections: string, sources: string) {
   const folder = temporaryFolder();
@@ -43,10 +37,7 @@ async function openRelay(sections: string, sources: string) {
   writeFileSync(join(folder, "leaders.json"), JSON.stringify(leaders));
   writeFileSync(join(folder, "cert.pem"), selfSignedCertificate);
   writeFileSync(join(folder, "key.pem"), selfSignedKey);
-  const seed = new Uint8Array(32).fill(3);
-  writeFileSync(join(folder, "alice.json"), JSON.stringify([...seed, ...alice.publicKey]), {
-    mode: 0o600,
-  });
+  writeKeyFile(join(folder, "alice.json"), 3);
   const textOf = (more: string) => `relay:
   listen: "127.0.0.1:0"
   shredVersion: 99

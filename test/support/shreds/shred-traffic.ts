@@ -140,3 +140,15 @@ export class ShredTraffic {
     return leader;
   }
 }
+
+/** One leader, and one FEC set in each slot from 50 on. */
+export function oneLeaderTraffic(seed = 5): ShredTraffic {
+  return new ShredTraffic({
+    leaders: 1,
+    firstSlot: 50n,
+    fecSetsPerSlot: 1,
+    slotNs: 100_000_000,
+    seed,
+    shredVersion: 99,
+  });
+}

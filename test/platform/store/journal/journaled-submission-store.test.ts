@@ -26,6 +26,9 @@ import { Files, recordOf, signatureCodec, silent, until } from "../files.ts";
 const files = new Files();
 afterEach(() => files.clean());
 
+const ended = { state: "landed", endedNs: 5n, slot: 7n, reason: "landed", wire: null } as const;
+const landed = recordOf("one", ended);
+
 interface Opened {
   readonly folder: string;
   readonly path: string;
@@ -95,13 +98,6 @@ describe("a new submission", () => {
   it("is written once if its timeline changes meanwhile", async () => {
     const { clock, database, store } = await opened();
     await store.add([recordOf("one")]);
-    const landed = recordOf("one", {
-      state: "landed",
-      endedNs: 5n,
-      slot: 7n,
-      reason: "landed",
-      wire: null,
-    });
     await store.put([landed]);
     expect(store.waiting).toBe(0);
     await clock.advance(3000);
@@ -144,13 +140,6 @@ describe("a replay", () => {
   it("does not replace newer rows, and changes nothing when repeated", async () => {
     const { folder, store } = await opened();
     await store.add([recordOf("one"), recordOf("two")]);
-    const landed = recordOf("one", {
-      state: "landed",
-      endedNs: 5n,
-      slot: 7n,
-      reason: "landed",
-      wire: null,
-    });
     await store.put([landed]);
     const copy = afterKill(folder);
     const driver = await files.driver({ path: join(copy, databaseFileName) });
