@@ -212,7 +212,9 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
     } catch (error) {
       this.#dependencies.onFailure(error);
     }
-    if (this.waiting > 0) this.#wake();
+    // Rows that the database has must not stay in a file: a replay would restore them after their history
+    // was deleted.
+    if (this.waiting > 0 || !this.#dependencies.journal.isEmpty) this.#wake();
   }
 
   /** `#older` is empty and committed. */

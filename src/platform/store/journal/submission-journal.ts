@@ -170,6 +170,11 @@ export class SubmissionJournal {
     }
   }
 
+  /** Whether neither file has rows. */
+  get isEmpty(): boolean {
+    return this.#active.isEmpty && this.#other.isEmpty;
+  }
+
   /** The rows survive a kill when it returns: all of them or, if it throws, none. */
   append(rows: readonly (readonly SqlValue[])[]): void {
     this.#active.append(this.#frame.encode(rows));

@@ -106,6 +106,18 @@ describe("a new submission", () => {
     await store.close();
   });
 
+  it("leaves the journal also if no other one follows", async () => {
+    const { path, clock, store } = await opened();
+    await store.add([recordOf("one")]);
+    await store.put([landed]);
+    expect(readJournal(path)).toHaveLength(1);
+    for (let turn = 0; turn < 3; turn++) await clock.advance(1000);
+    await until(() => readJournal(path).length === 0);
+    await clock.advance(5000);
+    expect(clock.pending).toBe(0);
+    await store.close();
+  });
+
   it("is refused if the database or the journal has it", async () => {
     const { store, folder } = await opened();
     await store.add([recordOf("one")]);
