@@ -149,7 +149,7 @@ export class GrpcServer {
   #serve(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     const { session } = stream;
     stream.on("error", () => {}); // the caller is gone
-    if (!session) return;
+    if (!session || stream.closed) return;
     const peer = peerOf(session);
     const path = headers[":path"] ?? "";
     const { methods } = this.#options;
@@ -185,7 +185,8 @@ export class GrpcServer {
   }
 
   #answer(stream: ServerHttp2Stream, act: () => Uint8Array): void {
-    if (stream.destroyed) return;
+    // A reset without an error ends the request too, and nothing may be sent after it.
+    if (stream.destroyed || stream.closed) return;
     let response: Uint8Array;
     try {
       response = act();

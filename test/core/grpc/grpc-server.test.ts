@@ -1,0 +1,109 @@
+// The gRPC server against callers that break off: raw HTTP/2 frames over a real socket.
+
+import { once } from "node:events";
+import { constants } from "node:http2";
+import { connect } from "node:net";
+import { describe, expect, it } from "vitest";
+import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
+import { GrpcChannel } from "../../../src/core/grpc/grpc-channel.ts";
+import { GrpcServer } from "../../../src/core/grpc/grpc-server.ts";
+import { GrpcError } from "../../../src/core/grpc/status.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { closing } from "../../support/closing.ts";
+
+const path = "/test.Service/Echo";
+const refusedPath = "/test.Service/Refuse";
+
+async function openServer(listen = "127.0.0.1:0") {
+  const reported: unknown[] = [];
+  const peers: string[] = [];
+  const server = closing(
+    await GrpcServer.open({
+      listen: parseEndpoint(listen, { allowPortZero: true }),
+      methods: {
+        [path]: ({ message, peer }) => {
+          peers.push(peer);
+          return message;
+        },
+        [refusedPath]: () => {
+          throw new GrpcError("NOT_FOUND", "refused");
+        },
+      },
+      clock: ManualClock.running(),
+      report: (error) => void reported.push(error),
+    }),
+  );
+  return { server, reported, peers };
+}
+
+function call(address: string): Promise<Uint8Array> {
+  const channel = new GrpcChannel({ url: `http://${address}`, clock: ManualClock.running() });
+  closing(channel);
+  return channel.call({ path, request: Uint8Array.of(1, 2, 3), timeoutMs: 10_000 });
+}
+
+const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+const frameTypes = { data: 0, headers: 1, rstStream: 3, settings: 4, ping: 6 } as const;
+const endStream = 1;
+const endHeaders = 4;
+
+function frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** Header fields without an index and without Huffman coding; each text has at most 126 bytes. */
+function headerBlock(fields: Readonly<Record<string, string>>): Buffer {
+  const text = (value: string) => Buffer.concat([Buffer.of(value.length), Buffer.from(value)]);
+  const encoded = Object.entries(fields).map(([name, value]) =>
+    Buffer.concat([Buffer.of(0), text(name), text(value)]),
+  );
+  return Buffer.concat(encoded);
+}
+
+function headersOf(requestPath: string, contentType = "application/grpc"): Buffer {
+  return headerBlock({
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": requestPath,
+    ":authority": "test",
+    "content-type": contentType,
+  });
+}
+
+const noError = frame(frameTypes.rstStream, 0, 1, Buffer.alloc(4, constants.NGHTTP2_NO_ERROR));
+const ping = frame(frameTypes.ping, 0, 0, Buffer.from("answered"));
+
+describe("GrpcServer", () => {
+  const head = (flags: number, requestPath: string, contentType?: string) =>
+    frame(frameTypes.headers, flags, 1, headersOf(requestPath, contentType));
+  const complete = endStream | endHeaders;
+  it.each([
+    ["a complete request", head(complete, path)],
+    ["an incomplete request", head(endHeaders, path)],
+    ["an incomplete request to a method that refuses", head(endHeaders, refusedPath)],
+    ["a request to an unknown method", head(endHeaders, "/test.Service/None")],
+    ["a request without gRPC", head(endHeaders, path, "text/html")],
+    [
+      "an incomplete message",
+      Buffer.concat([head(endHeaders, path), frame(frameTypes.data, 0, 1, Buffer.alloc(5))]),
+    ],
+  ])("survives %s that is reset without an error in the same write", async (_, request) => {
+    const { server, reported } = await openServer();
+    const { port } = parseEndpoint(server.address);
+    const socket = connect(port, "127.0.0.1");
+    closing({ close: () => void socket.destroy() });
+    socket.on("error", () => {});
+    const settings = frame(frameTypes.settings, 0, 0, Buffer.alloc(0));
+    socket.write(Buffer.concat([preface, settings, request, noError, ping]));
+    const received: Buffer[] = [];
+    socket.on("data", (chunk: Buffer) => received.push(chunk));
+    while (!Buffer.concat(received).includes("answered")) await once(socket, "data");
+    expect(await call(server.address)).toEqual(Uint8Array.of(1, 2, 3));
+    expect(reported).toEqual([]);
+  });
+});
