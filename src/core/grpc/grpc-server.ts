@@ -15,12 +15,8 @@ import {
   type ServerHttp2Stream,
 } from "node:http2";
 import type { AddressInfo } from "node:net";
-import {
-  type Endpoint,
-  formatAddress,
-  formatEndpoint,
-  parseAddress,
-} from "../addresses/addresses.ts";
+import { type Endpoint, formatAddress, formatEndpoint } from "../addresses/addresses.ts";
+import { canonicalAddresses } from "../addresses/own-addresses.ts";
 import type { Clock } from "../clock.ts";
 import { messageOf, ShredwayError } from "../errors.ts";
 import type { TlsMaterial } from "../tls-material.ts";
@@ -36,7 +32,7 @@ import {
 
 export interface GrpcRequest {
   readonly message: Uint8Array;
-  /** Address of the caller's end of the connection, in its canonical form. */
+  /** Address of the caller's end of the connection: canonical, or with its zone if it is link-local. */
   readonly peer: string;
   readonly headers: IncomingHttpHeaders;
 }
@@ -214,7 +210,8 @@ export class GrpcServer {
 
 function peerOf(session: Pick<Http2Session, "socket">): string {
   const { remoteAddress } = session.socket;
-  return remoteAddress === undefined ? "" : formatAddress(parseAddress(remoteAddress));
+  if (remoteAddress === undefined) return "";
+  return canonicalAddresses([remoteAddress])[0] ?? remoteAddress;
 }
 
 function refuse(stream: ServerHttp2Stream, { status, detail }: GrpcError): void {

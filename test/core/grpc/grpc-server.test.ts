@@ -1,8 +1,9 @@
-// The gRPC server against callers that break off: raw HTTP/2 frames over a real socket.
+// The gRPC server against callers that break off, and with unusual addresses: raw HTTP/2 frames over a real socket.
 
 import { once } from "node:events";
-import { constants } from "node:http2";
+import { connect as connectHttp2, constants } from "node:http2";
 import { connect } from "node:net";
+import { networkInterfaces } from "node:os";
 import { describe, expect, it } from "vitest";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { GrpcChannel } from "../../../src/core/grpc/grpc-channel.ts";
@@ -105,5 +106,27 @@ describe("GrpcServer", () => {
     while (!Buffer.concat(received).includes("answered")) await once(socket, "data");
     expect(await call(server.address)).toEqual(Uint8Array.of(1, 2, 3));
     expect(reported).toEqual([]);
+  });
+
+  const local = Object.entries(networkInterfaces())
+    .flatMap(([name, list]) => (list ?? []).map(({ address }) => `${address}%${name}`))
+    .find((address) => address.startsWith("fe80:"));
+  it.skipIf(local === undefined)("serves a caller with a link-local address", async () => {
+    const { server, peers } = await openServer("[::]:0");
+    const { port } = parseEndpoint(server.address);
+    const session = connectHttp2("http://link-local", {
+      createConnection: () => connect(port, local),
+    });
+    closing({ close: () => session.destroy() });
+    const stream = session.request({
+      ":method": "POST",
+      ":path": path,
+      "content-type": "application/grpc",
+    });
+    stream.end(Buffer.alloc(5));
+    stream.resume();
+    await once(stream, "close");
+    expect(peers).toEqual([local]);
+    expect(await call(`[::1]:${port}`)).toEqual(Uint8Array.of(1, 2, 3));
   });
 });
