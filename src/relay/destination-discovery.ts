@@ -39,6 +39,12 @@ interface DiscoveryStatus {
   readonly problem: string | null;
 }
 
+/** A checked configuration that is not in force yet. */
+interface PreparedDiscovery {
+  readonly destinations: readonly Destination[];
+  readonly activate: () => void;
+}
+
 const logEvery = 20;
 
 /** The rules of one answer. Throws ShredwayError "address_invalid". */
@@ -93,17 +99,28 @@ export class DestinationDiscovery {
     this.#dependencies = dependencies;
   }
 
-  /** Takes over the configuration. Throws ShredwayError if the last answer does not fit it. */
-  apply({ discovery, allowPrivateDestinations }: RelayConfig): void {
-    if (discovery) discoveredDestinations(this.#answer, discovery, allowPrivateDestinations);
-    else this.#answer = [];
-    const isSame = JSON.stringify(this.#config) === JSON.stringify(discovery);
-    this.#config = discovery;
-    this.#allowPrivate = allowPrivateDestinations;
-    if (isSame) return;
-    this.#stop();
-    this.#problem = null;
-    if (this.#isStarted) void this.#begin();
+  /**
+   * Checks the last answer against a configuration with the same URL; another URL begins without
+   * destinations. The returned function puts the configuration into force. Throws ShredwayError if the
+   * answer does not fit.
+   */
+  prepare({ discovery, allowPrivateDestinations }: RelayConfig): PreparedDiscovery {
+    const answer = discovery && discovery.url === this.#config?.url ? this.#answer : [];
+    const destinations = discovery
+      ? discoveredDestinations(answer, discovery, allowPrivateDestinations)
+      : [];
+    const activate = () => {
+      const isSame = JSON.stringify(this.#config) === JSON.stringify(discovery);
+      if (discovery?.url !== this.#config?.url) this.#lastAnswerNs = null;
+      this.#answer = answer;
+      this.#config = discovery;
+      this.#allowPrivate = allowPrivateDestinations;
+      if (isSame) return;
+      this.#stop();
+      this.#problem = null;
+      if (this.#isStarted) void this.#begin();
+    };
+    return { destinations, activate };
   }
 
   /** The destinations of the last good answer. */

@@ -308,7 +308,6 @@ export class RelayService {
     try {
       this.#publish(wanted);
     } catch (error) {
-      this.discovery.apply(before);
       this.#publishSources(before); // the leaders are published last
       this.#publishDestinations(before.destinations);
       throw error;
@@ -385,14 +384,15 @@ export class RelayService {
     this.#refuseItself(config);
     const uses = config.authentication === "leader-schedule" && config.leaders;
     const schedule = uses ? this.#readLeaders(uses.file) : undefined;
-    this.discovery.apply(config);
+    const discovery = this.discovery.prepare(config);
     const activateSubscriptions = this.shredstream.prepare(config.sources);
     this.#publishSources(config);
-    this.#publishDestinations(config.destinations);
+    this.#publishDestinations(config.destinations, discovery.destinations);
     if (schedule) {
       this.relay.publishLeaders(schedule);
       this.#watchSchedule(schedule);
     }
+    discovery.activate();
     activateSubscriptions();
   }
 
@@ -400,10 +400,13 @@ export class RelayService {
     this.#multicast.publish(tableOf(sources, this.relay.addresses));
   }
 
-  #publishDestinations(configured: readonly Destination[]): void {
+  #publishDestinations(
+    configured: readonly Destination[],
+    discovered = this.discovery.destinations(),
+  ): void {
     this.#events.take(); // while the counter numbers of the previous table are known
     const isOwn = (endpoint: Endpoint) => this.#listenerReached(endpoint) !== undefined;
-    const further = [...this.discovery.destinations(), ...this.#leased];
+    const further = [...discovered, ...this.#leased];
     const fixed = this.#destinations.withDiscovered(configured, further, isOwn);
     const joined = this.#destinations.join(fixed, this.#ofAccounts, isOwn);
     this.relay.publishDestinations(joined.table);

@@ -155,3 +155,33 @@ it("follows a reload, and removes everything without the key", async () => {
   expect(whole.reload()).toBe(true);
   expect(table()).toEqual([configured]);
 });
+
+it("keeps the discovered destinations if the rest of a reload is rejected", async () => {
+  answer.body = '["192.0.2.2"]';
+  const { whole, next, textOf, section, table, lines } = await open();
+  const good = [configured, ["192.0.2.2:8001", "tier-2"]];
+  const unusable =
+    '{ name: jito, kind: shredstream, tier: tier-1, shredstream: { url: "http://127.0.0.1:1", keyFile: none.json, regions: [ny] } }';
+  const rejected = (discovery: string) =>
+    textOf(discovery).replace("sources: [", `sources: [ ${unusable},`);
+  for (const discovery of ["", section("port: 8002"), section("port: 8002").replace("/list", "")]) {
+    next.text = rejected(discovery);
+    expect(whole.reload()).toBe(false);
+    expect(lines.at(-1)).toContain("none.json");
+    expect(table()).toEqual(good);
+  }
+  expect(requests).toHaveLength(1);
+});
+
+it("begins without destinations after a change of the URL", async () => {
+  answer.body = '["192.0.2.2"]';
+  const { whole, next, textOf, section, table, status } = await open();
+  answer.body = '["192.0.2.3:7000"]';
+  // The answer of the old URL has an address without a port.
+  next.text = textOf(section("intervalSeconds: 60").replace("/list", "/other"));
+  expect(whole.reload()).toBe(true);
+  expect(table()).toEqual([configured]);
+  expect(status()).toMatchObject({ destinations: 0, lastAnswerNs: null });
+  await until(() => status().lastAnswerNs !== null, "an answer");
+  expect(table()).toEqual([configured, ["192.0.2.3:7000", "tier-2"]]);
+});
