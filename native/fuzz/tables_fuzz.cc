@@ -15,6 +15,9 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
+// A tier and every wider one, or no tier: for own use.
+bool is_tier_mask(TierMask mask) { return mask == 0 || mask == 4 || mask == 6 || mask == 7; }
+
 void look_up_sources(const SourceTable& table, const uint8_t* bytes, size_t length) {
   sockaddr_storage sender{};
   Endpoint endpoint;
@@ -22,7 +25,7 @@ void look_up_sources(const SourceTable& table, const uint8_t* bytes, size_t leng
     std::memcpy(endpoint.address.data(), bytes + at, 16);
     to_sockaddr(endpoint, sender);
     if (const Source* source = table.find(sender, static_cast<uint16_t>(at * 257)))
-      require(source->id < kSourcesMax && source->tier_mask != 0 && source->tier_mask < 8);
+      require(source->id < kSourcesMax && is_tier_mask(source->tier_mask));
   }
 }
 

@@ -108,13 +108,13 @@ inline constexpr size_t kSlotRowFields = 7;
 inline constexpr size_t kUnknownSourceRow = kSourcesMax;
 
 struct alignas(64) WorkerCounters {
-  std::array<Counter, kWorkerCounterCount> worker;
-  Histogram latency;  // ns from the kernel's receive time to after the send
+  std::array<SlotCounters, kSlotRows> slots;
   // Current number of destinations by next-hop state; all 0 if next hops are not watched.
   std::array<Counter, kNextHopStateCount> next_hops;
-  std::array<SlotCounters, kSlotRows> slots;
-  std::array<SourceCounters, kSourcesMax + 1> sources;
+  std::array<Counter, kWorkerCounterCount> worker;
+  Histogram latency;  // ns from the kernel's receive time to after the send
   std::array<DestinationCounters, kDestinationsMax> destinations;
+  std::array<SourceCounters, kSourcesMax + 1> sources;
 
   Counter& operator[](WorkerCounter counter) { return worker[static_cast<size_t>(counter)]; }
   void record_first_arrival(const Shred& shred, uint64_t received_ns);

@@ -91,6 +91,8 @@ export class Pipeline implements Submissions {
   readonly #forgetTimer: Timer;
   #turnTimer: Timer | null = null;
   #nextFlushMs = 0;
+  /** Changed timelines that each turn writes until none is left. */
+  #flushShare = 0;
   #lastTrialMs = Number.NEGATIVE_INFINITY;
   #isClosed = false;
   #accepted = 0n;
@@ -325,8 +327,15 @@ export class Pipeline implements Submissions {
     if (nowMs < this.#nextFlushMs) return;
     const { isFailing, counts } = this.#writer;
     this.#nextFlushMs = isFailing ? nowMs + flushMs : nowMs;
+    if (isFailing) {
+      this.#writer.flush();
+      return;
+    }
+    // The share does not shrink with a backlog, which would then never drain in time.
     const share = Math.max(recordsPerTurnMin, Math.ceil(counts.dirty / flushTurns));
-    this.#writer.flush(isFailing ? undefined : share);
+    this.#flushShare = Math.max(this.#flushShare, share);
+    this.#writer.flush(this.#flushShare);
+    if (counts.dirty <= this.#flushShare) this.#flushShare = 0;
   }
 
   /**

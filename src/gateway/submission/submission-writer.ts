@@ -111,7 +111,7 @@ export class SubmissionWriter {
   flush(most = recordsPerFlush): void {
     const views: AccountTransaction[] = [];
     for (const view of this.#dirty) {
-      if (views.push(view) >= most) break;
+      if (view.writing === null && views.push(view) >= most) break;
     }
     this.#write(views);
   }

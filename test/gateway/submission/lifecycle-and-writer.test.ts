@@ -165,6 +165,21 @@ describe("SubmissionWriter", () => {
     expect([view.isPersisted, writer.counts.dirty]).toEqual([true, 0]);
   });
 
+  it("fills a share with records that no write is in progress for", async () => {
+    const store = new SlowStore();
+    const writer = new SubmissionWriter(store, () => {});
+    const [busy, free] = [viewOf(), viewOf()];
+    void writer.persist([busy]);
+    await settle();
+    writer.changed(busy);
+    writer.changed(free);
+    writer.flush(1);
+    expect(store.puts.map(({ records }) => records[0]?.signature)).toEqual([
+      busy.record.signature,
+      free.record.signature,
+    ]);
+  });
+
   it("writes nothing that was removed, and nothing before a query is answered", async () => {
     const store = new SlowStore();
     const writer = new SubmissionWriter(store, () => {});

@@ -71,6 +71,22 @@ describe("submit", () => {
     expect(harness.store.records.size).toBe(1);
   });
 
+  it("writes changes of many timelines within a second", async () => {
+    const harness = new Harness();
+    const all = Array.from({ length: 2_000 }, () => harness.facts());
+    const submitted = all.map((facts) =>
+      harness.pipeline.submit(harness.request(facts, { resendsMax: 0 })),
+    );
+    await harness.clock.advance(1_000);
+    await Promise.all(submitted);
+    for (const facts of all) harness.observe(facts, 8n);
+    const seen = () =>
+      [...harness.store.records.values()].filter(({ events }) => events.at(-1)?.kind === "seen");
+    expect(seen().length).toBe(0);
+    await harness.clock.advance(1_100);
+    expect(seen().length).toBe(all.length);
+  });
+
   it("creates a record, timeline and options for each account", async () => {
     const harness = new Harness();
     const facts = harness.facts();

@@ -90,6 +90,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
         journal.append(rows);
       } catch (error) {
         onFailure(error);
+        for (const { signature } of records) this.#note(signature);
         return database.add(records);
       }
       for (const [i, record] of records.entries()) {
@@ -227,7 +228,7 @@ export class JournaledSubmissionStore implements SubmissionStore, SubmissionList
 
   /** Everything that was acknowledged is in the database when it resolves. */
   async #writeAll(): Promise<void> {
-    if (this.waiting === 0) return;
+    if (this.waiting === 0 && !this.#writing) return;
     await this.#writeOlder();
     this.#turnFiles(); // unless another call did: then its commit has the same rows
     await this.#writeOlder();

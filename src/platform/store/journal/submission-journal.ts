@@ -17,6 +17,7 @@ import {
   writeSync,
 } from "node:fs";
 import { crc32 } from "node:zlib";
+import { quote } from "../../../core/errors.ts";
 import { isObject } from "../../../core/values.ts";
 import type { SqlValue } from "../driver.ts";
 import { decodeRows, FrameWriter, frameHeadBytes } from "./frames.ts";
@@ -43,17 +44,26 @@ function headOf(columns: readonly string[]): Buffer {
   return Buffer.from(`${JSON.stringify({ version: formatVersion, columns })}\n`);
 }
 
-/** Null for a file that ended inside its first line, which has no rows. */
-function columnsOf(head: Buffer): string[] | null {
+function parsed(line: string): unknown {
   try {
-    const fields: unknown = JSON.parse(head.toString());
-    if (!isObject(fields) || fields["version"] !== formatVersion) return null;
-    const columns: unknown = fields["columns"];
-    if (!Array.isArray(columns)) return null;
-    return columns.filter((column) => typeof column === "string" && /^[a-z_]+$/.test(column));
+    return JSON.parse(line);
   } catch {
     return null;
   }
+}
+
+/** Throws for a file that another version of the program wrote: its rows must not be lost. */
+function columnsOf(path: string, line: string): string[] {
+  const fields = parsed(line);
+  const columns: unknown =
+    isObject(fields) && fields["version"] === formatVersion ? fields["columns"] : null;
+  const isName = (column: unknown): column is string =>
+    typeof column === "string" && /^[a-z_]+$/.test(column);
+  if (Array.isArray(columns) && columns.every(isName)) return columns;
+  throw new Error(
+    `${path}: expected a journal of format ${formatVersion}, got ${quote(line)}; start the version that ` +
+      "wrote it once, or move the file away to lose its submissions",
+  );
 }
 
 /** The rows of whole frames: a frame that the process did not finish was not acknowledged. */
@@ -83,8 +93,8 @@ export function readJournal(databasePath: string): JournalRows[] {
       throw error;
     }
     const headEnd = bytes.indexOf("\n");
-    const columns = headEnd < 0 ? null : columnsOf(bytes.subarray(0, headEnd));
-    if (columns === null) continue;
+    if (headEnd < 0) continue; // the process ended inside the first line, so there are no rows
+    const columns = columnsOf(pathOf(databasePath, name), bytes.toString("utf8", 0, headEnd));
     const rows = rowsOf(bytes, headEnd + 1);
     if (rows.length > 0) found.push({ columns, rows });
   }

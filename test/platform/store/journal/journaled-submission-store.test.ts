@@ -235,6 +235,7 @@ describe("a failure", () => {
     expect(failures).toHaveLength(1);
     expect(await stored(database)).toEqual(["two"]);
     expect(readJournal(path)[0]?.rows).toHaveLength(11);
+    expect(await store.add([recordOf("two")])).toBe(false); // the database has it
     await store.close();
   });
 

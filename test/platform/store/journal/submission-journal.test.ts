@@ -93,9 +93,12 @@ describe("submission journal", () => {
     writeFileSync(file, whole);
     appendFileSync(file, Buffer.alloc(64, 0xff));
     expect(namesIn(path)).toEqual(["one", "two"]);
-    for (const text of ["", "nothing\n", '{"version":2,"columns":[]}\n', '{"version":1}\n']) {
+    writeFileSync(file, "");
+    expect(namesIn(path)).toEqual([]);
+    const foreign = ["nothing\n", '{"version":2,"columns":[]}\n', '{"version":1}\n'];
+    for (const text of [...foreign, '{"version":1,"columns":["a","b; DROP TABLE x"]}\n']) {
       writeFileSync(file, text);
-      expect(namesIn(path)).toEqual([]);
+      expect(() => readJournal(path)).toThrow(/expected a journal of format 1, got/);
     }
   });
 
