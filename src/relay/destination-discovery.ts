@@ -65,14 +65,13 @@ function discoveredDestinations(
   return [...new Set(addresses)].map((address) => ({ address, tier }));
 }
 
+/** Text with a port: after a bracket, or after its only colon. */
+const withPort = /^\[|^[^:]*:[^:]*$/;
+
 /** "ip:port", or "ip" with the configured port. */
 function endpointOf(text: string, port: number | undefined): Pick<Endpoint, "bytes" | "port"> {
-  let bytes: Uint8Array;
-  try {
-    bytes = parseAddress(text);
-  } catch {
-    return parseEndpoint(text);
-  }
+  if (withPort.test(text)) return parseEndpoint(text);
+  const bytes = parseAddress(text);
   if (port !== undefined) return { bytes, port };
   throw new ShredwayError(
     "address_invalid",
@@ -91,6 +90,8 @@ export class DestinationDiscovery {
   #run: object | undefined;
   /** The last good answer as it came, so that a reload can apply another tier or port. */
   #answer: readonly string[] = [];
+  /** The destinations of the last good answer. */
+  #destinations: readonly Destination[] = [];
   #failed = 0;
   #lastAnswerNs: bigint | null = null;
   #problem: string | null = null;
@@ -113,6 +114,7 @@ export class DestinationDiscovery {
       const isSame = JSON.stringify(this.#config) === JSON.stringify(discovery);
       if (discovery?.url !== this.#config?.url) this.#lastAnswerNs = null;
       this.#answer = answer;
+      this.#destinations = destinations;
       this.#config = discovery;
       this.#allowPrivate = allowPrivateDestinations;
       if (isSame) return;
@@ -125,8 +127,7 @@ export class DestinationDiscovery {
 
   /** The destinations of the last good answer. */
   destinations(): readonly Destination[] {
-    if (!this.#config) return [];
-    return discoveredDestinations(this.#answer, this.#config, this.#allowPrivate);
+    return this.#destinations;
   }
 
   /** null: no URL is configured. */
@@ -134,7 +135,7 @@ export class DestinationDiscovery {
     if (!this.#config) return null;
     return {
       host: new URL(this.#config.url).host,
-      destinations: this.destinations().length,
+      destinations: this.#destinations.length,
       failures: this.#failed,
       lastAnswerNs: this.#lastAnswerNs,
       problem: this.#problem,
@@ -178,7 +179,7 @@ export class DestinationDiscovery {
       this.#problem = messageOf(error);
       if (this.#failures.add(this.#problem)) {
         log.warn(
-          `discovery: ${this.#problem}; the last good answer (${this.#answer.length} destinations) stays in force`,
+          `discovery: ${this.#problem}; the last good answer (${this.#destinations.length} destinations) stays in force`,
         );
       }
     }
@@ -188,19 +189,19 @@ export class DestinationDiscovery {
   /** Throws ShredwayError; then the previous answer stays in force. */
   #take(texts: readonly string[], config: DiscoveryConfig): void {
     const { clock, log, publish } = this.#dependencies;
-    const before = this.#answer;
-    const addressesOf = (list: readonly string[]) =>
-      discoveredDestinations(list, config, this.#allowPrivate).map(({ address }) => address);
-    const [old, now] = [new Set(addressesOf(before)), new Set(addressesOf(texts))];
+    const before = { answer: this.#answer, destinations: this.#destinations };
+    const destinations = discoveredDestinations(texts, config, this.#allowPrivate);
+    const addressesOf = (list: readonly Destination[]) => new Set(list.map((one) => one.address));
+    const [old, now] = [addressesOf(before.destinations), addressesOf(destinations)];
     this.#lastAnswerNs = clock.nowNs();
     const added = [...now].filter((address) => !old.has(address)).length;
     const removed = [...old].filter((address) => !now.has(address)).length;
     if (added === 0 && removed === 0) return;
-    this.#answer = texts;
+    [this.#answer, this.#destinations] = [texts, destinations];
     try {
       publish();
     } catch (error) {
-      this.#answer = before;
+      [this.#answer, this.#destinations] = [before.answer, before.destinations];
       throw error;
     }
     log.info(`discovery: ${now.size} destinations: ${added} added, ${removed} removed`);

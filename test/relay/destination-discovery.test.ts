@@ -96,8 +96,10 @@ const configured = ["192.0.2.1:9000", "tier-1"];
 
 it("adds and removes the destinations of each answer, beside the configured ones", async () => {
   answer.body = '["192.0.2.2", "192.0.2.3:7000", "[2001:db8::1]:7", "192.0.2.2:8001"]';
-  const { table, polled, lines, status } = await open();
+  const { service, table, polled, lines, status } = await open();
   expect(requests[0]).toBe(`Basic ${Buffer.from("user:secret").toString("base64")}`);
+  // An answer is parsed once, not at every use.
+  expect(service.discovery.destinations()).toBe(service.discovery.destinations());
   const all = ["192.0.2.2:8001", "192.0.2.3:7000", "[2001:db8::1]:7"];
   expect(table()).toEqual([configured, ...all.map((address) => [address, "tier-2"])]);
   expect(lines.join()).toContain("discovery: 3 destinations: 3 added, 0 removed");
