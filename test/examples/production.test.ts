@@ -37,9 +37,10 @@ describe("the single machine", () => {
 });
 
 describe("the relay at a block engine", () => {
-  it("is accepted, with the port of the relay", () => {
+  it("is accepted, at the only port of the relay", () => {
     const { relay } = loadConfig(installed("shredstream"));
-    expect(relay.sources).toMatchObject([{ kind: "shredstream", port: 20_000 }, {}]);
+    expect(relay.listen).toEqual(["0.0.0.0:20000"]);
+    expect(relay.sources).toMatchObject([{ kind: "shredstream" }, {}]);
   });
 });
 

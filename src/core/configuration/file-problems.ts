@@ -10,7 +10,6 @@ import { lamportsPerSol } from "../solana-constants.ts";
 import { deriveRegions } from "./derived.ts";
 import { RepairedFile } from "./repaired-file.ts";
 import { type ConfigProblem, checkConfig } from "./rules.ts";
-import { deriveShredstreamPorts } from "./rules-shredstream.ts";
 import { type Config, configSchema, keyDocuments, schemaAt, unwrapSchema } from "./schema.ts";
 
 type Path = (string | number)[];
@@ -152,7 +151,6 @@ export function checkFile({
     if (result.success) {
       const hasDeliveryRegions = valueAt(repaired.value, ["delivery", "regions"]) !== undefined;
       const warnings = deriveRegions(result.data, { hasDeliveryRegions });
-      deriveShredstreamPorts(result.data.relay);
       const isUsable = (key: string) => !isAffected(repaired.removed, key);
       const violated = checkConfig(result.data, { ownAddresses, isUsable });
       const located = violated.map(({ path, message }) => ({

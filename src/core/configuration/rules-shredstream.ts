@@ -1,6 +1,6 @@
 // Rules of sources of kind "shredstream": which keys they need, and their UDP port.
 //
-// Called by rules.ts for the conditions, and by file-problems.ts for the default port.
+// Called by rules.ts.
 
 import { familyOf, parseAddress, parseEndpoint } from "../addresses/addresses.ts";
 import type { RelayConfig } from "./schema.ts";
@@ -11,15 +11,6 @@ type Report = (path: readonly (string | number)[], message: string) => void;
 function listeningPorts(relay: Pick<RelayConfig, "listen">): number[] {
   const ports = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }).port);
   return [...new Set(ports)];
-}
-
-/** Completes sources without a port, if the relay listens on one port only. */
-export function deriveShredstreamPorts(relay: RelayConfig): void {
-  const [port = 0, ...others] = listeningPorts(relay);
-  if (port === 0 || others.length > 0) return;
-  for (const source of relay.sources) {
-    if (source.kind === "shredstream") source.port ??= port;
-  }
 }
 
 function checkSource(

@@ -128,12 +128,15 @@ function checkSources(relay: RelayConfig, report: Report): void {
         `duplicate name ${quote(relay.sources[index]?.name)} (also sources[${first}]); expected different names`,
       ),
   );
+  const [onlyPort, ...otherPorts] = new Set(ports);
   checkDistinct(
     relay.sources,
-    ({ kind, address, port }) =>
-      kind === "multicast" || (address === undefined && port === undefined)
-        ? undefined
-        : rangeKey(address === undefined ? undefined : parseAddressRange(address), port),
+    ({ kind, address, port: written }) => {
+      const isDerived = kind === "shredstream" && otherPorts.length === 0;
+      const port = written ?? (isDerived ? onlyPort : undefined);
+      if (kind === "multicast" || (address === undefined && port === undefined)) return undefined;
+      return rangeKey(address === undefined ? undefined : parseAddressRange(address), port);
+    },
     (index, first) =>
       report(
         ["sources", index],

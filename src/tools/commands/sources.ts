@@ -118,7 +118,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
 function fromOf(source: Source): string {
   const { port, shredstream } = source;
   if (shredstream)
-    return `block engine ${new URL(shredstream.url).host} to port ${port ?? "of relay.listen"}`;
+    return `block engine ${new URL(shredstream.url).host} to ${port === undefined ? "the port of relay.listen" : `port ${port}`}`;
   return describeOrigin(source);
 }
 

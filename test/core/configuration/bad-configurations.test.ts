@@ -373,6 +373,11 @@ describe("bad configurations", () => {
       /relay.sources\[1\]: same address and port as sources\[0\]/,
     ],
     [
+      "a block engine at the port of another source, written once",
+      'listen: ["0.0.0.0:20001", "[::]:20001"]\nsources:\n  - { name: a, tier: tier-1, port: 20001 }\n  - { name: b, tier: tier-1, kind: shredstream, shredstream: { url: http://f, keyFile: k, regions: [ny] } }',
+      /relay.sources\[1\]: same address and port as sources\[0\]/,
+    ],
+    [
       "a public address of another family",
       'sources: [{ name: a, tier: tier-1, kind: shredstream, shredstream: { url: http://e, keyFile: k, regions: [ny], publicAddress: "2001:db8::1" } }]',
       /relay.sources\[0\].shredstream.publicAddress: 2001:db8::1 has another address family/,

@@ -24,8 +24,8 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 const traffic = oneLeaderTraffic();
 
 function open(engine: TestBlockEngine, keyFile: string) {
-  const textOf = (sources: string) => `relay:
-  listen: "127.0.0.1:0"
+  const textOf = (sources: string, listen = "127.0.0.1:0") => `relay:
+  listen: "${listen}"
   shredVersion: 99
   leaders: { file: leaders.json }
   sources: [ ${sources} ]
@@ -98,6 +98,24 @@ it("subscribes with its own port, accepts shreds of any sender, and follows relo
   expect(whole.reload()).toBe(true);
   expect(service.shredstream.statuses()).toEqual([]);
   expect(lines.join()).not.toContain(JSON.stringify([...pair.publicKey]).slice(1, -1));
+});
+
+it("keeps its port and its subscription if a reload changes relay.listen", async () => {
+  const engine = closing(await TestBlockEngine.open());
+  const keyFile = join(temporaryFolder(), "jito.json");
+  writeKeyFile(keyFile, 3);
+  const { service, whole, relay, lines, next, textOf, jito } = open(engine, keyFile);
+  await service.start();
+  await until(() => engine.heartbeats.length > 0, "a heartbeat");
+  next.text = textOf(jito("ny"), "127.0.0.1:20001");
+  expect(whole.reload()).toBe(true);
+  expect(lines.join()).toContain("relay.listen");
+  const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "" }));
+  const packets = traffic.completeSlot().packets.map(({ packet }) => packet);
+  sender.enqueue(packets, new BigUint64Array(packets.length));
+  await until(() => service.snapshot().received === BigInt(packets.length), "every shred");
+  expect(service.snapshot().verdicts.unknown_source).toBe(0n);
+  expect(engine.countOf("challenge")).toBe(1);
 });
 
 it("does not take forged shreds for packets of the block engine", async () => {
