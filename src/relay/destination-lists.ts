@@ -1,8 +1,8 @@
 // Destination lists: the destinations of the configuration and of accounts, merged into one table.
 //
-// Called by relay-service.ts after every change of either. It never rejects the accounts' list: a
-// destination that cannot be served is skipped and logged once per address. Otherwise the old table
-// would stay active and serve accounts that have lost their tier.
+// Called by relay-service.ts after every change of either. It never rejects the accounts' list or the
+// subscribers' leases: a destination that cannot be served is skipped and logged once per address.
+// Otherwise the old table would stay active and serve accounts that have lost their tier.
 
 import type { Endpoint } from "../core/addresses/addresses.ts";
 import { EndpointCache, type KnownEndpoint } from "../core/addresses/endpoint-cache.ts";
@@ -53,7 +53,7 @@ export class DestinationLists {
 
   /**
    * `configured` unchanged, then the discovered and leased ones that it does not contain, as many as the
-   * relay can have.
+   * relay can have. One of a tier that the running relay does not have is skipped and logged once.
    */
   withDiscovered(
     configured: readonly Destination[],
@@ -61,7 +61,13 @@ export class DestinationLists {
     reachesRelay: (endpoint: Endpoint) => boolean,
   ): readonly Destination[] {
     const known = new Set(configured.map(({ address }) => this.#endpoints.get(address).canonical));
-    const wanted = discovered.filter(({ address }) => {
+    const wanted = discovered.filter((destination) => {
+      const { address, tier } = destination;
+      if (!this.#tiers.includes(tier)) {
+        const why = `the running relay has no tier ${quote(tier)}; restart to apply relay.tiers`;
+        this.#logSkipped("discovered or leased", destination, why);
+        return false;
+      }
       const endpoint = this.#endpoints.get(address);
       const isNew = !known.has(endpoint.canonical) && !reachesRelay(endpoint);
       if (isNew) known.add(endpoint.canonical);
@@ -118,16 +124,7 @@ export class DestinationLists {
 
   /** Logs what was skipped and was not logged yet. */
   log({ omitted, excess }: JoinedDestinations): void {
-    for (const { destination, why } of omitted) {
-      const { address, name } = destination;
-      if (this.#said.has(address)) continue;
-      if (this.#said.size >= loggedMax) this.#said.clear();
-      this.#said.add(address);
-      this.#log.warn(
-        { destination: name, address },
-        `destinations: account destination ${quote(address)} is not served: ${why}`,
-      );
-    }
+    for (const { destination, why } of omitted) this.#logSkipped("account", destination, why);
     if (excess > 0 && excess !== this.#loggedExcess) {
       this.#log.warn(
         { excess },
@@ -136,6 +133,18 @@ export class DestinationLists {
       );
     }
     this.#loggedExcess = excess;
+  }
+
+  /** Logs each address of a kind once. */
+  #logSkipped(kind: string, { address, name }: Destination, why: string): void {
+    const key = `${kind} ${address}`;
+    if (this.#said.has(key)) return;
+    if (this.#said.size >= loggedMax) this.#said.clear();
+    this.#said.add(key);
+    this.#log.warn(
+      { destination: name, address },
+      `destinations: ${kind} destination ${quote(address)} is not served: ${why}`,
+    );
   }
 
   #endpointOf(address: string): KnownEndpoint | undefined {

@@ -8,7 +8,7 @@ import { listenersReached } from "../core/addresses/own-addresses.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Config, RelayConfig, SolanaConfig } from "../core/configuration/configuration.ts";
 import { isForwardedSource } from "../core/configuration/relay-sources.ts";
-import { ShredwayError } from "../core/errors.ts";
+import { quote, ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { describeNative } from "./data-plane/native.ts";
 import type { Relay } from "./data-plane/relay.ts";
@@ -382,6 +382,7 @@ export class RelayService {
 
   #publish(config: RelayConfig): void {
     this.#refuseItself(config);
+    this.#refuseUnknownTier(config);
     const uses = config.authentication === "leader-schedule" && config.leaders;
     const schedule = uses ? this.#readLeaders(uses.file) : undefined;
     const discovery = this.discovery.prepare(config);
@@ -426,6 +427,17 @@ export class RelayService {
           this.relay.addresses.join(", "),
       );
     }
+  }
+
+  // The file was checked against its own relay.tiers, which need a restart.
+  #refuseUnknownTier({ discovery }: RelayConfig): void {
+    const { tiers } = this.relay;
+    if (!discovery || tiers.includes(discovery.tier)) return;
+    throw new ShredwayError(
+      "config_invalid",
+      `relay.discovery.tier: the running relay has no tier ${quote(discovery.tier)}; expected ` +
+        `${tiers.join(", ")}, or a restart to apply relay.tiers`,
+    );
   }
 
   #readListeners(): (destination: Endpoint) => Endpoint | undefined {

@@ -175,6 +175,16 @@ it("keeps the discovered destinations if the rest of a reload is rejected", asyn
   expect(requests).toHaveLength(1);
 });
 
+it("refuses a tier that needs a restart, also without destinations yet", async () => {
+  const { whole, next, textOf, section, lines } = await open();
+  const tiers = "  tiers: [tier-1, tier-2, tier-3]\n";
+  next.text = textOf(section("port: 8001").replace("tier-2", "tier-3") + tiers);
+  expect(whole.reload()).toBe(false);
+  expect(lines.at(-1)).toContain(
+    'relay.discovery.tier: the running relay has no tier \\"tier-3\\"; expected tier-1, tier-2, or a restart',
+  );
+});
+
 it("begins without destinations after a change of the URL", async () => {
   answer.body = '["192.0.2.2"]';
   const { whole, next, textOf, section, table, status } = await open();

@@ -61,6 +61,20 @@ describe("DestinationTable", () => {
     expect(lines).toHaveLength(7); // each address once
   });
 
+  it("skips discovered and leased destinations of an unknown tier, and logs each once", () => {
+    const { table, lines } = makeTable(10);
+    const configured = [at("192.0.2.1:9")];
+    const leased = [at("192.0.2.2:9", "tier-9"), at("192.0.2.3:9", "tier-2")];
+    const join = () => table.withDiscovered(configured, leased, never);
+    expect(addresses(join())).toEqual(["192.0.2.1:9", "192.0.2.3:9"]);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(
+      'leased destination \\"192.0.2.2:9\\" is not served: the running relay has no tier \\"tier-9\\"',
+    );
+    join();
+    expect(lines).toHaveLength(1);
+  });
+
   it("logs the number of skipped destinations when it changes", () => {
     const { table, lines } = makeTable(4);
     const say = (count: number) =>

@@ -195,6 +195,28 @@ describe("this relay as a block engine", () => {
     }, "the end of the lease");
   });
 
+  it("serves the other subscribers if one has a tier that needs a restart", async () => {
+    const { service, destinations, next, textOf, lines } = await openRelay(
+      engineSection("", bobLine),
+      local,
+    );
+    const client = stockClient(service);
+    const { access } = await client.login(alice);
+    await client.heartbeat(access, "127.0.0.1", 9001);
+    await client.heartbeat((await client.login(bob)).access, "127.0.0.1", 9002);
+    const changed = engineSection("", bobLine.replace("tier-1", "tier-3"));
+    next.text = textOf(changed).replace("relay:", "relay:\n  tiers: [tier-1, tier-2, tier-3]");
+    expect(service.reload()).toBe(true);
+    expect(lines.at(-1)).toContain("restart needed for: relay.tiers");
+    await client.heartbeat(access, "127.0.0.1", 9003);
+    expect(destinations()).toEqual([
+      ["127.0.0.1:9001", "tier-2"],
+      ["127.0.0.1:9003", "tier-2"],
+    ]);
+    const skipped = lines.filter((line) => line.includes('has no tier \\"tier-3\\"'));
+    expect(skipped).toHaveLength(1);
+  });
+
   it("refuses every wrong login", async () => {
     const { service, clock } = await openRelay(engineSection("", bobLine), local);
     const client = stockClient(service);
