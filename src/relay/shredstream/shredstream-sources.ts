@@ -125,7 +125,7 @@ export class ShredstreamSources {
     return new Subscription(settings, { clock, log, random, countPackets, certificateAuthorities });
   }
 
-  /** Anyone can send to the port, so noise does not count. */
+  /** Anyone can send to the port, so noise and trace packets do not count. */
   #countPackets(name: string): bigint | undefined {
     let snapshot: Pick<RelaySnapshot, "sources">;
     try {
@@ -138,7 +138,7 @@ export class ShredstreamSources {
     const { first, new_tier, equivocation, duplicate, equivocation_excess } = verdicts;
     const authentic = first + new_tier + equivocation + duplicate + equivocation_excess;
     // Without a leader schedule, nothing can be authenticated.
-    return authentic + verdicts.trace + verdicts.unknown_leader;
+    return authentic + verdicts.unknown_leader;
   }
 }
 

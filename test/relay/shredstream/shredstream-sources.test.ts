@@ -118,7 +118,11 @@ it("keeps its port and its subscription if a reload changes relay.listen", async
   expect(engine.countOf("challenge")).toBe(1);
 });
 
-it("does not take forged shreds for packets of the block engine", async () => {
+const forged = oneLeaderTraffic(6);
+it.each([
+  ["forged shreds", () => forged.completeSlot().packets.map(({ packet }) => packet)],
+  ["trace packets", () => [traceShred("ny", { seconds: 1, nanos: 0 })]],
+])("does not take %s for shreds of the block engine", async (_, packetsOf) => {
   const engine = closing(await TestBlockEngine.open());
   const keyFile = join(temporaryFolder(), "jito.json");
   writeKeyFile(keyFile, 3);
@@ -126,13 +130,15 @@ it("does not take forged shreds for packets of the block engine", async () => {
   await service.start();
   const statusOf = () => service.shredstream.statuses()[0];
   await until(() => statusOf()?.state === "subscribed", "a subscription");
-  const forged = oneLeaderTraffic(6);
-  const packets = forged.completeSlot().packets.map(({ packet }) => packet);
   const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "" }));
-  sender.enqueue(packets, new BigUint64Array(packets.length));
-  await until(() => service.snapshot().received > 0n, "forged shreds");
+  let sent = 0;
+  // Such packets arrive before each movement of the clock.
   await until(() => {
-    clock.move(5000);
+    if (service.snapshot().received < BigInt(sent)) return false;
+    if (sent > 0) clock.move(2000);
+    const packets = packetsOf();
+    sender.enqueue(packets, new BigUint64Array(packets.length));
+    sent += packets.length;
     return (statusOf()?.counts.silence ?? 0) > 0;
   }, "a restart");
 });
