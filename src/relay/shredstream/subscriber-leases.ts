@@ -68,7 +68,7 @@ export class SubscriberLeases {
     );
   }
 
-  /** Applies changed and removed subscribers; the caller publishes afterwards. */
+  /** Applies changed and removed subscribers, whose destinations the caller has published. */
   replace(subscribers: ReadonlyMap<string, Subscriber>): void {
     for (const [address, lease] of this.#leases) {
       const subscriber = subscribers.get(lease.subscriber.publicKey);
@@ -77,12 +77,13 @@ export class SubscriberLeases {
     }
   }
 
-  destinations(): Destination[] {
-    return [...this.#leases].map(([address, { subscriber }]) => ({
-      address,
-      name: `${subscriber.name} ${address}`,
-      tier: subscriber.tier,
-    }));
+  /** The destinations of the leases, if these are the subscribers (by public key). */
+  destinationsOf(subscribers: ReadonlyMap<string, Subscriber>): Destination[] {
+    return [...this.#leases].flatMap(([address, { subscriber: { publicKey } }]) => {
+      const subscriber = subscribers.get(publicKey);
+      if (!subscriber) return [];
+      return [{ address, name: `${subscriber.name} ${address}`, tier: subscriber.tier }];
+    });
   }
 
   close(): void {

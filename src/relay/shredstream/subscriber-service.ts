@@ -73,7 +73,7 @@ export class SubscriberService {
     this.#subscribers = subscribersOf(config);
     const isRegistered = (address: string) => this.#subscribers.has(address);
     this.#sessions = new SubscriberSessions({ clock, randomBytes, isRegistered });
-    const publish = () => dependencies.publish(this.#leases.destinations());
+    const publish = () => dependencies.publish(this.#leases.destinationsOf(this.#subscribers));
     this.#leases = new SubscriberLeases({ clock, publish, log });
   }
 
@@ -111,18 +111,22 @@ export class SubscriberService {
 
   /**
    * Applies the subscribers of a reload at once, and returns the keys that need a restart. `undefined`:
-   * the section was removed, so nobody may subscribe any more.
+   * the section was removed, so nobody may subscribe any more. Throws ShredwayError if the relay rejects
+   * the destinations; then nothing changed.
    */
   apply(config: SubscribersConfig | undefined): readonly string[] {
     const before = this.#config;
     const restart = (["listen", "tls"] as const)
       .filter((key) => !isDeepStrictEqual(before[key], config?.[key]))
       .map((key) => `shredstream.${key}`);
-    this.#config = { ...before, ...config, subscribers: config?.subscribers ?? [] };
-    this.#subscribers = subscribersOf(this.#config);
+    const { ttlSeconds } = config ?? before;
+    const next = { ...before, ttlSeconds, subscribers: config?.subscribers ?? [] };
+    const subscribers = subscribersOf(next);
+    this.#dependencies.publish(this.#leases.destinationsOf(subscribers));
+    this.#config = next;
+    this.#subscribers = subscribers;
+    this.#leases.replace(subscribers);
     this.#sessions.forgetRemoved();
-    this.#leases.replace(this.#subscribers);
-    this.#dependencies.publish(this.#leases.destinations());
     return restart;
   }
 

@@ -9,11 +9,13 @@ import { type Client, credentials, Metadata, type ServiceError } from "@grpc/grp
 import { describe, expect, it } from "vitest";
 import { openService } from "../../../src/app/open-service.ts";
 import type { Service } from "../../../src/app/service.ts";
-import { parseConfig } from "../../../src/core/configuration/configuration.ts";
+import { type Config, parseConfig } from "../../../src/core/configuration/configuration.ts";
+import { ShredwayError } from "../../../src/core/errors.ts";
 import { KeyPair } from "../../../src/core/key-pair.ts";
 import { createLogger } from "../../../src/core/log.ts";
 import { pubkeyOf } from "../../../src/core/primitives.ts";
 import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
+import { SubscriberService } from "../../../src/relay/shredstream/subscriber-service.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
@@ -73,7 +75,7 @@ const bobLine = `    - { name: bob, publicKey: ${bob.address}, tier: tier-1, des
 type Message = Record<string, unknown>;
 
 /** The calls of a stock proxy. */
-function stockClient(service: Service, tls = false) {
+function stockClient(service: Pick<Service, "subscribers">, tls = false) {
   const secure = credentials.createSsl(Buffer.from(selfSignedCertificate));
   const address = service.subscribers?.address ?? "";
   const open = (ClientOf: (typeof services)["AuthService"]): Client =>
@@ -215,6 +217,54 @@ describe("this relay as a block engine", () => {
     ]);
     const skipped = lines.filter((line) => line.includes('has no tier \\"tier-3\\"'));
     expect(skipped).toHaveLength(1);
+  });
+
+  it("reports keys that need a restart until they are in force", async () => {
+    const { service, next, textOf, lines } = await openRelay(engineSection(), local);
+    const warned = () => lines.some((line) => line.includes("restart needed"));
+    const reload = (section: string) => {
+      lines.length = 0;
+      next.text = textOf(section);
+      expect(service.reload()).toBe(true);
+    };
+    const changed = engineSection("tls: { certificate: cert.pem, key: key.pem }");
+    for (let attempt = 0; attempt < 2; attempt++) {
+      reload(changed);
+      expect(lines.join()).toContain("restart needed for: shredstream.tls");
+    }
+    reload(engineSection());
+    expect(warned()).toBe(false);
+  });
+
+  it("keeps subscribers and leases if the relay rejects those of a reload", async () => {
+    const sectionOf = (key: KeyPair): NonNullable<Config["shredstream"]> => ({
+      listen: "127.0.0.1:0",
+      ttlSeconds: 30,
+      subscribers: [{ name: "one", publicKey: key.address, tier: "tier-1", destinations: 1 }],
+    });
+    let isRejected = false;
+    const subscribers = closing(
+      new SubscriberService({
+        config: sectionOf(alice),
+        allowPrivate: () => true,
+        isOwn: () => false,
+        publish: () => {
+          if (isRejected) throw new ShredwayError("config_invalid", "rejected");
+        },
+        randomBytes,
+        clock: ManualClock.running(),
+        log: createLogger({ stream: { write() {} } }),
+      }),
+    );
+    await subscribers.start();
+    const client = stockClient({ subscribers });
+    const { access } = await client.login(alice);
+    await client.heartbeat(access, "127.0.0.1", 9001);
+    isRejected = true;
+    expect(() => subscribers.apply({ ...sectionOf(bob), ttlSeconds: 60 })).toThrow("rejected");
+    const renewed = await client.heartbeat(access, "127.0.0.1", 9001);
+    expect(renewed).toEqual({ ttl_ms: 30_000 });
+    await expect(client.login(bob)).rejects.toThrow(/not registered/);
   });
 
   it("refuses every wrong login", async () => {
