@@ -9,12 +9,11 @@ import {
   createServer,
   type Http2SecureServer,
   type Http2Server,
-  type Http2Session,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { type Endpoint, formatAddress, formatEndpoint } from "../addresses/addresses.ts";
 import { canonicalAddresses } from "../addresses/own-addresses.ts";
 import type { Clock } from "../clock.ts";
@@ -46,15 +45,16 @@ interface GrpcServerOptions {
   readonly methods: Readonly<Record<string, GrpcHandler>>;
   readonly tls?: TlsMaterial | undefined;
   readonly clock: Clock;
-  /** Called with an exception that is not the caller's fault. */
+  /** Called with an exception of a handler, and with an error of the listening socket. */
   readonly report: (error: unknown) => void;
 }
 
 const requestBytesMax = 16 * 1024;
+/** Connections include those that have not finished their TLS handshake. */
 const connectionsMax = 1024;
 const connectionsPerPeerMax = 16;
 const callsPerConnectionMax = 16;
-/** A request must be complete after this time. */
+/** A TLS handshake, and a request, must be complete after this time. */
 const requestMs = 10_000;
 /** A connection without a call ends after this time. */
 const idleMs = 600_000;
@@ -63,6 +63,7 @@ export class GrpcServer {
   readonly #server: Http2Server | Http2SecureServer;
   readonly #options: GrpcServerOptions;
   readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #sockets = new Set<Socket>();
   readonly #perPeer = new Map<string, number>();
   #address = "";
 
@@ -71,9 +72,16 @@ export class GrpcServer {
     const { tls } = options;
     const settings = { settings: { maxConcurrentStreams: callsPerConnectionMax } };
     this.#server = tls
-      ? createSecureServer({ ...settings, cert: tls.certificatePem, key: tls.keyPem })
+      ? createSecureServer({
+          ...settings,
+          cert: tls.certificatePem,
+          key: tls.keyPem,
+          handshakeTimeout: requestMs,
+        })
       : createServer(settings);
-    this.#server.on("session", (session) => this.#accept(session));
+    this.#server.maxConnections = connectionsMax;
+    this.#server.on("connection", (socket: Socket) => this.#admit(socket));
+    this.#server.on("session", (session) => this.#watch(session));
     this.#server.on("sessionError", () => {}); // the session closes
     this.#server.on("stream", (stream, headers) => this.#serve(stream, headers));
   }
@@ -99,12 +107,18 @@ export class GrpcServer {
   close(): void {
     this.#server.close();
     for (const session of this.#sessions) session.destroy();
+    for (const socket of this.#sockets) socket.destroy(); // those without a session yet
   }
 
   #listen(): Promise<void> {
     const { bytes, port } = this.#options.listen;
     return new Promise((resolve, reject) => {
-      this.#server.once("error", (error) => {
+      // Accepting a connection may fail later, too. Without a listener, such an error ends the process.
+      this.#server.on("error", (error) => {
+        if (this.#address !== "") {
+          this.#options.report(error);
+          return;
+        }
         const text = `${formatEndpoint(this.#options.listen)}: ${messageOf(error)}`;
         reject(new ShredwayError("http_open", text));
       });
@@ -117,15 +131,26 @@ export class GrpcServer {
     });
   }
 
-  #accept(session: ServerHttp2Session): void {
-    const peer = peerOf(session);
+  /** Bounds the connections of one address, so that it cannot use all of them. */
+  #admit(socket: Socket): void {
+    const peer = peerOf(socket);
     const count = this.#perPeer.get(peer) ?? 0;
-    if (this.#sessions.size >= connectionsMax || count >= connectionsPerPeerMax) {
-      session.destroy();
+    if (count >= connectionsPerPeerMax) {
+      socket.destroy();
       return;
     }
-    this.#sessions.add(session);
+    this.#sockets.add(socket);
     this.#perPeer.set(peer, count + 1);
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      const left = (this.#perPeer.get(peer) ?? 1) - 1;
+      if (left > 0) this.#perPeer.set(peer, left);
+      else this.#perPeer.delete(peer);
+    });
+  }
+
+  #watch(session: ServerHttp2Session): void {
+    this.#sessions.add(session);
     session.on("error", () => {});
     const closeLater = () => this.#options.clock.after(idleMs, () => session.close());
     let idle = closeLater();
@@ -136,9 +161,6 @@ export class GrpcServer {
     session.on("close", () => {
       idle.cancel();
       this.#sessions.delete(session);
-      const left = (this.#perPeer.get(peer) ?? 1) - 1;
-      if (left > 0) this.#perPeer.set(peer, left);
-      else this.#perPeer.delete(peer);
     });
   }
 
@@ -146,7 +168,7 @@ export class GrpcServer {
     const { session } = stream;
     stream.on("error", () => {}); // the caller is gone
     if (!session || stream.closed) return;
-    const peer = peerOf(session);
+    const peer = peerOf(session.socket);
     const path = headers[":path"] ?? "";
     const { methods } = this.#options;
     const handler = Object.hasOwn(methods, path) ? methods[path] : undefined;
@@ -208,8 +230,7 @@ export class GrpcServer {
   }
 }
 
-function peerOf(session: Pick<Http2Session, "socket">): string {
-  const { remoteAddress } = session.socket;
+function peerOf({ remoteAddress }: Pick<Socket, "remoteAddress">): string {
   if (remoteAddress === undefined) return "";
   return canonicalAddresses([remoteAddress])[0] ?? remoteAddress;
 }

@@ -1,21 +1,25 @@
-// The gRPC server against callers that break off, and with unusual addresses: raw HTTP/2 frames over a real socket.
+// The gRPC server against callers that break off, with unusual addresses and without a handshake, over real
+// sockets.
 
 import { once } from "node:events";
 import { connect as connectHttp2, constants } from "node:http2";
-import { connect } from "node:net";
+import { connect, Server } from "node:net";
 import { networkInterfaces } from "node:os";
 import { describe, expect, it } from "vitest";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { GrpcChannel } from "../../../src/core/grpc/grpc-channel.ts";
 import { GrpcServer } from "../../../src/core/grpc/grpc-server.ts";
 import { GrpcError } from "../../../src/core/grpc/status.ts";
+import type { TlsMaterial } from "../../../src/core/tls-material.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
 
 const path = "/test.Service/Echo";
 const refusedPath = "/test.Service/Refuse";
 
-async function openServer(listen = "127.0.0.1:0") {
+async function openServer(listen = "127.0.0.1:0", tls?: TlsMaterial) {
   const reported: unknown[] = [];
   const peers: string[] = [];
   const server = closing(
@@ -30,6 +34,7 @@ async function openServer(listen = "127.0.0.1:0") {
           throw new GrpcError("NOT_FOUND", "refused");
         },
       },
+      tls,
       clock: ManualClock.running(),
       report: (error) => void reported.push(error),
     }),
@@ -128,5 +133,36 @@ describe("GrpcServer", () => {
     await once(stream, "close");
     expect(peers).toEqual([local]);
     expect(await call(`[::1]:${port}`)).toEqual(Uint8Array.of(1, 2, 3));
+  });
+
+  it("reports an error of the listening socket, and goes on", async () => {
+    const { server, reported } = await openServer();
+    const { port } = parseEndpoint(server.address);
+    const handles: unknown = Reflect.apply(Reflect.get(process, "_getActiveHandles"), process, []);
+    const listening = (Array.isArray(handles) ? handles : []).find(
+      (handle): handle is Server =>
+        handle instanceof Server && JSON.stringify(handle.address()).includes(`"port":${port}`),
+    );
+    const error = new Error("accept EMFILE");
+    listening?.emit("error", error);
+    expect(reported).toEqual([error]);
+    expect(await call(server.address)).toEqual(Uint8Array.of(1, 2, 3));
+  });
+
+  it("bounds the connections of an address before the TLS handshake, and closes them", async () => {
+    const tls: TlsMaterial = {
+      files: { certificate: "", key: "" },
+      certificatePem: selfSignedCertificate,
+      keyPem: selfSignedKey,
+      expiresMs: 0,
+    };
+    const { server } = await openServer("127.0.0.1:0", tls);
+    const { port } = parseEndpoint(server.address);
+    const sockets = Array.from({ length: 20 }, () => connect(port, "127.0.0.1"));
+    for (const socket of sockets) socket.on("error", () => {}).resume();
+    const open = () => sockets.filter(({ destroyed }) => !destroyed).length;
+    await until(() => open() === 16, "refusals");
+    server.close();
+    await until(() => open() === 0, "the ends");
   });
 });

@@ -353,9 +353,18 @@ describe("this relay as a block engine", () => {
     const others = Array.from({ length: 20 }, open);
     await until(() => others.filter(({ destroyed }) => destroyed).length === 5, "refusals");
     for (const session of others) session.destroy();
-    const client = stockClient(service);
-    await until(() => others.every(({ destroyed }) => destroyed), "the ends");
-    expect((await client.login(alice)).access).not.toBe("");
+    let access = "";
+    // The server may still count the ended connections for a moment.
+    while (access === "") {
+      const login = stockClient(service).login(alice);
+      access = await login.then(
+        (tokens) => tokens.access,
+        (error: Error) => {
+          expect(error.message).toContain("UNAVAILABLE");
+          return "";
+        },
+      );
+    }
   });
 
   it("refuses unknown methods and malformed requests, and survives noise", async () => {
