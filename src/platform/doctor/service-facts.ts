@@ -13,7 +13,7 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
-import { connect, createServer } from "node:net";
+import { createServer } from "node:net";
 import { formatAddress, formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import {
@@ -28,6 +28,7 @@ import { isObject } from "../../core/values.ts";
 import { coveredSlots, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { RpcClient } from "../solana/rpc-client.ts";
 import { type PostgresProbe, probePostgres } from "../store/postgres/probe.ts";
+import { connectFact } from "./connect-fact.ts";
 import { type FileFact, fileFact, type PortFact } from "./file-facts.ts";
 import { portOwner } from "./port-owner.ts";
 
@@ -245,22 +246,11 @@ function targetsOf({ routes }: Config): { name: string; url: string }[] {
 }
 
 /** Only connects, because a request to a partner may cost money. */
-function routeFact({ name, url }: { name: string; url: string }, clock: Clock): Promise<RouteFact> {
-  const { protocol, host, hostname, port } = new URL(url);
-  const target = `${protocol}//${host}`;
-  const beganNs = clock.monotonicNs();
-  return new Promise((resolve) => {
-    const socket = connect({
-      host: hostname.replaceAll(/[[\]]/g, ""),
-      port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
-    });
-    const end = (error: string | null) => {
-      timer.cancel();
-      socket.destroy();
-      resolve({ name, target, error, connectMs: Number(clock.monotonicNs() - beganNs) / 1e6 });
-    };
-    const timer = clock.after(askMs, () => end(`no connection within ${askMs} ms`));
-    socket.once("connect", () => end(null));
-    socket.once("error", (error) => end(messageOf(error)));
-  });
+async function routeFact(
+  { name, url }: { name: string; url: string },
+  clock: Clock,
+): Promise<RouteFact> {
+  const { protocol, host } = new URL(url);
+  const { error, connectMs } = await connectFact(url, clock);
+  return { name, target: `${protocol}//${host}`, error, connectMs };
 }

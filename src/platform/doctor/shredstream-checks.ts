@@ -10,7 +10,7 @@ export function checkShredstream(facts: readonly ShredstreamFact[]): Finding[] {
 }
 
 function check(fact: ShredstreamFact): Found {
-  const { name, target, error, connectMs, address, isOwn, refusal } = fact;
+  const { name, key, target, error, connectMs, address, isOwn, refusal } = fact;
   const { ok, warn, fail } = about(
     "shredstream",
     "A block engine sends shreds only while heartbeats reach it, and only to the address that they come from.",
@@ -18,10 +18,12 @@ function check(fact: ShredstreamFact): Found {
   if (error !== null) {
     return fail(
       `${name}: ${target} is not reachable: ${error}`,
-      "correct shredstream.url of the source, or permit outgoing TCP connections to it",
+      `correct shredstream.${key} of the source, or permit outgoing TCP connections to it`,
     );
   }
-  const finding = `${name}: ${target} connected in ${connectMs.toFixed(1)} ms; shreds go to ${address ?? "an unknown address"}`;
+  const connected = `${name}: ${target} connected in ${connectMs.toFixed(1)} ms`;
+  if (key === "authUrl") return ok(`${connected}; it authenticates the subscription`);
+  const finding = `${connected}; shreds go to ${address ?? "an unknown address"}`;
   if (refusal !== null) {
     return warn(
       `${finding}, but ${refusal}`,

@@ -3,16 +3,18 @@
 // Called by src/tools/commands/doctor.ts. It only connects, because a heartbeat would redirect a running
 // service's shreds to this process.
 
-import { connect } from "node:net";
 import { destinationRefusal } from "../../core/addresses/address-classes.ts";
 import { formatAddress, parseAddress } from "../../core/addresses/addresses.ts";
 import { canonicalAddresses, readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
-import { messageOf } from "../../core/errors.ts";
+import { subscriptionFamily } from "../../relay/shredstream/shredstream-sources.ts";
+import { connectFact, hostAndPortOf } from "./connect-fact.ts";
 
 export interface ShredstreamFact {
   readonly name: string;
+  /** The key of the source's mapping `shredstream` that names the target. */
+  readonly key: "url" | "authUrl";
   /** "host:port" of the block engine or of its authentication service. */
   readonly target: string;
   /** null: connected. */
@@ -26,67 +28,46 @@ export interface ShredstreamFact {
   readonly refusal: string | null;
 }
 
-const connectTimeoutMs = 3000;
-
 export function readShredstreamFacts(
-  { sources }: RelayConfig,
+  { sources, listen }: RelayConfig,
   clock: Clock,
 ): Promise<ShredstreamFact[]> {
   const own = new Set(canonicalAddresses(readOwnAddresses()));
-  const all = sources.flatMap(({ name, shredstream }) => {
+  const all = sources.flatMap(({ name, port, shredstream }) => {
     if (!shredstream) return [];
     const { url, authUrl = url, publicAddress } = shredstream;
-    return [...new Set([url, authUrl])].map((one) =>
-      fact({ name, url: one, publicAddress, own }, clock),
-    );
+    // The service uses the same family, because the address of the connection is that for the shreds.
+    const family = subscriptionFamily(listen, port);
+    const targets: Pick<Target, "key" | "url">[] = [{ key: "url", url }];
+    if (authUrl !== url) targets.push({ key: "authUrl", url: authUrl });
+    return targets.map((target) => fact({ ...target, name, publicAddress, family, own }, clock));
   });
   return Promise.all(all);
 }
 
 interface Target {
   readonly name: string;
+  readonly key: "url" | "authUrl";
   readonly url: string;
   readonly publicAddress: string | undefined;
+  readonly family: 4 | 6 | undefined;
   readonly own: ReadonlySet<string>;
 }
 
 async function fact(target: Target, clock: Clock): Promise<ShredstreamFact> {
-  const { name, url, publicAddress, own } = target;
-  const { protocol, hostname, port: written } = new URL(url);
-  const host = hostname.replaceAll(/[[\]]/g, "");
-  const port = written === "" ? (protocol === "https:" ? 443 : 80) : Number(written);
-  const beganNs = clock.monotonicNs();
-  const { error, local } = await connection(host, port, clock);
-  const address = publicAddress ?? local;
-  const bytes = address === undefined ? null : parseAddress(address);
+  const { name, key, url, publicAddress, family, own } = target;
+  const { host, port } = hostAndPortOf(url);
+  const { error, connectMs, localAddress } = await connectFact(url, clock, family);
+  const address = publicAddress ?? localAddress;
+  const bytes = address === null ? null : parseAddress(address);
   return {
     name,
-    target: `${hostname}:${port}`,
+    key,
+    target: `${host.includes(":") ? `[${host}]` : host}:${port}`,
     error,
-    connectMs: Number(clock.monotonicNs() - beganNs) / 1e6,
+    connectMs,
     address: bytes && formatAddress(bytes),
     isOwn: bytes !== null && own.has(formatAddress(bytes)),
     refusal: (bytes && destinationRefusal(bytes, false)) ?? null,
   };
-}
-
-function connection(
-  host: string,
-  port: number,
-  clock: Clock,
-): Promise<{ error: string | null; local?: string | undefined }> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port });
-    const end = (error: string | null) => {
-      timer.cancel();
-      const local = socket.localAddress;
-      socket.destroy();
-      resolve({ error, local });
-    };
-    const timer = clock.after(connectTimeoutMs, () =>
-      end(`no connection within ${connectTimeoutMs} ms`),
-    );
-    socket.once("connect", () => end(null));
-    socket.once("error", (error) => end(messageOf(error)));
-  });
 }

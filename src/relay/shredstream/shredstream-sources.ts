@@ -48,6 +48,19 @@ function firstPortOf(addresses: readonly string[]): number {
   return parseEndpoint(addresses[0] ?? "", { allowPortZero: true }).port;
 }
 
+/** The address family of a port of the relay (absent: of all ports); undefined: both. */
+export function subscriptionFamily(
+  listen: readonly string[],
+  port: number | undefined,
+): 4 | 6 | undefined {
+  const families = listen
+    .map((text) => parseEndpoint(text, { allowPortZero: true }))
+    .filter((endpoint) => port === undefined || endpoint.port === port)
+    .map(({ bytes }) => familyOf(bytes));
+  const [family, ...others] = new Set(families);
+  return others.length > 0 ? undefined : family === "ipv6" ? 6 : 4;
+}
+
 export class ShredstreamSources {
   readonly #dependencies: ShredstreamSourcesDependencies;
   #subscriptions: readonly Subscription[] = [];
@@ -86,11 +99,6 @@ export class ShredstreamSources {
     if (!shredstream) return [];
     const { addresses, readKey } = this.#dependencies;
     const ownPort = port ?? firstPortOf(addresses);
-    const families = addresses
-      .map((text) => parseEndpoint(text))
-      .filter((endpoint) => endpoint.port === ownPort)
-      .map(({ bytes }) => familyOf(bytes));
-    const [family, ...others] = new Set(families);
     return [
       {
         name,
@@ -100,7 +108,7 @@ export class ShredstreamSources {
         regions: shredstream.regions,
         port: ownPort,
         publicAddress: shredstream.publicAddress,
-        family: others.length > 0 ? undefined : family === "ipv6" ? 6 : 4,
+        family: subscriptionFamily(addresses, ownPort),
       },
     ];
   }

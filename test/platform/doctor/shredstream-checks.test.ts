@@ -13,9 +13,10 @@ import { closing } from "../../support/closing.ts";
 import { freePort } from "../../support/network/free-ports.ts";
 import { TestBlockEngine } from "../../support/shredstream/test-block-engine.ts";
 
-const relayOf = (more: string) =>
+const relayOf = (more: string, listen = "0.0.0.0:20000") =>
   parseConfig(
     `relay:
+  listen: "${listen}"
   shredVersion: 1
   leaders: { file: leaders.json }
   sources: [ { name: jito, kind: shredstream, tier: tier-1, shredstream: { keyFile: k, regions: [ny], ${more} } } ]
@@ -25,6 +26,7 @@ const relayOf = (more: string) =>
 
 const fact: ShredstreamFact = {
   name: "jito",
+  key: "url",
   target: "engine:443",
   error: null,
   connectMs: 2,
@@ -36,7 +38,17 @@ const fact: ShredstreamFact = {
 describe("checkShredstream", () => {
   it.each<[Partial<ShredstreamFact>, string, string | null]>([
     [{}, "ok", null],
-    [{ error: "connect ECONNREFUSED" }, "fail", "permit outgoing TCP"],
+    [
+      { error: "ECONNREFUSED" },
+      "fail",
+      "correct shredstream.url of the source, or permit outgoing TCP",
+    ],
+    [
+      { error: "ECONNREFUSED", key: "authUrl" },
+      "fail",
+      "correct shredstream.authUrl of the source",
+    ],
+    [{ key: "authUrl", isOwn: false, refusal: "10.0.0.1 is private" }, "ok", null],
     [{ isOwn: false }, "warn", "do not support NAT"],
     [{ refusal: "10.0.0.1 is an address of class private" }, "warn", "public address"],
   ])("judges %j", (changes, level, remedy) => {
@@ -52,12 +64,21 @@ describe("checkShredstream", () => {
     const relay = relayOf(`url: "${engine.url}", authUrl: "http://127.0.0.1:${port}"`);
     const facts = await readShredstreamFacts(relay, systemClock);
     expect(facts).toMatchObject([
-      { name: "jito", target: `127.0.0.1:${engine.port}`, error: null, address: "127.0.0.1" },
-      { name: "jito", target: `127.0.0.1:${port}`, address: null },
+      { key: "url", target: `127.0.0.1:${engine.port}`, error: null, address: "127.0.0.1" },
+      { key: "authUrl", target: `127.0.0.1:${port}`, address: null },
     ]);
     expect(facts[0]?.refusal).toContain("loopback");
     expect(facts[1]?.error).toContain("ECONNREFUSED");
     expect(engine.calls).toEqual([]);
+  });
+
+  it("connects in the address family of the relay's port", async () => {
+    const engine = closing(await TestBlockEngine.open());
+    const url = `url: "http://localhost:${engine.port}"`;
+    const [overIpv4] = await readShredstreamFacts(relayOf(url), systemClock);
+    expect(overIpv4?.address).toBe("127.0.0.1");
+    const [overIpv6] = await readShredstreamFacts(relayOf(url, "[::]:20000"), systemClock);
+    expect(overIpv6?.address).not.toBe("127.0.0.1");
   });
 
   it("names an address that this machine does not have", async () => {
