@@ -5,6 +5,7 @@
 // After an unanswered handshake, the pause lasts at most one leader window. A refusal starts with a
 // longer pause, because leaders with a connection limit per minute would refuse again sooner.
 
+import { backOffMs } from "../../core/back-off.ts";
 import type { SeededRandom } from "../../core/seeded-random.ts";
 import { isRefusal } from "./close-names.ts";
 
@@ -41,9 +42,7 @@ export class BackOff {
     this.noteEnd(connectedMs);
     const isHealthyEnd = connectedMs !== null && !isRefusal(name) && this.#failures === 0;
     const firstMs = isRefusal(name) ? refusalMs : isHealthyEnd ? failureMs / 2 : failureMs;
-    const longestMs = name === "handshake_timeout" ? unansweredMsMax : pauseMsMax;
-    const pauseMs = Math.min(longestMs, firstMs * 2 ** Math.min(this.#failures, 16));
-    this.#failures++;
-    return pauseMs * (1 - this.#random.share() / 2);
+    const maxMs = name === "handshake_timeout" ? unansweredMsMax : pauseMsMax;
+    return backOffMs({ firstMs, maxMs }, this.#failures++, this.#random.share());
   }
 }

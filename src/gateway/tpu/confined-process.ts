@@ -6,6 +6,7 @@
 
 import type { ChildProcess } from "node:child_process";
 import { Socket } from "node:net";
+import { backOffMs } from "../../core/back-off.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
@@ -37,8 +38,7 @@ interface ConfinedProcessOptions<Answer extends { readonly kind: string }> {
   readonly ended: (reason: ProcessEnd) => void;
 }
 
-const restartMsMin = 100;
-const restartMsMax = 5000;
+const restartMs = { firstMs: 100, maxMs: 5000 } as const;
 /** A process that ran for so long resets the restart pause. */
 const healthyNs = 10_000_000_000n;
 const checkMs = 250;
@@ -290,10 +290,7 @@ export class ConfinedProcess<Answer extends { readonly kind: string }> {
   #failed(reason: ProcessEnd, detail: string, isHealthy: boolean): void {
     this.#ends[reason]++;
     if (isHealthy) this.#failures = 0;
-    const pauseMs =
-      this.#failures === 0
-        ? 0
-        : Math.min(restartMsMax, restartMsMin * 2 ** Math.min(this.#failures - 1, 10));
+    const pauseMs = this.#failures === 0 ? 0 : backOffMs(restartMs, this.#failures - 1);
     this.#failures++;
     this.#note(`the QUIC process ended: ${detail}; it restarts automatically`);
     const { clock, isWanted, ended } = this.#options;

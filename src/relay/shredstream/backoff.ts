@@ -1,4 +1,8 @@
-// Backoff: growing delays between attempts, with a random part, so that many clients do not return together.
+// Backoff: counts the failures of an action in a row, and gives the delay after each.
+//
+// Used by subscription.ts.
+
+import { backOffMs } from "../../core/back-off.ts";
 
 interface BackoffOptions {
   readonly firstMs: number;
@@ -15,11 +19,15 @@ export class Backoff {
     this.#options = options;
   }
 
-  /** The delay after one more failure: each twice the one before, reduced by up to a half. */
+  /** Failures in a row. */
+  get failures(): number {
+    return this.#failures;
+  }
+
+  /** Counts a failure and returns the delay after it. */
   next(): number {
-    const { firstMs, maxMs, random } = this.#options;
-    const whole = Math.min(maxMs, firstMs * 2 ** Math.min(this.#failures++, 30));
-    return Math.round(whole * (1 - random() / 2));
+    const { random } = this.#options;
+    return Math.round(backOffMs(this.#options, this.#failures++, random()));
   }
 
   reset(): void {

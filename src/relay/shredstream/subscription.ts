@@ -157,7 +157,6 @@ export class Subscription {
     const retry = this.#backoff(heartbeatRetryMs);
     const refreshRetry = this.#backoff(refreshRetryMs);
     let packets = this.#dependencies.countPackets();
-    let failures = 0;
     while (await this.#reaches(agenda, signal)) {
       const nowMs = this.#nowMs();
       if (agenda.silenceMs <= nowMs) {
@@ -175,11 +174,10 @@ export class Subscription {
       } else {
         try {
           agenda.heartbeatMs = this.#nowMs() + (await this.#heartbeat(engine, tokens.access));
-          failures = 0;
           retry.reset();
         } catch (error) {
-          if (++failures >= heartbeatFailuresMax || !isTransient(error)) throw error;
           agenda.heartbeatMs = this.#nowMs() + retry.next();
+          if (retry.failures >= heartbeatFailuresMax || !isTransient(error)) throw error;
         }
       }
     }

@@ -6,6 +6,7 @@
 // retried, so every order is settled. If the store reports that the term is over, no further order is
 // settled, and the next leader handles the pending registrations.
 
+import { backOffMs } from "../../core/back-off.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import { storeCodeOf } from "../../core/errors.ts";
 import { TimerWheel } from "../../core/timer-wheel.ts";
@@ -44,8 +45,7 @@ interface Attempt {
 }
 
 const tickMs = 100;
-const retryMs = 500;
-const retryMaxMs = 15_000;
+const retryDelaysMs = { firstMs: 500, maxMs: 15_000 } as const;
 /** Retries before a new order is taken: the old one might be the cause, and later tips wait for it. */
 const failuresMax = 12;
 
@@ -177,7 +177,7 @@ export class RegistrationResults {
       Object.assign(attempt, this.#decide(attempt.tip, attempt.result), { failures: 0 });
     }
     if (this.#isStopped) return;
-    const waitMs = Math.min(retryMaxMs, retryMs * 2 ** attempt.failures);
+    const waitMs = backOffMs(retryDelaysMs, attempt.failures);
     this.#retries.set(attempt, this.#nowMs() + waitMs);
     this.#arm();
   }
