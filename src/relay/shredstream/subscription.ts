@@ -80,6 +80,8 @@ export class Subscription {
   readonly #stop = new AbortController();
   readonly #reconnect: Backoff;
   readonly #failures = new FailureStreak(logEvery);
+  /** Separate, because heartbeats may succeed while renewals fail. */
+  readonly #renewalFailures = new FailureStreak(logEvery);
   #channels: readonly GrpcChannel[] = [];
   #status: SubscriptionStatus;
   #warnedAddress = "";
@@ -149,6 +151,7 @@ export class Subscription {
     const auth = authUrl === url ? engine : this.#openChannel(authUrl);
     this.#channels = [engine, auth];
     let tokens = await this.#authenticate(auth);
+    this.#renewalFailures.end();
     const agenda = {
       heartbeatMs: this.#nowMs(),
       renewMs: this.#renewAt(tokens),
@@ -167,9 +170,10 @@ export class Subscription {
           tokens = await this.#renew(auth, tokens);
           agenda.renewMs = this.#renewAt(tokens);
           refreshRetry.reset();
+          this.#renewalFailures.end();
         } catch (error) {
           agenda.renewMs = this.#nowMs() + refreshRetry.next();
-          this.#warn(`the access token was not renewed: ${messageOf(error)}`);
+          this.#renewalFailed(messageOf(error));
         }
       } else {
         try {
@@ -283,10 +287,11 @@ export class Subscription {
     return delayMs;
   }
 
-  #warn(text: string): void {
-    if (this.#failures.add(text)) {
-      this.#dependencies.log.warn(`shredstream ${this.settings.name}: ${text}`);
-    }
+  #renewalFailed(problem: string): void {
+    if (!this.#renewalFailures.add(problem)) return;
+    this.#dependencies.log.warn(
+      `shredstream ${this.settings.name}: the access token was not renewed: ${problem}`,
+    );
   }
 
   /** The time of the next renewal on the monotonic clock. */
