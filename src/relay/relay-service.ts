@@ -395,6 +395,7 @@ export class RelayService {
     }
     discovery.activate();
     activateSubscriptions();
+    this.traces.keepSources(config.sources.map(({ name }) => name));
   }
 
   #publishSources({ sources }: RelayConfig): void {

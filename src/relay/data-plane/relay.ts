@@ -318,7 +318,7 @@ export class Relay {
   /** Trace packets since the last call, at most 64 per worker; the verdict `trace` counts all. */
   drainTraces(): RelayTrace[] {
     this.#checkOpen();
-    return drainTraces((into) => this.#native.drainTraces(into), this.#sourceRows);
+    return drainTraces((into) => this.#native.drainTraces(into), this.#sourceRows, this.#workers);
   }
 
   /**

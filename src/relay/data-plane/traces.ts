@@ -14,16 +14,20 @@ export interface RelayTrace {
   readonly packet: Uint8Array;
 }
 
-/** All waiting packets. `drain` fills a buffer and returns the number of packets. */
+/**
+ * The waiting packets. `drain` fills a buffer and returns the number of packets. It is called at most
+ * `passesMax` times, because a flood may refill the rings meanwhile.
+ */
 export function drainTraces(
   drain: (into: Uint8Array) => number,
   sources: readonly Pick<SourceRow, "id" | "name">[],
+  passesMax: number,
 ): RelayTrace[] {
   const bytes = new Uint8Array(tracesMax * traceBytes);
   const view = new DataView(bytes.buffer);
   const nameById = new Map(sources.map(({ id, name }) => [id, name]));
   const traces: RelayTrace[] = [];
-  for (let count = tracesMax; count === tracesMax; ) {
+  for (let pass = 0, count = tracesMax; pass < passesMax && count === tracesMax; pass++) {
     count = drain(bytes);
     for (let at = 0; at < count * traceBytes; at += traceBytes) {
       const source = nameById.get(view.getUint16(at + 8, true));

@@ -2,7 +2,7 @@
 //
 // relay-service.ts drains the packets once a second; /metrics shows the delays. The delay contains the
 // difference of the two clocks. Nobody signs trace packets, so they only affect these statistics, and the
-// number of regions is bounded.
+// number of regions of a source is bounded.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { DurationHistogram, type HistogramValue } from "../../core/duration-histogram.ts";
@@ -18,12 +18,16 @@ interface RegionDelay {
 }
 
 const drainMs = 1000;
+/** Per source. */
 const regionsMax = 32;
 /** Larger differences are not delays, but a wrong clock or a forged packet. */
 const delaySecondsMax = 3600;
 const delayBounds = [
   0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 5.0,
 ] as const;
+
+/** By region. */
+type RegionDelays = Map<string, { lastSeconds: number; readonly histogram: DurationHistogram }>;
 
 /** Time of the packet's creation and its region; null: another content than expected. */
 function decodeTrace(packet: Uint8Array): { region: string; createdNs: bigint } | null {
@@ -42,10 +46,8 @@ function decodeTrace(packet: Uint8Array): { region: string; createdNs: bigint } 
 export class TraceDelays {
   readonly #drain: () => readonly RelayTrace[];
   readonly #timer: Timer;
-  readonly #regions = new Map<
-    string,
-    { source: string; region: string; lastSeconds: number; histogram: DurationHistogram }
-  >();
+  /** By the name of the source, and by region. */
+  readonly #sources = new Map<string, RegionDelays>();
 
   constructor(drain: () => readonly RelayTrace[], clock: Clock) {
     this.#drain = drain;
@@ -57,10 +59,19 @@ export class TraceDelays {
   }
 
   delays(): RegionDelay[] {
-    return [...this.#regions.values()].map(({ histogram, ...delay }) => ({
-      ...delay,
-      histogram: histogram.value(),
-    }));
+    return [...this.#sources].flatMap(([source, regions]) =>
+      [...regions].map(([region, { lastSeconds, histogram }]) => ({
+        source,
+        region,
+        lastSeconds,
+        histogram: histogram.value(),
+      })),
+    );
+  }
+
+  /** Forgets the delays of all other sources. */
+  keepSources(names: readonly string[]): void {
+    for (const name of this.#sources.keys()) if (!names.includes(name)) this.#sources.delete(name);
   }
 
   close(): void {
@@ -73,13 +84,13 @@ export class TraceDelays {
     const { region, createdNs } = decoded;
     const seconds = Number(receivedNs - createdNs) / 1e9;
     if (Math.abs(seconds) > delaySecondsMax) return;
-    const name = `${source} ${region}`;
-    let delay = this.#regions.get(name);
+    const regions: RegionDelays = this.#sources.get(source) ?? new Map();
+    this.#sources.set(source, regions);
+    let delay = regions.get(region);
     if (!delay) {
-      if (this.#regions.size >= regionsMax) return;
-      const histogram = new DurationHistogram(delayBounds);
-      delay = { source, region, lastSeconds: seconds, histogram };
-      this.#regions.set(name, delay);
+      if (regions.size >= regionsMax) return;
+      delay = { lastSeconds: seconds, histogram: new DurationHistogram(delayBounds) };
+      regions.set(region, delay);
     }
     delay.lastSeconds = seconds;
     delay.histogram.add(seconds);

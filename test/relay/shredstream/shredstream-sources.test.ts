@@ -147,7 +147,7 @@ it("measures the one-way delay of trace packets by region", async () => {
   const engine = closing(await TestBlockEngine.open());
   const keyFile = join(temporaryFolder(), "jito.json");
   writeKeyFile(keyFile, 3);
-  const { service, relay } = open(engine, keyFile);
+  const { service, whole, next, textOf, relay } = open(engine, keyFile);
   const sender = closing(PacedSender.open({ to: relay.addresses[0] ?? "" }));
   const send = (region: string, delayMs: number) => {
     const createdMs = Date.now() - delayMs;
@@ -168,18 +168,24 @@ it("measures the one-way delay of trace packets by region", async () => {
   expect(delays[0]?.lastSeconds).toBeGreaterThanOrEqual(0.5);
   expect(delays[1]?.lastSeconds).toBeLessThan(0);
   expect(delays[0]?.histogram.count).toBe(1);
+  next.text = textOf("");
+  expect(whole.reload()).toBe(true);
+  expect(service.traces.delays()).toEqual([]); // the source is removed
 });
 
-it("keeps the number of regions bounded", () => {
-  const flood = Array.from({ length: 100 }, (_, i) => ({
-    source: "jito",
+it("keeps the number of regions of each source bounded", () => {
+  const traceOf = (source: string, region: string) => ({
+    source,
     receivedNs: 1_000_000_000n,
-    packet: traceShred(`region-${i}`, { seconds: 0, nanos: 999_000_000 }),
-  }));
+    packet: traceShred(region, { seconds: 0, nanos: 999_000_000 }),
+  });
+  const flood = Array.from({ length: 100 }, (_, i) => traceOf("jito", `region-${i}`));
+  const traces = [...flood, traceOf("other", "region-0")];
   const clock = new ManualClock();
-  const delays = closing(new TraceDelays(() => flood, clock));
+  const delays = closing(new TraceDelays(() => traces, clock));
   delays.update();
-  expect(delays.delays()).toHaveLength(32);
+  expect(delays.delays()).toHaveLength(33);
+  expect(delays.delays().at(-1)).toMatchObject({ source: "other", region: "region-0" });
   expect(delays.delays()[0]?.lastSeconds).toBeCloseTo(0.001);
 });
 
