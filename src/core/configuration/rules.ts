@@ -12,6 +12,7 @@ import {
 } from "../addresses/addresses.ts";
 import { listenerReachedBy } from "../addresses/own-addresses.ts";
 import { quote } from "../errors.ts";
+import { checkDistinct } from "./distinct-values.ts";
 import { isMulticastSource, sourceKindProblems } from "./relay-sources.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
 import { checkShredstream } from "./rules-shredstream.ts";
@@ -27,22 +28,6 @@ export interface ConfigProblem {
 }
 
 type Report = (path: readonly (string | number)[], message: string) => void;
-
-/** Reports every value that occurs twice. */
-function checkDistinct<T>(
-  values: readonly T[],
-  keyOf: (value: T) => string | undefined,
-  report: (index: number, first: number) => void,
-): void {
-  const firstIndex = new Map<string, number>();
-  for (const [index, value] of values.entries()) {
-    const key = keyOf(value);
-    if (key === undefined) continue;
-    const first = firstIndex.get(key);
-    if (first === undefined) firstIndex.set(key, index);
-    else report(index, first);
-  }
-}
 
 function checkListeners(relay: RelayConfig, report: Report): void {
   const endpoints = relay.listen.map((text) => parseEndpoint(text, { allowPortZero: true }));

@@ -85,7 +85,7 @@ export function decodeGrpcMessage(text: string): string {
   }
 }
 
-/** Percent encoding of everything but printable ASCII and "%", as the specification of gRPC requires. */
+/** Percent encoding of "%" and of everything except printable ASCII, as the specification of gRPC requires. */
 export function encodeGrpcMessage(text: string): string {
   return text.replaceAll(/[^\x20-\x24\x26-\x7e]/gu, encodeURIComponent);
 }

@@ -8,7 +8,7 @@ import { createHash, createHmac, timingSafeEqual, verify } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import { publicKeyOf } from "../../core/key-pair.ts";
-import { isPubkey, pubkeyBytesLength, pubkeyOf } from "../../core/primitives.ts";
+import { pubkeyBytesLength, pubkeyOf } from "../../core/primitives.ts";
 import {
   type ChallengeRequest,
   challengeText,
@@ -69,7 +69,7 @@ export class SubscriberSessions {
     return `${content}.${this.#codeOf(address, content).toString("hex")}`;
   }
 
-  /** Throws GrpcError. Each challenge can be used once, also unsuccessfully. */
+  /** Throws GrpcError. A challenge ends with its first valid signature, or after a minute. */
   tokens({ challenge, publicKey, signature }: TokensRequest): Tokens {
     const address = this.#registered(publicKey);
     if (signature.length !== signatureBytes) {
@@ -139,7 +139,7 @@ export class SubscriberSessions {
       );
     }
     const address: string = pubkeyOf(publicKey);
-    if (isPubkey(address) && this.#dependencies.isRegistered(address)) return address;
+    if (this.#dependencies.isRegistered(address)) return address;
     throw new GrpcError("PERMISSION_DENIED", `public key ${address} is not registered`);
   }
 

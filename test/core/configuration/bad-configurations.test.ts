@@ -71,7 +71,12 @@ describe("bad configurations", () => {
     [
       "a subscriber twice",
       `${least}shredstream: { subscribers: [{ name: a, publicKey: "${"1".repeat(32)}", tier: tier-1 }, { name: b, publicKey: "${"1".repeat(32)}", tier: tier-1 }] }\n`,
-      /shredstream.subscribers\[1\]: same name or publicKey as subscribers\[0\]/,
+      /shredstream.subscribers\[1\].publicKey: duplicate publicKey "1{32}" \(also subscribers\[0\]\)/,
+    ],
+    [
+      "two subscribers of one name",
+      `${least}shredstream: { subscribers: [{ name: a, publicKey: "${"1".repeat(32)}", tier: tier-1 }, { name: a, publicKey: "${"1".repeat(31)}2", tier: tier-1 }] }\n`,
+      /shredstream.subscribers\[1\].name: duplicate name "a" \(also subscribers\[0\]\)/,
     ],
     [
       "a public key that is too short",
