@@ -87,6 +87,8 @@ export class RelayService {
   readonly traces: TraceDelays;
   #ofAccounts: readonly Destination[] = [];
   #leased: readonly Destination[] = [];
+  /** Whether the section `shredstream` is configured, so that destinations may be leased. */
+  readonly #servesSubscribers: boolean;
   /** Cached for a few seconds, because reading the own addresses for each tip would be slow. */
   #listenerReached: (destination: Endpoint) => Endpoint | undefined;
   /** Addresses of accounts in the active table. */
@@ -105,6 +107,7 @@ export class RelayService {
     this.#inForce = dependencies.config.relay;
     this.#node = dependencies.node;
     this.#solana = dependencies.config.solana;
+    this.#servesSubscribers = dependencies.config.shredstream !== undefined;
     this.#leaders = dependencies.node && this.#makeLeaders(dependencies.node);
     this.#destinations = new DestinationLists({
       tiers: this.relay.tiers,
@@ -156,7 +159,8 @@ export class RelayService {
       if (leaders) warnings.push("relay.leaders has no effect while relay.authentication is off");
     }
     if (sources.length === 0) warnings.push("relay.sources is empty: all packets are dropped");
-    if (destinations.length === 0 && this.#ofAccounts.length === 0 && !this.#inForce.discovery)
+    const isEmpty = destinations.length === 0 && this.#ofAccounts.length === 0;
+    if (isEmpty && !this.#inForce.discovery && !this.#servesSubscribers)
       warnings.push("relay.destinations is empty: no shred is sent");
     else if (sources.length > 0 && !sources.some(isForwardedSource))
       warnings.push("relay.sources: every source is for own use, so no shred is sent");

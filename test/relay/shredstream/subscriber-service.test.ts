@@ -187,6 +187,9 @@ describe("this relay as a block engine", () => {
   it("warns if nobody may subscribe, and reports the beginning and the end of a lease", async () => {
     const empty = await openRelay('shredstream: { listen: "127.0.0.1:0" }', local);
     expect(empty.lines.join()).toContain("shredstream.subscribers is empty");
+    const warning = "relay.destinations is empty";
+    expect(empty.service.warnings().join()).not.toContain(warning);
+    expect((await openRelay("", local)).service.warnings().join()).toContain(warning);
     const { service, clock, lines } = await openRelay(engineSection(), local);
     const client = stockClient(service);
     await client.heartbeat((await client.login(alice)).access, "127.0.0.1", 9001);
