@@ -5,15 +5,19 @@
 //   - 1203 to 1232 bytes with the variant byte of a shred (0x40 to 0xbf, legacy and unchained
 //     variants too: they tell an operator that a source is outdated);
 //   - 24 to 64 bytes that begin with SWPROOF1: ownership challenges;
-//   - 8 to 256 bytes that begin with 0x0a: trace packets of Jito's block engine (TraceShred).
+//   - 8 to 116 bytes that begin with 0x0a: trace packets of Jito's block engine (TraceShred).
 // The filter does not decide what is a shred; the worker does.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace shredway {
+
+// Length of a trace packet.
+inline constexpr size_t kTraceBytesMin = 8, kTraceBytesMax = 116;
 
 // Attaches the filter to a UDP socket. Returns an error text, empty on success.
 std::string attach_receive_filter(int fd);

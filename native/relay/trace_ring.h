@@ -11,11 +11,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "net/receive_filter.h"
 #include "relay/spsc_ring.h"
 
 namespace shredway {
-
-inline constexpr size_t kTraceBytesMax = 116;
 
 struct Trace {
   uint64_t received_ns;  // CLOCK_REALTIME
@@ -32,7 +31,7 @@ using TraceRing = SpscRing<Trace, 64>;
 inline bool is_trace(const uint8_t* packet, size_t length) {
   constexpr uint8_t kRegion = 0x0a, kCreatedAt = 0x12;
   constexpr size_t kRegionBytesMax = 64;
-  if (length < 8 || length > kTraceBytesMax || packet[0] != kRegion) return false;
+  if (length < kTraceBytesMin || length > kTraceBytesMax || packet[0] != kRegion) return false;
   const size_t region_bytes = packet[1];
   if (region_bytes == 0 || region_bytes > kRegionBytesMax || 2 + region_bytes >= length)
     return false;

@@ -33,7 +33,7 @@ struct Filtered {
 bool passes(const Bytes& packet) {
   const bool is_shred =
       packet.size() >= 1203 && packet.size() <= 1232 && packet[64] >= 0x40 && packet[64] <= 0xbf;
-  const bool is_trace = packet.size() >= 8 && packet.size() <= 256 && packet[0] == 0x0a;
+  const bool is_trace = packet.size() >= 8 && packet.size() <= 116 && packet[0] == 0x0a;
   const bool is_challenge = packet.size() >= 24 && packet.size() <= 64 &&
                             std::equal(packet.begin(), packet.begin() + 8, "SWPROOF1");
   return is_shred || is_trace || is_challenge;
