@@ -30,6 +30,7 @@ export function checkService(config: Config, file: string, facts: ServiceFacts):
     ...facts.keyFiles.map((fact) => secretMode(fact, groupAndOthersMask, "go=")),
     ...folder(facts),
     ...facts.httpPorts.map(httpPort),
+    ...(facts.subscriberPort ? [subscriberPort(facts.subscriberPort)] : []),
     ...certificate(facts),
     ...exposure(config),
     ...shredTips(config),
@@ -111,6 +112,14 @@ function httpPort(fact: PortFact): Found {
     why: "The gateway needs free ports.",
     sockets: "-t",
     key: "http.listen",
+  });
+}
+
+function subscriberPort(fact: PortFact): Found {
+  return portFinding(fact, {
+    why: "Subscribers' proxies connect here.",
+    sockets: "-t",
+    key: "shredstream.listen",
   });
 }
 

@@ -76,6 +76,8 @@ export interface ServiceFacts {
   /** null: no gateway, or PostgreSQL stores everything. */
   readonly folder: FolderFact | null;
   readonly httpPorts: readonly PortFact[];
+  /** TCP port for subscribers; null: no section `shredstream`. */
+  readonly subscriberPort: PortFact | null;
   /** null: no TLS. */
   readonly certificate: CertificateFact | null;
   readonly postgres: readonly PostgresProbe[];
@@ -104,12 +106,13 @@ export async function readServiceFacts(
     ...routes.map(({ identityFile }) => identityFile),
     ...relay.sources.map(({ shredstream }) => shredstream?.keyFile),
   ].filter((path) => path !== undefined);
-  const [httpPorts, postgres, node, routeFacts] = await Promise.all([
+  const [httpPorts, subscriberPort, postgres, node, routeFacts] = await Promise.all([
     Promise.all(
       [...(http?.listen ?? []), ...(http?.webSocketListen ?? []), ...(http?.tls?.listen ?? [])].map(
         (address) => tcpPortFact(address, file),
       ),
     ),
+    config.shredstream ? tcpPortFact(config.shredstream.listen, file) : null,
     data.postgres === undefined ? [] : probePostgres(data.postgres, clock),
     solana ? nodeFact(solana.rpc, clock) : null,
     Promise.all(targetsOf(config).map((target) => routeFact(target, clock))),
@@ -126,6 +129,7 @@ export async function readServiceFacts(
     keyFiles: [...new Set(keyFiles)].map(fileFact),
     folder: http && data.postgres === undefined ? folderFact(data.directory, clock) : null,
     httpPorts,
+    subscriberPort,
     certificate: http?.tls ? certificateFact(http.tls, clock) : null,
     postgres,
     node,

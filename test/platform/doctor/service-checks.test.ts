@@ -26,6 +26,7 @@ const nothing: ServiceFacts = {
   keyFiles: [],
   folder: null,
   httpPorts: [],
+  subscriberPort: null,
   certificate: null,
   postgres: [],
   node: null,
@@ -72,6 +73,13 @@ describe("checkService", () => {
     ["data-disk", { folder: { ...folder, freeBytes: 2 ** 29 } }, "warn", "df -h /d"],
     ["data-disk", { folder: { ...folder, freeBytes: 2 ** 20 } }, "fail", "df -h /d"],
     ["listen", { httpPorts: [{ address: "127.0.0.1:8780", error: null }] }, "ok", null],
+    ["listen", { subscriberPort: { address: "[::]:10010", error: null } }, "ok", null],
+    [
+      "listen",
+      { subscriberPort: { address: "[::]:10010", error: "in use" } },
+      "fail",
+      "ss -tlpn 'sport = :10010' (shows the process that uses it), or change shredstream.listen",
+    ],
     ["listen", { httpPorts: [{ address: "[::]:8780", error: "in use" }] }, "fail", "sport = :8780"],
     ["tls-certificate", { certificate: certificate(60) }, "ok", null],
     ["tls-certificate", { certificate: certificate(20) }, "warn", "renew the certificate"],
@@ -147,6 +155,21 @@ async function nodeStandIn(): Promise<string> {
 }
 
 describe("readServiceFacts", () => {
+  it("reports that another process uses the port for subscribers", async () => {
+    const server = createServer();
+    closing({ close: () => void server.close() });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    const port = typeof address === "object" ? address?.port : undefined;
+    const listen = `127.0.0.1:${port}`;
+    const file = join(temporaryFolder(), "shredway.yaml");
+    writeFileSync(file, `${least}shredstream: { listen: "${listen}" }\n`);
+    const facts = await readServiceFacts(file, loadConfig(file), systemClock);
+    expect(facts.subscriberPort?.address).toBe(listen);
+    expect(facts.subscriberPort?.error).toContain("EADDRINUSE");
+  });
+
   it("reads files, ports, node and partners, and leaves no file or socket behind", async () => {
     const home = temporaryFolder();
     mkdirSync(join(home, "data"), { mode: 0o700 });
