@@ -26,7 +26,7 @@ const delayBounds = [
   0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 5.0,
 ] as const;
 
-/** By region. */
+/** Delays of one source by region. */
 type RegionDelays = Map<string, { lastSeconds: number; readonly histogram: DurationHistogram }>;
 
 /** Time of the packet's creation and its region; null: another content than expected. */
@@ -46,7 +46,7 @@ function decodeTrace(packet: Uint8Array): { region: string; createdNs: bigint } 
 export class TraceDelays {
   readonly #drain: () => readonly RelayTrace[];
   readonly #timer: Timer;
-  /** By the name of the source, and by region. */
+  /** Keys are the names of sources. */
   readonly #sources = new Map<string, RegionDelays>();
 
   constructor(drain: () => readonly RelayTrace[], clock: Clock) {

@@ -357,7 +357,7 @@ describe("this relay as a block engine", () => {
     await until(() => others.filter(({ destroyed }) => destroyed).length === 5, "refusals");
     for (const session of others) session.destroy();
     let access = "";
-    // The server may still count the ended connections for a moment.
+    // The server may not have noticed the ends of all connections yet.
     while (access === "") {
       const login = stockClient(service).login(alice);
       access = await login.then(
