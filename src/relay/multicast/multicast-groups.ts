@@ -133,7 +133,9 @@ export class MulticastGroups {
             : [],
     );
     if (problems.length > 0) return problems.join("; ");
-    const empty = interfacesOf(this.#sources).find((name) => !this.#hasGroup(name));
+    const empty = interfacesOf(this.#sources).find(
+      (name) => !this.#hasGroup(name) && this.#facts(name).groups.length === 0,
+    );
     return empty === undefined ? null : this.#emptyText(empty);
   }
 
@@ -174,15 +176,16 @@ export class MulticastGroups {
     this.#readProblem = problem;
   }
 
-  /** A discovered group whose route is gone keeps its entry, so that its counters continue. */
+  /**
+   * A discovered group whose route is gone keeps its entry, so that its counters continue. It loses
+   * the entry to a source on another interface that has a route for the group.
+   */
   #plansOf(sources: readonly ConfiguredSource[]): PlannedGroup[] {
     const known = (name: string): string[] =>
       [...this.#groups.values()]
         .filter(({ plan }) => plan.isDiscovered && plan.interface === name)
         .map(({ plan }) => plan.address);
-    return planGroups(sources, (name) => [
-      ...new Set([...this.#facts(name).groups, ...known(name)]),
-    ]);
+    return planGroups(sources, (name) => this.#facts(name).groups, known);
   }
 
   #poll(): void {

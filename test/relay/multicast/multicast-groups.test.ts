@@ -19,7 +19,13 @@ function open() {
   const lines: string[] = [];
   const calls: string[] = [];
   const rows = new Map<string, { received: bigint; heartbeats: bigint }>();
-  const state = { facts: up, refusal: null as string | null, tables: 0, tableError: "" };
+  const state = {
+    facts: up,
+    others: new Map<string, InterfaceFacts>(),
+    refusal: null as string | null,
+    tables: 0,
+    tableError: "",
+  };
   const note = (what: string, { group, interfaceIndex, interfaceAddress }: GroupMembership) =>
     void calls.push(`${what} ${group} ${interfaceIndex} ${interfaceAddress}`);
   const groups = new MulticastGroups({
@@ -44,7 +50,7 @@ function open() {
         })),
       }),
     },
-    readInterface: () => state.facts,
+    readInterface: (name) => state.others.get(name) ?? state.facts,
     log: createLogger({ stream: { write: (line) => void lines.push(line) } }),
     clock,
   });
@@ -139,6 +145,24 @@ describe("MulticastGroups", () => {
     expect(taken()).toEqual([`join ${one}:7733 7 169.254.2.113`]);
     expect(state.tables).toBe(1);
     expect(groups.states()[0]).toMatchObject({ joins: 2, problem: null });
+    groups.close();
+  });
+
+  it("receives a group of two interfaces through one, and changes over when its route moves", async () => {
+    const { groups, clock, state, taken } = open();
+    const reserve = { ...edge, name: "reserve", interface: "eth1" };
+    state.facts = { ...up, groups: [one] };
+    state.others.set("eth1", { ...up, index: 8, ipv4: "10.0.0.8", groups: [one] });
+    groups.publish([edge, reserve]);
+    expect(taken()).toEqual([`join ${one}:7733 7 169.254.2.113`]);
+    expect(groups.problem).toBeNull();
+    state.facts = { ...up, groups: [] };
+    await clock.advance(1000);
+    expect(taken()).toEqual([`leave ${one}:7733 7 169.254.2.113`, `join ${one}:7733 8 10.0.0.8`]);
+    expect(groups.states().map(({ source }) => source)).toEqual([`reserve/${one}`]);
+    state.facts = { ...up, groups: [one] };
+    await clock.advance(1000);
+    expect(taken()).toEqual([`leave ${one}:7733 8 10.0.0.8`, `join ${one}:7733 7 169.254.2.113`]);
     groups.close();
   });
 
