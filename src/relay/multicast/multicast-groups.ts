@@ -99,6 +99,7 @@ export class MulticastGroups {
     this.#readInterfaces(sources);
     const plans = this.#plansOf(sources);
     this.#dependencies.relay.publishSources(tableOf(sources, plans));
+    this.#tableProblem = null;
     this.#sources = sources;
     this.#replace(plans);
     this.#timer?.cancel();
@@ -123,14 +124,16 @@ export class MulticastGroups {
 
   /** Why a group does not deliver; null: all do, or none is configured. */
   get problem(): string | null {
-    if (this.#readProblem !== null) return this.#readProblem;
-    const problems = this.states().flatMap(
+    const ofGroups = this.states().flatMap(
       ({ source, address, problem, silentSeconds, isSilent }) =>
         problem !== null
           ? [`group ${address} of ${source}: ${problem}`]
           : isSilent
             ? [`group ${address} of ${source}: no shred for ${silentSeconds} s`]
             : [],
+    );
+    const problems = [this.#readProblem, this.#tableProblem, ...ofGroups].filter(
+      (problem) => problem !== null,
     );
     if (problems.length > 0) return problems.join("; ");
     const empty = interfacesOf(this.#sources).find(
@@ -192,6 +195,7 @@ export class MulticastGroups {
     this.#readInterfaces(this.#sources);
     const plans = this.#plansOf(this.#sources);
     const isNew = plans.some((plan) => !this.#groups.has(keyOf(plan)));
+    if (!isNew) this.#tableProblem = null;
     if (isNew && this.#publishTable(plans)) this.#replace(plans);
     else for (const group of this.#groups.values()) this.#update(group);
     this.#findSilence(this.#dependencies.relay.snapshot());
@@ -201,12 +205,13 @@ export class MulticastGroups {
   #publishTable(plans: readonly PlannedGroup[]): boolean {
     try {
       this.#dependencies.relay.publishSources(tableOf(this.#sources, plans));
+      this.#tableProblem = null;
       return true;
     } catch (error) {
       if (!(error instanceof ShredwayError)) throw error;
-      if (error.message !== this.#tableProblem)
-        this.#warn(`new groups are ignored: ${error.message}`);
-      this.#tableProblem = error.message;
+      const problem = `new groups are ignored: ${error.message}`;
+      if (problem !== this.#tableProblem) this.#warn(problem);
+      this.#tableProblem = problem;
       return false;
     }
   }
