@@ -14,6 +14,8 @@ import { about, type Finding, type Found, withMeasure } from "./finding.ts";
 export interface MulticastFacts {
   readonly interface: string;
   readonly facts: InterfaceFacts;
+  /** Why the kernel does not tell the facts; null: it does. */
+  readonly refusal: string | null;
   /** Groups that a program of this machine has joined on the interface. */
   readonly joined: readonly string[];
   /** The stricter of the values of all interfaces and of this one; null: unknown. */
@@ -34,11 +36,16 @@ export function checkMulticast(relay: RelayConfig, all: readonly MulticastFacts[
   );
 }
 
-function interfaceState({ interface: name, facts }: MulticastFacts): Found {
+function interfaceState({ interface: name, facts, refusal }: MulticastFacts): Found {
   const { ok, fail } = about(
     "multicast-interface",
     "The relay joins the groups on the address of this interface.",
   );
+  if (refusal !== null)
+    return fail(
+      refusal,
+      "permit netlink sockets (AF_NETLINK) to the service: RestrictAddressFamilies of its unit, or the seccomp profile of its container",
+    );
   if (facts.index === 0)
     return fail(
       `the interface ${name} does not exist`,

@@ -2,6 +2,7 @@
 
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
 import { groupPlaceOf, isMulticastSource } from "../../core/configuration/relay-sources.ts";
+import { messageOf } from "../../core/errors.ts";
 import { type InterfaceFacts, readInterface } from "../../relay/multicast/interface-reader.ts";
 import type { MulticastFacts } from "./multicast-checks.ts";
 
@@ -32,6 +33,18 @@ function reversePathFilterOf(name: string, readText: ReadText): number | null {
   return values.length === 0 ? null : Math.max(...values);
 }
 
+/** A refused call is a finding, so that the other findings of the configuration remain. */
+function readFacts(
+  name: string,
+  read: (name: string) => InterfaceFacts,
+): Pick<MulticastFacts, "facts" | "refusal"> {
+  try {
+    return { facts: read(name), refusal: null };
+  } catch (error) {
+    return { facts: { index: 0, isUp: false, ipv4: null, groups: [] }, refusal: messageOf(error) };
+  }
+}
+
 export function readMulticastFacts(
   relay: RelayConfig,
   readText: ReadText,
@@ -42,7 +55,7 @@ export function readMulticastFacts(
   );
   return [...names].map((name) => ({
     interface: name,
-    facts: read(name),
+    ...readFacts(name, read),
     joined: joinedGroupsIn(readText("/proc/net/igmp") ?? "", name),
     reversePathFilter: reversePathFilterOf(name, readText),
   }));

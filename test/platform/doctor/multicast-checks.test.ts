@@ -68,6 +68,28 @@ describe("checkMulticast", () => {
     ]);
   });
 
+  it("reports an interface that the kernel does not show, and checks the others", () => {
+    const read = (name: string) => {
+      if (name === "doublezero1") throw new Error(`cannot read the interface ${name}: denied`);
+      return up;
+    };
+    const other =
+      "{ name: b, kind: multicast, interface: eth1, groups: [239.1.2.3], tier: tier-1 }";
+    const relay = relayOf(`${edge}, ${other}`);
+    const findings = checkMulticast(
+      relay,
+      readMulticastFacts(relay, () => null, read),
+    );
+    expect(findings.slice(0, 2)).toMatchObject([
+      {
+        level: "fail",
+        finding: "cannot read the interface doublezero1: denied",
+        remedy: expect.stringContaining("AF_NETLINK"),
+      },
+      { level: "ok", finding: "eth1 is up, 169.254.2.113" },
+    ]);
+  });
+
   it("warns of missing groups, a strict filter and forwarding", () => {
     expect(found(edge, { groups: [] })[1]).toBe(
       "warn multicast-groups: no multicast group has a route through doublezero1",
