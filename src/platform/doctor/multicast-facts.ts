@@ -1,8 +1,8 @@
 // Facts about the interfaces of multicast sources, for multicast-checks.ts.
 
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
-import { groupPlaceOf, isMulticastSource } from "../../core/configuration/relay-sources.ts";
 import { messageOf } from "../../core/errors.ts";
+import { interfacesOf } from "../../relay/multicast/group-plan.ts";
 import { type InterfaceFacts, readInterface } from "../../relay/multicast/interface-reader.ts";
 import type { MulticastFacts } from "./multicast-checks.ts";
 
@@ -50,10 +50,7 @@ export function readMulticastFacts(
   readText: ReadText,
   read: (name: string) => InterfaceFacts = readInterface,
 ): MulticastFacts[] {
-  const names = new Set(
-    relay.sources.filter(isMulticastSource).map((source) => groupPlaceOf(source).interface),
-  );
-  return [...names].map((name) => ({
+  return interfacesOf(relay.sources).map((name) => ({
     interface: name,
     ...readFacts(name, read),
     joined: joinedGroupsIn(readText("/proc/net/igmp") ?? "", name),
