@@ -19,7 +19,7 @@ export interface MulticastFacts {
   readonly refusal: string | null;
   /** Groups that a program of this machine has joined on the interface. */
   readonly joined: readonly string[];
-  /** The stricter of the values of all interfaces and of this one; null: unknown. */
+  /** rp_filter in force: the larger of the values of `all` and of this interface; null: unknown. */
   readonly reversePathFilter: number | null;
 }
 

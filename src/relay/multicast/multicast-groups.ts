@@ -52,7 +52,10 @@ export interface GroupState {
   readonly problem: string | null;
   /** Times that the group was joined. */
   readonly joins: number;
-  /** Seconds without a shred since the last one, or since the group was joined first. */
+  /**
+   * Seconds since the last datagram that was not a heartbeat. Before the first one: since the group
+   * was configured or discovered, joined or not.
+   */
   readonly silentSeconds: number;
   readonly isSilent: boolean;
 }
