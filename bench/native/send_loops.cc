@@ -6,11 +6,7 @@
 namespace shredway::bench {
 namespace {
 
-UdpSocket open_socket() {
-  Endpoint any;
-  any.address[10] = any.address[11] = 0xff;
-  return open_send_socket({any, 16u << 20}).socket;
-}
+UdpSocket open_socket() { return open_send_socket({any_endpoint(true), 16u << 20}).socket; }
 
 }  // namespace
 

@@ -165,7 +165,7 @@ Napi::Value interface_of(const Napi::CallbackInfo& info) {
     object.Set("error", error);
     return object;
   }
-  const auto joined = [&](const std::vector<std::array<uint8_t, 16>>& addresses) {
+  const auto joined = [&](const std::vector<AddressBytes>& addresses) {
     auto array = Napi::Uint8Array::New(env, addresses.size() * 16);
     for (size_t i = 0; i < addresses.size(); i++)
       std::copy(addresses[i].begin(), addresses[i].end(), array.Data() + i * 16);
@@ -173,7 +173,6 @@ Napi::Value interface_of(const Napi::CallbackInfo& info) {
   };
   object.Set("index", Napi::Number::New(env, view.index));
   object.Set("isUp", Napi::Boolean::New(env, view.up));
-  object.Set("mtu", Napi::Number::New(env, view.mtu));
   object.Set("addresses", joined(view.addresses));
   object.Set("groups", joined(view.groups));
   return object;

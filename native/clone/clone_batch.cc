@@ -12,12 +12,9 @@ namespace {
 
 // Packets that leave by the trigger interface end at its hook, so these addresses only need to be
 // valid for a bound socket. 192.0.0.8 is the IPv4 dummy address (RFC 7600).
-constexpr uint32_t kTriggerIpv4 = 0xc0000008;
-constexpr std::array<uint8_t, 16> kTriggerIpv6 = {0xfe, 0x80, 0, 0, 0, 0, 0, 0,
-                                                  0,    0,    0, 0, 0, 0, 0, 2};
+constexpr std::array<uint8_t, 4> kTriggerIpv4 = {192, 0, 0, 8};
+constexpr AddressBytes kTriggerIpv6 = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2};
 constexpr uint32_t kInterruptionsMax = 16;
-
-constexpr size_t kIpv4At = 12;  // in an Endpoint's address
 
 uint64_t cookie_of(int fd) {
   uint64_t cookie = 0;
@@ -61,16 +58,11 @@ struct Queue {
 };
 
 // `fd`: socket on the trigger interface; -1 if it has no such family.
-void open(Queue& queue, int fd, bool is_ipv4) {
+void open(Queue& queue, int fd, bool ipv4) {
   queue.fd = fd;
   queue.cookie = cookie_of(fd);
   Endpoint to;
-  to.address = kTriggerIpv6;
-  if (is_ipv4) {
-    to.address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    for (size_t i = 0; i < 4; i++)
-      to.address[kIpv4At + i] = static_cast<uint8_t>(kTriggerIpv4 >> (24 - 8 * i));
-  }
+  to.address = ipv4 ? mapped_ipv4(kTriggerIpv4.data()) : kTriggerIpv6;
   for (size_t i = 0; i < kCloneJobsMax; i++) {
     msghdr& header = queue.headers[i].msg_hdr;
     header.msg_namelen = to_sockaddr(to, queue.addresses[i]);

@@ -10,8 +10,6 @@
 namespace shredway {
 namespace {
 
-constexpr size_t kIpv4At = 12;  // in an Endpoint's address
-
 // Writes the fields of a frame's headers one after the other.
 class HeaderWriter {
  public:

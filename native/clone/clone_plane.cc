@@ -147,7 +147,8 @@ class Trial final : CloneObserver {
   std::string run(const CloneRegion& region, uint32_t interface, bool ipv4, bool gso) {
     CloneBatch batch(region, CloneHeader{}, gso, *this);
     CloneTarget target{};
-    if (ipv4) target.destination.address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
+    constexpr std::array<uint8_t, 4> kDocumentation = {192, 0, 2, 1};
+    if (ipv4) target.destination.address = mapped_ipv4(kDocumentation.data());
     target.hop.interface = interface;
     target.hop.source = target.destination.address;
     const std::vector<CloneTarget> list = {target};

@@ -14,7 +14,6 @@
 namespace shredway {
 namespace {
 
-constexpr size_t kIpv4At = 12;          // in AddressBytes
 constexpr size_t kDevconfMtu6 = 2;      // DEVCONF_MTU6 of linux/ipv6.h
 constexpr uint16_t kTypeMask = 0x3fff;  // NLA_TYPE_MASK: two bits of a type are flags
 
@@ -59,12 +58,8 @@ std::optional<MacAddress> mac(Bytes payload) {
 }
 
 std::optional<AddressBytes> address(uint16_t family, Bytes payload) {
-  AddressBytes out{};
-  if (family == AF_INET && payload.size() == 4) {
-    out[10] = out[11] = 0xff;
-    std::memcpy(out.data() + kIpv4At, payload.data(), 4);
-    return out;
-  }
+  AddressBytes out;
+  if (family == AF_INET && payload.size() == 4) return mapped_ipv4(payload.data());
   if (family != AF_INET6 || payload.size() != out.size()) return std::nullopt;
   std::memcpy(out.data(), payload.data(), out.size());
   return out;
@@ -123,11 +118,6 @@ Bytes payload_of(const AddressBytes& bytes) {
 }
 
 }  // namespace
-
-bool is_ipv4(const AddressBytes& address) {
-  static constexpr uint8_t kPrefix[kIpv4At] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::memcmp(address.data(), kPrefix, sizeof kPrefix) == 0;
-}
 
 bool next_message(std::span<const uint8_t>& datagram, NetlinkMessage& out) {
   nlmsghdr header;

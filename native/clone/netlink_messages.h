@@ -67,6 +67,4 @@ void append_route_request(std::vector<uint8_t>& out, uint32_t sequence, const Ad
 // Requests all entries: RTM_GETLINK or RTM_GETNEIGH.
 void append_dump_request(std::vector<uint8_t>& out, uint32_t sequence, uint16_t type);
 
-bool is_ipv4(const AddressBytes& address);
-
 }  // namespace shredway

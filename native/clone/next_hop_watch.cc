@@ -87,7 +87,7 @@ class NextHopWatch::Impl {
     NextHopRules rules;
     rules.packet_bytes_max = options.packet_bytes_max;
     const AddressBytes& source = options.source.address;
-    const auto rest = source.begin() + (is_ipv4(source) ? 12 : 0);
+    const auto rest = source.begin() + (is_ipv4(source) ? kIpv4At : 0);
     if (std::any_of(rest, source.end(), [](uint8_t byte) { return byte != 0; }))
       rules.source = source;
     return rules;

@@ -10,11 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "net/address.h"
 #include "system/named_enum.h"
 
 namespace shredway {
 
-using AddressBytes = std::array<uint8_t, 16>;  // IPv4 as ::ffff:a.b.c.d
 using MacAddress = std::array<uint8_t, 6>;
 
 inline constexpr size_t kNextHopsMax = 4096;  // per table

@@ -24,11 +24,11 @@ Deshredder::Deshredder(const DeshredOptions& options, DeshredSink& sink)
     : options_(options),
       sink_(sink),
       sets_(new FecSet[options.sets_max]),  // not touched before use
-      batches_(new Batch[options.open_batches_max]),
+      batches_(new Batch[options.reads_batches ? options.open_batches_max : 0]),
       slots_(new Slot[kSlots]) {
   // The most recently released set is reused first, so that resident memory stays small.
   for (size_t i = options.sets_max; i-- > 0;) free_sets_.push_back(static_cast<uint16_t>(i));
-  for (size_t i = options.open_batches_max; i-- > 0;)
+  for (size_t i = options.reads_batches ? options.open_batches_max : 0; i-- > 0;)
     free_batches_.push_back(static_cast<uint16_t>(i));
 }
 
@@ -59,6 +59,10 @@ void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t receive
     counts_.sets_whole++;
   }
   if (!data_is_new) return;
+  if (!options_.reads_batches) {
+    if (set->data_complete()) release_set(*slot, slot->sets[set_number], SetStatus::done);
+    return;
+  }
   const bool next_begins = end_is_new &&
                            is_data_complete(flags_of(set->packet(kFecSetShreds - 1))) &&
                            set_number + 1 < kFecSetsPerSlotMax;

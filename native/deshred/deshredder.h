@@ -68,6 +68,8 @@ struct DeshredOptions {
   uint16_t open_batches_max = 512;  // partly read batches, 4 kB each; >= 1
   // Incomplete sets are dropped after this time without a new shred.
   uint64_t slot_lifetime_ns = 10'000'000'000;
+  // False: recovers FEC sets only, and reports no entry, transaction or marker.
+  bool reads_batches = true;
 };
 
 class Deshredder final : private EntrySink {

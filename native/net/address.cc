@@ -5,12 +5,27 @@
 namespace shredway {
 namespace {
 
-constexpr std::array<uint8_t, 12> kIpv4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+constexpr std::array<uint8_t, kIpv4At> kIpv4Prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+constexpr size_t kIpv4Bytes = 4;
 
 }  // namespace
 
-bool Endpoint::is_ipv4() const {
+bool is_ipv4(const AddressBytes& address) {
   return std::memcmp(address.data(), kIpv4Prefix.data(), kIpv4Prefix.size()) == 0;
+}
+
+AddressBytes mapped_ipv4(const void* bytes) {
+  AddressBytes address;
+  std::memcpy(address.data(), kIpv4Prefix.data(), kIpv4Prefix.size());
+  std::memcpy(address.data() + kIpv4At, bytes, kIpv4Bytes);
+  return address;
+}
+
+Endpoint any_endpoint(bool ipv4) {
+  constexpr std::array<uint8_t, kIpv4Bytes> kAnyIpv4{};
+  Endpoint endpoint;
+  if (ipv4) endpoint.address = mapped_ipv4(kAnyIpv4.data());
+  return endpoint;
 }
 
 Endpoint endpoint_from_bytes(const uint8_t* bytes) {
@@ -25,8 +40,7 @@ Endpoint endpoint_from_sockaddr(const sockaddr* address) {
   if (address->sa_family == AF_INET) {
     sockaddr_in ipv4;
     std::memcpy(&ipv4, address, sizeof ipv4);
-    std::memcpy(endpoint.address.data(), kIpv4Prefix.data(), kIpv4Prefix.size());
-    std::memcpy(endpoint.address.data() + kIpv4Prefix.size(), &ipv4.sin_addr, 4);
+    endpoint.address = mapped_ipv4(&ipv4.sin_addr);
     endpoint.port = ntohs(ipv4.sin_port);
   } else if (address->sa_family == AF_INET6) {
     sockaddr_in6 ipv6;
@@ -43,7 +57,7 @@ socklen_t to_sockaddr(const Endpoint& endpoint, sockaddr_storage& out) {
     sockaddr_in ipv4{};
     ipv4.sin_family = AF_INET;
     ipv4.sin_port = htons(endpoint.port);
-    std::memcpy(&ipv4.sin_addr, endpoint.address.data() + kIpv4Prefix.size(), 4);
+    std::memcpy(&ipv4.sin_addr, endpoint.address.data() + kIpv4At, kIpv4Bytes);
     std::memcpy(&out, &ipv4, sizeof ipv4);
     return sizeof ipv4;
   }
@@ -59,7 +73,7 @@ std::string to_string(const Endpoint& endpoint) {
   char text[INET6_ADDRSTRLEN];
   const std::string port = std::to_string(endpoint.port);
   if (endpoint.is_ipv4()) {
-    inet_ntop(AF_INET, endpoint.address.data() + kIpv4Prefix.size(), text, sizeof text);
+    inet_ntop(AF_INET, endpoint.address.data() + kIpv4At, text, sizeof text);
     return text + (":" + port);
   }
   inet_ntop(AF_INET6, endpoint.address.data(), text, sizeof text);

@@ -14,14 +14,23 @@
 
 namespace shredway {
 
+using AddressBytes = std::array<uint8_t, 16>;  // IPv4 as ::ffff:a.b.c.d
+
+inline constexpr size_t kIpv4At = 12;  // offset of an IPv4 address in AddressBytes
+bool is_ipv4(const AddressBytes& address);
+// `bytes`: the four bytes of an IPv4 address.
+AddressBytes mapped_ipv4(const void* bytes);
+
 struct Endpoint {
-  std::array<uint8_t, 16> address{};  // IPv4-mapped if is_ipv4()
+  AddressBytes address{};  // IPv4-mapped if is_ipv4()
   uint16_t port = 0;
-  bool is_ipv4() const;
+  bool is_ipv4() const { return shredway::is_ipv4(address); }
   bool operator==(const Endpoint& other) const = default;
 };
 
 inline constexpr size_t kEndpointBytes = 18;  // in tables: 16 address bytes, u16 port little-endian
+// The unspecified address of a family, with port 0.
+Endpoint any_endpoint(bool ipv4);
 Endpoint endpoint_from_bytes(const uint8_t* bytes);
 // For AF_INET or AF_INET6; other families give the unspecified endpoint.
 Endpoint endpoint_from_sockaddr(const sockaddr* address);

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <system_error>
 
-#include "net/address.h"
 #include "net/multicast_socket.h"
 #include "net/udp_socket.h"
 
@@ -24,20 +23,14 @@ constexpr int kNetlinkGetStrictCheck = 12;  // NETLINK_GET_STRICT_CHK, Linux 4.2
 constexpr timeval kAnswerTime = {2, 0};
 constexpr size_t kBufferBytes = 64u << 10;
 
-using AddressBytes = std::array<uint8_t, 16>;
-
 std::string failed(const char* call) {
   return std::string(call) + ": " + std::generic_category().message(errno);
 }
 
 AddressBytes address_of(int family, const void* bytes) {
-  AddressBytes out{};
-  if (family == AF_INET) {
-    out[10] = out[11] = 0xff;
-    std::memcpy(out.data() + 12, bytes, 4);
-  } else {
-    std::memcpy(out.data(), bytes, out.size());
-  }
+  if (family == AF_INET) return mapped_ipv4(bytes);
+  AddressBytes out;
+  std::memcpy(out.data(), bytes, out.size());
   return out;
 }
 
@@ -65,8 +58,6 @@ std::string read_state(const std::string& name, InterfaceView& view) {
   if (ioctl(socket.fd(), SIOCGIFFLAGS, &request) != 0)
     return errno == ENODEV ? "" : failed("SIOCGIFFLAGS");
   view.up = (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING);
-  if (ioctl(socket.fd(), SIOCGIFMTU, &request) == 0)
-    view.mtu = static_cast<uint32_t>(request.ifr_mtu);
   return "";
 }
 

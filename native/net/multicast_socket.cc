@@ -9,19 +9,18 @@
 #include <system_error>
 #include <vector>
 
+#include "net/shred_filter.h"
 #include "net/steering.h"
 
 namespace shredway {
 namespace {
 
+using filter::kShredBytesMin, filter::kPacketBytesMax, filter::kUdpHeaderBytes;
+using filter::kVariantAt, filter::kVariantMin, filter::kVariantMax;
 constexpr int kIpv6MulticastAll = 29;  // IPV6_MULTICAST_ALL, Linux 4.20
-// The program sees the UDP header first; negative offsets count from the IP header.
-constexpr uint32_t kUdpHeaderBytes = 8;
+// Negative offsets count from the IP header instead of the UDP header.
 constexpr uint32_t kIpHeader = static_cast<uint32_t>(SKF_NET_OFF);
 constexpr uint32_t kIpv4DestinationAt = 16, kIpv6DestinationAt = 24;
-// As in shred/wire.h; this layer does not include that header.
-constexpr uint32_t kShredBytesMin = 1203, kPacketBytesMax = 1232;
-constexpr uint32_t kVariantAt = 64, kVariantMin = 0x40, kVariantMax = 0xbf;
 constexpr uint32_t kHeartbeat = 0x445a0001, kHeartbeatBytes = 4;
 
 bool set_option(int fd, int level, int option, int value) {
@@ -68,17 +67,13 @@ class DroppingProgram {
   std::vector<Jump> jumps_;
 };
 
-bool is_mapped_ipv4(const std::array<uint8_t, 16>& address) {
-  return Endpoint{address, 0}.is_ipv4();
-}
-
 std::string change_membership(int fd, const GroupMembership& membership, bool join) {
   const char* name = join ? "cannot join " : "cannot leave ";
   int result = 0;
-  if (is_mapped_ipv4(membership.group)) {
+  if (is_ipv4(membership.group)) {
     ip_mreqn request{};
-    std::memcpy(&request.imr_multiaddr, membership.group.data() + 12, 4);
-    std::memcpy(&request.imr_address, membership.interface_address.data() + 12, 4);
+    std::memcpy(&request.imr_multiaddr, membership.group.data() + kIpv4At, 4);
+    std::memcpy(&request.imr_address, membership.interface_address.data() + kIpv4At, 4);
     request.imr_ifindex = static_cast<int>(membership.interface);
     result = setsockopt(fd, IPPROTO_IP, join ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &request,
                         sizeof request);
@@ -135,8 +130,8 @@ std::string attach_group_steering(int fd, bool ipv4, uint32_t worker, uint32_t w
   return refused("cannot steer the shreds of multicast groups (SO_ATTACH_FILTER)");
 }
 
-bool is_multicast(const std::array<uint8_t, 16>& address) {
-  return is_mapped_ipv4(address) ? address[12] >> 4 == 0xe : address[0] == 0xff;
+bool is_multicast(const AddressBytes& address) {
+  return is_ipv4(address) ? address[kIpv4At] >> 4 == 0xe : address[0] == 0xff;
 }
 
 std::string join_group(int fd, const GroupMembership& membership) {

@@ -27,11 +27,11 @@ std::string attach_group_steering(int fd, bool ipv4, uint32_t worker, uint32_t w
 
 // A group on one interface. IPv4 also needs an address of the interface.
 struct GroupMembership {
-  std::array<uint8_t, 16> group;  // as in an Endpoint
-  uint32_t interface;             // index
-  std::array<uint8_t, 16> interface_address{};
+  AddressBytes group;
+  uint32_t interface;  // index
+  AddressBytes interface_address{};
 };
-bool is_multicast(const std::array<uint8_t, 16>& address);
+bool is_multicast(const AddressBytes& address);
 // Joins or leaves. Leaving works after the interface has disappeared. Returns an error text, empty
 // on success and if the socket is already (or no longer) a member.
 std::string join_group(int fd, const GroupMembership& membership);

@@ -28,16 +28,7 @@ uint64_t now_ns() {
 }
 
 bool is_unspecified(const Endpoint& endpoint) {
-  return endpoint == Endpoint() ||
-         (endpoint.is_ipv4() && endpoint.port == 0 &&
-          std::all_of(endpoint.address.begin() + 12, endpoint.address.end(),
-                      [](uint8_t byte) { return byte == 0; }));
-}
-
-Endpoint any_like(const Endpoint& endpoint) {
-  Endpoint any;
-  if (endpoint.is_ipv4()) any.address[10] = any.address[11] = 0xff;
-  return any;
+  return endpoint == any_endpoint(true) || endpoint == any_endpoint(false);
 }
 
 // Checks that all offsets and times are consistent.
@@ -82,8 +73,8 @@ std::unique_ptr<PacedSender> PacedSender::open(const PacedSenderOptions& options
             to_string(options.from) + " and " + to_string(options.to);
     return nullptr;
   }
-  SocketResult result =
-      open_send_socket({chosen ? options.from : any_like(options.to), options.buffer_bytes});
+  SocketResult result = open_send_socket(
+      {chosen ? options.from : any_endpoint(options.to.is_ipv4()), options.buffer_bytes});
   error = result.error;
   if (error.empty()) error = connect_socket(result.socket.fd(), options.to);
   if (!error.empty()) return nullptr;

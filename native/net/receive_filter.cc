@@ -14,16 +14,14 @@
 #include <system_error>
 
 #include "net/challenge_echo.h"
+#include "net/shred_filter.h"
 #include "net/udp_socket.h"
 
 namespace shredway {
 namespace {
 
-// The program sees the UDP header first.
-constexpr uint32_t kUdpHeaderBytes = 8;
-// As in shred/wire.h; this layer does not include that header.
-constexpr uint32_t kShredBytesMin = 1203, kPacketBytesMax = 1232;
-constexpr uint32_t kVariantAt = 64, kVariantMin = 0x40, kVariantMax = 0xbf;
+using filter::kShredBytesMin, filter::kPacketBytesMax, filter::kUdpHeaderBytes;
+using filter::kVariantAt, filter::kVariantMin, filter::kVariantMax;
 constexpr uint32_t kMagicFirst = 0x53575052;   // "SWPR"
 constexpr uint32_t kMagicSecond = 0x4f4f4631;  // "OOF1"
 constexpr uint32_t kTraceFirstByte = 0x0a;     // protobuf: field 1, a string

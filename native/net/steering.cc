@@ -7,12 +7,10 @@
 #include <system_error>
 #include <tuple>
 
+#include "net/shred_filter.h"
+
 namespace shredway {
 namespace {
-
-// Offsets in a shred, as in shred/wire.h; this layer does not include that header.
-constexpr uint32_t kSlotAt = 65;
-constexpr uint32_t kFecSetIndexAt = 79;
 
 // The FEC sets of a slot go to the workers in turn, so that every worker gets its share even in a
 // slot with few sets. The mixed slot number selects the first worker. If the set index were hashed
@@ -37,8 +35,8 @@ uint32_t steered_worker(uint64_t slot, uint32_t fec_set_index, uint32_t workers)
 
 // The steps of steered_worker(), one by one. A load beyond the datagram ends the program with 0.
 SteeringSteps steering_steps(uint32_t payload_at, uint32_t workers) {
-  const uint32_t slot_at = payload_at + kSlotAt;
-  const uint32_t set_at = payload_at + kFecSetIndexAt;
+  const uint32_t slot_at = payload_at + filter::kSlotAt;
+  const uint32_t set_at = payload_at + filter::kFecSetIndexAt;
   return {{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, slot_at),
       BPF_STMT(BPF_MISC | BPF_TAX, 0),

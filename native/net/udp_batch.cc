@@ -88,7 +88,7 @@ ReceivedPacket ReceiveBatch::packet(size_t i) const {
           &buffers_->senders[i], &header.msg_hdr};
 }
 
-bool destination_of(const ReceivedPacket& packet, std::array<uint8_t, 16>& out) {
+bool destination_of(const ReceivedPacket& packet, AddressBytes& out) {
   // CMSG_NXTHDR does not change the header, but its type demands a mutable one.
   auto* header = const_cast<msghdr*>(packet.header);
   for (cmsghdr* control = header ? CMSG_FIRSTHDR(header) : nullptr; control;
@@ -97,9 +97,7 @@ bool destination_of(const ReceivedPacket& packet, std::array<uint8_t, 16>& out) 
         control->cmsg_len >= CMSG_LEN(sizeof(in_pktinfo))) {
       in_pktinfo info;
       std::memcpy(&info, CMSG_DATA(control), sizeof info);
-      out = {};
-      out[10] = out[11] = 0xff;
-      std::memcpy(out.data() + 12, &info.ipi_addr, sizeof info.ipi_addr);
+      out = mapped_ipv4(&info.ipi_addr);
       return true;
     }
     if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_PKTINFO &&

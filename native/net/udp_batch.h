@@ -37,9 +37,9 @@ struct ReceivedPacket {
   const msghdr* header = nullptr;  // its control messages
 };
 
-// Address that the datagram was sent to, as in an Endpoint; false if the socket does not report it
+// Address that the datagram was sent to; false if the socket does not report it
 // (prepare_for_groups() of multicast_socket.h).
-bool destination_of(const ReceivedPacket& packet, std::array<uint8_t, 16>& out);
+bool destination_of(const ReceivedPacket& packet, AddressBytes& out);
 
 class ReceiveBatch {
  public:

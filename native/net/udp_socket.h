@@ -50,7 +50,7 @@ struct ReceiveSocketOptions {
   bool share_port;            // SO_REUSEPORT, for several workers
   uint32_t busy_poll_us = 0;  // SO_BUSY_POLL, 0: off
   bool filter = false;        // only what can be a shred; see receive_filter.h
-  bool multicast = false;     // only datagrams to joined groups; see multicast_socket.h
+  bool multicast = false;     // joins groups, and reports destinations; see multicast_socket.h
 };
 // Non-blocking, with kernel receive timestamps (SO_TIMESTAMPNS). An IPv6 address is IPv6-only.
 SocketResult open_receive_socket(const ReceiveSocketOptions& options);

@@ -115,7 +115,8 @@ class DeshredThread final : private DeshredSink {
   // a byte of the others. Needed after the first shred for own use only; until then `deshredder_`
   // has the same shreds.
   struct ForwardableRecovery final : DeshredSink {
-    explicit ForwardableRecovery(DeshredThread& owner) : thread(owner), deshredder({}, *this) {}
+    explicit ForwardableRecovery(DeshredThread& owner)
+        : thread(owner), deshredder({.reads_batches = false}, *this) {}
     void on_entry(const BatchPlace&, const Entry&) override {}
     void on_transaction(const BatchPlace&, const EntryTransaction&) override {}
     void on_marker(const BatchPlace&, const BlockMarker&) override {}

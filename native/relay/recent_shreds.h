@@ -2,14 +2,17 @@
 //
 // One per worker, used by the worker's thread only. A shred's identity is (slot, FEC set, leaf). A
 // record describes one signed root of one FEC set; for each of its 64 leaves it holds the first
-// arrival time, the first source and the tiers that have been served. A source for own use serves
-// no tier: its shreds arrive, but whatever is sent is decided as if they had not. The records are a
-// ring
+// arrival time, the first source and the tiers that have been served. The records are a ring
 // indexed by slot: no hashing, no false positives and no eviction work. A record is valid while its
 // slot number matches; the next slot with the same index overwrites it. A lower slot does not
 // overwrite it until it has been unused for kOverwriteAfter_ns: otherwise two replayed shreds whose
 // slots share an index could take each other's record, each new every time. Further roots of the
 // same set (equivocation) are chained from a small pool. Only authenticated shreds may be recorded.
+//
+// A source for own use serves no tier: its shreds arrive, but the tiers of a later arrival are
+// decided as if they had not. All sources share the records, however. A shred for own use can hold
+// the place of a lower slot (outranked) or take a place of the pool, and the shred of another
+// source that needs it is then not sent (slot_behind, equivocation_excess).
 #pragma once
 
 #include <array>

@@ -56,12 +56,6 @@ bool filters_noise(const RelayOptions& options) {
   return options.receive_filter && !options.arrivals;
 }
 
-Endpoint any_address(bool ipv4) {
-  Endpoint endpoint;
-  if (ipv4) endpoint.address[10] = endpoint.address[11] = 0xff;
-  return endpoint;
-}
-
 }  // namespace
 
 Relay::Relay() : tables_(empty_tables()) {}
@@ -135,13 +129,13 @@ std::string Relay::open_sockets(const RelayOptions& options, std::vector<WorkerS
   const bool from_ipv4 = options.send_from.is_ipv4();
   for (WorkerSockets& own : sockets) {
     SocketResult ipv4_result =
-        open_send_socket({from_ipv4 ? options.send_from : any_address(true),
+        open_send_socket({from_ipv4 ? options.send_from : any_endpoint(true),
                           options.send_buffer_bytes, options.worker.ttl, options.worker.dscp});
     if (!ipv4_result.error.empty()) return ipv4_result.error;
     own.send_ipv4 = std::move(ipv4_result.socket);
     if (!ipv6) continue;
     SocketResult ipv6_result =
-        open_send_socket({from_ipv4 ? any_address(false) : options.send_from,
+        open_send_socket({from_ipv4 ? any_endpoint(false) : options.send_from,
                           options.send_buffer_bytes, options.worker.ttl, options.worker.dscp});
     if (!ipv6_result.error.empty()) return ipv6_result.error;
     own.send_ipv6 = std::move(ipv6_result.socket);

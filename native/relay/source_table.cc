@@ -81,7 +81,7 @@ const Source* SourceTable::find(const sockaddr_storage& sender, uint16_t port) c
   return nullptr;
 }
 
-const Source* SourceTable::find_group(const std::array<uint8_t, 16>& group, uint16_t port) const {
+const Source* SourceTable::find_group(const AddressBytes& group, uint16_t port) const {
   const Address address{load_big_endian(group.data()), load_big_endian(group.data() + 8)};
   const Entry& entry = entries_[place_of(address, 128, port)];
   return entry.used ? &entry.source : nullptr;

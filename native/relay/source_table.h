@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "net/address.h"
 #include "relay/recent_shreds.h"
 
 namespace shredway {
@@ -43,7 +44,7 @@ class SourceTable {
   const Source* find(const sockaddr_storage& sender, uint16_t port) const;
   // Source of a packet to a multicast group, from any sender: the entry with the group's address
   // and the port, or nullptr. Groups are never senders, so both kinds of entries share the table.
-  const Source* find_group(const std::array<uint8_t, 16>& group, uint16_t port) const;
+  const Source* find_group(const AddressBytes& group, uint16_t port) const;
 
  private:
   struct Address {

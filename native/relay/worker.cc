@@ -96,8 +96,9 @@ bool Worker::examine(const ReceivedPacket& packet, const WorkerSockets::Receive&
 const Source* Worker::source_of(const ReceivedPacket& packet,
                                 const WorkerSockets::Receive& from) const {
   if (!from.multicast) return tables_->sources->find(*packet.sender, from.port);
-  std::array<uint8_t, 16> group;
-  return destination_of(packet, group) ? tables_->sources->find_group(group, from.port) : nullptr;
+  AddressBytes group;
+  if (!destination_of(packet, group) || !is_multicast(group)) return nullptr;
+  return tables_->sources->find_group(group, from.port);
 }
 
 // Gives a packet that is not a shred its verdict. A challenge also ends here, because it is shorter
@@ -105,7 +106,8 @@ const Source* Worker::source_of(const ReceivedPacket& packet,
 bool Worker::refuse(const ReceivedPacket& packet, const WorkerSockets::Receive& from,
                     uint16_t source, Verdict verdict) {
   static_assert(kChallengeBytesMax <= offset::kVariant);
-  if (verdict == Verdict::too_short && is_group_heartbeat(packet))
+  if (verdict == Verdict::too_short && from.multicast && packet.length < kDataShredBytes &&
+      is_group_heartbeat(packet))
     return count(source, Verdict::heartbeat);
   if (verdict == Verdict::too_short && options_.answer_challenges && source != kUnknownSourceRow &&
       !from.multicast && challenge_echo_.answer(from.socket.fd(), packet))

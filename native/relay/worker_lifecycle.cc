@@ -51,7 +51,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSocket
 
 std::string Worker::change_membership(uint16_t port, const GroupMembership& membership,
                                       bool join) const {
-  const bool ipv4 = Endpoint{membership.group, 0}.is_ipv4();
+  const bool ipv4 = is_ipv4(membership.group);
   bool any = false;
   for (const WorkerSockets::Receive& from : sockets_.receive) {
     if (!from.multicast || from.port != port || local_endpoint(from.socket.fd()).is_ipv4() != ipv4)

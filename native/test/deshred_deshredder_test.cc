@@ -175,6 +175,27 @@ TEST(deshred_evicts_from_the_slot_with_the_most_sets) {
   CHECK(all_reported(sink, honest));
 }
 
+TEST(deshred_without_batches_recovers_sets_and_reports_nothing_else) {
+  std::mt19937 random(12);
+  const BatchedSlot slot = test::make_batched_slot(9, {20, 20, 300}, random);
+  DeshredRecorder sink;
+  Deshredder deshredder({.sets_max = 1, .reads_batches = false}, sink);
+  // One place for sets suffices, because each finished set is released.
+  constexpr uint64_t kHalves = 0xffff | uint64_t{0xffff} << 32;
+  add_set(deshredder, slot, 0, kHalves);
+  add_set(deshredder, slot, 1, kData);
+  add_set(deshredder, slot, 1, kCode);
+  add_set(deshredder, slot, 3, kHalves);  // in the middle of a batch
+  const DeshredCounts& counts = deshredder.counts();
+  CHECK_EQ(sink.recovered_shreds, 64u);
+  CHECK_EQ(counts.sets_recovered, 2u);
+  CHECK_EQ(counts.sets_whole, 1u);
+  CHECK_EQ(counts.shreds_late, 32u);
+  CHECK_EQ(counts.sets_given_up, 0u);
+  CHECK_EQ(counts.batches + counts.batches_given_up + counts.entries + counts.transactions, 0u);
+  CHECK_EQ(sink.transactions.size() + sink.ticks + sink.markers, 0u);
+}
+
 TEST(deshred_expires_silent_slots) {
   std::mt19937 random(8);
   const BatchedSlot slot = test::make_batched_slot(9, {20, 300}, random);

@@ -37,6 +37,14 @@ TEST(address_only_the_mapped_prefix_is_ipv4) {
   CHECK(!Endpoint().is_ipv4());
 }
 
+TEST(address_mapped_from_four_bytes) {
+  const uint8_t bytes[4] = {192, 0, 2, 1};
+  CHECK(mapped_ipv4(bytes) == ipv4(192, 0, 2, 1).address);
+  CHECK(is_ipv4(mapped_ipv4(bytes)));
+  CHECK_EQ(to_string(any_endpoint(true)), std::string("0.0.0.0:0"));
+  CHECK(any_endpoint(false) == Endpoint());
+}
+
 TEST(address_round_trips_through_sockaddr) {
   Random random{1};
   for (int round = 0; round < 1000; round++) {

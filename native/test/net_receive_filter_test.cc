@@ -4,9 +4,16 @@
 #include <random>
 
 #include "loopback_relay.h"
+#include "net/shred_filter.h"
 
 using namespace shredway;
 using namespace shredway::test;
+
+// The network layer does not include shred/wire.h.
+static_assert(filter::kShredBytesMin == kDataShredBytes);
+static_assert(filter::kPacketBytesMax == kPacketBytesMax);
+static_assert(filter::kVariantAt == offset::kVariant && filter::kSlotAt == offset::kSlot);
+static_assert(filter::kFecSetIndexAt == offset::kFecSetIndex);
 
 namespace {
 

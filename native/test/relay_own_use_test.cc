@@ -1,6 +1,6 @@
 // Sources for own use: their shreds are decoded, compared and counted, and never leave. What leaves
-// is the same as without them: proved for random interleavings of sources, tiers, roots, signatures
-// and recovered shreds.
+// is the same as without them, except where all sources share a place: tested with random
+// interleavings of sources, tiers, roots, signatures and recovered shreds.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -118,6 +118,23 @@ TEST(recent_shreds_for_own_use_change_nothing_that_leaves) {
       CHECK(known && known->forwardable && known->signature[16] == 0);
     }
   }
+}
+
+// The exceptions: places that all sources share.
+TEST(recent_shreds_for_own_use_share_slots_and_further_roots) {
+  const auto recent = RecentShreds::create(false);
+  const auto record = [&](const Shred& shred, uint32_t root, TierMask tiers) {
+    return recent->record(shred, signature_of(root).data(), root_of(root), {tiers, 0, 0}).verdict;
+  };
+  constexpr uint64_t kFirst = 1'000'000;
+  CHECK_EQ(record(shred_of(kFirst + SlotWindow::kSlots, 0, 0), 1, kOwnUse), Verdict::own_use);
+  CHECK_EQ(record(shred_of(kFirst, 0, 0), 1, 1), Verdict::slot_behind);
+  for (uint32_t set = 0; set < RecentShreds::kExtraRoots; set++)
+    for (const uint32_t root : {1u, 2u})
+      CHECK_EQ(record(shred_of(kFirst + 1, set, 0), root, kOwnUse), Verdict::own_use);
+  const Shred shred = shred_of(kFirst + 2, 0, 0);
+  CHECK_EQ(record(shred, 1, 1), Verdict::first);
+  CHECK_EQ(record(shred, 2, 1), Verdict::equivocation_excess);
 }
 
 // ---- the relay over sockets --------------------------------------------------------------------

@@ -101,6 +101,16 @@ TEST(worker_gives_each_fault_its_verdict) {
   CHECK(sorted(relayed.tier1.receive(64)) == sorted(good.packets));
 }
 
+// Only multicast groups have heartbeats.
+TEST(worker_takes_no_short_packet_of_a_sender_for_a_heartbeat) {
+  const LoopbackRelay relayed(LoopbackRelay::default_worker(), false);
+  const Bytes heartbeat = {0x44, 0x5a, 0x00, 0x01};
+  relayed.tier1_source.send(relayed.in(), heartbeat);
+  relayed.stranger.send(relayed.in(), heartbeat);
+  const std::map<std::string, uint64_t> expected = {{"too_short", 2}};
+  CHECK(relayed.counts(2).verdicts == expected);
+}
+
 TEST(worker_limits_the_checked_roots_of_a_fec_set) {
   LoopbackRelay relayed;
   for (uint8_t content = 0; content < 20; content++) {

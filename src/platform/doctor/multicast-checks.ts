@@ -8,15 +8,18 @@ import {
   isForwardedSource,
   isMulticastSource,
 } from "../../core/configuration/relay-sources.ts";
+import { type PlannedGroup, planGroups } from "../../relay/multicast/group-plan.ts";
 import type { InterfaceFacts } from "../../relay/multicast/interface-reader.ts";
 import { about, type Finding, type Found, withMeasure } from "./finding.ts";
 
 export interface MulticastFacts {
   readonly interface: string;
   readonly facts: InterfaceFacts;
+  /** Why the kernel does not tell the facts; null: it does. */
+  readonly refusal: string | null;
   /** Groups that a program of this machine has joined on the interface. */
   readonly joined: readonly string[];
-  /** The stricter of the values of all interfaces and of this one; null: unknown. */
+  /** rp_filter in force: the larger of the values of `all` and of this interface; null: unknown. */
   readonly reversePathFilter: number | null;
 }
 
@@ -24,21 +27,28 @@ const strictFilter = 1;
 
 export function checkMulticast(relay: RelayConfig, all: readonly MulticastFacts[]): Finding[] {
   const sources = relay.sources.filter(isMulticastSource);
+  const routed = new Map(all.map((each) => [each.interface, each.facts.groups]));
+  const planned = planGroups(relay.sources, (name) => routed.get(name) ?? []);
   const ofInterfaces = all.flatMap((each) => {
     const state = interfaceState(each);
     if (state.level === "fail") return [state];
-    return [state, groups(relay, each), reversePath(each), firewall(relay, each)];
+    return [state, groups(planned, each), reversePath(each), firewall(relay, each)];
   });
   return [...ofInterfaces, ...(sources.some(isForwardedSource) ? [forwarding(relay)] : [])].map(
     withMeasure,
   );
 }
 
-function interfaceState({ interface: name, facts }: MulticastFacts): Found {
+function interfaceState({ interface: name, facts, refusal }: MulticastFacts): Found {
   const { ok, fail } = about(
     "multicast-interface",
     "The relay joins the groups on the address of this interface.",
   );
+  if (refusal !== null)
+    return fail(
+      refusal,
+      "permit netlink sockets (AF_NETLINK) to the service: RestrictAddressFamilies of its unit, or the seccomp profile of its container",
+    );
   if (facts.index === 0)
     return fail(
       `the interface ${name} does not exist`,
@@ -50,30 +60,28 @@ function interfaceState({ interface: name, facts }: MulticastFacts): Found {
   return ok(`${name} is up, ${facts.ipv4}`);
 }
 
-function wantedGroups(relay: RelayConfig, { interface: name, facts }: MulticastFacts): string[] {
-  const here = relay.sources.filter(
-    (source) => isMulticastSource(source) && groupPlaceOf(source).interface === name,
-  );
-  const discovers = here.some((source) => source.groups === undefined);
-  const given = here.flatMap((source) => source.groups ?? []);
-  return [...new Set([...given, ...(discovers ? facts.groups : [])])];
-}
-
-function groups(relay: RelayConfig, each: MulticastFacts): Found {
+function groups(planned: readonly PlannedGroup[], each: MulticastFacts): Found {
   const { ok, warn } = about(
     "multicast-groups",
     "Without a joined group no shred of the source arrives. A running service joins the groups.",
   );
-  const wanted = wantedGroups(relay, each);
+  const name = each.interface;
+  const here = planned.filter((group) => group.interface === name);
+  const wanted = [...new Set(here.map(({ address }) => address))];
+  if (wanted.length === 0 && each.facts.groups.length > 0)
+    return warn(
+      `every group with a route through ${name} belongs to another source: ${each.facts.groups.join(", ")}`,
+      "remove the source, unless it is a reserve that takes over when the route of the other source is gone",
+    );
   if (wanted.length === 0)
     return warn(
-      `no multicast group has a route through ${each.interface}`,
+      `no multicast group has a route through ${name}`,
       "subscribe to groups (doublezero multicast group list), or name groups in the source",
     );
   const missing = wanted.filter((group) => !group.includes(":") && !each.joined.includes(group));
-  if (missing.length === 0) return ok(`joined on ${each.interface}: ${wanted.join(", ")}`);
+  if (missing.length === 0) return ok(`joined on ${name}: ${wanted.join(", ")}`);
   return warn(
-    `not joined on ${each.interface}: ${missing.join(", ")}`,
+    `not joined on ${name}: ${missing.join(", ")}`,
     "start the service; if it runs, its log says why (multicast: …)",
   );
 }

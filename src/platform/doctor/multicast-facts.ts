@@ -1,7 +1,8 @@
 // Facts about the interfaces of multicast sources, for multicast-checks.ts.
 
 import type { RelayConfig } from "../../core/configuration/configuration.ts";
-import { groupPlaceOf, isMulticastSource } from "../../core/configuration/relay-sources.ts";
+import { messageOf } from "../../core/errors.ts";
+import { interfacesOf } from "../../relay/multicast/group-plan.ts";
 import { type InterfaceFacts, readInterface } from "../../relay/multicast/interface-reader.ts";
 import type { MulticastFacts } from "./multicast-checks.ts";
 
@@ -32,17 +33,26 @@ function reversePathFilterOf(name: string, readText: ReadText): number | null {
   return values.length === 0 ? null : Math.max(...values);
 }
 
+/** A refused call is a finding, so that the other findings of the configuration remain. */
+function readFacts(
+  name: string,
+  read: (name: string) => InterfaceFacts,
+): Pick<MulticastFacts, "facts" | "refusal"> {
+  try {
+    return { facts: read(name), refusal: null };
+  } catch (error) {
+    return { facts: { index: 0, isUp: false, ipv4: null, groups: [] }, refusal: messageOf(error) };
+  }
+}
+
 export function readMulticastFacts(
   relay: RelayConfig,
   readText: ReadText,
   read: (name: string) => InterfaceFacts = readInterface,
 ): MulticastFacts[] {
-  const names = new Set(
-    relay.sources.filter(isMulticastSource).map((source) => groupPlaceOf(source).interface),
-  );
-  return [...names].map((name) => ({
+  return interfacesOf(relay.sources).map((name) => ({
     interface: name,
-    facts: read(name),
+    ...readFacts(name, read),
     joined: joinedGroupsIn(readText("/proc/net/igmp") ?? "", name),
     reversePathFilter: reversePathFilterOf(name, readText),
   }));

@@ -99,7 +99,6 @@ type NativeInterface =
       /** 0: it does not exist. */
       readonly index: number;
       readonly isUp: boolean;
-      readonly mtu: number;
       readonly addresses: Uint8Array;
       /** Multicast addresses with a route of their own through it. */
       readonly groups: Uint8Array;

@@ -48,30 +48,46 @@ export function groupListenersOf(sources: readonly ConfiguredSource[]): string[]
   return [...new Set(listeners)].toSorted();
 }
 
-/** `discovered`: groups by interface. Configured groups win over discovered ones. */
+/** Multicast groups of an interface, by its name. */
+type GroupsOfInterface = (name: string) => readonly string[];
+
+/**
+ * Each group and port belongs to one source. Configured groups win over discovered ones, a route
+ * that exists wins over a remembered one, and otherwise the first source wins. `discovered`: groups
+ * with a route now; `remembered`: those whose route is gone.
+ */
 export function planGroups(
   sources: readonly ConfiguredSource[],
-  discovered: (name: string) => readonly string[],
+  discovered: GroupsOfInterface,
+  remembered: GroupsOfInterface = () => [],
 ): PlannedGroup[] {
   const multicast = sources.filter(isMulticastSource);
-  const taken = new Set(
-    multicast.flatMap((source) =>
-      (source.groups ?? []).map((group) => `${parseGroup(group)} ${groupPlaceOf(source).port}`),
-    ),
+  const given = multicast.map((source) => source.groups?.map(parseGroup));
+  const taken = new Set<string>();
+  const take = (source: ConfiguredSource, groups: readonly string[]): string[] =>
+    groups.filter((group) => {
+      const key = `${group} ${groupPlaceOf(source).port}`;
+      const isFree = !taken.has(key);
+      taken.add(key);
+      return isFree;
+    });
+  const takeAll = (groupsOf: (index: number, source: ConfiguredSource) => readonly string[]) =>
+    multicast.map((source, index) => take(source, groupsOf(index, source)));
+  const found = (of: GroupsOfInterface) =>
+    takeAll((index, source) => (given[index] ? [] : of(groupPlaceOf(source).interface)));
+  const parts = [takeAll((index) => given[index] ?? []), found(discovered), found(remembered)];
+  return multicast.flatMap((source, index) =>
+    parts
+      .flatMap((part) => part[index] ?? [])
+      .map((address) => ({
+        name: given[index]?.length === 1 ? source.name : `${source.name}/${address}`,
+        address,
+        ...groupPlaceOf(source),
+        tier: source.tier,
+        forward: isForwardedSource(source),
+        isDiscovered: given[index] === undefined,
+      })),
   );
-  return multicast.flatMap((source) => {
-    const place = groupPlaceOf(source);
-    const given = source.groups?.map(parseGroup);
-    const found = discovered(place.interface).filter((one) => !taken.has(`${one} ${place.port}`));
-    return (given ?? found).map((address) => ({
-      name: given?.length === 1 ? source.name : `${source.name}/${address}`,
-      address,
-      ...place,
-      tier: source.tier,
-      forward: isForwardedSource(source),
-      isDiscovered: given === undefined,
-    }));
-  });
 }
 
 /** The source table: sources that are known by their senders, and the groups. */

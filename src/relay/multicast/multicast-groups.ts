@@ -52,7 +52,10 @@ export interface GroupState {
   readonly problem: string | null;
   /** Times that the group was joined. */
   readonly joins: number;
-  /** Seconds without a shred since the last one, or since the group was joined first. */
+  /**
+   * Seconds since the last datagram that was not a heartbeat. Before the first one: since the group
+   * was configured or discovered, joined or not.
+   */
   readonly silentSeconds: number;
   readonly isSilent: boolean;
 }
@@ -99,6 +102,7 @@ export class MulticastGroups {
     this.#readInterfaces(sources);
     const plans = this.#plansOf(sources);
     this.#dependencies.relay.publishSources(tableOf(sources, plans));
+    this.#tableProblem = null;
     this.#sources = sources;
     this.#replace(plans);
     this.#timer?.cancel();
@@ -123,8 +127,7 @@ export class MulticastGroups {
 
   /** Why a group does not deliver; null: all do, or none is configured. */
   get problem(): string | null {
-    if (this.#readProblem !== null) return this.#readProblem;
-    const problems = this.states().flatMap(
+    const ofGroups = this.states().flatMap(
       ({ source, address, problem, silentSeconds, isSilent }) =>
         problem !== null
           ? [`group ${address} of ${source}: ${problem}`]
@@ -132,8 +135,13 @@ export class MulticastGroups {
             ? [`group ${address} of ${source}: no shred for ${silentSeconds} s`]
             : [],
     );
+    const problems = [this.#readProblem, this.#tableProblem, ...ofGroups].filter(
+      (problem) => problem !== null,
+    );
     if (problems.length > 0) return problems.join("; ");
-    const empty = interfacesOf(this.#sources).find((name) => !this.#hasGroup(name));
+    const empty = interfacesOf(this.#sources).find(
+      (name) => !this.#hasGroup(name) && this.#facts(name).groups.length === 0,
+    );
     return empty === undefined ? null : this.#emptyText(empty);
   }
 
@@ -174,21 +182,23 @@ export class MulticastGroups {
     this.#readProblem = problem;
   }
 
-  /** A discovered group whose route is gone keeps its entry, so that its counters continue. */
+  /**
+   * A discovered group whose route is gone keeps its entry, so that its counters continue. It loses
+   * the entry to a source on another interface that has a route for the group.
+   */
   #plansOf(sources: readonly ConfiguredSource[]): PlannedGroup[] {
     const known = (name: string): string[] =>
       [...this.#groups.values()]
         .filter(({ plan }) => plan.isDiscovered && plan.interface === name)
         .map(({ plan }) => plan.address);
-    return planGroups(sources, (name) => [
-      ...new Set([...this.#facts(name).groups, ...known(name)]),
-    ]);
+    return planGroups(sources, (name) => this.#facts(name).groups, known);
   }
 
   #poll(): void {
     this.#readInterfaces(this.#sources);
     const plans = this.#plansOf(this.#sources);
     const isNew = plans.some((plan) => !this.#groups.has(keyOf(plan)));
+    if (!isNew) this.#tableProblem = null;
     if (isNew && this.#publishTable(plans)) this.#replace(plans);
     else for (const group of this.#groups.values()) this.#update(group);
     this.#findSilence(this.#dependencies.relay.snapshot());
@@ -198,12 +208,13 @@ export class MulticastGroups {
   #publishTable(plans: readonly PlannedGroup[]): boolean {
     try {
       this.#dependencies.relay.publishSources(tableOf(this.#sources, plans));
+      this.#tableProblem = null;
       return true;
     } catch (error) {
       if (!(error instanceof ShredwayError)) throw error;
-      if (error.message !== this.#tableProblem)
-        this.#warn(`new groups are ignored: ${error.message}`);
-      this.#tableProblem = error.message;
+      const problem = `new groups are ignored: ${error.message}`;
+      if (problem !== this.#tableProblem) this.#warn(problem);
+      this.#tableProblem = problem;
       return false;
     }
   }

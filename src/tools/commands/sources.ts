@@ -45,6 +45,12 @@ const actions = {
   remove: { argument: "NAME", help: "remove the source" },
 } as const;
 
+/** Kinds that `add` writes. A source of kind shredstream needs a mapping, which no option gives. */
+const addedKinds = ["udp", "multicast"] as const;
+
+/** The kind to which an option of `add` belongs; the other options belong to every kind. */
+const kindOfOption = { address: "udp", group: "multicast", interface: "multicast" } as const;
+
 const options = {
   config: { value: "FILE", help: "the service's configuration" },
   address: { actions: ["add"], value: "RANGE", help: "sender address or range" },
@@ -54,7 +60,7 @@ const options = {
     help: "the local port that receives the packets",
   },
   tier: { actions: ["add"], value: "TIER", choices: defaultTiers, help: "a tier of relay.tiers" },
-  kind: { actions: ["add"], value: "KIND", choices: ["udp", "multicast"], help: "default: udp" },
+  kind: { actions: ["add"], value: "KIND", choices: addedKinds, help: "default: udp" },
   group: {
     actions: ["add"],
     value: "GROUP",
@@ -189,38 +195,50 @@ function find(
   return found ? exitCodes.ok : exitCodes.failed;
 }
 
+function addedKind(args: Arguments): (typeof addedKinds)[number] {
+  const text = args.text("kind") ?? "udp";
+  const kind = addedKinds.find((one) => one === text);
+  if (kind !== undefined) return kind;
+  const remedy =
+    text === "shredstream" ? "; write a source of kind shredstream into the file itself" : "";
+  throw usageError(
+    `--kind: invalid value ${quote(text)}; expected one of ${addedKinds.join(", ")}${remedy}`,
+  );
+}
+
+/** An option that the kind ignores would give a source that the operator did not ask for. */
+function refuseOptionsOfOtherKinds(args: Arguments, kind: string): void {
+  for (const [option, expected] of Object.entries(kindOfOption)) {
+    if (kind === expected || !args.given(option)) continue;
+    throw usageError(
+      `sources add: unexpected option --${option} with kind ${kind}; expected it only with kind ${expected}; ` +
+        `remove --${option}, or give --kind ${expected}`,
+    );
+  }
+}
+
 function addedSource(args: Arguments, name: string): WrittenSource {
   const tier = args.required("tier", "tier-1");
   const address = args.text("address");
   const port = args.integer("port", { min: 1, max: 65_535 });
-  if (args.text("kind") === "multicast") return addedGroups(args, { name, tier, port });
-  if (address === undefined && port === undefined) {
+  const kind = addedKind(args);
+  refuseOptionsOfOtherKinds(args, kind);
+  const groups = args.texts("group");
+  const ofInterface = args.text("interface");
+  if (kind === "udp" && address === undefined && port === undefined) {
     throw usageError(
       "sources add: --address and --port are missing; expected at least one of them",
     );
   }
   return {
     name,
+    ...(kind === "multicast" && { kind }),
+    ...(groups.length > 0 && { groups }),
+    ...(ofInterface !== undefined && { interface: ofInterface }),
     ...(address !== undefined && { address }),
     ...(port !== undefined && { port }),
     tier,
     ...(args.flag("own-use") && { forward: false }),
-  };
-}
-
-function addedGroups(
-  args: Arguments,
-  { name, tier, port }: { name: string; tier: string; port: number | undefined },
-): WrittenSource {
-  const groups = args.texts("group");
-  const ofInterface = args.text("interface");
-  return {
-    name,
-    kind: "multicast",
-    ...(groups.length > 0 && { groups }),
-    ...(ofInterface !== undefined && { interface: ofInterface }),
-    ...(port !== undefined && { port }),
-    tier,
   };
 }
 

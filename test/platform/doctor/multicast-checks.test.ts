@@ -68,6 +68,44 @@ describe("checkMulticast", () => {
     ]);
   });
 
+  it("reports an interface that the kernel does not show, and checks the others", () => {
+    const read = (name: string) => {
+      if (name === "doublezero1") throw new Error(`cannot read the interface ${name}: denied`);
+      return up;
+    };
+    const other =
+      "{ name: b, kind: multicast, interface: eth1, groups: [239.1.2.3], tier: tier-1 }";
+    const relay = relayOf(`${edge}, ${other}`);
+    const findings = checkMulticast(
+      relay,
+      readMulticastFacts(relay, () => null, read),
+    );
+    expect(findings.slice(0, 2)).toMatchObject([
+      {
+        level: "fail",
+        finding: "cannot read the interface doublezero1: denied",
+        remedy: expect.stringContaining("AF_NETLINK"),
+      },
+      { level: "ok", finding: "eth1 is up, 169.254.2.113" },
+    ]);
+  });
+
+  it("expects the groups that the relay joins, each on the interface of its source", () => {
+    const named =
+      "{ name: b, kind: multicast, interface: eth1, groups: [233.84.178.12], tier: tier-1 }";
+    const facts = { groups: ["233.84.178.1", "233.84.178.12"] };
+    const ofGroups = (sources: string, of: object) =>
+      found(sources, of).filter((text) => text.includes("multicast-groups"));
+    expect(ofGroups(`${edge}, ${named}`, facts)).toEqual([
+      "ok multicast-groups: joined on doublezero1: 233.84.178.1",
+      "warn multicast-groups: not joined on eth1: 233.84.178.12",
+    ]);
+    expect(ofGroups(`${named}, ${edge}`, { groups: ["233.84.178.12"] })).toEqual([
+      "warn multicast-groups: not joined on eth1: 233.84.178.12",
+      "warn multicast-groups: every group with a route through doublezero1 belongs to another source: 233.84.178.12",
+    ]);
+  });
+
   it("warns of missing groups, a strict filter and forwarding", () => {
     expect(found(edge, { groups: [] })[1]).toBe(
       "warn multicast-groups: no multicast group has a route through doublezero1",

@@ -50,6 +50,29 @@ describe("planGroups", () => {
   });
 });
 
+describe("planGroups for two interfaces with the same groups", () => {
+  const sources: ConfiguredSource[] = [edge, { ...edge, name: "reserve", interface: "eth1" }];
+  const both = ["233.84.178.1"];
+  const planned = (...args: Parameters<typeof planGroups>) =>
+    planGroups(...args).map(({ name, interface: of }) => `${name} on ${of}`);
+
+  it("gives a group to one source, the first one with a route", () => {
+    expect(planned(sources, () => both)).toEqual(["edge/233.84.178.1 on doublezero1"]);
+    const moved = (name: string) => (name === "eth1" ? both : []);
+    const remembered = (name: string) => (name === "doublezero1" ? both : []);
+    expect(planned(sources, moved, remembered)).toEqual(["reserve/233.84.178.1 on eth1"]);
+    expect(planned(sources, () => [], remembered)).toEqual(["edge/233.84.178.1 on doublezero1"]);
+  });
+
+  it("gives it to both if their ports differ", () => {
+    const otherPort = sources.map((source, i) => ({ ...source, port: 7733 + i }));
+    expect(planned(otherPort, () => both)).toEqual([
+      "edge/233.84.178.1 on doublezero1",
+      "reserve/233.84.178.1 on eth1",
+    ]);
+  });
+});
+
 describe("tableOf", () => {
   it("keeps unicast sources and adds an entry for each group, for own use by default", () => {
     const table = tableOf(

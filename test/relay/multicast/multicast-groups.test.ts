@@ -2,6 +2,7 @@
 // native/test/relay_multicast_test.cc and test/integration/multicast.test.ts.
 
 import { describe, expect, it } from "vitest";
+import { ShredwayError } from "../../../src/core/errors.ts";
 import { createLogger } from "../../../src/core/log.ts";
 import type { GroupMembership } from "../../../src/relay/data-plane/tables.ts";
 import type { ConfiguredSource } from "../../../src/relay/multicast/group-plan.ts";
@@ -19,7 +20,13 @@ function open() {
   const lines: string[] = [];
   const calls: string[] = [];
   const rows = new Map<string, { received: bigint; heartbeats: bigint }>();
-  const state = { facts: up, refusal: null as string | null, tables: 0, tableError: "" };
+  const state = {
+    facts: up,
+    others: new Map<string, InterfaceFacts>(),
+    refusal: null as string | null,
+    tables: 0,
+    tableError: "",
+  };
   const note = (what: string, { group, interfaceIndex, interfaceAddress }: GroupMembership) =>
     void calls.push(`${what} ${group} ${interfaceIndex} ${interfaceAddress}`);
   const groups = new MulticastGroups({
@@ -33,6 +40,7 @@ function open() {
         return null;
       },
       publishSources(sources) {
+        if (state.tableError !== "") throw new ShredwayError("value_invalid", state.tableError);
         state.tables += 1;
         for (const { name } of sources) rows.set(name, { received: 0n, heartbeats: 0n });
       },
@@ -44,7 +52,7 @@ function open() {
         })),
       }),
     },
-    readInterface: () => state.facts,
+    readInterface: (name) => state.others.get(name) ?? state.facts,
     log: createLogger({ stream: { write: (line) => void lines.push(line) } }),
     clock,
   });
@@ -142,6 +150,24 @@ describe("MulticastGroups", () => {
     groups.close();
   });
 
+  it("receives a group of two interfaces through one, and changes over when its route moves", async () => {
+    const { groups, clock, state, taken } = open();
+    const reserve = { ...edge, name: "reserve", interface: "eth1" };
+    state.facts = { ...up, groups: [one] };
+    state.others.set("eth1", { ...up, index: 8, ipv4: "10.0.0.8", groups: [one] });
+    groups.publish([edge, reserve]);
+    expect(taken()).toEqual([`join ${one}:7733 7 169.254.2.113`]);
+    expect(groups.problem).toBeNull();
+    state.facts = { ...up, groups: [] };
+    await clock.advance(1000);
+    expect(taken()).toEqual([`leave ${one}:7733 7 169.254.2.113`, `join ${one}:7733 8 10.0.0.8`]);
+    expect(groups.states().map(({ source }) => source)).toEqual([`reserve/${one}`]);
+    state.facts = { ...up, groups: [one] };
+    await clock.advance(1000);
+    expect(taken()).toEqual([`leave ${one}:7733 8 10.0.0.8`, `join ${one}:7733 7 169.254.2.113`]);
+    groups.close();
+  });
+
   it("joins a group again after 30 s without a shred, every 30 s, and reports it once", async () => {
     const { groups, clock, lines, receive, taken } = open();
     groups.publish([edge]);
@@ -182,6 +208,47 @@ describe("MulticastGroups", () => {
     expect(lines.filter((line) => line.includes("No buffer space"))).toHaveLength(1);
     state.refusal = null;
     await clock.advance(1000);
+    expect(groups.problem).toBeNull();
+    groups.close();
+  });
+
+  it("reports new groups that the relay rejects, until it accepts them or they are gone", async () => {
+    const { groups, clock, lines, state, taken } = open();
+    const rejected = "new groups are ignored: sources: too many";
+    const warnings = () => lines.filter((line) => line.includes(rejected)).length;
+    state.facts = { ...up, groups: [one] };
+    groups.publish([edge]);
+    state.facts = up;
+    state.tableError = "sources: too many";
+    await clock.advance(2000);
+    expect(groups.problem).toBe(rejected);
+    expect(warnings()).toBe(1);
+
+    state.facts = { ...up, groups: [one] }; // the route is gone again
+    await clock.advance(1000);
+    expect(groups.problem).toBeNull();
+    state.facts = up;
+    await clock.advance(1000);
+    expect(warnings()).toBe(2);
+
+    state.tableError = "";
+    taken();
+    await clock.advance(1000);
+    expect(groups.problem).toBeNull();
+    expect(taken()).toEqual([`join ${two}:7733 7 169.254.2.113`]);
+    groups.close();
+  });
+
+  it("no longer reports rejected groups after a reload without them", async () => {
+    const { groups, clock, state } = open();
+    state.facts = { ...up, groups: [one] };
+    groups.publish([edge]);
+    state.facts = up;
+    state.tableError = "sources: too many";
+    await clock.advance(1000);
+    expect(groups.problem).toContain("new groups are ignored");
+    state.tableError = "";
+    groups.publish([{ ...edge, groups: [one] }]);
     expect(groups.problem).toBeNull();
     groups.close();
   });

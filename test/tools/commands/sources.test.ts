@@ -35,6 +35,10 @@ function configFile(): { readonly folder: string; readonly file: string } {
   return { folder, file };
 }
 
+function addEdge(...words: readonly string[]): readonly string[] {
+  return ["sources", "add", "edge", "--tier", "tier-1", ...words, "--config", "FILE"];
+}
+
 describe("shredway sources", () => {
   it("adds, lists, finds and removes, and leaves the file unchanged at the end", async () => {
     const { folder, file } = configFile();
@@ -99,6 +103,16 @@ describe("shredway sources", () => {
     );
   });
 
+  it("writes --own-use of a multicast source, although it is the default", async () => {
+    const { file } = configFile();
+    const words = addEdge("--kind", "multicast", "--interface", "eth1", "--own-use");
+    const ended = await shredwayHere(...words.map((word) => (word === "FILE" ? file : word)));
+    expect(ended).toMatchObject({ code: 0, stderr: "" });
+    expect(readFileSync(file, "utf8")).toContain(
+      "- { name: edge, kind: multicast, interface: eth1, tier: tier-1, forward: false }",
+    );
+  });
+
   it("follows a symbolic link to the file", async () => {
     const { folder, file } = configFile();
     const link = join(folder, "link.yaml");
@@ -129,6 +143,31 @@ describe("shredway sources", () => {
     ],
     [["sources", "list", "--tier", "t", "--config", "FILE"], 2, "it is an option of sources add"],
     [["sources", "remove", "x", "--config", "FILE"], 1, "expected one of fra-a"],
+    [
+      addEdge("--port", "20000", "--group", "233.84.178.1"),
+      2,
+      "unexpected option --group with kind udp; expected it only with kind multicast; remove --group, or give --kind multicast",
+    ],
+    [
+      addEdge("--kind", "udp", "--address", "10.0.0.1", "--interface", "eth1"),
+      2,
+      "unexpected option --interface with kind udp; expected it only with kind multicast",
+    ],
+    [
+      addEdge("--kind", "multicast", "--address", "10.0.0.1"),
+      2,
+      "unexpected option --address with kind multicast; expected it only with kind udp",
+    ],
+    [
+      addEdge("--kind", "shredstream", "--port", "20000"),
+      2,
+      '--kind: invalid value "shredstream"; expected one of udp, multicast; write a source of kind shredstream into the file itself',
+    ],
+    [
+      addEdge("--kind", "multicas", "--address", "10.0.0.1"),
+      2,
+      '--kind: invalid value "multicas"; expected one of udp, multicast',
+    ],
   ] as const)("refuses %j", async (words, code, message) => {
     const { file } = configFile();
     const ended = await shredwayHere(...words.map((word) => (word === "FILE" ? file : word)));
