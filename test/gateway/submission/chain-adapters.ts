@@ -37,7 +37,7 @@ export function landingsOf({ chain }: ChainRun, clock: ManualClock): LandingObse
       const signature = encodeBase58(bytes);
       return chain.subscribe((event) => {
         if (event.kind !== "executed" || event.transaction.signature !== signature) return;
-        listener({ slot: event.slot, seenNs: clock.nowNs() });
+        listener({ slot: event.slot, seenNs: clock.nowNs(), mayRestart: false });
       });
     },
   };
