@@ -198,10 +198,7 @@ export class OutcomeObserver {
     return Number(this.#dependencies.clock.monotonicNs() / nsPerMs);
   }
 
-  #observed(
-    tracked: TrackedTransaction,
-    { slot, seenNs, mayRestart }: LandingObservation,
-  ): void {
+  #observed(tracked: TrackedTransaction, { slot, seenNs, mayRestart }: LandingObservation): void {
     this.#observations++;
     this.#reportLanding(tracked, slot, seenNs);
     if (!this.#dependencies.outcomes) {
