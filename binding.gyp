@@ -60,6 +60,7 @@
       "native/relay/recent_shreds.cc",
       "native/relay/pending_shreds.cc",
       "native/relay/relay.cc",
+      "native/relay/slot_restarts.cc",
       "native/relay/slot_window.cc",
       "native/relay/source_table.cc",
       "native/relay/tables.cc",

@@ -1,5 +1,7 @@
 // Messages between the soak test and its cluster process (cluster-process.ts), over the channel of fork().
 
+import type { RestartOutcome } from "../../src/sandbox/chain/faults.ts";
+
 export interface ClusterReady {
   readonly kind: "ready";
   readonly rpcUrl: string;
@@ -49,6 +51,7 @@ export type ClusterCommand =
     }
   | { readonly do: "skip"; readonly slots: number }
   | { readonly do: "fork"; readonly slots: number }
+  | { readonly do: "restart"; readonly outcome: RestartOutcome }
   /** Losses and forgeries of the other sources. */
   | { readonly do: "noise"; readonly loss: number; readonly forged: number };
 

@@ -145,6 +145,9 @@ async function apply(command: ClusterCommand): Promise<ClusterAnswer> {
     case "fork":
       chain.faults.forkNext(command.slots);
       break;
+    case "restart":
+      chain.faults.restartNext(command.outcome);
+      break;
     case "noise":
       changeNoise(command);
       break;

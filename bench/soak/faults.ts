@@ -75,6 +75,14 @@ function clusterFaults(cluster: Cluster): Fault[] {
     { name: "skipped slots", begin: () => cluster.do({ do: "skip", slots: 4 }) },
     { name: "fork", begin: () => cluster.do({ do: "fork", slots: 2 }) },
     {
+      name: "block begins again with its transactions",
+      begin: () => cluster.do({ do: "restart", outcome: "executed_again" }),
+    },
+    {
+      name: "block begins again without them",
+      begin: () => cluster.do({ do: "restart", outcome: "lost" }),
+    },
+    {
       name: "losses and forgeries",
       begin: () => cluster.do({ do: "noise", loss: 0.5, forged: 0.2 }),
       end: () => cluster.do({ do: "noise", loss: 0.01, forged: 0.01 }),

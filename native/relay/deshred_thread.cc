@@ -54,6 +54,7 @@ void DeshredThread::run() {
   uint32_t empty_polls = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
     apply_watch_orders();
+    report_restarts();
     if (read_shreds()) {
       empty_polls = 0;
       publish_counts();
@@ -118,24 +119,49 @@ void DeshredThread::hand_back(const FecSet& set, uint64_t missing) {
 void DeshredThread::on_transaction(const BatchPlace& place, const EntryTransaction& entry) {
   if (entry.transaction.signature_count == 0) return;
   const uint8_t* signature = entry.bytes + entry.transaction.signatures_begin;
-  const bool is_watched = watch_list_.record_landing(signature, place.slot);
+  if (place.batch_index < restarts_.begin_of(place.slot))
+    return (*counters_)[DeshredCounter::abandoned].add(1);
+  const bool is_watched = watch_list_.record_landing(signature, place.slot, place.batch_index);
   if (!is_watched && is_simple_vote(entry.bytes, entry.transaction)) return;
   Landing landing{
       place.slot, place.arrival_ns, place.batch_index, entry.ordinal, place.shred_index, 0, {}};
   std::memcpy(landing.signature.data(), signature, landing.signature.size());
   if (is_watched) report(landing);
-  landing.before_watch = 1;
+  landing.flags = kBeforeWatch;
   recent_.record(landing);
 }
 
-void DeshredThread::report(const Landing& landing) {
+void DeshredThread::on_marker(const BatchPlace& place, const BlockMarker& marker) {
+  has_markers_ = true;
+  if (is_update_parent(marker)) restarts_.add(place.slot, place.batch_index, place.arrival_ns);
+}
+
+void DeshredThread::report(Landing landing) {
   DeshredCounters& counters = *counters_;
+  if (has_markers_ || !has_plain_blocks_) landing.flags |= kMayRestart;
   if (!landings_.push(landing)) return counters[DeshredCounter::landings_lost].add(1);
   counters[DeshredCounter::landings].add(1);
-  if (!landing.before_watch) {
+  if (!(landing.flags & kBeforeWatch)) {
     const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
     if (now_ns > landing.arrival_ns) counters.report_latency.record(now_ns - landing.arrival_ns);
   }
+  notify();
+}
+
+// After the landings that they withdraw, because one ring has both. A full ring loses no restart:
+// it is reported later.
+void DeshredThread::report_restarts() {
+  restarts_.report([this](const SlotRestarts::Restart& restart) {
+    if (!landings_.push(
+            {restart.slot, restart.arrival_ns, restart.batch_index, 0, 0, kRestart, {}}))
+      return false;
+    (*counters_)[DeshredCounter::restarts].add(1);
+    notify();
+    return true;
+  });
+}
+
+void DeshredThread::notify() {
   // Also without a notifier: the exchange orders this landing before a set_notifier() that follows
   // it, and a set_notifier() that precedes it before the load.
   if (is_notified_.exchange(true, std::memory_order_acq_rel)) return;
@@ -155,7 +181,9 @@ void DeshredThread::apply_watch_orders() {
     } else {
       if (!watch_list_.add(order.signature))
         reserved_.fetch_sub(1, std::memory_order_relaxed);  // it is already watched
-      recent_.find(order.signature.data(), [&](const Landing& landing) { report(landing); });
+      recent_.find(order.signature.data(), [&](const Landing& landing) {
+        if (landing.batch_index >= restarts_.begin_of(landing.slot)) report(landing);
+      });
     }
   }
   orders_in_progress_.clear();

@@ -19,6 +19,7 @@
 #include "net/thread.h"
 #include "relay/histogram.h"
 #include "relay/landings.h"
+#include "relay/slot_restarts.h"
 #include "relay/spsc_ring.h"
 #include "system/named_enum.h"
 
@@ -44,6 +45,8 @@ using RecoveredRing = SpscRing<QueuedShred, kRecoveredShredsMax>;
   X(shreds_handed_back) /* recovered shreds that were returned to workers for destinations that \
                            want them */                                                         \
   X(landings)           /* landings of watched transactions that were reported */               \
+  X(abandoned)          /* transactions that an update-parent marker of their slot precedes */  \
+  X(restarts)           /* update-parent markers that were reported */                          \
   X(landings_lost)      /* landings that found the ring of reports full */                      \
   X(watched)            /* signatures on the watch-list now; not a sum */                       \
   X(cpu_ns)             /* processor time of the thread */
@@ -101,12 +104,16 @@ class DeshredThread final : private DeshredSink {
   void run();
   bool read_shreds();
   void apply_watch_orders();
-  void report(const Landing& landing);
+  void report(Landing landing);
+  void report_restarts();
+  void notify();
   void publish_counts();
 
-  void on_entry(const BatchPlace&, const Entry&) override {}
+  void on_entry(const BatchPlace& place, const Entry&) override {
+    if (place.batch_index == 0) has_plain_blocks_ = true;
+  }
   void on_transaction(const BatchPlace& place, const EntryTransaction& transaction) override;
-  void on_marker(const BatchPlace&, const BlockMarker&) override {}
+  void on_marker(const BatchPlace& place, const BlockMarker& marker) override;
   void on_recovered(const FecSet& set, uint64_t missing) override;
   void add_forwardable(const QueuedShred& queued, const Shred& shred);
   void hand_back(const FecSet& set, uint64_t missing);
@@ -136,6 +143,9 @@ class DeshredThread final : private DeshredSink {
   std::unique_ptr<ForwardableRecovery> forwardable_;  // nullptr: no shred was for own use yet
   WatchList watch_list_;
   RecentLandings recent_;
+  SlotRestarts restarts_;
+  bool has_plain_blocks_ = false;  // a block began without a marker
+  bool has_markers_ = false;       // a block contained a marker
   LandingRing landings_;
   std::atomic<LandingNotifier*> notifier_{nullptr};
   std::atomic<bool> is_notified_{false};

@@ -66,7 +66,7 @@ bool WatchList::add(const TransactionSignature& signature) {
   }
   const size_t at = find(signature.data());
   if (is_used(at) || size_ == kSignaturesMax) return false;
-  places_[at] = {signature, 0, 0};
+  places_[at] = {signature, 0, 0, 0, 0};
   set_used(at, true);
   size_++;
   return true;
@@ -93,13 +93,18 @@ bool WatchList::contains(const uint8_t* signature) const {
   return size_ > 0 && is_used(find(signature));
 }
 
-bool WatchList::record_landing(const uint8_t* signature, uint64_t slot) {
+bool WatchList::record_landing(const uint8_t* signature, uint64_t slot, uint32_t batch_index) {
   if (size_ == 0) return false;
   const size_t at = find(signature);
   if (!is_used(at)) return false;
   Place& place = places_[at];
-  if (place.reports == kReportsMax || (place.reports > 0 && place.last_slot == slot)) return false;
+  if (place.reports == kReportsMax) return false;
+  const bool is_same_slot = place.reports > 0 && place.last_slot == slot;
+  if (is_same_slot && (batch_index <= place.last_batch || place.slot_reports == kSlotReportsMax))
+    return false;
+  place.slot_reports = static_cast<uint8_t>(is_same_slot ? place.slot_reports + 1 : 1);
   place.last_slot = slot;
+  place.last_batch = batch_index;
   place.reports++;
   return true;
 }
@@ -116,7 +121,9 @@ void RecentLandings::record(const Landing& landing) {
   if (!buckets_) return;
   Bucket& bucket = buckets_[bucket_of(landing.signature.data())];
   const Landing& newest = bucket.landings[(bucket.next + kBucketLandings - 1) % kBucketLandings];
-  if (newest.slot == landing.slot && newest.signature == landing.signature) return;
+  if (newest.slot == landing.slot && newest.batch_index >= landing.batch_index &&
+      newest.signature == landing.signature)
+    return;
   bucket.landings[bucket.next] = landing;
   bucket.next = (bucket.next + 1) % kBucketLandings;
 }

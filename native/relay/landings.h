@@ -18,15 +18,22 @@ namespace shredway {
 
 using TransactionSignature = std::array<uint8_t, kTransactionSignatureBytes>;
 
+// Bits of Landing::flags.
+inline constexpr uint32_t kBeforeWatch = 1;  // arrived before its signature was watched
+inline constexpr uint32_t kMayRestart = 2;  // the chain has block markers, or this is not known yet
+// No observation: the block of the slot begins again at batch_index, which withdraws all earlier
+// observations of the slot. Only slot, arrival_ns and batch_index are set.
+inline constexpr uint32_t kRestart = 4;
+
 // Observation of one transaction. 96 bytes in the layout that the control plane reads.
 struct Landing {
   uint64_t slot;
   uint64_t arrival_ns;  // receive time (CLOCK_REALTIME) of the shred that completed it
   // First data shred of its entry batch; with `ordinal`, its order in the slot.
   uint32_t batch_index;
-  uint32_t ordinal;       // index among the transactions of the batch
-  uint32_t shred_index;   // data shred in which it ends
-  uint32_t before_watch;  // 1: arrived before its signature was watched
+  uint32_t ordinal;      // index among the transactions of the batch
+  uint32_t shred_index;  // data shred in which it ends
+  uint32_t flags;
   TransactionSignature signature;
 };
 static_assert(sizeof(Landing) == 96);
@@ -44,7 +51,8 @@ uint64_t hash_of(const uint8_t* signature, const HashKey& key);
 class WatchList {
  public:
   static constexpr size_t kSignaturesMax = 1u << 18;
-  static constexpr uint8_t kReportsMax = 32;  // maximum of reports for one signature
+  static constexpr uint8_t kReportsMax = 32;     // maximum of reports for one signature
+  static constexpr uint8_t kSlotReportsMax = 4;  // maximum of consecutive reports from one slot
 
   explicit WatchList(const HashKey& key) : key_(key) {}
   // Returns false if it is already in the set, or if the set is full (the caller prevents this).
@@ -52,9 +60,10 @@ class WatchList {
   // Returns false if it is not in the set.
   bool remove(const TransactionSignature& signature);
   bool contains(const uint8_t* signature) const;
-  // Returns true if this landing must be reported: the signature is watched and its last landing
-  // was in another slot (a valid block contains a transaction once).
-  bool record_landing(const uint8_t* signature, uint64_t slot);
+  // Returns true if this landing must be reported: the signature is watched, and its last landing
+  // was in another slot or in an earlier batch. A valid block contains a transaction once, but the
+  // earlier batch may have been abandoned.
+  bool record_landing(const uint8_t* signature, uint64_t slot, uint32_t batch_index);
   size_t size() const { return size_; }
 
  private:
@@ -68,8 +77,10 @@ class WatchList {
   }
   struct Place {
     TransactionSignature signature;
-    uint64_t last_slot;  // slot of the last reported landing
+    uint64_t last_slot;  // slot and batch of the last reported landing
+    uint32_t last_batch;
     uint8_t reports;
+    uint8_t slot_reports;  // of last_slot
   };
   size_t home_of(const uint8_t* signature) const { return hash_of(signature, key_) % kPlaces; }
   size_t find(const uint8_t* signature) const;
@@ -87,7 +98,7 @@ class RecentLandings {
   static constexpr size_t kLandings = 1u << 17;
 
   explicit RecentLandings(const HashKey& key);
-  // Records a landing once per slot.
+  // Records a landing, unless the slot's last one is in the same batch or in a later one.
   void record(const Landing& landing);
   // Calls visit(landing) for each landing of this signature, oldest first.
   template <typename Visit>

@@ -40,29 +40,51 @@ Bytes entry_batch(const std::vector<std::vector<Bytes>>& entries) {
   return batch;
 }
 
-BatchedSlot make_batched_slot(uint64_t slot, const std::vector<size_t>& batch_transactions,
-                              std::mt19937& random) {
+BatchedSlot make_batched_slot(uint64_t slot, const std::vector<Bytes>& batches) {
   BatchedSlot out{slot, {}, {}};
   SlotPosition position{slot, 1, 1, Root{}, 0};
   PacketList packets;
-  for (size_t i = 0; i < batch_transactions.size(); i++) {
+  for (size_t i = 0; i < batches.size(); i++) {
     BatchedSlot::Batch batch{position.next_fec_set_index, 0, {}};
-    std::vector<std::vector<Bytes>> entries(1);
-    for (size_t k = 0; k < batch_transactions[i]; k++) {
-      const Bytes transaction = small_transaction(random);
-      batch.signatures.push_back(hex(&transaction[1], 64));
-      if (entries.back().size() == 5) entries.emplace_back();
-      entries.back().push_back(transaction);
-    }
-    const Bytes bytes = entry_batch(entries);
-    const bool last = i + 1 == batch_transactions.size();
-    CHECK(Shredder(leader()).shred(bytes.data(), bytes.size(), 1, last, position, packets));
+    const bool last = i + 1 == batches.size();
+    CHECK(
+        Shredder(leader()).shred(batches[i].data(), batches[i].size(), 1, last, position, packets));
     batch.sets = (position.next_fec_set_index - batch.first_index) / kFecSetShreds;
     out.batches.push_back(batch);
   }
   for (size_t i = 0; i < packets.size(); i++)
     out.packets.emplace_back(packets.packet(i), packets.packet(i) + packets.packet_bytes(i));
   return out;
+}
+
+BatchedSlot make_batched_slot(uint64_t slot, const std::vector<size_t>& batch_transactions,
+                              std::mt19937& random) {
+  std::vector<Bytes> batches;
+  std::vector<std::vector<std::string>> signatures;
+  for (const size_t count : batch_transactions) {
+    std::vector<std::vector<Bytes>> entries(1);
+    signatures.emplace_back();
+    for (size_t k = 0; k < count; k++) {
+      const Bytes transaction = small_transaction(random);
+      signatures.back().push_back(hex(&transaction[1], 64));
+      if (entries.back().size() == 5) entries.emplace_back();
+      entries.back().push_back(transaction);
+    }
+    batches.push_back(entry_batch(entries));
+  }
+  BatchedSlot out = make_batched_slot(slot, batches);
+  for (size_t i = 0; i < batches.size(); i++) out.batches[i].signatures = signatures[i];
+  return out;
+}
+
+Bytes block_marker(BlockMarkerKind kind, size_t payload_bytes) {
+  Bytes batch;
+  append(batch, uint64_t{0});
+  append(batch, uint16_t{1});
+  batch.push_back(static_cast<uint8_t>(kind));
+  append(batch, static_cast<uint16_t>(payload_bytes));
+  batch.resize(batch.size() + payload_bytes, 1);
+  return batch;
 }
 
 PublicKey batched_slot_leader() { return leader().public_key(); }

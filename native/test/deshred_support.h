@@ -30,6 +30,10 @@ struct BatchedSlot {
 // `batch_transactions`: number of transactions in each batch.
 BatchedSlot make_batched_slot(uint64_t slot, const std::vector<size_t>& batch_transactions,
                               std::mt19937& random);
+// A slot of batches in wire format. `signatures` are empty.
+BatchedSlot make_batched_slot(uint64_t slot, const std::vector<Bytes>& batches);
+// Wire format of a block marker.
+Bytes block_marker(BlockMarkerKind kind, size_t payload_bytes);
 
 // Leader of these slots.
 PublicKey batched_slot_leader();

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <functional>
 
-#include "deshred_support.h"
+#include "deshred_thread_support.h"
 #include "loopback_relay.h"
 
 namespace {
@@ -13,46 +13,13 @@ using namespace std::chrono_literals;
 using test::BatchedSlot;
 using test::Bytes;
 using test::eventually;
-
-TransactionSignature signature_of(const std::string& hex) {
-  TransactionSignature out;
-  for (size_t i = 0; i < out.size(); i++)
-    out[i] = static_cast<uint8_t>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
-  return out;
-}
-
-void push_shred(ShredRing& ring, const Bytes& packet, uint64_t received_ns) {
-  QueuedShred* to = ring.place();
-  CHECK(to != nullptr);
-  if (!to) return;
-  to->received_ns = received_ns;
-  std::copy(packet.begin(), packet.end(), to->packet);
-  ring.publish();
-}
+using test::push_shred;
+using test::signature_of;
+using test::Watcher;
 
 struct CountingNotifier : LandingNotifier {
   std::atomic<int> notified{0};
   void notify() override { notified++; }
-};
-
-struct Watcher {
-  std::unique_ptr<DeshredThread> thread;
-  std::vector<Landing> landings;
-  explicit Watcher(uint32_t workers = 1) {
-    std::string error;
-    thread = DeshredThread::start(workers, error);
-    CHECK_EQ(error, std::string());
-  }
-  bool has(size_t count) {
-    return eventually([&] {
-      Landing landing;
-      while (thread->drain(&landing, 1)) landings.push_back(landing);
-      return landings.size() >= count;
-    });
-  }
-  uint64_t counter(DeshredCounter counter) const {
-    return thread->counters().counters[static_cast<size_t>(counter)].get();
-  }
 };
 
 }  // namespace
@@ -75,7 +42,7 @@ TEST(deshred_thread_reports_only_watched_transactions) {
   CHECK_EQ(landing.slot, 77u);
   CHECK_EQ(landing.batch_index, slot.batches[1].first_index);
   CHECK_EQ(landing.ordinal, 13u);
-  CHECK_EQ(landing.before_watch, 0u);
+  CHECK_EQ(landing.flags & kBeforeWatch, 0u);
   CHECK(landing.shred_index >= landing.batch_index &&
         landing.shred_index < landing.batch_index + 32);
   // Times are those of the shreds: set 0 is 64 packets, followed by the data shreds of set 1.
@@ -103,7 +70,7 @@ TEST(deshred_thread_reports_landings_before_the_watch) {
   CHECK_EQ(watcher.counter(DeshredCounter::landings), 30u);
   CHECK_EQ(notifier.notified.load(), 1);  // one notification for all waiting landings
   CHECK(watcher.has(30));
-  CHECK(watcher.landings[29].before_watch == 1 && watcher.landings[29].slot == 78);
+  CHECK(watcher.landings[29].flags & kBeforeWatch && watcher.landings[29].slot == 78);
   // Already watched signatures are reported again, and after draining there is a new notification.
   CHECK_EQ(watcher.thread->watch(late), std::string());
   watcher.thread->unwatch(late);

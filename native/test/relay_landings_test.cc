@@ -77,19 +77,35 @@ TEST(watch_list_hash_is_siphash_of_the_whole_signature) {
 
 TEST(watch_list_reports_once_per_slot_up_to_a_limit) {
   WatchList list({1, 2});
-  CHECK(!list.record_landing(numbered(1).data(), 5));
+  CHECK(!list.record_landing(numbered(1).data(), 5, 0));
   list.add(numbered(1));
-  CHECK(list.record_landing(numbered(1).data(), 0));
-  CHECK(!list.record_landing(numbered(1).data(), 0));
-  CHECK(list.record_landing(numbered(1).data(), 5));
-  CHECK(!list.record_landing(numbered(2).data(), 5));
+  CHECK(list.record_landing(numbered(1).data(), 0, 0));
+  CHECK(!list.record_landing(numbered(1).data(), 0, 0));
+  CHECK(list.record_landing(numbered(1).data(), 5, 0));
+  CHECK(!list.record_landing(numbered(2).data(), 5, 0));
   uint64_t reported = 2;
   for (uint64_t slot = 6; slot < 1000; slot++)
-    reported += list.record_landing(numbered(1).data(), slot % 2);
+    reported += list.record_landing(numbered(1).data(), slot % 2, 0);
   CHECK_EQ(reported, WatchList::kReportsMax);
   CHECK(list.remove(numbered(1)));
   list.add(numbered(1));
-  CHECK(list.record_landing(numbered(1).data(), 5));
+  CHECK(list.record_landing(numbered(1).data(), 5, 0));
+}
+
+TEST(watch_list_reports_later_batches_of_a_slot_up_to_a_limit) {
+  WatchList list({1, 2});
+  list.add(numbered(1));
+  const auto reports = [&](uint64_t slot, uint32_t batch_index) {
+    return list.record_landing(numbered(1).data(), slot, batch_index);
+  };
+  CHECK(reports(5, 32));
+  CHECK(!reports(5, 0));
+  CHECK(reports(5, 64));
+  CHECK(!reports(5, 64));
+  CHECK(reports(5, 96));
+  CHECK(reports(5, 128));
+  CHECK(!reports(5, 160));
+  CHECK(reports(6, 0));
 }
 
 TEST(recent_landings_hold_the_newest) {

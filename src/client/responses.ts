@@ -17,8 +17,8 @@ export type SubmissionState = "open" | EndState;
 /** One entry of a timeline. Each kind has its own set of fields. */
 export interface StatusEvent<Integer = bigint> {
   /**
-   * received, held, queued, sent, acknowledged, refused, failed, dropped, auction_lost, seen, or an
-   * EndState.
+   * received, held, queued, sent, acknowledged, refused, failed, dropped, auction_lost, seen,
+   * withdrawn, or an EndState.
    */
   readonly kind: string;
   readonly at: string;

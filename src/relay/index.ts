@@ -23,7 +23,7 @@ export {
   pubkeyOf,
   type Slot,
 } from "../core/primitives.ts";
-export type { Landing } from "./data-plane/landings.ts";
+export type { Landing, LandingReport } from "./data-plane/landings.ts";
 export type {
   DeshredCounterName,
   SendFailureName,

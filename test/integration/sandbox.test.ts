@@ -104,6 +104,9 @@ describe("the sandbox", () => {
     await until(() => count("abandoned") >= 2, "two abandoned blocks");
     const height = sandbox.snapshot().chain.blockHeight;
     await until(() => sandbox.snapshot().chain.blockHeight > height + 2n, "blocks on the new fork");
+    sandbox.chain.faults.restartNext("executed_again");
+    await until(() => count("restarted") >= 1, "a block that began again");
+    await until(() => sandbox.snapshot().relay.deshred.restarts === 1n, "its marker in the shreds");
     const { relay } = sandbox.snapshot();
     expect(relay.verdicts).toMatchObject({ unknown_leader: 0n, equivocation: 0n });
     expect(relay.deshred.batches_malformed).toBe(0n);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../src/core/errors.ts";
 import { createLogger } from "../../src/core/log.ts";
-import type { Landing } from "../../src/relay/data-plane/landings.ts";
+import type { LandingReport } from "../../src/relay/data-plane/landings.ts";
 import { LandingWatchList } from "../../src/relay/landing-watch-list.ts";
 
 /**
@@ -10,15 +10,15 @@ import { LandingWatchList } from "../../src/relay/landing-watch-list.ts";
  */
 class Relay {
   readonly watched = new Set<string>();
-  readonly seen: Landing[] = [];
+  readonly seen: LandingReport[] = [];
   room = 1000;
   isClosed = false;
-  #waiting: Landing[] = [];
+  #waiting: LandingReport[] = [];
   #ring: () => void = () => {};
   onLandings(listener: () => void): void {
     this.#ring = listener;
   }
-  drainLandings(): Landing[] {
+  drainLandings(): LandingReport[] {
     return this.#waiting.splice(0);
   }
   watchSignatures(signatures: readonly Uint8Array[]): void {
@@ -27,27 +27,34 @@ class Relay {
       if (this.isClosed) throw new ShredwayError("relay_closed", "closed");
       if (this.watched.size >= this.room) throw new ShredwayError("watch_refused", "full");
       this.watched.add(name);
-      this.#notify(this.seen.filter((one) => String(one.signature) === name));
+      this.#notify(
+        this.seen.filter((one) => one.kind === "landing" && String(one.signature) === name),
+      );
     }
   }
   unwatchSignatures(signatures: readonly Uint8Array[]): void {
     if (this.isClosed) throw new ShredwayError("relay_closed", "closed");
     for (const signature of signatures) this.watched.delete(String(signature));
   }
-  land(signature: Uint8Array, slot: bigint): void {
+  land(signature: Uint8Array, slot: bigint, batchIndex = 0): void {
     const landing = {
+      kind: "landing" as const,
       signature,
       slot,
       seenNs: slot,
-      batchIndex: 0,
+      batchIndex,
       ordinal: 0,
       shredIndex: 0,
       remembered: false,
+      mayRestart: true,
     };
     this.seen.push(landing);
     if (this.watched.has(String(signature))) this.#notify([landing]);
   }
-  #notify(landings: readonly Landing[]): void {
+  restart(slot: bigint, batchIndex: number): void {
+    this.#notify([{ kind: "restart", slot, seenNs: slot, batchIndex }]);
+  }
+  #notify(landings: readonly LandingReport[]): void {
     this.#waiting.push(...landings);
     if (landings.length > 0) this.#ring();
   }
@@ -96,6 +103,34 @@ describe("LandingWatchList", () => {
     relay.land(a, 6n);
     expect(late).toEqual([5n, 6n]);
     expect(early).toEqual([5n, 6n]);
+  });
+
+  it("withdraws a slot that contains the transaction only before a restart", () => {
+    const { relay, watch } = openWatch();
+    const reports: string[] = [];
+    const stop = watch.watch(
+      a,
+      ({ slot, batchIndex }) => reports.push(`a ${slot} ${batchIndex}`),
+      ({ slot, batchIndex }) => reports.push(`a not in ${slot} before ${batchIndex}`),
+    );
+    watch.watch(b, ({ slot }) => reports.push(`b ${slot}`));
+    relay.land(a, 5n, 32);
+    relay.land(a, 6n, 32);
+    relay.land(b, 5n, 32);
+    relay.restart(5n, 32); // the marker's own batch and later ones stay
+    relay.restart(7n, 64);
+    expect(reports.splice(0)).toEqual(["a 5 32", "a 6 32", "b 5"]);
+    relay.restart(5n, 64);
+    relay.restart(5n, 96);
+    expect(reports.splice(0)).toEqual(["a not in 5 before 64"]);
+    relay.land(a, 5n, 96);
+    relay.land(a, 6n, 64);
+    relay.restart(6n, 64); // it is in the slot twice
+    expect(reports.splice(0)).toEqual(["a 5 96", "a 6 64"]);
+    stop();
+    relay.restart(5n, 128);
+    relay.restart(6n, 128);
+    expect(reports).toEqual([]);
   });
 
   it("continues after a listener throws", () => {

@@ -8,7 +8,7 @@ import type {
   TransactionStatus,
   WrittenInteger,
 } from "../../client/responses.ts";
-import { endStates, ingresses, type SubmitMethod } from "../submission/types.ts";
+import { endStates, ingresses, type SubmitMethod, withdrawalReasons } from "../submission/types.ts";
 import {
   bundleId,
   closed,
@@ -81,6 +81,7 @@ const eventFields = {
   Lost: { kind: enumOf(["refused", "failed", "dropped"]), route, attempt, reason: string },
   AuctionLost: { kind: word("auction_lost"), slot: orNull(slot), leader: publicKey },
   Seen: { kind: word("seen"), slot },
+  Withdrawn: { kind: word("withdrawn"), slot, reason: enumOf(withdrawalReasons) },
   Ended: {
     kind: enumOf(endStates),
     reason: string,

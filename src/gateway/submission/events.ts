@@ -5,7 +5,7 @@
 
 import type { EndEvent } from "./lifecycle.ts";
 import type { AccountTransaction, Submission, TrackedTransaction } from "./tracked-transaction.ts";
-import type { TimelineEvent } from "./types.ts";
+import type { TimelineEvent, WithdrawalReason } from "./types.ts";
 
 /** The transaction ended; the kind says how. */
 export interface Ended {
@@ -33,7 +33,14 @@ export type ChainEvent =
       readonly atNs: bigint;
     }
   | {
-      readonly kind: "landing_repeated" | "block_abandoned" | "call_refused";
+      readonly kind: "landing_withdrawn" | "block_abandoned";
+      readonly tracked: TrackedTransaction;
+      readonly slot: bigint;
+      readonly atNs: bigint;
+      readonly cause: WithdrawalReason;
+    }
+  | {
+      readonly kind: "landing_repeated" | "call_refused";
       readonly tracked: TrackedTransaction;
     }
   | {

@@ -24,7 +24,8 @@ export function hasLanded(end: { readonly kind: string } | null | undefined): bo
 export class Lifecycle {
   readonly #events: TimelineEvent[];
   #end: EndEvent | null = null;
-  #observedSlot: bigint | null = null;
+  /** Slots of the blocks with it, oldest observation first. */
+  readonly #observedSlots = new Set<bigint>();
   #late = 0;
 
   /** `events`: those of a record. Events after an end are ignored. */
@@ -41,7 +42,8 @@ export class Lifecycle {
       return false;
     }
     if (isEnd(event)) this.#end = event;
-    if (event.kind === "seen") this.#observedSlot = event.slot;
+    if (event.kind === "seen" || event.kind === "withdrawn") this.#observedSlots.delete(event.slot);
+    if (event.kind === "seen") this.#observedSlots.add(event.slot);
     if (this.#events.length === eventsMax) this.#events.splice(firstEvents, 1);
     this.#events.push(event);
     return true;
@@ -57,7 +59,7 @@ export class Lifecycle {
 
   /** Slot in which it landed, or was last observed. */
   get slot(): bigint | null {
-    return this.#end?.slot ?? this.#observedSlot;
+    return this.#end?.slot ?? [...this.#observedSlots].at(-1) ?? null;
   }
 
   /** Events that came after the end. */

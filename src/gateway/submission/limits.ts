@@ -19,6 +19,8 @@ export interface ObserverLimits extends LifetimeLimits {
   readonly questionsMax: number;
   /** How long an observation in shreds proves that a transaction is in a block. */
   readonly observationMs: number;
+  /** Without a node: time after an observation in which its block may begin again. */
+  readonly restartMs: number;
   /** Without a node: how long to wait for an observation in shreds if the slot length is not known. */
   readonly unobservedMs: number;
   /** With a node: longest time that a transaction is observed. */
@@ -56,6 +58,8 @@ export const defaultLimits: PipelineLimits = {
   // More than twelve slots; nodes behind one address differ by less.
   settleMs: 5_000,
   asksMax: 16,
+  // The leader begins again within its slot of at most 400 ms; shreds may be late.
+  restartMs: 2_000,
   unobservedMs: 120_000,
   ageMaxMs: 24 * 3_600_000,
 };

@@ -4,7 +4,8 @@
 // as events.
 //
 // - An observation in the relay's own shreds comes first. If a node is configured it is not an end,
-//   because the block may be abandoned.
+//   because the block may be abandoned. Without a node it is an end: at once if the chain's blocks cannot
+//   begin again, otherwise after a time in which this one did not.
 // - The node's answer ends a transaction from commitment "confirmed" on. Failed calls change nothing.
 // - "expired" and "superseded" need a lifetime that is over (lifetimes.ts) and two answers of the node that
 //   it does not know the transaction: one asked after the lifetime was first found to be over, one after
@@ -18,7 +19,13 @@ import { type Lifetime, Lifetimes } from "../../core/transactions/lifetimes.ts";
 import type { SubmissionEvents } from "./events.ts";
 import type { ObserverLimits } from "./limits.ts";
 import { nsPerMs, type TrackedTransaction } from "./tracked-transaction.ts";
-import type { LandingObservations, Outcomes, SignatureOutcome } from "./types.ts";
+import type {
+  LandingObservation,
+  LandingObservations,
+  Outcomes,
+  SignatureOutcome,
+  WithdrawalReason,
+} from "./types.ts";
 
 export interface ObserverDependencies {
   readonly clock: Clock;
@@ -54,6 +61,8 @@ export class OutcomeObserver {
   readonly #lifetimes: Lifetimes<TrackedTransaction> | null;
   readonly #nextQuestion: TimerWheel<TrackedTransaction>;
   readonly #observationEnd: TimerWheel<TrackedTransaction>;
+  /** Without a node: transactions whose block may still begin again. */
+  readonly #settling: TimerWheel<TrackedTransaction>;
   readonly #urgent = new Set<TrackedTransaction>();
   readonly #ordinary = new Set<TrackedTransaction>();
   /** When a transaction landed with this nonce value. */
@@ -77,6 +86,7 @@ export class OutcomeObserver {
     const nowMs = this.#nowMs;
     this.#nextQuestion = new TimerWheel(50, nowMs);
     this.#observationEnd = new TimerWheel(100, nowMs);
+    this.#settling = new TimerWheel(100, nowMs);
     const { outcomes } = dependencies;
     this.#lifetimes =
       outcomes &&
@@ -106,14 +116,22 @@ export class OutcomeObserver {
       const boundMs =
         slotNs === null ? unobservedMs : (Number(slotNs) / 1e6) * Number(lifetimeSlots);
       this.#observationEnd.set(tracked, nowMs + boundMs);
+      if (tracked.observedSlots.size > 0) this.#settle(tracked);
     }
     this.#watch(tracked, facts.signatureBytes);
+  }
+
+  /** An earlier process observed it in this slot. Called before `add`. */
+  observedBefore(tracked: TrackedTransaction, slot: bigint): void {
+    // A node is asked; without one nothing else would report it again.
+    if (!this.#dependencies.outcomes) tracked.observedSlots.add(slot);
   }
 
   /** Stops observing it. */
   remove(tracked: TrackedTransaction): void {
     this.#nextQuestion.delete(tracked);
     this.#observationEnd.delete(tracked);
+    this.#settling.delete(tracked);
     this.#urgent.delete(tracked);
     this.#ordinary.delete(tracked);
     if (tracked.facts) this.#lifetimes?.leave(tracked, tracked.facts);
@@ -133,6 +151,7 @@ export class OutcomeObserver {
   turn(nowMs: number): void {
     for (const tracked of this.#observationEnd.turn(nowMs))
       this.#lifetimeOver(tracked, "unobserved");
+    for (const tracked of this.#settling.turn(nowMs)) this.#landedWithoutNode(tracked);
     if (!this.#dependencies.outcomes) return;
     this.#lifetimes?.turn(nowMs);
     for (const tracked of this.#nextQuestion.turn(nowMs)) this.#queue(tracked, nowMs);
@@ -158,9 +177,15 @@ export class OutcomeObserver {
 
   #watch(tracked: TrackedTransaction, signature: Uint8Array): void {
     try {
-      const unwatch = this.#dependencies.landings?.watch(signature, ({ slot, seenNs }) => {
-        if (tracked.end === null) this.#observed(tracked, slot, seenNs);
-      });
+      const unwatch = this.#dependencies.landings?.watch(
+        signature,
+        (observation) => {
+          if (tracked.end === null) this.#observed(tracked, observation);
+        },
+        ({ slot, seenNs }) => {
+          if (tracked.end === null) this.#withdrawn(tracked, slot, seenNs);
+        },
+      );
       if (tracked.end === null) tracked.unwatch = unwatch ?? null;
       else unwatch?.(); // `watch` reported a landing at once, which ended it
     } catch (error) {
@@ -173,21 +198,48 @@ export class OutcomeObserver {
     return Number(this.#dependencies.clock.monotonicNs() / nsPerMs);
   }
 
-  #observed(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
+  #observed(tracked: TrackedTransaction, { slot, seenNs, mayRestart }: LandingObservation): void {
     this.#observations++;
-    this.#reportLanding(tracked, slot, atNs);
+    this.#reportLanding(tracked, slot, seenNs);
     if (!this.#dependencies.outcomes) {
-      this.#events.handle({
-        kind: "landing_confirmed",
-        tracked,
-        reason: "seen_in_shreds",
-        slot,
-        err: null,
-      });
+      if (mayRestart) this.#settle(tracked);
+      else this.#landedWithoutNode(tracked);
     } else if (!tracked.isAsked) {
       this.#nextQuestion.delete(tracked);
       this.#queue(tracked, this.#nowMs);
     }
+  }
+
+  #settle(tracked: TrackedTransaction): void {
+    this.#settling.set(tracked, this.#nowMs + this.#limits.restartMs);
+  }
+
+  #landedWithoutNode(tracked: TrackedTransaction): void {
+    const slot = [...tracked.observedSlots].at(-1) ?? null;
+    const reason = "seen_in_shreds";
+    this.#events.handle({ kind: "landing_confirmed", tracked, reason, slot, err: null });
+  }
+
+  /** The block of this slot began again without it. */
+  #withdrawn(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
+    if (!tracked.observedSlots.delete(slot)) return;
+    const cause = "update_parent";
+    if (tracked.observedSlots.size > 0) {
+      this.#events.handle({ kind: "landing_withdrawn", tracked, slot, atNs, cause });
+      return;
+    }
+    this.#settling.delete(tracked);
+    this.#abandoned(tracked, { slot, atNs, cause });
+  }
+
+  #abandoned(
+    tracked: TrackedTransaction,
+    line: { readonly slot: bigint; readonly atNs: bigint; readonly cause: WithdrawalReason },
+  ): void {
+    tracked.observedMs = null;
+    tracked.observedSlots.clear();
+    this.#blocksAbandoned++;
+    this.#events.handle({ kind: "block_abandoned", tracked, ...line });
   }
 
   #reportLanding(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
@@ -273,9 +325,9 @@ export class OutcomeObserver {
     const { facts, observedMs } = tracked;
     if (observedMs !== null) {
       if (askedMs - observedMs < this.#limits.observationMs) return; // the node may lag behind the shreds
-      tracked.observedMs = null;
-      this.#blocksAbandoned++;
-      this.#events.handle({ kind: "block_abandoned", tracked });
+      const atNs = this.#dependencies.clock.nowNs();
+      const slot = [...tracked.observedSlots].at(-1) ?? 0n;
+      this.#abandoned(tracked, { slot, atNs, cause: "block_abandoned" });
     }
     const lifetime = facts && this.#lifetimes?.of(facts);
     if (!lifetime) return;

@@ -132,6 +132,8 @@ export class SubmissionStateMachine implements SubmissionEvents {
       const observedNs = seen?.atNs ?? record.receivedNs;
       tracked.tip ??= { lamports: facts.tipLamports, observedNs };
     }
+    const seenSlot = record?.slot ?? null;
+    if (seenSlot !== null) this.observer.observedBefore(tracked, seenSlot);
     submission.views.push(view);
     if (isOfPair(view)) index.joinPair(tracked);
     view.bundleId = record?.bundleId ?? null;
@@ -341,6 +343,10 @@ export class SubmissionStateMachine implements SubmissionEvents {
     if (event.kind === "route_reported") return event.report;
     if (event.kind === "landing_observed") {
       return { kind: "seen", atNs: event.atNs, slot: event.slot };
+    }
+    if (event.kind === "landing_withdrawn" || event.kind === "block_abandoned") {
+      const { atNs, slot, cause } = event;
+      return { kind: "withdrawn", atNs, slot, reason: cause };
     }
     if (!("view" in event)) return null;
     const { receivedNs, method, ingress, transactions } = event.view.submission;

@@ -20,7 +20,7 @@ export const transactionStates = [
   "superseded",
   "rejected",
   /** The only call that submitted it was refused after all. */
-  "withdrawn",
+  "revoked",
 ] as const;
 export type TransactionState = (typeof transactionStates)[number];
 
@@ -39,7 +39,9 @@ export const eventKinds = [
   "landing_observed",
   /** As "landing_observed", in a slot that was reported before. */
   "landing_repeated",
-  /** The node reported that the transaction is no longer in a block. */
+  /** One of several blocks with it began again without it. */
+  "landing_withdrawn",
+  /** It is no longer in a block: the block began again without it, or the node does not know it. */
   "block_abandoned",
   /** The node confirmed it without an error; without a node: it was observed in shreds. */
   "landing_confirmed",
@@ -138,7 +140,8 @@ export const transitions: Readonly<Record<EventKind, Row>> = {
   routes_refused: untilEnd("rejected", "count_end", "retract_tip", ...finish),
   landing_observed: untilEnd("in_block", ...notify, "report_nonce", "report_tip"),
   landing_repeated: untilEnd("in_block"),
-  block_abandoned: { in_block: cell("open", "retract_tip", "offer_again") },
+  landing_withdrawn: { in_block: cell("same", ...notify) },
+  block_abandoned: { in_block: cell("open", ...notify, "retract_tip", "offer_again") },
   landing_confirmed: untilEnd("landed", "count_end", "confirm_tip", ...finish, ...spendNonce),
   failure_confirmed: untilEnd(
     "landed_failed",
@@ -155,7 +158,7 @@ export const transitions: Readonly<Record<EventKind, Row>> = {
     "end_siblings",
   ),
   end_found: untilEnd("as_found", "retract_tip", "stop_observing", "close"),
-  call_refused: untilEnd("withdrawn", "retract_tip", "stop_observing", "drop"),
+  call_refused: untilEnd("revoked", "retract_tip", "stop_observing", "drop"),
 };
 
 /** The event that ends a transaction in this state. */

@@ -153,6 +153,13 @@ export interface Route {
 export const endStates = ["landed", "landed_failed", "expired", "superseded", "rejected"] as const;
 export type EndState = (typeof endStates)[number];
 
+/**
+ * update_parent: the leader began the block again after it (an update-parent marker). block_abandoned: the
+ * node does not know it any longer.
+ */
+export const withdrawalReasons = ["update_parent", "block_abandoned"] as const;
+export type WithdrawalReason = (typeof withdrawalReasons)[number];
+
 /** One line of a transaction's timeline. */
 export type TimelineEvent =
   | {
@@ -206,6 +213,13 @@ export type TimelineEvent =
     }
   /** Observed in the relay's own shreds: it is in a block, its outcome is not known yet. */
   | { readonly kind: "seen"; readonly atNs: bigint; readonly slot: bigint }
+  /** The block of this slot does not contain it after all. */
+  | {
+      readonly kind: "withdrawn";
+      readonly atNs: bigint;
+      readonly slot: bigint;
+      readonly reason: WithdrawalReason;
+    }
   | {
       readonly kind: EndState;
       readonly atNs: bigint;
@@ -353,12 +367,24 @@ export interface SubmissionLister {
 
 // ---- what the chain says ----
 
-/** Observations of landed transactions in the relay's own shreds; implemented by LandingWatch. */
+export interface LandingObservation {
+  readonly slot: bigint;
+  /** Wall time. */
+  readonly seenNs: bigint;
+  /** It may still be withdrawn. */
+  readonly mayRestart: boolean;
+}
+
+/** Observations of landed transactions in the relay's own shreds; implemented by LandingWatchList. */
 export interface LandingObservations {
-  /** Throws ShredwayError "watch_refused" when the list is full. */
+  /**
+   * Calls `withdrawn` if a slot that was reported does not contain it after all. Throws ShredwayError
+   * "watch_refused" when the list is full.
+   */
   watch(
     signature: Uint8Array,
-    listener: (observation: { readonly slot: bigint; readonly seenNs: bigint }) => void,
+    observed: (observation: LandingObservation) => void,
+    withdrawn?: (withdrawal: { readonly slot: bigint; readonly seenNs: bigint }) => void,
   ): () => void;
 }
 

@@ -28,9 +28,12 @@ type Shown = Pick<
   "signature" | "method" | "state" | "receivedNs" | "slot" | "events"
 >;
 
-/** From the receipt to the first observation in a block. */
+/** From the receipt to the first observation in a block that was not withdrawn. */
 function landedMsOf({ receivedNs, events }: Pick<Shown, "receivedNs" | "events">): number | null {
-  const landing = events.find(({ kind }) => ["seen", "landed", "landed_failed"].includes(kind));
+  const last = events.findLastIndex(({ kind }) => kind === "withdrawn");
+  const landing = events
+    .slice(last + 1)
+    .find(({ kind }) => ["seen", "landed", "landed_failed"].includes(kind));
   return landing ? Number(landing.atNs - receivedNs) / 1e6 : null;
 }
 

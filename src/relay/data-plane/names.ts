@@ -113,6 +113,8 @@ export const deshredCounterNames = [
   "markers",
   "shreds_handed_back",
   "landings",
+  "abandoned",
+  "restarts",
   "landings_lost",
   "watched",
   "cpu_ns",

@@ -9,7 +9,7 @@ import { ShredwayError } from "../../core/errors.ts";
 import { slotOf } from "../../core/primitives.ts";
 import type { LeaderSchedule } from "../leaders/schedule.ts";
 import { CounterIds } from "./counter-ids.ts";
-import { joinSignatures, type Landing, readLandings } from "./landings.ts";
+import { joinSignatures, type LandingReport, readLandings } from "./landings.ts";
 import { type EventName, eventNames } from "./names.ts";
 import {
   describeNative,
@@ -356,8 +356,8 @@ export class Relay {
     guarded("watch_refused", () => this.#native.unwatchSignatures(joinSignatures(signatures)));
   }
 
-  /** Observations since the last call, oldest first (lost ones: counter `landings_lost`). */
-  drainLandings(): Landing[] {
+  /** Reports since the last call, oldest first (lost landings: counter `landings_lost`). */
+  drainLandings(): LandingReport[] {
     this.#checkOpen();
     return guarded("watch_refused", () => readLandings((into) => this.#native.drainLandings(into)));
   }

@@ -19,19 +19,36 @@ export interface ParentEnd {
   readonly lastRoot: Uint8Array;
 }
 
+interface BlockOptions {
+  readonly slot: bigint;
+  readonly parent: ParentEnd;
+  readonly shredder: Shredder;
+  readonly shredVersion: number;
+  readonly hashesPerTick: number;
+}
+
+/** A marker that begins the block again on this parent (SIMD-0307, SIMD-0337), in place of a batch. */
+function updateParentMarker({ slot, lastRoot }: ParentEnd): Uint8Array {
+  const bytes = new Uint8Array(54);
+  const view = new DataView(bytes.buffer);
+  view.setUint16(8, 1, true); // version of markers, after the entry count 0
+  view.setUint8(10, 2); // kind: update parent
+  view.setUint16(11, 41, true);
+  view.setUint8(13, 1); // version of the payload
+  view.setBigUint64(14, slot, true);
+  bytes.set(lastRoot, 22);
+  return bytes;
+}
+
 export class BlockShreds {
   readonly #shredder: Shredder;
-  readonly #hashes: HashChain;
+  readonly #options: Pick<BlockOptions, "parent" | "hashesPerTick">;
+  #hashes: HashChain;
   #position: SlotPosition;
   #ticks = 0;
 
-  constructor(options: {
-    readonly slot: bigint;
-    readonly parent: ParentEnd;
-    readonly shredder: Shredder;
-    readonly shredVersion: number;
-    readonly hashesPerTick: number;
-  }) {
+  constructor(options: BlockOptions) {
+    this.#options = options;
     this.#shredder = options.shredder;
     this.#hashes = new HashChain(options.parent.blockhash, options.hashesPerTick);
     this.#position = {
@@ -55,7 +72,18 @@ export class BlockShreds {
   /** Packets of one more batch: `transactions`, then `ticks` ticks. */
   add(transactions: readonly WireTransaction[], ticks: number): readonly Uint8Array[] {
     this.#ticks += ticks;
-    const { packets, position } = this.#shredder.shred(this.#hashes.batch(transactions, ticks), {
+    return this.#shred(this.#hashes.batch(transactions, ticks));
+  }
+
+  /** Packets of an update-parent marker: the contents so far are not part of the block. */
+  restart(): readonly Uint8Array[] {
+    const { parent, hashesPerTick } = this.#options;
+    this.#hashes = new HashChain(parent.blockhash, hashesPerTick);
+    return this.#shred(updateParentMarker(parent));
+  }
+
+  #shred(batch: Uint8Array): readonly Uint8Array[] {
+    const { packets, position } = this.#shredder.shred(batch, {
       position: this.#position,
       referenceTick: Math.min(referenceTickMax, this.#ticks),
       lastInSlot: this.#ticks >= ticksPerSlot,

@@ -18,10 +18,14 @@ function checkedCount(count: number, what: string): number {
   throw new ShredwayError("value_invalid", `${what}: expected a whole number, got ${count}`);
 }
 
+/** What becomes of the transactions that a block contained before it began again. */
+export type RestartOutcome = "executed_again" | "lost";
+
 export class ChainFaults {
   readonly #random: SeededRandom;
   #slotsToSkip = 0;
   #blocksToAbandon = 0;
+  #restart: RestartOutcome | null = null;
   #skipShare = 0;
   #refuseShare = 0;
   #delayMs = 0;
@@ -55,6 +59,14 @@ export class ChainFaults {
    */
   forkNext(count: number): void {
     this.#blocksToAbandon = checkedCount(count, "blocks to abandon");
+  }
+
+  /**
+   * The next leader begins its block again in the middle of the first slot of its turn, with an
+   * update-parent marker (Alpenglow, fast leader handover).
+   */
+  restartNext(outcome: RestartOutcome): void {
+    this.#restart = outcome;
   }
 
   /** Probability that a leader drops a transaction, or bundle, instead of executing it. */
@@ -91,6 +103,13 @@ export class ChainFaults {
     const count = this.#blocksToAbandon;
     this.#blocksToAbandon = 0;
     return count;
+  }
+
+  /** Called in the middle of the first slot of a turn; null: the block does not begin again. */
+  takeRestart(): RestartOutcome | null {
+    const restart = this.#restart;
+    this.#restart = null;
+    return restart;
   }
 
   /** Called for every transaction, or bundle, before its execution. */

@@ -219,6 +219,15 @@ export class Ledger {
     return transaction;
   }
 
+  /** Undoes the contents of the open block, and returns them. */
+  restart(): readonly ExecutedTransaction[] {
+    const { transactions, messageKeys, undo } = this.#opened();
+    const undone = transactions.splice(0);
+    this.#removeContents(undone, messageKeys.splice(0));
+    undo.accounts.rollBack();
+    return undone;
+  }
+
   finish(end: ParentEnd, blockhash: string, blockTime: bigint): Block {
     const open = this.#opened();
     const block: Block = {
@@ -250,16 +259,23 @@ export class Ledger {
     this.#remembered.pop();
     this.#history.delete(block.slot);
     this.#heights.delete(block.blockhash);
-    for (const key of messageKeys) this.#messages.delete(key);
-    for (const transaction of block.transactions.toReversed()) {
-      this.#statuses.delete(transaction.signature);
-      this.#index.removeNewest(transaction);
-    }
-    this.#transactions -= BigInt(block.transactions.length);
+    this.#removeContents(block.transactions, messageKeys);
     undo?.accounts.rollBack();
     for (const takeBack of undo?.others.toReversed() ?? []) takeBack();
     if (this.#confirmed === record) this.#confirmed = this.#tip;
     return block;
+  }
+
+  #removeContents(
+    transactions: readonly ExecutedTransaction[],
+    messageKeys: readonly string[],
+  ): void {
+    for (const key of messageKeys) this.#messages.delete(key);
+    for (const transaction of transactions.toReversed()) {
+      this.#statuses.delete(transaction.signature);
+      this.#index.removeNewest(transaction);
+    }
+    this.#transactions -= BigInt(transactions.length);
   }
 
   get #tip(): Record {

@@ -72,6 +72,8 @@ export class Producer {
   #shreds: BlockShreds | null = null;
   #skippedLeader: string | null = null;
   #votes: readonly Candidate[] = [];
+  /** What was executed in the open block. */
+  readonly #executed: QueueItem[] = [];
 
   constructor(options: ProducerOptions, dependencies: ProducerDependencies) {
     this.#options = options;
@@ -204,6 +206,7 @@ export class Producer {
     const { queue } = this.#dependencies;
     const { intervalsPerSlot, transactionsPerIntervalMax } = this.#options;
     const executed: Candidate[] = [];
+    if (interval === Math.floor(intervalsPerSlot / 2)) this.#restart(open, shreds);
     for (const candidate of this.#votesOf(interval)) {
       this.#take({ candidates: [candidate], isBundle: false, notBeforeNs: 0n }, open, executed);
     }
@@ -222,6 +225,22 @@ export class Producer {
       timeNs: this.#timeNs,
     });
     if (interval + 1 === intervalsPerSlot) this.#finish(open.slot, shreds);
+  }
+
+  /** If it is ordered, and if the slot is the first one of the leader's turn. */
+  #restart({ slot, leader }: OpenBlock, shreds: BlockShreds): void {
+    const { faults, ledger, queue, emit } = this.#dependencies;
+    const outcome = this.#isTurnBegin(slot) ? faults.takeRestart() : null;
+    if (outcome === null) return;
+    const transactions = ledger.restart();
+    this.#setSysvars(slot);
+    this.#options.onShreds?.({ slot, leader, packets: shreds.restart(), timeNs: this.#timeNs });
+    emit({ kind: "restarted", slot, transactions });
+    for (const item of this.#executed.splice(0)) {
+      if (outcome === "executed_again" && queue.hasCapacityFor(item.candidates.length)) {
+        queue.add(item);
+      }
+    }
   }
 
   #addBackground(blockhash: Uint8Array): void {
@@ -249,11 +268,13 @@ export class Producer {
     );
     this.#shreds = null;
     this.#votes = [];
+    this.#executed.length = 0;
     this.#dependencies.emit({ kind: "block", block });
   }
 
   /** Executes one transaction, or a bundle completely or not at all. */
-  #take({ candidates, isBundle }: QueueItem, open: OpenBlock, executed: Candidate[]): void {
+  #take(item: QueueItem, open: OpenBlock, executed: Candidate[]): void {
+    const { candidates, isBundle } = item;
     const { executor, ledger, faults, svm, emit } = this.#dependencies;
     const wires = candidates.map(({ signature, transaction: { wire } }) => ({ signature, wire }));
     if (faults.takeRefusal(wires)) {
@@ -282,6 +303,7 @@ export class Producer {
     }
     if (isBundle) undo.mergeInto(open.undo.accounts);
     executed.push(...candidates);
+    this.#executed.push(item);
     const added = landed.map((transaction, i) =>
       ledger.add(transaction, candidates[i]?.messageKey ?? ""),
     );

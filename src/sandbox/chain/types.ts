@@ -119,6 +119,12 @@ export type ChainEvent =
       readonly transaction: ExecutedTransaction;
     }
   | { readonly kind: "block"; readonly block: Block }
+  /** The leader began its open block again without these transactions, which have no effect. */
+  | {
+      readonly kind: "restarted";
+      readonly slot: bigint;
+      readonly transactions: readonly ExecutedTransaction[];
+    }
   /** The slot ended without a block. */
   | { readonly kind: "skipped"; readonly slot: bigint; readonly leader: string }
   /** The cluster abandoned this block for another fork; its transactions have no effect. */

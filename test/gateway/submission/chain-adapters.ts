@@ -33,11 +33,15 @@ export function factsOf(
 
 export function landingsOf({ chain }: ChainRun, clock: ManualClock): LandingObservations {
   return {
-    watch: (bytes, listener) => {
+    watch: (bytes, observed, withdrawn) => {
       const signature = encodeBase58(bytes);
       return chain.subscribe((event) => {
-        if (event.kind !== "executed" || event.transaction.signature !== signature) return;
-        listener({ slot: event.slot, seenNs: clock.nowNs() });
+        const seenNs = clock.nowNs();
+        if (event.kind === "executed" && event.transaction.signature === signature)
+          observed({ slot: event.slot, seenNs, mayRestart: true });
+        if (event.kind !== "restarted") return;
+        if (event.transactions.some((one) => one.signature === signature))
+          withdrawn?.({ slot: event.slot, seenNs });
       });
     },
   };

@@ -262,6 +262,37 @@ describe("submissions on the sandbox chain", () => {
     expect(status?.slot).toBe(run.chain.status(facts.signature)?.slot);
   });
 
+  it.each(["executed_again", "lost"] as const)(
+    "a transaction in a block that begins again lands (%s)",
+    async (outcome) => {
+      const { clock, run, route } = harness;
+      const facts = factsOf(run.transfer(alice, bob, 8n));
+      let hasTurnBegun = false;
+      const abandoned: string[] = [];
+      run.chain.subscribe((event) => {
+        if (event.kind === "slot" && event.slot % 4n === 0n) hasTurnBegun = true;
+        if (event.kind === "restarted")
+          abandoned.push(...event.transactions.map(({ signature }) => signature));
+      });
+      while (!hasTurnBegun) await clock.advance(10);
+      run.chain.faults.restartNext(outcome);
+      await harness.submit(facts);
+      while (abandoned.length === 0) await clock.advance(10);
+      expect(abandoned).toContain(facts.signature);
+      await clock.advance(15_000);
+      const status = await harness.status(facts.signature);
+      expect(status?.state).toBe("landed");
+      expect(status?.slot).toBe(run.chain.status(facts.signature)?.slot);
+      const kinds = status?.events.map(({ kind }) => kind) ?? [];
+      expect(kinds).toContain("withdrawn");
+      expect(kinds.indexOf("withdrawn")).toBeGreaterThan(kinds.indexOf("seen"));
+      expect(kinds.lastIndexOf("seen")).toBeGreaterThan(kinds.indexOf("withdrawn"));
+      // Without another attempt only the leader's own repetition lands.
+      const attemptsMin = outcome === "lost" ? 2 : 1;
+      expect(route.attempts.get(facts.signature)).toBeGreaterThanOrEqual(attemptsMin);
+    },
+  );
+
   it("a lost transaction expires exactly when its blockhash does", async () => {
     const { clock, run, route } = harness;
     const facts = factsOf(run.transfer(alice, bob, 9n));

@@ -31,6 +31,7 @@ const noOptions: SubmitOptions = {
 };
 
 type LandingListener = Parameters<LandingObservations["watch"]>[1];
+type WithdrawalListener = Parameters<LandingObservations["watch"]>[2];
 
 export class Harness implements LandingObservations, Outcomes {
   readonly clock = new ManualClock();
@@ -39,6 +40,9 @@ export class Harness implements LandingObservations, Outcomes {
   readonly outbound: OutboundTransaction[] = [];
   readonly warnings: string[] = [];
   readonly landings = new Map<string, LandingListener>();
+  readonly withdrawals = new Map<string, WithdrawalListener>();
+  /** Whether the chain's blocks have markers. */
+  mayRestart = false;
   readonly answers = new Map<string, SignatureOutcome>();
   readonly requests: string[][] = [];
   leaders: LeaderContext = { slot: 4n, current: "A", next: "B" };
@@ -57,6 +61,7 @@ export class Harness implements LandingObservations, Outcomes {
   isNodeFailing = false;
   readonly readable: TransactionFacts[] = [];
   readonly pipeline: Pipeline;
+  readonly #hasNode: boolean;
 
   /** Changed by a reload. */
   minimumTipLamports = 0n;
@@ -74,6 +79,7 @@ export class Harness implements LandingObservations, Outcomes {
     } = {},
   ) {
     this.random = new SeededRandom(has.seed ?? 3);
+    this.#hasNode = has.node !== false;
     this.store = new ModelStore(this.clock, this.random);
     this.store.failShare = 0;
     this.routes = this.routesLike(has.routes ?? [{ mevSafe: true }]);
@@ -90,7 +96,7 @@ export class Harness implements LandingObservations, Outcomes {
         }),
         store: this.store.of(() => true),
         landings: this,
-        outcomes: has.node === false ? null : this,
+        outcomes: this.#hasNode ? this : null,
         leaders: () => this.leaders,
         slotNs: () => null,
         ...(has.tips && { landedTips: has.tips }),
@@ -127,15 +133,29 @@ export class Harness implements LandingObservations, Outcomes {
     };
   }
 
-  watch(signature: Uint8Array, listener: LandingListener): () => void {
+  watch(
+    signature: Uint8Array,
+    observed: LandingListener,
+    withdrawn?: WithdrawalListener,
+  ): () => void {
     if (this.isWatchFull) throw new ShredwayError("watch_refused", "full");
     const name = Buffer.from(signature).toString("hex");
-    this.landings.set(name, listener);
-    return () => void this.landings.delete(name);
+    this.landings.set(name, observed);
+    this.withdrawals.set(name, withdrawn);
+    return () => {
+      this.landings.delete(name);
+      this.withdrawals.delete(name);
+    };
   }
 
   observe({ signatureBytes }: TransactionFacts, slot: bigint): void {
     const listener = this.landings.get(Buffer.from(signatureBytes).toString("hex"));
+    listener?.({ slot, seenNs: this.clock.nowNs(), mayRestart: this.mayRestart });
+  }
+
+  /** The block of this slot begins again without it. */
+  withdraw({ signatureBytes }: TransactionFacts, slot: bigint): void {
+    const listener = this.withdrawals.get(Buffer.from(signatureBytes).toString("hex"));
     listener?.({ slot, seenNs: this.clock.nowNs() });
   }
 
@@ -220,7 +240,7 @@ export class Harness implements LandingObservations, Outcomes {
   /** Restarts the process on the same disk. */
   async next(...facts: TransactionFacts[]): Promise<Harness> {
     this.pipeline.stop();
-    const harness = new Harness({}, { seed: 4 });
+    const harness = new Harness({}, { seed: 4, node: this.#hasNode });
     harness.readable.push(...facts);
     for (const [key, record] of this.store.records) harness.store.records.set(key, record);
     harness.nonce = this.nonce;

@@ -135,7 +135,9 @@ it("loses no acknowledged submission and ends each once", async () => {
     () => [...acknowledged].every((signature) => delivered.has(signature)),
     "every acknowledged transaction at the partner",
   );
-  for (const observe of observers.values()) observe({ slot: 9n, seenNs: systemClock.nowNs() });
+  for (const observe of observers.values()) {
+    observe({ slot: 9n, seenNs: systemClock.nowNs(), mayRestart: false });
+  }
   await until(
     () => [...acknowledged].every((signature) => records.get(signature)?.state === "landed"),
     "every end in the store",

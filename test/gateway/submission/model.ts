@@ -35,6 +35,11 @@ interface Arrival {
   readonly untilMs: number;
 }
 
+interface Watcher {
+  observed(slot: bigint): void;
+  withdrawn(slot: bigint): void;
+}
+
 export function textOf(bytes: Uint8Array): string {
   return pubkeyOf(bytes);
 }
@@ -51,7 +56,7 @@ export class ModelChain implements LandingObservations {
   #slot = 0n;
   /** Blocks that no fork can abandon. */
   #confirmed = 0;
-  readonly #watchers = new Map<string, Set<(slot: bigint) => void>>();
+  readonly #watchers = new Map<string, Set<Watcher>>();
   watched = 0;
 
   constructor(clock: ManualClock, random: SeededRandom) {
@@ -98,9 +103,12 @@ export class ModelChain implements LandingObservations {
     return null;
   }
 
-  watch(signature: Uint8Array, listener: Parameters<LandingObservations["watch"]>[1]): () => void {
+  watch(...[signature, observed, withdrawn]: Parameters<LandingObservations["watch"]>): () => void {
     const name = Buffer.from(signature).toString("hex");
-    const own = (slot: bigint) => listener({ slot, seenNs: this.#clock.nowNs() });
+    const own: Watcher = {
+      observed: (slot) => observed({ slot, seenNs: this.#clock.nowNs(), mayRestart: true }),
+      withdrawn: (slot) => withdrawn?.({ slot, seenNs: this.#clock.nowNs() }),
+    };
     const listeners = this.#watchers.get(name) ?? new Set();
     this.#watchers.set(name, listeners.add(own));
     this.watched++;
@@ -179,6 +187,7 @@ export class ModelChain implements LandingObservations {
     }
     this.#append(landed, nonces);
     this.#report(landed);
+    this.#reportAbandoned(landed);
   }
 
   #isExecuted(
@@ -206,7 +215,25 @@ export class ModelChain implements LandingObservations {
       if (this.#random.happens(0.2)) continue;
       const name = nameBySignature.get(signature) ?? "";
       this.#clock.after(20 + this.#random.below(300), () => {
-        for (const listener of this.#watchers.get(name) ?? []) listener(slot);
+        for (const watcher of this.#watchers.get(name) ?? []) watcher.observed(slot);
+      });
+    }
+  }
+
+  /** The leader began the block again; it does not contain some of its first transactions any more. */
+  #reportAbandoned(landed: ReadonlyMap<string, unknown>): void {
+    const slot = this.#slot;
+    const first = this.#arrivals.flatMap(({ outbound }) => outbound.map((one) => one.signature));
+    for (const signature of new Set(first)) {
+      if (landed.has(signature) || !this.#random.happens(this.isLossy ? 0.05 : 0)) continue;
+      const name = nameBySignature.get(signature) ?? "";
+      const observedMs = this.#random.below(300);
+      const withdrawnMs = observedMs + 1 + this.#random.below(300);
+      this.#clock.after(observedMs, () => {
+        for (const watcher of this.#watchers.get(name) ?? []) watcher.observed(slot);
+      });
+      this.#clock.after(withdrawnMs, () => {
+        for (const watcher of this.#watchers.get(name) ?? []) watcher.withdrawn(slot);
       });
     }
   }

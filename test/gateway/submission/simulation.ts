@@ -142,10 +142,16 @@ export class Simulation {
         policy: () => policy,
         store: this.store.of(isAlive),
         landings: {
-          watch: (signature, listener) =>
-            chain.watch(signature, (observation) => {
-              if (isAlive()) listener(observation);
-            }),
+          watch: (signature, observed, withdrawn) =>
+            chain.watch(
+              signature,
+              (observation) => {
+                if (isAlive()) observed(observation);
+              },
+              (withdrawal) => {
+                if (isAlive()) withdrawn?.(withdrawal);
+              },
+            ),
         },
         outcomes: {
           signatureStatuses: (signatures) => alive(node.signatureStatuses(signatures)),

@@ -128,8 +128,10 @@ class MachineHarness {
         return { kind, submission: view.submission };
       case "landing_observed":
         return { kind, tracked, slot: 9n, atNs };
-      case "landing_repeated":
+      case "landing_withdrawn":
       case "block_abandoned":
+        return { kind, tracked, slot: 9n, atNs, cause: "update_parent" };
+      case "landing_repeated":
       case "call_refused":
         return { kind, tracked };
       case "landing_found":

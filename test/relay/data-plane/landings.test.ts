@@ -5,11 +5,11 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import type { Landing } from "../../../src/relay/data-plane/landings.ts";
+import type { Landing, LandingReport } from "../../../src/relay/data-plane/landings.ts";
 import { describeNative } from "../../../src/relay/data-plane/native.ts";
 import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { Relay } from "../../../src/relay/data-plane/relay.ts";
-import { Shredder } from "../../../src/relay/data-plane/shredder.ts";
+import { Shredder, type SlotPosition } from "../../../src/relay/data-plane/shredder.ts";
 import {
   encodeEndpoint,
   encodeLeaders,
@@ -38,15 +38,31 @@ function batchOf(wires: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([header, ...wires]);
 }
 
-function shredsOf(slot: bigint, wires: readonly Uint8Array[]): Uint8Array[] {
-  const position = {
+/** Packets of a whole slot of these batches. */
+function slotOf(slot: bigint, batches: readonly Uint8Array[]): Uint8Array[] {
+  let position: SlotPosition = {
     slot,
     parentOffset: 1,
     version: 1,
     chainedRoot: new Uint8Array(32),
     nextFecSetIndex: 0,
   };
-  return shredder.shred(batchOf(wires), { position, referenceTick: 1, lastInSlot: true }).packets;
+  return batches.flatMap((batch, i) => {
+    const lastInSlot = i + 1 === batches.length;
+    const shreds = shredder.shred(batch, { position, referenceTick: 1, lastInSlot });
+    position = shreds.position;
+    return shreds.packets;
+  });
+}
+
+function shredsOf(slot: bigint, wires: readonly Uint8Array[]): Uint8Array[] {
+  return slotOf(slot, [batchOf(wires)]);
+}
+
+/** An update-parent marker, in place of a batch. */
+function updateParentMarker(): Uint8Array {
+  const head = [0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 41, 0];
+  return Uint8Array.from([...head, 1, ...new Uint8Array(40)]);
 }
 
 function openRelay(deshred = true): {
@@ -74,6 +90,14 @@ function openRelay(deshred = true): {
   };
 }
 
+/** Reports since the last call, which must all be landings. */
+function landingsOf(relay: Relay): Landing[] {
+  return relay.drainLandings().map((report) => {
+    if (report.kind === "landing") return report;
+    return expect.fail("a slot began again");
+  });
+}
+
 describe("landings", () => {
   it("are reported for watched signatures, from half of the shreds, with a notification", async () => {
     const { relay, send } = openRelay();
@@ -83,7 +107,7 @@ describe("landings", () => {
     );
     relay.watchSignatures(wanted);
     const landings: Landing[] = [];
-    relay.onLandings(() => landings.push(...relay.drainLandings()));
+    relay.onLandings(() => landings.push(...landingsOf(relay)));
     const packets = shredsOf(
       120n,
       transactions.map(({ wire }) => wire),
@@ -99,6 +123,29 @@ describe("landings", () => {
     expect(Number(landings[0]?.seenNs)).toBeGreaterThan(1.7e18);
   });
 
+  it("are withdrawn by an update-parent marker that follows them", async () => {
+    const { relay, send } = openRelay();
+    const [first, second] = [transaction(), transaction()];
+    relay.watchSignatures([first.signature, second.signature]);
+    await until(() => relay.snapshot().deshred.watched === 2n, "the watches");
+    const reports: LandingReport[] = [];
+    relay.onLandings(() => reports.push(...relay.drainLandings()));
+    const batches = [
+      batchOf([first.wire, second.wire]),
+      updateParentMarker(),
+      batchOf([second.wire]),
+    ];
+    send(slotOf(122n, batches));
+    await until(() => reports.some(({ kind }) => kind === "restart"), "the restart");
+    expect(reports.filter(({ kind }) => kind === "restart")).toEqual([
+      { kind: "restart", slot: 122n, batchIndex: 32, seenNs: expect.any(BigInt) },
+    ]);
+    await until(() => relay.snapshot().deshred.batches === 3n, "the whole slot");
+    const landings = reports.filter((report) => report.kind === "landing");
+    const standing = landings.filter(({ batchIndex }) => batchIndex >= 32);
+    expect(standing.map(({ signature }) => signature)).toEqual([second.signature]);
+  });
+
   it("are reported late for late watches, and not for removed ones", async () => {
     const { relay, send } = openRelay();
     const [first, second] = [transaction(), transaction()];
@@ -112,7 +159,7 @@ describe("landings", () => {
     relay.watchSignatures([first.signature]);
     let landings: Landing[] = [];
     await until(() => {
-      landings = relay.drainLandings();
+      landings = landingsOf(relay);
       return landings.length > 0;
     }, "what was remembered");
     expect(landings).toMatchObject([{ slot: 121n, ordinal: 0, remembered: true }]);

@@ -29,7 +29,7 @@ const chainRow = "chain";
 /** Earlier events are drawn at the start. */
 const leastMs = 0.1;
 
-const chainKinds: readonly string[] = ["seen", "landed", "landed_failed"];
+const chainKinds: readonly string[] = ["seen", "withdrawn", "landed", "landed_failed"];
 
 function rowOf({ route, kind }: Pick<StatusEvent, "route" | "kind">): string {
   return route ?? (chainKinds.includes(kind) ? chainRow : serviceRow);
@@ -87,6 +87,7 @@ export function outcomeOf(state: string): Outcome {
     "paused",
     "held",
     "auction_lost",
+    "withdrawn",
     "silent",
     "failing",
   ].includes(state)

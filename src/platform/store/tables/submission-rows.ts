@@ -15,6 +15,8 @@ import {
   type SubmitMethod,
   type SubmitOptions,
   type TimelineEvent,
+  type WithdrawalReason,
+  withdrawalReasons,
 } from "../../../gateway/submission/types.ts";
 import {
   bytesOrNullAt,
@@ -126,6 +128,12 @@ function methodOf(text: string): SubmitMethod {
   throw fault(`one of ${methods.join(", ")}`, text);
 }
 
+function withdrawalReasonOf(text: string): WithdrawalReason {
+  const found = withdrawalReasons.find((one) => one === text);
+  if (found) return found;
+  throw fault(`one of ${withdrawalReasons.join(", ")}`, text);
+}
+
 function endStateOf(text: string): EndState {
   const state = endStates.find((known) => known === text);
   if (state) return state;
@@ -178,6 +186,8 @@ function eventOf(fields: unknown): TimelineEvent {
       return { kind, atNs, slot: slot(), leader: textIn(fields, "leader") };
     case "seen":
       return { kind, atNs, slot: integerIn(fields, "slot") };
+    case "withdrawn":
+      return { kind, atNs, slot: integerIn(fields, "slot"), reason: withdrawalReasonOf(reason()) };
     default: {
       const err = errOf(textOrNullIn(fields, "err"));
       const { sibling } = fields;

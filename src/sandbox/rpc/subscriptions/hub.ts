@@ -77,6 +77,7 @@ export class SubscriptionHub {
         break;
       case "skipped":
       case "abandoned":
+      case "restarted":
         break;
     }
   }

@@ -4,6 +4,7 @@ import {
   endStates,
   type SubmissionRecord,
   type TimelineEvent,
+  withdrawalReasons,
 } from "../../../../src/gateway/submission/types.ts";
 import { SqlLandedTipStore } from "../../../../src/platform/store/tables/landed-tip-store.ts";
 import { SqlSubmissionStore } from "../../../../src/platform/store/tables/submission-store.ts";
@@ -66,6 +67,12 @@ const event: fc.Arbitrary<TimelineEvent> = fc.oneof(
     leader: text,
   }),
   fc.record({ kind: fc.constant("seen" as const), atNs: ns, slot: ns }),
+  fc.record({
+    kind: fc.constant("withdrawn" as const),
+    atNs: ns,
+    slot: ns,
+    reason: fc.constantFrom(...withdrawalReasons),
+  }),
   fc.record({
     kind: fc.constantFrom(...endStates),
     atNs: ns,
