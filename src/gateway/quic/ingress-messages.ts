@@ -204,7 +204,6 @@ function connectionIn(fields: Fields): IngressConnection {
 
 function countsIn(fields: Fields): IngressCounts {
   const drops = fields.inner("drops");
-  const [empty, reset, timedOut, tooLong] = dropNames.map((name) => drops.count(name));
   return {
     packets: fields.count("packets"),
     unknownPackets: fields.count("unknownPackets"),
@@ -216,10 +215,11 @@ function countsIn(fields: Fields): IngressCounts {
     connections: fields.count("connections"),
     streams: fields.count("streams"),
     drops: {
-      empty: empty ?? 0,
-      reset: reset ?? 0,
-      timed_out: timedOut ?? 0,
-      too_long: tooLong ?? 0,
+      empty: drops.count("empty"),
+      reset: drops.count("reset"),
+      timed_out: drops.count("timed_out"),
+      too_long: drops.count("too_long"),
+      memory_limit: drops.count("memory_limit"),
     },
   };
 }

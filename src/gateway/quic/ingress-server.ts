@@ -22,6 +22,7 @@ import { type LongHeader, readLongHeader } from "./long-header.ts";
 import { RetryTokens } from "./retry-tokens.ts";
 import { type ConnectionHost, ServerConnection } from "./server-connection.ts";
 import { StatelessResets } from "./stateless-reset.ts";
+import type { HeldBytes } from "./stream-assembler.ts";
 import type {
   DropName,
   IngressAnswer,
@@ -52,6 +53,10 @@ const firstPacketBytesMin = 1200;
 const longHeaderBit = 0x80;
 /** Unread bytes of a connection: a few transactions for each stream. */
 const connectionBytesMax = 256 * 1024;
+/** Bytes of incomplete streams of all connections, a quarter of the memory of the process. */
+const heldBytesMax = 128 * 1024 * 1024;
+/** The part of them that each connection has in any case. */
+const heldBytesPerConnection = 32 * 1024;
 /** Shorter destination ids of first packets are invalid (RFC 9000, 7.2). */
 const firstIdBytesMin = 8;
 
@@ -83,6 +88,11 @@ export class IngressServer {
   #due = new Set<ServerConnection>();
   #next = 0;
   #inProgress = 0;
+  readonly #held: HeldBytes = {
+    max: heldBytesMax,
+    connectionMin: heldBytesPerConnection,
+    total: 0,
+  };
   #failedPackets = 0;
   #lastFailure = "";
   readonly #counts: MutableCounts = {
@@ -96,7 +106,13 @@ export class IngressServer {
     connections: 0,
     streams: 0,
   };
-  readonly #drops: Record<DropName, number> = { empty: 0, reset: 0, timed_out: 0, too_long: 0 };
+  readonly #drops: Record<DropName, number> = {
+    empty: 0,
+    reset: 0,
+    timed_out: 0,
+    too_long: 0,
+    memory_limit: 0,
+  };
   /** Shared callback of all packets; without it, errors of the kernel would be ignored. */
   readonly #sent = (error: Error | null): void => {
     if (error) this.#fail(error);
@@ -330,6 +346,7 @@ export class IngressServer {
       quiche,
       clock,
       settings,
+      held: this.#held,
       send: (packet, to) => this.#send(packet, to, listener),
       connected: (connection, facts, protocol) => {
         this.#counts.handshakes++;

@@ -55,7 +55,7 @@ export interface IngressAnswer {
   readonly body: string;
 }
 
-export const dropNames = ["empty", "reset", "timed_out", "too_long"] as const;
+export const dropNames = ["empty", "reset", "timed_out", "too_long", "memory_limit"] as const;
 export type DropName = (typeof dropNames)[number];
 
 /** Counts of one process since its start. */

@@ -87,7 +87,7 @@ export const quicMetrics: readonly Metric<QuicFacts>[] = [
   byName(
     "shredway_quic_streams_dropped_total",
     "reason",
-    "Streams without a transaction, since the start of the process, by reason: empty, reset, timed_out, too_long.",
+    "Streams without a transaction, since the start of the process, by reason: empty, reset, timed_out, too_long, memory_limit.",
     ({ counts }) => Object.entries(counts?.drops ?? {}),
   ),
   byName(

@@ -46,6 +46,14 @@ function firstPacket(): Buffer {
   return packet.subarray(0, quic.send(packet)?.[0] ?? 0);
 }
 
+/** Sends as much at once as flow and congestion control accept. */
+async function sendSlowly(client: QuicClient, id: number, bytes: Buffer): Promise<void> {
+  for (let rest = bytes; rest.length > 0; await new Promise(setImmediate)) {
+    rest = rest.subarray(client.quic.streamSend(id, rest, false) ?? 0);
+    client.work();
+  }
+}
+
 describeQuic("a stream", () => {
   it("is dropped if its end comes too late; the connection and its credit remain", async () => {
     const run = await IngressRun.open({
@@ -74,7 +82,13 @@ describeQuic("a stream", () => {
     );
     client.reset(client.begin(Buffer.from([1])));
     await until(() => dropsOf(run)?.reset === 1, "the reset");
-    expect(dropsOf(run)).toEqual({ empty: 1, reset: 1, timed_out: 0, too_long: 1 });
+    expect(dropsOf(run)).toEqual({
+      empty: 1,
+      reset: 1,
+      timed_out: 0,
+      too_long: 1,
+      memory_limit: 0,
+    });
     expect((await ask(client, tipping())).status).toBe(200);
   });
 
@@ -89,6 +103,22 @@ describeQuic("a stream", () => {
     client.finish(id, wire.subarray(-1));
     await until(() => run.gateway.submitted.length === 1, "a submission");
     expect(run.gateway.submitted[0]?.transactions[0]?.wire).toEqual(Buffer.from(wire));
+  });
+
+  it("may be one of as many long ones as the limits allow, all incomplete", async () => {
+    const run = await IngressRun.open({
+      settings: { ...IngressRun.settings, streamTimeoutMs: 60_000 },
+    });
+    const client = await connect(run);
+    const ids = Array.from({ length: 64 }, () => client.begin(Buffer.alloc(0)));
+    for (const id of ids) await sendSlowly(client, id, Buffer.alloc(2500));
+    for (const id of ids) client.finish(id, Buffer.alloc(0));
+    const submissions = () => [...run.ingress.snapshot().submissions.values()];
+    await until(
+      () => submissions().reduce((sum, count) => sum + count, 0) === 64,
+      "the verdict on each stream",
+    );
+    expect(dropsOf(run)?.too_long ?? 0).toBe(0);
   });
 });
 

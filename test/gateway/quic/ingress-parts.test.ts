@@ -110,7 +110,7 @@ describe("messages", () => {
         handshakes: 7,
         connections: 8,
         streams: 9,
-        drops: { empty: 1, reset: 2, timed_out: 3, too_long: 4 },
+        drops: { empty: 1, reset: 2, timed_out: 3, too_long: 4, memory_limit: 5 },
       },
     },
   ];
@@ -257,7 +257,36 @@ class PlannedStreams {
   }
 }
 
+const unlimited = () => ({ max: Number.MAX_SAFE_INTEGER, connectionMin: 0, total: 0 });
+
 describe("StreamAssembler", () => {
+  it("gives each connection its share, however much the others hold", () => {
+    const held = { max: 6000, connectionMin: 2048, total: 0 };
+    const dropped: string[] = [];
+    const [greedy, modest] = [1, 2].map((connection) => {
+      const sink = {
+        completed: () => undefined,
+        dropped: (id: number, reason: string) => dropped.push(`${connection}: ${reason} ${id}`),
+      };
+      return new StreamAssembler({ streamBytesMax: 4096, timeoutNs: 1n, held }, sink);
+    });
+    const begin = (assembler: StreamAssembler | undefined, id: number): void => {
+      const planned = new PlannedStreams();
+      planned.add(id, Buffer.from("a"), false);
+      assembler?.read(planned.quic, 0n, () => true);
+    };
+    for (const id of [0, 4, 8, 12]) begin(greedy, id);
+    begin(modest, 0);
+    expect(dropped).toEqual(["1: memory_limit 8", "1: memory_limit 12"]);
+    begin(modest, 4);
+    expect(dropped.at(-1)).toBe("2: memory_limit 4");
+    greedy?.close();
+    begin(modest, 8);
+    modest?.close();
+    expect(dropped.length).toBe(3);
+    expect(held.total).toBe(0);
+  });
+
   it("returns the bytes of streams in any pieces and order, within the limit", () => {
     const stream = fc.record({ parts: fc.array(bytes(40), { minLength: 1, maxLength: 8 }) });
     fc.assert(
@@ -268,7 +297,7 @@ describe("StreamAssembler", () => {
           const completed = new Map<number, string>();
           const dropped = new Map<number, string>();
           const assembler = new StreamAssembler(
-            { streamBytesMax: 100, timeoutNs: 1000n },
+            { streamBytesMax: 100, timeoutNs: 1000n, held: unlimited() },
             {
               completed: (id, content) => completed.set(id, Buffer.from(content).toString("hex")),
               dropped: (id, reason) => dropped.set(id, reason),
@@ -298,7 +327,7 @@ describe("StreamAssembler", () => {
   it("drops a stream once when its time is over, and ignores the rest", () => {
     const events: string[] = [];
     const assembler = new StreamAssembler(
-      { streamBytesMax: 100, timeoutNs: 1000n },
+      { streamBytesMax: 100, timeoutNs: 1000n, held: unlimited() },
       {
         completed: (id) => events.push(`completed ${id}`),
         dropped: (id, reason) => events.push(`${reason} ${id}`),

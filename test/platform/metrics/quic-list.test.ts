@@ -24,7 +24,7 @@ const facts: QuicFacts = {
     limitedHandshakes: 3,
     failedHandshakes: 4,
     handshakes: 5,
-    drops: { empty: 1, reset: 2, timed_out: 3, too_long: 4 },
+    drops: { empty: 1, reset: 2, timed_out: 3, too_long: 4, memory_limit: 5 },
   },
 };
 
