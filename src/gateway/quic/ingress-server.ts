@@ -263,13 +263,15 @@ export class IngressServer {
     from: QuicheAddress,
     listener: Listener,
   ): ServerConnection | undefined {
-    const { quiche } = this.#dependencies;
     const isFirst = packetBytes >= firstPacketBytesMin && header.dcid.length >= firstIdBytesMin;
-    if (!isFirst || (header.version !== 0 && !header.isInitial && isSupported(quiche, header))) {
+    const isSupported = this.#dependencies.quiche.versionIsSupported(header.version);
+    // An answer to a version negotiation could lead to an endless exchange with another server.
+    const isNegotiation = header.version === 0;
+    if (!isFirst || isNegotiation || (isSupported && !header.isInitial)) {
       this.#counts.unknownPackets++;
       return undefined;
     }
-    if (!isSupported(quiche, header)) {
+    if (!isSupported) {
       this.#negotiate(header, from, listener);
       return undefined;
     }
@@ -394,8 +396,4 @@ export class IngressServer {
     this.#failedPackets++;
     this.#lastFailure = error instanceof Error ? error.message : String(error);
   }
-}
-
-function isSupported(quiche: Quiche, { version }: LongHeader): boolean {
-  return quiche.versionIsSupported(version);
 }

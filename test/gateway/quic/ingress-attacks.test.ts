@@ -5,6 +5,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { expect, it } from "vitest";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
+import { readLongHeader } from "../../../src/gateway/quic/long-header.ts";
 import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { packetBytesMax } from "../../../src/gateway/tpu/quiche.ts";
 import { closing } from "../../support/closing.ts";
@@ -221,6 +222,19 @@ describeQuic("packets of strangers", () => {
     const client = await connect(run);
     expect((await ask(client, tipping())).status).toBe(200);
     expect(run.ingress.snapshot().process.ends.exited).toBe(0);
+  });
+
+  it("get no answer to a version negotiation, which could come from another service", async () => {
+    const run = await IngressRun.open();
+    const { got, send } = await stranger(run);
+    const [negotiation, unknown] = [firstPacket(), firstPacket()];
+    negotiation.writeUInt32BE(0, 1);
+    unknown.writeUInt32BE(0x1a2a3a4a, 1);
+    send(negotiation);
+    send(unknown);
+    await until(() => got.packets.length > 0, "the answer to the unknown version");
+    const [first] = got.packets;
+    expect(readLongHeader(first ?? Buffer.alloc(0))?.dcid).toEqual(readLongHeader(unknown)?.scid);
   });
 
   it("do not move a connection to their address", async () => {
