@@ -167,6 +167,8 @@ describeQuic("a client that floods", () => {
       code: 2,
       reason: "connection_limit: the service has too many connections",
     });
+    await until(() => countsOf(run)?.failedHandshakes === 1, "the end of the second one");
+    expect(countsOf(run)?.handshakes).toBe(1);
   });
 
   it("must prove its address, and is then limited by address", async () => {
