@@ -223,9 +223,10 @@ export class ServerConnection {
     if (!streams) return;
     const { streamsMax } = this.#host.settings;
     const allows = () => this.#inFlight < streamsMax && this.#phase === "open";
+    // Each written response makes room for another stream.
+    for (const [streamId, frame] of this.#responses) this.#write(streamId, frame);
     streams.read(this.#quic, nowNs, allows);
     if (this.#phase === "open") streams.expire(nowNs);
-    if (this.#responses.size > 0) this.#writeResponses();
   }
 
   #drop(streamId: number, reason: DropName): void {
@@ -261,24 +262,23 @@ export class ServerConnection {
     if ((streamId & unidirectionalBit) !== 0) return;
     const frame = this.#dialect?.hasResponses ? responseFrame(status, body) : Buffer.alloc(0);
     this.#inFlight++;
-    this.#responses.set(streamId, frame);
-    this.#writeResponses();
+    this.#write(streamId, frame);
   }
 
-  #writeResponses(): void {
-    for (const [streamId, frame] of this.#responses) {
-      let written: number | null;
-      try {
-        written = this.#quic.streamSend(streamId, frame, true);
-      } catch {
-        written = frame.length; // the client stopped or reset the stream
-      }
-      if (written === null) continue;
-      if (written === frame.length) {
-        this.#responses.delete(streamId);
-        this.#inFlight--;
-      } else this.#responses.set(streamId, frame.subarray(written));
+  /** What the client's flow control does not accept yet is written later. */
+  #write(streamId: number, frame: Buffer): void {
+    let written: number | null;
+    try {
+      written = this.#quic.streamSend(streamId, frame, true);
+    } catch {
+      written = frame.length; // the client stopped or reset the stream
     }
+    if (written !== frame.length) {
+      this.#responses.set(streamId, frame.subarray(written ?? 0));
+      return;
+    }
+    this.#responses.delete(streamId);
+    this.#inFlight--;
   }
 
   #abandonWriting(streamId: number): void {
