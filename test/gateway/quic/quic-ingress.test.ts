@@ -83,10 +83,12 @@ describeQuic("a client with a key", () => {
     expect(request).toMatchObject({ method: "sendBundle", isBundle: true });
     const signatures = request?.transactions.map(({ signature }) => signature);
     expect({ status, signatures: body.split(",") }).toEqual({ status: 200, signatures });
-    const five = framed(...[1n, 2n, 3n, 4n, 5n].map((amount) => tipping({ amount })));
-    expect((await ask(client, five)).body).toBe(
-      "value_invalid: body: expected 1 to 4 transactions, got 5",
-    );
+    for (const count of [5, 6, 20]) {
+      const wires = Array.from({ length: count }, (_, i) => tipping({ amount: BigInt(i + 1) }));
+      expect((await ask(client, framed(...wires))).body).toBe(
+        `value_invalid: body: expected 1 to 4 transactions, got ${count}`,
+      );
+    }
   });
 
   it("never treats a transaction as frames", async () => {
