@@ -83,7 +83,7 @@ interface GatewayServiceDependencies {
   /** null: no section `quic`. */
   readonly quic: QuicService | null;
   /** null: no TLS. */
-  readonly certificate: Pick<TlsCertificate, "material"> | null;
+  readonly certificate: Pick<TlsCertificate, "material" | "problem"> | null;
   /** These are closed last, in this order. */
   readonly others: readonly Closable[];
   readonly log: Logger;
@@ -244,12 +244,14 @@ export class GatewayService {
   }
 
   readiness(): NonNullable<ReadinessFacts["gateway"]> {
-    const { routes, keyRing, clock, store, nodes } = this.#dependencies;
+    const { routes, keyRing, clock, store, nodes, certificate, quic } = this.#dependencies;
+    const certificates = [certificate, quic?.certificate].filter((one) => !!one);
     const { states } = keyRing.counts(clock.nowNs());
     return {
       nodeDifferences: nodes?.differences ?? null,
       routes: routes.snapshots(),
       keysInForce: states.get("in_force") ?? 0,
+      certificateProblems: certificates.flatMap(({ problem }) => problem ?? []),
       store: { isReachable: store.numbers().isReachable, isOnFile: store.isOnFile },
     };
   }

@@ -26,13 +26,15 @@ const nothing: ServiceFacts = {
   keyFiles: [],
   folder: null,
   httpPorts: [],
-  certificate: null,
+  certificates: [],
   postgres: [],
   node: null,
   routes: [],
   lastLeaderSlot: null,
 };
-const certificate = (days: number) => ({ path: "/c", leftMs: days * 86_400_000, error: null });
+const certificate = (days: number, section: "http.tls" | "quic.tls" = "http.tls") => [
+  { section, path: "/c", leftMs: days * 86_400_000, error: null },
+];
 const folder = { path: "/d", mode: 0o700, isOwn: true, freeBytes: 2 ** 36, syncMs: 1 };
 const node = { host: "rpc:1", error: null, answerMs: 20, slot: 1000n, shredVersion: 9 };
 const primary = {
@@ -73,12 +75,22 @@ describe("checkService", () => {
     ["data-disk", { folder: { ...folder, freeBytes: 2 ** 20 } }, "fail", "df -h /d"],
     ["listen", { httpPorts: [{ address: "127.0.0.1:8780", error: null }] }, "ok", null],
     ["listen", { httpPorts: [{ address: "[::]:8780", error: "in use" }] }, "fail", "sport = :8780"],
-    ["tls-certificate", { certificate: certificate(60) }, "ok", null],
-    ["tls-certificate", { certificate: certificate(20) }, "warn", "renew the certificate"],
-    ["tls-certificate", { certificate: certificate(-1) }, "fail", "renew the certificate"],
+    ["tls-certificate", { certificates: certificate(60) }, "ok", null],
+    ["tls-certificate", { certificates: certificate(20) }, "warn", "renew the certificate"],
+    ["tls-certificate", { certificates: certificate(-1) }, "fail", "renew the certificate"],
     [
       "tls-certificate",
-      { certificate: { path: "/c", leftMs: null, error: "/c: cannot be read" } },
+      { certificates: certificate(-1, "quic.tls") },
+      "warn",
+      "both files of quic.tls",
+    ],
+    [
+      "tls-certificate",
+      {
+        certificates: [
+          { section: "http.tls", path: "/c", leftMs: null, error: "/c: cannot be read" },
+        ],
+      },
       "fail",
       "correct the files",
     ],
