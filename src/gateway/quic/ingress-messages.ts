@@ -7,6 +7,7 @@
 import { isObject } from "../../core/values.ts";
 import { bodyAt, newFrame } from "../tpu/frames.ts";
 import {
+  countNames,
   dropNames,
   type IngressAnswer,
   type IngressConnection,
@@ -166,6 +167,12 @@ class Fields {
     throw new RangeError(`expected a count as ${name}, got ${typeof value}`);
   }
 
+  counts<Name extends string>(names: readonly Name[]): Record<Name, number> {
+    const entries = names.map((name) => [name, this.count(name)] as const);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every name is a key
+    return Object.fromEntries(entries) as Record<Name, number>;
+  }
+
   texts(name: string, charsMax: number): string[] {
     const value = this.#fields[name];
     if (!Array.isArray(value) || value.length > addressesMax) {
@@ -203,25 +210,7 @@ function connectionIn(fields: Fields): IngressConnection {
 }
 
 function countsIn(fields: Fields): IngressCounts {
-  const drops = fields.inner("drops");
-  return {
-    packets: fields.count("packets"),
-    unknownPackets: fields.count("unknownPackets"),
-    retries: fields.count("retries"),
-    invalidTokens: fields.count("invalidTokens"),
-    limitedHandshakes: fields.count("limitedHandshakes"),
-    failedHandshakes: fields.count("failedHandshakes"),
-    handshakes: fields.count("handshakes"),
-    connections: fields.count("connections"),
-    streams: fields.count("streams"),
-    drops: {
-      empty: drops.count("empty"),
-      reset: drops.count("reset"),
-      timed_out: drops.count("timed_out"),
-      too_long: drops.count("too_long"),
-      memory_limit: drops.count("memory_limit"),
-    },
-  };
+  return { ...fields.counts(countNames), drops: fields.inner("drops").counts(dropNames) };
 }
 
 /** Throws a RangeError or a SyntaxError for anything that `encodeAnswer` does not write. */

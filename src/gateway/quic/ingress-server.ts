@@ -103,8 +103,6 @@ export class IngressServer {
     limitedHandshakes: 0,
     failedHandshakes: 0,
     handshakes: 0,
-    connections: 0,
-    streams: 0,
   };
   readonly #drops: Record<DropName, number> = {
     empty: 0,
@@ -145,7 +143,7 @@ export class IngressServer {
   }
 
   get counts(): IngressCounts {
-    return { ...this.#counts, connections: this.#byNumber.size, drops: { ...this.#drops } };
+    return { ...this.#counts, drops: { ...this.#drops } };
   }
 
   /** Number of packets that could not be sent, and the kernel's last error. */
@@ -363,7 +361,6 @@ export class IngressServer {
         return true;
       },
       completed: (connection, stream, bytes) => {
-        this.#counts.streams++;
         const receivedNs = clock.monotonicNs();
         received({ connection: connection.id, stream, receivedNs, bytes });
       },

@@ -14,7 +14,7 @@ export interface QuicFacts {
   readonly submissions: ReadonlyMap<string, number>;
   readonly ends: ReadonlyMap<string, number>;
   /** null: the process has not reported yet. */
-  readonly counts: Omit<IngressCounts, "connections" | "streams"> | null;
+  readonly counts: IngressCounts | null;
 }
 
 /** A client chooses its close code. All codes without a name share one label. */

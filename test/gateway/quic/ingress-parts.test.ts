@@ -108,8 +108,6 @@ describe("messages", () => {
         limitedHandshakes: 5,
         failedHandshakes: 6,
         handshakes: 7,
-        connections: 8,
-        streams: 9,
         drops: { empty: 1, reset: 2, timed_out: 3, too_long: 4, memory_limit: 5 },
       },
     },
