@@ -138,6 +138,17 @@ describeQuic("a client with a key", () => {
     expect(run.gateway.submitted).toEqual([]);
   });
 
+  it("uses the key with every submission, not only when it connects", async () => {
+    const run = await IngressRun.open();
+    const client = await connect(run);
+    const lastUseNs = () => run.gateway.gateway.callers.lastUseNs(IngressRun.key("good").id);
+    const connectedNs = lastUseNs();
+    await run.gateway.clock.advance(60_000);
+    client.send(tipping());
+    await until(() => run.gateway.submitted.length === 1, "a submission");
+    expect(lastUseNs()).toBe((connectedNs ?? 0n) + 60_000_000_000n);
+  });
+
   it("may leave responses unread", async () => {
     const run = await IngressRun.open();
     const client = await connect(run, { responseBytesMax: 0 });
