@@ -53,6 +53,13 @@ interface LiveSettings {
 
 const drainPollMs = 10;
 
+/** Settles with the promise, or after `graceMs`. No timer remains. */
+async function settledWithin(work: Promise<void>, graceMs: number, clock: Clock): Promise<void> {
+  const waiting = new AbortController();
+  await Promise.race([work, clock.sleep(graceMs, waiting.signal)]);
+  waiting.abort();
+}
+
 interface Closable {
   close(): void | Promise<void>;
 }
@@ -325,7 +332,7 @@ export class GatewayService {
     const quicDrained = this.#dependencies.quic?.ingress.drain();
     await this.#server?.drain(graceMs, clock);
     const restMs = Number((endNs - clock.monotonicNs()) / 1_000_000n);
-    if (quicDrained) await Promise.race([quicDrained, clock.sleep(Math.max(0, restMs))]);
+    if (quicDrained) await settledWithin(quicDrained, Math.max(0, restMs), clock);
     const isBusy = () => routes.snapshots().some(({ queued, inFlight }) => queued + inFlight > 0);
     while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainPollMs);
   }
