@@ -23,7 +23,6 @@ const answerKinds = [
   "pong",
   "refused",
   "trouble",
-  "closed",
   "listening",
   "connected",
   "streams",
@@ -202,7 +201,6 @@ function connectionIn(fields: Fields): IngressConnection {
     listener: fields.count("listener"),
     protocol: fields.text("protocol", nameCharsMax),
     host: fields.text("host", hostCharsMax),
-    port: fields.count("port"),
     commonName: fields.textOrNull("commonName", nameCharsMax),
     ed25519Key: key === null ? null : Uint8Array.from(Buffer.from(key, "hex")),
     protection: fields.protection(),
@@ -236,7 +234,6 @@ export function decodeAnswer(kind: number, body: Buffer): IngressProcessAnswer {
     case "trouble":
       return { kind: name, message: fields.text("message", textCharsMax) };
     case "pong":
-    case "closed":
       return { kind: name };
   }
 }

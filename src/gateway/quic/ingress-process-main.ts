@@ -123,7 +123,6 @@ class Main {
     this.#counts?.cancel();
     this.#passStreams();
     await server.close();
-    this.#answer({ kind: "closed" });
     this.#end();
   }
 }

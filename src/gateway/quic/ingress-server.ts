@@ -349,14 +349,14 @@ export class IngressServer {
       held: this.#held,
       send: (packet, to) => this.#send(packet, to, listener),
       connected: (connection, facts, protocol) => {
-        const { host, port } = connection.remote;
+        const { host } = connection.remote;
         // A completed handshake proves the address.
         if (!isProven) this.#limits.count(host);
         if (this.#byNumber.size >= settings.connectionsMax) return false;
         this.#counts.handshakes++;
         const { id } = connection;
         this.#byNumber.set(id, connection);
-        const about = { id, listener: listener.index, protocol, host, port };
+        const about = { id, listener: listener.index, protocol, host };
         this.#dependencies.connected({ ...about, ...facts });
         return true;
       },

@@ -70,9 +70,7 @@ interface Session {
 }
 
 interface IngressSnapshot {
-  readonly addresses: readonly string[];
   readonly isUp: boolean;
-  readonly lastFailure: string;
   readonly process: ProcessState;
   /** null: the process has not reported yet. */
   readonly counts: IngressCounts | null;
@@ -164,9 +162,7 @@ export class QuicIngress {
       increment(connections, connection.protocol);
     }
     return {
-      addresses: this.addresses,
       isUp: this.#process.isUp,
-      lastFailure: this.#process.lastFailure,
       process: this.#process.state,
       counts: this.#counts,
       connections,

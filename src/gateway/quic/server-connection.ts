@@ -131,7 +131,7 @@ export class ServerConnection {
     if (this.#phase === "handshake") this.#handshake(nowNs);
     if (this.#phase === "open") this.#read(nowNs);
     this.#sendAll();
-    if (this.#quic.isClosed()) this.forget();
+    if (this.#quic.isClosed()) this.#forget();
     else this.#arm(nowNs);
   }
 
@@ -153,20 +153,20 @@ export class ServerConnection {
     this.#respond(streamId, status, body);
   }
 
+  /** Closes because the service shuts down. */
+  leave(): void {
+    this.#close(true, this.#dialect?.closeCodes.closed ?? 0, "shutdown");
+    this.#sendAll();
+    this.#forget();
+  }
+
   /** Ends without a packet to the client. Idempotent. */
-  forget(): void {
+  #forget(): void {
     if (this.#phase === "gone") return;
     this.#enter("gone");
     this.#timer.cancel();
     this.#streams?.close();
     this.#host.ended(this, this.#end === "" ? endNameOf(this.#quic) : this.#end);
-  }
-
-  /** Closes because the service shuts down. */
-  leave(): void {
-    this.#close(true, this.#dialect?.closeCodes.closed ?? 0, "shutdown");
-    this.#sendAll();
-    this.forget();
   }
 
   #enter(phase: Phase): void {

@@ -9,7 +9,6 @@ import type { CertificateFacts } from "./certificate-facts.ts";
 /** A UDP socket of the process. The gateway opened it; its position in the list is its number. */
 export interface IngressListener {
   readonly host: string;
-  readonly port: number;
 }
 
 export interface IngressSettings {
@@ -35,7 +34,6 @@ export interface IngressConnection extends CertificateFacts {
   readonly protocol: string;
   /** Address of the client, without brackets. */
   readonly host: string;
-  readonly port: number;
 }
 
 /** The complete content of one stream. */

@@ -16,7 +16,6 @@ const answerKinds = [
   "events",
   "leaders",
   "trouble",
-  "closed",
 ] as const satisfies ProcessAnswer["kind"][];
 const eventKinds = ["sent", "acknowledged", "failed", "dropped"] as const;
 
@@ -156,7 +155,6 @@ export function decodeAnswer(kind: number, body: Buffer): ProcessAnswer {
     case "trouble":
       return { kind: name, message: textIn(body) };
     case "pong":
-    case "closed":
       return { kind: name };
     case undefined:
       break;
