@@ -83,7 +83,9 @@ interface IngressSnapshot {
 }
 
 const checkMs = 250;
-/** Different names of ends: the client chooses the codes. */
+/** Clients choose their close codes: all ends whose name contains a number count as one. */
+const endName = /^[a-z_]{1,40}$/;
+/** Limit of different names, for a process that an attacker controls. */
 const endNamesMax = 64;
 
 /** Statuses of response frames; all other reasons are 400. */
@@ -334,8 +336,8 @@ export class QuicIngress {
   }
 
   #end(connection: number, end: string): void {
-    const name = this.#ends.has(end) || this.#ends.size < endNamesMax ? end : "other";
-    increment(this.#ends, name);
+    const hasRoom = this.#ends.has(end) || this.#ends.size < endNamesMax;
+    increment(this.#ends, hasRoom && endName.test(end) ? end : "other");
     const session = this.#sessions.get(connection);
     if (session) this.#forget(session);
   }

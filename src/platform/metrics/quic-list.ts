@@ -17,9 +17,6 @@ export interface QuicFacts {
   readonly counts: IngressCounts | null;
 }
 
-/** A client chooses its close code. All codes without a name share one label. */
-const endName = /^[a-z_]{1,40}$/;
-
 function byName(
   name: string,
   label: string,
@@ -30,15 +27,6 @@ function byName(
   return define<QuicFacts>(name, [label], help, (facts, add) => {
     for (const [value, count] of pick(facts)) add([value], count);
   });
-}
-
-function namedEnds({ ends }: QuicFacts): Map<string, number> {
-  const named = new Map<string, number>();
-  for (const [end, count] of ends) {
-    const name = endName.test(end) ? end : "other";
-    named.set(name, (named.get(name) ?? 0) + count);
-  }
-  return named;
 }
 
 function handshakesIn({ counts }: QuicFacts): [string, number][] {
@@ -82,7 +70,7 @@ export const quicMetrics: readonly Metric<QuicFacts>[] = [
     "shredway_quic_connection_ends_total",
     "end",
     "Ended connections by the name of their end. Names with here_ are closes by the service.",
-    namedEnds,
+    ({ ends }) => ends,
   ),
   byName(
     "shredway_quic_streams_dropped_total",

@@ -265,6 +265,19 @@ describeQuic("a key", () => {
   });
 });
 
+describeQuic("the ends of connections", () => {
+  it("have one name for all codes without a name, because clients choose them", async () => {
+    const run = await IngressRun.open();
+    for (const code of [77, 78]) {
+      const client = await connect(run);
+      client.quic.close(true, code, new Uint8Array(0));
+      client.work();
+    }
+    await until(() => sessionsOf(run) === 0, "the ends");
+    expect([...run.ingress.snapshot().ends]).toEqual([["other", 2]]);
+  });
+});
+
 describeQuic("the end of the service", () => {
   it("refuses new submissions, answers the others and closes with code 0", async () => {
     const run = await IngressRun.open();
