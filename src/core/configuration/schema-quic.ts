@@ -89,6 +89,6 @@ export const quic = z.strictObject({
     expects: "an integer 1 to 1000000",
     unit: "connections",
     meaning:
-      "Maximum number of new connections of an address (IPv6: of a /64) in a minute. Further ones get no answer.",
+      "Maximum number of new connections of an address (IPv6: of a /64) in a minute. Further ones must prove their address, and then get no answer.",
   }),
 });

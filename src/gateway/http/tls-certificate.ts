@@ -1,6 +1,6 @@
 // The certificate of the TLS listeners: read from two files, checked, and followed.
 //
-// Opened by the composition and passed to HttpServer. It checks the files for changes every two
+// Opened by the composition for HTTP, QUIC and the ShredStream service. It checks the files for changes every two
 // seconds, so a renewal by an ACME client needs no restart. Files that are unusable or do not belong
 // together are logged once, and the last valid certificate stays in use.
 

@@ -69,7 +69,7 @@ export class HandshakeLimits {
 
   /** Whether a first packet without a token may begin a handshake. */
   allowsUnproven(inProgress: number, host: string): boolean {
-    return inProgress < unprovenMax && this.#unproven.take() && !this.#isExhausted(host);
+    return inProgress < unprovenMax && !this.#isExhausted(host) && this.#unproven.take();
   }
 
   allowsProven(inProgress: number, host: string): boolean {

@@ -52,6 +52,20 @@ describeQuic("readLongHeader", () => {
     );
   });
 
+  it("rejects longer ids than version 1 permits, which other versions may have", () => {
+    const packetOf = (version: number, length: number) =>
+      Buffer.concat([
+        Uint8Array.of(0xc0, 0, 0, 0, version, length),
+        Buffer.alloc(length, 1),
+        Uint8Array.of(length),
+        Buffer.alloc(length, 2),
+        Buffer.alloc(60),
+      ]);
+    expect(readLongHeader(packetOf(1, 20))?.scid).toEqual(Buffer.alloc(20, 2));
+    expect(readLongHeader(packetOf(1, 21))).toBe(null);
+    expect(readLongHeader(packetOf(9, 255))?.scid).toEqual(Buffer.alloc(255, 2));
+  });
+
   it("never throws", () => {
     fc.assert(
       fc.property(bytes(100), (packet) => {
@@ -189,6 +203,13 @@ describe("HandshakeLimits", () => {
     expect(limits.allowsProven(0, "192.0.2.1")).toBe(true);
     await clock.advance(60_000);
     expect(limits.allowsProven(0, "2001:db8::3")).toBe(true);
+  });
+
+  it("accepts others without a token, however often an exhausted address asks", () => {
+    const limits = new HandshakeLimits(new ManualClock(), 1);
+    expect(limits.allowsProven(0, "192.0.2.1")).toBe(true);
+    for (let i = 0; i < 200; i++) expect(limits.allowsUnproven(0, "192.0.2.1")).toBe(false);
+    expect(limits.allowsUnproven(0, "192.0.2.2")).toBe(true);
   });
 
   it("never counts a sender that may be forged", () => {
