@@ -6,6 +6,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
+import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import {
   buildQuicheConfig,
@@ -42,8 +43,6 @@ interface ServerDependencies {
   /** None of these may throw. */
   readonly connected: (connection: IngressConnection) => void;
   readonly received: (stream: IngressStream) => void;
-  /** The packets of this turn of the event loop are processed. */
-  readonly turnEnded: () => void;
   readonly ended: (connection: number, end: string) => void;
 }
 
@@ -138,7 +137,7 @@ export class IngressServer {
   /** "ip:port" of each socket. */
   get addresses(): readonly string[] {
     return this.#listeners.map(({ local: { host, port } }) =>
-      host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`,
+      formatEndpoint({ bytes: parseAddress(host), port }),
     );
   }
 
@@ -227,7 +226,6 @@ export class IngressServer {
     const due = this.#due;
     this.#due = new Set();
     for (const connection of due) connection.work();
-    this.#dependencies.turnEnded();
   }
 
   #connectionOf(
