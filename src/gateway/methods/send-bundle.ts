@@ -10,15 +10,10 @@ import { type ArgsOf, optional, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
 import { invalid, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
 import { bundleIdOf } from "../submission/tracked-transaction.ts";
+import { blockEngineBundleMax, bundleTransactionsMax } from "./bundle-limits.ts";
 import { type Call, method } from "./method.ts";
 import { type Protection, protectionSchema, readProtection } from "./protection.ts";
-import {
-  blockEngineBundleMax,
-  bundleTransactionsMax,
-  encodingField,
-  submissionErrors,
-  transactionText,
-} from "./submission-params.ts";
+import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 import { duplicateOf } from "./transaction-admission.ts";
 
 const countExpected = `1 to ${bundleTransactionsMax} elements, or up to ${blockEngineBundleMax} at /api/v1/bundles`;

@@ -28,9 +28,9 @@ import {
   commitments,
   type TransactionStatus,
 } from "../submission/types.ts";
+import { blockEngineBundleMax } from "./bundle-limits.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 import { statusJson } from "./status-json.ts";
-import { blockEngineBundleMax } from "./submission-params.ts";
 
 const statusesMax = 256;
 /** The limit of block engines. */

@@ -5,7 +5,7 @@
 // SyntaxError, and every text and list is bounded.
 
 import { isObject } from "../../core/values.ts";
-import { bodyAt, newFrame } from "../tpu/frames.ts";
+import { bodyAt, jsonFrame, newFrame } from "../tpu/frames.ts";
 import {
   countNames,
   dropNames,
@@ -41,13 +41,6 @@ const addressesMax = 64;
 export const requestBytesMax = 1 << 30;
 /** A batch of streams is bounded by what connections may have in flight. */
 export const answerBytesMax = 256 << 20;
-
-function jsonFrame(kind: number, value: unknown): Buffer {
-  const text = JSON.stringify(value);
-  const frame = newFrame(kind, Buffer.byteLength(text));
-  frame.write(text, bodyAt);
-  return frame;
-}
 
 function answersFrame(kind: number, answers: readonly IngressAnswer[]): Buffer {
   const bodies = answers.map(({ body }) => Buffer.from(body));

@@ -130,7 +130,7 @@ export class QuicIngress {
       log,
       handle: (event) => this.#handle(event),
       lost: () => this.#lost(),
-      ...(start && { start }),
+      start,
     });
   }
 
