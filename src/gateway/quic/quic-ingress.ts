@@ -60,13 +60,9 @@ export interface QuicIngressOptions {
 interface Session {
   readonly connection: IngressConnection;
   readonly dialect: Dialect;
-  key: ApiKey;
+  readonly keyId: string;
   readonly isProtected: boolean;
   readonly isSwqosOnly: boolean;
-  readonly openedNs: bigint;
-  accepted: number;
-  /** Rejected streams by reason. */
-  readonly rejected: Map<Reason, number>;
 }
 
 interface IngressSnapshot {
@@ -211,12 +207,9 @@ export class QuicIngress {
     this.#sessions.set(connection.id, {
       connection,
       dialect,
-      key,
+      keyId: key.id,
       isProtected: listener.isProtected || connection.protection === true,
       isSwqosOnly: listener.isSwqosOnly,
-      openedNs: this.#options.clock.nowNs(),
-      accepted: 0,
-      rejected: new Map(),
     });
     this.#process.admit(connection.id);
   }
@@ -257,7 +250,7 @@ export class QuicIngress {
       }
     };
     if (this.#isDraining) {
-      this.#reject(session, "http_closing");
+      increment(this.#submissions, "http_closing");
       answer(503, "http_closing: server is shutting down");
       return;
     }
@@ -274,11 +267,10 @@ export class QuicIngress {
       isSwqosOnly,
       receivedNs: arrivedNs,
     };
-    void this.#submit(session, submission, answer);
+    void this.#submit(submission, answer);
   }
 
   async #submit(
-    session: Session,
     submission: IngressSubmission,
     answer: (status: number, body: string) => void,
   ): Promise<void> {
@@ -286,16 +278,15 @@ export class QuicIngress {
     try {
       const { reason, text } = await this.#options.submit(submission);
       if (reason === null) {
-        session.accepted++;
         increment(this.#submissions, "accepted");
         answer(200, text);
       } else {
-        this.#reject(session, reason);
+        increment(this.#submissions, reason);
         answer(statuses[reason] ?? 400, text);
       }
     } catch (error) {
       this.#options.log?.error(`quic: a submission failed: ${messageOf(error)}`);
-      this.#reject(session, "internal");
+      increment(this.#submissions, "internal");
       answer(503, "internal: internal error");
     } finally {
       this.#underWay--;
@@ -303,19 +294,11 @@ export class QuicIngress {
     }
   }
 
-  #reject(session: Session, reason: Reason): void {
-    increment(session.rejected, reason);
-    increment(this.#submissions, reason);
-  }
-
   /** The key in its present state. null: it has ended, and the connection is closed. */
   #refresh(session: Session): ApiKey | null {
-    const { connection, dialect, key } = session;
-    const current = this.#options.currentKey(key.id, connection.host);
-    if (current?.scopes.includes("submit")) {
-      session.key = current;
-      return current;
-    }
+    const { connection, dialect, keyId } = session;
+    const current = this.#options.currentKey(keyId, connection.host);
+    if (current?.scopes.includes("submit")) return current;
     this.#forget(session);
     const [cause, text] = current
       ? (["forbidden", "the API key has no longer the scope submit"] as const)
@@ -328,11 +311,11 @@ export class QuicIngress {
     for (const session of this.#sessions.values()) this.#refresh(session);
   }
 
-  #forget({ connection, key }: Session): void {
+  #forget({ connection, keyId }: Session): void {
     if (!this.#sessions.delete(connection.id)) return;
-    const left = (this.#perKey.get(key.id) ?? 1) - 1;
-    if (left > 0) this.#perKey.set(key.id, left);
-    else this.#perKey.delete(key.id);
+    const left = (this.#perKey.get(keyId) ?? 1) - 1;
+    if (left > 0) this.#perKey.set(keyId, left);
+    else this.#perKey.delete(keyId);
   }
 
   #end(connection: number, end: string): void {
