@@ -104,8 +104,7 @@ it.skipIf(!quiche)("leaves no timer of its drain behind, once everything is answ
     closing({ close: cancel });
     return { cancel };
   };
-  const { nowNs, monotonicNs, every } = systemClock;
-  const clock: Clock = { nowNs, monotonicNs, every, after, sleep: sleepWith({ after }) };
+  const clock: Clock = { ...systemClock, after, sleep: sleepWith({ after }) };
   const quic = { listen: "127.0.0.1:0", protectedListen: [] };
   const config = configOf(temporaryFolder(), oldTips, { quic });
   const log = createLogger({ level: "silent" });

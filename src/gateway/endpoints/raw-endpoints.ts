@@ -6,8 +6,8 @@
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { u64Max } from "../../core/primitives.ts";
+import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import { bundleTransactionsMax } from "../methods/bundle-limits.ts";
 import type { Call } from "../methods/method.ts";
 import { type Protection, readProtection } from "../methods/protection.ts";
 import { submitAlt } from "../methods/send-alt.ts";

@@ -3,6 +3,7 @@
 // Called through method-table.ts. A caller sees only submissions of its own account.
 
 import type { WrittenInteger } from "../../client/responses.ts";
+import { blockEngineBundleMax } from "../../core/transactions/bundle-limits.ts";
 import {
   anyOf,
   bundleId,
@@ -28,7 +29,6 @@ import {
   commitments,
   type TransactionStatus,
 } from "../submission/types.ts";
-import { blockEngineBundleMax } from "./bundle-limits.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 import { statusJson } from "./status-json.ts";
 

@@ -3,7 +3,7 @@
 // Facts of November 2026 about the services whose clients use them (docs/quic.md). Both processes use
 // this table.
 
-import { bundleTransactionsMax } from "../methods/bundle-limits.ts";
+import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts";
 
 /** Why the service closes a connection. */
 export type CloseCause =

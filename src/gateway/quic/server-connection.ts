@@ -265,7 +265,7 @@ export class ServerConnection {
     this.#write(streamId, frame);
   }
 
-  /** What the client's flow control does not accept yet is written later. */
+  /** Keeps the rest for later if the client's flow control does not accept all of it. */
   #write(streamId: number, frame: Buffer): void {
     let written: number | null;
     try {

@@ -78,7 +78,7 @@ export interface ServiceFacts {
   /** null: no gateway, or PostgreSQL stores everything. */
   readonly folder: FolderFact | null;
   readonly httpPorts: readonly PortFact[];
-  /** Those from files. */
+  /** Certificates from files, with their keys. */
   readonly certificates: readonly CertificateFact[];
   readonly postgres: readonly PostgresProbe[];
   readonly node: NodeFact | null;
