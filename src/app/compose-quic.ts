@@ -13,6 +13,7 @@ import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import { Query } from "../gateway/endpoints/query.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import { type ProtectedListener, QuicIngress } from "../gateway/quic/quic-ingress.ts";
+import { checkServerCredentials } from "../gateway/quic/server-credentials.ts";
 import { type QuicheCredentials, quicheHint, quicheProblem } from "../gateway/tpu/quiche.ts";
 import { ensureQuicCertificate } from "./quic-certificate.ts";
 
@@ -27,6 +28,8 @@ interface QuicDependencies {
 
 export interface QuicService {
   readonly ingress: QuicIngress;
+  /** null: the service made its own certificate. */
+  readonly certificate: Pick<TlsCertificate, "problem"> | null;
   /** Ends the ingress and follows its certificate no longer. */
   close(): Promise<void>;
 }
@@ -44,8 +47,22 @@ function listenersOf({
   ];
 }
 
-function credentialsIn({ keyPem, certificatePem }: TlsMaterial): QuicheCredentials {
-  return { keyPem, certificatePem };
+/** Throws ShredwayError "config_invalid" if clients could not connect with it. */
+function credentialsIn({ files, keyPem, certificatePem }: TlsMaterial): QuicheCredentials {
+  const credentials = { keyPem, certificatePem };
+  checkServerCredentials(credentials, `quic.tls: ${files.key} and ${files.certificate}`);
+  return credentials;
+}
+
+/** Throws ShredwayError "config_invalid", and follows the files no longer then. */
+function startCredentials(certificate: TlsCertificate | null, folder: string): QuicheCredentials {
+  if (!certificate) return ensureQuicCertificate(folder);
+  try {
+    return credentialsIn(certificate.material);
+  } catch (error) {
+    certificate.close();
+    throw error;
+  }
 }
 
 /** Options in the form of a URL; the empty query is the usual one. */
@@ -87,15 +104,17 @@ export function openQuic({
       handshakesPerMinute: quic.handshakesPerMinute,
     },
     connectionsPerKeyMax: quic.connectionsPerKeyMax,
-    credentials: certificate
-      ? credentialsIn(certificate.material)
-      : ensureQuicCertificate(data.directory),
+    credentials: startCredentials(certificate, data.directory),
     clock,
     log,
     authenticate: (address, text) => gateway().callers.authenticate(address, text),
     currentKey: (id, address) => {
       const key = keyRing.get(id, clock.nowNs());
-      return key && keyRing.allows(key, parseAddress(address)) ? key : null;
+      if (!key) return null;
+      // Most keys are allowed from every address, so the address is rarely parsed.
+      const isAllowed =
+        key.allowedRanges.length === 0 || keyRing.allows(key, parseAddress(address));
+      return isAllowed ? key : null;
     },
     submit: ({ bytes, isProtected, isSwqosOnly, ...rest }) =>
       gateway().answerStream({
@@ -108,6 +127,7 @@ export function openQuic({
   certificate?.onChange((material) => ingress.identify(credentialsIn(material)));
   return {
     ingress,
+    certificate,
     close: async () => {
       certificate?.close();
       await ingress.close();

@@ -53,6 +53,13 @@ interface LiveSettings {
 
 const drainPollMs = 10;
 
+/** Settles with the promise, or after `graceMs`. No timer remains. */
+async function settledWithin(work: Promise<void>, graceMs: number, clock: Clock): Promise<void> {
+  const waiting = new AbortController();
+  await Promise.race([work, clock.sleep(graceMs, waiting.signal)]);
+  waiting.abort();
+}
+
 interface Closable {
   close(): void | Promise<void>;
 }
@@ -83,7 +90,7 @@ interface GatewayServiceDependencies {
   /** null: no section `quic`. */
   readonly quic: QuicService | null;
   /** null: no TLS. */
-  readonly certificate: Pick<TlsCertificate, "material"> | null;
+  readonly certificate: Pick<TlsCertificate, "material" | "problem"> | null;
   /** These are closed last, in this order. */
   readonly others: readonly Closable[];
   readonly log: Logger;
@@ -244,12 +251,14 @@ export class GatewayService {
   }
 
   readiness(): NonNullable<ReadinessFacts["gateway"]> {
-    const { routes, keyRing, clock, store, nodes } = this.#dependencies;
+    const { routes, keyRing, clock, store, nodes, certificate, quic } = this.#dependencies;
+    const certificates = [certificate, quic?.certificate].filter((one) => !!one);
     const { states } = keyRing.counts(clock.nowNs());
     return {
       nodeDifferences: nodes?.differences ?? null,
       routes: routes.snapshots(),
       keysInForce: states.get("in_force") ?? 0,
+      certificateProblems: certificates.flatMap(({ problem }) => problem ?? []),
       store: { isReachable: store.numbers().isReachable, isOnFile: store.isOnFile },
     };
   }
@@ -323,7 +332,7 @@ export class GatewayService {
     const quicDrained = this.#dependencies.quic?.ingress.drain();
     await this.#server?.drain(graceMs, clock);
     const restMs = Number((endNs - clock.monotonicNs()) / 1_000_000n);
-    if (quicDrained) await Promise.race([quicDrained, clock.sleep(Math.max(0, restMs))]);
+    if (quicDrained) await settledWithin(quicDrained, Math.max(0, restMs), clock);
     const isBusy = () => routes.snapshots().some(({ queued, inFlight }) => queued + inFlight > 0);
     while (isBusy() && clock.monotonicNs() < endNs) await clock.sleep(drainPollMs);
   }

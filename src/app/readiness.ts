@@ -35,6 +35,8 @@ export interface ReadinessFacts {
   readonly gateway: {
     readonly routes: readonly Pick<RouteSnapshot, "name" | "health">[];
     readonly keysInForce: number;
+    /** Changed TLS files that cannot be used. */
+    readonly certificateProblems: readonly string[];
     /** Differences from the other nodes on the database; null: it is not shared. */
     readonly nodeDifferences: readonly string[] | null;
     readonly store: { readonly isReachable: boolean | null; readonly isOnFile: boolean };
@@ -130,10 +132,25 @@ function keys({ keysInForce }: GatewayReadiness): Check {
   return check("api_keys", false, problem, `valid API keys: ${keysInForce}`);
 }
 
+/** The previous certificate stays in force, so it is not critical. */
+function certificates({ certificateProblems: problems }: GatewayReadiness): Check[] {
+  return problems.length === 0 ? [] : [check("certificates", false, problems.join("; "), "")];
+}
+
 function nodes({ nodeDifferences }: GatewayReadiness): Check[] {
   if (nodeDifferences === null) return [];
   const problem = nodeDifferences.length > 0 ? nodeDifferences.join("; ") : null;
   return [check("nodes", false, problem, "all running nodes are configured alike")];
+}
+
+function gatewayChecks(gateway: GatewayReadiness): Check[] {
+  return [
+    routes(gateway),
+    database(gateway),
+    keys(gateway),
+    ...certificates(gateway),
+    ...nodes(gateway),
+  ];
 }
 
 export function checksOf(facts: ReadinessFacts): Check[] {
@@ -147,6 +164,6 @@ export function checksOf(facts: ReadinessFacts): Check[] {
     ...subscriptionChecks(facts),
     ...discoveryChecks(facts),
     ...(facts.groups ? [multicast(facts.groups)] : []),
-    ...(gateway ? [routes(gateway), database(gateway), keys(gateway), ...nodes(gateway)] : []),
+    ...(gateway ? gatewayChecks(gateway) : []),
   ];
 }

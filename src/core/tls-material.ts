@@ -1,6 +1,6 @@
 // A TLS certificate and its key from PEM files, checked before use.
 //
-// Used by the HTTP server and by the doctor.
+// Used by every server with TLS from files (HTTP, QUIC, ShredStream), and by the doctor.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { createSecureContext } from "node:tls";

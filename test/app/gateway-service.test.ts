@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { openGateway } from "../../src/app/compose-gateway.ts";
-import { systemClock } from "../../src/core/clock.ts";
+import { type Clock, sleepWith, systemClock } from "../../src/core/clock.ts";
 import { completeConfig } from "../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { pubkeyOf } from "../../src/core/primitives.ts";
@@ -11,18 +11,20 @@ import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
 import { createKey } from "../../src/gateway/accounts/create-key.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { closing } from "../support/closing.ts";
+import { quiche } from "../support/quic/quic-client.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const tipsOf = (byte: number) => [pubkeyOf(new Uint8Array(32).fill(byte))];
 const oldTips = tipsOf(5);
 const newTips = tipsOf(6);
 
-function configOf(directory: string, addresses: readonly string[]) {
+function configOf(directory: string, addresses: readonly string[], more: object = {}) {
   return completeConfig({
     relay: { shredVersion: 1, authentication: "off" },
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
     data: { directory },
     tips: { addresses: [...addresses] },
+    ...more,
   });
 }
 
@@ -84,4 +86,30 @@ it("warns that it sells no shreds without a shred-tip address", async () => {
   const log = createLogger({ level: "silent" });
   const gateway = closing(await openGateway({ config, log, clock: systemClock }));
   expect(gateway.warnings().join("\n")).toContain("tips.shredAddresses is empty");
+});
+
+it.skipIf(!quiche)("leaves no timer of its drain behind, once everything is answered", async () => {
+  const graceMs = 3_600_000;
+  const waiting = new Set<number>();
+  let next = 0;
+  const after: Clock["after"] = (delayMs, action) => {
+    const timer = systemClock.after(delayMs, action);
+    if (delayMs < graceMs / 2) return timer;
+    const id = next++;
+    waiting.add(id);
+    const cancel = () => {
+      waiting.delete(id);
+      timer.cancel();
+    };
+    closing({ close: cancel });
+    return { cancel };
+  };
+  const clock: Clock = { ...systemClock, after, sleep: sleepWith({ after }) };
+  const quic = { listen: "127.0.0.1:0", protectedListen: [] };
+  const config = configOf(temporaryFolder(), oldTips, { quic });
+  const log = createLogger({ level: "silent" });
+  const gateway = closing(await openGateway({ config, log, clock }));
+  await gateway.start();
+  await gateway.drain(graceMs);
+  expect(waiting.size).toBe(0);
 });

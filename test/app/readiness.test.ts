@@ -2,7 +2,7 @@
 // multicast groups.
 
 import { expect, it } from "vitest";
-import { checksOf } from "../../src/app/readiness.ts";
+import { checksOf, type ReadinessFacts } from "../../src/app/readiness.ts";
 import type { RouteSnapshot } from "../../src/gateway/submission/types.ts";
 import {
   type SubscriptionStatus,
@@ -12,6 +12,7 @@ import {
 function checksFor(
   healths: readonly RouteSnapshot["health"][],
   subscriptions: readonly SubscriptionStatus[] = [],
+  gateway: Partial<NonNullable<ReadinessFacts["gateway"]>> = {},
 ) {
   return checksOf({
     phase: "running",
@@ -26,8 +27,10 @@ function checksFor(
     gateway: {
       routes: healths.map((health, i) => ({ name: `route-${i}`, health })),
       keysInForce: 1,
+      certificateProblems: [],
       nodeDifferences: null,
       store: { isReachable: true, isOnFile: true },
+      ...gateway,
     },
   });
 }
@@ -98,4 +101,17 @@ it("names the multicast groups that do not deliver, if a source has any", () => 
   expect(found({ count: 2, problem: null })).toMatchObject({ ok: true, critical: false });
   const problem = "group 233.84.178.1 of edge: no shred for 30 s";
   expect(found({ count: 2, problem })).toMatchObject({ ok: false, detail: problem });
+});
+
+it("names changed certificates that cannot be used, without making the node unready", () => {
+  const certificatesOf = (certificateProblems: readonly string[]) =>
+    checksFor(["up"], [], { certificateProblems }).find(({ name }) => name === "certificates");
+  expect(certificatesOf([])).toBeUndefined();
+  const problem = "quic: the new TLS certificate cannot be used";
+  expect(certificatesOf([problem])).toEqual({
+    name: "certificates",
+    ok: false,
+    critical: false,
+    detail: problem,
+  });
 });

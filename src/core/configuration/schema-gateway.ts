@@ -16,6 +16,7 @@ import {
   parseHttpUrl,
   parseOpenHttpUrl,
   parsePostgresUrl,
+  tlsFiles,
 } from "./schema-keys.ts";
 
 const listenAddressesMax = 16;
@@ -47,19 +48,8 @@ const addressesMax = 64;
 const pubkeys = (max: number) => z.array(parsed(parsePubkey)).max(max).default([]);
 const pubkeysExpects = (max: number) => `a list of at most ${max} public keys in base58`;
 
-const pemPathExpects = "a path, relative to the configuration file";
-
 const tls = z.strictObject({
-  certificate: key(z.string().min(1).max(4096), {
-    expects: pemPathExpects,
-    meaning:
-      "PEM file of the server's certificate, followed by the intermediate ones " +
-      "(`fullchain.pem`). A change is picked up within two seconds, without a restart.",
-  }),
-  key: key(z.string().min(1).max(4096), {
-    expects: pemPathExpects,
-    meaning: "PEM file of the private key, without a password (`privkey.pem`).",
-  }),
+  ...tlsFiles("A change is picked up within two seconds, without a restart."),
   listen: key(oneOrMany(parsed(parseEndpointOrPortZero)).default(["0.0.0.0:8443"]), {
     expects: "an address and port such as 0.0.0.0:443 or [::]:443, or a list of 1 to 16",
     meaning:

@@ -85,6 +85,23 @@ export function key<T extends z.ZodType>(schema: T, document: KeyDocument): T {
   return schema;
 }
 
+const pemPath = () => z.string().min(1).max(4096);
+const pemPathExpects = "a path, relative to the configuration file";
+
+/** The two files of a server's certificate. `reload`: how a change takes effect. */
+export function tlsFiles(reload: string) {
+  return {
+    certificate: key(pemPath(), {
+      expects: pemPathExpects,
+      meaning: `PEM file of the server's certificate, followed by the intermediate ones (\`fullchain.pem\`). ${reload}`,
+    }),
+    key: key(pemPath(), {
+      expects: pemPathExpects,
+      meaning: "PEM file of the private key, without a password (`privkey.pem`).",
+    }),
+  };
+}
+
 // A schema can have one document only, so every key needs an instance of its own.
 export const name = () => z.string().regex(namePattern);
 export const nameExpects = (what: string) =>

@@ -3,7 +3,7 @@
 // A part of schema.ts.
 
 import { z } from "zod";
-import { integer, key, parsed, parseEndpointOrPortZero } from "./schema-keys.ts";
+import { integer, key, parsed, parseEndpointOrPortZero, tlsFiles } from "./schema-keys.ts";
 
 const listenersMax = 16;
 const listExpects = (example: string) =>
@@ -18,21 +18,9 @@ function listeners(defaults: string[]) {
     .default(defaults);
 }
 
-const pemPath = () => z.string().min(1).max(4096);
-const pemPathExpects = "a path, relative to the configuration file";
-
-const tls = z.strictObject({
-  certificate: key(pemPath(), {
-    expects: pemPathExpects,
-    meaning:
-      "PEM file of the server's certificate, followed by the intermediate ones. A change is picked up " +
-      "within two seconds, for new connections.",
-  }),
-  key: key(pemPath(), {
-    expects: pemPathExpects,
-    meaning: "PEM file of the private key, without a password.",
-  }),
-});
+const tls = z.strictObject(
+  tlsFiles("A change is picked up within two seconds, for new connections."),
+);
 
 export const quic = z.strictObject({
   listen: key(listeners(["0.0.0.0:7000", "[::]:7000"]), {
@@ -89,6 +77,6 @@ export const quic = z.strictObject({
     expects: "an integer 1 to 1000000",
     unit: "connections",
     meaning:
-      "Maximum number of new connections of an address (IPv6: of a /64) in a minute. Further ones get no answer.",
+      "Maximum number of new connections of an address (IPv6: of a /64) in a minute. Further ones must prove their address, and then get no answer.",
   }),
 });

@@ -123,8 +123,13 @@ export class Callers {
       return { refusal: this.#refuse(head, "the request contains different API keys", refuse) };
     }
     const found = this.check(head, text, refuse);
-    if (found.key) this.#lastUses.set(found.key.id, this.#clock.nowNs());
+    if (found.key) this.used(found.key.id);
     return found;
+  }
+
+  /** Records a request on a connection whose key was checked before. */
+  used(keyId: string): void {
+    this.#lastUses.set(keyId, this.#clock.nowNs());
   }
 
   /** Wall time of the last request with the key since the start; null: none. */
@@ -156,7 +161,7 @@ export class Callers {
       if (seconds === 0) throw new ShredwayError("unauthorized", invalidKey);
       throw new ShredwayError("rate_limited", tooManyFailures(seconds));
     }
-    this.#lastUses.set(key.id, this.#clock.nowNs());
+    this.used(key.id);
     return key;
   }
 

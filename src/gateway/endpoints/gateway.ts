@@ -389,6 +389,7 @@ export class Gateway {
    * because of a caller's input.
    */
   answerStream(stream: StreamSubmission): Promise<StreamAnswer> {
+    this.#callers.used(stream.key.id);
     const context = new RequestContext(this.#methodContext, {
       ...stream,
       isBlockEngine: false,

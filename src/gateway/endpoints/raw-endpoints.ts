@@ -6,6 +6,7 @@
 
 import { quote, ShredwayError } from "../../core/errors.ts";
 import { u64Max } from "../../core/primitives.ts";
+import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { Call } from "../methods/method.ts";
 import { type Protection, readProtection } from "../methods/protection.ts";
@@ -19,7 +20,6 @@ import {
 import { submitBundle } from "../methods/send-bundle.ts";
 import { pairSize, submitIdeal } from "../methods/send-ideal.ts";
 import { submitTransaction } from "../methods/send-transaction.ts";
-import { bundleTransactionsMax } from "../methods/submission-params.ts";
 import { invalid } from "../schema/shapes.ts";
 import { type Query, uriCount, uriFlag } from "./query.ts";
 import type { RequestContext } from "./request-context.ts";

@@ -8,7 +8,6 @@ import type { Reason } from "../../core/errors.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { MethodContext } from "../methods/method.ts";
-import { bundleTransactionsMax } from "../methods/submission-params.ts";
 import type { Ingress } from "../submission/types.ts";
 import { prefixOf } from "./answers.ts";
 import type { Query } from "./query.ts";
@@ -34,12 +33,9 @@ export interface StreamAnswer {
   readonly text: string;
 }
 
-/** One more than permitted is enough for the error of the method. */
-const framesMax = bundleTransactionsMax + 1;
-
 function isFramed(body: Uint8Array): boolean {
   try {
-    return readFrames(body, framesMax).every(({ length }) => length > 0);
+    return readFrames(body, body.length).every(({ length }) => length > 0);
   } catch {
     return false;
   }

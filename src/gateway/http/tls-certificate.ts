@@ -1,6 +1,6 @@
 // The certificate of the TLS listeners: read from two files, checked, and followed.
 //
-// Opened by the composition and passed to HttpServer. It checks the files for changes every two
+// Opened by the composition for HTTP, QUIC and the ShredStream service. It checks the files for changes every two
 // seconds, so a renewal by an ACME client needs no restart. Files that are unusable or do not belong
 // together are logged once, and the last valid certificate stays in use.
 
@@ -27,6 +27,7 @@ export class TlsCertificate {
   readonly #listeners = new Set<(material: TlsMaterial) => void>();
   #material: TlsMaterial;
   #fingerprint: string;
+  #problem: string | null = null;
 
   /** Throws like readTlsMaterial. */
   constructor(files: TlsFiles, { clock, log, section = "http" }: CertificateDependencies) {
@@ -41,6 +42,11 @@ export class TlsCertificate {
   /** The last valid certificate. */
   get material(): TlsMaterial {
     return this.#material;
+  }
+
+  /** Why the present files are not used; null: they are. */
+  get problem(): string | null {
+    return this.#problem;
   }
 
   /** `listener` may throw: the old certificate then stays in use. Returns a function that ends it. */
@@ -62,12 +68,12 @@ export class TlsCertificate {
       const material = readTlsMaterial(this.#files);
       for (const listener of this.#listeners) listener(material);
       this.#material = material;
+      this.#problem = null;
       const expires = new Date(material.expiresMs).toISOString();
       this.#log?.info({ expires }, `${this.#section}: a new TLS certificate is in force`);
     } catch (error) {
-      this.#log?.error(
-        `${this.#section}: the new TLS certificate cannot be used; the previous one stays in force: ${messageOf(error)}`,
-      );
+      this.#problem = `${this.#section}: the new TLS certificate cannot be used; the previous one stays in force: ${messageOf(error)}`;
+      this.#log?.error(this.#problem);
     }
   }
 

@@ -4,6 +4,10 @@
 
 import { ShredwayError } from "../../core/errors.ts";
 import { isJsonArray, type Json } from "../../core/json-rpc/json-text.ts";
+import {
+  blockEngineBundleMax,
+  bundleTransactionsMax,
+} from "../../core/transactions/bundle-limits.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import { anyOf, bundleId, described, listOf, signatureText } from "../schema/json-schema.ts";
 import { type ArgsOf, optional, required } from "../schema/params.ts";
@@ -12,13 +16,7 @@ import { invalid, optionsOf, readTexts, type Shape } from "../schema/shapes.ts";
 import { bundleIdOf } from "../submission/tracked-transaction.ts";
 import { type Call, method } from "./method.ts";
 import { type Protection, protectionSchema, readProtection } from "./protection.ts";
-import {
-  blockEngineBundleMax,
-  bundleTransactionsMax,
-  encodingField,
-  submissionErrors,
-  transactionText,
-} from "./submission-params.ts";
+import { encodingField, submissionErrors, transactionText } from "./submission-params.ts";
 import { duplicateOf } from "./transaction-admission.ts";
 
 const countExpected = `1 to ${bundleTransactionsMax} elements, or up to ${blockEngineBundleMax} at /api/v1/bundles`;

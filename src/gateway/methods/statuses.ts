@@ -3,6 +3,7 @@
 // Called through method-table.ts. A caller sees only submissions of its own account.
 
 import type { WrittenInteger } from "../../client/responses.ts";
+import { blockEngineBundleMax } from "../../core/transactions/bundle-limits.ts";
 import {
   anyOf,
   bundleId,
@@ -30,7 +31,6 @@ import {
 } from "../submission/types.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 import { statusJson } from "./status-json.ts";
-import { blockEngineBundleMax } from "./submission-params.ts";
 
 const statusesMax = 256;
 /** The limit of block engines. */

@@ -7,11 +7,6 @@ import { encodings } from "../../core/transactions/transaction-text.ts";
 import type { JsonSchema } from "../schema/json-schema.ts";
 import { field, oneOf } from "../schema/shapes.ts";
 
-/** Maximum size of a bundle. */
-export const bundleTransactionsMax = 4;
-/** Maximum size of a bundle below /api/v1, as block engines accept it. */
-export const blockEngineBundleMax = 5;
-
 /** Length of 4,096 bytes in base64; a base58 text has at most 1,683 characters. */
 const textLengthMax = 5464;
 

@@ -3,6 +3,8 @@
 // Facts of November 2026 about the services whose clients use them (docs/quic.md). Both processes use
 // this table.
 
+import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts";
+
 /** Why the service closes a connection. */
 export type CloseCause =
   /** The service shuts down. */
@@ -29,7 +31,6 @@ export interface Dialect {
 
 /** A transaction of version 1. */
 const transactionBytesMax = 4096;
-const bundleTransactionsMax = 4;
 const frameHeadBytes = 2;
 
 /** Codes 0 to 2 are those of Astralane. */

@@ -3,7 +3,7 @@
 // Called by ingress-server.ts for first packets. The source of a first packet without a token may be
 // forged, so it never counts against its address; under load such a sender must return a token first.
 
-import { familyOf, parseAddress } from "../../core/addresses/addresses.ts";
+import { parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { callerOf } from "../accounts/rate-limits.ts";
 
@@ -46,11 +46,10 @@ class SecondCount {
   }
 }
 
-/** All addresses of an IPv6 /64 count as one. Throws for a text that is not an address. */
+/** Throws for a text that is not an address, with or without a zone. */
 function groupOf(host: string): string {
   const [plain = ""] = host.split("%", 1);
-  const bytes = parseAddress(plain);
-  return familyOf(bytes) === "ipv4" ? plain : callerOf(bytes);
+  return callerOf(parseAddress(plain));
 }
 
 export class HandshakeLimits {
@@ -69,7 +68,7 @@ export class HandshakeLimits {
 
   /** Whether a first packet without a token may begin a handshake. */
   allowsUnproven(inProgress: number, host: string): boolean {
-    return inProgress < unprovenMax && this.#unproven.take() && !this.#isExhausted(host);
+    return inProgress < unprovenMax && !this.#isExhausted(host) && this.#unproven.take();
   }
 
   allowsProven(inProgress: number, host: string): boolean {

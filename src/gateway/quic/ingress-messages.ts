@@ -5,8 +5,9 @@
 // SyntaxError, and every text and list is bounded.
 
 import { isObject } from "../../core/values.ts";
-import { bodyAt, newFrame } from "../tpu/frames.ts";
+import { bodyAt, jsonFrame, newFrame } from "../tpu/frames.ts";
 import {
+  countNames,
   dropNames,
   type IngressAnswer,
   type IngressConnection,
@@ -22,7 +23,6 @@ const answerKinds = [
   "pong",
   "refused",
   "trouble",
-  "closed",
   "listening",
   "connected",
   "streams",
@@ -41,13 +41,6 @@ const addressesMax = 64;
 export const requestBytesMax = 1 << 30;
 /** A batch of streams is bounded by what connections may have in flight. */
 export const answerBytesMax = 256 << 20;
-
-function jsonFrame(kind: number, value: unknown): Buffer {
-  const text = JSON.stringify(value);
-  const frame = newFrame(kind, Buffer.byteLength(text));
-  frame.write(text, bodyAt);
-  return frame;
-}
 
 function answersFrame(kind: number, answers: readonly IngressAnswer[]): Buffer {
   const bodies = answers.map(({ body }) => Buffer.from(body));
@@ -166,6 +159,12 @@ class Fields {
     throw new RangeError(`expected a count as ${name}, got ${typeof value}`);
   }
 
+  counts<Name extends string>(names: readonly Name[]): Record<Name, number> {
+    const entries = names.map((name) => [name, this.count(name)] as const);
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every name is a key
+    return Object.fromEntries(entries) as Record<Name, number>;
+  }
+
   texts(name: string, charsMax: number): string[] {
     const value = this.#fields[name];
     if (!Array.isArray(value) || value.length > addressesMax) {
@@ -195,7 +194,6 @@ function connectionIn(fields: Fields): IngressConnection {
     listener: fields.count("listener"),
     protocol: fields.text("protocol", nameCharsMax),
     host: fields.text("host", hostCharsMax),
-    port: fields.count("port"),
     commonName: fields.textOrNull("commonName", nameCharsMax),
     ed25519Key: key === null ? null : Uint8Array.from(Buffer.from(key, "hex")),
     protection: fields.protection(),
@@ -203,25 +201,7 @@ function connectionIn(fields: Fields): IngressConnection {
 }
 
 function countsIn(fields: Fields): IngressCounts {
-  const drops = fields.inner("drops");
-  const [empty, reset, timedOut, tooLong] = dropNames.map((name) => drops.count(name));
-  return {
-    packets: fields.count("packets"),
-    unknownPackets: fields.count("unknownPackets"),
-    retries: fields.count("retries"),
-    invalidTokens: fields.count("invalidTokens"),
-    limitedHandshakes: fields.count("limitedHandshakes"),
-    failedHandshakes: fields.count("failedHandshakes"),
-    handshakes: fields.count("handshakes"),
-    connections: fields.count("connections"),
-    streams: fields.count("streams"),
-    drops: {
-      empty: empty ?? 0,
-      reset: reset ?? 0,
-      timed_out: timedOut ?? 0,
-      too_long: tooLong ?? 0,
-    },
-  };
+  return { ...fields.counts(countNames), drops: fields.inner("drops").counts(dropNames) };
 }
 
 /** Throws a RangeError or a SyntaxError for anything that `encodeAnswer` does not write. */
@@ -247,7 +227,6 @@ export function decodeAnswer(kind: number, body: Buffer): IngressProcessAnswer {
     case "trouble":
       return { kind: name, message: fields.text("message", textCharsMax) };
     case "pong":
-    case "closed":
       return { kind: name };
   }
 }

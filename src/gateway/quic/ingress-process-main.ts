@@ -82,7 +82,6 @@ class Main {
       sockets,
       connected: (connection) => this.#answer({ kind: "connected", connection }),
       received: (stream) => this.#receive(stream),
-      turnEnded: () => this.#passStreams(),
       ended: (connection, end) => {
         this.#passStreams();
         this.#answer({ kind: "ended", connection, end });
@@ -95,8 +94,8 @@ class Main {
   }
 
   #receive(stream: IngressStream): void {
-    // Streams that a timer reads have no end of a turn.
-    if (this.#streams.length === 0) setImmediate(() => this.#passStreams());
+    // All packets of a turn of the event loop are processed in one go, before this runs.
+    if (this.#streams.length === 0) queueMicrotask(() => this.#passStreams());
     this.#streams.push(stream);
   }
 
@@ -123,7 +122,6 @@ class Main {
     this.#counts?.cancel();
     this.#passStreams();
     await server.close();
-    this.#answer({ kind: "closed" });
     this.#end();
   }
 }

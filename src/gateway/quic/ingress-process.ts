@@ -50,7 +50,7 @@ function openSocket(address: string, index: number): OpenedSocket | null {
   const { bytes, port } = parseEndpoint(address, { allowPortZero: true });
   const host = formatAddress(bytes);
   try {
-    return { index, host, port, descriptor: openUdpDescriptor(host, port) };
+    return { index, host, descriptor: openUdpDescriptor(host, port) };
   } catch (cause) {
     const isMissingFamily = cause instanceof Error && Reflect.get(cause, "code") === "EAFNOSUPPORT";
     if (host === "::" && isMissingFamily) return null;
@@ -128,10 +128,6 @@ export class IngressProcess {
     return this.#process.isRunning;
   }
 
-  get lastFailure(): string {
-    return this.#process.lastFailure;
-  }
-
   get state(): ProcessState {
     return this.#process.state;
   }
@@ -181,7 +177,7 @@ export class IngressProcess {
 
   #started(): void {
     this.#answers = [];
-    const listeners = this.#sockets.map(({ host, port }) => ({ host, port }));
+    const listeners = this.#sockets.map(({ host }) => ({ host }));
     const settings = { ...this.#options.settings, listeners };
     this.#post({ kind: "open", settings, credentials: this.#credentials });
   }

@@ -6,6 +6,7 @@
 
 import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
+import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import {
   buildQuicheConfig,
@@ -22,6 +23,7 @@ import { type LongHeader, readLongHeader } from "./long-header.ts";
 import { RetryTokens } from "./retry-tokens.ts";
 import { type ConnectionHost, ServerConnection } from "./server-connection.ts";
 import { StatelessResets } from "./stateless-reset.ts";
+import type { HeldBytes } from "./stream-assembler.ts";
 import type {
   DropName,
   IngressAnswer,
@@ -41,8 +43,6 @@ interface ServerDependencies {
   /** None of these may throw. */
   readonly connected: (connection: IngressConnection) => void;
   readonly received: (stream: IngressStream) => void;
-  /** The packets of this turn of the event loop are processed. */
-  readonly turnEnded: () => void;
   readonly ended: (connection: number, end: string) => void;
 }
 
@@ -52,6 +52,10 @@ const firstPacketBytesMin = 1200;
 const longHeaderBit = 0x80;
 /** Unread bytes of a connection: a few transactions for each stream. */
 const connectionBytesMax = 256 * 1024;
+/** Bytes of incomplete streams of all connections, a quarter of the memory of the process. */
+const heldBytesMax = 128 * 1024 * 1024;
+/** The part of them that each connection has in any case. */
+const heldBytesPerConnection = 32 * 1024;
 /** Shorter destination ids of first packets are invalid (RFC 9000, 7.2). */
 const firstIdBytesMin = 8;
 
@@ -83,6 +87,11 @@ export class IngressServer {
   #due = new Set<ServerConnection>();
   #next = 0;
   #inProgress = 0;
+  readonly #held: HeldBytes = {
+    max: heldBytesMax,
+    connectionMin: heldBytesPerConnection,
+    total: 0,
+  };
   #failedPackets = 0;
   #lastFailure = "";
   readonly #counts: MutableCounts = {
@@ -93,10 +102,14 @@ export class IngressServer {
     limitedHandshakes: 0,
     failedHandshakes: 0,
     handshakes: 0,
-    connections: 0,
-    streams: 0,
   };
-  readonly #drops: Record<DropName, number> = { empty: 0, reset: 0, timed_out: 0, too_long: 0 };
+  readonly #drops: Record<DropName, number> = {
+    empty: 0,
+    reset: 0,
+    timed_out: 0,
+    too_long: 0,
+    memory_limit: 0,
+  };
   /** Shared callback of all packets; without it, errors of the kernel would be ignored. */
   readonly #sent = (error: Error | null): void => {
     if (error) this.#fail(error);
@@ -124,12 +137,12 @@ export class IngressServer {
   /** "ip:port" of each socket. */
   get addresses(): readonly string[] {
     return this.#listeners.map(({ local: { host, port } }) =>
-      host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`,
+      formatEndpoint({ bytes: parseAddress(host), port }),
     );
   }
 
   get counts(): IngressCounts {
-    return { ...this.#counts, connections: this.#byNumber.size, drops: { ...this.#drops } };
+    return { ...this.#counts, drops: { ...this.#drops } };
   }
 
   /** Number of packets that could not be sent, and the kernel's last error. */
@@ -213,7 +226,6 @@ export class IngressServer {
     const due = this.#due;
     this.#due = new Set();
     for (const connection of due) connection.work();
-    this.#dependencies.turnEnded();
   }
 
   #connectionOf(
@@ -247,13 +259,15 @@ export class IngressServer {
     from: QuicheAddress,
     listener: Listener,
   ): ServerConnection | undefined {
-    const { quiche } = this.#dependencies;
     const isFirst = packetBytes >= firstPacketBytesMin && header.dcid.length >= firstIdBytesMin;
-    if (!isFirst || (header.version !== 0 && !header.isInitial && isSupported(quiche, header))) {
+    const isSupported = this.#dependencies.quiche.versionIsSupported(header.version);
+    // An answer to a version negotiation could lead to an endless exchange with another server.
+    const isNegotiation = header.version === 0;
+    if (!isFirst || isNegotiation || (isSupported && !header.isInitial)) {
       this.#counts.unknownPackets++;
       return undefined;
     }
-    if (!isSupported(quiche, header)) {
+    if (!isSupported) {
       this.#negotiate(header, from, listener);
       return undefined;
     }
@@ -330,21 +344,21 @@ export class IngressServer {
       quiche,
       clock,
       settings,
+      held: this.#held,
       send: (packet, to) => this.#send(packet, to, listener),
       connected: (connection, facts, protocol) => {
-        this.#counts.handshakes++;
-        const { host, port } = connection.remote;
+        const { host } = connection.remote;
         // A completed handshake proves the address.
         if (!isProven) this.#limits.count(host);
         if (this.#byNumber.size >= settings.connectionsMax) return false;
+        this.#counts.handshakes++;
         const { id } = connection;
         this.#byNumber.set(id, connection);
-        const about = { id, listener: listener.index, protocol, host, port };
+        const about = { id, listener: listener.index, protocol, host };
         this.#dependencies.connected({ ...about, ...facts });
         return true;
       },
       completed: (connection, stream, bytes) => {
-        this.#counts.streams++;
         const receivedNs = clock.monotonicNs();
         received({ connection: connection.id, stream, receivedNs, bytes });
       },
@@ -377,8 +391,4 @@ export class IngressServer {
     this.#failedPackets++;
     this.#lastFailure = error instanceof Error ? error.message : String(error);
   }
-}
-
-function isSupported(quiche: Quiche, { version }: LongHeader): boolean {
-  return quiche.versionIsSupported(version);
 }

@@ -13,8 +13,8 @@ export interface LongHeader {
 
 const version1 = 1;
 const idsAt = 5;
-/** The limit of version 1; other versions may have up to 255 bytes. */
-const idBytesMax = 255;
+/** The limit of version 1. Other versions may have ids of up to 255 bytes. */
+const idBytesMax = 20;
 const typeBits = 0x30;
 const noToken = new Uint8Array(0);
 
@@ -31,16 +31,17 @@ function tokenAt(packet: Uint8Array, at: number): Uint8Array | null {
   return begin + length <= packet.length ? packet.subarray(begin, begin + length) : null;
 }
 
-/** null: a short header, or cut off. */
+/** null: a short header, cut off, or with an id that is too long. */
 export function readLongHeader(packet: Uint8Array): LongHeader | null {
   const [first = 0] = packet;
   if ((first & 0x80) === 0 || packet.length < idsAt + 2) return null;
   const version = Buffer.from(packet.buffer, packet.byteOffset, packet.length).readUInt32BE(1);
-  const dcidLength = packet[idsAt] ?? idBytesMax;
+  const dcidLength = packet[idsAt] ?? 0;
   const dcidAt = idsAt + 1;
   const scidLength = packet[dcidAt + dcidLength];
   const scidAt = dcidAt + dcidLength + 1;
   if (scidLength === undefined || scidAt + scidLength > packet.length) return null;
+  if (version === version1 && Math.max(dcidLength, scidLength) > idBytesMax) return null;
   const isInitial = version === version1 && (first & typeBits) === 0;
   const token = isInitial ? tokenAt(packet, scidAt + scidLength) : noToken;
   if (token === null) return null;

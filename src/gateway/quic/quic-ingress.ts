@@ -60,19 +60,13 @@ export interface QuicIngressOptions {
 interface Session {
   readonly connection: IngressConnection;
   readonly dialect: Dialect;
-  key: ApiKey;
+  readonly keyId: string;
   readonly isProtected: boolean;
   readonly isSwqosOnly: boolean;
-  readonly openedNs: bigint;
-  accepted: number;
-  /** Rejected streams by reason. */
-  readonly rejected: Map<Reason, number>;
 }
 
 interface IngressSnapshot {
-  readonly addresses: readonly string[];
   readonly isUp: boolean;
-  readonly lastFailure: string;
   readonly process: ProcessState;
   /** null: the process has not reported yet. */
   readonly counts: IngressCounts | null;
@@ -85,7 +79,9 @@ interface IngressSnapshot {
 }
 
 const checkMs = 250;
-/** Different names of ends: the client chooses the codes. */
+/** Clients choose their close codes: all ends whose name contains a number count as one. */
+const endName = /^[a-z_]{1,40}$/;
+/** Limit of different names, for a process that an attacker controls. */
 const endNamesMax = 64;
 
 /** Statuses of response frames; all other reasons are 400. */
@@ -130,7 +126,7 @@ export class QuicIngress {
       log,
       handle: (event) => this.#handle(event),
       lost: () => this.#lost(),
-      ...(start && { start }),
+      start,
     });
   }
 
@@ -164,9 +160,7 @@ export class QuicIngress {
       increment(connections, connection.protocol);
     }
     return {
-      addresses: this.addresses,
       isUp: this.#process.isUp,
-      lastFailure: this.#process.lastFailure,
       process: this.#process.state,
       counts: this.#counts,
       connections,
@@ -213,12 +207,9 @@ export class QuicIngress {
     this.#sessions.set(connection.id, {
       connection,
       dialect,
-      key,
+      keyId: key.id,
       isProtected: listener.isProtected || connection.protection === true,
       isSwqosOnly: listener.isSwqosOnly,
-      openedNs: this.#options.clock.nowNs(),
-      accepted: 0,
-      rejected: new Map(),
     });
     this.#process.admit(connection.id);
   }
@@ -259,7 +250,7 @@ export class QuicIngress {
       }
     };
     if (this.#isDraining) {
-      this.#reject(session, "http_closing");
+      increment(this.#submissions, "http_closing");
       answer(503, "http_closing: server is shutting down");
       return;
     }
@@ -276,11 +267,10 @@ export class QuicIngress {
       isSwqosOnly,
       receivedNs: arrivedNs,
     };
-    void this.#submit(session, submission, answer);
+    void this.#submit(submission, answer);
   }
 
   async #submit(
-    session: Session,
     submission: IngressSubmission,
     answer: (status: number, body: string) => void,
   ): Promise<void> {
@@ -288,16 +278,15 @@ export class QuicIngress {
     try {
       const { reason, text } = await this.#options.submit(submission);
       if (reason === null) {
-        session.accepted++;
         increment(this.#submissions, "accepted");
         answer(200, text);
       } else {
-        this.#reject(session, reason);
+        increment(this.#submissions, reason);
         answer(statuses[reason] ?? 400, text);
       }
     } catch (error) {
       this.#options.log?.error(`quic: a submission failed: ${messageOf(error)}`);
-      this.#reject(session, "internal");
+      increment(this.#submissions, "internal");
       answer(503, "internal: internal error");
     } finally {
       this.#underWay--;
@@ -305,19 +294,11 @@ export class QuicIngress {
     }
   }
 
-  #reject(session: Session, reason: Reason): void {
-    increment(session.rejected, reason);
-    increment(this.#submissions, reason);
-  }
-
   /** The key in its present state. null: it has ended, and the connection is closed. */
   #refresh(session: Session): ApiKey | null {
-    const { connection, dialect, key } = session;
-    const current = this.#options.currentKey(key.id, connection.host);
-    if (current?.scopes.includes("submit")) {
-      session.key = current;
-      return current;
-    }
+    const { connection, dialect, keyId } = session;
+    const current = this.#options.currentKey(keyId, connection.host);
+    if (current?.scopes.includes("submit")) return current;
     this.#forget(session);
     const [cause, text] = current
       ? (["forbidden", "the API key has no longer the scope submit"] as const)
@@ -330,16 +311,16 @@ export class QuicIngress {
     for (const session of this.#sessions.values()) this.#refresh(session);
   }
 
-  #forget({ connection, key }: Session): void {
+  #forget({ connection, keyId }: Session): void {
     if (!this.#sessions.delete(connection.id)) return;
-    const left = (this.#perKey.get(key.id) ?? 1) - 1;
-    if (left > 0) this.#perKey.set(key.id, left);
-    else this.#perKey.delete(key.id);
+    const left = (this.#perKey.get(keyId) ?? 1) - 1;
+    if (left > 0) this.#perKey.set(keyId, left);
+    else this.#perKey.delete(keyId);
   }
 
   #end(connection: number, end: string): void {
-    const name = this.#ends.has(end) || this.#ends.size < endNamesMax ? end : "other";
-    increment(this.#ends, name);
+    const hasRoom = this.#ends.has(end) || this.#ends.size < endNamesMax;
+    increment(this.#ends, hasRoom && endName.test(end) ? end : "other");
     const session = this.#sessions.get(connection);
     if (session) this.#forget(session);
   }

@@ -10,7 +10,7 @@ import { closeConnection, endNameOf, packetsOf, takePacket } from "../tpu/quiche
 import { type CertificateFacts, readCertificateFacts } from "./certificate-facts.ts";
 import { type Dialect, findDialect } from "./dialects.ts";
 import { responseFrame } from "./response-frame.ts";
-import { StreamAssembler } from "./stream-assembler.ts";
+import { type HeldBytes, StreamAssembler } from "./stream-assembler.ts";
 import type { DropName, IngressSettings } from "./types.ts";
 
 const handshakeMs = 5000;
@@ -28,6 +28,8 @@ export interface ConnectionHost {
   readonly quiche: Quiche;
   readonly clock: Clock;
   readonly settings: IngressSettings;
+  /** Shared by all connections. */
+  readonly held: HeldBytes;
   send(packet: Buffer, to: QuicheAddress): void;
   /** The handshake is complete; false: the connection limit is reached. */
   connected(connection: ServerConnection, facts: CertificateFacts, protocol: string): boolean;
@@ -50,12 +52,31 @@ interface Path {
 
 const noCertificate: CertificateFacts = { commonName: null, ed25519Key: null, protection: false };
 
-const dropTexts: Readonly<Record<DropName, (limits: { bytes: number; ms: number }) => string>> = {
-  empty: () => "value_invalid: stream: expected a transaction, got 0 bytes",
-  reset: () => "",
-  timed_out: ({ ms }) =>
-    `value_invalid: stream: expected its end within ${ms} ms; send each transaction at once`,
-  too_long: ({ bytes }) => `value_invalid: stream: expected at most ${bytes} bytes, got more`,
+interface DropAnswer {
+  readonly status: number;
+  readonly text: (limits: { bytes: number; ms: number }) => string;
+}
+
+/** A reset stream gets no answer. */
+const dropAnswers: Readonly<Record<Exclude<DropName, "reset">, DropAnswer>> = {
+  empty: {
+    status: 400,
+    text: () => "value_invalid: stream: expected a transaction, got 0 bytes",
+  },
+  timed_out: {
+    status: 400,
+    text: ({ ms }) =>
+      `value_invalid: stream: expected its end within ${ms} ms; send each transaction at once`,
+  },
+  too_long: {
+    status: 400,
+    text: ({ bytes }) => `value_invalid: stream: expected at most ${bytes} bytes, got more`,
+  },
+  memory_limit: {
+    status: 503,
+    text: () =>
+      "overloaded: stream: the service holds too many bytes of incomplete streams; send it again",
+  },
 };
 
 export class ServerConnection {
@@ -110,7 +131,7 @@ export class ServerConnection {
     if (this.#phase === "handshake") this.#handshake(nowNs);
     if (this.#phase === "open") this.#read(nowNs);
     this.#sendAll();
-    if (this.#quic.isClosed()) this.forget();
+    if (this.#quic.isClosed()) this.#forget();
     else this.#arm(nowNs);
   }
 
@@ -132,19 +153,20 @@ export class ServerConnection {
     this.#respond(streamId, status, body);
   }
 
-  /** Ends without a packet to the client. Idempotent. */
-  forget(): void {
-    if (this.#phase === "gone") return;
-    this.#enter("gone");
-    this.#timer.cancel();
-    this.#host.ended(this, this.#end === "" ? endNameOf(this.#quic) : this.#end);
-  }
-
   /** Closes because the service shuts down. */
   leave(): void {
     this.#close(true, this.#dialect?.closeCodes.closed ?? 0, "shutdown");
     this.#sendAll();
-    this.forget();
+    this.#forget();
+  }
+
+  /** Ends without a packet to the client. Idempotent. */
+  #forget(): void {
+    if (this.#phase === "gone") return;
+    this.#enter("gone");
+    this.#timer.cancel();
+    this.#streams?.close();
+    this.#host.ended(this, this.#end === "" ? endNameOf(this.#quic) : this.#end);
   }
 
   #enter(phase: Phase): void {
@@ -157,6 +179,7 @@ export class ServerConnection {
     this.#enter("ending");
     this.#end = `here_${reason.split(":", 1)[0] ?? ""}`;
     this.#responses.clear();
+    this.#streams?.close();
     closeConnection(this.#quic, isApplication, code, reason);
   }
 
@@ -180,7 +203,7 @@ export class ServerConnection {
     const { streamTimeoutMs } = this.#host.settings;
     const timeoutNs = BigInt(streamTimeoutMs) * nsPerMs;
     this.#streams = new StreamAssembler(
-      { streamBytesMax: dialect.streamBytesMax, timeoutNs },
+      { streamBytesMax: dialect.streamBytesMax, timeoutNs, held: this.#host.held },
       {
         completed: (streamId, bytes) => {
           this.#inFlight++;
@@ -200,9 +223,10 @@ export class ServerConnection {
     if (!streams) return;
     const { streamsMax } = this.#host.settings;
     const allows = () => this.#inFlight < streamsMax && this.#phase === "open";
+    // Each written response makes room for another stream.
+    for (const [streamId, frame] of this.#responses) this.#write(streamId, frame);
     streams.read(this.#quic, nowNs, allows);
     if (this.#phase === "open") streams.expire(nowNs);
-    if (this.#responses.size > 0) this.#writeResponses();
   }
 
   #drop(streamId: number, reason: DropName): void {
@@ -210,7 +234,10 @@ export class ServerConnection {
     if (reason === "reset") {
       if (this.#responses.delete(streamId)) this.#inFlight--;
       this.#abandonWriting(streamId);
-    } else this.#respond(streamId, 400, dropTexts[reason](this.#limits));
+    } else {
+      const { status, text } = dropAnswers[reason];
+      this.#respond(streamId, status, text(this.#limits));
+    }
     if (this.#takeDrop() || this.#phase !== "open") return;
     const code = this.#dialect?.closeCodes.excess ?? 0;
     this.#close(true, code, "excess: too many streams without a transaction");
@@ -235,24 +262,23 @@ export class ServerConnection {
     if ((streamId & unidirectionalBit) !== 0) return;
     const frame = this.#dialect?.hasResponses ? responseFrame(status, body) : Buffer.alloc(0);
     this.#inFlight++;
-    this.#responses.set(streamId, frame);
-    this.#writeResponses();
+    this.#write(streamId, frame);
   }
 
-  #writeResponses(): void {
-    for (const [streamId, frame] of this.#responses) {
-      let written: number | null;
-      try {
-        written = this.#quic.streamSend(streamId, frame, true);
-      } catch {
-        written = frame.length; // the client stopped or reset the stream
-      }
-      if (written === null) continue;
-      if (written === frame.length) {
-        this.#responses.delete(streamId);
-        this.#inFlight--;
-      } else this.#responses.set(streamId, frame.subarray(written));
+  /** Keeps the rest for later if the client's flow control does not accept all of it. */
+  #write(streamId: number, frame: Buffer): void {
+    let written: number | null;
+    try {
+      written = this.#quic.streamSend(streamId, frame, true);
+    } catch {
+      written = frame.length; // the client stopped or reset the stream
     }
+    if (written !== frame.length) {
+      this.#responses.set(streamId, frame.subarray(written ?? 0));
+      return;
+    }
+    this.#responses.delete(streamId);
+    this.#inFlight--;
   }
 
   #abandonWriting(streamId: number): void {

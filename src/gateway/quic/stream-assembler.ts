@@ -19,13 +19,20 @@ interface StreamSink {
   dropped(streamId: number, reason: DropName): void;
 }
 
+/** Bytes of the incomplete streams of all connections. */
+export interface HeldBytes {
+  readonly max: number;
+  /** A connection below this is never refused, whatever the others hold. */
+  readonly connectionMin: number;
+  total: number;
+}
+
 interface AssemblerLimits {
   readonly streamBytesMax: number;
   readonly timeoutNs: bigint;
+  readonly held: HeldBytes;
 }
 
-/** Bytes of all incomplete streams of a connection. */
-const heldBytesMax = 128 * 1024;
 const scratchBytes = 16 * 1024;
 /** Shared by all connections: it is used only during one call. */
 const scratch = Buffer.alloc(scratchBytes);
@@ -63,6 +70,12 @@ export class StreamAssembler {
       if (nowNs - stream.sinceNs < this.#limits.timeoutNs) return;
       if (stream.bytes) this.#discard(id, stream, "timed_out");
     }
+  }
+
+  /** The connection has ended: nothing is read afterwards. */
+  close(): void {
+    this.#release(this.#heldBytes);
+    this.#open.clear();
   }
 
   #readStream(quic: QuicheConnection, id: number, nowNs: bigint): void {
@@ -111,7 +124,10 @@ export class StreamAssembler {
         this.#limits.streamBytesMax,
         Math.max(smallBytes, length, 2 * bytes.length),
       );
-      this.#heldBytes += size - bytes.length;
+      if (!this.#hold(size - bytes.length)) {
+        this.#discard(id, stream, "memory_limit");
+        return;
+      }
       const larger = Buffer.alloc(size);
       larger.set(bytes.subarray(0, stream.length));
       bytes = larger;
@@ -119,7 +135,21 @@ export class StreamAssembler {
     }
     bytes.set(chunk, stream.length);
     stream.length = length;
-    if (this.#heldBytes > heldBytesMax) this.#discard(id, stream, "too_long");
+  }
+
+  /** false: the connections together hold too much, and this one more than its share. */
+  #hold(bytes: number): boolean {
+    const { held } = this.#limits;
+    const isShare = this.#heldBytes + bytes <= held.connectionMin;
+    if (!isShare && held.total + bytes > held.max) return false;
+    this.#heldBytes += bytes;
+    held.total += bytes;
+    return true;
+  }
+
+  #release(bytes: number): void {
+    this.#heldBytes -= bytes;
+    this.#limits.held.total -= bytes;
   }
 
   #end(id: number, known: OpenStream | undefined, last: Buffer, length: number): void {
@@ -137,13 +167,13 @@ export class StreamAssembler {
   }
 
   #discard(id: number, stream: OpenStream, reason: DropName): void {
-    this.#heldBytes -= stream.bytes?.length ?? 0;
+    this.#release(stream.bytes?.length ?? 0);
     stream.bytes = null;
     this.#sink.dropped(id, reason);
   }
 
   #forget(id: number, stream: OpenStream): void {
-    this.#heldBytes -= stream.bytes?.length ?? 0;
+    this.#release(stream.bytes?.length ?? 0);
     this.#open.delete(id);
   }
 }

@@ -9,7 +9,6 @@ import type { CertificateFacts } from "./certificate-facts.ts";
 /** A UDP socket of the process. The gateway opened it; its position in the list is its number. */
 export interface IngressListener {
   readonly host: string;
-  readonly port: number;
 }
 
 export interface IngressSettings {
@@ -35,7 +34,6 @@ export interface IngressConnection extends CertificateFacts {
   readonly protocol: string;
   /** Address of the client, without brackets. */
   readonly host: string;
-  readonly port: number;
 }
 
 /** The complete content of one stream. */
@@ -55,23 +53,24 @@ export interface IngressAnswer {
   readonly body: string;
 }
 
-export const dropNames = ["empty", "reset", "timed_out", "too_long"] as const;
+export const dropNames = ["empty", "reset", "timed_out", "too_long", "memory_limit"] as const;
 export type DropName = (typeof dropNames)[number];
 
-/** Counts of one process since its start. */
-export interface IngressCounts {
-  readonly packets: number;
+export const countNames = [
+  "packets",
   /** Packets of unknown connections, and packets that are not QUIC. */
-  readonly unknownPackets: number;
-  readonly retries: number;
-  readonly invalidTokens: number;
+  "unknownPackets",
+  "retries",
+  "invalidTokens",
   /** First packets that were ignored, because of the limit of their address or of all handshakes. */
-  readonly limitedHandshakes: number;
-  readonly failedHandshakes: number;
-  readonly handshakes: number;
-  /** Open now, after their handshake. */
-  readonly connections: number;
-  readonly streams: number;
+  "limitedHandshakes",
+  "failedHandshakes",
+  "handshakes",
+] as const;
+type CountName = (typeof countNames)[number];
+
+/** Counts of one process since its start. */
+export interface IngressCounts extends Readonly<Record<CountName, number>> {
   /** Streams without a transaction, by reason. */
   readonly drops: Readonly<Record<DropName, number>>;
 }

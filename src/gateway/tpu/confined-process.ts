@@ -73,13 +73,7 @@ function printable(text: string): string {
 
 function isSupervision(answer: { readonly kind: string }): answer is SupervisionAnswer {
   const { kind } = answer;
-  return (
-    kind === "opened" ||
-    kind === "pong" ||
-    kind === "refused" ||
-    kind === "trouble" ||
-    kind === "closed"
-  );
+  return kind === "opened" || kind === "pong" || kind === "refused" || kind === "trouble";
 }
 
 export class ConfinedProcess<Answer extends { readonly kind: string }> {

@@ -15,6 +15,13 @@ export function newFrame(kind: number, bodyBytes: number): Buffer {
 
 export const bodyAt = headBytes;
 
+export function jsonFrame(kind: number, value: unknown): Buffer {
+  const text = JSON.stringify(value);
+  const frame = newFrame(kind, Buffer.byteLength(text));
+  frame.write(text, bodyAt);
+  return frame;
+}
+
 export class FrameReader {
   readonly #bodyBytesMax: number;
   readonly #handle: (kind: number, body: Buffer) => void;

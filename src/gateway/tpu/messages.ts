@@ -4,7 +4,7 @@
 // decodes answers of a process that an attacker may control: anything unexpected throws a
 // RangeError or a SyntaxError, and every text and list is bounded.
 
-import { bodyAt, newFrame } from "./frames.ts";
+import { bodyAt, jsonFrame, newFrame } from "./frames.ts";
 import { leaderStatesIn } from "./leader-states.ts";
 import type { ProcessAnswer, ProcessRequest, TpuEvent, TpuSendRequest } from "./types.ts";
 
@@ -16,7 +16,6 @@ const answerKinds = [
   "events",
   "leaders",
   "trouble",
-  "closed",
 ] as const satisfies ProcessAnswer["kind"][];
 const eventKinds = ["sent", "acknowledged", "failed", "dropped"] as const;
 
@@ -29,13 +28,6 @@ const textCharsMax = 500;
 /** A transaction of 4,096 bytes for each place of the largest queue never comes in one turn. */
 export const requestBytesMax = 1 << 30;
 export const answerBytesMax = 4 << 20;
-
-function jsonFrame(kind: number, value: unknown): Buffer {
-  const text = JSON.stringify(value);
-  const frame = newFrame(kind, Buffer.byteLength(text));
-  frame.write(text, bodyAt);
-  return frame;
-}
 
 function sendsFrame(kind: number, requests: readonly TpuSendRequest[]): Buffer {
   let length = 0;
@@ -156,7 +148,6 @@ export function decodeAnswer(kind: number, body: Buffer): ProcessAnswer {
     case "trouble":
       return { kind: name, message: textIn(body) };
     case "pong":
-    case "closed":
       return { kind: name };
     case undefined:
       break;

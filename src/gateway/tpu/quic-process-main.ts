@@ -58,7 +58,6 @@ class Main {
       endpoint.close();
       this.#reportEvents();
       this.#reportLeaders();
-      this.#answer({ kind: "closed" });
       this.#end();
     }
   }

@@ -1,7 +1,8 @@
 // Starts the process of the QUIC connections, with no more than it needs.
 //
-// It gets one socket to the gateway and a pipe for its last words, no other descriptor, and almost no
-// environment: secrets of the configuration may be there. The identity goes through the socket.
+// It gets one socket to the gateway, a pipe for its last words, the UDP sockets of the ingress, no other
+// descriptor, and almost no environment: secrets of the configuration may be there. The identity goes
+// through the socket to the gateway.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { createRequire } from "node:module";

@@ -98,8 +98,7 @@ export type SupervisionAnswer =
   | { readonly kind: "opened"; readonly unconfined: string }
   | { readonly kind: "pong" }
   | { readonly kind: "refused"; readonly message: string }
-  | { readonly kind: "trouble"; readonly message: string }
-  | { readonly kind: "closed" };
+  | { readonly kind: "trouble"; readonly message: string };
 
 export type ProcessAnswer =
   | SupervisionAnswer

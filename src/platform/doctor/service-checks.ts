@@ -31,7 +31,7 @@ export function checkService(config: Config, file: string, facts: ServiceFacts):
     ...folder(facts),
     ...facts.httpPorts.map(httpPort),
     ...(facts.subscriberPort ? [subscriberPort(facts.subscriberPort)] : []),
-    ...certificate(facts),
+    ...facts.certificates.map(certificate),
     ...exposure(config),
     ...shredTips(config),
     ...leadersEnd(facts),
@@ -123,25 +123,25 @@ function subscriberPort(fact: PortFact): Found {
   });
 }
 
-function certificate({ certificate: fact }: ServiceFacts): Found[] {
-  if (fact === null) return [];
+function certificate(fact: ServiceFacts["certificates"][number]): Found {
+  const { section } = fact;
   const { ok, fail, withLevel } = about(
     "tls-certificate",
     "Clients refuse a certificate that is expired or does not match its key.",
   );
   if (fact.leftMs === null) {
-    return [fail(fact.error ?? "", "correct the files of http.tls, then restart the service")];
+    return fail(fact.error ?? "", `correct the files of ${section}, then restart the service`);
   }
   const days = fact.leftMs / 86_400_000;
-  if (days >= certificateDaysLeast)
-    return [ok(`${fact.path} is valid for ${Math.floor(days)} days`)];
+  if (days >= certificateDaysLeast) return ok(`${fact.path} is valid for ${Math.floor(days)} days`);
   const finding =
     days < 0
       ? `${fact.path} expired ${Math.floor(-days)} days ago`
       : `${fact.path} expires in ${Math.floor(days)} days`;
-  const remedy =
-    "renew the certificate and replace both files of http.tls; the service picks them up within two seconds";
-  return [withLevel(days < 0 ? "fail" : "warn", finding, remedy)];
+  const remedy = `renew the certificate and replace both files of ${section}; the service picks them up within two seconds`;
+  // Clients over QUIC verify no dates.
+  const isFatal = days < 0 && section === "http.tls";
+  return withLevel(isFatal ? "fail" : "warn", finding, remedy);
 }
 
 function isPublic(address: string): boolean {

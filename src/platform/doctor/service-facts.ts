@@ -25,6 +25,7 @@ import { maskerOf } from "../../core/configuration/url-secrets.ts";
 import { messageOf } from "../../core/errors.ts";
 import { readTlsMaterial, type TlsFiles } from "../../core/tls-material.ts";
 import { isObject } from "../../core/values.ts";
+import { checkServerCredentials } from "../../gateway/quic/server-credentials.ts";
 import { coveredSlots, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { RpcClient } from "../solana/rpc-client.ts";
 import { type PostgresProbe, probePostgres } from "../store/postgres/probe.ts";
@@ -61,6 +62,8 @@ interface RouteFact {
 
 /** The TLS certificate and its key. */
 interface CertificateFact {
+  /** Section of the configuration. */
+  readonly section: "http.tls" | "quic.tls";
   readonly path: string;
   /** Time until it expires; null: `error`. */
   readonly leftMs: number | null;
@@ -78,8 +81,8 @@ export interface ServiceFacts {
   readonly httpPorts: readonly PortFact[];
   /** TCP port for subscribers; null: no section `shredstream`. */
   readonly subscriberPort: PortFact | null;
-  /** null: no TLS. */
-  readonly certificate: CertificateFact | null;
+  /** Certificates from files, with their keys. */
+  readonly certificates: readonly CertificateFact[];
   readonly postgres: readonly PostgresProbe[];
   readonly node: NodeFact | null;
   readonly routes: readonly RouteFact[];
@@ -124,13 +127,17 @@ export async function readServiceFacts(
     secretFiles: [
       ...secretFiles,
       ...(http?.tls ? [http.tls.key] : []),
+      ...(config.quic?.tls ? [config.quic.tls.key] : []),
       ...(config.shredstream?.tls ? [config.shredstream.tls.key] : []),
     ].map(fileFact),
     keyFiles: [...new Set(keyFiles)].map(fileFact),
     folder: http && data.postgres === undefined ? folderFact(data.directory, clock) : null,
     httpPorts,
     subscriberPort,
-    certificate: http?.tls ? certificateFact(http.tls, clock) : null,
+    certificates: [
+      ...(http?.tls ? [certificateFact("http.tls", http.tls, clock)] : []),
+      ...(config.quic?.tls ? [certificateFact("quic.tls", config.quic.tls, clock)] : []),
+    ],
     postgres,
     node,
     routes: routeFacts,
@@ -138,13 +145,19 @@ export async function readServiceFacts(
   };
 }
 
-function certificateFact(files: TlsFiles, clock: Clock): CertificateFact {
+function certificateFact(
+  section: CertificateFact["section"],
+  files: TlsFiles,
+  clock: Clock,
+): CertificateFact {
   const { certificate: path } = files;
   try {
-    const leftMs = readTlsMaterial(files).expiresMs - Number(clock.nowNs() / 1_000_000n);
-    return { path, leftMs, error: null };
+    const material = readTlsMaterial(files);
+    if (section === "quic.tls") checkServerCredentials(material, `${files.key} and ${path}`);
+    const leftMs = material.expiresMs - Number(clock.nowNs() / 1_000_000n);
+    return { section, path, leftMs, error: null };
   } catch (error) {
-    return { path, leftMs: null, error: messageOf(error) };
+    return { section, path, leftMs: null, error: messageOf(error) };
   }
 }
 

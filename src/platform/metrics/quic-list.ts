@@ -14,11 +14,8 @@ export interface QuicFacts {
   readonly submissions: ReadonlyMap<string, number>;
   readonly ends: ReadonlyMap<string, number>;
   /** null: the process has not reported yet. */
-  readonly counts: Omit<IngressCounts, "connections" | "streams"> | null;
+  readonly counts: IngressCounts | null;
 }
-
-/** A client chooses its close code. All codes without a name share one label. */
-const endName = /^[a-z_]{1,40}$/;
 
 function byName(
   name: string,
@@ -30,15 +27,6 @@ function byName(
   return define<QuicFacts>(name, [label], help, (facts, add) => {
     for (const [value, count] of pick(facts)) add([value], count);
   });
-}
-
-function namedEnds({ ends }: QuicFacts): Map<string, number> {
-  const named = new Map<string, number>();
-  for (const [end, count] of ends) {
-    const name = endName.test(end) ? end : "other";
-    named.set(name, (named.get(name) ?? 0) + count);
-  }
-  return named;
 }
 
 function handshakesIn({ counts }: QuicFacts): [string, number][] {
@@ -82,12 +70,12 @@ export const quicMetrics: readonly Metric<QuicFacts>[] = [
     "shredway_quic_connection_ends_total",
     "end",
     "Ended connections by the name of their end. Names with here_ are closes by the service.",
-    namedEnds,
+    ({ ends }) => ends,
   ),
   byName(
     "shredway_quic_streams_dropped_total",
     "reason",
-    "Streams without a transaction, since the start of the process, by reason: empty, reset, timed_out, too_long.",
+    "Streams without a transaction, since the start of the process, by reason: empty, reset, timed_out, too_long, memory_limit.",
     ({ counts }) => Object.entries(counts?.drops ?? {}),
   ),
   byName(

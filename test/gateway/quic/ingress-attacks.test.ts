@@ -5,6 +5,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { expect, it } from "vitest";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
+import { readLongHeader } from "../../../src/gateway/quic/long-header.ts";
 import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { packetBytesMax } from "../../../src/gateway/tpu/quiche.ts";
 import { closing } from "../../support/closing.ts";
@@ -46,6 +47,14 @@ function firstPacket(): Buffer {
   return packet.subarray(0, quic.send(packet)?.[0] ?? 0);
 }
 
+/** Sends as much at once as flow and congestion control accept. */
+async function sendSlowly(client: QuicClient, id: number, bytes: Buffer): Promise<void> {
+  for (let rest = bytes; rest.length > 0; await new Promise(setImmediate)) {
+    rest = rest.subarray(client.quic.streamSend(id, rest, false) ?? 0);
+    client.work();
+  }
+}
+
 describeQuic("a stream", () => {
   it("is dropped if its end comes too late; the connection and its credit remain", async () => {
     const run = await IngressRun.open({
@@ -74,7 +83,13 @@ describeQuic("a stream", () => {
     );
     client.reset(client.begin(Buffer.from([1])));
     await until(() => dropsOf(run)?.reset === 1, "the reset");
-    expect(dropsOf(run)).toEqual({ empty: 1, reset: 1, timed_out: 0, too_long: 1 });
+    expect(dropsOf(run)).toEqual({
+      empty: 1,
+      reset: 1,
+      timed_out: 0,
+      too_long: 1,
+      memory_limit: 0,
+    });
     expect((await ask(client, tipping())).status).toBe(200);
   });
 
@@ -89,6 +104,22 @@ describeQuic("a stream", () => {
     client.finish(id, wire.subarray(-1));
     await until(() => run.gateway.submitted.length === 1, "a submission");
     expect(run.gateway.submitted[0]?.transactions[0]?.wire).toEqual(Buffer.from(wire));
+  });
+
+  it("may be one of as many long ones as the limits allow, all incomplete", async () => {
+    const run = await IngressRun.open({
+      settings: { ...IngressRun.settings, streamTimeoutMs: 60_000 },
+    });
+    const client = await connect(run);
+    const ids = Array.from({ length: 64 }, () => client.begin(Buffer.alloc(0)));
+    for (const id of ids) await sendSlowly(client, id, Buffer.alloc(2500));
+    for (const id of ids) client.finish(id, Buffer.alloc(0));
+    const submissions = () => [...run.ingress.snapshot().submissions.values()];
+    await until(
+      () => submissions().reduce((sum, count) => sum + count, 0) === 64,
+      "the verdict on each stream",
+    );
+    expect(dropsOf(run)?.too_long ?? 0).toBe(0);
   });
 });
 
@@ -136,6 +167,8 @@ describeQuic("a client that floods", () => {
       code: 2,
       reason: "connection_limit: the service has too many connections",
     });
+    await until(() => countsOf(run)?.failedHandshakes === 1, "the end of the second one");
+    expect(countsOf(run)?.handshakes).toBe(1);
   });
 
   it("must prove its address, and is then limited by address", async () => {
@@ -191,6 +224,19 @@ describeQuic("packets of strangers", () => {
     const client = await connect(run);
     expect((await ask(client, tipping())).status).toBe(200);
     expect(run.ingress.snapshot().process.ends.exited).toBe(0);
+  });
+
+  it("get no answer to a version negotiation, which could come from another service", async () => {
+    const run = await IngressRun.open();
+    const { got, send } = await stranger(run);
+    const [negotiation, unknown] = [firstPacket(), firstPacket()];
+    negotiation.writeUInt32BE(0, 1);
+    unknown.writeUInt32BE(0x1a2a3a4a, 1);
+    send(negotiation);
+    send(unknown);
+    await until(() => got.packets.length > 0, "the answer to the unknown version");
+    const [first] = got.packets;
+    expect(readLongHeader(first ?? Buffer.alloc(0))?.dcid).toEqual(readLongHeader(unknown)?.scid);
   });
 
   it("do not move a connection to their address", async () => {

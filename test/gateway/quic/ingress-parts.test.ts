@@ -52,6 +52,20 @@ describeQuic("readLongHeader", () => {
     );
   });
 
+  it("rejects longer ids than version 1 permits, which other versions may have", () => {
+    const packetOf = (version: number, length: number) =>
+      Buffer.concat([
+        Uint8Array.of(0xc0, 0, 0, 0, version, length),
+        Buffer.alloc(length, 1),
+        Uint8Array.of(length),
+        Buffer.alloc(length, 2),
+        Buffer.alloc(60),
+      ]);
+    expect(readLongHeader(packetOf(1, 20))?.scid).toEqual(Buffer.alloc(20, 2));
+    expect(readLongHeader(packetOf(1, 21))).toBe(null);
+    expect(readLongHeader(packetOf(9, 255))?.scid).toEqual(Buffer.alloc(255, 2));
+  });
+
   it("never throws", () => {
     fc.assert(
       fc.property(bytes(100), (packet) => {
@@ -70,7 +84,6 @@ describe("messages", () => {
     { kind: "pong" },
     { kind: "refused", message: "no" },
     { kind: "trouble", message: "lost" },
-    { kind: "closed" },
     { kind: "listening", addresses: ["127.0.0.1:1", "[::1]:2"] },
     {
       kind: "connected",
@@ -79,7 +92,6 @@ describe("messages", () => {
         listener: 1,
         protocol: "shredway-tpu",
         host: "::1",
-        port: 9,
         commonName: null,
         ed25519Key: new Uint8Array(32).fill(3),
         protection: "invalid",
@@ -108,9 +120,7 @@ describe("messages", () => {
         limitedHandshakes: 5,
         failedHandshakes: 6,
         handshakes: 7,
-        connections: 8,
-        streams: 9,
-        drops: { empty: 1, reset: 2, timed_out: 3, too_long: 4 },
+        drops: { empty: 1, reset: 2, timed_out: 3, too_long: 4, memory_limit: 5 },
       },
     },
   ];
@@ -157,7 +167,7 @@ describe("messages", () => {
       ),
     );
     for (const text of ["null", "{}", '{"addresses":[1]}', '{"id":-1}', '{"connection":"1"}']) {
-      for (const kind of [2, 5, 6, 8, 9]) {
+      for (const kind of [2, 4, 5, 7, 8]) {
         expect(() => decodeAnswer(kind, Buffer.from(text)), text).toThrow(/^expected /);
       }
     }
@@ -193,6 +203,13 @@ describe("HandshakeLimits", () => {
     expect(limits.allowsProven(0, "192.0.2.1")).toBe(true);
     await clock.advance(60_000);
     expect(limits.allowsProven(0, "2001:db8::3")).toBe(true);
+  });
+
+  it("accepts others without a token, however often an exhausted address asks", () => {
+    const limits = new HandshakeLimits(new ManualClock(), 1);
+    expect(limits.allowsProven(0, "192.0.2.1")).toBe(true);
+    for (let i = 0; i < 200; i++) expect(limits.allowsUnproven(0, "192.0.2.1")).toBe(false);
+    expect(limits.allowsUnproven(0, "192.0.2.2")).toBe(true);
   });
 
   it("never counts a sender that may be forged", () => {
@@ -257,7 +274,36 @@ class PlannedStreams {
   }
 }
 
+const unlimited = () => ({ max: Number.MAX_SAFE_INTEGER, connectionMin: 0, total: 0 });
+
 describe("StreamAssembler", () => {
+  it("gives each connection its share, however much the others hold", () => {
+    const held = { max: 6000, connectionMin: 2048, total: 0 };
+    const dropped: string[] = [];
+    const [greedy, modest] = [1, 2].map((connection) => {
+      const sink = {
+        completed: () => undefined,
+        dropped: (id: number, reason: string) => dropped.push(`${connection}: ${reason} ${id}`),
+      };
+      return new StreamAssembler({ streamBytesMax: 4096, timeoutNs: 1n, held }, sink);
+    });
+    const begin = (assembler: StreamAssembler | undefined, id: number): void => {
+      const planned = new PlannedStreams();
+      planned.add(id, Buffer.from("a"), false);
+      assembler?.read(planned.quic, 0n, () => true);
+    };
+    for (const id of [0, 4, 8, 12]) begin(greedy, id);
+    begin(modest, 0);
+    expect(dropped).toEqual(["1: memory_limit 8", "1: memory_limit 12"]);
+    begin(modest, 4);
+    expect(dropped.at(-1)).toBe("2: memory_limit 4");
+    greedy?.close();
+    begin(modest, 8);
+    modest?.close();
+    expect(dropped.length).toBe(3);
+    expect(held.total).toBe(0);
+  });
+
   it("returns the bytes of streams in any pieces and order, within the limit", () => {
     const stream = fc.record({ parts: fc.array(bytes(40), { minLength: 1, maxLength: 8 }) });
     fc.assert(
@@ -268,7 +314,7 @@ describe("StreamAssembler", () => {
           const completed = new Map<number, string>();
           const dropped = new Map<number, string>();
           const assembler = new StreamAssembler(
-            { streamBytesMax: 100, timeoutNs: 1000n },
+            { streamBytesMax: 100, timeoutNs: 1000n, held: unlimited() },
             {
               completed: (id, content) => completed.set(id, Buffer.from(content).toString("hex")),
               dropped: (id, reason) => dropped.set(id, reason),
@@ -298,7 +344,7 @@ describe("StreamAssembler", () => {
   it("drops a stream once when its time is over, and ignores the rest", () => {
     const events: string[] = [];
     const assembler = new StreamAssembler(
-      { streamBytesMax: 100, timeoutNs: 1000n },
+      { streamBytesMax: 100, timeoutNs: 1000n, held: unlimited() },
       {
         completed: (id) => events.push(`completed ${id}`),
         dropped: (id, reason) => events.push(`${reason} ${id}`),

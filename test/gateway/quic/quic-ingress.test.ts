@@ -83,10 +83,12 @@ describeQuic("a client with a key", () => {
     expect(request).toMatchObject({ method: "sendBundle", isBundle: true });
     const signatures = request?.transactions.map(({ signature }) => signature);
     expect({ status, signatures: body.split(",") }).toEqual({ status: 200, signatures });
-    const five = framed(...[1n, 2n, 3n, 4n, 5n].map((amount) => tipping({ amount })));
-    expect((await ask(client, five)).body).toBe(
-      "value_invalid: body: expected 1 to 4 transactions, got 5",
-    );
+    for (const count of [5, 6, 20]) {
+      const wires = Array.from({ length: count }, (_, i) => tipping({ amount: BigInt(i + 1) }));
+      expect((await ask(client, framed(...wires))).body).toBe(
+        `value_invalid: body: expected 1 to 4 transactions, got ${count}`,
+      );
+    }
   });
 
   it("never treats a transaction as frames", async () => {
@@ -134,6 +136,17 @@ describeQuic("a client with a key", () => {
       rate_limited: 1,
     });
     expect(run.gateway.submitted).toEqual([]);
+  });
+
+  it("uses the key with every submission, not only when it connects", async () => {
+    const run = await IngressRun.open();
+    const client = await connect(run);
+    const lastUseNs = () => run.gateway.gateway.callers.lastUseNs(IngressRun.key("good").id);
+    const connectedNs = lastUseNs();
+    await run.gateway.clock.advance(60_000);
+    client.send(tipping());
+    await until(() => run.gateway.submitted.length === 1, "a submission");
+    expect(lastUseNs()).toBe((connectedNs ?? 0n) + 60_000_000_000n);
   });
 
   it("may leave responses unread", async () => {
@@ -249,6 +262,19 @@ describeQuic("a key", () => {
     // A key that was used from this address before still works.
     expect((await ask(known, tipping())).status).toBe(200);
     await connect(run);
+  });
+});
+
+describeQuic("the ends of connections", () => {
+  it("have one name for all codes without a name, because clients choose them", async () => {
+    const run = await IngressRun.open();
+    for (const code of [77, 78]) {
+      const client = await connect(run);
+      client.quic.close(true, code, new Uint8Array(0));
+      client.work();
+    }
+    await until(() => sessionsOf(run) === 0, "the ends");
+    expect([...run.ingress.snapshot().ends]).toEqual([["other", 2]]);
   });
 });
 

@@ -27,13 +27,15 @@ const nothing: ServiceFacts = {
   folder: null,
   httpPorts: [],
   subscriberPort: null,
-  certificate: null,
+  certificates: [],
   postgres: [],
   node: null,
   routes: [],
   lastLeaderSlot: null,
 };
-const certificate = (days: number) => ({ path: "/c", leftMs: days * 86_400_000, error: null });
+const certificate = (days: number, section: "http.tls" | "quic.tls" = "http.tls") => [
+  { section, path: "/c", leftMs: days * 86_400_000, error: null },
+];
 const folder = { path: "/d", mode: 0o700, isOwn: true, freeBytes: 2 ** 36, syncMs: 1 };
 const node = { host: "rpc:1", error: null, answerMs: 20, slot: 1000n, shredVersion: 9 };
 const primary = {
@@ -81,12 +83,22 @@ describe("checkService", () => {
       "ss -tlpn 'sport = :10010' (shows the process that uses it), or change shredstream.listen",
     ],
     ["listen", { httpPorts: [{ address: "[::]:8780", error: "in use" }] }, "fail", "sport = :8780"],
-    ["tls-certificate", { certificate: certificate(60) }, "ok", null],
-    ["tls-certificate", { certificate: certificate(20) }, "warn", "renew the certificate"],
-    ["tls-certificate", { certificate: certificate(-1) }, "fail", "renew the certificate"],
+    ["tls-certificate", { certificates: certificate(60) }, "ok", null],
+    ["tls-certificate", { certificates: certificate(20) }, "warn", "renew the certificate"],
+    ["tls-certificate", { certificates: certificate(-1) }, "fail", "renew the certificate"],
     [
       "tls-certificate",
-      { certificate: { path: "/c", leftMs: null, error: "/c: cannot be read" } },
+      { certificates: certificate(-1, "quic.tls") },
+      "warn",
+      "both files of quic.tls",
+    ],
+    [
+      "tls-certificate",
+      {
+        certificates: [
+          { section: "http.tls", path: "/c", leftMs: null, error: "/c: cannot be read" },
+        ],
+      },
       "fail",
       "correct the files",
     ],

@@ -16,15 +16,23 @@ export interface CertificateFiles {
  *
  * @param options.names subject alternative names as openssl writes them
  * @param options.days its validity
+ * @param options.algorithm of the key, as openssl names it
+ * @param options.curve of a key with the algorithm "ec"
  */
 export function makeCertificate(
   folder: string,
   name: string,
-  { names = "DNS:localhost,IP:127.0.0.1", days = 2 } = {},
+  {
+    names = "DNS:localhost,IP:127.0.0.1",
+    days = 2,
+    algorithm = "rsa:2048",
+    curve = undefined as string | undefined,
+  } = {},
 ): CertificateFiles {
   const key = join(folder, `${name}.key`);
   const certificate = join(folder, `${name}.crt`);
-  const words = "req -x509 -newkey rsa:2048 -nodes -subj /CN=localhost".split(" ");
+  const words = `req -x509 -newkey ${algorithm} -nodes -subj /CN=localhost`.split(" ");
+  if (curve !== undefined) words.push("-pkeyopt", `ec_paramgen_curve:${curve}`);
   const extension = ["-addext", `subjectAltName=${names}`];
   const output = ["-days", String(days), "-keyout", key, "-out", certificate];
   const created = spawnSync("openssl", [...words, ...extension, ...output]);

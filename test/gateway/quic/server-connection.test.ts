@@ -1,0 +1,127 @@
+// One connection of the ingress with a real client in memory: in which order it reads and writes.
+
+import { randomBytes } from "node:crypto";
+import { expect, it } from "vitest";
+import { dialects } from "../../../src/gateway/quic/dialects.ts";
+import { ServerConnection } from "../../../src/gateway/quic/server-connection.ts";
+import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import {
+  buildQuicheConfig,
+  packetBytesMax,
+  type QuicheConnection,
+} from "../../../src/gateway/tpu/quiche.ts";
+import { packetsOf, takePacket } from "../../../src/gateway/tpu/quiche-calls.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
+import { IngressRun } from "../../support/quic/ingress-run.ts";
+import { needQuiche, QuicClient } from "../../support/quic/quic-client.ts";
+import { describeQuic } from "../../support/quic/quic-server.ts";
+
+const clientAddress = { host: "127.0.0.1", port: 1 };
+const serverAddress = { host: "127.0.0.1", port: 2 };
+
+function serverSide(streamsMax: number): QuicheConnection {
+  const config = buildQuicheConfig(needQuiche(), {
+    credentials: newEcdsaCredentials("shredway"),
+    asksCertificate: true,
+    applicationProtocol: dialects.map(({ protocol }) => protocol),
+    idleTimeoutMs: 30_000,
+    packetBytesMax,
+    connectionBytesMax: 1 << 20,
+    streamBytesMax: 1 << 16,
+    streamsMax,
+    bidirectionalStreamsMax: streamsMax,
+  });
+  const { Connection } = needQuiche();
+  return Connection.accept(randomBytes(8), null, serverAddress, clientAddress, config);
+}
+
+/** Client and connection without a network: packets move only when a test moves them. */
+class Pair {
+  readonly client: QuicheConnection;
+  readonly connection: ServerConnection;
+  /** Streams that the connection has passed on. */
+  readonly completed: number[] = [];
+  /** How often the connection tried to write a stream. */
+  writes = 0;
+  readonly #toClient: Buffer[] = [];
+
+  constructor({ streamsMax, responseBytesMax }: { streamsMax: number; responseBytesMax: number }) {
+    const quiche = needQuiche();
+    const config = QuicClient.configOf({
+      credentials: newEcdsaCredentials("good"),
+      protocol: "shredway-tpu",
+      responseBytesMax,
+    });
+    const [here, there] = [clientAddress, serverAddress];
+    this.client = quiche.Connection.connect(null, randomBytes(20), here, there, config);
+    const host = {
+      quiche,
+      clock: new ManualClock(),
+      settings: { ...IngressRun.settings, listeners: [], streamsMax },
+      held: { max: 1 << 20, connectionMin: 0, total: 0 },
+      send: (packet: Buffer) => void this.#toClient.push(packet),
+      connected: () => true,
+      completed: (_: ServerConnection, id: number) => void this.completed.push(id),
+      dropped: () => undefined,
+      handshakeOver: () => undefined,
+      ended: () => undefined,
+    };
+    const quic = this.#counted(serverSide(streamsMax));
+    const path = { local: serverAddress, remote: clientAddress, isProven: true };
+    this.connection = new ServerConnection(1, host, quic, path);
+    this.exchange();
+    this.connection.admit();
+  }
+
+  /** Passes everything that the client has to say, and lets the connection work once. */
+  toServer(): boolean {
+    const packets = [...packetsOf(this.client)];
+    for (const { packet } of packets) this.connection.receive(packet, clientAddress);
+    this.connection.work();
+    return packets.length > 0;
+  }
+
+  exchange(): void {
+    let isBusy = true;
+    while (isBusy) {
+      isBusy = this.toServer() || this.#toClient.length > 0;
+      for (const packet of this.#toClient.splice(0)) {
+        takePacket(this.client, packet, { from: serverAddress, to: clientAddress });
+      }
+    }
+  }
+
+  #counted(quic: QuicheConnection): QuicheConnection {
+    const write: QuicheConnection["streamSend"] = quic.streamSend.bind(quic);
+    const counted: QuicheConnection["streamSend"] = (...words) => {
+      this.writes++;
+      return write(...words);
+    };
+    return Object.assign(quic, { streamSend: counted });
+  }
+}
+
+describeQuic("a connection whose client accepts no response", () => {
+  it("tries to write each response once", () => {
+    const pair = new Pair({ streamsMax: 64, responseBytesMax: 0 });
+    const ids = Array.from({ length: 20 }, (_, i) => 4 * i);
+    for (const id of ids) pair.client.streamSend(id, Buffer.from("a"), true);
+    pair.exchange();
+    expect(pair.completed).toEqual(ids);
+    for (const id of ids) pair.connection.answer(id, 200, "ok");
+    expect(pair.writes).toBe(ids.length);
+  });
+
+  it("writes what was blocked before it reads, so that their streams make room", () => {
+    const pair = new Pair({ streamsMax: 4, responseBytesMax: 10 });
+    const ids = [0, 4, 8, 12];
+    for (const id of ids) pair.client.streamSend(id, Buffer.from("a"), true);
+    pair.exchange();
+    for (const id of ids) pair.connection.answer(id, 200, "a signature");
+    pair.exchange();
+    for (const id of ids) expect(pair.client.streamRecv(id, Buffer.alloc(100))?.[0]).toBe(10);
+    pair.client.streamSend(2, Buffer.from("b"), true);
+    pair.toServer();
+    expect(pair.completed).toEqual([...ids, 2]);
+  });
+});
