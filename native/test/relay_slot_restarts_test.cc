@@ -67,7 +67,7 @@ RestartedSlot make_restarted_slot(uint64_t number, size_t restarts, std::mt19937
   return out;
 }
 
-// What a reader of the reports believes to be in the slot.
+// Observations of the slot according to a reader of the reports.
 class Reader {
  public:
   void read(const Landing& landing) {

@@ -40,7 +40,7 @@ export class LandingWatchList {
   readonly #relay: LandingRelay;
   readonly #log: Logger;
   readonly #waiters = new Map<string, Set<Waiter>>();
-  /** Those with an observation in the slot. */
+  /** Waiters with an observation in the slot. */
   readonly #waitersBySlot = new Map<bigint, Set<Waiter>>();
 
   constructor(relay: LandingRelay, log: Logger) {

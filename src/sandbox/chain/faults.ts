@@ -18,7 +18,7 @@ function checkedCount(count: number, what: string): number {
   throw new ShredwayError("value_invalid", `${what}: expected a whole number, got ${count}`);
 }
 
-/** What becomes of the transactions that a block contained before it began again. */
+/** The fate of the transactions that a block contained before it began again. */
 export type RestartOutcome = "executed_again" | "lost";
 
 export class ChainFaults {

@@ -72,7 +72,7 @@ export class Producer {
   #shreds: BlockShreds | null = null;
   #skippedLeader: string | null = null;
   #votes: readonly Candidate[] = [];
-  /** What was executed in the open block. */
+  /** Transactions and bundles that were executed in the open block. */
   readonly #executed: QueueItem[] = [];
 
   constructor(options: ProducerOptions, dependencies: ProducerDependencies) {
