@@ -272,8 +272,8 @@ describeQuic("the ends of connections", () => {
       const client = await connect(run);
       client.quic.close(true, code, new Uint8Array(0));
       client.work();
+      await until(() => sessionsOf(run) === 0, "its end");
     }
-    await until(() => sessionsOf(run) === 0, "the ends");
     expect([...run.ingress.snapshot().ends]).toEqual([["other", 2]]);
   });
 });
