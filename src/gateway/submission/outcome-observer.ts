@@ -149,8 +149,11 @@ export class OutcomeObserver {
   }
 
   turn(nowMs: number): void {
-    for (const tracked of this.#observationEnd.turn(nowMs))
-      this.#lifetimeOver(tracked, "unobserved");
+    for (const tracked of this.#observationEnd.turn(nowMs)) {
+      const isSettling = !this.#dependencies.outcomes && tracked.observedSlots.size > 0;
+      if (isSettling) this.#observationEnd.set(tracked, nowMs + this.#limits.restartMs);
+      else this.#lifetimeOver(tracked, "unobserved");
+    }
     for (const tracked of this.#settling.turn(nowMs)) this.#landedWithoutNode(tracked);
     if (!this.#dependencies.outcomes) return;
     this.#lifetimes?.turn(nowMs);

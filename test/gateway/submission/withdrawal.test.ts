@@ -104,6 +104,22 @@ describe("without a node", () => {
     expect(status?.slot).toBe(8n);
   });
 
+  it("does not expire in this time", async () => {
+    const harness = new Harness({ unobservedMs: 5_000 }, { node: false });
+    harness.mayRestart = true;
+    const [landed, withdrawn] = [harness.facts(), harness.facts()];
+    await harness.submit(landed);
+    await harness.submit(withdrawn);
+    await harness.clock.advance(4_500);
+    harness.observe(landed, 8n);
+    harness.observe(withdrawn, 8n);
+    await harness.clock.advance(1_000);
+    harness.withdraw(withdrawn, 8n);
+    await harness.clock.advance(3_000);
+    expect(await harness.state(landed)).toBe("landed seen_in_shreds");
+    expect(await harness.state(withdrawn)).toBe("expired unobserved");
+  });
+
   it("does not end if its block began again", async () => {
     const harness = new Harness({}, { node: false });
     harness.mayRestart = true;
