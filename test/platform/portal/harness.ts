@@ -10,7 +10,7 @@ import type { Service } from "../../../src/app/service.ts";
 import { completeConfig } from "../../../src/core/configuration/configuration.ts";
 import { createLogger, type Logger } from "../../../src/core/log.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import { keyRandomBytes } from "../../../src/gateway/accounts/api-keys.ts";
+import { keyRandomBytes, type NewKeySettings } from "../../../src/gateway/accounts/api-keys.ts";
 import { createKey } from "../../../src/gateway/accounts/create-key.ts";
 import type { ApiKey, Scope } from "../../../src/gateway/accounts/types.ts";
 import type { LiveTopics } from "../../../src/platform/portal/types.ts";
@@ -118,7 +118,9 @@ export class PortalHarness {
   async key(
     accountName: string,
     scopes: readonly Scope[] = ["submit", "read", "shreds"],
-    fields: { readonly allowedRanges?: readonly string[]; readonly label?: string } = {},
+    fields: Partial<
+      Pick<NewKeySettings, "allowedRanges" | "label" | "requestsPerSecond" | "burst">
+    > = {},
   ): Promise<Key> {
     const keyOptions = { accountName, label: "", scopes, requestsPerSecond: null, burst: null };
     const random = this.#random.fillBytes(new Uint8Array(keyRandomBytes));
