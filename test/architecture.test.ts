@@ -86,7 +86,8 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
   },
   tools: {
     "": ["commands", "completion", "listen", "manual", "race", "replay", "terminal"],
-    commands: ["sandbox", "service", "terminal"],
+    commands: ["sandbox", "service", "survey", "terminal"],
+    survey: ["terminal"],
     completion: ["terminal"],
     listen: ["race", "terminal"],
     manual: ["terminal"],

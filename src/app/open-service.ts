@@ -91,6 +91,7 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
     if (gateway) operations.watch(gateway);
     const subscribers =
       config.shredstream && openSubscribers(config.shredstream, relay, dependencies);
+    if (subscribers) operations.watchSubscribers(subscribers);
     return new Service({
       relay,
       ...(subscribers && { subscribers }),

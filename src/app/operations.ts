@@ -21,6 +21,7 @@ import { describeNative } from "../relay/data-plane/native.ts";
 import type { SlotSnapshot } from "../relay/data-plane/snapshot.ts";
 import { coveredSlots } from "../relay/leaders/schedule.ts";
 import type { RelayService } from "../relay/relay-service.ts";
+import type { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { checksOf, type ReadinessFacts } from "./readiness.ts";
 
@@ -49,6 +50,7 @@ export class Operations {
   #allowed: readonly AddressRange[];
   #trustedProxies: readonly AddressRange[];
   #gateway: GatewayService | undefined;
+  #subscribers: SubscriberService | undefined;
   #server: HttpServer | undefined;
   #phase: ReadinessFacts["phase"] = "starting";
 
@@ -70,6 +72,11 @@ export class Operations {
   /** Adds the gateway's metrics. */
   watch(gateway: GatewayService): void {
     this.#gateway = gateway;
+  }
+
+  /** Adds the metrics and the check of the block engine for subscribers. */
+  watchSubscribers(subscribers: SubscriberService): void {
+    this.#subscribers = subscribers;
   }
 
   /** Opens its own listeners. Throws ShredwayError "http_open". */
@@ -119,6 +126,7 @@ export class Operations {
       lastShredNs: lastShredNs(relay),
       trafficProblem: relay.trafficProblem,
       subscriptions: relay.shredstream.statuses(),
+      subscribers: this.#subscribers?.status() ?? null,
       discovery: relay.discovery.status(),
       ...((relay.groups.length > 0 || relay.groupProblem !== null) && {
         groups: { count: relay.groups.length, problem: relay.groupProblem },
@@ -147,6 +155,7 @@ export class Operations {
     const snapshot = relay.snapshot();
     const { slotClock } = relay.slots;
     const { destinations } = snapshot;
+    const subscribers = this.#subscribers?.status() ?? null;
     const { destinationSeries } = this.#config.operations;
     return {
       build: {
@@ -166,6 +175,7 @@ export class Operations {
         groups: relay.groups,
       },
       shredstream: { statuses: relay.shredstream.statuses(), delays: relay.traces.delays() },
+      subscribers: subscribers && { status: subscribers, tiers: relay.relay.tiers },
       slots: {
         now: slotClock.now(clock.nowNs()),
         skipShare: slotClock.skipShare(),

@@ -9,6 +9,7 @@ import type { RouteSnapshot } from "../gateway/submission/types.ts";
 import type { Check } from "../platform/metrics/pages.ts";
 import type { DestinationDiscovery } from "../relay/destination-discovery.ts";
 import { coverageText, coveredSlots, type LeaderSchedule } from "../relay/leaders/schedule.ts";
+import { type SubscriberStatus, subscribersText } from "../relay/shredstream/subscriber-status.ts";
 import {
   type SubscriptionStatus,
   subscriptionText,
@@ -22,6 +23,8 @@ export interface ReadinessFacts {
   readonly trafficProblem: string | null;
   /** Subscriptions of sources of kind "shredstream". */
   readonly subscriptions: readonly SubscriptionStatus[];
+  /** null: the section shredstream is absent. */
+  readonly subscribers: SubscriberStatus | null;
   /** null: no destination is discovered. */
   readonly discovery: ReturnType<DestinationDiscovery["status"]>;
   /** Multicast groups; absent: no source has any. `problem`: why some do not deliver; null: all do. */
@@ -76,6 +79,12 @@ function subscriptionChecks({ subscriptions }: ReadinessFacts): Check[] {
   const failing = subscriptions.filter(({ state }) => state !== "subscribed");
   const problem = failing.length === 0 ? null : failing.map(subscriptionText).join("; ");
   return [check("shredstream", false, problem, subscriptions.map(subscriptionText).join("; "))];
+}
+
+/** The previous certificate stays in force, so it is not critical. */
+function subscriberChecks({ subscribers }: ReadinessFacts): Check[] {
+  if (subscribers === null) return [];
+  return [check("subscribers", false, subscribers.problem, subscribersText(subscribers))];
 }
 
 /** The last good answer stays in force, so it is not critical. */
@@ -162,6 +171,7 @@ export function checksOf(facts: ReadinessFacts): Check[] {
     slotClock(facts),
     shreds(facts),
     ...subscriptionChecks(facts),
+    ...subscriberChecks(facts),
     ...discoveryChecks(facts),
     ...(facts.groups ? [multicast(facts.groups)] : []),
     ...(gateway ? gatewayChecks(gateway) : []),

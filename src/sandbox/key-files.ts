@@ -1,14 +1,19 @@
 // Key files of the sandbox: created at the first start and stored next to the database.
 //
 // Called by open-sandbox.ts before the chain begins. The key that pays for nonce accounts must not
-// change, because the accounts' addresses derive from it. The other key is the identity for
-// leaders.
+// change, because the accounts' addresses derive from it. The other keys are the identity for
+// leaders, the relay's key at the block engine, and the key of its subscriber.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { makeKeyFile, readKeyPair } from "../platform/solana/key-file.ts";
 
-const fileNames = { funding: "nonce-funding.json", identity: "identity.json" } as const;
+const fileNames = {
+  funding: "nonce-funding.json",
+  identity: "identity.json",
+  shredstream: "shredstream.json",
+  subscriber: "subscriber.json",
+} as const;
 
 export interface SandboxKeyFile {
   readonly path: string;

@@ -9,13 +9,12 @@ import { openService } from "../app/open-service.ts";
 import type { Service } from "../app/service.ts";
 import { formatEndpoint, parseEndpoint } from "../core/addresses/addresses.ts";
 import type { Clock } from "../core/clock.ts";
-import { completeConfig } from "../core/configuration/configuration.ts";
+import { type Config, completeConfig } from "../core/configuration/configuration.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { loadQuiche } from "../gateway/tpu/quiche.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { PacedSender } from "../relay/data-plane/paced-sender.ts";
-import { Relay } from "../relay/data-plane/relay.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import { RpcLeaderSchedule } from "../relay/leaders/rpc-leader-schedule.ts";
 import type { LeaderSchedule } from "../relay/leaders/schedule.ts";
@@ -26,6 +25,7 @@ import { firstSlotOf } from "./first-slot.ts";
 import { ensureKeyFile, type SandboxKeyFile } from "./key-files.ts";
 import { SandboxPartners } from "./partners/partners.ts";
 import {
+  sandboxBufferBytes,
   sandboxPace,
   sandboxReceivers,
   sandboxRegion,
@@ -33,9 +33,11 @@ import {
   sandboxTiers,
 } from "./plan.ts";
 import { LandingProbe } from "./probe.ts";
+import { openReceiver, type SandboxReceiver } from "./receiver.ts";
 import { RpcEndpoint } from "./rpc/endpoint.ts";
-import { paced, Sandbox, type SandboxReceiver } from "./sandbox.ts";
+import { paced, Sandbox } from "./sandbox.ts";
 import { ensureSandboxKey } from "./sandbox-key.ts";
+import { openShredstream, type SandboxShredstream } from "./shredstream.ts";
 import { SourceFeed } from "./source-feed.ts";
 import { SandboxTpu } from "./tpu/tpu-leaders.ts";
 
@@ -71,6 +73,11 @@ export interface SandboxChoice {
    * the optional package is missing: no ingress.
    */
   readonly quic?: string;
+  /**
+   * "ip:port" of the relay's block engine for subscribers. With it, the sandbox also has a source of kind
+   * "shredstream" with a block engine of its own, and a subscriber. Absent: none of them.
+   */
+  readonly shredstream?: string;
   /** Folder of the database and of the sandbox's API key. */
   readonly data: string;
   readonly log: Logger;
@@ -81,7 +88,6 @@ export interface SandboxChoice {
 
 /** About the stake of a medium validator. */
 const gatewayStakeLamports = 100_000_000_000_000n;
-const sandboxBufferBytes = 4 << 20; // half a second of traffic; more would require privileges
 
 interface SandboxSurroundings {
   readonly rpcUrl: string;
@@ -90,6 +96,7 @@ interface SandboxSurroundings {
   /** null: the optional package is missing. */
   readonly tpu: SandboxTpu | null;
   readonly wallets: SandboxWallets;
+  readonly shredstream: SandboxShredstream | null;
 }
 
 /** `address`: for transactions without protection; the next port is for protected ones. */
@@ -101,7 +108,7 @@ function quicConfig(address: string) {
 
 function sandboxConfig(
   choice: SandboxChoice,
-  { rpcUrl, receivers, partners, tpu, wallets }: SandboxSurroundings,
+  { rpcUrl, receivers, partners, tpu, wallets, shredstream }: SandboxSurroundings,
 ) {
   const httpPort = parseEndpoint(choice.http, { allowPortZero: true }).port;
   const { port } = parseEndpoint(choice.udp, { allowPortZero: true });
@@ -111,6 +118,7 @@ function sandboxConfig(
     // If the kernel chooses the port, the next port may be in use.
     http: { listen: choice.http, ...(httpPort === 0 && { webSocketListen: [] }) },
     ...(choice.quic !== undefined && tpu && { quic: quicConfig(choice.quic) }),
+    ...(shredstream && { shredstream: shredstream.section }),
     data: { directory: choice.data },
     tips: {
       addresses: [...wallets.tipAddresses],
@@ -128,7 +136,10 @@ function sandboxConfig(
       shredVersion: sandboxPace.shredVersion,
       allowPrivateDestinations: true,
       receive: { bufferBytes: sandboxBufferBytes },
-      sources: sandboxSources.map(({ name, address, tier }) => ({ name, address, tier })),
+      sources: [
+        ...sandboxSources.map(({ name, address, tier }) => ({ name, address, tier })),
+        ...(shredstream ? [shredstream.source] : []),
+      ],
       destinations: [
         ...receivers.map(({ name, address, tier }) => ({ name, address, tier })),
         ...(userDestination === undefined
@@ -138,22 +149,6 @@ function sandboxConfig(
     },
   });
   return { config, userDestination };
-}
-
-function openReceiver({ name, tier }: { name: string; tier: string }): SandboxReceiver {
-  const relay = Relay.open({
-    listen: ["127.0.0.1:0"],
-    workers: 1,
-    tiers: sandboxTiers,
-    authentication: "leader-schedule",
-    shredVersion: sandboxPace.shredVersion,
-    receive: { bufferBytes: sandboxBufferBytes },
-    prefault: false,
-    deshred: false,
-  });
-  const address = relay.addresses[0] ?? "";
-  relay.publishSources([{ name: "relay", port: parseEndpoint(address).port, tier }]);
-  return { name, tier, address, relay };
 }
 
 /** The accounts of the chain's genesis. */
@@ -229,6 +224,15 @@ function gatewayOf({ gateway }: Service): GatewayPart {
   throw new ShredwayError("internal", "the sandbox needs a gateway and a relay with deshred");
 }
 
+function openServiceFor(
+  { log, clock, tierClock }: SandboxChoice,
+  config: Config,
+): Promise<Service> {
+  const readConfig = () => config;
+  const times = { clock, ...(tierClock && { tierClock }) };
+  return openService({ config, readConfig, prefault: false, log, ...times });
+}
+
 /**
  * Opens the default sandbox: a chain in this process, its shreds over UDP through the product to
  * receivers on loopback, its transactions over HTTP through the product to its leaders. There is no
@@ -249,6 +253,8 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     const tpuQuicAddress = (identity: string) => tpu?.addressOf(identity) ?? null;
     const node = { listen: choice.rpc, shredVersion, log, tpuQuicAddress };
     const endpoint = opened(await RpcEndpoint.open(chain, clock, node));
+    const shredstream = await openShredstream({ ...choice, listen: choice.shredstream });
+    if (shredstream) opened(shredstream);
     const receivers = sandboxReceivers.map((one) => {
       const receiver = openReceiver(one);
       opened(receiver.relay);
@@ -256,24 +262,17 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
     });
     const rpcUrl = `http://${endpoint.address}`;
     const partners = opened(await SandboxPartners.open(chain, clock, { tipAddresses, log }));
-    const surroundings = { rpcUrl, receivers, partners, tpu, wallets };
+    const surroundings = { rpcUrl, receivers, partners, tpu, wallets, shredstream };
     const { config, userDestination } = sandboxConfig(choice, surroundings);
-    const readConfig = () => config;
-    const { tierClock } = choice;
-    const service = opened(
-      await openService({
-        config,
-        readConfig,
-        prefault: false,
-        log,
-        clock,
-        ...(tierClock && { tierClock }),
-      }),
-    );
+    const service = opened(await openServiceFor(choice, config));
     const to = reachable(service.relay.relay.addresses[0] ?? choice.udp);
     for (const [i, { address, profile }] of sandboxSources.entries()) {
       const player = opened(PacedSender.open({ to, from: `${address}:0` }));
       feeds.push(new SourceFeed({ delivery: new Delivery(profile, seed + i), player, clock }));
+    }
+    if (shredstream) {
+      feeds.push(shredstream.engine.feed);
+      receivers.push(shredstream.proxy.receiver); // it has a lease instead of a configured destination
     }
     const { gateway, landings } = gatewayOf(service);
     const apiKey = await ensureSandboxKey(gateway.keys, choice.data, clock.nowNs());
@@ -289,6 +288,7 @@ export function openSandbox(choice: SandboxChoice): Promise<Sandbox> {
       endpoint,
       partners,
       tpu,
+      shredstream,
       feeds,
       service,
       gateway,

@@ -38,6 +38,17 @@ export const sandboxSources: readonly SandboxSource[] = [
   },
 ];
 
+/** The source of kind "shredstream"; its block engine sends from the address. */
+export const sandboxShredstream: SandboxSource = {
+  name: "jito",
+  address: "127.0.0.5",
+  tier: "tier-1",
+  profile: { delayNs: 500_000, jitterNs: 400_000, loss: 0.01, forged: 0 },
+};
+
+/** Subscriber of the relay's block engine. */
+export const sandboxSubscriber = { name: "proxy", tier: "tier-1" } as const;
+
 export const sandboxReceivers = [
   { name: "alpha", tier: "tier-1" },
   { name: "bravo", tier: "tier-1" },
@@ -63,3 +74,5 @@ export const sandboxPace = {
 export const shredGapNs = 60_000;
 /** Interval of the timer for the chain and its sources. */
 export const tickMs = 5;
+/** Half a second of traffic; more would require privileges. */
+export const sandboxBufferBytes = 4 << 20;

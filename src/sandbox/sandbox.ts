@@ -8,7 +8,6 @@ import type { GatewayService, GatewaySnapshot } from "../app/gateway-service.ts"
 import type { Service } from "../app/service.ts";
 import type { Clock, Timer } from "../core/clock.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
-import type { Relay } from "../relay/data-plane/relay.ts";
 import type { RelaySnapshot } from "../relay/data-plane/snapshot.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { RpcLeaderSchedule } from "../relay/leaders/rpc-leader-schedule.ts";
@@ -16,16 +15,11 @@ import type { SandboxChain } from "./chain/chain.ts";
 import type { SandboxPartners } from "./partners/partners.ts";
 import { shredGapNs, tickMs } from "./plan.ts";
 import type { LandingProbe, ProbeRecord } from "./probe.ts";
+import type { SandboxReceiver } from "./receiver.ts";
 import type { RpcEndpoint } from "./rpc/endpoint.ts";
+import type { SandboxShredstream } from "./shredstream.ts";
 import type { SourceFeed } from "./source-feed.ts";
 import type { SandboxTpu } from "./tpu/tpu-leaders.ts";
-
-export interface SandboxReceiver {
-  readonly name: string;
-  readonly tier: string;
-  readonly address: string;
-  readonly relay: Relay;
-}
 
 export interface ChainView {
   readonly slot: bigint;
@@ -56,6 +50,8 @@ interface SandboxOptions {
   readonly partners: SandboxPartners;
   /** null: the optional package is missing. */
   readonly tpu: SandboxTpu | null;
+  /** null: not chosen. */
+  readonly shredstream: SandboxShredstream | null;
   readonly feeds: readonly SourceFeed[];
   readonly service: Service;
   readonly gateway: GatewayService;
@@ -78,6 +74,7 @@ export class Sandbox {
   readonly endpoint: RpcEndpoint;
   readonly partners: SandboxPartners;
   readonly tpu: SandboxTpu | null;
+  readonly shredstream: SandboxShredstream | null;
   readonly service: Service;
   readonly gateway: GatewayService;
   readonly landings: LandingWatchList;
@@ -93,6 +90,7 @@ export class Sandbox {
     this.endpoint = options.endpoint;
     this.partners = options.partners;
     this.tpu = options.tpu;
+    this.shredstream = options.shredstream;
     this.service = options.service;
     this.gateway = options.gateway;
     this.landings = options.landings;
@@ -105,6 +103,7 @@ export class Sandbox {
   async start(): Promise<void> {
     const { service, receiverLeaders, clock, probe } = this.#options;
     await Promise.all([service.start(), receiverLeaders.start()]);
+    if (service.subscribers) this.shredstream?.proxy.start(service.subscribers.address);
     probe.start(new RpcClient(this.gatewayUrl));
     this.#timers = [
       clock.every(tickMs, () => this.#tick()),
@@ -148,9 +147,11 @@ export class Sandbox {
   async close(): Promise<void> {
     const { service, receivers, receiverLeaders, endpoint, partners, tpu, probe } = this.#options;
     this.stopTraffic();
+    this.shredstream?.proxy.close();
     probe.close();
     receiverLeaders.stop();
     await service.close();
+    this.shredstream?.close();
     partners.close();
     await tpu?.close();
     endpoint.close();

@@ -4,8 +4,10 @@ import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { loadConfig } from "../../src/core/configuration/configuration.ts";
+import { configWarnings, loadConfig } from "../../src/core/configuration/configuration.ts";
+import { isForwardedSource } from "../../src/core/configuration/relay-sources.ts";
 import { configuredSettingsOf } from "../../src/platform/doctor/config-checks.ts";
+import { groupListenersOf } from "../../src/relay/multicast/group-plan.ts";
 import { shredway } from "../support/processes/shredway.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -41,6 +43,20 @@ describe("the relay at a block engine", () => {
     const { relay } = loadConfig(installed("shredstream"));
     expect(relay.listen).toEqual(["0.0.0.0:20000"]);
     expect(relay.sources).toMatchObject([{ kind: "shredstream" }, {}]);
+  });
+});
+
+describe("the relay with multicast groups", () => {
+  it("is accepted, forwards only the provider's shreds, and receives on the groups' port", () => {
+    const config = loadConfig(installed("multicast"));
+    expect(configWarnings(config)).toEqual([]);
+    const { sources } = config.relay;
+    expect(sources.map((source) => [source.name, isForwardedSource(source)])).toEqual([
+      ["edge-leaders", false],
+      ["edge", false],
+      ["provider", true],
+    ]);
+    expect(groupListenersOf(sources)).toEqual(["0.0.0.0:7733", "[::]:7733"]);
   });
 });
 

@@ -77,6 +77,10 @@ describe("shredway", () => {
     [["start", "--stats", "5"], "--stats requires --config FILE"],
     [["start", "--print-config"], "--print-config requires --config FILE"],
     [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp is not allowed with --config"],
+    [
+      ["start", "--config", "x", "--shredstream", "127.0.0.1:1"],
+      "--shredstream is not allowed with --config",
+    ],
   ])("refuses %j with exit code 2 and reports the expected value", async (args, message) => {
     const { code, stdout, stderr } = await shredwayHere(...args);
     expect(stderr).toContain(message);

@@ -25,6 +25,7 @@ import {
   frameHeaderBytes,
   frameMessage,
   GrpcError,
+  type GrpcStatus,
   numberOfStatus,
   unframeMessage,
 } from "./status.ts";
@@ -36,6 +37,15 @@ export interface GrpcRequest {
   readonly headers: IncomingHttpHeaders;
 }
 
+/** The end of a call. */
+export interface GrpcOutcome {
+  readonly path: string;
+  readonly peer: string;
+  readonly status: GrpcStatus;
+  /** Why the call was refused; empty: it was not. */
+  readonly detail: string;
+}
+
 /** Returns the response's message. Throws GrpcError, or ProtobufError for a malformed request. */
 type GrpcHandler = (request: GrpcRequest) => Uint8Array;
 
@@ -45,9 +55,13 @@ interface GrpcServerOptions {
   readonly methods: Readonly<Record<string, GrpcHandler>>;
   readonly tls?: TlsMaterial | undefined;
   readonly clock: Clock;
+  /** Called with the end of each call that was answered; default: none. */
+  readonly onOutcome?: (outcome: GrpcOutcome) => void;
   /** Called with an exception of a handler, and with an error of the listening socket. */
   readonly report: (error: unknown) => void;
 }
+
+type Caller = Pick<GrpcOutcome, "path" | "peer">;
 
 const requestBytesMax = 16 * 1024;
 /** Connections include those that have not finished their TLS handshake. */
@@ -65,6 +79,7 @@ export class GrpcServer {
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #sockets = new Set<Socket>();
   readonly #perPeer = new Map<string, number>();
+  #refusedConnections = 0;
   #address = "";
 
   private constructor(options: GrpcServerOptions) {
@@ -81,6 +96,7 @@ export class GrpcServer {
       : createServer(settings);
     this.#server.maxConnections = connectionsMax;
     this.#server.on("connection", (socket: Socket) => this.#admit(socket));
+    this.#server.on("drop", () => this.#refusedConnections++);
     this.#server.on("session", (session) => this.#watch(session));
     this.#server.on("sessionError", () => {}); // the session closes
     this.#server.on("stream", (stream, headers) => this.#serve(stream, headers));
@@ -96,6 +112,15 @@ export class GrpcServer {
   /** Its address with the real port. */
   get address(): string {
     return this.#address;
+  }
+
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /** Connections that were closed because of a limit. */
+  get refusedConnections(): number {
+    return this.#refusedConnections;
   }
 
   /** New connections use this certificate. Throws Node's error if it cannot be used. */
@@ -136,6 +161,7 @@ export class GrpcServer {
     const peer = peerOf(socket);
     const count = this.#perPeer.get(peer) ?? 0;
     if (count >= connectionsPerPeerMax) {
+      this.#refusedConnections++;
       socket.destroy();
       return;
     }
@@ -177,7 +203,7 @@ export class GrpcServer {
       return;
     }
     if (!handler) {
-      refuse(stream, new GrpcError("UNIMPLEMENTED", "unknown method"));
+      this.#refuse(stream, new GrpcError("UNIMPLEMENTED", "unknown method"), { path, peer });
       return;
     }
     const chunks: Buffer[] = [];
@@ -192,7 +218,7 @@ export class GrpcServer {
     });
     stream.on("end", () => {
       timer.cancel();
-      this.#answer(stream, () => {
+      this.#answer(stream, { path, peer }, () => {
         if (length > requestBytesMax + frameHeaderBytes) {
           const detail = `expected at most ${requestBytesMax} bytes, got ${length}`;
           throw new GrpcError("RESOURCE_EXHAUSTED", detail);
@@ -202,22 +228,29 @@ export class GrpcServer {
     });
   }
 
-  #answer(stream: ServerHttp2Stream, act: () => Uint8Array): void {
+  #answer(stream: ServerHttp2Stream, caller: Caller, act: () => Uint8Array): void {
     // A reset without an error ends the request too, and nothing may be sent after it.
     if (stream.destroyed || stream.closed) return;
     let response: Uint8Array;
     try {
       response = act();
     } catch (error) {
-      refuse(stream, this.#refusalOf(error));
+      this.#refuse(stream, this.#refusalOf(error), caller);
       return;
     }
+    this.#options.onOutcome?.({ ...caller, status: "OK", detail: "" });
     stream.respond(
       { ":status": 200, "content-type": "application/grpc" },
       { waitForTrailers: true },
     );
     stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
     stream.end(frameMessage(response));
+  }
+
+  #refuse(stream: ServerHttp2Stream, error: GrpcError, caller: Caller): void {
+    const { status, detail } = error;
+    this.#options.onOutcome?.({ ...caller, status, detail });
+    refuse(stream, error);
   }
 
   #refusalOf(error: unknown): GrpcError {

@@ -23,7 +23,7 @@ const grpcStatusNames = [
   "DATA_LOSS",
   "UNAUTHENTICATED",
 ] as const;
-type GrpcStatus = (typeof grpcStatusNames)[number];
+export type GrpcStatus = (typeof grpcStatusNames)[number];
 
 /** Characters of a remote message that are shown. */
 const detailMax = 300;

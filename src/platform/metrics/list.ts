@@ -17,6 +17,7 @@ import { type RouteFacts, routeMetrics } from "./route-list.ts";
 import { type ShredstreamFacts, shredstreamMetrics } from "./shredstream-list.ts";
 import { type SlotFacts, slotMetrics } from "./slot-list.ts";
 import { type StoreFacts, storeMetrics } from "./store-list.ts";
+import { type SubscriberFacts, subscriberMetrics } from "./subscriber-list.ts";
 import type { MetricType } from "./types.ts";
 
 /** Facts of a service with a gateway. */
@@ -35,6 +36,8 @@ export interface ServiceFacts {
   readonly checks: CheckFacts;
   readonly relay: RelayFacts;
   readonly shredstream: ShredstreamFacts;
+  /** null: the section shredstream is absent. */
+  readonly subscribers: SubscriberFacts | null;
   readonly slots: SlotFacts;
   /** null: this service runs the relay only. */
   readonly gateway: GatewayPartFacts | null;
@@ -56,6 +59,7 @@ export const metricParts: readonly {
   { title: "Build and readiness", metrics: [...buildMetrics, ...checkMetrics] },
   { title: "Relay", metrics: relayMetrics },
   { title: "Sources of kind shredstream", metrics: shredstreamMetrics },
+  { title: "Block engine for subscribers (section shredstream)", metrics: subscriberMetrics },
   { title: "Slots and leaders", metrics: slotMetrics },
   { title: "Gateway", metrics: gatewayMetrics },
   { title: "QUIC ingress", metrics: quicMetrics },
@@ -72,6 +76,7 @@ export function writeMetrics(facts: ServiceFacts, format: Format): string {
   exposition.add(checkMetrics, facts.checks);
   exposition.add(relayMetrics, facts.relay);
   exposition.add(shredstreamMetrics, facts.shredstream);
+  if (facts.subscribers) exposition.add(subscriberMetrics, facts.subscribers);
   exposition.add(slotMetrics, facts.slots);
   if (facts.gateway) {
     const { gateway, routes, accounts, store, quic } = facts.gateway;

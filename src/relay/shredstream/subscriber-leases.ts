@@ -7,6 +7,7 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import type { Logger } from "../../core/log.ts";
 import type { Destination } from "../data-plane/tables.ts";
+import { type LeaseEvent, leaseEvents } from "./subscriber-status.ts";
 
 export interface Subscriber {
   readonly name: string;
@@ -31,10 +32,29 @@ export class SubscriberLeases {
   readonly #timer: Timer;
   /** Valid leases by address "ip:port". */
   readonly #leases = new Map<string, { subscriber: Subscriber; endsNs: bigint }>();
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- every event is a key
+  readonly #counts = Object.fromEntries(leaseEvents.map((event) => [event, 0])) as Record<
+    LeaseEvent,
+    number
+  >;
 
   constructor(dependencies: SubscriberLeasesDependencies) {
     this.#dependencies = dependencies;
     this.#timer = dependencies.clock.every(checkMs, () => this.#end());
+  }
+
+  /** Counted events since the start. */
+  get counts(): Readonly<Record<LeaseEvent, number>> {
+    return this.#counts;
+  }
+
+  /** Present leases by tier; a tier without a lease is absent. */
+  countByTier(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { subscriber } of this.#leases.values()) {
+      counts.set(subscriber.tier, (counts.get(subscriber.tier) ?? 0) + 1);
+    }
+    return counts;
   }
 
   /** Begins or renews a lease. Throws GrpcError. */
@@ -47,6 +67,7 @@ export class SubscriberLeases {
     }
     if (known) {
       known.endsNs = endsNs;
+      this.#counts.renewed++;
       return;
     }
     const count = this.#countOf(subscriber.publicKey);
@@ -63,6 +84,7 @@ export class SubscriberLeases {
       this.#leases.delete(address);
       throw error;
     }
+    this.#counts.begun++;
     log.info(
       `shredstream: subscriber ${subscriber.name}: shreds of ${subscriber.tier} to ${address}`,
     );
@@ -72,8 +94,12 @@ export class SubscriberLeases {
   replace(subscribers: ReadonlyMap<string, Subscriber>): void {
     for (const [address, lease] of this.#leases) {
       const subscriber = subscribers.get(lease.subscriber.publicKey);
-      if (subscriber) lease.subscriber = subscriber;
-      else this.#leases.delete(address);
+      if (subscriber) {
+        lease.subscriber = subscriber;
+        continue;
+      }
+      this.#leases.delete(address);
+      this.#counts.removed++;
     }
   }
 
@@ -112,6 +138,7 @@ export class SubscriberLeases {
     const { publish, log } = this.#dependencies;
     for (const [address, { subscriber }] of ended) {
       this.#leases.delete(address);
+      this.#counts.expired++;
       log.info(`shredstream: subscriber ${subscriber.name}: no heartbeat for ${address}, stopped`);
     }
     try {

@@ -13,9 +13,10 @@ import {
 } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
-import { type GrpcRequest, GrpcServer } from "../../core/grpc/grpc-server.ts";
+import { type GrpcOutcome, type GrpcRequest, GrpcServer } from "../../core/grpc/grpc-server.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import type { Logger } from "../../core/log.ts";
+import { RareWarning } from "../../core/rare-warning.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import type { Destination } from "../data-plane/tables.ts";
 import {
@@ -31,12 +32,15 @@ import {
 } from "./messages.ts";
 import { type Subscriber, SubscriberLeases } from "./subscriber-leases.ts";
 import { SubscriberSessions } from "./subscriber-sessions.ts";
+import { callOf, RefusalCounts, type SubscriberStatus } from "./subscriber-status.ts";
 
 type SubscribersConfig = NonNullable<Config["shredstream"]>;
 
 /** src/gateway/http/tls-certificate.ts implements it. */
 interface FollowedCertificate {
   readonly material: TlsMaterial;
+  /** Why the present files are not used; null: they are. */
+  readonly problem: string | null;
   onChange(listener: (material: TlsMaterial) => void): () => void;
   close(): void;
 }
@@ -57,11 +61,14 @@ interface SubscriberServiceDependencies {
 
 const regionsMax = 16;
 const regionLengthMax = 64;
+const refusalLogMs = 60_000;
 
 export class SubscriberService {
   readonly #dependencies: SubscriberServiceDependencies;
   readonly #sessions: SubscriberSessions;
   readonly #leases: SubscriberLeases;
+  readonly #refusals = new RefusalCounts();
+  readonly #refusalWarning: RareWarning;
   #config: SubscribersConfig;
   #subscribers: ReadonlyMap<string, Subscriber>;
   #server: GrpcServer | undefined;
@@ -75,6 +82,7 @@ export class SubscriberService {
     this.#sessions = new SubscriberSessions({ clock, randomBytes, isRegistered });
     const publish = () => dependencies.publish(this.#leases.destinationsOf(this.#subscribers));
     this.#leases = new SubscriberLeases({ clock, publish, log });
+    this.#refusalWarning = new RareWarning({ clock, log }, refusalLogMs);
   }
 
   /** Opens the listener. Throws ShredwayError "http_open". */
@@ -94,6 +102,7 @@ export class SubscriberService {
       },
       tls: certificate?.material,
       clock,
+      onOutcome: (outcome) => this.#record(outcome),
       report: (error) => log.error({ err: error }, "shredstream: internal error"),
     });
     this.#server = server;
@@ -107,6 +116,19 @@ export class SubscriberService {
   /** Its address with the real port; empty before `start`. */
   get address(): string {
     return this.#server?.address ?? "";
+  }
+
+  status(): SubscriberStatus {
+    const { connections = 0, refusedConnections = 0 } = this.#server ?? {};
+    return {
+      address: this.address,
+      connections,
+      refusedConnections,
+      leases: this.#leases.countByTier(),
+      leaseEvents: this.#leases.counts,
+      refusals: this.#refusals.all(),
+      problem: this.#dependencies.certificate?.problem ?? null,
+    };
   }
 
   /**
@@ -134,6 +156,16 @@ export class SubscriberService {
     this.#server?.close();
     this.#dependencies.certificate?.close();
     this.#leases.close();
+  }
+
+  /** Scanners call unknown methods; only refusals of known ones are of interest in the log. */
+  #record({ path, peer, status, detail }: GrpcOutcome): void {
+    this.#refusals.count({ path, status });
+    const call = callOf(path);
+    if (status === "OK" || call === "unknown") return;
+    this.#refusalWarning.give(
+      () => `shredstream: ${call} of ${peer} refused: ${status}: ${detail}`,
+    );
   }
 
   #heartbeat({ message, peer, headers }: GrpcRequest): Uint8Array {

@@ -19,7 +19,7 @@ interface RegionDelay {
 
 const drainMs = 1000;
 /** Per source. */
-const regionsMax = 32;
+export const regionsMax = 32;
 /** Larger differences are not delays, but a wrong clock or a forged packet. */
 const delaySecondsMax = 3600;
 const delayBounds = [
@@ -28,6 +28,17 @@ const delayBounds = [
 
 /** Delays of one source by region. */
 type RegionDelays = Map<string, { lastSeconds: number; readonly histogram: DurationHistogram }>;
+
+/** One-way delay of a packet and its region; null: another content than expected, or no delay. */
+export function traceDelayOf({
+  receivedNs,
+  packet,
+}: RelayTrace): { region: string; delayNs: number } | null {
+  const decoded = decodeTrace(packet);
+  if (!decoded) return null;
+  const delayNs = Number(receivedNs - decoded.createdNs);
+  return Math.abs(delayNs) > delaySecondsMax * 1e9 ? null : { region: decoded.region, delayNs };
+}
 
 /** Time of the packet's creation and its region; null: another content than expected. */
 function decodeTrace(packet: Uint8Array): { region: string; createdNs: bigint } | null {
@@ -78,12 +89,12 @@ export class TraceDelays {
     this.#timer.cancel();
   }
 
-  #add({ source, receivedNs, packet }: RelayTrace): void {
-    const decoded = decodeTrace(packet);
-    if (!decoded) return;
-    const { region, createdNs } = decoded;
-    const seconds = Number(receivedNs - createdNs) / 1e9;
-    if (Math.abs(seconds) > delaySecondsMax) return;
+  #add(trace: RelayTrace): void {
+    const found = traceDelayOf(trace);
+    if (!found) return;
+    const { source } = trace;
+    const { region } = found;
+    const seconds = found.delayNs / 1e9;
     const regions: RegionDelays = this.#sources.get(source) ?? new Map();
     this.#sources.set(source, regions);
     let delay = regions.get(region);

@@ -1,7 +1,7 @@
 // `shredway sources`: manages the permitted senders of shreds in the configuration file.
 //
 // Reads and writes the file; a running service applies it at its next reload (SIGHUP). A file
-// that the service would refuse is never written.
+// that the service would refuse is never written. The action `groups` is in survey/source-groups.ts.
 
 import {
   closeSync,
@@ -24,6 +24,7 @@ import {
 import { type WrittenSource, withoutSource, withSource } from "../../core/configuration/edit.ts";
 import {
   defaultGroupInterface,
+  defaultGroupPort,
   describeOrigin,
   isForwardedSource,
   isMulticastSource,
@@ -31,6 +32,7 @@ import {
 import { defaultTiers } from "../../core/configuration/schema-relay.ts";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
+import { surveyGroups, surveySeconds } from "../survey/source-groups.ts";
 import { readAction } from "../terminal/actions.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { table, toJson } from "../terminal/formatting.ts";
@@ -43,6 +45,7 @@ const actions = {
   find: { argument: "ADDRESS", help: "show the source of a packet from this address" },
   add: { argument: "NAME", help: "add a source at the end of the list" },
   remove: { argument: "NAME", help: "remove the source" },
+  groups: { help: "receive the multicast groups of an interface, and show what each delivers" },
 } as const;
 
 /** Kinds that `add` writes. A source of kind shredstream needs a mapping, which no option gives. */
@@ -52,12 +55,16 @@ const addedKinds = ["udp", "multicast"] as const;
 const kindOfOption = { address: "udp", group: "multicast", interface: "multicast" } as const;
 
 const options = {
-  config: { value: "FILE", help: "the service's configuration" },
+  config: {
+    actions: ["list", "find", "add", "remove"],
+    value: "FILE",
+    help: "the service's configuration",
+  },
   address: { actions: ["add"], value: "RANGE", help: "sender address or range" },
   port: {
-    actions: ["add", "find"],
+    actions: ["add", "find", "groups"],
     value: "PORT",
-    help: "the local port that receives the packets",
+    help: `the local port that receives the packets (multicast groups: default ${defaultGroupPort})`,
   },
   tier: { actions: ["add"], value: "TIER", choices: defaultTiers, help: "a tier of relay.tiers" },
   kind: { actions: ["add"], value: "KIND", choices: addedKinds, help: "default: udp" },
@@ -68,28 +75,40 @@ const options = {
     help: "a multicast group (default: every group with a route)",
   },
   interface: {
-    actions: ["add"],
+    actions: ["add", "groups"],
     value: "NAME",
     help: `interface of the groups (default: ${defaultGroupInterface})`,
   },
   "own-use": { actions: ["add"], help: "never forward what only this source delivered" },
-  json: { help: "print one JSON object" },
+  seconds: {
+    actions: ["groups"],
+    value: "S",
+    help: `receive for this time, at most ${surveySeconds.max} (default ${surveySeconds.default})`,
+  },
+  json: {
+    help: "print one JSON object; groups: one a second, and one with final: true at the end",
+  },
 } satisfies Command["options"];
 
 export const sources: Command = {
   name: "sources",
-  summary: "list, find, add and remove sources of shreds",
+  summary: "list, find, add and remove sources of shreds, and survey multicast groups",
   usage: [
     "sources list --config FILE",
     "sources find ADDRESS [--port PORT] --config FILE",
     "sources add NAME --tier TIER [--address RANGE] [--port PORT] [--own-use] --config FILE",
     "sources add NAME --tier TIER --kind multicast [--group GROUP …] [--interface NAME] [--port PORT] --config FILE",
     "sources remove NAME --config FILE",
+    "sources groups [--interface NAME] [--port PORT] [--seconds S] [--json]",
   ],
   description: `
 Manages relay.sources, the permitted senders of shreds, in the configuration file. add and remove
 change the file and preserve its comments. They write only what the service accepts. A running service
-applies the file on a reload (SIGHUP).`,
+applies the file on a reload (SIGHUP).
+
+groups joins every multicast group that has a route through the interface, also beside a running service,
+and shows what each one delivers: shreds, other datagrams, or nothing. It ends after --seconds or at
+Ctrl-C. Exit code 1: no group delivers shreds.`,
   actions,
   options,
   examples: [
@@ -97,6 +116,7 @@ applies the file on a reload (SIGHUP).`,
     "shredway sources find 192.0.2.77 --config shredway.yaml",
     "shredway sources add ams-a --address 198.51.100.0/28 --tier tier-1 --config shredway.yaml",
     "shredway sources remove ams-a --config shredway.yaml",
+    "shredway sources groups --interface doublezero1 --seconds 30",
   ],
   run,
 };
@@ -108,6 +128,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     options,
     argument: { what: "id of a source (find: an address)", example: "fra-a" },
   });
+  if (action === "groups") return surveyGroups(args, terminal);
   const file = args.required("config", "shredway.yaml");
   switch (action) {
     case "list":

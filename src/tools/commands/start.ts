@@ -40,7 +40,7 @@ export const start: Command = {
   name: "start",
   summary: "run the service; without a configuration, run the sandbox",
   usage: [
-    "start [--http ADDRESS] [--udp ADDRESS] [--rpc ADDRESS] [--data DIRECTORY]",
+    "start [--http ADDRESS] [--udp ADDRESS] [--rpc ADDRESS] [--data DIRECTORY] [--shredstream ADDRESS]",
     "start --config FILE [--stats SECONDS] [--log-level LEVEL]",
     "start --config FILE --print-config",
   ],
@@ -79,6 +79,10 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
       value: "DIRECTORY",
       help: `folder of the sandbox's database and API key (default ${defaultData})`,
     },
+    shredstream: {
+      value: "ADDRESS",
+      help: "adds ShredStream to the sandbox: the relay's block engine for subscribers at this address, a subscriber, and a source of kind shredstream",
+    },
     udp: { value: "ADDRESS", help: `address of the sandbox's relay (default ${defaultUdp})` },
     rpc: {
       value: "ADDRESS",
@@ -88,6 +92,7 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
   examples: [
     "shredway start",
     "shredway start --http 127.0.0.1:9780 --udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --rpc 127.0.0.1:9899 --data data-2",
+    "shredway start --shredstream 127.0.0.1:10010",
     "shredway start --config shredway.yaml",
     "shredway start --config shredway.yaml --print-config",
   ],
@@ -105,15 +110,24 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     const udp = args.endpoint("udp", allowPortZero) ?? defaultUdp;
     if (familyOf(parseEndpoint(udp, allowPortZero).bytes) !== "ipv4") {
       throw usageError(
-        `--udp: ${udp} is not an IPv4 address; the sandbox's sources send from 127.0.0.2 to 127.0.0.4`,
+        `--udp: ${udp} is not an IPv4 address; the sandbox's sources send from 127.0.0.2 to 127.0.0.5`,
       );
     }
     const rpc = args.endpoint("rpc", allowPortZero) ?? defaultRpc;
     const http = args.endpoint("http", allowPortZero) ?? defaultHttp;
     const quic = args.endpoint("quic", allowPortZero) ?? defaultQuic;
+    const shredstream = args.endpoint("shredstream", allowPortZero);
     const data = resolve(args.text("data") ?? defaultData);
     const { runSandbox } = await import("../sandbox/sandbox.ts"); // large, and not needed in production
-    return runSandbox({ udp, rpc, http, quic, data }, createLogger({ level: "warn" }), terminal);
+    const addresses = {
+      udp,
+      rpc,
+      http,
+      quic,
+      data,
+      ...(shredstream !== undefined && { shredstream }),
+    };
+    return runSandbox(addresses, createLogger({ level: "warn" }), terminal);
   }
   if (args.given("udp")) {
     throw usageError("--udp is not allowed with --config; set relay.listen in the file");
@@ -123,6 +137,11 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
   if (args.given("quic")) {
     throw usageError("--quic is not allowed with --config; set quic.listen in the file");
+  }
+  if (args.given("shredstream")) {
+    throw usageError(
+      "--shredstream is not allowed with --config; set shredstream.listen in the file",
+    );
   }
   if (args.given("data")) {
     throw usageError("--data is not allowed with --config; set data.directory in the file");

@@ -162,7 +162,7 @@ function factsOf(
 
 function feedFacts({ feed, received, refused }: Reader): FeedFacts {
   const { name, file } = feed;
-  return { name, from: file, received, refused, kernelDrops: null };
+  return { name, from: file, received, refused, kernelDrops: null, traces: [] };
 }
 
 /** Converts packets to arrivals; refusals have the relay's names. */

@@ -9,6 +9,7 @@ import { FeedRecorder } from "./feed-recorder.ts";
 import { type RacePlan, type RaceResult, showRace } from "./race-display.ts";
 import type { FeedFacts, RaceFacts } from "./race-report.ts";
 import { RaceSession } from "./race-session.ts";
+import { TraceLags } from "./trace-lags.ts";
 
 const drainMs = 20;
 const refreshMs = 1000;
@@ -84,6 +85,7 @@ class RunningRace {
   readonly #session: RaceSession;
   readonly #feeds: readonly FeedOption[];
   readonly #recorder: FeedRecorder;
+  readonly #traces = new TraceLags();
   readonly #options: LiveRaceOptions & { readonly clock: Clock };
 
   constructor(
@@ -106,6 +108,7 @@ class RunningRace {
   drain(): void {
     const now = this.#now();
     this.#recorder.drain((arrival) => this.#session.note(arrival));
+    for (const trace of this.#recorder.drainTraces()) this.#traces.add(trace);
     this.#session.advance(now);
   }
 
@@ -117,6 +120,7 @@ class RunningRace {
   finish(): RaceResult {
     const now = this.#now();
     this.#recorder.drain((arrival) => this.#session.note(arrival));
+    for (const trace of this.#recorder.drainTraces()) this.#traces.add(trace);
     this.#session.finish(now);
     return { session: this.#session, facts: this.#facts() };
   }
@@ -159,6 +163,7 @@ class RunningRace {
         source ? refusals(source.verdicts).map(({ name, count }) => [name, Number(count)]) : [],
       ),
       kernelDrops: dropped.reduce((total, count) => total + count, 0),
+      traces: this.#traces.of(feed.name),
     };
   }
 }

@@ -8,6 +8,7 @@ import { type Confidence, confidenceOf, type Interval } from "./confidence.ts";
 import type { FirstArrivalCounts } from "./feed-counters.ts";
 import type { PairScore, SlotCoverageRow } from "./race-scores.ts";
 import type { RaceSession } from "./race-session.ts";
+import type { RegionLag } from "./trace-lags.ts";
 
 /** Facts about a feed that its arrivals do not contain. */
 export interface FeedFacts {
@@ -20,6 +21,8 @@ export interface FeedFacts {
   readonly refused: Readonly<Record<string, number>>;
   /** Datagrams that the kernel dropped; null for captures. */
   readonly kernelDrops: number | null;
+  /** Delays of block engines' trace packets, by region; empty for captures. */
+  readonly traces: readonly RegionLag[];
 }
 
 export interface RaceFacts {
@@ -47,7 +50,14 @@ export interface LagNumbers {
   readonly max: number | null;
 }
 
-export interface FeedReport extends FeedFacts {
+interface TraceReport {
+  readonly region: string;
+  /** One-way delay with the difference of both clocks. */
+  readonly delayNs: LagNumbers;
+}
+
+export interface FeedReport extends Omit<FeedFacts, "traces"> {
+  readonly traces: readonly TraceReport[];
   /** Accepted shreds of all slots; all other numbers cover the judged slots. */
   readonly shreds: number;
   readonly duplicates: number;
@@ -173,6 +183,7 @@ function feedReport(number: number, feed: FeedFacts, context: ReportContext): Fe
   const distinct = own.data + own.code;
   return {
     ...feed,
+    traces: feed.traces.map(({ region, lag }) => ({ region, delayNs: lagNumbers(lag) })),
     shreds: counts.arrivals,
     duplicates: counts.repeats,
     late: counts.late,

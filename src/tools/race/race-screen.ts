@@ -192,6 +192,29 @@ function countTable(report: RaceReport): string[] {
   );
 }
 
+/** Empty without trace packets. */
+function traceTable({ feeds }: RaceReport): string[] {
+  const rows = feeds.flatMap(({ name, traces }) =>
+    traces.map(({ region, delayNs: { count, min, p50, p95, p99, max } }) => [
+      name,
+      region,
+      formatCount(count),
+      ...[min, p50, p95, p99, max].map((ns) => (ns === null ? "-" : formatLag(ns))),
+    ]),
+  );
+  const titles = ["PACKETS", "min", "p50", "p95", "p99", "max"];
+  return rows.length === 0
+    ? []
+    : table(
+        [
+          { title: "FEED", width: 8 },
+          { title: "REGION" },
+          ...titles.map((title) => ({ title, right: true })),
+        ],
+        rows,
+      );
+}
+
 function winTable(report: RaceReport): string[] {
   const rows = report.feeds.map((feed) => [
     feed.name,
@@ -246,6 +269,7 @@ export function raceSummary(
 ): string[] {
   const part = (title: string, lines: readonly string[]) => ["", paint.bold(title), ...lines];
   const isJudged = report.shreds.distinct > 0;
+  const traces = traceTable(report);
   const judged = [
     ...part("first arrivals", winTable(report)),
     ...part(
@@ -270,6 +294,9 @@ export function raceSummary(
     head(report, paint),
     ...(isJudged ? judged : []),
     ...part("received packets", countTable(report)),
+    ...(traces.length > 0
+      ? part("one-way delay of trace packets by region, with the difference of both clocks", traces)
+      : []),
     ...part(
       "verdict",
       verdict.map((sentence) => `  ${sentence}`),

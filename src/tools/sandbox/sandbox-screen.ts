@@ -12,7 +12,7 @@ import {
   refusedTotal,
 } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
-import { sandboxSources } from "../../sandbox/plan.ts";
+import { sandboxShredstream, sandboxSources, sandboxSubscriber } from "../../sandbox/plan.ts";
 import type { ProbeRecord } from "../../sandbox/probe.ts";
 import type { ChainView } from "../../sandbox/sandbox.ts";
 import {
@@ -114,12 +114,31 @@ function quicLines([plain, protectedAddress]: readonly string[]): string[] {
   return [`  quic          udp ${plain}${second}; the common name of the certificate is the key`];
 }
 
+interface ShredstreamLines {
+  /** Block engine of the source. */
+  readonly engineUrl: string;
+  /** The relay's block engine for subscribers. */
+  readonly subscribersUrl: string;
+  /** Key file that it accepts. */
+  readonly keyFile: string;
+}
+
+function shredstreamLines(view: ShredstreamLines | undefined): string[] {
+  if (!view) return [];
+  const { engineUrl, subscribersUrl, keyFile } = view;
+  return [
+    `  shredstream   source ${sandboxShredstream.name} at ${engineUrl}`,
+    `  subscribers   ${subscribersUrl} with ${keyFile}; one runs here: ${sandboxSubscriber.name}`,
+  ];
+}
+
 export function introduction(view: {
   relayAddress: string;
   rpcUrl: string;
   gatewayUrl: string;
   quicAddresses: readonly string[];
   workers: number;
+  shredstream?: ShredstreamLines;
 }): string[] {
   const sources = sandboxSources.map(({ name, address }) => `${name} ${address}`).join(", ");
   return [
@@ -130,6 +149,7 @@ export function introduction(view: {
     ...quicLines(view.quicAddresses),
     `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
     `  sources       ${sources}`,
+    ...shredstreamLines(view.shredstream),
     `  relay         udp ${view.relayAddress}, ${view.workers} worker${view.workers === 1 ? "" : "s"}, authentication: leader-schedule`,
   ];
 }

@@ -37,6 +37,8 @@ export interface SandboxAddresses {
   readonly rpc: string;
   readonly http: string;
   readonly quic: string;
+  /** Absent: without ShredStream. */
+  readonly shredstream?: string;
   /** Folder of the database and the API key. */
   readonly data: string;
 }
@@ -81,9 +83,13 @@ async function withRemedy<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Path of the API key, from the current folder if that is shorter. */
+/** Path of the API key. */
 function keyFileOf({ data }: SandboxAddresses): string {
-  const file = join(data, sandboxKeyFile);
+  return shorterPath(join(data, sandboxKeyFile));
+}
+
+/** A path from the current folder if that is shorter. */
+function shorterPath(file: string): string {
   const fromHere = relative(process.cwd(), file);
   return fromHere.length < file.length ? fromHere : file;
 }
@@ -102,14 +108,30 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
   };
 
   const workers = before.relay.workers.length;
-  const { gatewayUrl, quicAddresses } = sandbox;
-  const about = { relayAddress, workers, rpcUrl: urlOf(sandbox), gatewayUrl, quicAddresses };
+  const { gatewayUrl, quicAddresses, shredstream } = sandbox;
+  const engineAddress = sandbox.service.subscribers?.address;
+  const about = {
+    relayAddress,
+    workers,
+    rpcUrl: urlOf(sandbox),
+    gatewayUrl,
+    quicAddresses,
+    ...(shredstream &&
+      engineAddress !== undefined && {
+        shredstream: {
+          engineUrl: shredstream.engine.url,
+          subscribersUrl: `http://${engineAddress}`,
+          keyFile: shorterPath(shredstream.subscriberKeyFile),
+        },
+      }),
+  };
   for (const line of introduction(about)) terminal.line(line);
   if (!terminal.isLive) printSuggestions(sandbox, keyFile, terminal);
   const { sources, destinations, authentication } = relay.config;
   const quicText = quicAddresses.length > 0 ? ` quic=${quicAddresses.join(",")}` : "";
+  const engineText = engineAddress === undefined ? "" : ` shredstream=${engineAddress}`;
   terminal.line(
-    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication}${quicText} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
+    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication}${quicText}${engineText} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
   );
   if (terminal.isLive) terminal.line();
   await every(refreshMs, terminal.stopped, () => {

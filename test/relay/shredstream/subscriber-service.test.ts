@@ -150,6 +150,9 @@ describe("this relay as a block engine", () => {
       clock.move(2001);
       return lines.join().includes("shredstream: the new TLS certificate cannot be used");
     }, "the report");
+    expect(service.operations?.checks()).toContainEqual(
+      expect.objectContaining({ name: "subscribers", ok: false, critical: false }),
+    );
     writeFileSync(join(folder, "cert.pem"), selfSignedCertificate);
     await until(() => {
       clock.move(2001);
@@ -198,6 +201,54 @@ describe("this relay as a block engine", () => {
       clock.move(1000);
       return lines.join().includes("no heartbeat for 127.0.0.1:9001, stopped");
     }, "the end of the lease");
+  });
+
+  it("counts leases, refusals and connections, and logs refusals of known calls", async () => {
+    const { service, clock, lines, next, textOf } = await openRelay(
+      engineSection("", bobLine),
+      local,
+    );
+    const scrape = () => service.operations?.metrics("text") ?? "";
+    const check = () =>
+      service.operations?.checks().find(({ name }) => name === "subscribers")?.detail;
+    expect(scrape()).toContain('shredway_subscriber_leases{tier="tier-1"} 0\n');
+    const client = stockClient(service);
+    await expect(client.challenge(stranger)).rejects.toThrow(/not registered/);
+    await expect(client.challenge(stranger)).rejects.toThrow(/not registered/);
+    const { access } = await client.login(alice);
+    await client.heartbeat(access, "127.0.0.1", 9001);
+    clock.move(29_000);
+    await client.heartbeat(access, "127.0.0.1", 9001);
+    await client.heartbeat((await client.login(bob)).access, "127.0.0.1", 9002);
+    await expect(client.heartbeat(access, "192.0.2.1", 9001)).rejects.toThrow(/socket.ip/);
+    expect(scrape()).toContain('shredway_subscriber_leases{tier="tier-1"} 1\n');
+    expect(scrape()).toContain('shredway_subscriber_leases{tier="tier-2"} 1\n');
+    expect(scrape()).toMatch(/^shredway_subscriber_connections [1-9]/m);
+    expect(check()).toBe(`leases at ${service.subscribers?.address}: 2`);
+    next.text = textOf(engineSection());
+    expect(service.reload()).toBe(true);
+    await until(() => {
+      clock.move(1000);
+      return scrape().includes('leases{tier="tier-2"} 0');
+    }, "the end of the lease");
+    for (const sample of [
+      'leases{tier="tier-1"} 0',
+      'lease_events_total{event="begun"} 2',
+      'lease_events_total{event="renewed"} 1',
+      'lease_events_total{event="expired"} 1',
+      'lease_events_total{event="removed"} 1',
+      'refusals_total{call="challenge",status="PERMISSION_DENIED"} 2',
+      'refusals_total{call="heartbeat",status="INVALID_ARGUMENT"} 1',
+      "refused_connections_total 0",
+    ]) {
+      expect(scrape()).toContain(`shredway_subscriber_${sample}\n`);
+    }
+    const refusals = lines.filter((line) => line.includes("refused"));
+    expect(refusals).toHaveLength(1); // at most one a minute
+    expect(refusals[0]).toContain("challenge of 127.0.0.1 refused: PERMISSION_DENIED");
+    expect((await openRelay("", local)).service.operations?.metrics("text")).not.toContain(
+      "shredway_subscriber_",
+    );
   });
 
   it("serves the other subscribers if one has a tier that needs a restart", async () => {
@@ -355,6 +406,7 @@ describe("this relay as a block engine", () => {
     }, "the end of the call");
     const others = Array.from({ length: 20 }, open);
     await until(() => others.filter(({ destroyed }) => destroyed).length === 5, "refusals");
+    expect(service.subscribers?.status().refusedConnections).toBe(5);
     for (const session of others) session.destroy();
     let access = "";
     // The server may not have noticed the ends of all connections yet.
@@ -381,6 +433,9 @@ describe("this relay as a block engine", () => {
         );
       });
     expect(await raw("/auth.AuthService/Unknown", new Uint8Array())).toMatch(/UNIMPLEMENTED/);
+    expect(service.subscribers?.status().refusals).toEqual([
+      { call: "unknown", status: "UNIMPLEMENTED", count: 1 },
+    ]);
     const path = "/auth.AuthService/GenerateAuthChallenge";
     expect(await raw(path, Uint8Array.of(0x0a, 0x7f))).toMatch(/INVALID_ARGUMENT: malformed/);
     expect(await raw(path, new Uint8Array(20_000))).toMatch(/RESOURCE_EXHAUSTED/);

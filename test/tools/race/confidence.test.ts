@@ -43,7 +43,7 @@ function raceOf(
 }
 
 function reportOf(session: RaceSession, names = ["a", "b"]): RaceReport {
-  const feed = { from: "", received: 1, refused: {}, kernelDrops: 0 };
+  const feed = { from: "", received: 1, refused: {}, kernelDrops: 0, traces: [] };
   return raceReport(
     session,
     {

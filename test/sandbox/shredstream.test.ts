@@ -1,0 +1,36 @@
+// The sandbox with ShredStream: a block engine for the relay, and a subscriber of the relay.
+
+import { expect, it } from "vitest";
+import { until } from "../support/network/udp-receiver.ts";
+import { runningSandbox } from "../support/processes/sandbox.ts";
+
+it("receives shreds from its block engine, and serves a subscriber", async () => {
+  const sandbox = await runningSandbox(undefined, { shredstream: "127.0.0.1:0" });
+  const { service, shredstream } = sandbox;
+  const source = () => sandbox.snapshot().relay.sources.find(({ name }) => name === "jito");
+  await until(() => Number(source()?.verdicts.first) > 0, "first shreds of the block engine");
+  expect(service.relay.shredstream.statuses()).toMatchObject([
+    { name: "jito", state: "subscribed", problem: null },
+  ]);
+  await until(() => service.relay.traces.delays().length > 0, "a trace packet");
+  expect(service.relay.traces.delays()).toMatchObject([{ source: "jito", region: "frankfurt" }]);
+
+  const proxy = () => sandbox.snapshot().receivers.find(({ name }) => name === "proxy")?.seen;
+  await until(() => Number(proxy()?.verdicts.first) > 0, "verified shreds at the subscriber");
+  expect(shredstream?.proxy.status).toMatchObject({ state: "subscribed", problem: null });
+  expect(proxy()?.verdicts.duplicate).toBe(0n);
+  expect(service.subscribers?.status()).toMatchObject({
+    leases: new Map([["tier-1", 1]]),
+    refusals: [],
+  });
+  expect(service.relay.snapshot().destinations.map(({ name }) => name)).toContain(
+    `proxy ${shredstream?.proxy.receiver.address}`,
+  );
+});
+
+it("has neither of them unless it is chosen", async () => {
+  const sandbox = await runningSandbox();
+  expect(sandbox.shredstream).toBeNull();
+  expect(sandbox.service.subscribers).toBeUndefined();
+  expect(sandbox.service.relay.config.sources.map(({ name }) => name)).not.toContain("jito");
+});
