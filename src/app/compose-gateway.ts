@@ -422,7 +422,9 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const tips = keep(await openTips(options, store));
     const shreds = keep(await openShreds({ options, tables, store, nodes, verifier, landings }));
     const nonces = keep(await openNonces({ config, store, clock, log }));
-    const quic = keep(openQuic({ config, gateway: () => gateway, keyRing, clock, log }));
+    const quic = keep(
+      openQuic({ config, gateway: () => gateway, keyRing, publicKeys, clock, log }),
+    );
     const components = {
       options,
       tables,
