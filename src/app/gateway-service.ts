@@ -159,6 +159,10 @@ export class GatewayService {
     return this.#dependencies.pipeline;
   }
 
+  get publicKeys(): PublicKeys {
+    return this.#dependencies.publicKeys;
+  }
+
   get shreds(): ShredSalesService | null {
     return this.#dependencies.shreds;
   }

@@ -89,6 +89,10 @@ export class PublicKeys {
     return [...this.#byKey.values()].filter((each) => each.accountId === accountId);
   }
 
+  withPurpose(purpose: PublicKeyPurpose): RegisteredPublicKey[] {
+    return [...this.#byKey.values()].filter((each) => each.purpose === purpose);
+  }
+
   /** null: its API key has ended, or lacks the scope; then it has no effect. */
   apiKeyOf({ keyId, purpose }: RegisteredPublicKey): ApiKey | null {
     const key = this.#dependencies.apiKey(keyId);

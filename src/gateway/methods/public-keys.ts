@@ -18,7 +18,7 @@ import {
 import { type ArgsOf, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
 import { oneOf, optionsOf, requiredField, text } from "../schema/shapes.ts";
-import { timeText } from "./destinations.ts";
+import { salesOf, timeText } from "./destinations.ts";
 import { type Call, type MethodTable, method } from "./method.ts";
 
 function factsOf({ dependencies }: Call, registered: RegisteredPublicKey): RegisteredKey {
@@ -64,6 +64,8 @@ async function register(
   { registration }: ArgsOf<typeof registerParams>,
 ): Promise<RegisteredKey> {
   const { publicKeys } = call.dependencies;
+  // Without the sale of shreds no account has a tier, so the key could never receive anything.
+  if (registration.purpose === "shredstream") salesOf(call);
   return factsOf(call, await publicKeys.register(call.key, registration));
 }
 
@@ -121,7 +123,7 @@ export const publicKeyMethods: MethodTable = {
     summary: "Registers an Ed25519 public key, which then acts for the API key of this call.",
     params: registerParams,
     result: { name: "publicKey", schema: registeredSchema },
-    errors: ["signature_invalid", "public_key_refused", "store_failed"],
+    errors: ["registration_off", "signature_invalid", "public_key_refused", "store_failed"],
     example: {
       params: [
         {

@@ -22,13 +22,14 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const lines: string[] = [];
 
-async function open(): Promise<{ gateway: GatewayService; clock: ManualClock }> {
+async function open(sellsShreds = true): Promise<{ gateway: GatewayService; clock: ManualClock }> {
   const clock = new ManualClock();
+  const tips = pubkeyOf(new Uint8Array(32).fill(5));
   const config = completeConfig({
     relay: { shredVersion: 1, authentication: "off" },
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
     data: { directory: temporaryFolder() },
-    tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))] },
+    tips: { addresses: [tips], ...(sellsShreds && { shredAddresses: [tips] }) },
   });
   lines.length = 0;
   const log = createLogger({ stream: { write: (line: string) => lines.push(line) } });
@@ -229,4 +230,12 @@ it("ends the effect of a key with its API key, except for a rotation", async () 
   expect(await watcher.ask("getPublicKeys")).toMatchObject({
     result: { publicKeys: [{ state: "ended" }, { state: "active" }] },
   });
+});
+
+it("registers no key for shreds without their sale", async () => {
+  const { gateway } = await open(false);
+  const { ask, accountId } = await callerOf(gateway, "one");
+  const wanted = signed(accountId, newPair(), { purpose: "shredstream" });
+  expect(await ask("registerPublicKey", wanted)).toMatchObject(refused("registration_off"));
+  expect(await ask("registerPublicKey", signed(accountId, newPair()))).toHaveProperty("result");
 });

@@ -36,11 +36,15 @@ export class TestPublicKeys {
   }
 
   /** Registers without a proof. */
-  add({ id, accountId, accountName }: ApiKey, publicKey: string, purpose: PublicKeyPurpose): void {
+  readonly add = (
+    { id, accountId, accountName }: ApiKey,
+    publicKey: string,
+    purpose: PublicKeyPurpose,
+  ): void => {
     const key = { publicKey, purpose, accountId, accountName, keyId: id, registeredMs: 0 };
     this.#all = [...this.#all, key];
     this.publicKeys.replace(this.#all);
-  }
+  };
 
   drop(publicKey: string): void {
     this.#all = this.#all.filter((each) => each.publicKey !== publicKey);
