@@ -10,6 +10,7 @@ import { addressAbove } from "../core/configuration/derived.ts";
 import { nodeNameOf } from "../core/configuration/node-name.ts";
 import type { Logger } from "../core/log.ts";
 import { KeyRing } from "../gateway/accounts/key-ring.ts";
+import { PublicKeys } from "../gateway/accounts/public-keys.ts";
 import { RateLimits } from "../gateway/accounts/rate-limits.ts";
 import { type EndpointGroup, endpointGroups } from "../gateway/endpoints/endpoint-groups.ts";
 import {
@@ -168,6 +169,7 @@ interface GatewayComponents {
   /** null: no other node uses the database. */
   readonly nodes: NodeDirectory | null;
   readonly keyRing: KeyRing;
+  readonly publicKeys: PublicKeys;
   readonly routes: RouteTable;
   readonly verifier: Pick<SignatureVerifier, "verify" | "close">;
   readonly landings: LandingWatchList | null;
@@ -218,8 +220,18 @@ function createGateway(
   pages: readonly Pages[],
 ): Gateway {
   const rates = new RateLimits(callersMax);
-  const { options, tables, keyRing, verifier, upstream, shreds, tips, nonces, tracker } =
-    components;
+  const {
+    options,
+    tables,
+    keyRing,
+    publicKeys,
+    verifier,
+    upstream,
+    shreds,
+    tips,
+    nonces,
+    tracker,
+  } = components;
   const { clock, log, relay } = options;
   const take: EndpointGroupDependencies["limits"]["take"] = (key, nowNs) =>
     rates.take(key.id, rateLimitOf(tables.config, key), nowNs);
@@ -228,6 +240,7 @@ function createGateway(
       clock,
       log,
       keys: keyRing,
+      publicKeys,
       limits: { take },
       inspector: { inspect: (wire) => tables.inspector.inspect(wire) },
       verifier:
@@ -371,6 +384,15 @@ function openServers({ gateway, config, certificate, log }: Servers): Promise<Ht
   return HttpServerGroup.open(servers, log);
 }
 
+function publicKeysOf(
+  { clock, log }: GatewayOptions,
+  { store, keyRing }: Pick<GatewayComponents, "store" | "keyRing">,
+  refresh: () => Promise<void>,
+): PublicKeys {
+  const apiKey = (id: string) => keyRing.get(id, clock.nowNs());
+  return new PublicKeys({ store: store.publicKeys, apiKey, refresh, clock, log });
+}
+
 interface Closable {
   close(): void | Promise<void>;
 }
@@ -395,17 +417,21 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const { table: routes, addresses } = await openRoutes({ config, relay, tracker, clock, log });
     opened.push(addresses, routes);
     const keyRing = new KeyRing();
+    const publicKeys = publicKeysOf(options, { store, keyRing }, () => service.refreshKeys());
     const landings = relay?.config.deshred ? new LandingWatchList(relay.relay, log) : null;
     const tips = keep(await openTips(options, store));
     const shreds = keep(await openShreds({ options, tables, store, nodes, verifier, landings }));
     const nonces = keep(await openNonces({ config, store, clock, log }));
-    const quic = keep(openQuic({ config, gateway: () => gateway, keyRing, clock, log }));
+    const quic = keep(
+      openQuic({ config, gateway: () => gateway, keyRing, publicKeys, clock, log }),
+    );
     const components = {
       options,
       tables,
       store,
       nodes,
       keyRing,
+      publicKeys,
       routes,
       verifier,
       landings,
@@ -430,7 +456,6 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       live: tables,
       gateway,
       verifier: verifier instanceof SignatureVerifier ? verifier : null,
-      tracker,
       openServer: () => openServers({ gateway, config, certificate, log }),
       others: [portal, addresses, partners, verifier, certificate, upstream].filter((one) => !!one),
       certificate,

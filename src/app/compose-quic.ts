@@ -9,6 +9,7 @@ import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { TlsMaterial } from "../core/tls-material.ts";
 import type { KeyRing } from "../gateway/accounts/key-ring.ts";
+import type { PublicKeys } from "../gateway/accounts/public-keys.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import { Query } from "../gateway/endpoints/query.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
@@ -22,6 +23,7 @@ interface QuicDependencies {
   /** Called after the start only: the sockets are opened before the gateway exists. */
   readonly gateway: () => Pick<Gateway, "callers" | "answerStream">;
   readonly keyRing: KeyRing;
+  readonly publicKeys: Pick<PublicKeys, "find">;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -79,6 +81,7 @@ export function openQuic({
   config,
   gateway,
   keyRing,
+  publicKeys,
   clock,
   log,
 }: QuicDependencies): QuicService | null {
@@ -107,9 +110,14 @@ export function openQuic({
     credentials: startCredentials(certificate, data.directory),
     clock,
     log,
-    authenticate: (address, text) => gateway().callers.authenticate(address, text),
-    currentKey: (id, address) => {
-      const key = keyRing.get(id, clock.nowNs());
+    authenticate: (address, identity) => {
+      const { callers } = gateway();
+      return identity.kind === "publicKey"
+        ? callers.authenticatePublicKey(address, identity.publicKey)
+        : callers.authenticate(address, identity.text);
+    },
+    currentKey: ({ keyId, publicKey }, address) => {
+      const key = publicKey ? publicKeys.find("tpu", publicKey) : keyRing.get(keyId, clock.nowNs());
       if (!key) return null;
       // Most keys are allowed from every address, so the address is rarely parsed.
       const isAllowed =

@@ -9,6 +9,7 @@ import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { KeyRing } from "../gateway/accounts/key-ring.ts";
 import { KeyUpdates } from "../gateway/accounts/key-updates.ts";
+import type { PublicKeys } from "../gateway/accounts/public-keys.ts";
 import type { KeyStore } from "../gateway/accounts/types.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import type { HttpServerGroup } from "../gateway/http/server-group.ts";
@@ -70,6 +71,7 @@ interface GatewayServiceDependencies {
   /** null: no other node uses the database. */
   readonly nodes: Pick<NodeDirectory, "differences" | "close"> | null;
   readonly keyRing: KeyRing;
+  readonly publicKeys: PublicKeys;
   readonly routes: RouteTable;
   readonly pipeline: Pipeline;
   /** null: the relay does not decode transactions. */
@@ -108,8 +110,15 @@ export class GatewayService {
   constructor(dependencies: GatewayServiceDependencies) {
     this.#dependencies = dependencies;
     this.#config = dependencies.config;
-    const { clock, log, store, keyRing } = dependencies;
-    this.#keyUpdates = new KeyUpdates({ clock, log, store: store.keys, keyRing });
+    const { clock, log, store, keyRing, publicKeys } = dependencies;
+    this.#keyUpdates = new KeyUpdates({
+      clock,
+      log,
+      store: store.keys,
+      keyRing,
+      publicKeyStore: store.publicKeys,
+      publicKeys,
+    });
   }
 
   /** Continues the open submissions of an earlier process, then opens HTTP. Throws ShredwayError. */
@@ -148,6 +157,10 @@ export class GatewayService {
 
   get submissions(): Submissions {
     return this.#dependencies.pipeline;
+  }
+
+  get publicKeys(): PublicKeys {
+    return this.#dependencies.publicKeys;
   }
 
   get shreds(): ShredSalesService | null {

@@ -18,7 +18,9 @@ import { RelayService } from "../relay/relay-service.ts";
 import { relayOptionsOf } from "../relay/relay-tables.ts";
 import { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
 import { slotFileIn } from "../relay/slot-floor.ts";
+import { AccountSubscribers } from "./account-subscribers.ts";
 import { openGateway } from "./compose-gateway.ts";
+import type { GatewayService } from "./gateway-service.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
 import { withConfigurationKey } from "./start-errors.ts";
@@ -78,6 +80,17 @@ function openSubscribers(
   });
 }
 
+/** undefined: accounts cannot subscribe, because no proxies are served or no shreds are sold. */
+function followAccounts(
+  gateway: GatewayService | undefined,
+  subscribers: SubscriberService | undefined,
+  { clock, log }: ServiceDependencies,
+): AccountSubscribers | undefined {
+  if (!gateway?.shreds || !subscribers) return undefined;
+  const { publicKeys, shreds } = gateway;
+  return new AccountSubscribers({ publicKeys, tiers: shreds.tiers, subscribers, clock, log });
+}
+
 /** Throws ShredwayError, after closing everything that it opened. */
 export async function openService(dependencies: ServiceDependencies): Promise<Service> {
   const { config, readConfig, explain, log, clock, tierClock } = dependencies;
@@ -92,9 +105,11 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
     const subscribers =
       config.shredstream && openSubscribers(config.shredstream, relay, dependencies);
     if (subscribers) operations.watchSubscribers(subscribers);
+    const accountSubscribers = followAccounts(gateway, subscribers, dependencies);
     return new Service({
       relay,
       ...(subscribers && { subscribers }),
+      ...(accountSubscribers && { accountSubscribers }),
       ...(gateway && { gateway }),
       operations,
       config,

@@ -9,6 +9,7 @@ import type { Logger } from "../core/log.ts";
 import type { Check } from "../platform/metrics/pages.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
+import type { AccountSubscribers } from "./account-subscribers.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
 
@@ -17,6 +18,8 @@ interface ServiceDependencies {
   readonly gateway?: GatewayService;
   /** Absent: the section `shredstream` is not configured. */
   readonly subscribers?: SubscriberService;
+  /** Absent: accounts cannot be subscribers. */
+  readonly accountSubscribers?: AccountSubscribers;
   /** Absent: no metrics. */
   readonly operations?: Operations;
   /** Absent: the service was not made from a file. */
@@ -33,6 +36,7 @@ export class Service {
   readonly gateway: GatewayService | undefined;
   readonly operations: Operations | undefined;
   readonly subscribers: SubscriberService | undefined;
+  readonly #accountSubscribers: AccountSubscribers | undefined;
   readonly #configWarnings: readonly string[];
   readonly #readConfig: () => Config;
   readonly #explain: (error: unknown) => unknown;
@@ -42,6 +46,7 @@ export class Service {
     relay,
     gateway,
     subscribers,
+    accountSubscribers,
     operations,
     config,
     readConfig,
@@ -51,6 +56,7 @@ export class Service {
     this.relay = relay;
     this.gateway = gateway;
     this.subscribers = subscribers;
+    this.#accountSubscribers = accountSubscribers;
     this.operations = operations;
     this.#configWarnings = config ? configWarnings(config) : [];
     this.#readConfig = readConfig;
@@ -112,6 +118,7 @@ export class Service {
 
   /** Settles when all data is durable and everything is closed. Idempotent. */
   async close(): Promise<void> {
+    this.#accountSubscribers?.close();
     this.subscribers?.close();
     await this.gateway?.close();
     this.operations?.close();

@@ -227,6 +227,28 @@ export interface Destination {
   readonly advice: string | null;
 }
 
+// ---- public keys ----
+
+/** Response of registerPublicKey. */
+export interface RegisteredKey {
+  /** Base58. */
+  readonly publicKey: string;
+  readonly purpose: "tpu" | "shredstream";
+  /** Id of the API key whose rights and limits it has. */
+  readonly apiKey: string;
+  /** "ended": its API key was revoked, has expired or lacks the scope. */
+  readonly state: "active" | "ended";
+  readonly registeredAt: string;
+}
+
+/** Response of getPublicKeys. */
+export interface RegisteredKeys {
+  /** Id of the account, for the text that the key signs. */
+  readonly account: string;
+  /** Oldest first. */
+  readonly publicKeys: readonly RegisteredKey[];
+}
+
 // ---- alternative partners ----
 
 /** Response of GET /api/next_alt_validator. */

@@ -115,6 +115,8 @@ const table = {
   store_failed: { text: "database operation failed", ...cannotSubmit },
   store_newer: { text: "database was written by a newer version" },
   key_unknown: { text: "unknown API key", httpStatus: 404 },
+  public_key_unknown: { text: "unknown public key", httpStatus: 404, jsonRpcCode: -32602 },
+  public_key_refused: { text: "public key cannot be registered", ...invalidParameters },
   destination_unknown: { text: "unknown destination", httpStatus: 404, jsonRpcCode: -32602 },
   destination_refused: { text: "destination not available", ...invalidParameters },
   proof_refused: { text: "invalid ownership token", ...invalidParameters },

@@ -10,6 +10,7 @@ export const commands: Readonly<Record<string, () => Promise<Command>>> = {
   listen: async () => (await import("./listen/listen.ts")).listen,
   race: async () => (await import("./race/race.ts")).race,
   keys: async () => (await import("./commands/keys.ts")).keys,
+  "public-keys": async () => (await import("./commands/public-keys.ts")).publicKeys,
   destinations: async () => (await import("./commands/destinations.ts")).destinations,
   sources: async () => (await import("./commands/sources.ts")).sources,
   migrate: async () => (await import("./commands/migrate.ts")).migrate,

@@ -22,6 +22,7 @@ import type {
 } from "../../src/gateway/submission/types.ts";
 import { SqlKeyStore } from "../../src/platform/store/tables/key-store.ts";
 import { SqlLandedTipStore } from "../../src/platform/store/tables/landed-tip-store.ts";
+import { SqlPublicKeyStore } from "../../src/platform/store/tables/public-key-store.ts";
 import { SqlSubmissionStore } from "../../src/platform/store/tables/submission-store.ts";
 import { TipStatistics } from "../../src/tips/tip-statistics.ts";
 import { makeFacts } from "../gateway/submission/model.ts";
@@ -29,6 +30,7 @@ import { capabilitiesOf, emptySnapshot } from "../gateway/submission/model-route
 import type { Databases } from "../platform/store/databases.ts";
 import { NotificationRelay, type SharingDriver } from "../platform/store/notification-relay.ts";
 import { ManualClock } from "../support/clocks/manual-clock.ts";
+import { TestPublicKeys } from "../support/gateway/public-keys.ts";
 
 export const accountId = "ann";
 const signatures = { decode: base58.decode, encode: base58.encode };
@@ -125,7 +127,14 @@ export class Node {
     this.driver = driver;
     this.store = new SqlSubmissionStore(driver, signatures, name);
     this.keys = new SqlKeyStore(driver);
-    this.keyUpdates = new KeyUpdates({ clock, log, store: this.keys, keyRing: this.keyRing });
+    this.keyUpdates = new KeyUpdates({
+      clock,
+      log,
+      store: this.keys,
+      keyRing: this.keyRing,
+      publicKeyStore: new SqlPublicKeyStore(driver),
+      publicKeys: new TestPublicKeys(clock, () => []).publicKeys,
+    });
     const route = this.#route();
     const outcomes = outcomesOf(cluster);
     const reader = new StatusReader({ clock, node: outcomes, log });

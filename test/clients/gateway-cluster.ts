@@ -26,6 +26,7 @@ import type { ChainApi } from "../../src/sandbox/chain/types.ts";
 import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { decodeBase58 } from "../../src/sandbox/rpc/bytes.ts";
 import { inspectorFor, noPartners } from "../support/gateway/gateway.ts";
+import { TestPublicKeys } from "../support/gateway/public-keys.ts";
 import { Cluster, type TestService } from "./cluster.ts";
 
 export const tipAddress = encodeBase58(randomBytes(32));
@@ -142,6 +143,7 @@ export class GatewayCluster implements TestService {
     const parts: GatewayDependencies = {
       clock: systemClock,
       keys: { find: (text) => (text === key ? apiKey(options.scopes) : null), allows: () => true },
+      publicKeys: new TestPublicKeys(systemClock, () => []).publicKeys,
       limits: { take: () => allowed },
       inspector: inspectorFor([tipAddress]),
       verifier: { verify },

@@ -1,4 +1,4 @@
-// Keeps the keys in memory equal to those of the store.
+// Keeps the API keys and public keys in memory equal to those of the store.
 //
 // Created by gateway-service.ts. Another node may revoke a key; the change notification of the
 // store starts a new read immediately. While the database is unavailable, the last known keys
@@ -9,6 +9,8 @@ import { messageOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { Refresher } from "../../core/refresher.ts";
 import type { KeyRing } from "./key-ring.ts";
+import type { PublicKeyStore } from "./public-key-types.ts";
+import type { PublicKeys } from "./public-keys.ts";
 import type { KeyStore } from "./types.ts";
 
 interface KeyUpdatesDependencies {
@@ -16,22 +18,39 @@ interface KeyUpdatesDependencies {
   readonly log: Pick<Logger, "error">;
   readonly store: Pick<KeyStore, "keys" | "onForeignChange">;
   readonly keyRing: Pick<KeyRing, "replace">;
+  readonly publicKeyStore: Pick<PublicKeyStore, "all" | "onForeignChange">;
+  readonly publicKeys: Pick<PublicKeys, "replace">;
 }
 
 export class KeyUpdates {
   readonly #refresher: Refresher;
-  readonly #endWatch: () => void;
+  readonly #endWatches: readonly (() => void)[];
 
-  constructor({ clock, log, store, keyRing }: KeyUpdatesDependencies) {
+  constructor(dependencies: KeyUpdatesDependencies) {
+    const { clock, log, store, publicKeyStore } = dependencies;
     this.#refresher = new Refresher({
       clock,
-      read: async () => keyRing.replace(await store.keys()),
+      read: () => this.#read(dependencies),
       failed: (error) =>
         log.error(
           `accounts: API keys could not be reloaded; the previous keys stay in force: ${messageOf(error)}`,
         ),
     });
-    this.#endWatch = store.onForeignChange(() => this.#refresher.notifyChange());
+    this.#endWatches = [store, publicKeyStore].map((one) =>
+      one.onForeignChange(() => this.#refresher.notifyChange()),
+    );
+  }
+
+  /** API keys last: each key to which a rotation moved public keys is known then. */
+  async #read({
+    store,
+    keyRing,
+    publicKeyStore,
+    publicKeys,
+  }: KeyUpdatesDependencies): Promise<void> {
+    const registered = await publicKeyStore.all();
+    keyRing.replace(await store.keys());
+    publicKeys.replace(registered);
   }
 
   /**
@@ -43,7 +62,7 @@ export class KeyUpdates {
   }
 
   close(): void {
-    this.#endWatch();
+    for (const end of this.#endWatches) end();
     this.#refresher.close();
   }
 }

@@ -49,8 +49,8 @@ export interface KeyStore {
   ensureAccount(name: string, nowNs: bigint): Promise<Account>;
   addKey(key: ApiKey): Promise<void>;
   /**
-   * Sets the expiry of the old key and adds the new one in one transaction. Throws ShredwayError
-   * "key_unknown".
+   * Sets the expiry of the old key, adds the new one and gives it the public keys of the old one, in one
+   * transaction. Throws ShredwayError "key_unknown".
    */
   replaceKey(oldId: string, expiresNs: bigint, key: ApiKey): Promise<void>;
   /** Throws ShredwayError "key_unknown". Revoking a revoked key changes nothing. */

@@ -8,11 +8,12 @@ import { type AddressRange, parseAddress } from "../../core/addresses/addresses.
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { AuthFailureLimiter } from "../accounts/auth-failure-limiter.ts";
+import { scopeMissing } from "../accounts/missing-scope.ts";
 import { callerOf } from "../accounts/rate-limits.ts";
 import type { ApiKey, Scope } from "../accounts/types.ts";
 import { clientAddress, isFromProxy } from "../http/client-address.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
-import type { Keys } from "../methods/dependencies.ts";
+import type { GatewayDependencies, Keys } from "../methods/dependencies.ts";
 import { answerOf, type RefusalShape, refusalAnswer } from "./answers.ts";
 import { Query } from "./query.ts";
 
@@ -22,6 +23,9 @@ const keyLocations =
   "query api-key, header api_key, api-key, Authorization: Bearer or Basic, or x-jito-auth";
 
 const invalidKey = "invalid API key: unknown, expired, revoked, or not allowed from this address";
+const invalidPublicKey =
+  "invalid public key: expected the Ed25519 key of a certificate that an account has registered for tpu, " +
+  "and an address that its API key allows";
 
 function tooManyFailures(seconds: number): string {
   return `too many invalid API keys from this address; retry in ${seconds} s`;
@@ -36,13 +40,6 @@ export function unauthorized(problem = "missing API key"): ShredwayError {
   return new ShredwayError(
     "unauthorized",
     `${problem}; expected a valid API key (${keyLocations})`,
-  );
-}
-
-export function scopeMissing(what: string, key: ApiKey, wanted: readonly Scope[]): ShredwayError {
-  return new ShredwayError(
-    "scope_missing",
-    `${what}: the API key has the scopes ${key.scopes.join(", ")}; expected ${wanted.join(" or ")}`,
   );
 }
 
@@ -80,6 +77,7 @@ interface Origin {
 
 interface CallersOptions {
   readonly keys: Keys;
+  readonly publicKeys: GatewayDependencies["publicKeys"];
   readonly clock: Clock;
   /** Read at every request, because a reload changes it. */
   readonly settings: { readonly trustedProxies: readonly AddressRange[] };
@@ -87,14 +85,16 @@ interface CallersOptions {
 
 export class Callers {
   readonly #keys: Keys;
+  readonly #publicKeys: CallersOptions["publicKeys"];
   readonly #clock: Clock;
   readonly #settings: CallersOptions["settings"];
   readonly #authFailures = new AuthFailureLimiter();
   /** Wall time of the last request with each key, by id. */
   readonly #lastUses = new Map<string, bigint>();
 
-  constructor({ keys, clock, settings }: CallersOptions) {
+  constructor({ keys, publicKeys, clock, settings }: CallersOptions) {
     this.#keys = keys;
+    this.#publicKeys = publicKeys;
     this.#clock = clock;
     this.#settings = settings;
   }
@@ -154,11 +154,32 @@ export class Callers {
    * HTTP. Throws ShredwayError "unauthorized" or "rate_limited".
    */
   authenticate(remoteAddress: string, text: string): ApiKey {
+    const find = (origin: Origin): ApiKey | null => this.#keyFor(text, origin);
+    return this.#authenticate(remoteAddress, find, invalidKey);
+  }
+
+  /**
+   * Finds the API key for which a registered public key acts. null: the client has no Ed25519 key. Counts
+   * failures and throws like `authenticate`.
+   */
+  authenticatePublicKey(remoteAddress: string, publicKey: Uint8Array | null): ApiKey {
+    const find = (origin: Origin): ApiKey | null => {
+      const key = publicKey && this.#publicKeys.find("tpu", publicKey);
+      return key && this.#mayUse(key, origin) ? key : null;
+    };
+    return this.#authenticate(remoteAddress, find, invalidPublicKey);
+  }
+
+  #authenticate(
+    remoteAddress: string,
+    find: (origin: Origin) => ApiKey | null,
+    problem: string,
+  ): ApiKey {
     const address = parseAddress(remoteAddress);
-    const key = this.#keyFor(text, { remoteAddress, address: () => address });
+    const key = find({ remoteAddress, address: () => address });
     if (!key) {
       const seconds = this.#countFailure(address);
-      if (seconds === 0) throw new ShredwayError("unauthorized", invalidKey);
+      if (seconds === 0) throw new ShredwayError("unauthorized", problem);
       throw new ShredwayError("rate_limited", tooManyFailures(seconds));
     }
     this.used(key.id);

@@ -114,12 +114,12 @@ export class Gateway {
       nextTurn: () => this.#turns++,
       descriptions,
     };
-    const { keys, clock, submissions } = dependencies;
+    const { keys, publicKeys, clock, submissions } = dependencies;
     this.counts = new RequestCounts(
       () => clock.monotonicNs(),
       (method) => settings.readMethods.has(method),
     );
-    this.#callers = new Callers({ keys, clock, settings });
+    this.#callers = new Callers({ keys, publicKeys, clock, settings });
     const report = (thrown: unknown): string => this.#report(thrown);
     this.#statusFeed = new StatusFeed({
       clock,

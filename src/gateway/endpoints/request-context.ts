@@ -6,6 +6,7 @@
 import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
 import type { JsonRpcAnswer, JsonRpcOptions } from "../../core/json-rpc/handle.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
+import { scopeMissing } from "../accounts/missing-scope.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpResponse } from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
@@ -15,7 +16,7 @@ import { resemblesProtection } from "../methods/protection.ts";
 import type { Ingress } from "../submission/types.ts";
 import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax, callsMax, depthMax } from "./body-limits.ts";
-import { scopeMissing, unauthorized } from "./callers.ts";
+import { unauthorized } from "./callers.ts";
 import { type Query, uriFlag } from "./query.ts";
 import { methodUnknown } from "./read-methods.ts";
 

@@ -13,6 +13,7 @@ import type { Destinations } from "../../shreds/destinations/destination-types.t
 import type { Registrar } from "../../shreds/registrations/registration-types.ts";
 import type { TierRules, Tiers } from "../../shreds/tiers/types.ts";
 import type { TipFloor } from "../../tips/tip-types.ts";
+import type { PublicKeys } from "../accounts/public-keys.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpHead, HttpRequest, HttpResponse, WebSocketRoute } from "../http/types.ts";
 import type { Nonces } from "../nonces/types.ts";
@@ -139,6 +140,7 @@ export interface GatewayDependencies {
   readonly clock: Clock;
   readonly log?: Logger;
   readonly keys: Keys;
+  readonly publicKeys: Pick<PublicKeys, "find" | "apiKeyOf" | "ofAccount" | "register" | "remove">;
   readonly limits: RateLimits;
   readonly inspector: TransactionInspector;
   readonly verifier: SignatureVerifier;

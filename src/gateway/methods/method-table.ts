@@ -8,6 +8,7 @@ import { destinationMethods } from "./destinations.ts";
 import { discover, discoverName } from "./discover.ts";
 import { type Method, type MethodTable, openMethod } from "./method.ts";
 import { nonceMethods } from "./nonces.ts";
+import { publicKeyMethods } from "./public-keys.ts";
 import { regionMethods } from "./regions.ts";
 import { registrationMethods } from "./registrations.ts";
 import { sendAlt } from "./send-alt.ts";
@@ -37,6 +38,7 @@ export const methods: MethodTable = {
   ...tierMethods,
   ...destinationMethods,
   ...registrationMethods,
+  ...publicKeyMethods,
   ...nonceMethods,
 };
 

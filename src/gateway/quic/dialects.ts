@@ -20,6 +20,8 @@ export type CloseCause =
 export interface Dialect {
   /** ALPN protocol. */
   readonly protocol: string;
+  /** The part of the client's certificate that identifies it: an API key, or a registered Ed25519 key. */
+  readonly identity: "commonName" | "publicKey";
   /** Bytes of a stream. */
   readonly streamBytesMax: number;
   /** Whether bidirectional streams get a response frame; otherwise they are only closed. */
@@ -36,9 +38,13 @@ const frameHeadBytes = 2;
 /** Codes 0 to 2 are those of Astralane. */
 const keyCodes = { closed: 0, unauthorized: 1, connection_limit: 2, forbidden: 3, excess: 4 };
 
+/** Codes of validators (tpu/close-names.ts): disallowed, exceed_max_stream_count, too_many. */
+const validatorCodes = { closed: 0, unauthorized: 2, connection_limit: 4, forbidden: 2, excess: 3 };
+
 export const dialects: readonly Dialect[] = [
   {
     protocol: "shredway-tpu",
+    identity: "commonName",
     streamBytesMax: bundleTransactionsMax * (frameHeadBytes + transactionBytesMax),
     hasResponses: true,
     takesBundles: true,
@@ -46,6 +52,7 @@ export const dialects: readonly Dialect[] = [
   },
   {
     protocol: "astralane-tpu",
+    identity: "commonName",
     streamBytesMax: transactionBytesMax,
     hasResponses: false,
     takesBundles: false,
@@ -53,10 +60,19 @@ export const dialects: readonly Dialect[] = [
   },
   {
     protocol: "lunar-lander-tpu",
+    identity: "commonName",
     streamBytesMax: transactionBytesMax,
     hasResponses: true,
     takesBundles: false,
     closeCodes: keyCodes,
+  },
+  {
+    protocol: "solana-tpu",
+    identity: "publicKey",
+    streamBytesMax: transactionBytesMax,
+    hasResponses: false,
+    takesBundles: false,
+    closeCodes: validatorCodes,
   },
 ];
 

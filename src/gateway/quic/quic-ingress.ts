@@ -38,6 +38,19 @@ interface IngressSubmission {
   readonly receivedNs: bigint;
 }
 
+/** The identity in a client's certificate, by the rule of its dialect. */
+type ClientIdentity =
+  | { readonly kind: "commonName"; readonly text: string }
+  /** null: the certificate has a key of another type. */
+  | { readonly kind: "publicKey"; readonly publicKey: Uint8Array | null };
+
+/** An accepted client: its API key, or the registered public key that acts for one. */
+interface AcceptedIdentity {
+  readonly keyId: string;
+  /** null: the certificate contains the API key. */
+  readonly publicKey: Uint8Array | null;
+}
+
 export interface QuicIngressOptions {
   readonly listeners: readonly ProtectedListener[];
   readonly settings: Omit<IngressSettings, "listeners">;
@@ -45,10 +58,10 @@ export interface QuicIngressOptions {
   readonly credentials: QuicheCredentials;
   readonly clock: Clock;
   readonly log?: Logger | undefined;
-  /** Throws ShredwayError "unauthorized" or "rate_limited". */
-  readonly authenticate: (remoteAddress: string, text: string) => ApiKey;
+  /** The key that the client presents. Throws ShredwayError "unauthorized" or "rate_limited". */
+  readonly authenticate: (remoteAddress: string, identity: ClientIdentity) => ApiKey;
   /** The key in its present state; null: it has ended, or is not allowed from this address. */
-  readonly currentKey: (id: string, remoteAddress: string) => ApiKey | null;
+  readonly currentKey: (identity: AcceptedIdentity, remoteAddress: string) => ApiKey | null;
   /** Never rejects because of a client's input. */
   readonly submit: (
     submission: IngressSubmission,
@@ -57,10 +70,9 @@ export interface QuicIngressOptions {
 }
 
 /** One connection of a client whose key was accepted. */
-interface Session {
+interface Session extends AcceptedIdentity {
   readonly connection: IngressConnection;
   readonly dialect: Dialect;
-  readonly keyId: string;
   readonly isProtected: boolean;
   readonly isSwqosOnly: boolean;
 }
@@ -98,6 +110,12 @@ const statuses: Partial<Readonly<Record<Reason, number>>> = {
 
 function increment<Key>(counts: Map<Key, number>, key: Key): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+function endedText({ publicKey }: AcceptedIdentity): string {
+  return publicKey
+    ? "the public key was removed, or its API key was revoked or has expired"
+    : "the API key was revoked or has expired";
 }
 
 export class QuicIngress {
@@ -190,7 +208,7 @@ export class QuicIngress {
     if (!dialect || !listener || this.#sessions.has(connection.id)) return;
     let key: ApiKey;
     try {
-      key = this.#keyOf(connection);
+      key = this.#keyOf(connection, dialect);
     } catch (error) {
       const cause = this.#causeOf(error);
       this.#dismiss(connection, dialect, cause, messageOf(error));
@@ -208,6 +226,7 @@ export class QuicIngress {
       connection,
       dialect,
       keyId: key.id,
+      publicKey: dialect.identity === "publicKey" ? connection.ed25519Key : null,
       isProtected: listener.isProtected || connection.protection === true,
       isSwqosOnly: listener.isSwqosOnly,
     });
@@ -215,14 +234,20 @@ export class QuicIngress {
   }
 
   /** Throws ShredwayError. */
-  #keyOf({ commonName, protection, host }: IngressConnection): ApiKey {
+  #keyOf(connection: IngressConnection, dialect: Dialect): ApiKey {
+    const { commonName, ed25519Key, protection, host } = connection;
     if (protection === "invalid") {
       throw new ShredwayError(
         "value_invalid",
         "certificate extension 2.999.1.1: expected a BOOLEAN, got another value",
       );
     }
-    const key = this.#options.authenticate(host, commonName ?? "");
+    const key = this.#options.authenticate(
+      host,
+      dialect.identity === "publicKey"
+        ? { kind: "publicKey", publicKey: ed25519Key }
+        : { kind: "commonName", text: commonName ?? "" },
+    );
     if (key.scopes.includes("submit")) return key;
     throw new ShredwayError(
       "scope_missing",
@@ -296,13 +321,13 @@ export class QuicIngress {
 
   /** The key in its present state. null: it has ended, and the connection is closed. */
   #refresh(session: Session): ApiKey | null {
-    const { connection, dialect, keyId } = session;
-    const current = this.#options.currentKey(keyId, connection.host);
+    const { connection, dialect } = session;
+    const current = this.#options.currentKey(session, connection.host);
     if (current?.scopes.includes("submit")) return current;
     this.#forget(session);
     const [cause, text] = current
       ? (["forbidden", "the API key has no longer the scope submit"] as const)
-      : (["unauthorized", "the API key was revoked or has expired"] as const);
+      : (["unauthorized", endedText(session)] as const);
     this.#dismiss(connection, dialect, cause, text);
     return null;
   }

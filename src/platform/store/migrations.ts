@@ -177,6 +177,29 @@ export const migrations: readonly Migration[] = [
     `CREATE INDEX claimed_registrations_leaving ON claimed_registrations
       (registered_ms, counted_order) WHERE counted_order IS NOT NULL`,
   ],
+  // Ed25519 public keys of accounts (base58), and the audit trail of their registrations and removals.
+  [
+    `CREATE TABLE public_keys (
+      public_key text PRIMARY KEY,
+      purpose text NOT NULL,
+      account_id text NOT NULL REFERENCES accounts (id),
+      key_id text NOT NULL REFERENCES api_keys (id),
+      registered_ms bigint NOT NULL
+    )`,
+    "CREATE INDEX public_keys_account ON public_keys (account_id)",
+    "CREATE INDEX public_keys_key ON public_keys (key_id)",
+    // key_id: the API key that made the call; NULL: the operator.
+    `CREATE TABLE public_key_events (
+      account_id text NOT NULL,
+      number bigint NOT NULL,
+      at_ms bigint NOT NULL,
+      kind text NOT NULL,
+      public_key text NOT NULL,
+      purpose text NOT NULL,
+      key_id text,
+      PRIMARY KEY (account_id, number)
+    )`,
+  ],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

@@ -8,6 +8,7 @@ import type { Clock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { RareWarning } from "../../core/rare-warning.ts";
+import type { PublicKeyStore } from "../../gateway/accounts/public-key-types.ts";
 import type { KeyStore } from "../../gateway/accounts/types.ts";
 import type { ManagedNonceStore } from "../../gateway/nonces/types.ts";
 import type { SubmissionLister, SubmissionStore } from "../../gateway/submission/types.ts";
@@ -32,6 +33,7 @@ import { SqlKeyStore } from "./tables/key-store.ts";
 import { SqlLandedTipStore } from "./tables/landed-tip-store.ts";
 import { type NodeStore, SqlNodeStore } from "./tables/node-store.ts";
 import { SqlManagedNonceStore } from "./tables/nonce-store.ts";
+import { SqlPublicKeyStore } from "./tables/public-key-store.ts";
 import { SqlRegistrationStore } from "./tables/registration-store.ts";
 import type { SignatureCodec } from "./tables/signature-codec.ts";
 import { columns, SqlSubmissionStore } from "./tables/submission-store.ts";
@@ -135,6 +137,7 @@ function journaledOver(
 
 export class Store {
   readonly keys: KeyStore;
+  readonly publicKeys: PublicKeyStore;
   readonly submissions: SubmissionStore & SubmissionLister;
   readonly destinations: DestinationStore;
   readonly registrations: RegistrationStore;
@@ -206,6 +209,7 @@ export class Store {
     this.node = node;
     this.locks = { tryLock: (name, onLost) => driver.tryLock(name, onLost) };
     this.keys = new SqlKeyStore(driver);
+    this.publicKeys = new SqlPublicKeyStore(driver);
     this.submissions = journaled ?? submissions;
     this.#journaled = journaled;
     this.destinations = new SqlDestinationStore(driver);

@@ -5,6 +5,9 @@
 
 import type { SqlDriver } from "./driver.ts";
 
+/** Changed by the store of public keys, and by the rotation of an API key. */
+export const publicKeysTopic = "public_keys";
+
 type News = readonly string[] | null;
 
 /** The texts after the topic, in order; null: anything may have changed. */

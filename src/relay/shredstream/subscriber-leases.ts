@@ -13,7 +13,8 @@ export interface Subscriber {
   readonly name: string;
   /** Base58. */
   readonly publicKey: string;
-  readonly tier: string;
+  /** null: the account has no tier, so nothing is sent. */
+  readonly tier: string | null;
   /** Addresses at the same time. */
   readonly destinations: number;
 }
@@ -113,7 +114,7 @@ export class SubscriberLeases {
         },
       ]) => {
         const subscriber = subscribers.get(publicKey);
-        if (!subscriber) return [];
+        if (!subscriber || subscriber.tier === null) return [];
         return [{ address, name: `${subscriber.name} ${address}`, tier: subscriber.tier }];
       },
     );

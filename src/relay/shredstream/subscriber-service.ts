@@ -70,14 +70,16 @@ export class SubscriberService {
   readonly #refusals = new RefusalCounts();
   readonly #refusalWarning: RareWarning;
   #config: SubscribersConfig;
+  /** Subscribers by public key: those of the configuration and of accounts. */
   #subscribers: ReadonlyMap<string, Subscriber>;
+  #accounts: readonly Subscriber[] = [];
   #server: GrpcServer | undefined;
 
   constructor(dependencies: SubscriberServiceDependencies) {
     const { config, clock, randomBytes, log } = dependencies;
     this.#dependencies = dependencies;
     this.#config = config;
-    this.#subscribers = subscribersOf(config);
+    this.#subscribers = subscribersOf(config, this.#accounts);
     const isRegistered = (address: string) => this.#subscribers.has(address);
     this.#sessions = new SubscriberSessions({ clock, randomBytes, isRegistered });
     const publish = () => dependencies.publish(this.#leases.destinationsOf(this.#subscribers));
@@ -108,7 +110,9 @@ export class SubscriberService {
     this.#server = server;
     certificate?.onChange((material) => server.setCertificate(material));
     if (this.#subscribers.size === 0) {
-      log.warn("shredstream.subscribers is empty: no proxy can subscribe");
+      log.warn(
+        "shredstream.subscribers is empty: only proxies with public keys that accounts register can subscribe",
+      );
     }
     log.info(`shredstream: block engine for subscribers at ${server.address}`);
   }
@@ -143,13 +147,25 @@ export class SubscriberService {
       .map((key) => `shredstream.${key}`);
     const { ttlSeconds } = config ?? before;
     const next = { ...before, ttlSeconds, subscribers: config?.subscribers ?? [] };
-    const subscribers = subscribersOf(next);
-    this.#dependencies.publish(this.#leases.destinationsOf(subscribers));
+    this.#replace(subscribersOf(next, this.#accounts));
     this.#config = next;
+    return restart;
+  }
+
+  /**
+   * Replaces the subscribers of accounts. A public key of the configuration keeps its settings there. Throws
+   * ShredwayError if the relay rejects the destinations; they apply with the next change then.
+   */
+  setAccountSubscribers(accounts: readonly Subscriber[]): void {
+    this.#accounts = accounts;
+    this.#replace(subscribersOf(this.#config, accounts));
+  }
+
+  #replace(subscribers: ReadonlyMap<string, Subscriber>): void {
+    this.#dependencies.publish(this.#leases.destinationsOf(subscribers));
     this.#subscribers = subscribers;
     this.#leases.replace(subscribers);
     this.#sessions.forgetRemoved();
-    return restart;
   }
 
   close(): void {
@@ -172,6 +188,12 @@ export class SubscriberService {
     const token = /^Bearer (\S+)$/.exec(headers.authorization ?? "")?.[1] ?? "";
     const subscriber = this.#subscribers.get(this.#sessions.subscriberOf(token));
     if (!subscriber) throw new GrpcError("PERMISSION_DENIED", "public key is not registered");
+    if (subscriber.tier === null) {
+      throw new GrpcError(
+        "PERMISSION_DENIED",
+        "the account of this public key has no tier; register tips for shreds first",
+      );
+    }
     const { ip, port, regions } = decodeHeartbeat(message);
     const bytes = addressOf(ip);
     if (formatAddress(bytes) !== peer) {
@@ -213,6 +235,11 @@ function addressOf(ip: string): Uint8Array {
   }
 }
 
-function subscribersOf({ subscribers }: SubscribersConfig): ReadonlyMap<string, Subscriber> {
-  return new Map(subscribers.map((subscriber) => [subscriber.publicKey, subscriber]));
+/** A public key of the configuration is not one of an account. */
+function subscribersOf(
+  { subscribers }: SubscribersConfig,
+  accounts: readonly Subscriber[],
+): ReadonlyMap<string, Subscriber> {
+  const all: readonly Subscriber[] = [...accounts, ...subscribers];
+  return new Map(all.map((subscriber) => [subscriber.publicKey, subscriber]));
 }

@@ -26,6 +26,8 @@ onEachDatabase((databases) => {
         "landed_tips",
         "managed_nonces",
         "nodes",
+        "public_key_events",
+        "public_keys",
         "registrations",
         "schema_version",
         "submissions",

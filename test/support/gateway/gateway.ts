@@ -29,6 +29,7 @@ import { ManualClock } from "../clocks/manual-clock.ts";
 import { closing } from "../closing.ts";
 import { addressOf, wallet } from "../transactions/chain.ts";
 import { checkAnswers } from "./described-answers.ts";
+import { TestPublicKeys } from "./public-keys.ts";
 
 export const tipWallet = wallet(100);
 export const tipAddress = addressOf(tipWallet);
@@ -126,6 +127,7 @@ export class GatewayRun {
     scoped("batcher", "batch"),
     scoped("reader", "read"),
   ]);
+  readonly publicKeys = new TestPublicKeys(this.clock, () => this.keys.values());
   readonly submitted: SubmitRequest[] = [];
   readonly simulated: { wire: Uint8Array; options: unknown }[] = [];
   readonly read: { method: string; params: readonly unknown[] }[] = [];
@@ -184,6 +186,7 @@ export class GatewayRun {
         find: (text) => this.keys.get(text) ?? null,
         allows: (key, address) => key.allowedRanges.includes(Buffer.from(address).toString("hex")),
       },
+      publicKeys: this.publicKeys.publicKeys,
       limits: {
         take: (key) => {
           this.countedKeys.push(key);

@@ -40,8 +40,14 @@ export class IngressRun {
       connectionsPerKeyMax: 10,
       credentials: newEcdsaCredentials("shredway"),
       clock: systemClock,
-      authenticate: (address, text) => gateway.callers.authenticate(address, text),
-      currentKey: (id) => Array.from(keys.values()).find((key) => key.id === id) ?? null,
+      authenticate: (address, identity) =>
+        identity.kind === "publicKey"
+          ? gateway.callers.authenticatePublicKey(address, identity.publicKey)
+          : gateway.callers.authenticate(address, identity.text),
+      currentKey: ({ keyId, publicKey }) =>
+        publicKey
+          ? run.publicKeys.publicKeys.find("tpu", publicKey)
+          : (Array.from(keys.values()).find((key) => key.id === keyId) ?? null),
       submit: ({ bytes, isProtected, isSwqosOnly, ...rest }) =>
         gateway.answerStream({
           ...rest,

@@ -24,7 +24,7 @@ import {
   textAt,
   wordOf,
 } from "../driver.ts";
-import { onNewsOf } from "../topics.ts";
+import { onNewsOf, publicKeysTopic } from "../topics.ts";
 
 const topic = "keys";
 
@@ -42,6 +42,7 @@ const expireKey = `UPDATE api_keys
   SET expires_ns = CASE WHEN expires_ns < $2 THEN expires_ns ELSE $2 END
   WHERE id = $1 AND revoked_ns IS NULL`;
 const revokeKey = "UPDATE api_keys SET revoked_ns = COALESCE(revoked_ns, $2) WHERE id = $1";
+const movePublicKeys = "UPDATE public_keys SET key_id = $2 WHERE key_id = $1";
 const insertAccount = `INSERT INTO accounts (id, name, created_ns) VALUES ($1, $2, $3)
   ON CONFLICT (name) DO NOTHING`;
 const accountColumns = "SELECT id, name, created_ns FROM accounts";
@@ -129,7 +130,9 @@ export class SqlKeyStore implements KeyStore {
 
   async replaceKey(oldId: string, expiresNs: bigint, key: ApiKey): Promise<void> {
     const expiry = { sql: expireKey, params: [oldId, expiresNs], mustChange: true };
-    const end = await this.#change([expiry, insertionOf(key)]);
+    const move = { sql: movePublicKeys, params: [oldId, key.id] };
+    const topics = [topic, publicKeysTopic];
+    const end = await this.#change([expiry, insertionOf(key), move], topics);
     if (!end.isCommitted) throw unknownKey(oldId, "a key that is not revoked");
   }
 
@@ -143,7 +146,7 @@ export class SqlKeyStore implements KeyStore {
     return onNewsOf(this.#driver, topic, () => listener());
   }
 
-  #change(statements: readonly Statement[]): Promise<TransactionEnd> {
-    return this.#driver.transaction(statements, "durable", [topic]);
+  #change(statements: readonly Statement[], topics = [topic]): Promise<TransactionEnd> {
+    return this.#driver.transaction(statements, "durable", topics);
   }
 }

@@ -2,6 +2,7 @@
 // invalid parameters and validates every response against the served document. The sandbox provides
 // the chain and the routes.
 
+import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { base58 } from "@scure/base";
@@ -17,7 +18,9 @@ import {
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../../src/core/clock.ts";
 import { messageOf } from "../../../../src/core/errors.ts";
+import { KeyPair } from "../../../../src/core/key-pair.ts";
 import { isObject } from "../../../../src/core/values.ts";
+import { claimTextOf } from "../../../../src/gateway/accounts/public-key-proof.ts";
 import { methods } from "../../../../src/gateway/methods/method-table.ts";
 import { bundleIdOf } from "../../../../src/gateway/submission/tracked-transaction.ts";
 import { RpcClient } from "../../../../src/platform/solana/rpc-client.ts";
@@ -100,6 +103,18 @@ function oneOfPair(nonce: unknown, microLamports: number, lamports: number): str
   );
   transaction.partialSign(payer);
   return transaction.serialize({ requireAllSignatures: false }).toString("base64");
+}
+
+/** Key pair of the public key that is registered and then removed. */
+const ownPair = new KeyPair(randomBytes(32));
+
+/** The signed parameter of registerPublicKey. */
+async function registration(): Promise<object> {
+  const accountId = field(await gateway.call("getPublicKeys"), "account");
+  const expiresAt = new Date(Date.now() + 600_000).toISOString();
+  const claim = { publicKey: ownPair.address, purpose: "tpu" as const, expiresAt };
+  const text = claimTextOf({ accountId, ...claim });
+  return { ...claim, signature: base58.encode(ownPair.sign(Buffer.from(text))) };
 }
 
 /** A destination on this machine, with the token of its first challenge. */
@@ -194,6 +209,9 @@ async function open(): Promise<void> {
     proveDestination: [[id, token]],
     getRegistrations: [[], [{ limit: 1, beforeMs: null }]],
     getNonce: [[key]],
+    getPublicKeys: [[]],
+    registerPublicKey: [[await registration()]],
+    removePublicKey: [[ownPair.address]],
   });
 }
 

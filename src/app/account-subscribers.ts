@@ -1,0 +1,59 @@
+// Accounts as subscribers of the block engine for stock proxies: registered public keys with their tiers.
+//
+// Created by open-service.ts. Compared once a second, because public keys, API keys, tiers and the time decide
+// together. The relay's table is published only after a change.
+
+import { isDeepStrictEqual } from "node:util";
+import type { Clock, Timer } from "../core/clock.ts";
+import type { Logger } from "../core/log.ts";
+import type { PublicKeys } from "../gateway/accounts/public-keys.ts";
+import type { Subscriber } from "../relay/shredstream/subscriber-leases.ts";
+import type { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
+import type { Tiers } from "../shreds/tiers/types.ts";
+
+interface AccountSubscribersDependencies {
+  readonly publicKeys: Pick<PublicKeys, "withPurpose" | "apiKeyOf">;
+  readonly tiers: Pick<Tiers, "tierOf">;
+  readonly subscribers: Pick<SubscriberService, "setAccountSubscribers">;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "error">;
+}
+
+const checkMs = 1000;
+/** Addresses that one public key may use at the same time. */
+const destinationsPerKey = 1;
+
+export class AccountSubscribers {
+  readonly #dependencies: AccountSubscribersDependencies;
+  readonly #timer: Timer;
+  #present: readonly Subscriber[] = [];
+
+  constructor(dependencies: AccountSubscribersDependencies) {
+    this.#dependencies = dependencies;
+    this.#timer = dependencies.clock.every(checkMs, () => this.#check());
+  }
+
+  close(): void {
+    this.#timer.cancel();
+  }
+
+  #check(): void {
+    const { publicKeys, tiers, subscribers, log } = this.#dependencies;
+    const next = publicKeys
+      .withPurpose("shredstream")
+      .filter((each) => publicKeys.apiKeyOf(each) !== null)
+      .map(({ publicKey, accountId, accountName }) => ({
+        name: `${accountName}/${publicKey.slice(0, 8)}`,
+        publicKey,
+        tier: tiers.tierOf(accountId),
+        destinations: destinationsPerKey,
+      }));
+    if (isDeepStrictEqual(next, this.#present)) return;
+    this.#present = next;
+    try {
+      subscribers.setAccountSubscribers(next);
+    } catch (error) {
+      log.error({ err: error }, "shredstream: the accounts' subscribers could not be published");
+    }
+  }
+}

@@ -1,0 +1,139 @@
+// An account's public key as a subscriber of the block engine: registration, tier, removal. Real services.
+
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { AccountSubscribers } from "../../src/app/account-subscribers.ts";
+import { openService } from "../../src/app/open-service.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { parseConfig } from "../../src/core/configuration/configuration.ts";
+import { GrpcChannel } from "../../src/core/grpc/grpc-channel.ts";
+import { KeyPair } from "../../src/core/key-pair.ts";
+import { createLogger } from "../../src/core/log.ts";
+import { keyRandomBytes } from "../../src/gateway/accounts/api-keys.ts";
+import { createKey } from "../../src/gateway/accounts/create-key.ts";
+import { claimTextOf } from "../../src/gateway/accounts/public-key-proof.ts";
+import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
+import { authenticate, sendHeartbeat } from "../../src/relay/shredstream/block-engine.ts";
+import type { Subscriber } from "../../src/relay/shredstream/subscriber-leases.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
+import { closing } from "../support/closing.ts";
+import { apiKey, tipAddress } from "../support/gateway/gateway.ts";
+import { TestPublicKeys } from "../support/gateway/public-keys.ts";
+import { until } from "../support/network/udp-receiver.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { tipping } from "../support/transactions/tipping.ts";
+
+const newAddress = (): string => new KeyPair(randomBytes(32)).address;
+
+async function open() {
+  const folder = temporaryFolder();
+  const text = `relay:
+  listen: "127.0.0.1:0"
+  shredVersion: 99
+  authentication: off
+  allowPrivateDestinations: true
+  receive: { bufferBytes: 1000000 }
+shredstream: { listen: "127.0.0.1:0" }
+http: { listen: "127.0.0.1:0", webSocketListen: [] }
+tips: { addresses: [${tipAddress}], shredAddresses: [${tipAddress}] }
+data: { directory: ${folder} }
+`;
+  const readConfig = () => parseConfig(text, join(folder, "a.yaml"));
+  writeFileSync(join(folder, "a.yaml"), text);
+  const log = createLogger({ level: "silent" });
+  const config = readConfig();
+  const dependencies = { config, readConfig, log, clock: systemClock, prefault: false };
+  const service = closing(await openService(dependencies));
+  await service.start();
+  const { gateway } = service;
+  if (!gateway) throw new Error("expected a gateway");
+  const settings = {
+    accountName: "one",
+    label: "",
+    scopes: ["shreds"] as const,
+    requestsPerSecond: null,
+    burst: null,
+    allowedRanges: [],
+  };
+  const chance = { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() };
+  const { text: key, key: ownKey } = await createKey(gateway.keys, settings, chance);
+  await gateway.refreshKeys();
+  return {
+    service,
+    gateway,
+    accountId: ownKey.accountId,
+    base: `http://${gateway.addresses[0]}`,
+    key,
+  };
+}
+
+it("serves an account's public key by the account's tier, until it is removed", async () => {
+  const { service, gateway, accountId, base, key } = await open();
+  const node = new RpcClient(`${base}/relay?api-key=${key}`);
+  const pair = new KeyPair(randomBytes(32));
+  const channel = closing(
+    new GrpcChannel({ url: `http://${service.subscribers?.address}`, clock: systemClock }),
+  );
+  const login = () => authenticate(channel, pair);
+  await expect(login()).rejects.toThrow(/not registered/);
+
+  const expiresAt = new Date(Date.now() + 600_000).toISOString();
+  const claim = { publicKey: pair.address, purpose: "shredstream" as const, expiresAt };
+  const claimText = claimTextOf({ accountId, ...claim });
+  const signature = Buffer.from(pair.sign(Buffer.from(claimText))).toString("base64");
+  await node.call("registerPublicKey", [{ ...claim, signature }]);
+  await expect.poll(() => login().then(() => "in", String)).toBe("in");
+  const { access } = await login();
+  const heartbeat = () =>
+    sendHeartbeat(channel, access, { ip: "127.0.0.1", port: 9001n, regions: [] });
+  await expect(heartbeat()).rejects.toThrow(/has no tier/);
+
+  const tip = Buffer.from(tipping({ tip: 10_000_000_000n })).toString("base64");
+  const body = JSON.stringify([{ transaction: tip, slot: 1 }]);
+  const answer = await fetch(`${base}/shred-pay?api-key=${key}&verbose=true`, {
+    method: "POST",
+    body,
+  });
+  expect(answer.status).toBe(200);
+  await expect.poll(() => heartbeat().catch(String)).toBe(120_000);
+  const tier = gateway.shreds?.tiers.tierOf(accountId);
+  const destinations = () =>
+    service.relay.snapshot().destinations.map((each) => [each.address, each.tier, each.name]);
+  const name = `one/${pair.address.slice(0, 8)} 127.0.0.1:9001`;
+  expect(destinations()).toEqual([["127.0.0.1:9001", tier, name]]);
+
+  // A reload of the configuration keeps accounts' subscribers.
+  expect(service.reload()).toBe(true);
+  expect(destinations()).toHaveLength(1);
+  await node.call("removePublicKey", [pair.address]);
+  await until(() => destinations().length === 0, "the end of the lease");
+  await expect(heartbeat()).rejects.toThrow();
+  await expect(login()).rejects.toThrow(/not registered/);
+});
+
+it("follows the tier of the account, and the end of the API key", async () => {
+  const clock = new ManualClock();
+  const apiKeys = new Map([["one", apiKey("one")]]);
+  const { publicKeys, add } = new TestPublicKeys(clock, () => apiKeys.values());
+  const [shredstream, tpu] = [newAddress(), newAddress()];
+  add(apiKey("one"), shredstream, "shredstream");
+  add(apiKey("one"), tpu, "tpu");
+  let tier: string | null = null;
+  const published: (readonly Subscriber[])[] = [];
+  const subscribers = {
+    setAccountSubscribers: (all: readonly Subscriber[]) => void published.push(all),
+  };
+  const tiers = { tierOf: () => tier };
+  const log = { error: () => {} };
+  closing(new AccountSubscribers({ publicKeys, tiers, subscribers, clock, log }));
+  await clock.advance(3000);
+  tier = "tier-1";
+  await clock.advance(1000);
+  apiKeys.clear();
+  await clock.advance(2000);
+  const name = `one/${shredstream.slice(0, 8)}`;
+  const subscriber = { name, publicKey: shredstream, tier: null, destinations: 1 };
+  expect(published).toEqual([[subscriber], [{ ...subscriber, tier: "tier-1" }], []]);
+});
