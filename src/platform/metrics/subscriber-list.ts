@@ -13,7 +13,7 @@ export const subscriberMetrics: readonly Metric<SubscriberFacts>[] = [
   gauges(
     "shredway_subscriber_leases",
     ["tier"],
-    "Addresses that subscribers hold by heartbeats, by tier. The relay sends shreds to each of them.",
+    "Addresses that subscribers hold by heartbeats, by tier. The relay sends shreds to each of them, except with tier none: an account without a tier.",
     ({ status: { leases }, tiers }, add) => {
       for (const tier of new Set([...tiers, ...leases.keys()])) add([tier], leases.get(tier) ?? 0);
     },

@@ -49,16 +49,17 @@ export class SubscriberLeases {
     return this.#counts;
   }
 
-  /** Present leases by tier; a tier without a lease is absent. */
+  /** Present leases by tier, or "none" for accounts without one; a tier without a lease is absent. */
   countByTier(): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
     for (const { subscriber } of this.#leases.values()) {
-      counts.set(subscriber.tier, (counts.get(subscriber.tier) ?? 0) + 1);
+      const tier = subscriber.tier ?? "none";
+      counts.set(tier, (counts.get(tier) ?? 0) + 1);
     }
     return counts;
   }
 
-  /** Begins or renews a lease. Throws GrpcError. */
+  /** Begins or renews a lease of a subscriber with a tier. Throws GrpcError. */
   renew(subscriber: Subscriber, address: string, ttlMs: number): void {
     const { clock, publish, log } = this.#dependencies;
     const endsNs = clock.monotonicNs() + BigInt(ttlMs) * 1_000_000n;
