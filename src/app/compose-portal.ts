@@ -126,6 +126,7 @@ export function openPortal(options: PortalOptions): Portal | null {
     service: serviceFactsOf(options),
     relay: relay ? () => relay.snapshot() : null,
     subscriptions: () => relay?.shredstream.statuses() ?? [],
+    traceDelays: () => relay?.traces.delays() ?? [],
     shreds,
     shredTipAddresses: () => options.settings.regions[0].shredTipAddresses,
     tips: new TipHistory(tips),

@@ -17,6 +17,7 @@ import type {
 } from "../../gateway/submission/types.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { SubscriptionStatus } from "../../relay/shredstream/subscription-status.ts";
+import type { TraceDelays } from "../../relay/shredstream/trace-delays.ts";
 import type { TipHistory } from "../../tips/tip-history.ts";
 import type { SessionKeys } from "./sessions.ts";
 import type { ServiceView } from "./types.ts";
@@ -78,6 +79,8 @@ export interface PortalDependencies {
   readonly relay: (() => RelaySnapshot) | null;
   /** Subscriptions at block engines. */
   readonly subscriptions: () => readonly SubscriptionStatus[];
+  /** One-way delays of their trace packets. */
+  readonly traceDelays: () => ReturnType<TraceDelays["delays"]>;
   /** Null if this service does not register tips for shreds. */
   readonly shreds: ShredSales | null;
   readonly shredTipAddresses: () => readonly string[];

@@ -249,7 +249,8 @@ export class LiveFeed implements WebSocketRoute {
   }
 
   #newUpdate(): UpdateMessages {
-    const { shreds, shredTipAddresses, tips, routes, problems, subscriptions } = this.#dependencies;
+    const { shreds, shredTipAddresses, tips, routes, problems } = this.#dependencies;
+    const { subscriptions, traceDelays } = this.#dependencies;
     const sample = this.#sample;
     return new UpdateMessages({
       service: (key) => this.#service(key),
@@ -258,7 +259,7 @@ export class LiveFeed implements WebSocketRoute {
       coverage: () => coverageView(sample),
       tips: () => tipsView(tips),
       submissions: ({ accountId }) => this.#lists.get(accountId)?.views ?? null,
-      sources: () => sourceViews(sample, subscriptions()),
+      sources: () => sourceViews(sample, subscriptions(), traceDelays()),
       workers: () => workerViews(sample),
       routes: () => routeViews(routes()),
       verdicts: () => verdictViews(sample),

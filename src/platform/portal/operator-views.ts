@@ -10,6 +10,7 @@ import type { RouteSnapshot } from "../../gateway/submission/types.ts";
 import { verdictNames } from "../../relay/data-plane/names.ts";
 import { failedTotal, refusedTotal } from "../../relay/data-plane/report.ts";
 import type { SubscriptionStatus } from "../../relay/shredstream/subscription-status.ts";
+import type { TraceDelays } from "../../relay/shredstream/trace-delays.ts";
 import { timeText } from "./api-key-actions.ts";
 import { histogramView } from "./customer-views.ts";
 import type { Sample } from "./sampler.ts";
@@ -27,6 +28,7 @@ const destinationsMax = 100;
 export function sourceViews(
   sample: Sample | null,
   subscriptions: readonly SubscriptionStatus[],
+  traces: ReturnType<TraceDelays["delays"]>,
 ): SourceView[] {
   if (!sample) return [];
   const subscriptionOf = new Map(subscriptions.map((status) => [status.name, status]));
@@ -58,6 +60,9 @@ export function sourceViews(
       leadTime: histogramView(leadTime),
       state: subscriptionOf.get(source.name)?.state ?? null,
       problem: subscriptionOf.get(source.name)?.problem ?? null,
+      traceDelays: traces
+        .filter((trace) => trace.source === source.name)
+        .map(({ region, lastSeconds }) => ({ region, lastNs: Math.round(lastSeconds * 1e9) })),
     };
   });
 }

@@ -205,6 +205,13 @@ export interface SourceView {
   readonly state: string | null;
   /** Why the block engine does not send; null: no problem. */
   readonly problem: string | null;
+  /** Last one-way delays of trace packets, with the difference of both clocks. */
+  readonly traceDelays: readonly TraceDelayView[];
+}
+
+export interface TraceDelayView {
+  readonly region: string;
+  readonly lastNs: number;
 }
 
 export interface WorkerView {

@@ -17,6 +17,7 @@ import type {
   TierView,
   TipPoint,
   TipsView,
+  TraceDelayView,
   WorkerView,
 } from "../types.ts";
 import {
@@ -153,6 +154,7 @@ const source = object<SourceView>({
   leadTime: histogram,
   state: orNull(text),
   problem: orNull(text),
+  traceDelays: list(object<TraceDelayView>({ region: text, lastNs: number })),
 });
 
 const worker = object<WorkerView>({

@@ -7,7 +7,7 @@ import { ShareBar } from "../components/sparkline.tsx";
 import { useTopic } from "../hooks.ts";
 import { displayText } from "../timeline.ts";
 import { exact, ms } from "../times.ts";
-import { count, counted, nanoseconds, percent, rate } from "../units.ts";
+import { count, counted, duration, nanoseconds, percent, rate } from "../units.ts";
 
 interface TablePanelProps<T extends object> {
   readonly title: string;
@@ -98,6 +98,11 @@ export function SourcesPanel(): JSX.Element {
           <td>
             {source.state === null ? "–" : <Badge state={source.state} />}
             <LastFailure text={source.problem} at={null} />
+            {source.traceDelays.map(({ region, lastNs }) => (
+              <p class="muted number" title="one-way delay of the last trace packet">
+                {region} {duration(lastNs / 1e6)}
+              </p>
+            ))}
           </td>
         </tr>
       )}
