@@ -106,7 +106,7 @@ export class LandingWatchList {
     const { slot, batchIndex, ordinal } = landing;
     const waiters = this.#waiters.get(nameOf(landing.signature)) ?? new Set();
     // A copy, because listeners may add and remove listeners.
-    for (const waiter of [...waiters]) {
+    for (const waiter of Array.from(waiters)) {
       if (!waiters.has(waiter)) continue;
       const known = waiter.standing.get(slot);
       if (known?.some((one) => one.batchIndex === batchIndex && one.ordinal === ordinal)) continue;
@@ -119,7 +119,7 @@ export class LandingWatchList {
   #restarted(restart: SlotRestart): void {
     const { slot, batchIndex } = restart;
     const waiters = this.#waitersBySlot.get(slot) ?? new Set();
-    for (const waiter of [...waiters]) {
+    for (const waiter of Array.from(waiters)) {
       if (!waiters.has(waiter)) continue;
       const known = waiter.standing.get(slot) ?? [];
       const standing = known.filter((one) => one.batchIndex >= batchIndex);

@@ -267,14 +267,14 @@ describe("submissions on the sandbox chain", () => {
     async (outcome) => {
       const { clock, run, route } = harness;
       const facts = factsOf(run.transfer(alice, bob, 8n));
-      let hasTurnBegun = false;
+      const turns: bigint[] = [];
       const abandoned: string[] = [];
       run.chain.subscribe((event) => {
-        if (event.kind === "slot" && event.slot % 4n === 0n) hasTurnBegun = true;
+        if (event.kind === "slot" && event.slot % 4n === 0n) turns.push(event.slot);
         if (event.kind === "restarted")
           abandoned.push(...event.transactions.map(({ signature }) => signature));
       });
-      while (!hasTurnBegun) await clock.advance(10);
+      while (turns.length === 0) await clock.advance(10);
       run.chain.faults.restartNext(outcome);
       await harness.submit(facts);
       while (abandoned.length === 0) await clock.advance(10);
