@@ -406,7 +406,7 @@ describe("import rejects", () => {
     )) {
       const target = await openAt(kind);
       const rows = generateRows(table, 1, seeded(1));
-      if (table.name === "destinations") continue;
+      if (["destinations", "public_keys"].includes(table.name)) continue; // they refer to others
       await target.driver.transaction(insertionsOf(table, rows), "durable");
       await expect(imported(path, target)).rejects.toThrow(
         `expected an empty database, got one with rows in ${table.name}`,

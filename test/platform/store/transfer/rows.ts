@@ -21,10 +21,11 @@ const texts = [
   "{}",
 ];
 
-/** Each table has rows 0 … of these; references to accounts use the same number. */
+/** Each table has rows 0 … of these; references to accounts and API keys use the same number. */
 function generateValue(table: Table, column: Column, i: number, random: () => number): SqlValue {
   const { name, type, isNullable } = column;
   if (name === "account_id") return `accounts.id-${i}`;
+  if (name === "key_id") return `api_keys.id-${i}`;
   const isOwn = table.key.includes(name) || /^(name|hash|address|key_id|counted_order)$/.test(name);
   if (isNullable && random() < 0.3) return null;
   if (type === "text") {
