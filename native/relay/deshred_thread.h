@@ -40,15 +40,15 @@ inline constexpr size_t kRecoveredShredsMax = 1024;
 using RecoveredRing = SpscRing<QueuedShred, kRecoveredShredsMax>;
 
 // X(name): counters in addition to those of the deshredder.
-#define SHREDWAY_DESHRED_COUNTERS(X)                                                            \
-  SHREDWAY_DESHRED_COUNTS(X)                                                                    \
-  X(shreds_handed_back) /* recovered shreds that were returned to workers for destinations that \
-                           want them */                                                         \
-  X(landings)           /* landings of watched transactions that were reported */               \
-  X(abandoned)          /* transactions that an update-parent marker of their slot precedes */  \
-  X(restarts)           /* update-parent markers that were reported */                          \
-  X(landings_lost)      /* landings that found the ring of reports full */                      \
-  X(watched)            /* signatures on the watch-list now; not a sum */                       \
+#define SHREDWAY_DESHRED_COUNTERS(X)                                                             \
+  SHREDWAY_DESHRED_COUNTS(X)                                                                     \
+  X(shreds_handed_back) /* recovered shreds that were returned to workers for destinations that  \
+                           want them */                                                          \
+  X(landings)           /* landings of watched transactions that were reported */                \
+  X(abandoned)          /* transactions before an update-parent marker that was known already */ \
+  X(restarts)           /* update-parent markers that were reported */                           \
+  X(landings_lost)      /* landings that found the ring of reports full */                       \
+  X(watched)            /* signatures on the watch-list now; not a sum */                        \
   X(cpu_ns)             /* processor time of the thread */
 
 SHREDWAY_NAMED_ENUM(DeshredCounter, uint8_t, kDeshredCounterCount, deshred_counter_name,

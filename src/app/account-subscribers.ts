@@ -1,10 +1,12 @@
 // Accounts as subscribers of the block engine for stock proxies: registered public keys with their tiers.
 //
 // Created by open-service.ts. Compared once a second, because public keys, API keys, tiers and the time decide
-// together. The relay's table is published only after a change.
+// together. The relay's table is published only after a change, and again while the relay rejects it.
 
 import { isDeepStrictEqual } from "node:util";
 import type { Clock, Timer } from "../core/clock.ts";
+import { messageOf } from "../core/errors.ts";
+import { FailureStreak } from "../core/failure-streak.ts";
 import type { Logger } from "../core/log.ts";
 import type { PublicKeys } from "../gateway/accounts/public-keys.ts";
 import type { Subscriber } from "../relay/shredstream/subscriber-leases.ts";
@@ -20,12 +22,16 @@ interface AccountSubscribersDependencies {
 }
 
 const checkMs = 1000;
+/** About every minute. */
+const logEvery = 60;
 /** Addresses that one public key may use at the same time. */
 const destinationsPerKey = 1;
 
 export class AccountSubscribers {
   readonly #dependencies: AccountSubscribersDependencies;
   readonly #timer: Timer;
+  readonly #failures = new FailureStreak(logEvery);
+  /** Subscribers in force. */
   #present: readonly Subscriber[] = [];
 
   constructor(dependencies: AccountSubscribersDependencies) {
@@ -49,10 +55,12 @@ export class AccountSubscribers {
         destinations: destinationsPerKey,
       }));
     if (isDeepStrictEqual(next, this.#present)) return;
-    this.#present = next;
     try {
       subscribers.setAccountSubscribers(next);
+      this.#present = next;
+      this.#failures.end();
     } catch (error) {
+      if (!this.#failures.add(messageOf(error))) return;
       log.error({ err: error }, "shredstream: the accounts' subscribers could not be published");
     }
   }

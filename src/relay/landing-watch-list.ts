@@ -56,8 +56,8 @@ export class LandingWatchList {
 
   /**
    * Reports every observation of the signature (64 bytes) to `observed`, each once, starting with those
-   * of the last seconds, and to `withdrawn` a slot that no longer contains any reported one. The returned
-   * function stops it. Throws ShredwayError "watch_refused" if the list is full.
+   * of the last seconds, and to `withdrawn` each slot whose reported observations were all withdrawn. The
+   * returned function stops it. Throws ShredwayError "watch_refused" if the list is full.
    */
   watch(
     signature: Uint8Array,

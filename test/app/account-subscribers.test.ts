@@ -137,3 +137,24 @@ it("follows the tier of the account, and the end of the API key", async () => {
   const subscriber = { name, publicKey: shredstream, tier: null, destinations: 1 };
   expect(published).toEqual([[subscriber], [{ ...subscriber, tier: "tier-1" }], []]);
 });
+
+it("publishes a change again while the relay rejects it, and logs that once", async () => {
+  const clock = new ManualClock();
+  const { publicKeys, add } = new TestPublicKeys(clock, () => [apiKey("one")]);
+  add(apiKey("one"), newAddress(), "shredstream");
+  let [isRejecting, attempts, errors] = [true, 0, 0];
+  const subscribers = {
+    setAccountSubscribers: () => {
+      attempts++;
+      if (isRejecting) throw new Error("too many destinations");
+    },
+  };
+  const log = { error: () => void errors++ };
+  const tiers = { tierOf: () => "tier-1" };
+  closing(new AccountSubscribers({ publicKeys, tiers, subscribers, clock, log }));
+  await clock.advance(3000);
+  expect([attempts, errors]).toEqual([3, 1]);
+  isRejecting = false;
+  await clock.advance(3000);
+  expect([attempts, errors]).toEqual([4, 1]);
+});

@@ -1,7 +1,7 @@
 // Proof that the caller owns an Ed25519 key pair: a signature of the key over a text.
 //
 // Used by public-keys.ts and by `shredway public-keys`. The text names the account, the key, its purpose and
-// an end, so that the signature proves nothing for another account or purpose, and nothing later.
+// an end, so that the signature is invalid for another account or purpose, and after this end.
 
 import { verify } from "node:crypto";
 import { decodeBase58 } from "../../core/base58.ts";

@@ -380,7 +380,7 @@ const deshredHelp = {
   markers: "Decoded block markers.",
   shreds_handed_back: "Recovered shreds that were queued for sending.",
   landings: "Reported landings of watched signatures.",
-  abandoned: "Transactions of blocks that began again after them.",
+  abandoned: "Transactions before an update-parent marker of their block that was decoded first.",
   restarts: "Blocks that began again: update-parent markers that were reported.",
   landings_lost: "Landings of watched signatures that were lost because the queue was full.",
 } as const;

@@ -21,7 +21,7 @@ export const subscriberMetrics: readonly Metric<SubscriberFacts>[] = [
   counters(
     "shredway_subscriber_lease_events_total",
     ["event"],
-    "Accepted heartbeats (begun: of a new address, renewed: of a known one) and ends of leases (expired: no heartbeat for the TTL, removed: by a reload).",
+    "Accepted heartbeats (begun: of a new address, renewed: of a known one) and ends of leases (expired: no heartbeat for the TTL, removed: together with its public key).",
     ({ status }, add) => {
       for (const [event, count] of Object.entries(status.leaseEvents)) add([event], count);
     },

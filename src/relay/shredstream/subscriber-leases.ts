@@ -107,18 +107,11 @@ export class SubscriberLeases {
 
   /** The destinations of the leases, if these are the subscribers (by public key). */
   destinationsOf(subscribers: ReadonlyMap<string, Subscriber>): Destination[] {
-    return [...this.#leases].flatMap(
-      ([
-        address,
-        {
-          subscriber: { publicKey },
-        },
-      ]) => {
-        const subscriber = subscribers.get(publicKey);
-        if (!subscriber || subscriber.tier === null) return [];
-        return [{ address, name: `${subscriber.name} ${address}`, tier: subscriber.tier }];
-      },
-    );
+    return [...this.#leases].flatMap(([address, lease]) => {
+      const subscriber = subscribers.get(lease.subscriber.publicKey);
+      if (!subscriber || subscriber.tier === null) return [];
+      return [{ address, name: `${subscriber.name} ${address}`, tier: subscriber.tier }];
+    });
   }
 
   close(): void {

@@ -5,8 +5,8 @@ import type { GrpcStatus } from "../../core/grpc/status.ts";
 import { methodPaths } from "./messages.ts";
 
 /**
- * Counted events of leases, as labels of the metric. "expired": no heartbeat for the TTL. "removed": a
- * reload removed the public key.
+ * Counted events of leases, as labels of the metric. "expired": no heartbeat for the TTL. "removed": its
+ * public key was removed, by a reload or by its account.
  */
 export const leaseEvents = ["begun", "renewed", "expired", "removed"] as const;
 export type LeaseEvent = (typeof leaseEvents)[number];

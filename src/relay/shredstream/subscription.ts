@@ -11,7 +11,7 @@ import { FailureStreak } from "../../core/failure-streak.ts";
 import { GrpcChannel } from "../../core/grpc/grpc-channel.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import type { Logger } from "../../core/log.ts";
-import { Backoff } from "./backoff.ts";
+import { BackOff } from "./back-off.ts";
 import {
   authenticate,
   refreshAccessToken,
@@ -78,7 +78,7 @@ export class Subscription {
   readonly settings: SubscriptionSettings;
   readonly #dependencies: SubscriptionDependencies;
   readonly #stop = new AbortController();
-  readonly #reconnect: Backoff;
+  readonly #reconnect: BackOff;
   readonly #failures = new FailureStreak(logEvery);
   /** Separate, because heartbeats may succeed while renewals fail. */
   readonly #renewalFailures = new FailureStreak(logEvery);
@@ -89,7 +89,7 @@ export class Subscription {
   constructor(settings: SubscriptionSettings, dependencies: SubscriptionDependencies) {
     this.settings = settings;
     this.#dependencies = dependencies;
-    this.#reconnect = new Backoff({ ...reconnectMs, random: dependencies.random });
+    this.#reconnect = new BackOff({ ...reconnectMs, random: dependencies.random });
     this.#status = {
       name: settings.name,
       state: "starting",
@@ -157,8 +157,8 @@ export class Subscription {
       renewMs: this.#renewAt(tokens),
       silenceMs: this.#nowMs() + silenceMs,
     };
-    const retry = this.#backoff(heartbeatRetryMs);
-    const refreshRetry = this.#backoff(refreshRetryMs);
+    const retry = this.#backOff(heartbeatRetryMs);
+    const refreshRetry = this.#backOff(refreshRetryMs);
     let packets = this.#dependencies.countPackets();
     while (await this.#reaches(agenda, signal)) {
       const nowMs = this.#nowMs();
@@ -335,8 +335,8 @@ export class Subscription {
     this.#channels = [];
   }
 
-  #backoff(delays: { firstMs: number; maxMs: number }): Backoff {
-    return new Backoff({ ...delays, random: this.#dependencies.random });
+  #backOff(delays: { firstMs: number; maxMs: number }): BackOff {
+    return new BackOff({ ...delays, random: this.#dependencies.random });
   }
 
   #nowMs(): number {

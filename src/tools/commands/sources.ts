@@ -1,7 +1,7 @@
 // `shredway sources`: manages the permitted senders of shreds in the configuration file.
 //
-// Reads and writes the file; a running service applies it at its next reload (SIGHUP). A file
-// that the service would refuse is never written. The action `groups` is in survey/source-groups.ts.
+// Reads and writes the file; a running service applies it at its next reload (SIGHUP). It writes
+// only files that the service accepts. The action `groups` is in survey/source-groups.ts.
 
 import {
   closeSync,

@@ -107,8 +107,7 @@ class RunningRace {
 
   drain(): void {
     const now = this.#now();
-    this.#recorder.drain((arrival) => this.#session.note(arrival));
-    for (const trace of this.#recorder.drainTraces()) this.#traces.add(trace);
+    this.#takePackets();
     this.#session.advance(now);
   }
 
@@ -119,10 +118,14 @@ class RunningRace {
 
   finish(): RaceResult {
     const now = this.#now();
-    this.#recorder.drain((arrival) => this.#session.note(arrival));
-    for (const trace of this.#recorder.drainTraces()) this.#traces.add(trace);
+    this.#takePackets();
     this.#session.finish(now);
     return { session: this.#session, facts: this.#facts() };
+  }
+
+  #takePackets(): void {
+    this.#recorder.drain((arrival) => this.#session.note(arrival));
+    for (const trace of this.#recorder.drainTraces()) this.#traces.add(trace);
   }
 
   #now(): number {

@@ -13,6 +13,16 @@ async function kindsOf(
   return (status?.events ?? []).map(({ kind }) => kind).slice(1);
 }
 
+/** A transaction that was observed in slot 8 on a chain with markers, without a node. */
+async function observed(): Promise<{ harness: Harness; facts: ReturnType<Harness["facts"]> }> {
+  const harness = new Harness({}, { node: false });
+  harness.mayRestart = true;
+  const facts = harness.facts();
+  await harness.submit(facts);
+  harness.observe(facts, 8n);
+  return { harness, facts };
+}
+
 describe("with a node", () => {
   it("sends the transaction again at once, and says so in its timeline", async () => {
     const harness = new Harness();
@@ -91,11 +101,7 @@ describe("without a node", () => {
   });
 
   it("ends after the time in which a block may begin again", async () => {
-    const harness = new Harness({}, { node: false });
-    harness.mayRestart = true;
-    const facts = harness.facts();
-    await harness.submit(facts);
-    harness.observe(facts, 8n);
+    const { harness, facts } = await observed();
     await harness.clock.advance(1_900);
     expect(await harness.state(facts)).toBe("open null");
     await harness.clock.advance(300);
@@ -121,11 +127,7 @@ describe("without a node", () => {
   });
 
   it("does not end if its block began again", async () => {
-    const harness = new Harness({}, { node: false });
-    harness.mayRestart = true;
-    const facts = harness.facts();
-    await harness.submit(facts);
-    harness.observe(facts, 8n);
+    const { harness, facts } = await observed();
     await harness.clock.advance(500);
     harness.withdraw(facts, 8n);
     await harness.clock.advance(10_000);
@@ -137,11 +139,7 @@ describe("without a node", () => {
   });
 
   it("ends after a restart of the service that interrupted this time", async () => {
-    const harness = new Harness({}, { node: false });
-    harness.mayRestart = true;
-    const facts = harness.facts();
-    await harness.submit(facts);
-    harness.observe(facts, 8n);
+    const { harness, facts } = await observed();
     await harness.clock.advance(1_200); // the line is written
     const next = await harness.next(facts);
     expect(await next.state(facts)).toBe("open null");

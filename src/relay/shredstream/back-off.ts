@@ -1,21 +1,21 @@
-// Backoff: counts the failures of an action in a row, and gives the delay after each.
+// BackOff: counts the failures of an action in a row, and gives the delay after each.
 //
 // Used by subscription.ts.
 
 import { backOffMs } from "../../core/back-off.ts";
 
-interface BackoffOptions {
+interface BackOffOptions {
   readonly firstMs: number;
   readonly maxMs: number;
   /** 0 to 1. */
   readonly random: () => number;
 }
 
-export class Backoff {
-  readonly #options: BackoffOptions;
+export class BackOff {
+  readonly #options: BackOffOptions;
   #failures = 0;
 
-  constructor(options: BackoffOptions) {
+  constructor(options: BackOffOptions) {
     this.#options = options;
   }
 
