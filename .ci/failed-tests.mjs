@@ -1,23 +1,62 @@
-// node failed-tests.mjs REPORT: prints every test of a vitest JSON report that failed or was skipped,
-// and ends with status 1 when there is none, which means that vitest itself failed.
-import { readFileSync } from "node:fs";
+// Reads vitest's JSON reports.
+//
+//   node failed-tests.mjs REPORT                prints every test that failed or was skipped; ends with
+//                                               status 1 if there is none: vitest itself failed
+//   node failed-tests.mjs --files REPORT        prints the files with a failed test
+//   node failed-tests.mjs --merge REPORT AGAIN  replaces these files in REPORT by the report of a second
+//                                               run, and prints the tests that failed in the first only
+import { readFileSync, writeFileSync } from "node:fs";
 
 const lineLimit = 12;
-const report = JSON.parse(readFileSync(process.argv[2], "utf8"));
-let printed = 0;
+
+const read = (path) => JSON.parse(readFileSync(path, "utf8"));
+
+const relative = (name) => name.slice(name.indexOf("/test/") + 1);
 
 function print(kind, file, name, message = "") {
-  printed++;
   const lines = message.split("\n").slice(0, lineLimit);
   console.log(`${kind} ${file} > ${name}\n${lines.map((line) => `    ${line}`).join("\n")}`);
 }
 
-for (const { name, status, message, assertionResults } of report.testResults) {
-  const file = name.slice(name.indexOf("/test/") + 1);
-  const failed = assertionResults.filter((test) => test.status === "failed");
-  for (const test of failed) print("failed", file, test.fullName, test.failureMessages.join("\n"));
-  for (const test of assertionResults)
-    if (test.status !== "passed" && test.status !== "failed") print("skipped", file, test.fullName);
-  if (status === "failed" && failed.length === 0) print("failed", file, "(whole file)", message);
+/** Prints what failed or was skipped; returns how many lines of it there are. */
+function printFailures({ testResults }) {
+  let printed = 0;
+  for (const { name, status, message, assertionResults } of testResults) {
+    const file = relative(name);
+    const failed = assertionResults.filter((test) => test.status === "failed");
+    const skipped = assertionResults.filter(
+      (test) => test.status !== "passed" && test.status !== "failed",
+    );
+    for (const test of failed)
+      print("failed", file, test.fullName, test.failureMessages.join("\n"));
+    for (const test of skipped) print("skipped", file, test.fullName);
+    const isWhole = status === "failed" && failed.length === 0;
+    if (isWhole) print("failed", file, "(whole file)", message);
+    printed += failed.length + skipped.length + Number(isWhole);
+  }
+  return printed;
 }
-process.exitCode = printed > 0 ? 0 : 1;
+
+function failedFiles({ testResults }) {
+  return testResults.filter(({ status }) => status === "failed").map(({ name }) => name);
+}
+
+function merge(path, againPath) {
+  const report = read(path);
+  const again = read(againPath);
+  for (const { name, assertionResults } of report.testResults)
+    for (const { status, fullName } of assertionResults)
+      if (status === "failed")
+        console.log(`unstable: ${relative(name)} > ${fullName}: passed when it ran alone`);
+  const isReplaced = new Set(again.testResults.map(({ name }) => name));
+  report.testResults = [
+    ...report.testResults.filter(({ name }) => !isReplaced.has(name)),
+    ...again.testResults,
+  ];
+  writeFileSync(path, JSON.stringify(report));
+}
+
+const [first, ...rest] = process.argv.slice(2);
+if (first === "--files") for (const file of failedFiles(read(rest[0]))) console.log(file);
+else if (first === "--merge") merge(rest[0], rest[1]);
+else process.exitCode = printFailures(read(first)) > 0 ? 0 : 1;

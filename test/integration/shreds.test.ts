@@ -24,12 +24,16 @@ import { runningSandbox } from "../support/processes/sandbox.ts";
 const dayMs = 24 * 3_600_000;
 const challengeBytesMax = 64;
 
+/** A datagram of the test itself; it reaches the receiver after everything sent before it. */
+const marker = Buffer.from("marker");
+
 /** A customer's receiver that verifies its address. */
 class Receiver {
   readonly #socket: Socket;
   readonly address: string;
   shreds = 0;
   challenges = 0;
+  #markers = 0;
 
   private constructor(socket: Socket) {
     this.#socket = socket;
@@ -37,6 +41,10 @@ class Receiver {
     socket.on("message", (packet, from) => {
       if (packet.length > challengeBytesMax) {
         this.shreds++;
+        return;
+      }
+      if (packet.equals(marker)) {
+        this.#markers++;
         return;
       }
       this.challenges++;
@@ -49,6 +57,16 @@ class Receiver {
     socket.bind(0, "127.0.0.1");
     await once(socket, "listening");
     return closing(new Receiver(socket));
+  }
+
+  /** Settles when every datagram that is in the socket's queue now has been counted. */
+  async drained(): Promise<void> {
+    const markers = this.#markers;
+    await until(() => {
+      if (this.#markers === markers)
+        this.#socket.send(marker, this.#socket.address().port, "127.0.0.1");
+      return this.#markers > markers;
+    }, "the marker at the receiver");
   }
 
   close(): void {
@@ -126,14 +144,20 @@ function tableEntry(address: string): { tier: string; sent: bigint } | undefined
   return sandbox.service.relay.snapshot().destinations.find((one) => one.address === address);
 }
 
-async function expectSilence(receiver: Receiver): Promise<void> {
-  await systemClock.sleep(500); // datagrams in flight
-  const before = receiver.shreds;
+async function thousandPackets(): Promise<void> {
   const { received } = sandbox.service.relay.snapshot();
   await until(
     () => sandbox.service.relay.snapshot().received > received + 1000n,
     "a thousand packets at the relay",
   );
+}
+
+async function expectSilence(receiver: Receiver): Promise<void> {
+  await thousandPackets(); // the relay's queues of before the change are sent
+  await receiver.drained();
+  const before = receiver.shreds;
+  await thousandPackets();
+  await receiver.drained();
   expect(receiver.shreds).toBe(before);
 }
 
