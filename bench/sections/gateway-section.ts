@@ -1,9 +1,9 @@
 // Submissions: rate, cost, latency to a route, and behaviour under overload.
 //
-// Five servers in their own processes (ours, ours without signature verification, ours with a fixed
-// answer, the plain one of plain-gateway.mjs, and a native proxy that checks nothing) get the same
-// signed transactions from the native callers, round by round in turn; a bare loop verifies the same
-// signatures. All on loopback.
+// Six servers in their own processes (ours, ours without signature verification, ours with a fixed
+// answer, the plain one of plain-gateway.mjs, and two proxies that check nothing, with undici and
+// native) get the same signed transactions from the native callers, round by round in turn; a bare loop
+// verifies the same signatures. All on loopback.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -25,13 +25,14 @@ const connections = 256;
 /** More transactions than may wait for their checks. */
 const overloadConnections = 6000;
 
-const drivers = ["gateway", "unchecked", "fixed", "plain", "proxy"] as const;
+const drivers = ["gateway", "unchecked", "fixed", "plain", "undici", "proxy"] as const;
 type Driver = (typeof drivers)[number];
 const titles: Readonly<Record<Driver, string>> = {
   gateway: "gateway",
   unchecked: "gateway, signatures taken on trust",
   fixed: "its HTTP server with a fixed answer",
   plain: "node:http and @solana/web3.js",
+  undici: "node:http and undici: copies the body, checks nothing",
   proxy: "C++: copies the body, checks nothing",
 };
 /** About the capacity of each server, so that few signed transactions are wasted. */
@@ -40,6 +41,7 @@ const signedPerSecond: Readonly<Record<Driver, number>> = {
   unchecked: 30_000,
   fixed: 60_000,
   plain: 2000,
+  undici: 30_000,
   proxy: 80_000,
 };
 
@@ -67,21 +69,21 @@ async function startProxy({ program, sinkPort }: StartOptions): Promise<Server> 
   return { child, target: { port, pid, credential: "", path: "/" } };
 }
 
+/** The arguments of Node.js for a server in JavaScript. */
+function wordsOf(driver: Exclude<Driver, "proxy">, { sinkPort, folder }: StartOptions): string[] {
+  const port = String(sinkPort);
+  if (driver === "plain")
+    return [join(root, "bench/baselines/plain-gateway.mjs"), port, pubkeyOf(tipBytes)];
+  if (driver === "undici") return [join(root, "bench/baselines/undici-proxy.mjs"), port];
+  return ["--import", "tsx", join(root, "bench/load/gateway-process.ts"), driver, port, folder];
+}
+
 async function start(driver: Driver, options: StartOptions): Promise<Server> {
   if (driver === "proxy") return startProxy(options);
-  const { sinkPort, folder } = options;
-  const words =
-    driver === "plain"
-      ? [join(root, "bench/baselines/plain-gateway.mjs"), String(sinkPort), pubkeyOf(tipBytes)]
-      : [
-          "--import",
-          "tsx",
-          join(root, "bench/load/gateway-process.ts"),
-          driver,
-          String(sinkPort),
-          folder,
-        ];
-  const child = spawn(process.execPath, words, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
+  const child = spawn(process.execPath, wordsOf(driver, options), {
+    cwd: root,
+    stdio: ["pipe", "pipe", "inherit"],
+  });
   const line = await new LineReader(child).next();
   const target = {
     port: numberOf(line, "port"),
@@ -92,7 +94,7 @@ async function start(driver: Driver, options: StartOptions): Promise<Server> {
   return { child, target };
 }
 
-const calmDrivers = ["gateway", "unchecked", "proxy"] as const;
+const calmDrivers = ["gateway", "unchecked", "undici", "proxy"] as const;
 type CalmDriver = (typeof calmDrivers)[number];
 
 interface Round {
@@ -130,6 +132,7 @@ async function measureRound(options: RoundOptions): Promise<Round> {
     unchecked: await most(options, "unchecked"),
     fixed: await most(options, "fixed"),
     plain: await most(options, "plain"),
+    undici: await most(options, "undici"),
     proxy: await most(options, "proxy"),
   };
   await options.load.make(4000, tipBytes, paddingBytes);
@@ -137,6 +140,7 @@ async function measureRound(options: RoundOptions): Promise<Round> {
   const quiet = {
     gateway: await calm(options, "gateway"),
     unchecked: await calm(options, "unchecked"),
+    undici: await calm(options, "undici"),
     proxy: await calm(options, "proxy"),
   };
   return { checksPerSecond, most: results, calm: quiet };
@@ -312,11 +316,13 @@ export async function gatewaySection(
       unchecked: await open("unchecked"),
       fixed: await open("fixed"),
       plain: await open("plain"),
+      undici: await open("undici"),
       proxy: await open("proxy"),
     };
     const options = { load, servers, seconds: small ? 0.5 : 2 };
     await most(options, "gateway"); // warm-up for the compiler
     await most(options, "unchecked");
+    await most(options, "undici");
     const results: Round[] = [];
     for (let i = 0; i < rounds; i++) results.push(await measureRound(options));
     const rate = summarise(results.map(({ most: { gateway } }) => perSecond(gateway, "gateway")));
