@@ -21,7 +21,7 @@ import { ensureQuicCertificate } from "./quic-certificate.ts";
 interface QuicDependencies {
   readonly config: Config;
   /** Called after the start only: the sockets are opened before the gateway exists. */
-  readonly gateway: () => Pick<Gateway, "callers" | "answerStream">;
+  readonly gateway: () => Pick<Gateway, "callers" | "answerStream" | "rateLimited">;
   readonly keyRing: KeyRing;
   readonly publicKeys: Pick<PublicKeys, "find">;
   readonly clock: Clock;
@@ -131,6 +131,7 @@ export function openQuic({
         query: queryOf(isProtected, isSwqosOnly),
         ingress: "quic",
       }),
+    rateLimited: (report) => gateway().rateLimited("quic", report),
   });
   certificate?.onChange((material) => ingress.identify(credentialsIn(material)));
   return {

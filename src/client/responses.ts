@@ -67,6 +67,25 @@ export interface StatusUpdate<Integer = bigint> {
   readonly event: StatusEvent<Integer>;
 }
 
+/** Message of the WebSocket /status: submissions of a connection exceeded the rate of its key. */
+export interface RateLimitNotice {
+  readonly rateLimited: {
+    readonly at: string;
+    /** "quic". */
+    readonly ingress: string;
+    /** ALPN protocol of the connection. */
+    readonly protocol: string;
+    /** Address of the client. */
+    readonly address: string;
+    /** Public name of the API key, "k_…". */
+    readonly apiKey: string;
+    /** Number of rejected submissions since the last message about this connection. */
+    readonly submissions: number;
+    /** The last response, which contains the limit. */
+    readonly message: string;
+  };
+}
+
 /** Response to a filter that a client of /status sends. */
 export interface FilterSet {
   /** Number of signatures in the filter; null: every submission of the account. */

@@ -7,7 +7,13 @@ import { readEvent } from "./answers.ts";
 import { ShredwayCallError } from "./error.ts";
 import { Fields, isObject } from "./fields.ts";
 import { readJson, writeJson } from "./json.ts";
-import type { FilterSet, StatusEvent, StatusUpdate, TransactionStatus } from "./responses.ts";
+import type {
+  FilterSet,
+  RateLimitNotice,
+  StatusEvent,
+  StatusUpdate,
+  TransactionStatus,
+} from "./responses.ts";
 import { type FollowOptions, follow } from "./socket.ts";
 import { type CallOptions, errorOf, isTransient, pauseMs, sleep } from "./transport.ts";
 import { endStates } from "./types.ts";
@@ -19,6 +25,8 @@ export interface WatchOptions {
    * absent, reports all new events of the account, without end.
    */
   readonly signatures?: readonly string[] | undefined;
+  /** Called when submissions over QUIC exceed the rate of a key of the account. */
+  readonly onRateLimited?: ((limit: RateLimitNotice["rateLimited"]) => void) | undefined;
   /** Called after a reconnection. Without `signatures`, the events in between are lost. */
   readonly onReopened?: (() => void) | undefined;
 }
@@ -89,22 +97,42 @@ async function withRetries(
   }
 }
 
-type Message = { readonly isFilter: true } | ({ readonly isFilter: false } & StatusUpdate);
+type Message =
+  | { readonly kind: "filter" }
+  | { readonly kind: "limit"; readonly limit: RateLimitNotice["rateLimited"] }
+  | ({ readonly kind: "event" } & StatusUpdate);
+
+function readLimit(value: unknown): RateLimitNotice["rateLimited"] {
+  const fields = new Fields<RateLimitNotice["rateLimited"]>(value, "/status.rateLimited");
+  return {
+    at: fields.text("at"),
+    ingress: fields.text("ingress"),
+    protocol: fields.text("protocol"),
+    address: fields.text("address"),
+    apiKey: fields.text("apiKey"),
+    submissions: fields.number("submissions"),
+    message: fields.text("message"),
+  };
+}
 
 function readMessage(text: string): Message {
   const value = readJson(text);
   const error = isObject(value) ? errorOf(value["error"], null) : null;
   if (error) throw error;
-  const fields = new Fields<StatusUpdate & FilterSet>(value, "/status");
-  if (fields.has("filter")) return { isFilter: true };
+  const fields = new Fields<StatusUpdate & FilterSet & RateLimitNotice>(value, "/status");
+  if (fields.has("filter")) return { kind: "filter" };
+  if (fields.has("rateLimited")) {
+    return { kind: "limit", limit: readLimit(fields.value("rateLimited")) };
+  }
   const event = readEvent(fields.value("event"), "/status.event");
-  return { isFilter: false, signature: fields.text("signature"), event };
+  return { kind: "event", signature: fields.text("signature"), event };
 }
 
 async function* watchNamed(
   source: StatusSource,
   feed: FollowOptions,
   signatures: readonly string[],
+  onRateLimited: NonNullable<WatchOptions["onRateLimited"]>,
 ): AsyncGenerator<StatusUpdate> {
   const reported = new ReportedEvents(signatures);
   let isFiltered = false;
@@ -114,7 +142,9 @@ async function* watchNamed(
       continue;
     }
     const message = readMessage(text);
-    if (!message.isFilter) {
+    if (message.kind === "limit") {
+      onRateLimited(message.limit);
+    } else if (message.kind === "event") {
       // Events before the filter applies are in the timelines, which are read next.
       const { signature, event } = message;
       if (isFiltered && reported.take(signature, event)) yield { signature, event };
@@ -134,27 +164,30 @@ async function* watchNamed(
 
 async function* watchAll(
   feed: FollowOptions,
-  onReopened: () => void,
+  { onReopened, onRateLimited }: Required<Pick<WatchOptions, "onReopened" | "onRateLimited">>,
 ): AsyncGenerator<StatusUpdate> {
   let openings = 0;
   for await (const text of follow(feed)) {
     if (text === null) {
-      if (openings++ > 0) onReopened();
+      if (openings++ > 0) onReopened?.();
       continue;
     }
     const message = readMessage(text);
-    if (!message.isFilter) yield { signature: message.signature, event: message.event };
+    if (message.kind === "limit") onRateLimited?.(message.limit);
+    if (message.kind === "event") yield { signature: message.signature, event: message.event };
   }
 }
 
 /** `feed` of StatusSource. */
 export function watchStatuses(
   source: StatusSource & { readonly feed: NonNullable<StatusSource["feed"]> },
-  { signatures, signal, onReopened = () => undefined }: WatchOptions,
+  { signatures, signal, onReopened, onRateLimited = () => undefined }: WatchOptions,
 ): AsyncGenerator<StatusUpdate> {
   const hello = writeJson({ signatures: signatures ?? null });
   const feed = { ...source.feed, hello, signal };
-  return signatures ? watchNamed(source, feed, signatures) : watchAll(feed, onReopened);
+  return signatures
+    ? watchNamed(source, feed, signatures, onRateLimited)
+    : watchAll(feed, { onReopened, onRateLimited });
 }
 
 // ---- final status ------------------------------------------------------------------------------

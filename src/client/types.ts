@@ -14,6 +14,7 @@ export type {
   Destination,
   EndState,
   NonceInfo,
+  RateLimitNotice,
   Region,
   Registration,
   RegistrationReceipt,

@@ -10,6 +10,7 @@ import { answerJsonRpc, type JsonRpcAnswer } from "../../core/json-rpc/handle.ts
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
 import { packageVersion } from "../../core/version.ts";
+import type { RateLimitReport } from "../accounts/connection-records.ts";
 import { callerOf, RateLimits } from "../accounts/rate-limits.ts";
 import { type ApiKey, scopes } from "../accounts/types.ts";
 import type {
@@ -29,6 +30,7 @@ import type {
 import type { MethodContext } from "../methods/method.ts";
 import { checkedSignature } from "../methods/statuses.ts";
 import { TransactionAdmission } from "../methods/transaction-admission.ts";
+import type { Ingress } from "../submission/types.ts";
 import {
   answerOf,
   baseHeaders,
@@ -398,6 +400,11 @@ export class Gateway {
       ended: this.#ended,
     });
     return answerStream({ context, stream, methodContext: this.#methodContext });
+  }
+
+  /** Passes the report to the account's clients of /status. */
+  rateLimited(ingress: Ingress, report: RateLimitReport): void {
+    this.#statusFeed.rateLimited(ingress, report);
   }
 
   /** Logs a fault and returns a reference that the caller can quote. */

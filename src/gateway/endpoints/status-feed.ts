@@ -3,11 +3,17 @@
 // gateway.ts passes it to the HTTP server. A client may filter by signatures. The server closes
 // clients that read too slowly; a revoked or expired key closes its feeds.
 
-import type { FilterSet, StatusUpdate, WrittenInteger } from "../../client/responses.ts";
+import type {
+  FilterSet,
+  RateLimitNotice,
+  StatusUpdate,
+  WrittenInteger,
+} from "../../client/responses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, readJson, writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf } from "../../core/json-rpc/refusal.ts";
+import type { RateLimitReport } from "../accounts/connection-records.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import {
   type HttpHead,
@@ -17,9 +23,10 @@ import {
   webSocketIdleSeconds,
 } from "../http/types.ts";
 import type { Authorise } from "../methods/dependencies.ts";
+import { timeText } from "../methods/destinations.ts";
 import { eventJson } from "../methods/status-json.ts";
 import { readTexts } from "../schema/shapes.ts";
-import type { Submissions, TimelineEvent } from "../submission/types.ts";
+import type { Ingress, Submissions, TimelineEvent } from "../submission/types.ts";
 import { handshakeRefusal, pauseRefusal, prefixOf, refusalAnswer } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
 
@@ -134,6 +141,21 @@ export class StatusFeed implements WebSocketRoute {
     else this.#perKey.delete(feed.key.id);
   }
 
+  /**
+   * Submissions of a connection exceeded its key's rate. A filter has no effect, because their signatures are
+   * unknown.
+   */
+  rateLimited(ingress: Ingress, report: RateLimitReport): void {
+    const { keyId, accountId, protocol, address, submissions, message } = report;
+    const at = timeText(Number(this.#dependencies.clock.nowNs() / 1_000_000n));
+    const facts = { at, ingress, protocol, address, apiKey: keyId, submissions, message };
+    const notice: RateLimitNotice = { rateLimited: facts };
+    const text = writeJson(notice);
+    for (const [peer, feed] of this.#feeds) {
+      if (feed.key.accountId === accountId) this.#send(peer, feed, text);
+    }
+  }
+
   /** null: no filter. */
   #readFilter(text: string): ReadonlySet<string> | null {
     const message = readJson(text, 3);
@@ -154,12 +176,13 @@ export class StatusFeed implements WebSocketRoute {
   #push(peer: WebSocketPeer, signature: string, event: TimelineEvent): void {
     const feed = this.#feeds.get(peer);
     if (!feed || feed.signatures?.has(signature) === false) return;
-    if (!this.#isKeyValid(feed)) {
-      peer.close(1008, "the API key is no longer valid");
-      return;
-    }
     const update: StatusUpdate<WrittenInteger> = { signature, event: eventJson(event, null) };
-    peer.send(writeJson(update));
+    this.#send(peer, feed, writeJson(update));
+  }
+
+  #send(peer: WebSocketPeer, feed: Feed, text: string): void {
+    if (this.#isKeyValid(feed)) peer.send(text);
+    else peer.close(1008, "the API key is no longer valid");
   }
 
   /** Revoked and expired keys get no events after a second. */

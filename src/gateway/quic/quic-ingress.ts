@@ -7,6 +7,12 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, type Reason, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import {
+  type ConnectionRecord,
+  ConnectionRecords,
+  type KeyRecord,
+  type RateLimitReport,
+} from "../accounts/connection-records.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { QuicheCredentials } from "../tpu/quiche.ts";
 import type { ProcessState } from "../tpu/types.ts";
@@ -66,6 +72,8 @@ export interface QuicIngressOptions {
   readonly submit: (
     submission: IngressSubmission,
   ) => Promise<{ readonly reason: Reason | null; readonly text: string }>;
+  /** Called when submissions of a connection exceed its key's rate, at most once a second. */
+  readonly rateLimited: (report: RateLimitReport) => void;
   readonly start?: IngressProcessOptions["start"];
 }
 
@@ -88,6 +96,8 @@ interface IngressSnapshot {
   readonly submissions: ReadonlyMap<string, number>;
   /** Ends of connections since the start, by name. */
   readonly ends: ReadonlyMap<string, number>;
+  /** Keys that had a connection since the start. */
+  readonly keys: readonly KeyRecord[];
 }
 
 const checkMs = 250;
@@ -122,8 +132,7 @@ export class QuicIngress {
   readonly #options: QuicIngressOptions;
   readonly #process: IngressProcess;
   readonly #sessions = new Map<number, Session>();
-  /** Open connections by key. */
-  readonly #perKey = new Map<string, number>();
+  readonly #records: ConnectionRecords;
   readonly #submissions = new Map<string, number>();
   readonly #ends = new Map<string, number>();
   #counts: IngressCounts | null = null;
@@ -135,6 +144,7 @@ export class QuicIngress {
   /** Opens the sockets. Throws ShredwayError "quic_open". */
   constructor(options: QuicIngressOptions) {
     this.#options = options;
+    this.#records = new ConnectionRecords((report) => options.rateLimited(report));
     const { clock, log, settings, credentials, listeners, start } = options;
     this.#process = new IngressProcess({
       listen: listeners.map(({ address }) => address),
@@ -184,7 +194,13 @@ export class QuicIngress {
       connections,
       submissions: new Map(this.#submissions),
       ends: new Map(this.#ends),
+      keys: this.#records.keys(),
     };
+  }
+
+  /** Open connections with their counts, the oldest first. */
+  get connections(): readonly ConnectionRecord[] {
+    return this.#records.connections();
   }
 
   /** Closes every connection with the code of its dialect. Idempotent. */
@@ -215,13 +231,21 @@ export class QuicIngress {
       return;
     }
     const { connectionsPerKeyMax } = this.#options;
-    const open = this.#perKey.get(key.id) ?? 0;
+    const open = this.#records.count(key.id);
     if (open >= connectionsPerKeyMax) {
       const text = `${open} connections of this key are open, at most ${connectionsPerKeyMax}`;
       this.#dismiss(connection, dialect, "connection_limit", text);
       return;
     }
-    this.#perKey.set(key.id, open + 1);
+    const { protocol, host } = connection;
+    this.#records.add(connection.id, {
+      keyId: key.id,
+      accountId: key.accountId,
+      accountName: key.accountName,
+      protocol,
+      address: host,
+      openedNs: this.#options.clock.nowNs(),
+    });
     this.#sessions.set(connection.id, {
       connection,
       dialect,
@@ -268,15 +292,16 @@ export class QuicIngress {
     const session = this.#sessions.get(connection);
     if (!session) return;
     const { dialect, isProtected, isSwqosOnly } = session;
-    const answer = (status: number, body: string): void => {
+    const answer = (reason: Reason | null, body: string): void => {
+      increment(this.#submissions, reason ?? "accepted");
       // The process may have been replaced meanwhile, and the next one uses the same numbers.
-      if (this.#sessions.get(connection) === session) {
-        this.#process.answer({ connection, stream, status, body });
-      }
+      if (this.#sessions.get(connection) !== session) return;
+      this.#records.submitted(connection, reason, body, this.#options.clock.monotonicNs());
+      const status = reason === null ? 200 : (statuses[reason] ?? 400);
+      this.#process.answer({ connection, stream, status, body });
     };
     if (this.#isDraining) {
-      increment(this.#submissions, "http_closing");
-      answer(503, "http_closing: server is shutting down");
+      answer("http_closing", "http_closing: server is shutting down");
       return;
     }
     const key = this.#refresh(session);
@@ -297,22 +322,15 @@ export class QuicIngress {
 
   async #submit(
     submission: IngressSubmission,
-    answer: (status: number, body: string) => void,
+    answer: (reason: Reason | null, body: string) => void,
   ): Promise<void> {
     this.#underWay++;
     try {
       const { reason, text } = await this.#options.submit(submission);
-      if (reason === null) {
-        increment(this.#submissions, "accepted");
-        answer(200, text);
-      } else {
-        increment(this.#submissions, reason);
-        answer(statuses[reason] ?? 400, text);
-      }
+      answer(reason, text);
     } catch (error) {
       this.#options.log?.error(`quic: a submission failed: ${messageOf(error)}`);
-      increment(this.#submissions, "internal");
-      answer(503, "internal: internal error");
+      answer("internal", "internal: internal error");
     } finally {
       this.#underWay--;
       if (this.#underWay === 0) this.#whenIdle?.();
@@ -334,13 +352,11 @@ export class QuicIngress {
 
   #checkKeys(): void {
     for (const session of this.#sessions.values()) this.#refresh(session);
+    this.#records.reportDue(this.#options.clock.monotonicNs());
   }
 
-  #forget({ connection, keyId }: Session): void {
-    if (!this.#sessions.delete(connection.id)) return;
-    const left = (this.#perKey.get(keyId) ?? 1) - 1;
-    if (left > 0) this.#perKey.set(keyId, left);
-    else this.#perKey.delete(keyId);
+  #forget({ connection }: Session): void {
+    if (this.#sessions.delete(connection.id)) this.#records.remove(connection.id);
   }
 
   #end(connection: number, end: string): void {

@@ -3,6 +3,7 @@
 // Used by methods/statuses.ts and description/*. Each kind of event has one schema.
 
 import type {
+  RateLimitNotice,
   StatusEvent,
   StatusUpdate,
   TransactionStatus,
@@ -129,4 +130,19 @@ export const statusSchema = closed<TransactionStatus<WrittenInteger>>("Transacti
 export const pushedEventSchema = closed<StatusUpdate<WrittenInteger>>("PushedEvent", {
   signature: signatureText,
   event: eventSchema({ at: time }),
+});
+
+export const rateLimitSchema = closed<RateLimitNotice>("RateLimitNotice", {
+  rateLimited: closed("RateLimit", {
+    at: time,
+    ingress: enumOf(ingresses),
+    protocol: described("ALPN protocol of the connection", string),
+    address: described("address of the client", string),
+    apiKey: described("public name of the API key", string),
+    submissions: described(
+      "rejected submissions since the last message",
+      wholeNumber(1, Number.MAX_SAFE_INTEGER),
+    ),
+    message: described("the last response", string),
+  }),
 });

@@ -55,6 +55,7 @@ export class IngressRun {
           query: new Query(`mev-protect=${isProtected}&swqos-only=${isSwqosOnly}`),
           ingress: "quic",
         }),
+      rateLimited: (report) => gateway.rateLimited("quic", report),
       settings: IngressRun.settings,
       ...options,
     });

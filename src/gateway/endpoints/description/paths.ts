@@ -36,7 +36,7 @@ import {
   word,
 } from "../../schema/json-schema.ts";
 import { samples } from "../../schema/samples.ts";
-import { pushedEventSchema } from "../../schema/status-schema.ts";
+import { pushedEventSchema, rateLimitSchema } from "../../schema/status-schema.ts";
 import { batchBytesMax } from "../body-limits.ts";
 import { rawMethods, rawParameters } from "../raw-endpoints.ts";
 import { uriParameters } from "../request-context.ts";
@@ -399,6 +399,7 @@ const rest: readonly Operation[] = [
       message: {
         oneOf: [
           pushedEventSchema,
+          rateLimitSchema,
           closed<FilterSet>("FilterSet", {
             filter: closed("FilterCount", {
               signatures: orNull(wholeNumber(1, signaturesMax)),
