@@ -132,7 +132,7 @@ async function* watchNamed(
   source: StatusSource,
   feed: FollowOptions,
   signatures: readonly string[],
-  onRateLimited: NonNullable<WatchOptions["onRateLimited"]>,
+  onRateLimited: WatchOptions["onRateLimited"],
 ): AsyncGenerator<StatusUpdate> {
   const reported = new ReportedEvents(signatures);
   let isFiltered = false;
@@ -143,7 +143,7 @@ async function* watchNamed(
     }
     const message = readMessage(text);
     if (message.kind === "limit") {
-      onRateLimited(message.limit);
+      onRateLimited?.(message.limit);
     } else if (message.kind === "event") {
       // Events before the filter applies are in the timelines, which are read next.
       const { signature, event } = message;
@@ -164,7 +164,7 @@ async function* watchNamed(
 
 async function* watchAll(
   feed: FollowOptions,
-  { onReopened, onRateLimited }: Required<Pick<WatchOptions, "onReopened" | "onRateLimited">>,
+  { onReopened, onRateLimited }: Pick<WatchOptions, "onReopened" | "onRateLimited">,
 ): AsyncGenerator<StatusUpdate> {
   let openings = 0;
   for await (const text of follow(feed)) {
@@ -181,7 +181,7 @@ async function* watchAll(
 /** `feed` of StatusSource. */
 export function watchStatuses(
   source: StatusSource & { readonly feed: NonNullable<StatusSource["feed"]> },
-  { signatures, signal, onReopened, onRateLimited = () => undefined }: WatchOptions,
+  { signatures, signal, onReopened, onRateLimited }: WatchOptions,
 ): AsyncGenerator<StatusUpdate> {
   const hello = writeJson({ signatures: signatures ?? null });
   const feed = { ...source.feed, hello, signal };
