@@ -6,7 +6,7 @@
 import { verify } from "node:crypto";
 import { decodeBase58 } from "../../core/base58.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
-import { publicKeyOf } from "../../core/key-pair.ts";
+import { isSmallOrderKey, publicKeyOf } from "../../core/key-pair.ts";
 import { isPubkey, type Pubkey, parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import type { PublicKeyPurpose } from "./public-key-types.ts";
 
@@ -46,12 +46,22 @@ function checkExpiry(expiresAt: string, nowMs: number): void {
   );
 }
 
-/** Throws ShredwayError "value_invalid". */
+/** The text of a public key. Throws ShredwayError "value_invalid". */
 export function checkPublicKey(text: string): Pubkey {
   if (isPubkey(text)) return parsePubkey(text);
   throw new ShredwayError(
     "value_invalid",
     `publicKey: invalid value ${quote(text)}; expected an Ed25519 public key: 32 bytes in base58`,
+  );
+}
+
+/** As checkPublicKey, for a key to register: every caller can sign for a key of small order. */
+export function checkNewPublicKey(text: string): Pubkey {
+  const publicKey = checkPublicKey(text);
+  if (!isSmallOrderKey(pubkeyBytes(publicKey))) return publicKey;
+  throw new ShredwayError(
+    "value_invalid",
+    `publicKey: invalid value ${quote(text)}; expected the public key of a key pair, got a point of small order`,
   );
 }
 
@@ -78,7 +88,7 @@ export async function checkClaim(
   signatureText: string,
   nowMs: number,
 ): Promise<void> {
-  const publicKey = checkPublicKey(claim.publicKey);
+  const publicKey = checkNewPublicKey(claim.publicKey);
   checkExpiry(claim.expiresAt, nowMs);
   const signature = signatureOf(signatureText);
   if (!signature) {

@@ -6,6 +6,7 @@
 
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
 import { readTextFile } from "../../core/files.ts";
+import { isSmallOrderKey } from "../../core/key-pair.ts";
 import {
   isPubkey,
   parsePubkey,
@@ -133,26 +134,6 @@ function refuseRepeatedKeys(text: string): void {
     if (known.has(key)) throw invalid(`duplicate key ${quote(key)}; expected every key once`);
     known.add(key);
   }
-}
-
-// The y coordinates, little-endian, of the points of order 1, 2, 4 and 8 on edwards25519, and the two
-// encodings above the field's prime that also mean 0 and 1. For such a key, signatures exist that are
-// valid for any message. RFC 8032, 5.1; the values follow from the curve's equation.
-const smallOrderKeys: ReadonlySet<string> = new Set([
-  "00".repeat(32),
-  `01${"00".repeat(31)}`,
-  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-  "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
-  `ec${"ff".repeat(30)}7f`,
-  `ed${"ff".repeat(30)}7f`,
-  `ee${"ff".repeat(30)}7f`,
-]);
-
-/** Whether a key is a point of small order, for either sign bit of x, which no leader has. */
-export function isSmallOrderKey(key: Uint8Array): boolean {
-  const y = Buffer.from(key);
-  y[31] = (y[31] ?? 0) & 0x7f;
-  return smallOrderKeys.has(y.toString("hex"));
 }
 
 function leaderFrom(key: string, slots: unknown): LeaderSlots {

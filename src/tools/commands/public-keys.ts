@@ -7,7 +7,7 @@ import { systemClock } from "../../core/clock.ts";
 import { quote, reworded, ShredwayError } from "../../core/errors.ts";
 import { keyState } from "../../gateway/accounts/api-keys.ts";
 import {
-  checkPublicKey,
+  checkNewPublicKey,
   claimTextOf,
   proofMinutesMax,
 } from "../../gateway/accounts/public-key-proof.ts";
@@ -174,7 +174,7 @@ function publicKeyOf(args: Arguments): string {
   args.exclusive("key-file", "public-key");
   const file = args.text("key-file");
   if (file !== undefined) return readKeyPair(file).address;
-  return checkPublicKey(args.required("public-key", exampleKey));
+  return checkNewPublicKey(args.required("public-key", exampleKey));
 }
 
 async function apiKeyOf(store: Store, id: string, purpose: PublicKeyPurpose): Promise<ApiKey> {

@@ -171,6 +171,21 @@ it("accepts a signature for its account, key, purpose and time only", async () =
   expect(late).toMatchObject(refused("value_invalid", "expiresAt"));
 });
 
+it("rejects a key of small order, for which every caller can sign", async () => {
+  const { gateway } = await open();
+  const { ask } = await callerOf(gateway, "one");
+  const identity = Uint8Array.of(1, ...new Uint8Array(31)); // the neutral element of the curve
+  const signature = Buffer.concat([identity, new Uint8Array(32)]); // valid for every text
+  const registration = {
+    publicKey: pubkeyOf(identity),
+    purpose: "tpu",
+    expiresAt,
+    signature: signature.toString("base64"),
+  };
+  const answer = await ask("registerPublicKey", registration);
+  expect(answer).toMatchObject(refused("value_invalid", "a point of small order"));
+});
+
 it("gives a key to one account, and each account sixteen keys", async () => {
   const { gateway } = await open();
   const [one, two] = [await callerOf(gateway, "one"), await callerOf(gateway, "two")];
