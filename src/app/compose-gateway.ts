@@ -444,7 +444,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const pipeline = makePipeline(components);
     const late = { gateway: () => gateway, service: () => service, inForce: () => tables.config };
     const { settings } = tables;
-    const portal = openPortal({ ...options, ...components, ...late, pipeline, settings });
+    const portal = openPortal({ ...options, ...components, ...late, pipeline, settings, quic });
     const pages = [options.pages, portal].filter((each) => each !== undefined && each !== null);
     const gateway: Gateway = createGateway(components, pipeline, pages);
     const service: GatewayService = new GatewayService({

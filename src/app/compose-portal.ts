@@ -21,6 +21,7 @@ import type { RelayService } from "../relay/relay-service.ts";
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
 import { TipHistory } from "../tips/tip-history.ts";
 import type { TipFloor } from "../tips/tip-types.ts";
+import type { QuicService } from "./compose-quic.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { rateLimitOf } from "./gateway-settings.ts";
 import type { NodeDirectory } from "./node-directory.ts";
@@ -38,6 +39,8 @@ interface PortalOptions {
   readonly shreds: ShredSales | null;
   /** null: no other node uses the database. */
   readonly nodes: Pick<NodeDirectory, "regionProblem"> | null;
+  /** null: no section `quic`. */
+  readonly quic: QuicService | null;
   readonly settings: GatewaySettings;
   /** The current configuration, including reloaded keys. */
   readonly inForce: () => Config;
@@ -133,6 +136,10 @@ export function openPortal(options: PortalOptions): Portal | null {
     submissions: pipeline,
     submissionLists: store.submissions,
     routes: () => routes.snapshots(),
+    connections: () => ({
+      connections: options.quic?.ingress.connections ?? [],
+      keys: options.quic?.ingress.keys ?? [],
+    }),
     problems: () => problems.list,
   });
 }

@@ -5,6 +5,8 @@
 // client may read no responses.
 
 interface ConnectionFacts {
+  /** Unique among the open connections. */
+  readonly id: number;
   readonly keyId: string;
   readonly accountId: string;
   readonly accountName: string;
@@ -33,6 +35,12 @@ export interface KeyRecord extends SubmissionCounts {
   readonly accountId: string;
   readonly accountName: string;
   readonly connections: number;
+}
+
+/** The open connections and the keys at one time. */
+export interface ConnectionSnapshot {
+  readonly connections: readonly ConnectionRecord[];
+  readonly keys: readonly KeyRecord[];
 }
 
 /** Submissions of one connection that were rejected with "rate_limited". */
@@ -79,8 +87,8 @@ export class ConnectionRecords {
     return this.#keys.get(keyId)?.connections ?? 0;
   }
 
-  add(id: number, facts: ConnectionFacts): void {
-    this.#open.set(id, {
+  add(facts: ConnectionFacts): void {
+    this.#open.set(facts.id, {
       facts,
       counts: { ...noCounts },
       unreported: 0,

@@ -38,6 +38,8 @@ const textCharsMax = 500;
 const hostCharsMax = 64;
 const nameCharsMax = 256;
 const addressesMax = 64;
+/** All connections that the process may have between two reports. */
+const connectionCountsMax = 1_000_000;
 export const requestBytesMax = 1 << 30;
 /** A batch of streams is bounded by what connections may have in flight. */
 export const answerBytesMax = 256 << 20;
@@ -130,7 +132,10 @@ export function encodeAnswer(answer: IngressProcessAnswer): Buffer {
     const key = ed25519Key === null ? null : Buffer.from(ed25519Key).toString("hex");
     return jsonFrame(kind, { ...facts, ed25519Key: key });
   }
-  if (answer.kind === "counts") return jsonFrame(kind, answer.counts);
+  if (answer.kind === "counts") {
+    const { counts, connectionDrops } = answer;
+    return jsonFrame(kind, { ...counts, connectionDrops });
+  }
   return jsonFrame(kind, answer);
 }
 
@@ -179,6 +184,19 @@ class Fields {
     throw new RangeError(`expected a protection, got ${typeof value}`);
   }
 
+  /** Pairs of a number of a connection and a count. */
+  connectionCounts(name: string): [number, number][] {
+    const value = this.#fields[name];
+    if (!Array.isArray(value) || value.length > connectionCountsMax) {
+      throw new RangeError(`expected at most ${connectionCountsMax} pairs as ${name}`);
+    }
+    return value.map((pair) => {
+      const [connection, count]: unknown[] = Array.isArray(pair) ? pair : [];
+      const fields = new Fields({ connection, count });
+      return [fields.count("connection"), fields.count("count")];
+    });
+  }
+
   inner(name: string): Fields {
     return new Fields(this.#fields[name]);
   }
@@ -220,7 +238,11 @@ export function decodeAnswer(kind: number, body: Buffer): IngressProcessAnswer {
       return { kind: name, connection: fields.count("connection"), end };
     }
     case "counts":
-      return { kind: name, counts: countsIn(fields) };
+      return {
+        kind: name,
+        counts: countsIn(fields),
+        connectionDrops: fields.connectionCounts("connectionDrops"),
+      };
     case "opened":
       return { kind: name, unconfined: fields.text("unconfined", textCharsMax) };
     case "refused":

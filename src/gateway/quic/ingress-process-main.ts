@@ -84,6 +84,7 @@ class Main {
       received: (stream) => this.#receive(stream),
       ended: (connection, end) => {
         this.#passStreams();
+        if (this.#server?.hasDrops(connection)) this.#reportCounts();
         this.#answer({ kind: "ended", connection, end });
       },
     });
@@ -113,7 +114,8 @@ class Main {
     const text = JSON.stringify(counts);
     if (text !== this.#lastCounts) {
       this.#lastCounts = text;
-      this.#answer({ kind: "counts", counts });
+      const connectionDrops = server.takeConnectionDrops();
+      this.#answer({ kind: "counts", counts, connectionDrops });
     }
     this.#failures.report(failures);
   }

@@ -110,6 +110,8 @@ export class IngressServer {
     too_long: 0,
     memory_limit: 0,
   };
+  /** Dropped streams since the last report, by connection. */
+  #connectionDrops = new Map<number, number>();
   /** Shared callback of all packets; without it, errors of the kernel would be ignored. */
   readonly #sent = (error: Error | null): void => {
     if (error) this.#fail(error);
@@ -143,6 +145,18 @@ export class IngressServer {
 
   get counts(): IngressCounts {
     return { ...this.#counts, drops: { ...this.#drops } };
+  }
+
+  /** Whether dropped streams of the connection are not reported yet. */
+  hasDrops(connection: number): boolean {
+    return this.#connectionDrops.has(connection);
+  }
+
+  /** Dropped streams since the last call. */
+  takeConnectionDrops(): [number, number][] {
+    const drops = [...this.#connectionDrops];
+    this.#connectionDrops = new Map();
+    return drops;
   }
 
   /** Number of packets that could not be sent, and the kernel's last error. */
@@ -362,8 +376,9 @@ export class IngressServer {
         const receivedNs = clock.monotonicNs();
         received({ connection: connection.id, stream, receivedNs, bytes });
       },
-      dropped: (reason) => {
+      dropped: (reason, { id }) => {
         this.#drops[reason]++;
+        this.#connectionDrops.set(id, (this.#connectionDrops.get(id) ?? 0) + 1);
       },
       handshakeOver: () => {
         this.#inProgress--;

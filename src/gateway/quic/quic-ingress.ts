@@ -194,8 +194,13 @@ export class QuicIngress {
       connections,
       submissions: new Map(this.#submissions),
       ends: new Map(this.#ends),
-      keys: this.#records.keys(),
+      keys: this.keys,
     };
+  }
+
+  /** Keys that had a connection since the start. */
+  get keys(): readonly KeyRecord[] {
+    return this.#records.keys();
   }
 
   /** Open connections with their counts, the oldest first. */
@@ -214,7 +219,12 @@ export class QuicIngress {
     if (event.kind === "connected") this.#connect(event.connection);
     else if (event.kind === "streams") for (const stream of event.streams) this.#receive(stream);
     else if (event.kind === "ended") this.#end(event.connection, event.end);
-    else this.#counts = event.counts;
+    else this.#count(event);
+  }
+
+  #count({ counts, connectionDrops }: Extract<IngressEvent, { kind: "counts" }>): void {
+    this.#counts = counts;
+    for (const [connection, streams] of connectionDrops) this.#records.dropped(connection, streams);
   }
 
   #connect(connection: IngressConnection): void {
@@ -238,7 +248,8 @@ export class QuicIngress {
       return;
     }
     const { protocol, host } = connection;
-    this.#records.add(connection.id, {
+    this.#records.add({
+      id: connection.id,
       keyId: key.id,
       accountId: key.accountId,
       accountName: key.accountName,

@@ -34,7 +34,7 @@ export interface ConnectionHost {
   /** The handshake is complete; false: the connection limit is reached. */
   connected(connection: ServerConnection, facts: CertificateFacts, protocol: string): boolean;
   completed(connection: ServerConnection, streamId: number, bytes: Uint8Array): void;
-  dropped(reason: DropName): void;
+  dropped(reason: DropName, connection: ServerConnection): void;
   /** Called once, when the handshake is complete or has failed. */
   handshakeOver(): void;
   /** Called once, when the connection has ended. */
@@ -230,7 +230,7 @@ export class ServerConnection {
   }
 
   #drop(streamId: number, reason: DropName): void {
-    this.#host.dropped(reason);
+    this.#host.dropped(reason, this);
     if (reason === "reset") {
       if (this.#responses.delete(streamId)) this.#inFlight--;
       this.#abandonWriting(streamId);

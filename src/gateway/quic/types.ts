@@ -108,6 +108,11 @@ export type IngressEvent =
       readonly connection: number;
       readonly end: string;
     }
-  | { readonly kind: "counts"; readonly counts: IngressCounts };
+  | {
+      readonly kind: "counts";
+      readonly counts: IngressCounts;
+      /** Connections and their dropped streams since the last report. */
+      readonly connectionDrops: readonly (readonly [connection: number, streams: number])[];
+    };
 
 export type IngressProcessAnswer = SupervisionAnswer | IngressEvent;

@@ -1,5 +1,6 @@
 // Metrics of the QUIC ingress: connections, submissions, handshakes and packets.
 
+import type { KeyRecord } from "../../gateway/accounts/connection-records.ts";
 import type { IngressCounts } from "../../gateway/quic/types.ts";
 import { counters, gauge, gauges, type Metric } from "./types.ts";
 
@@ -13,6 +14,8 @@ export interface QuicFacts {
   readonly connections: ReadonlyMap<string, number>;
   readonly submissions: ReadonlyMap<string, number>;
   readonly ends: ReadonlyMap<string, number>;
+  /** Keys that had a connection, in the order of their first one. */
+  readonly keys: readonly KeyRecord[];
   /** null: the process has not reported yet. */
   readonly counts: IngressCounts | null;
 }
@@ -48,6 +51,26 @@ function packetsIn({ counts }: QuicFacts): [string, number][] {
   ];
 }
 
+/** Labels are bounded: all keys beyond this number count as "other". */
+const keysMax = 100;
+
+function addByKey(
+  { keys }: QuicFacts,
+  add: (labels: string[], value: number) => void,
+  pick: (key: KeyRecord) => readonly (readonly [labels: readonly string[], value: number])[],
+): void {
+  const sums = new Map<string, { labels: string[]; value: number }>();
+  for (const [i, key] of keys.entries()) {
+    for (const [labels, value] of pick(key)) {
+      const all = [i < keysMax ? key.keyId : "other", ...labels];
+      const sum = sums.get(all.join(" ")) ?? { labels: all, value: 0 };
+      sum.value += value;
+      sums.set(all.join(" "), sum);
+    }
+  }
+  for (const { labels, value } of sums.values()) add(labels, value);
+}
+
 export const quicMetrics: readonly Metric<QuicFacts>[] = [
   gauge(
     "shredway_quic_up",
@@ -65,6 +88,24 @@ export const quicMetrics: readonly Metric<QuicFacts>[] = [
     "outcome",
     "Streams with a transaction or a bundle, by outcome: accepted, or the reason of the rejection.",
     ({ submissions }) => submissions,
+  ),
+  gauges<QuicFacts>(
+    "shredway_quic_key_connections",
+    ["key"],
+    "Open connections by API key. The keys beyond the first 100 count as other.",
+    (facts, add) => addByKey(facts, add, ({ connections }) => [[[], connections]]),
+  ),
+  counters<QuicFacts>(
+    "shredway_quic_key_submissions_total",
+    ["key", "outcome"],
+    "Streams by API key and outcome: accepted, rejected, rate_limited, or dropped without a transaction.",
+    (facts, add) =>
+      addByKey(facts, add, ({ accepted, rejected, rateLimited, dropped }) => [
+        [["accepted"], accepted],
+        [["rejected"], rejected],
+        [["rate_limited"], rateLimited],
+        [["dropped"], dropped],
+      ]),
   ),
   byName(
     "shredway_quic_connection_ends_total",

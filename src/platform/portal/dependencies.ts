@@ -6,6 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { Logger } from "../../core/log.ts";
 import type { Problem } from "../../core/recent-warnings.ts";
+import type { ConnectionSnapshot } from "../../gateway/accounts/connection-records.ts";
 import type { ApiKey, KeyStore } from "../../gateway/accounts/types.ts";
 import type { RefusalShape } from "../../gateway/endpoints/answers.ts";
 import type { HttpHead, HttpResponse } from "../../gateway/http/types.ts";
@@ -88,5 +89,7 @@ export interface PortalDependencies {
   readonly submissions: Pick<Submissions, "subscribe" | "statuses">;
   readonly submissionLists: SubmissionLister;
   readonly routes: () => readonly RouteSnapshot[];
+  /** Connections that submit over QUIC; empty without the section `quic`. */
+  readonly connections: () => ConnectionSnapshot;
   readonly problems: () => readonly Problem[];
 }

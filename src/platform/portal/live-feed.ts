@@ -17,6 +17,7 @@ import {
   webSocketIdleSeconds,
 } from "../../gateway/http/types.ts";
 import { timeText } from "./api-key-actions.ts";
+import { ConnectionViews } from "./connection-views.ts";
 import { CountedProblems } from "./counted-problems.ts";
 import { coverageView, destinationViews, tierView, tipsView } from "./customer-views.ts";
 import type { PortalDependencies } from "./dependencies.ts";
@@ -55,12 +56,14 @@ const topicScopes: Readonly<Record<Topic, readonly Scope[]>> = {
   coverage: [],
   tips: [],
   submissions: ["submit", "batch"],
+  connections: ["submit"],
   sources: ["operate"],
   workers: ["operate"],
   routes: ["operate"],
   verdicts: ["operate"],
   fanOut: ["operate"],
   problems: ["operate"],
+  allConnections: ["operate"],
 };
 
 /** Topics with the same content for every account. */
@@ -73,6 +76,7 @@ const sharedTopics: ReadonlySet<Topic> = new Set<Topic>([
   "verdicts",
   "fanOut",
   "problems",
+  "allConnections",
 ]);
 
 /** Returns a refusal, or a function for the session's key (null once the session has ended). */
@@ -128,6 +132,7 @@ export class LiveFeed implements WebSocketRoute {
   readonly #feeds = new Map<WebSocketPeer, Feed>();
   readonly #lists = new Map<string, SubmissionList>();
   readonly #counted = new CountedProblems();
+  readonly #connections = new ConnectionViews();
   #sample: Sample | null = null;
   #countedProblems: readonly ProblemView[] = [];
   #timer: Timer | null = null;
@@ -196,6 +201,7 @@ export class LiveFeed implements WebSocketRoute {
     this.#sample = null;
     this.#sampler.forget();
     this.#counted.forget();
+    this.#connections.forget();
     for (const list of this.#lists.values()) list.close();
     this.#lists.clear();
   }
@@ -215,7 +221,8 @@ export class LiveFeed implements WebSocketRoute {
 
   /** Reads the counters. */
   #look(): void {
-    const { clock, routes } = this.#dependencies;
+    const { clock, routes, connections } = this.#dependencies;
+    this.#connections.look(connections(), clock.monotonicNs());
     this.#sample = this.#sampler.take();
     this.#countedProblems = this.#counted.views(this.#sample, routes(), clock.nowNs());
   }
@@ -264,6 +271,8 @@ export class LiveFeed implements WebSocketRoute {
       routes: () => routeViews(routes()),
       verdicts: () => verdictViews(sample),
       fanOut: () => fanOutView(sample),
+      connections: ({ accountId }) => this.#connections.ofAccount(accountId),
+      allConnections: () => this.#connections.all(),
       problems: () => [...this.#countedProblems, ...problemViews(problems())],
     });
   }

@@ -83,6 +83,7 @@ export interface LiveTopics {
   readonly coverage: CoverageView;
   readonly tips: TipsView;
   readonly submissions: readonly SubmissionView[];
+  readonly connections: ConnectionsView;
   /** This and all following topics are for operators only. */
   readonly sources: readonly SourceView[];
   readonly workers: readonly WorkerView[];
@@ -90,6 +91,43 @@ export interface LiveTopics {
   readonly verdicts: readonly CountView[];
   readonly fanOut: FanOutView;
   readonly problems: readonly ProblemView[];
+  readonly allConnections: ConnectionsView;
+}
+
+interface SubmissionCountsView {
+  /** Mean of the last ten seconds. */
+  readonly submissionsPerSecond: number;
+  readonly accepted: number;
+  /** Without those beyond the rate of the key. */
+  readonly rejected: number;
+  readonly rateLimited: number;
+  /** Streams without a transaction. */
+  readonly dropped: number;
+}
+
+/** The counts of all connections of a key since the start of the service. */
+export interface KeyConnectionsView extends SubmissionCountsView {
+  /** Public name of the API key. */
+  readonly key: string;
+  readonly account: string;
+  /** Open ones. */
+  readonly connections: number;
+}
+
+export interface ConnectionView extends SubmissionCountsView {
+  /** Unique. */
+  readonly name: string;
+  readonly key: string;
+  /** ALPN protocol. */
+  readonly protocol: string;
+  readonly address: string;
+  readonly openedAt: string;
+}
+
+/** Submissions over QUIC at this node; the 100 rows with the most rejections at the rate limit. */
+export interface ConnectionsView {
+  readonly keys: readonly KeyConnectionsView[];
+  readonly connections: readonly ConnectionView[];
 }
 
 export interface ServiceView {

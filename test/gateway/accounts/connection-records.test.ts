@@ -13,16 +13,16 @@ function recordsWithReports(): { records: ConnectionRecords; reports: RateLimitR
   return { records: new ConnectionRecords((report) => reports.push(report)), reports };
 }
 
-function facts(keyId = "k_1") {
+function facts(id: number, keyId = "k_1") {
   const accountId = "a_1";
   const about = { keyId, accountId, accountName: "desk", protocol: "shredway-tpu" };
-  return { ...about, address: "192.0.2.7", openedNs: 5n };
+  return { id, ...about, address: "192.0.2.7", openedNs: 5n };
 }
 
 it("counts each connection, and each key beyond the end of its connections", () => {
   const { records } = recordsWithReports();
-  records.add(1, facts());
-  records.add(2, facts());
+  records.add(facts(1));
+  records.add(facts(2));
   records.submitted(1, null, "signature", 0n);
   records.submitted(1, "tip_too_low", "tip_too_low: …", 0n);
   records.submitted(2, "rate_limited", "rate_limited: …", 0n);
@@ -30,8 +30,8 @@ it("counts each connection, and each key beyond the end of its connections", () 
   records.submitted(9, null, "of an unknown connection", 0n);
   const none = { accepted: 0, rejected: 0, rateLimited: 0, dropped: 0 };
   expect(records.connections()).toEqual([
-    { ...facts(), ...none, accepted: 1, rejected: 1 },
-    { ...facts(), ...none, rateLimited: 1, dropped: 3 },
+    { ...facts(1), ...none, accepted: 1, rejected: 1 },
+    { ...facts(2), ...none, rateLimited: 1, dropped: 3 },
   ]);
   records.remove(2);
   records.remove(2);
@@ -44,7 +44,7 @@ it("counts each connection, and each key beyond the end of its connections", () 
 
 it("reports the first rejection at once, and the following ones once a second", () => {
   const { records, reports } = recordsWithReports();
-  records.add(1, facts());
+  records.add(facts(1));
   for (let i = 0; i < 5; i++) records.submitted(1, "rate_limited", `message ${i}`, 10n);
   records.reportDue(secondNs + 9n);
   expect(reports.map(({ submissions, message }) => [submissions, message])).toEqual([
@@ -65,9 +65,9 @@ it("reports the first rejection at once, and the following ones once a second", 
 
 it("forgets keys without a connection beyond 10,000, the oldest first", () => {
   const { records } = recordsWithReports();
-  records.add(0, facts("k_open"));
+  records.add(facts(0, "k_open"));
   for (let i = 1; i <= 10_000; i++) {
-    records.add(i, facts(`k_${i}`));
+    records.add(facts(i, `k_${i}`));
     records.remove(i);
   }
   const known = records.keys().map(({ keyId }) => keyId);

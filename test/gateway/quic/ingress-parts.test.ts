@@ -122,6 +122,7 @@ describe("messages", () => {
         handshakes: 7,
         drops: { empty: 1, reset: 2, timed_out: 3, too_long: 4, memory_limit: 5 },
       },
+      connectionDrops: [[7, 15]],
     },
   ];
 

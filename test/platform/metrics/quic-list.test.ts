@@ -15,6 +15,16 @@ const facts: QuicFacts = {
     ["closed", 1],
     ["other", 5],
   ]),
+  keys: Array.from({ length: 102 }, (_, i) => ({
+    keyId: `k_${i}`,
+    accountId: "a_1",
+    accountName: "desk",
+    connections: 1,
+    accepted: 10,
+    rejected: 4,
+    rateLimited: 3,
+    dropped: 2,
+  })),
   counts: {
     packets: 10,
     unknownPackets: 4,
@@ -49,6 +59,22 @@ it("has a sample for each label", () => {
     ["other", 5],
   ]);
   expect(samplesOf("shredway_quic_process_memory_bytes", facts)).toEqual([]);
+});
+
+it("counts by key for 100 keys, and all others together", () => {
+  const connections = samplesOf("shredway_quic_key_connections", facts);
+  expect(connections.length).toBe(101);
+  expect([connections[0], connections.at(-1)]).toEqual([
+    ["k_0", 1],
+    ["other", 2],
+  ]);
+  expect(samplesOf("shredway_quic_key_submissions_total", facts).slice(-5)).toEqual([
+    ["k_99,dropped", 2],
+    ["other,accepted", 20],
+    ["other,rejected", 8],
+    ["other,rate_limited", 6],
+    ["other,dropped", 4],
+  ]);
 });
 
 it("has no samples of the process before its first report", () => {

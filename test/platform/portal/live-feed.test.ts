@@ -11,8 +11,24 @@ import { until } from "../../support/network/udp-receiver.ts";
 import { base64, tipping } from "../../support/transactions/tipping.ts";
 import { Feed, PortalHarness, region, tier1Lamports } from "./harness.ts";
 
-const customerTopics = ["coverage", "destinations", "service", "submissions", "tier", "tips"];
-const operatorTopics = ["fanOut", "problems", "routes", "sources", "verdicts", "workers"];
+const customerTopics = [
+  "connections",
+  "coverage",
+  "destinations",
+  "service",
+  "submissions",
+  "tier",
+  "tips",
+];
+const operatorTopics = [
+  "allConnections",
+  "fanOut",
+  "problems",
+  "routes",
+  "sources",
+  "verdicts",
+  "workers",
+];
 
 /** A receiver that answers its challenges. */
 async function receiver(): Promise<{ readonly address: string; readonly shreds: () => number }> {

@@ -3,11 +3,14 @@
 // Used by live.ts. A missing topic or member is a compile error.
 
 import type {
+  ConnectionsView,
+  ConnectionView,
   CountView,
   CoverageView,
   DestinationView,
   FanOutView,
   HistogramView,
+  KeyConnectionsView,
   LiveTopics,
   ProblemView,
   RouteView,
@@ -191,6 +194,35 @@ const fanOut = object<FanOutView>({
   ),
 });
 
+const submissionCounts = {
+  submissionsPerSecond: number,
+  accepted: number,
+  rejected: number,
+  rateLimited: number,
+  dropped: number,
+};
+
+const connections = object<ConnectionsView>({
+  keys: list(
+    object<KeyConnectionsView>({
+      key: text,
+      account: text,
+      connections: number,
+      ...submissionCounts,
+    }),
+  ),
+  connections: list(
+    object<ConnectionView>({
+      name: text,
+      key: text,
+      protocol: text,
+      address: text,
+      openedAt: text,
+      ...submissionCounts,
+    }),
+  ),
+});
+
 const problem = object<ProblemView>({
   time: orNull(text),
   level: oneOf("warn", "error", "fatal"),
@@ -205,12 +237,14 @@ const topics: { readonly [Name in keyof LiveTopics]: Reader<LiveTopics[Name]> } 
   coverage,
   tips: object<TipsView>({ now: tipPoint, history: list(tipPoint) }),
   submissions: list(submission),
+  connections,
   sources: list(source),
   workers: list(worker),
   routes: list(route),
   verdicts: list(object<CountView>({ name: text, count: number, perSecond: number })),
   fanOut,
   problems: list(problem),
+  allConnections: connections,
 };
 
 export type Topic = keyof LiveTopics;

@@ -21,7 +21,7 @@ interface TablePanelProps<T extends object> {
   readonly draw: (item: T) => ComponentChildren;
 }
 
-function TablePanel<T extends object>(props: TablePanelProps<T>): JSX.Element {
+export function TablePanel<T extends object>(props: TablePanelProps<T>): JSX.Element {
   const { title, aside, wide = false, items, empty, columns, keyOf, draw } = props;
   return (
     <Panel title={title} wide={wide} aside={aside}>
@@ -40,7 +40,7 @@ function Ns({ value }: { readonly value: number | null }): JSX.Element {
   return <td class="number right">{value === null ? "–" : nanoseconds(value)}</td>;
 }
 
-function Num({ children }: { readonly children: ComponentChildren }): JSX.Element {
+export function Num({ children }: { readonly children: ComponentChildren }): JSX.Element {
   return <td class="number right">{children}</td>;
 }
 
@@ -56,7 +56,7 @@ function Share({ share }: { readonly share: number }): JSX.Element {
 }
 
 /** A count of faults; zero is muted. */
-function FaultCount({ value }: { readonly value: number }): JSX.Element {
+export function FaultCount({ value }: { readonly value: number }): JSX.Element {
   return <td class={value > 0 ? "number right alert" : "number right muted"}>{count(value)}</td>;
 }
 

@@ -6,6 +6,7 @@ import { Ago, Empty, Fact, Loading, Panel, RecentTime, When } from "../component
 import { Rows } from "../components/rows.tsx";
 import { useTopic } from "../hooks.ts";
 import { counted } from "../units.ts";
+import { ConnectionsPanel } from "./connections.tsx";
 import {
   FanOutPanel,
   RoutesPanel,
@@ -103,6 +104,7 @@ export function Operator(): JSX.Element {
       <ProblemsPanel />
       <SourcesPanel />
       <RoutesPanel />
+      <ConnectionsPanel topic="allConnections" />
       <WorkersPanel />
       <VerdictsPanel />
       <FanOutPanel />

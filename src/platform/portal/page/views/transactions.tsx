@@ -19,6 +19,7 @@ import { hashOf } from "../router.ts";
 import { signatureProblem } from "../signature.ts";
 import { displayText } from "../timeline.ts";
 import { counted, duration, shortened } from "../units.ts";
+import { ConnectionsPanel } from "./connections.tsx";
 import { Timeline } from "./timeline.tsx";
 
 function LookUp({ signature }: { readonly signature: string | null }): JSX.Element {
@@ -218,6 +219,7 @@ export function Transactions({ argument }: { readonly argument: string | null })
         {argument === null ? null : <Found signature={argument} />}
       </Panel>
       <Newest />
+      <ConnectionsPanel topic="connections" />
     </div>
   );
 }
