@@ -15,10 +15,8 @@ const none = { accepted: 0, rejected: 0, rateLimited: 0, dropped: 0 } as const;
 function snapshot(accepted: number, rateLimitedOfBob: number): ConnectionSnapshot {
   const shared = { protocol: "shredway-tpu", address: "192.0.2.7", openedNs: 0n };
   const ann = { keyId: "k_ann", accountId: "a_ann", accountName: "ann", ...none, accepted };
-  const bob = {
-    ...{ keyId: "k_bob", accountId: "a_bob", accountName: "bob", ...none },
-    rateLimited: rateLimitedOfBob,
-  };
+  const quietBob = { keyId: "k_bob", accountId: "a_bob", accountName: "bob", ...none };
+  const bob = { ...quietBob, rateLimited: rateLimitedOfBob };
   return {
     connections: [
       { id: 1, ...shared, ...ann },

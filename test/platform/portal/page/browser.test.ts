@@ -298,7 +298,7 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   it("follows submissions live and shows the outcome of one", async () => {
     const page = await openView("transactions");
     const rows = page.getByRole("table", { name: "Newest submissions" }).locator("tbody tr");
-    const landed = rows.filter({ hasText: "landed" }).last();
+    const landed = rows.filter({ hasText: "landed" }).first(); // the last one leaves the list soon
     await landed.waitFor();
     const before = await rows.first().locator("a").getAttribute("title");
     await expect
