@@ -24,12 +24,15 @@ import type { GatewayService } from "./gateway-service.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
 import { withConfigurationKey } from "./start-errors.ts";
+import { WarmUp } from "./warm-up.ts";
 
 interface ServiceDependencies {
   readonly config: Config;
   readonly readConfig: () => Config;
   /** Adds the configuration's key to an error of the startup; default: none. */
   readonly explain?: (error: unknown) => unknown;
+  /** As in ServiceDependencies of service.ts. */
+  readonly startWarmUp?: () => WarmUp;
   /** Touches the workers' memory at startup, so that no page fault occurs later. */
   readonly prefault?: boolean;
   readonly log: Logger;
@@ -93,7 +96,7 @@ function followAccounts(
 
 /** Throws ShredwayError, after closing everything that it opened. */
 export async function openService(dependencies: ServiceDependencies): Promise<Service> {
-  const { config, readConfig, explain, log, clock, tierClock } = dependencies;
+  const { config, readConfig, explain, startWarmUp, log, clock, tierClock } = dependencies;
   const relay = openRelayPart(dependencies);
   const operations = new Operations({ config, relay, log, clock });
   try {
@@ -115,6 +118,7 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
       config,
       readConfig,
       ...(explain && { explain }),
+      ...(startWarmUp && { startWarmUp }),
       log,
     });
   } catch (error) {
@@ -134,7 +138,8 @@ export async function openServiceOf(
   const config = readConfig();
   const explain = (error: unknown) => withConfigurationKey(error, config);
   try {
-    return await openService({ config, readConfig, explain, log, clock });
+    const startWarmUp = () => WarmUp.start({ config, log, clock });
+    return await openService({ config, readConfig, explain, startWarmUp, log, clock });
   } catch (error) {
     throw explain(error);
   }

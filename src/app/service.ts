@@ -12,6 +12,7 @@ import type { SubscriberService } from "../relay/shredstream/subscriber-service.
 import type { AccountSubscribers } from "./account-subscribers.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
+import type { WarmUp } from "./warm-up.ts";
 
 interface ServiceDependencies {
   readonly relay: RelayService;
@@ -28,6 +29,8 @@ interface ServiceDependencies {
   readonly readConfig: () => Config;
   /** Adds the configuration's key to an error of `start`; default: none. */
   readonly explain?: (error: unknown) => unknown;
+  /** Called when the gateway listens; absent: its code is compiled by the first calls. */
+  readonly startWarmUp?: () => WarmUp;
   readonly log: Logger;
 }
 
@@ -40,7 +43,9 @@ export class Service {
   readonly #configWarnings: readonly string[];
   readonly #readConfig: () => Config;
   readonly #explain: (error: unknown) => unknown;
+  readonly #startWarmUp: (() => WarmUp) | undefined;
   readonly #log: Logger;
+  #warmUp: WarmUp | undefined;
 
   constructor({
     relay,
@@ -51,6 +56,7 @@ export class Service {
     config,
     readConfig,
     explain,
+    startWarmUp,
     log,
   }: ServiceDependencies) {
     this.relay = relay;
@@ -61,6 +67,7 @@ export class Service {
     this.#configWarnings = config ? configWarnings(config) : [];
     this.#readConfig = readConfig;
     this.#explain = explain ?? ((error) => error);
+    this.#startWarmUp = startWarmUp;
     this.#log = log;
   }
 
@@ -72,6 +79,7 @@ export class Service {
       await this.subscribers?.start();
       await this.gateway?.start();
       await this.operations?.started();
+      if (this.gateway) this.#warmUp = this.#startWarmUp?.();
     } catch (error) {
       throw this.#explain(error);
     }
@@ -118,6 +126,7 @@ export class Service {
 
   /** Settles when all data is durable and everything is closed. Idempotent. */
   async close(): Promise<void> {
+    await this.#warmUp?.close();
     this.#accountSubscribers?.close();
     this.subscribers?.close();
     await this.gateway?.close();

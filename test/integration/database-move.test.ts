@@ -126,7 +126,7 @@ describe.skipIf(postgresPrograms === null)("from an SQLite file to PostgreSQL an
       http: { listen: `127.0.0.1:${port}`, webSocketListen: [] },
       data: { directory: "data" },
       tips: { addresses: [tipAddress.toBase58()], shredAddresses: [tipAddress.toBase58()] },
-      gateway: { requestsPerSecond: 100_000, burst: 100_000 },
+      gateway: { requestsPerSecond: 100_000, burst: 100_000, warmUpSubmissions: 0 },
       routes: [{ name: "one", kind: "swqos", url: await openRoute() }],
       relay: { listen: "127.0.0.1:0", shredVersion: 1, authentication: "off", deshred: false },
     };

@@ -31,7 +31,7 @@ function writeConfig(sandbox: Sandbox, folder: string, port: number): string {
     http: { listen: `127.0.0.1:${port}`, webSocketListen: [] },
     data: { directory: "data" },
     tips: { addresses: [...sandbox.partners.tipAddresses] },
-    gateway: { requestsPerSecond: 100_000, burst: 100_000 },
+    gateway: { requestsPerSecond: 100_000, burst: 100_000, warmUpSubmissions: 0 },
     routes: sandbox.partners.routeConfigs(),
     relay: { listen: "127.0.0.1:0", shredVersion: 1, authentication: "off" },
   };

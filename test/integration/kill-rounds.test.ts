@@ -112,7 +112,7 @@ class KillRounds {
       http: { listen: `127.0.0.1:${this.#port}`, webSocketListen: [] },
       data: this.#data,
       tips: { addresses: [tips.toBase58()], shredAddresses: [shredTips.toBase58()] },
-      gateway: { requestsPerSecond: 100_000, burst: 100_000 },
+      gateway: { requestsPerSecond: 100_000, burst: 100_000, warmUpSubmissions: 0 },
       routes: [{ name: "taker", kind: "scheduler", url: await schedulerUrl() }],
       relay: { listen: "127.0.0.1:0", shredVersion: 1, authentication: "off", deshred: false },
     };

@@ -100,7 +100,7 @@ it("leaves every account with the tier of its tips", { timeout: 300_000 }, async
     http: { listen: `127.0.0.1:${port}`, webSocketListen: [] },
     data: { directory: "data" },
     tips: { addresses: [shredTips.toBase58()], shredAddresses: [shredTips.toBase58()] },
-    gateway: { requestsPerSecond: 100_000, burst: 100_000 },
+    gateway: { requestsPerSecond: 100_000, burst: 100_000, warmUpSubmissions: 0 },
     relay: {
       listen,
       shredVersion: 1,

@@ -264,6 +264,13 @@ export const gateway = z.strictObject({
       "Maximum number of transactions that wait for these threads. Further ones are " +
       "refused with `overloaded`.",
   }),
+  warmUpSubmissions: key(integer(0, 100_000).default(4000), {
+    expects: "an integer 0 to 100000",
+    unit: "submissions",
+    meaning:
+      "Synthetic submissions at the start, so that the first transactions of customers take no " +
+      "longer than later ones. They never leave the process. 0: none.",
+  }),
   resendMs: key(integer(50, 600_000).default(2000), {
     expects: "an integer 50 to 600000",
     unit: "ms",

@@ -61,6 +61,7 @@ describe("good configurations", () => {
         openMax: 50_000,
         openPerAccountMax: 10_000,
         checkThreads: 2,
+        warmUpSubmissions: 4000,
         checkQueueMax: 2048,
         resendMs: 2000,
         partnerUnitLamports: 10,
