@@ -120,6 +120,7 @@ Napi::Function RelayHandle::define(Napi::Env env) {
                       InstanceMethod<&RelayHandle::addresses>("addresses"),
                       InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
                       InstanceMethod<&RelayHandle::transmit>("transmit"),
+                      InstanceMethod<&RelayHandle::priority_refusal>("priorityRefusal"),
                       InstanceMethod<&RelayHandle::close>("close")});
 }
 
@@ -276,6 +277,12 @@ Napi::Value RelayHandle::transmit(const Napi::CallbackInfo& info) {
   object.Set("interface", relay_->transmit_interface());
   object.Set("refusal", relay_->transmit_refusal());
   return object;
+}
+
+// -> why the workers have no raised priority; empty: they have it.
+Napi::Value RelayHandle::priority_refusal(const Napi::CallbackInfo& info) {
+  if (!is_open(info.Env())) return info.Env().Undefined();
+  return Napi::String::New(info.Env(), relay_->priority_refusal());
 }
 
 // (bigint, bigint, boolean, bigint): lowest and highest slot that are possible now, whether they

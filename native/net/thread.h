@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -63,6 +64,30 @@ inline void sleep_for_us(uint32_t us) {
 }
 // Lowers the thread's priority below the process's other threads. No effect if the system refuses.
 inline void yield_to_others() { setpriority(PRIO_PROCESS, 0, 5); }
+
+// Threads that the calling thread starts meanwhile precede the process's other threads: a new
+// thread inherits the nice value. It needs CAP_SYS_NICE or RLIMIT_NICE (setpriority(2)); lowering
+// the priority of the calling thread again needs nothing.
+class RaisedPriority {
+ public:
+  static constexpr int kNice = -15;
+
+  RaisedPriority() : before_(getpriority(PRIO_PROCESS, 0)) {
+    if (setpriority(PRIO_PROCESS, 0, kNice)) refusal_ = std::strerror(errno);
+  }
+  ~RaisedPriority() {
+    if (refusal_.empty()) setpriority(PRIO_PROCESS, 0, before_);
+  }
+  RaisedPriority(const RaisedPriority&) = delete;
+  RaisedPriority& operator=(const RaisedPriority&) = delete;
+
+  // Why the system refused it; empty: it did not.
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  int before_;
+  std::string refusal_;
+};
 
 inline uint64_t clock_ns(clockid_t clock) {
   timespec time;

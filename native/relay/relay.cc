@@ -1,8 +1,13 @@
 #include "relay/relay.h"
 
 #include <sched.h>
+#include <unistd.h>
+
+#include <optional>
+#include <thread>
 
 #include "net/steering.h"
+#include "net/thread.h"
 
 namespace shredway {
 namespace {
@@ -51,6 +56,17 @@ std::string check(const RelayOptions& options) {
   return "";
 }
 
+// Why the workers must not precede the other threads; empty: they may. Workers on every CPU would
+// stop the other threads during a flood.
+std::string crowding(const RelayOptions& options) {
+  // Pinned workers may use CPUs that the process's own mask excludes.
+  const auto cpus = options.cpus.empty() ? std::thread::hardware_concurrency()
+                                         : static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN));
+  if (options.workers < cpus) return "";
+  return std::to_string(options.workers) + " workers on " + std::to_string(cpus) +
+         " CPUs leave none for the other threads";
+}
+
 // A relay that measures feeds sees everything that arrives.
 bool filters_noise(const RelayOptions& options) {
   return options.receive_filter && !options.arrivals;
@@ -85,6 +101,9 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
 Relay::~Relay() = default;
 
 std::string Relay::start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets) {
+  std::optional<RaisedPriority> raised;
+  priority_refusal_ = crowding(options);
+  if (priority_refusal_.empty()) priority_refusal_ = raised.emplace().refusal();
   for (uint32_t i = 0; i < options.workers; i++) {
     WorkerOptions worker_options = options.worker;
     worker_options.number = i;

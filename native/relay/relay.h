@@ -102,6 +102,8 @@ class Relay {
   }
   // Why the requested mode is not in use and how to enable it; empty if it is in use.
   const std::string& transmit_refusal() const { return transmit_refusal_; }
+  // Why the workers have the priority of all other threads; empty: they precede them.
+  const std::string& priority_refusal() const { return priority_refusal_; }
   // Number of table replacements, of all kinds.
   uint64_t tables_published() const { return tables_.generation(); }
   // Network interface of the clone plane; empty if it is not in use.
@@ -124,6 +126,7 @@ class Relay {
   std::vector<Endpoint> addresses_;
   uint32_t granted_receive_buffer_bytes_ = 0;
   std::string transmit_refusal_;
+  std::string priority_refusal_;
   SlotBounds slot_bounds_;
   std::unique_ptr<ClonePlane> clone_plane_;  // outlives the workers, which send through it
   std::unique_ptr<DeshredThread> deshred_;   // outlives the workers, which write to its rings

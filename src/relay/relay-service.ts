@@ -57,6 +57,13 @@ interface RelayServiceDependencies {
   readonly clock: Clock;
 }
 
+function normalPriorityText(refusal: string): string {
+  return (
+    `relay: the workers have the priority of the other threads (${refusal}); ` +
+    "docs/tuning.md explains how to raise it"
+  );
+}
+
 export class RelayService {
   readonly relay: Relay;
   readonly #readLeaders: (path: string) => LeaderSchedule;
@@ -138,6 +145,8 @@ export class RelayService {
         "relay: shreds are cloned inside the kernel for destinations with a resolved next hop",
       );
     }
+    const { priorityRefusal } = this.relay;
+    if (priorityRefusal !== null) this.#log.info(normalPriorityText(priorityRefusal));
     this.shredstream.start();
     void this.discovery.start(); // a slow URL must not delay the start
     if (this.#asksForLeaders(this.#inForce)) await this.#leaders?.start();

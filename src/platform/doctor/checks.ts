@@ -339,6 +339,7 @@ const checks: readonly ((input: Input) => Found)[] = [
   transmitQueue,
   cpus.siblings,
   cpus.idleStates,
+  cpus.workerPriority,
   cpus.ticks,
   cpus.memoryNode,
   cpus.irqBalance,

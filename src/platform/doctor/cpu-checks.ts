@@ -43,6 +43,21 @@ export function siblings(input: Input): Found {
   );
 }
 
+/** As the user of this command, which may have more privileges than the service. */
+export function workerPriority({ probes, configured }: Input): Found {
+  const { ok, warn } = about(
+    "worker-priority",
+    "Without priority, a worker waits for JavaScript and garbage collection on its CPU, which makes the slowest shreds slower.",
+  );
+  if (probes.priorityRefusal === null) {
+    return ok(`workers may precede other threads (relay.workers: ${configured.workers})`);
+  }
+  return warn(
+    `the system refuses to raise the workers' priority: ${probes.priorityRefusal}`,
+    "in the systemd unit: LimitNICE=-15 (in a container: --cap-add SYS_NICE)",
+  );
+}
+
 export function idleStates({ facts }: Input): Found {
   const { ok, warn } = about(
     "cpu-idle",

@@ -24,6 +24,8 @@ export interface Probes {
   readonly grantedReceiveBufferBytes: number | null;
   /** The reason why clone does not work, found by a probe; null: it works, or is not configured. */
   readonly cloneRefusal: string | null;
+  /** The reason why a worker gets no priority over other threads; null: it gets it. */
+  readonly priorityRefusal: string | null;
   /** The reason why the native addon did not load; null: it loaded. */
   readonly addonError: string | null;
   /** "libsodium", "openssl" or "none". */

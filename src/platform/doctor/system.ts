@@ -45,6 +45,7 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
   const nothing = {
     grantedReceiveBufferBytes: null,
     cloneRefusal: null,
+    priorityRefusal: null,
     ed25519: "none",
     sha256Accelerated: false,
     kernelClock: null,
@@ -69,7 +70,7 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
 function tryRelay(
   bufferBytes: number,
   transmit: "socket" | "clone",
-): Pick<Probes, "grantedReceiveBufferBytes" | "cloneRefusal"> {
+): Pick<Probes, "grantedReceiveBufferBytes" | "cloneRefusal" | "priorityRefusal"> {
   const relay = Relay.open({
     listen: ["127.0.0.1:0"],
     workers: 1,
@@ -84,6 +85,7 @@ function tryRelay(
   return {
     grantedReceiveBufferBytes: relay.grantedReceiveBufferBytes / 2, // the kernel returns twice the size
     cloneRefusal: relay.transmit.mode === "socket" ? relay.transmit.refusal : null,
+    priorityRefusal: relay.priorityRefusal,
   };
 }
 

@@ -132,6 +132,8 @@ export interface NativeRelay {
   receiveDrops(): number[];
   addresses(): string[];
   grantedReceiveBuffer(): number;
+  /** Why the workers have no raised priority; "": they have it. */
+  priorityRefusal(): string;
   /**
    * Active mode, interface of the clones, and the reason if the requested mode is not active; "": none.
    */

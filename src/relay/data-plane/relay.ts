@@ -171,11 +171,11 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
 export class Relay {
   /** Listening addresses with their real ports. */
   readonly addresses: readonly string[];
-  /**
-   * The size that the kernel granted to each receive socket, in its own count (twice the request).
-   */
+  /** The size that the kernel granted to each receive socket: twice the request. */
   readonly grantedReceiveBufferBytes: number;
   readonly transmit: TransmitInUse;
+  /** Why the workers have the priority of all other threads; null: they precede them. */
+  readonly priorityRefusal: string | null;
   readonly tiers: readonly string[];
   readonly #native: NativeRelay;
   readonly #workers: number;
@@ -187,9 +187,7 @@ export class Relay {
   #destinationRows: readonly DestinationRow[] = [];
   /** Built from the rows when an event needs it. */
   #addressById: ReadonlyMap<number, string> | undefined;
-  /**
-   * Counts of reused rows before their reuse; subtracted from every snapshot. Same layout of rows.
-   */
+  /** Counts of reused rows before their reuse, in the layout of rows: no snapshot has them. */
   readonly #sourceBaseline = new Map<number, BigUint64Array>();
   readonly #destinationBaseline = new Map<number, BigUint64Array>();
   #closed = false;
@@ -206,6 +204,7 @@ export class Relay {
     this.addresses = this.#native.addresses();
     this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
     this.transmit = readTransmit(this.#native);
+    this.priorityRefusal = this.#native.priorityRefusal() || null;
   }
 
   /**

@@ -54,6 +54,7 @@ const healthyWishes: ConfiguredSettings = {
 const healthyProbes: Probes = {
   grantedReceiveBufferBytes: 67_108_864,
   cloneRefusal: null,
+  priorityRefusal: null,
   addonError: null,
   ed25519: "libsodium",
   sha256Accelerated: true,
@@ -150,6 +151,13 @@ describe("checkMachine", () => {
     ["gso", { facts: { kernel: "4.18.0" } }, "ok", null],
     ["ipv6", { facts: { ipv6: false } }, "ok", null],
     ["ipv6", { facts: { ipv6: false }, configured: { usesIpv6: true } }, "fail", "disable_ipv6"],
+    ["worker-priority", {}, "ok", null],
+    [
+      "worker-priority",
+      { probes: { priorityRefusal: "Permission denied" } },
+      "warn",
+      "LimitNICE=-15",
+    ],
     ["huge-pages", { facts: { hugePages: "always" } }, "warn", "madvise"],
     ["memory", { facts: { memoryAvailableBytes: 2 ** 28 } }, "warn", "relay.workers"],
     [

@@ -25,6 +25,7 @@ const configured: ConfiguredSettings = {
 const probes: Probes = {
   grantedReceiveBufferBytes: 67_108_864,
   cloneRefusal: null,
+  priorityRefusal: null,
   addonError: null,
   ed25519: "libsodium",
   sha256Accelerated: true,
