@@ -52,6 +52,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     configuration: ["", "addresses"],
     grpc: ["", "addresses"],
     "json-rpc": [""],
+    quic: ["", "transactions"],
     transactions: [""],
   },
   relay: {
@@ -133,8 +134,8 @@ const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "@photostructure/sqlite": ["src/platform/store/"],
   pg: ["src/platform/store/"],
   undici: ["src/gateway/routes/", "src/platform/solana/"],
-  "@matrixai/quic": ["src/gateway/tpu/quiche.ts"],
-  "@matrixai/quic/dist/native/quiche.js": ["src/gateway/tpu/quiche.ts"],
+  "@matrixai/quic": ["src/core/quic/quiche.ts"],
+  "@matrixai/quic/dist/native/quiche.js": ["src/core/quic/quiche.ts"],
   "prom-client": ["src/platform/metrics/"],
   pino: ["src/core/log.ts"],
   yaml: ["src/core/configuration/"],

@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
+import { dialects } from "../../core/quic/dialects.ts";
 import {
   buildQuicheConfig,
   packetBytesMax,
@@ -16,8 +17,7 @@ import {
   type QuicheConfig,
   type QuicheConnection,
   type QuicheCredentials,
-} from "../tpu/quiche.ts";
-import { dialects } from "./dialects.ts";
+} from "../../core/quic/quiche.ts";
 import { HandshakeLimits } from "./handshake-limits.ts";
 import { type LongHeader, readLongHeader } from "./long-header.ts";
 import { RetryTokens } from "./retry-tokens.ts";

@@ -7,6 +7,8 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, type Reason, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { type CloseCause, type Dialect, findDialect } from "../../core/quic/dialects.ts";
+import type { QuicheCredentials } from "../../core/quic/quiche.ts";
 import {
   type ConnectionRecord,
   ConnectionRecords,
@@ -14,9 +16,7 @@ import {
   type RateLimitReport,
 } from "../accounts/connection-records.ts";
 import type { ApiKey } from "../accounts/types.ts";
-import type { QuicheCredentials } from "../tpu/quiche.ts";
 import type { ProcessState } from "../tpu/types.ts";
-import { type CloseCause, type Dialect, findDialect } from "./dialects.ts";
 import { IngressProcess, type IngressProcessOptions } from "./ingress-process.ts";
 import type {
   IngressConnection,
