@@ -26,8 +26,13 @@ export interface QuicheCredentials {
 
 interface QuicheSettings {
   readonly credentials: QuicheCredentials;
-  /** Server only: requests a certificate and accepts any. A client verifies nothing. */
+  /** Server only: requests a certificate and accepts any. */
   readonly asksCertificate?: boolean;
+  /**
+   * Client only: certificates in PEM that must have signed the server's. Absent: every certificate is
+   * accepted.
+   */
+  readonly authorities?: string | undefined;
   /** One, or a server's several, in the order of preference. */
   readonly applicationProtocol: string | readonly string[];
   readonly idleTimeoutMs: number;
@@ -93,11 +98,11 @@ export function quicheProblem(): string | null {
  */
 export function buildQuicheConfig(quiche: Quiche, settings: QuicheSettings): QuicheConfig {
   const { keyPem, certificatePem } = settings.credentials;
-  const asksCertificate = settings.asksCertificate ?? false;
+  const { authorities, asksCertificate = false } = settings;
   const config = quiche.Config.withBoringSslCtx(
+    asksCertificate || authorities !== undefined,
     asksCertificate,
-    asksCertificate,
-    null,
+    authorities === undefined ? null : Buffer.from(authorities),
     [Buffer.from(keyPem)],
     [Buffer.from(certificatePem)],
     signatureAlgorithms,
