@@ -92,7 +92,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     doctor: ["solana", "store"],
   },
   tools: {
-    "": ["commands", "completion", "listen", "manual", "race", "replay", "terminal"],
+    "": ["commands", "completion", "listen", "manual", "race", "replay", "send", "terminal"],
     commands: ["sandbox", "service", "survey", "terminal"],
     survey: ["terminal"],
     completion: ["terminal"],
@@ -101,6 +101,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     race: ["listen", "terminal"],
     replay: ["terminal"],
     sandbox: ["terminal"],
+    send: ["sandbox", "terminal"],
     service: ["terminal"],
     terminal: [],
   },

@@ -41,7 +41,7 @@ interface ConnectionOptions {
 }
 
 /** The result of one stream; exactly one of them is called. */
-export interface StreamResult {
+interface StreamResult {
   responded(bytes: Uint8Array): void;
   /** The connection ended, or the service reset the stream (`end` null). */
   failed(end: ConnectionEnd | null): void;

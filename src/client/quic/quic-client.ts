@@ -15,7 +15,7 @@ import { type ConnectionEnd, errorOfEnd, isRefusal } from "./connection-end.ts";
 import type { QuicClientOptions, QuicSendOptions } from "./options.ts";
 import { bytesOf, framed, signatureIn } from "./wire.ts";
 
-export interface ClientDependencies {
+interface ClientDependencies {
   readonly clock: Clock;
   readonly dialect: Dialect;
   /** From 0 to 1. */

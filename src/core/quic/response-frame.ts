@@ -25,7 +25,7 @@ export function responseFrame(status: number, body: string): Buffer {
   return frame;
 }
 
-export interface ResponseFrame {
+interface ResponseFrame {
   readonly status: number;
   readonly body: string;
 }

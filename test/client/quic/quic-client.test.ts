@@ -5,6 +5,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { base58 } from "@scure/base";
 import { expect, it } from "vitest";
+import { openQuicClient } from "../../../src/client/quic/connect.ts";
 import {
   connectQuic,
   type QuicClient,
@@ -15,6 +16,7 @@ import { fingerprintOf } from "../../../src/client/quic/server-check.ts";
 import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
 import type { QuicIngressOptions } from "../../../src/gateway/quic/quic-ingress.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
+import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { apiKey, tipAddress } from "../../support/gateway/gateway.ts";
 import { until } from "../../support/network/udp-receiver.ts";
@@ -218,6 +220,21 @@ describeQuic("a connection", () => {
     expect(ends[0]).toMatchObject({ name: "unauthorized", code: 1 });
     expect(ends[0]?.retryMs).toBeGreaterThanOrEqual(1000);
     await expect(client.send(tipping())).rejects.toMatchObject({ reason: "unauthorized" });
+  });
+
+  it("is tried again after a refusal with growing pauses", async () => {
+    const run = await IngressRun.open();
+    const clock = ManualClock.running();
+    const ends: QuicEnd[] = [];
+    const options = { address: run.address(), apiKey: "good", timeoutMs };
+    const onClosed = (end: QuicEnd): void => void ends.push(end);
+    closing(await openQuicClient({ ...options, onClosed }, { clock, random: () => 0 }));
+    run.gateway.keys.delete("good");
+    for (const [i, pauseMs] of [2000, 4000, 8000].entries()) {
+      await until(() => ends.length === i + 1, "the refusal");
+      expect(ends[i]).toMatchObject({ name: "unauthorized", retryMs: pauseMs });
+      clock.move(pauseMs);
+    }
   });
 
   it("is replaced when the process of the service ends, and submissions wait for it", async () => {
