@@ -14,7 +14,12 @@ import type {
   QuicheConfig,
   QuicheConnection,
 } from "../../core/quic/quiche.ts";
-import { closeConnection, packetsOf, takePacket } from "../../core/quic/quiche-calls.ts";
+import {
+  closeConnection,
+  packetsOf,
+  takePacket,
+  withoutZone,
+} from "../../core/quic/quiche-calls.ts";
 import { type ConnectionEnd, endHere, endOf } from "./connection-end.ts";
 import type { ServerCheck } from "./server-check.ts";
 
@@ -65,11 +70,6 @@ const silentTicksMax = 5;
 const scidBytes = 16;
 const nsPerMs = 1_000_000n;
 const scratch = Buffer.alloc(responseBytesMax);
-
-/** quiche does not read zones ("fe80::1%eth0"); the socket has it. */
-function withoutZone({ host, port }: QuicheAddress): QuicheAddress {
-  return { host: host.split("%", 1)[0] ?? "", port };
-}
 
 export class ClientConnection {
   readonly #options: ConnectionOptions;
