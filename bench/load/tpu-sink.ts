@@ -9,14 +9,14 @@
 import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { createInterface } from "node:readline";
-import { newCredentials } from "../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../src/core/quic/certificate.ts";
 import {
   buildQuicheConfig,
   loadQuiche,
   packetBytesMax,
   type QuicheConnection,
   tpuProtocol,
-} from "../../src/gateway/tpu/quiche.ts";
+} from "../../src/core/quic/quiche.ts";
 
 const quiche = loadQuiche();
 if (!quiche) throw new Error("expected the optional package @matrixai/quic, got none");

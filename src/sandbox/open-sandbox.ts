@@ -12,7 +12,7 @@ import type { Clock } from "../core/clock.ts";
 import { type Config, completeConfig } from "../core/configuration/configuration.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { loadQuiche } from "../gateway/tpu/quiche.ts";
+import { loadQuiche } from "../core/quic/quiche.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { PacedSender } from "../relay/data-plane/paced-sender.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";

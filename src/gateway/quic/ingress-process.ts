@@ -10,9 +10,9 @@ import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts"
 import type { Clock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import type { QuicheCredentials } from "../../core/quic/quiche.ts";
 import { openUdpDescriptor } from "../../relay/data-plane/udp-socket.ts";
 import { ConfinedProcess } from "../tpu/confined-process.ts";
-import type { QuicheCredentials } from "../tpu/quiche.ts";
 import { startQuicProcess } from "../tpu/start-quic-process.ts";
 import type { ProcessState } from "../tpu/types.ts";
 import { answerBytesMax, decodeAnswer, encodeRequest } from "./ingress-messages.ts";

@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
+import { dialects } from "../../core/quic/dialects.ts";
 import {
   buildQuicheConfig,
   packetBytesMax,
@@ -16,8 +17,7 @@ import {
   type QuicheConfig,
   type QuicheConnection,
   type QuicheCredentials,
-} from "../tpu/quiche.ts";
-import { dialects } from "./dialects.ts";
+} from "../../core/quic/quiche.ts";
 import { HandshakeLimits } from "./handshake-limits.ts";
 import { type LongHeader, readLongHeader } from "./long-header.ts";
 import { RetryTokens } from "./retry-tokens.ts";
@@ -50,6 +50,8 @@ const connectionIdBytes = 8;
 /** Minimum length of a first packet (RFC 9000, 14.1). */
 const firstPacketBytesMin = 1200;
 const longHeaderBit = 0x80;
+const linkLocalText =
+  "packets from link-local IPv6 addresses are ignored; clients need a global or unique local address";
 /** Unread bytes of a connection: a few transactions for each stream. */
 const connectionBytesMax = 256 * 1024;
 /** Bytes of incomplete streams of all connections, a quarter of the memory of the process. */
@@ -132,7 +134,7 @@ export class IngressServer {
     for (const listener of this.#listeners) {
       listener.socket.on("message", (packet, from) => this.#receive(packet, from, listener));
       // Errors of earlier packets; QUIC detects the loss itself.
-      listener.socket.on("error", (error) => this.#fail(error));
+      listener.socket.on("error", (error) => this.#failedToReceive(error));
     }
   }
 
@@ -159,7 +161,7 @@ export class IngressServer {
     return drops;
   }
 
-  /** Number of packets that could not be sent, and the kernel's last error. */
+  /** Number of packets that could not be sent or received, and the kernel's last error. */
   get failures(): { readonly packets: number; readonly last: string } {
     return { packets: this.#failedPackets, last: this.#lastFailure };
   }
@@ -400,6 +402,19 @@ export class IngressServer {
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /**
+   * Node.js reports a packet from a link-local address as an error: to name the interface it needs a socket,
+   * which the confinement of this process refuses.
+   */
+  #failedToReceive(error: Error): void {
+    const isLinkLocal = "syscall" in error && error.syscall === "uv_if_indextoiid";
+    if (isLinkLocal) {
+      this.#counts.packets++;
+      this.#counts.unknownPackets++;
+    }
+    this.#fail(isLinkLocal ? new Error(linkLocalText) : error);
   }
 
   #fail(error: unknown): void {

@@ -4,10 +4,10 @@
 // The process ends when the gateway closes the channel or ends itself.
 
 import { Socket } from "node:net";
+import { loadQuiche, type Quiche, quicheProblem } from "../../core/quic/quiche.ts";
 import { confineProcess } from "../../relay/data-plane/native.ts";
 import { FrameReader } from "./frames.ts";
 import { preferForOutOfMemory } from "./process-memory.ts";
-import { loadQuiche, type Quiche, quicheProblem } from "./quiche.ts";
 import { allocatedBytesMax, channelDescriptor } from "./start-quic-process.ts";
 import type { SupervisionAnswer } from "./types.ts";
 
@@ -61,6 +61,6 @@ export class PacketFailures {
   report({ packets, last }: { readonly packets: number; readonly last: string }): void {
     if (packets === this.#reported) return;
     this.#reported = packets;
-    this.#answer({ kind: "trouble", message: `${packets} packets could not be sent: ${last}` });
+    this.#answer({ kind: "trouble", message: `${packets} packets could not be sent or received: ${last}` });
   }
 }

@@ -10,10 +10,15 @@
 // nothing here throws to the caller.
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import { DueTimer } from "./due-timer.ts";
+import { DueTimer } from "../../core/quic/due-timer.ts";
+import {
+  packetBytesMax,
+  type Quiche,
+  type QuicheConfig,
+  type QuicheConnection,
+} from "../../core/quic/quiche.ts";
+import { closeConnection, endNameOf, takePacket } from "../../core/quic/quiche-calls.ts";
 import { Emissions } from "./emissions.ts";
-import { packetBytesMax, type Quiche, type QuicheConfig, type QuicheConnection } from "./quiche.ts";
-import { closeConnection, endNameOf, takePacket } from "./quiche-calls.ts";
 import type { TpuAddress } from "./types.ts";
 
 interface ConnectionOptions {

@@ -6,16 +6,16 @@
 
 import { randomBytes } from "node:crypto";
 import type { Clock, Timer } from "../../core/clock.ts";
-import { SeededRandom } from "../../core/seeded-random.ts";
-import { idleTimeoutMs, TpuConnection } from "./connection.ts";
-import { Leader } from "./leader.ts";
 import {
   buildQuicheConfig,
   packetBytesMax,
   type Quiche,
   type QuicheConfig,
   type QuicheCredentials,
-} from "./quiche.ts";
+} from "../../core/quic/quiche.ts";
+import { SeededRandom } from "../../core/seeded-random.ts";
+import { idleTimeoutMs, TpuConnection } from "./connection.ts";
+import { Leader } from "./leader.ts";
 import type { LeaderState, TpuAddress, TpuEvent, TpuSendRequest, TpuSettings } from "./types.ts";
 import { TpuSockets } from "./udp-sockets.ts";
 

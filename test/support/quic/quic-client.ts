@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
-import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../../src/core/quic/certificate.ts";
 import {
   buildQuicheConfig,
   loadQuiche,
@@ -17,7 +17,7 @@ import {
   type QuicheConnection,
   type QuicheCredentials,
   tpuProtocol,
-} from "../../../src/gateway/tpu/quiche.ts";
+} from "../../../src/core/quic/quiche.ts";
 import { closing } from "../closing.ts";
 
 /** If quiche is not available, tests are skipped: describe.skipIf(!quiche). */
