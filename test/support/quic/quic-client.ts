@@ -142,6 +142,17 @@ export class QuicClient {
     });
   }
 
+  /** Starts a bidirectional stream and leaves it open. Returns the response, if there is one. */
+  beginRequest(bytes: Uint8Array): Promise<Buffer> {
+    const id = this.#nextRequestId;
+    this.#nextRequestId += 4;
+    return new Promise((resolve) => {
+      this.#requests.set(id, { parts: [], end: resolve });
+      this.quic.streamSend(id, bytes, false);
+      this.work();
+    });
+  }
+
   /** Resets a started stream. */
   reset(id: number): void {
     this.quic.streamShutdown(id, needQuiche().Shutdown.Write, 7);
