@@ -5,15 +5,15 @@
 //
 // Usage: quic_load KEY.pem CERTIFICATE.pem. Commands on standard input, one line of answer each:
 //
-//   load PORT CONNECTIONS SECONDS RATE FILE PID…   submits the transactions of FILE (base64, one
-//   for
-//                                                  each line) on bidirectional streams; RATE 0: as
-//                                                  fast as the server grants streams
-//   statuses FILE          writes the status of every transaction of the last load, one for each
-//   line;
-//                          0: no answer
-//   arrivals FILE          when the transactions of the last load reached a route ("NAME NS" lines)
-//   idle PORT CONNECTIONS SECONDS PID…   opens connections and only keeps them alive
+//   load PORT CONNECTIONS SECONDS RATE FILE PID…
+//       submits the transactions of FILE (base64, one for each line) on bidirectional streams;
+//       RATE 0: as fast as the server grants streams
+//   statuses FILE
+//       writes the status of every transaction of the last load, one for each line; 0: no answer
+//   arrivals FILE
+//       reports when the transactions of the last load reached a route ("NAME NS" lines)
+//   idle PORT CONNECTIONS SECONDS PID…
+//       opens connections and only keeps them alive
 //
 // PID…: processes whose processor time and memory are measured. With a rate, the time of a
 // submission begins when it was due, so that a stalling server cannot hide its delay.
