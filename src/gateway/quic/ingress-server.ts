@@ -47,6 +47,11 @@ interface ServerDependencies {
 }
 
 const connectionIdBytes = 8;
+/**
+ * UDP payload of the longest packet that the server sends. Every path of IPv6 carries it: 1,280 bytes without
+ * the headers of IPv6 and UDP. The sockets ignore ICMP, so a longer packet could be lost again and again.
+ */
+const sentPacketBytesMax = 1232;
 /** Minimum length of a first packet (RFC 9000, 14.1). */
 const firstPacketBytesMin = 1200;
 const longHeaderBit = 0x80;
@@ -212,7 +217,7 @@ export class IngressServer {
       asksCertificate: true,
       applicationProtocol: dialects.map(({ protocol }) => protocol),
       idleTimeoutMs: settings.idleTimeoutMs,
-      packetBytesMax,
+      packetBytesMax: sentPacketBytesMax,
       connectionBytesMax,
       streamBytesMax,
       streamsMax: settings.streamsMax,

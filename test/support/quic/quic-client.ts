@@ -41,6 +41,8 @@ export interface QuicClientOptions {
   readonly credentials?: QuicheCredentials | null;
   readonly protocol?: string;
   readonly idleTimeoutMs?: number;
+  /** UDP payload of the longest packet. Default: that of the product. */
+  readonly packetBytesMax?: number;
   /** Unread bytes of a response. Default: 64 kB. */
   readonly responseBytesMax?: number;
   /** Called with every outgoing packet. */
@@ -59,7 +61,7 @@ function configOf(options: QuicClientOptions): QuicheConfig {
     credentials: options.credentials ?? newCredentials(),
     applicationProtocol: protocol,
     idleTimeoutMs,
-    packetBytesMax,
+    packetBytesMax: options.packetBytesMax ?? packetBytesMax,
     connectionBytesMax: 1 << 20,
     streamBytesMax: 0,
     streamsMax: 0,

@@ -15,7 +15,7 @@ import { type Response, readResponse } from "./response-frames.ts";
 /** The sandbox's wallet with SOL. */
 const wallet = SandboxKeyPair.named(sandboxPace.seed, "customer");
 const statusesPerCall = 256;
-const finalKinds = ["landed", "landed_failed", "expired", "superseded", "rejected", "dropped"];
+const finalKinds = ["landed", "landed_failed", "expired", "superseded", "rejected"];
 
 let lamports = 20_000n;
 
@@ -39,13 +39,17 @@ export class SandboxCustomer {
   readonly refused: Response[] = [];
   readonly #sandbox: Sandbox;
 
-  /** `address`: default: the sandbox's first listener. */
+  /** `address` and `key`: default: those of the sandbox. */
   static async connect(
     sandbox: Sandbox,
-    { address, ...options }: QuicClientOptions & { readonly address?: string } = {},
+    {
+      address = sandbox.quicAddresses[0] ?? "",
+      key = sandboxKey(sandbox),
+      ...options
+    }: QuicClientOptions & { readonly address?: string; readonly key?: string } = {},
   ): Promise<SandboxCustomer> {
-    const client = await QuicClient.open(address ?? sandbox.quicAddresses[0] ?? "", {
-      credentials: newEcdsaCredentials(sandboxKey(sandbox)),
+    const client = await QuicClient.open(address, {
+      credentials: newEcdsaCredentials(key),
       protocol: "shredway-tpu",
       idleTimeoutMs: 60_000, // the machine may be busy
       ...options,
