@@ -29,6 +29,7 @@ import { deshredSection, recoverySection } from "./sections/deshred-section.ts";
 import { gatewaySection } from "./sections/gateway-section.ts";
 import { landingsSection } from "./sections/landing-section.ts";
 import { latencySection, rateSection } from "./sections/latency-section.ts";
+import { quicSection } from "./sections/quic-section.ts";
 import { regionsSection } from "./sections/regions-section.ts";
 import { findingText, type Section, verdictsText } from "./sections/section.ts";
 import { shredsSection } from "./sections/shreds-section.ts";
@@ -65,6 +66,11 @@ const scenarios: readonly Scenario[] = [
     name: "gateway",
     timeoutMs: 300_000,
     section: (_, small, { program, rounds }) => gatewaySection(program, { rounds, small }),
+  },
+  {
+    name: "quic",
+    timeoutMs: 300_000,
+    section: (_, small, { program, rounds }) => quicSection(program, { rounds, small }),
   },
   {
     name: "shreds",

@@ -22,6 +22,8 @@ export interface ServiceOptions {
   /** URL of a PostgreSQL database; undefined: SQLite. */
   readonly postgres: string | undefined;
   readonly clockJumps: boolean;
+  /** Whether the QUIC ingress is on. */
+  readonly hasQuic?: boolean;
 }
 
 function run(program: string, ...words: string[]): boolean {
@@ -32,6 +34,8 @@ export class Service {
   readonly apiKey: string;
   readonly relayAddress: string;
   readonly url: string;
+  /** "ip:port" of the QUIC ingress; empty: it is off. */
+  readonly quicAddress: string;
   readonly pid: number;
   readonly #child: ChildProcess;
   readonly #options: ServiceOptions;
@@ -99,6 +103,7 @@ export class Service {
     this.apiKey = key;
     this.pid = child.pid ?? 0;
     this.relayAddress = /listen=(\S+)/.exec(ready)?.[1] ?? "";
+    this.quicAddress = / quic=([\d.:]+)/.exec(ready)?.[1] ?? "";
     this.url = `http://${/ http=([\d.:]+)/.exec(ready)?.[1] ?? ""}`;
     child.on("exit", (code, signal) => {
       this.exit = signal ?? code ?? 0;
@@ -153,6 +158,7 @@ function writeConfig(options: ServiceOptions, disk: string, reloads: number): vo
   const config = {
     solana: { rpc: cluster.rpcUrl },
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
+    ...(options.hasQuic && { quic: { listen: "127.0.0.1:0", protectedListen: [] } }),
     data: { directory: join(disk, "data"), ...(postgres !== undefined && { postgres }) },
     tips: { addresses: cluster.tipAddresses, shredAddresses: cluster.shredTipAddresses },
     nonces: { fundingKeyFile: cluster.fundingKeyFile, pollMs: sandboxPace.noncePollMs },

@@ -38,8 +38,8 @@ interface ServerDependencies {
   readonly clock: Clock;
   readonly settings: IngressSettings;
   readonly credentials: QuicheCredentials;
-  /** One bound socket for each listener, in their order. */
-  readonly sockets: readonly Socket[];
+  /** The two bound sockets of each listener, in their order. The first one also sends. */
+  readonly sockets: readonly (readonly [Socket, Socket])[];
   /** None of these may throw. */
   readonly connected: (connection: IngressConnection) => void;
   readonly received: (stream: IngressStream) => void;
@@ -47,6 +47,11 @@ interface ServerDependencies {
 }
 
 const connectionIdBytes = 8;
+/**
+ * UDP payload of the longest packet that the server sends. Every path of IPv6 carries it: 1,280 bytes without
+ * the headers of IPv6 and UDP. The sockets ignore ICMP, so a longer packet could be lost again and again.
+ */
+const sentPacketBytesMax = 1232;
 /** Minimum length of a first packet (RFC 9000, 14.1). */
 const firstPacketBytesMin = 1200;
 const longHeaderBit = 0x80;
@@ -63,7 +68,7 @@ const firstIdBytesMin = 8;
 
 interface Listener {
   readonly index: number;
-  readonly socket: Socket;
+  readonly sockets: readonly [Socket, Socket];
   readonly local: QuicheAddress;
 }
 
@@ -127,14 +132,16 @@ export class IngressServer {
     this.#tokens = new RetryTokens(clock);
     this.#resets = new StatelessResets(credentials.keyPem);
     this.#config = this.#makeConfig(credentials);
-    this.#listeners = sockets.map((socket, index) => {
-      const { address, port } = socket.address();
-      return { index, socket, local: { host: address, port } };
+    this.#listeners = sockets.map((pair, index) => {
+      const { address, port } = pair[0].address();
+      return { index, sockets: pair, local: { host: address, port } };
     });
     for (const listener of this.#listeners) {
-      listener.socket.on("message", (packet, from) => this.#receive(packet, from, listener));
-      // Errors of earlier packets; QUIC detects the loss itself.
-      listener.socket.on("error", (error) => this.#failedToReceive(error));
+      for (const socket of listener.sockets) {
+        socket.on("message", (packet, from) => this.#receive(packet, from, listener));
+        // Errors of earlier packets; QUIC detects the loss itself.
+        socket.on("error", (error) => this.#failedToReceive(error));
+      }
     }
   }
 
@@ -201,7 +208,7 @@ export class IngressServer {
     this.#work(); // sends the last responses
     for (const connection of this.#keys.keys()) connection.leave();
     await new Promise((resolve) => setImmediate(resolve));
-    for (const { socket } of this.#listeners) socket.close();
+    for (const { sockets } of this.#listeners) for (const socket of sockets) socket.close();
   }
 
   #makeConfig(credentials: QuicheCredentials): QuicheConfig {
@@ -212,7 +219,7 @@ export class IngressServer {
       asksCertificate: true,
       applicationProtocol: dialects.map(({ protocol }) => protocol),
       idleTimeoutMs: settings.idleTimeoutMs,
-      packetBytesMax,
+      packetBytesMax: sentPacketBytesMax,
       connectionBytesMax,
       streamBytesMax,
       streamsMax: settings.streamsMax,
@@ -396,9 +403,9 @@ export class IngressServer {
     else this.#counts.failedHandshakes++;
   }
 
-  #send(packet: Buffer, { host, port }: QuicheAddress, { socket }: Listener): void {
+  #send(packet: Buffer, { host, port }: QuicheAddress, { sockets }: Listener): void {
     try {
-      socket.send(packet, port, host, this.#sent);
+      sockets[0].send(packet, port, host, this.#sent);
     } catch (error) {
       this.#fail(error);
     }

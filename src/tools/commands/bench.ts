@@ -29,6 +29,7 @@ const parts = [
   "landings",
   "attacks",
   "gateway",
+  "quic",
   "shreds",
   "tpu",
   "regions",
