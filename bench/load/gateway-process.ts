@@ -3,6 +3,7 @@
 // tsx bench/load/gateway-process.ts fixed                 the HTTP server with a fixed answer
 // tsx bench/load/gateway-process.ts gateway PORT FOLDER   the gateway, its one route to that port
 // … unchecked PORT FOLDER                            the same without signature verification
+// … tpu PORT FOLDER                                  the gateway, its one route over QUIC to a leader there
 //
 // Prints its address, its process id and the API key; ends with its standard input.
 
@@ -36,7 +37,22 @@ async function serveFixed(): Promise<void> {
   ready(server.addresses[0] ?? "", "");
 }
 
-async function serveGateway(isChecked: boolean): Promise<void> {
+const leader = pubkeyOf(new Uint8Array(32).fill(6));
+const partner = {
+  name: "partner",
+  kind: "swqos" as const,
+  url: `http://127.0.0.1:${sinkPort}/`,
+  callsPerRequest: 16,
+  queueMax: 20_000,
+};
+const direct = {
+  name: "direct",
+  kind: "tpu" as const,
+  quicAddresses: { [leader]: `127.0.0.1:${sinkPort}` },
+  queueMax: 20_000,
+};
+
+async function serveGateway(): Promise<void> {
   const config = completeConfig({
     relay: { shredVersion: 1, authentication: "off" },
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
@@ -48,21 +64,14 @@ async function serveGateway(isChecked: boolean): Promise<void> {
       openMax: 1_000_000,
       openPerAccountMax: 1_000_000,
     },
-    routes: [
-      {
-        name: "partner",
-        kind: "swqos",
-        url: `http://127.0.0.1:${sinkPort}/`,
-        callsPerRequest: 16,
-        queueMax: 20_000,
-      },
-    ],
+    routes: [kind === "tpu" ? direct : partner],
   });
   const gateway = await openGateway({
     config,
     log,
     clock: systemClock,
-    ...(!isChecked && {
+    ...(kind === "tpu" && { leaders: { slot: () => 0n, leaderAt: () => leader } }),
+    ...(kind === "unchecked" && {
       verifier: { verify: () => Promise.resolve(true), close: () => undefined },
     }),
   });
@@ -77,4 +86,4 @@ async function serveGateway(isChecked: boolean): Promise<void> {
 }
 
 if (kind === "fixed") await serveFixed();
-else await serveGateway(kind === "gateway");
+else await serveGateway();

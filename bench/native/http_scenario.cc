@@ -3,6 +3,10 @@
 //   make COUNT TIP_HEX LIFETIME_HEX PADDING   signs so many new transfers to the tip address
 //   load NAME PORT PATH CONNECTIONS SECONDS RATE PID [CREDENTIAL]   sends the next of them; RATE 0:
 //                                             as fast as answers come; PID: whose processor time
+//   begun FILE                                writes when the requests of the last load began: a
+//   line
+//                                             "BASE64 NS" each, with the beginning of the
+//                                             transaction
 //   checks COUNT THREADS                      verifies so many of them, nothing else
 //   quit
 //
@@ -10,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <fstream>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -64,6 +69,7 @@ class HttpScenario {
  private:
   void make(std::istringstream& words);
   void load(std::istringstream& words);
+  void begun(std::istringstream& words) const;
   void checks(std::istringstream& words);
   Bytes message_of(const Key& tip, const Key& lifetime, size_t padding);
 
@@ -71,7 +77,8 @@ class HttpScenario {
   SigningKey payer_{{7, 1, 7}};
   uint64_t made_ = 0;
   std::vector<Signed> signed_;
-  std::vector<std::string> texts_;  // base64, not sent yet
+  std::vector<std::string> texts_;                       // base64, not sent yet
+  std::vector<std::pair<std::string, uint64_t>> begun_;  // names of the last load's transactions
 };
 
 Bytes HttpScenario::message_of(const Key& tip, const Key& lifetime, size_t padding) {
@@ -152,8 +159,10 @@ void HttpScenario::load(std::istringstream& words) {
   const auto arrivals = sink_.take_arrivals();
   std::vector<uint64_t> to_route_ns;
   size_t sent = 0;
+  begun_.clear();
   for (size_t i = 0; i < texts_.size() && result.begun_ns[i] > 0; i++, sent++) {
-    const auto found = arrivals.find(texts_[i].substr(0, kTransactionNameLength));
+    begun_.emplace_back(texts_[i].substr(0, kTransactionNameLength), result.begun_ns[i]);
+    const auto found = arrivals.find(begun_.back().first);
     if (found != arrivals.end()) to_route_ns.push_back(found->second - result.begun_ns[i]);
   }
   texts_.erase(texts_.begin(), texts_.begin() + static_cast<long>(sent));
@@ -166,6 +175,15 @@ void HttpScenario::load(std::istringstream& words) {
   line.count("p99_ns", percentile(result.latencies_ns, 0.99));
   line.count("route_p50_ns", percentile(to_route_ns, 0.5));
   line.count("route_p99_ns", percentile(to_route_ns, 0.99)).print();
+}
+
+void HttpScenario::begun(std::istringstream& words) const {
+  std::string path;
+  words >> path;
+  std::ofstream file(path);
+  for (const auto& [name, begun_ns] : begun_) file << name << ' ' << begun_ns << '\n';
+  file.close();
+  ReportLine("begun").count("count", file ? begun_.size() : 0).print();
 }
 
 void HttpScenario::checks(std::istringstream& words) {
@@ -199,6 +217,7 @@ void HttpScenario::run() {
     words >> command;
     if (command == "make") make(words);
     else if (command == "load") load(words);
+    else if (command == "begun") begun(words);
     else if (command == "checks") checks(words);
     else break;
   }

@@ -31,6 +31,8 @@ const parts = [
   "gateway",
   "shreds",
   "tpu",
+  "peer",
+  "loop",
   "regions",
   "micro",
 ] as const;
