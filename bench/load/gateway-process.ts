@@ -4,6 +4,7 @@
 // tsx bench/load/gateway-process.ts gateway PORT FOLDER   the gateway, its one route to that port
 // … unchecked PORT FOLDER                            the same without signature verification
 // … quic PORT FOLDER, … quic-unchecked PORT FOLDER   the same two, also with the QUIC ingress
+// … tpu PORT FOLDER                                  the gateway, its one route over QUIC to a leader there
 //
 // Prints its address, its process id and the API key, and for QUIC its port and the id of its second
 // process; ends with its standard input.
@@ -53,12 +54,25 @@ const quicSection = {
   handshakesPerMinute: 1_000_000,
 };
 
-interface Kind {
-  readonly isChecked: boolean;
-  readonly hasQuic: boolean;
-}
+const leader = pubkeyOf(new Uint8Array(32).fill(6));
+const partner = {
+  name: "partner",
+  kind: "swqos" as const,
+  url: `http://127.0.0.1:${sinkPort}/`,
+  callsPerRequest: 16,
+  queueMax: 20_000,
+};
+const direct = {
+  name: "direct",
+  kind: "tpu" as const,
+  quicAddresses: { [leader]: `127.0.0.1:${sinkPort}` },
+  queueMax: 20_000,
+};
 
-async function serveGateway({ isChecked, hasQuic }: Kind): Promise<void> {
+const isChecked = !kind.endsWith("unchecked");
+const hasQuic = kind.startsWith("quic");
+
+async function serveGateway(): Promise<void> {
   const config = completeConfig({
     relay: { shredVersion: 1, authentication: "off" },
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
@@ -71,20 +85,13 @@ async function serveGateway({ isChecked, hasQuic }: Kind): Promise<void> {
       openMax: 1_000_000,
       openPerAccountMax: 1_000_000,
     },
-    routes: [
-      {
-        name: "partner",
-        kind: "swqos",
-        url: `http://127.0.0.1:${sinkPort}/`,
-        callsPerRequest: 16,
-        queueMax: 20_000,
-      },
-    ],
+    routes: [kind === "tpu" ? direct : partner],
   });
   const gateway = await openGateway({
     config,
     log,
     clock: systemClock,
+    ...(kind === "tpu" && { leaders: { slot: () => 0n, leaderAt: () => leader } }),
     ...(!isChecked && {
       verifier: { verify: () => Promise.resolve(true), close: () => undefined },
     }),
@@ -106,9 +113,4 @@ async function serveGateway({ isChecked, hasQuic }: Kind): Promise<void> {
 }
 
 if (kind === "fixed") await serveFixed();
-else {
-  await serveGateway({
-    isChecked: kind === "gateway" || kind === "quic",
-    hasQuic: kind.startsWith("quic"),
-  });
-}
+else await serveGateway();

@@ -130,6 +130,11 @@ export class HttpLoad {
     await this.#ask(`arrivals ${file}`);
   }
 
+  /** Writes when each request of the last load began; see http_scenario.cc. */
+  async writeBegun(path: string): Promise<void> {
+    await this.#ask(`begun ${path}`);
+  }
+
   /** Verifications per second of this many threads that do nothing else. */
   async checksPerSecond(count: number, threads: number): Promise<number> {
     const line = await this.#ask(`checks ${count} ${threads}`);

@@ -6,7 +6,7 @@ import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { newEcdsaCredentials } from "../../src/gateway/tpu/certificate.ts";
+import { newEcdsaCredentials } from "../../src/core/quic/certificate.ts";
 import { numberOf } from "../report/lines.ts";
 import { LineReader } from "./http-load.ts";
 

@@ -5,6 +5,10 @@
 //                                             as fast as answers come; PID: whose processor time
 //   export COUNT FILE    writes the next of them in base64, for a load generator in another process
 //   arrivals FILE        writes which of those reached the partner, and when
+//   begun FILE                                writes when the requests of the last load began: a
+//   line
+//                                             "BASE64 NS" each, with the beginning of the
+//                                             transaction
 //   checks COUNT THREADS                      verifies so many of them, nothing else
 //   quit
 //
@@ -69,6 +73,7 @@ class HttpScenario {
   void load(std::istringstream& words);
   void export_next(std::istringstream& words);
   void arrivals(std::istringstream& words);
+  void begun(std::istringstream& words) const;
   void checks(std::istringstream& words);
   // Waits until transactions queued in the gateway have reached the sink; five seconds are enough
   // for any queue.
@@ -79,7 +84,8 @@ class HttpScenario {
   SigningKey payer_{{7, 1, 7}};
   uint64_t made_ = 0;
   std::vector<Signed> signed_;
-  std::vector<std::string> texts_;  // base64, not sent yet
+  std::vector<std::string> texts_;                       // base64, not sent yet
+  std::vector<std::pair<std::string, uint64_t>> begun_;  // names of the last load's transactions
 };
 
 Bytes HttpScenario::message_of(const Key& tip, const Key& lifetime, size_t padding) {
@@ -153,8 +159,10 @@ void HttpScenario::load(std::istringstream& words) {
   const auto arrivals = last_arrivals();
   std::vector<uint64_t> to_route_ns;
   size_t sent = 0;
+  begun_.clear();
   for (size_t i = 0; i < texts_.size() && result.begun_ns[i] > 0; i++, sent++) {
-    const auto found = arrivals.find(texts_[i].substr(0, kTransactionNameLength));
+    begun_.emplace_back(texts_[i].substr(0, kTransactionNameLength), result.begun_ns[i]);
+    const auto found = arrivals.find(begun_.back().first);
     if (found != arrivals.end()) to_route_ns.push_back(found->second - result.begun_ns[i]);
   }
   texts_.erase(texts_.begin(), texts_.begin() + static_cast<long>(sent));
@@ -199,6 +207,15 @@ void HttpScenario::arrivals(std::istringstream& words) {
   ReportLine("arrivals").count("count", found.size()).print();
 }
 
+void HttpScenario::begun(std::istringstream& words) const {
+  std::string path;
+  words >> path;
+  std::ofstream file(path);
+  for (const auto& [name, begun_ns] : begun_) file << name << ' ' << begun_ns << '\n';
+  file.close();
+  ReportLine("begun").count("count", file ? begun_.size() : 0).print();
+}
+
 void HttpScenario::checks(std::istringstream& words) {
   size_t count = 0;
   size_t threads = 1;
@@ -232,6 +249,7 @@ void HttpScenario::run() {
     else if (command == "load") load(words);
     else if (command == "export") export_next(words);
     else if (command == "arrivals") arrivals(words);
+    else if (command == "begun") begun(words);
     else if (command == "checks") checks(words);
     else break;
   }

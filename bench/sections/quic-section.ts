@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { quicheProblem } from "../../src/gateway/tpu/quiche.ts";
+import { quicheProblem } from "../../src/core/quic/quiche.ts";
 import { HttpLoad, LineReader, type LoadResult } from "../load/http-load.ts";
 import {
   type IdleResult,

@@ -14,8 +14,10 @@ const requestsPerSecond = 10_000;
 
 export interface ServiceOptions {
   readonly folder: string;
-  /** The compiled command line. */
+  /** The command line. */
   readonly program: string;
+  /** Options of Node.js before it: a loader, if the program is not compiled. */
+  readonly nodeOptions?: readonly string[];
   readonly cluster: ClusterReady;
   /** Fixed destinations, "ip:port" with a tier. */
   readonly destinations: readonly { readonly address: string; readonly tier: string }[];
@@ -46,6 +48,7 @@ export class Service {
   exit: number | string | null = null;
 
   static async start(options: ServiceOptions): Promise<Service> {
+    const { nodeOptions = [] } = options;
     const disk = join(options.folder, "disk");
     mkdirSync(disk, { recursive: true });
     const ownsDisk =
@@ -55,7 +58,17 @@ export class Service {
     writeConfig(options, disk, 0);
     const made = spawnSync(
       process.execPath,
-      [options.program, "keys", "create", "--account", "soak", "--config", config, "--json"].concat(
+      [
+        ...nodeOptions,
+        options.program,
+        "keys",
+        "create",
+        "--account",
+        "soak",
+        "--config",
+        config,
+        "--json",
+      ].concat(
         ["--scopes", "submit,batch,read,shreds,operate", "--rate", `${requestsPerSecond}`],
         ["--burst", `${requestsPerSecond}`],
       ),
@@ -66,7 +79,14 @@ export class Service {
     const clockFile = join(options.folder, "clock");
     writeFileSync(clockFile, "+0");
     // The kernel ends the service with this process, however this process ends.
-    const words = ["--pdeathsig", "KILL", process.execPath, options.program, "start"];
+    const words = [
+      "--pdeathsig",
+      "KILL",
+      process.execPath,
+      ...nodeOptions,
+      options.program,
+      "start",
+    ];
     const child = spawn("setpriv", [...words, "--config", config], {
       stdio: ["ignore", "pipe", "pipe"],
       detached: true, // Ctrl-C ends the load first
@@ -108,6 +128,11 @@ export class Service {
     child.on("exit", (code, signal) => {
       this.exit = signal ?? code ?? 0;
     });
+  }
+
+  /** Folder of the service's store. */
+  get dataFolder(): string {
+    return join(this.#disk, "data");
   }
 
   /** Whether the disk of the data folder can be filled: it needs root and a tmpfs. */

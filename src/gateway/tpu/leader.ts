@@ -135,6 +135,11 @@ export class Leader {
     if (rank !== null) this.#connect();
   }
 
+  /** Connects again if the leader is selected and has no connection. */
+  reconnect(): void {
+    if (this.#rank !== null) this.#connect();
+  }
+
   send(outgoing: Outgoing): void {
     const { queueMax } = this.#dependencies;
     this.#usedNs = this.#nowNs();

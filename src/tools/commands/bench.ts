@@ -32,6 +32,8 @@ const parts = [
   "quic",
   "shreds",
   "tpu",
+  "peer",
+  "loop",
   "regions",
   "micro",
 ] as const;

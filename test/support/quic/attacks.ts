@@ -7,8 +7,8 @@ import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
-import { packetBytesMax, type QuicheCredentials } from "../../../src/gateway/tpu/quiche.ts";
+import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
+import { packetBytesMax, type QuicheCredentials } from "../../../src/core/quic/quiche.ts";
 import { until } from "../network/udp-receiver.ts";
 import { needQuiche, QuicClient, type QuicClientOptions, type QuicEnd } from "./quic-client.ts";
 

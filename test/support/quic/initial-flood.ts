@@ -7,8 +7,8 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
-import { packetBytesMax } from "../../../src/gateway/tpu/quiche.ts";
+import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
+import { packetBytesMax } from "../../../src/core/quic/quiche.ts";
 import { needQuiche, QuicClient } from "./quic-client.ts";
 
 const source = fileURLToPath(new URL("initial-flood.cc", import.meta.url));
