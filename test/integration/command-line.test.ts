@@ -437,6 +437,7 @@ describe("start --config", () => {
       ["--rpc", await occupiedTcpAddress()],
       ["--http", await occupiedTcpAddress()],
       ["--quic", taken.address],
+      ["--shredstream", await occupiedTcpAddress()],
     ] as const) {
       const sandbox = await shredway("start", ...sandboxOptions({ [name]: address }));
       expect(sandbox.code).toBe(1);
@@ -470,7 +471,7 @@ async function occupiedTcpAddress(): Promise<string> {
 describe("start without a configuration", () => {
   it("runs the sandbox: ready, growing numbers, own landings, no duplicate, exit code 0", async () => {
     const sandbox = run("start", ...sandboxOptions());
-    await sandbox.printed(/^ready listen=127\.0\.0\.1:\d+ workers=1 sources=3 destinations=4/m);
+    await sandbox.printed(/^ready listen=127\.0\.0\.1:\d+ workers=1 sources=4 destinations=4/m);
     await sandbox.printed(/^\d.*verified by destinations.*landed [1-9]/m);
     const verified = () => [
       ...sandbox.stdout.matchAll(/verified by destinations ([\d,]+) {2}duplicates (\d+)/g),
@@ -483,6 +484,25 @@ describe("start without a configuration", () => {
     expect(counts()).toEqual(counts().toSorted((a, b) => a - b));
     expect(verified().every(([, , duplicates]) => duplicates === "0")).toBe(true);
     expect(stdout).toContain("Duplicates at the destinations: 0.");
+  });
+
+  it("shows a source and a subscriber of ShredStream, also in a second sandbox", async () => {
+    const addresses = await Promise.all(
+      Array.from({ length: 2 }, async () => {
+        const sandbox = run("start", ...sandboxOptions());
+        const [, address = ""] = await sandbox.printed(/^ready .* shredstream=(\S+) rpc=/m);
+        await sandbox.printed(/ source jito at http:\/\/127\.0\.0\.1:\d+$/m);
+        await sandbox.printed(/^ {2}subscribers .*subscriber\.json; one runs here: proxy$/m);
+        await sandbox.printed(/ shredstream received [1-9].* verified by subscriber [1-9]/);
+        sandbox.signal("SIGINT");
+        const { code, stdout } = await sandbox.end();
+        expect(code).toBe(0);
+        expect(stdout).toMatch(/^ {2}proxy \(tier-1\) verified [1-9]/m);
+        expect(stdout).toContain("Duplicates at the destinations: 0.");
+        return address;
+      }),
+    );
+    expect(new Set(addresses).size).toBe(2);
   });
 
   it("ends silently when its output is closed", async () => {

@@ -13,7 +13,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
 import { type Endpoint, formatAddress, formatEndpoint } from "../addresses/addresses.ts";
 import { canonicalAddresses } from "../addresses/own-addresses.ts";
 import type { Clock } from "../clock.ts";
@@ -51,6 +51,8 @@ type GrpcHandler = (request: GrpcRequest) => Uint8Array;
 
 interface GrpcServerOptions {
   readonly listen: Endpoint;
+  /** Listening socket at this address, to take over; absent: a new one is opened. */
+  readonly socket?: Server | undefined;
   /** Handlers by path, for example "/package.Service/Method". */
   readonly methods: Readonly<Record<string, GrpcHandler>>;
   readonly tls?: TlsMaterial | undefined;
@@ -136,7 +138,8 @@ export class GrpcServer {
   }
 
   #listen(): Promise<void> {
-    const { bytes, port } = this.#options.listen;
+    const { socket, listen } = this.#options;
+    const { bytes, port } = listen;
     return new Promise((resolve, reject) => {
       // Accepting a connection may fail later, too. Without a listener, such an error ends the process.
       this.#server.on("error", (error) => {
@@ -144,10 +147,10 @@ export class GrpcServer {
           this.#options.report(error);
           return;
         }
-        const text = `${formatEndpoint(this.#options.listen)}: ${messageOf(error)}`;
+        const text = `${formatEndpoint(listen)}: ${messageOf(error)}`;
         reject(new ShredwayError("http_open", text));
       });
-      this.#server.listen({ host: formatAddress(bytes), port }, () => {
+      this.#server.listen(socket ?? { host: formatAddress(bytes), port }, () => {
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on a port
         const { port: real } = this.#server.address() as AddressInfo;
         this.#address = formatEndpoint({ bytes, port: real });
