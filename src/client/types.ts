@@ -17,9 +17,9 @@ export type {
   NonceInfo,
   RateLimitNotice,
   Region,
-  Registration,
   RegisteredKey,
   RegisteredKeys,
+  Registration,
   RegistrationReceipt,
   StatusEvent,
   StatusUpdate,
@@ -64,7 +64,7 @@ export interface TipRegistration {
   readonly proof?: string | Uint8Array;
 }
 
-/** What a key states with its signature over publicKeyProofMessage. */
+/** The statement that a key signs as publicKeyProofMessage. */
 export interface PublicKeyStatement {
   /** `account` of getPublicKeys. */
   readonly account: string;

@@ -486,25 +486,6 @@ describe("start without a configuration", () => {
     expect(stdout).toContain("Duplicates at the destinations: 0.");
   });
 
-  it("shows a source and a subscriber of ShredStream, also in a second sandbox", async () => {
-    const addresses = await Promise.all(
-      Array.from({ length: 2 }, async () => {
-        const sandbox = run("start", ...sandboxOptions());
-        const [, address = ""] = await sandbox.printed(/^ready .* shredstream=(\S+) rpc=/m);
-        await sandbox.printed(/ source jito at http:\/\/127\.0\.0\.1:\d+$/m);
-        await sandbox.printed(/^ {2}subscribers .*subscriber\.json; one runs here: proxy$/m);
-        await sandbox.printed(/ shredstream received [1-9].* verified by subscriber [1-9]/);
-        sandbox.signal("SIGINT");
-        const { code, stdout } = await sandbox.end();
-        expect(code).toBe(0);
-        expect(stdout).toMatch(/^ {2}proxy \(tier-1\) verified [1-9]/m);
-        expect(stdout).toContain("Duplicates at the destinations: 0.");
-        return address;
-      }),
-    );
-    expect(new Set(addresses).size).toBe(2);
-  });
-
   it("ends silently when its output is closed", async () => {
     const sandbox = run("start", ...sandboxOptions());
     await sandbox.printed(/^ready /m);

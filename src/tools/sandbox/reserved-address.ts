@@ -1,13 +1,13 @@
 // A listening TCP socket at an address that the user did not choose.
 //
 // Used by sandbox.ts. Several sandboxes on one machine then need no option for this address: the first one has
-// the usual one. Whoever opens the service takes the socket over, so no other program can get in between.
+// the usual one. The service takes the socket over, so no other program can take the address before it.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { formatAddress, formatEndpoint, parseEndpoint } from "../../core/addresses/addresses.ts";
 
-export interface ReservedAddress {
+interface ReservedAddress {
   /** "ip:port". */
   readonly address: string;
   /** Refuses connections until another server listens on it. */
