@@ -70,8 +70,9 @@ const requestBytesMax = 16 * 1024;
 const connectionsMax = 1024;
 const connectionsPerPeerMax = 16;
 const callsPerConnectionMax = 16;
-/** A TLS handshake, and a request, must be complete after this time. */
-const requestMs = 10_000;
+const handshakeMs = 10_000;
+/** A call ends after this time: the request is complete, and the caller has read the response. */
+const callMs = 10_000;
 /** A connection without a call ends after this time. */
 const idleMs = 600_000;
 
@@ -93,7 +94,7 @@ export class GrpcServer {
           ...settings,
           cert: tls.certificatePem,
           key: tls.keyPem,
-          handshakeTimeout: requestMs,
+          handshakeTimeout: handshakeMs,
         })
       : createServer(settings);
     this.#server.maxConnections = connectionsMax;
@@ -181,7 +182,8 @@ export class GrpcServer {
   #watch(session: ServerHttp2Session): void {
     this.#sessions.add(session);
     session.on("error", () => {});
-    const closeLater = () => this.#options.clock.after(idleMs, () => session.close());
+    // A graceful end would wait for the caller. No call is under way, because each one ends after `callMs`.
+    const closeLater = () => this.#options.clock.after(idleMs, () => session.destroy());
     let idle = closeLater();
     session.on("stream", () => {
       idle.cancel();
@@ -197,6 +199,9 @@ export class GrpcServer {
     const { session } = stream;
     stream.on("error", () => {}); // the caller is gone
     if (!session || stream.closed) return;
+    // Until the end of the call: a caller may also neither read the response nor reset the stream.
+    const timer = this.#options.clock.after(callMs, () => stream.close(constants.NGHTTP2_CANCEL));
+    stream.on("close", () => timer.cancel());
     const peer = peerOf(session.socket);
     const path = headers[":path"] ?? "";
     const { methods } = this.#options;
@@ -211,16 +216,11 @@ export class GrpcServer {
     }
     const chunks: Buffer[] = [];
     let length = 0;
-    const timer = this.#options.clock.after(requestMs, () =>
-      stream.close(constants.NGHTTP2_CANCEL),
-    );
-    stream.on("close", () => timer.cancel());
     stream.on("data", (chunk: Buffer) => {
       length += chunk.length;
       if (length <= requestBytesMax + frameHeaderBytes) chunks.push(chunk);
     });
     stream.on("end", () => {
-      timer.cancel();
       this.#answer(stream, { path, peer }, () => {
         if (length > requestBytesMax + frameHeaderBytes) {
           const detail = `expected at most ${requestBytesMax} bytes, got ${length}`;
