@@ -22,6 +22,7 @@
       "native/net/interface_view.cc",
       "native/net/multicast_socket.cc",
       "native/net/paced_sender.cc",
+      "native/net/port_split.cc",
       "native/net/reachability_probe.cc",
       "native/net/receive_filter.cc",
       "native/net/socket_calls.cc",

@@ -29,6 +29,9 @@ import { deshredSection, recoverySection } from "./sections/deshred-section.ts";
 import { gatewaySection } from "./sections/gateway-section.ts";
 import { landingsSection } from "./sections/landing-section.ts";
 import { latencySection, rateSection } from "./sections/latency-section.ts";
+import { loopSection } from "./sections/loop-section.ts";
+import { peerSection } from "./sections/peer-section.ts";
+import { quicSection } from "./sections/quic-section.ts";
 import { regionsSection } from "./sections/regions-section.ts";
 import { findingText, type Section, verdictsText } from "./sections/section.ts";
 import { shredsSection } from "./sections/shreds-section.ts";
@@ -67,6 +70,11 @@ const scenarios: readonly Scenario[] = [
     section: (_, small, { program, rounds }) => gatewaySection(program, { rounds, small }),
   },
   {
+    name: "quic",
+    timeoutMs: 300_000,
+    section: (_, small, { program, rounds }) => quicSection(program, { rounds, small }),
+  },
+  {
     name: "shreds",
     timeoutMs: 900_000,
     section: (_, small, { rounds }) => shredsSection({ rounds, small }),
@@ -75,6 +83,16 @@ const scenarios: readonly Scenario[] = [
     name: "tpu",
     timeoutMs: 300_000,
     section: (_, small, { rounds }) => tpuSection({ rounds, small }),
+  },
+  {
+    name: "peer",
+    timeoutMs: 300_000,
+    section: (_, small, { program, rounds }) => peerSection(program, { rounds, small }),
+  },
+  {
+    name: "loop",
+    timeoutMs: 300_000,
+    section: (_, small, { rounds }) => loopSection({ rounds, small }),
   },
   {
     name: "regions",

@@ -27,8 +27,14 @@ const modules = [
 ] as const;
 type Module = (typeof modules)[number];
 
-/** A library for clients' programs: it imports nothing from other modules. */
+/**
+ * Libraries for clients' programs. The first one also runs in browsers and imports nothing from other modules.
+ * The one for Node.js imports it, and core.
+ */
 const callersLibrary = "client";
+const callersLibraryForNode = "src/client/quic/";
+/** The command that uses them as a user's program does. */
+const callersLibraryUser = "src/tools/send/";
 /**
  * The response types belong to the library, because it must stay free of imports. Modules that write or
  * display responses import these types, and nothing else of the library.
@@ -52,6 +58,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     configuration: ["", "addresses"],
     grpc: ["", "addresses"],
     "json-rpc": [""],
+    quic: ["", "transactions"],
     transactions: [""],
   },
   relay: {
@@ -85,7 +92,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     doctor: ["solana", "store"],
   },
   tools: {
-    "": ["commands", "completion", "listen", "manual", "race", "replay", "terminal"],
+    "": ["commands", "completion", "listen", "manual", "race", "replay", "send", "terminal"],
     commands: ["sandbox", "service", "survey", "terminal"],
     survey: ["terminal"],
     completion: ["terminal"],
@@ -94,6 +101,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     race: ["listen", "terminal"],
     replay: ["terminal"],
     sandbox: ["terminal"],
+    send: ["sandbox", "terminal"],
     service: ["terminal"],
     terminal: [],
   },
@@ -133,8 +141,8 @@ const onlyIn: Readonly<Record<string, readonly string[]>> = {
   "@photostructure/sqlite": ["src/platform/store/"],
   pg: ["src/platform/store/"],
   undici: ["src/gateway/routes/", "src/platform/solana/"],
-  "@matrixai/quic": ["src/gateway/tpu/quiche.ts"],
-  "@matrixai/quic/dist/native/quiche.js": ["src/gateway/tpu/quiche.ts"],
+  "@matrixai/quic": ["src/core/quic/quiche.ts"],
+  "@matrixai/quic/dist/native/quiche.js": ["src/core/quic/quiche.ts"],
   "prom-client": ["src/platform/metrics/"],
   pino: ["src/core/log.ts"],
   yaml: ["src/core/configuration/"],
@@ -204,6 +212,7 @@ function layerBreaches({ path, text }: SourceFile): string[] {
         return importsTypesOnly(text, name) ? [] : [`${path}: ${name} holds types only`];
       }
       const other = moduleOf(target);
+      if (other[0] === callersLibrary && path.startsWith(callersLibraryUser)) return [];
       const refusal = importRefusal(moduleName, other);
       if (refusal !== null) return [`${path} imports ${name}: ${refusal}`];
       const isStarted = sandboxStarters.some((starter) => path.startsWith(starter));
@@ -322,13 +331,15 @@ function nativeBreaches({ path, text }: SourceFile): string[] {
 const typeScript = sourceFiles("src", [".ts", ".tsx"]);
 const nativeFiles = sourceFiles("native", [".cc", ".h"]);
 const nativeCore = nativeFiles.filter(({ path }) => !/^native\/(test|fuzz)\//.test(path));
-/** It also runs in browsers. */
 function clientBreaches({ path, text }: SourceFile): string[] {
   if (!path.startsWith("src/client/")) return [];
+  const isForNode = path.startsWith(callersLibraryForNode);
+  const allowed = isForNode
+    ? /^(\.{1,2}\/[\w-]+\.ts|\.\.\/\.\.\/core\/.*|node:.*)$/
+    : /^\.\/[\w-]+\.ts$/;
   // A field named "from" resembles an import: its name would contain a line break.
-  const found = importsOf(text).filter(
-    (name) => !name.includes("\n") && !/^\.\/[\w-]+\.ts$/.test(name),
-  );
+  const found = importsOf(text).filter((name) => !name.includes("\n") && !allowed.test(name));
+  if (isForNode) return found.map((name) => `${path}: the client must not import ${name}`);
   const words = stripComments(text).match(/\b(process|Buffer|require)\b[.(]/g) ?? [];
   return [...found, ...words].map((name) => `${path}: the client must not use ${name}`);
 }
@@ -389,6 +400,9 @@ describe("TypeScript", () => {
     expect(planted('import { x } from "../core/errors.ts";').length).toBe(1);
     expect(planted('import "node:fs"; process.exit();').length).toBe(2);
     expect(planted('import { x } from "./types.ts";')).toEqual([]);
+    const forNode = (text: string) => clientBreaches({ path: "src/client/quic/a.ts", text });
+    expect(forNode('import { x } from "../../core/errors.ts"; import "node:dgram";')).toEqual([]);
+    expect(forNode('import { x } from "../../gateway/http/types.ts";').length).toBe(1);
   });
 
   it("keeps product paths out of the HTTP adapter", () => {
@@ -425,6 +439,7 @@ describe("TypeScript", () => {
     const allowed = [
       planted("src/tools/sandbox/a.ts", 'import "../../sandbox/sandbox.ts"; import "./b.ts";'),
       planted("src/app/a.ts", 'import { x } from "../platform/store/store.ts";'),
+      planted("src/tools/send/a.ts", 'import { x } from "../../client/index.ts";'),
       planted("src/gateway/methods/a.ts", 'import type { x } from "../../client/responses.ts";'),
     ];
     expect(allowed.flatMap(layerBreaches)).toEqual([]);

@@ -3,10 +3,14 @@
 // tsx bench/load/gateway-process.ts fixed                 the HTTP server with a fixed answer
 // tsx bench/load/gateway-process.ts gateway PORT FOLDER   the gateway, its one route to that port
 // … unchecked PORT FOLDER                            the same without signature verification
+// … quic PORT FOLDER, … quic-unchecked PORT FOLDER   the same two, also with the QUIC ingress
+// … tpu PORT FOLDER                                  the gateway, its one route over QUIC to a leader there
 //
-// Prints its address, its process id and the API key; ends with its standard input.
+// Prints its address, its process id and the API key, and for QUIC its port and the id of its second
+// process; ends with its standard input.
 
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { openGateway } from "../../src/app/compose-gateway.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { completeConfig } from "../../src/core/configuration/configuration.ts";
@@ -20,9 +24,11 @@ const [kind = "", sinkPort = "", folder = ""] = process.argv.slice(2);
 const log = createLogger({ level: "warn" });
 const fixedBody = JSON.stringify({ jsonrpc: "2.0", result: "5".repeat(88), id: 1 });
 
-function ready(address: string, credential: string): void {
-  const port = Number(address.split(":").at(-1));
-  console.log(JSON.stringify({ kind: "ready", port, pid: process.pid, credential }));
+const portOf = (address: string) => Number(address.split(":").at(-1));
+
+function ready(address: string, credential: string, quic = {}): void {
+  const port = portOf(address);
+  console.log(JSON.stringify({ kind: "ready", port, pid: process.pid, credential, ...quic }));
   process.stdin.resume().on("end", () => process.exit(0));
 }
 
@@ -36,10 +42,41 @@ async function serveFixed(): Promise<void> {
   ready(server.addresses[0] ?? "", "");
 }
 
-async function serveGateway(isChecked: boolean): Promise<void> {
+/** The process of the QUIC ingress; this process starts no other one. */
+function onlyChild(): number {
+  return Number(readFileSync(`/proc/self/task/${process.pid}/children`, "utf8"));
+}
+
+const quicSection = {
+  listen: "127.0.0.1:0",
+  protectedListen: [],
+  connectionsPerKeyMax: 1000,
+  handshakesPerMinute: 1_000_000,
+};
+
+const leader = pubkeyOf(new Uint8Array(32).fill(6));
+const partner = {
+  name: "partner",
+  kind: "swqos" as const,
+  url: `http://127.0.0.1:${sinkPort}/`,
+  callsPerRequest: 16,
+  queueMax: 20_000,
+};
+const direct = {
+  name: "direct",
+  kind: "tpu" as const,
+  quicAddresses: { [leader]: `127.0.0.1:${sinkPort}` },
+  queueMax: 20_000,
+};
+
+const isChecked = !kind.endsWith("unchecked");
+const hasQuic = kind.startsWith("quic");
+
+async function serveGateway(): Promise<void> {
   const config = completeConfig({
     relay: { shredVersion: 1, authentication: "off" },
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
+    ...(hasQuic && { quic: quicSection }),
     data: { directory: folder },
     tips: { addresses: [pubkeyOf(new Uint8Array(32).fill(5))] },
     gateway: {
@@ -48,20 +85,13 @@ async function serveGateway(isChecked: boolean): Promise<void> {
       openMax: 1_000_000,
       openPerAccountMax: 1_000_000,
     },
-    routes: [
-      {
-        name: "partner",
-        kind: "swqos",
-        url: `http://127.0.0.1:${sinkPort}/`,
-        callsPerRequest: 16,
-        queueMax: 20_000,
-      },
-    ],
+    routes: [kind === "tpu" ? direct : partner],
   });
   const gateway = await openGateway({
     config,
     log,
     clock: systemClock,
+    ...(kind === "tpu" && { leaders: { slot: () => 0n, leaderAt: () => leader } }),
     ...(!isChecked && {
       verifier: { verify: () => Promise.resolve(true), close: () => undefined },
     }),
@@ -73,8 +103,14 @@ async function serveGateway(isChecked: boolean): Promise<void> {
     { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() },
   );
   await gateway.start();
-  ready(gateway.addresses[0] ?? "", text);
+  const [quicAddress] = gateway.quicAddresses;
+  ready(gateway.addresses[0] ?? "", text, {
+    ...(quicAddress !== undefined && {
+      quicPort: portOf(quicAddress),
+      quicPid: onlyChild(),
+    }),
+  });
 }
 
 if (kind === "fixed") await serveFixed();
-else await serveGateway(kind === "gateway");
+else await serveGateway();

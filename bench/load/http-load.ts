@@ -119,6 +119,22 @@ export class HttpLoad {
     };
   }
 
+  /** Writes the next transactions to a file, in base64, one for each line. */
+  async exportNext(count: number, file: string): Promise<void> {
+    const line = await this.#ask(`export ${count} ${file}`);
+    if (numberOf(line, "count") !== count) throw new Error("transactions could not be exported");
+  }
+
+  /** Writes which transactions reached the partner since the last load or export, and when. */
+  async arrivals(file: string): Promise<void> {
+    await this.#ask(`arrivals ${file}`);
+  }
+
+  /** Writes when each request of the last load began; see http_scenario.cc. */
+  async writeBegun(path: string): Promise<void> {
+    await this.#ask(`begun ${path}`);
+  }
+
   /** Verifications per second of this many threads that do nothing else. */
   async checksPerSecond(count: number, threads: number): Promise<number> {
     const line = await this.#ask(`checks ${count} ${threads}`);

@@ -4,19 +4,22 @@
 // tsx bench/load/tpu-sink.ts LEADERS
 //
 // Prints the port of each; then, after every line on its standard input, the number of complete
-// transactions since the last one. Ends with its standard input.
+// transactions since the last one. The line "arrivals FILE" also writes when each of them arrived: a line
+// "BASE64 NS" each, with the beginning of the transaction. Ends with its standard input.
 
 import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
+import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { newCredentials } from "../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../src/core/quic/certificate.ts";
 import {
   buildQuicheConfig,
   loadQuiche,
   packetBytesMax,
   type QuicheConnection,
   tpuProtocol,
-} from "../../src/gateway/tpu/quiche.ts";
+} from "../../src/core/quic/quiche.ts";
+import { packetsOf, takePacket } from "../../src/core/quic/quiche-calls.ts";
 
 const quiche = loadQuiche();
 if (!quiche) throw new Error("expected the optional package @matrixai/quic, got none");
@@ -32,7 +35,11 @@ const config = buildQuicheConfig(quiche, {
 });
 const idBytes = 8;
 const chunk = Buffer.alloc(8192);
+/** Bytes of the name of a transaction: 24 characters of base64, which http_scenario.cc uses too. */
+const nameBytes = 18;
 let receivedCount = 0;
+/** By name; monotonic. */
+const arrivals = new Map<string, bigint>();
 
 interface Peer {
   readonly quiche: QuicheConnection;
@@ -41,19 +48,17 @@ interface Peer {
 }
 
 function serve({ quiche: connection, host, port }: Peer, socket: Socket): void {
+  const nowNs = process.hrtime.bigint();
   for (const streamId of connection.readable()) {
     for (let isOver = false; !isOver; ) {
       const read = connection.streamRecv(streamId, chunk);
       isOver = read === null || read[1];
-      if (read?.[1]) receivedCount++;
+      if (!read?.[1]) continue;
+      receivedCount++;
+      if (read[0] > nameBytes) arrivals.set(chunk.toString("base64", 0, nameBytes), nowNs);
     }
   }
-  for (;;) {
-    const packet = Buffer.allocUnsafe(packetBytesMax);
-    const written = connection.send(packet);
-    if (!written) return;
-    socket.send(packet.subarray(0, written[0]), port, host);
-  }
+  for (const { packet } of packetsOf(connection)) socket.send(packet, port, host);
 }
 
 async function open(): Promise<number> {
@@ -81,7 +86,7 @@ async function open(): Promise<number> {
       peers.set(scid.toString("hex"), peer);
     }
     if (!peer) return;
-    peer.quiche.recv(packet, { from: { host, port }, to: local });
+    takePacket(peer.quiche, packet, { from: { host, port }, to: local });
     changed.add(peer);
     // Packets that arrive together are answered together.
     if (changed.size === 1) setImmediate(serveChanged);
@@ -98,7 +103,12 @@ async function open(): Promise<number> {
 const ports = await Promise.all(Array.from({ length: Number(process.argv[2]) }, open));
 console.log(JSON.stringify({ kind: "ready", ports: ports.join(" ") }));
 const lines = createInterface({ input: process.stdin });
-lines.on("line", () => {
+lines.on("line", (line) => {
+  const [command, path] = line.split(" ");
+  if (command === "arrivals" && path !== undefined) {
+    writeFileSync(path, [...arrivals].map(([name, ns]) => `${name} ${ns}\n`).join(""));
+  }
+  arrivals.clear();
   console.log(JSON.stringify({ kind: "taken", taken: receivedCount }));
   receivedCount = 0;
 });

@@ -3,6 +3,12 @@
 //   make COUNT TIP_HEX LIFETIME_HEX PADDING   signs so many new transfers to the tip address
 //   load NAME PORT PATH CONNECTIONS SECONDS RATE PID [CREDENTIAL]   sends the next of them; RATE 0:
 //                                             as fast as answers come; PID: whose processor time
+//   export COUNT FILE    writes the next of them in base64, for a load generator in another process
+//   arrivals FILE        writes which of those reached the partner, and when
+//   begun FILE                                writes when the requests of the last load began: a
+//   line
+//                                             "BASE64 NS" each, with the beginning of the
+//                                             transaction
 //   checks COUNT THREADS                      verifies so many of them, nothing else
 //   quit
 //
@@ -10,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <fstream>
 #include <iostream>
 #include <optional>
 #include <sstream>
@@ -64,14 +71,21 @@ class HttpScenario {
  private:
   void make(std::istringstream& words);
   void load(std::istringstream& words);
+  void export_next(std::istringstream& words);
+  void arrivals(std::istringstream& words);
+  void begun(std::istringstream& words) const;
   void checks(std::istringstream& words);
+  // Waits until transactions queued in the gateway have reached the sink; five seconds are enough
+  // for any queue.
+  std::unordered_map<std::string, uint64_t> last_arrivals();
   Bytes message_of(const Key& tip, const Key& lifetime, size_t padding);
 
   HttpSink sink_;
   SigningKey payer_{{7, 1, 7}};
   uint64_t made_ = 0;
   std::vector<Signed> signed_;
-  std::vector<std::string> texts_;  // base64, not sent yet
+  std::vector<std::string> texts_;                       // base64, not sent yet
+  std::vector<std::pair<std::string, uint64_t>> begun_;  // names of the last load's transactions
 };
 
 Bytes HttpScenario::message_of(const Key& tip, const Key& lifetime, size_t padding) {
@@ -142,18 +156,13 @@ void HttpScenario::load(std::istringstream& words) {
   const uint64_t cpu_before_ns = process_cpu_ns(process);
   LoadResult result = run_load(plan, requests);
   const uint64_t cpu_ns = process_cpu_ns(process) - cpu_before_ns;
-  // Waits until transactions queued in the gateway have reached the sink; five seconds are enough
-  // for any queue.
-  uint64_t calls = 0;
-  for (int i = 0; i < 20 && (i == 0 || calls != sink_.calls()); i++) {
-    calls = sink_.calls();
-    sleep_ns(250'000'000);
-  }
-  const auto arrivals = sink_.take_arrivals();
+  const auto arrivals = last_arrivals();
   std::vector<uint64_t> to_route_ns;
   size_t sent = 0;
+  begun_.clear();
   for (size_t i = 0; i < texts_.size() && result.begun_ns[i] > 0; i++, sent++) {
-    const auto found = arrivals.find(texts_[i].substr(0, kTransactionNameLength));
+    begun_.emplace_back(texts_[i].substr(0, kTransactionNameLength), result.begun_ns[i]);
+    const auto found = arrivals.find(begun_.back().first);
     if (found != arrivals.end()) to_route_ns.push_back(found->second - result.begun_ns[i]);
   }
   texts_.erase(texts_.begin(), texts_.begin() + static_cast<long>(sent));
@@ -166,6 +175,45 @@ void HttpScenario::load(std::istringstream& words) {
   line.count("p99_ns", percentile(result.latencies_ns, 0.99));
   line.count("route_p50_ns", percentile(to_route_ns, 0.5));
   line.count("route_p99_ns", percentile(to_route_ns, 0.99)).print();
+}
+
+std::unordered_map<std::string, uint64_t> HttpScenario::last_arrivals() {
+  uint64_t calls = 0;
+  for (int i = 0; i < 20 && (i == 0 || calls != sink_.calls()); i++) {
+    calls = sink_.calls();
+    sleep_ns(250'000'000);
+  }
+  return sink_.take_arrivals();
+}
+
+void HttpScenario::export_next(std::istringstream& words) {
+  size_t count = 0;
+  std::string path;
+  words >> count >> path;
+  count = std::min(count, texts_.size());
+  std::ofstream file(path);
+  for (size_t i = 0; i < count; i++) file << texts_[i] << '\n';
+  texts_.erase(texts_.begin(), texts_.begin() + static_cast<long>(count));
+  sink_.take_arrivals();
+  ReportLine("exported").count("count", count).print();
+}
+
+void HttpScenario::arrivals(std::istringstream& words) {
+  std::string path;
+  words >> path;
+  std::ofstream file(path);
+  const auto found = last_arrivals();
+  for (const auto& [name, at_ns] : found) file << name << ' ' << at_ns << '\n';
+  ReportLine("arrivals").count("count", found.size()).print();
+}
+
+void HttpScenario::begun(std::istringstream& words) const {
+  std::string path;
+  words >> path;
+  std::ofstream file(path);
+  for (const auto& [name, begun_ns] : begun_) file << name << ' ' << begun_ns << '\n';
+  file.close();
+  ReportLine("begun").count("count", file ? begun_.size() : 0).print();
 }
 
 void HttpScenario::checks(std::istringstream& words) {
@@ -199,6 +247,9 @@ void HttpScenario::run() {
     words >> command;
     if (command == "make") make(words);
     else if (command == "load") load(words);
+    else if (command == "export") export_next(words);
+    else if (command == "arrivals") arrivals(words);
+    else if (command == "begun") begun(words);
     else if (command == "checks") checks(words);
     else break;
   }

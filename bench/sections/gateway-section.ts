@@ -198,7 +198,23 @@ function valuesOf(rounds: readonly Round[]): Record<string, Summary> {
   return values;
 }
 
-function findingsOf(rounds: readonly Round[], lost: number): Finding[] {
+/** The part of the overload that the gateway accepted, against the quiet rounds. */
+function overloadFindings(rounds: readonly Round[], flood: LoadResult): Finding[] {
+  const lost = flood.accepted - Math.min(flood.accepted, flood.arrived);
+  return [
+    finding("overload: acknowledged and not arrived", summarise([lost]), {
+      target: 0,
+      unit: "transactions",
+    }),
+    finding(
+      "overload: from the request to the first byte on a route, p99 ÷ the p99 at 500/s",
+      each(rounds, ({ calm: { gateway } }) => flood.routeP99Ns / gateway.routeP99Ns),
+      { target: 3, unit: "×", isRatio: true },
+    ),
+  ];
+}
+
+function findingsOf(rounds: readonly Round[], flood: LoadResult): Finding[] {
   const ratio = (a: (one: Round) => number, b: (one: Round) => number): Summary =>
     each(rounds, (one) => a(one) / b(one));
   const calmOf = (of: (result: LoadResult) => number): Summary =>
@@ -241,10 +257,7 @@ function findingsOf(rounds: readonly Round[], lost: number): Finding[] {
       calmOf(({ p99Ns }) => p99Ns / 1e3),
       atMost(3000),
     ),
-    finding("overload: acknowledged and not arrived", summarise([lost]), {
-      target: 0,
-      unit: "transactions",
-    }),
+    ...overloadFindings(rounds, flood),
     finding(
       "submissions ÷ those of the plain node:http and @solana/web3.js gateway, per second",
       ratio(rateOf("gateway"), rateOf("plain")),
@@ -256,7 +269,6 @@ function findingsOf(rounds: readonly Round[], lost: number): Finding[] {
 function report(rounds: readonly Round[], flood: LoadResult): Section {
   const values = valuesOf(rounds);
   const median = (name: string): number => values[name]?.median ?? Number.NaN;
-  const lost = flood.accepted - Math.min(flood.accepted, flood.arrived);
   return {
     name: "gateway",
     title: "Submissions through the gateway",
@@ -268,7 +280,8 @@ function report(rounds: readonly Round[], flood: LoadResult): Section {
       `Signatures by a bare loop on ${checkThreads} threads: ${number(median("checks per second"))}/s.`,
       `Overload, ten times the rate above for ${number(flood.seconds)} s: ${flood.answered} answers, ` +
         `${flood.accepted} accepted, ${flood.limited} with 429, ${flood.refused} refused otherwise, ` +
-        `${flood.broken} connections lost; ${flood.arrived} arrived at the partner.`,
+        `${flood.broken} connections lost; ${flood.arrived} arrived at the partner, p99 ${number(flood.routeP99Ns / 1e3)} µs ` +
+        "after the request was due.",
     ],
     tables: [
       {
@@ -289,7 +302,7 @@ function report(rounds: readonly Round[], flood: LoadResult): Section {
         ]),
       },
     ],
-    findings: findingsOf(rounds, lost),
+    findings: findingsOf(rounds, flood),
     values,
   };
 }

@@ -5,7 +5,7 @@
 
 import { systemClock } from "../../src/core/clock.ts";
 import { createLogger } from "../../src/core/log.ts";
-import { loadQuiche } from "../../src/gateway/tpu/quiche.ts";
+import { loadQuiche } from "../../src/core/quic/quiche.ts";
 import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
 import { SandboxChain } from "../../src/sandbox/chain/chain.ts";
 import { SandboxKeyPair } from "../../src/sandbox/chain/keys.ts";

@@ -14,14 +14,18 @@ const requestsPerSecond = 10_000;
 
 export interface ServiceOptions {
   readonly folder: string;
-  /** The compiled command line. */
+  /** The command line. */
   readonly program: string;
+  /** Options of Node.js before it: a loader, if the program is not compiled. */
+  readonly nodeOptions?: readonly string[];
   readonly cluster: ClusterReady;
   /** Fixed destinations, "ip:port" with a tier. */
   readonly destinations: readonly { readonly address: string; readonly tier: string }[];
   /** URL of a PostgreSQL database; undefined: SQLite. */
   readonly postgres: string | undefined;
   readonly clockJumps: boolean;
+  /** Whether the QUIC ingress is on. */
+  readonly hasQuic?: boolean;
 }
 
 function run(program: string, ...words: string[]): boolean {
@@ -32,6 +36,8 @@ export class Service {
   readonly apiKey: string;
   readonly relayAddress: string;
   readonly url: string;
+  /** "ip:port" of the QUIC ingress; empty: it is off. */
+  readonly quicAddress: string;
   readonly pid: number;
   readonly #child: ChildProcess;
   readonly #options: ServiceOptions;
@@ -42,6 +48,7 @@ export class Service {
   exit: number | string | null = null;
 
   static async start(options: ServiceOptions): Promise<Service> {
+    const { nodeOptions = [] } = options;
     const disk = join(options.folder, "disk");
     mkdirSync(disk, { recursive: true });
     const ownsDisk =
@@ -51,7 +58,17 @@ export class Service {
     writeConfig(options, disk, 0);
     const made = spawnSync(
       process.execPath,
-      [options.program, "keys", "create", "--account", "soak", "--config", config, "--json"].concat(
+      [
+        ...nodeOptions,
+        options.program,
+        "keys",
+        "create",
+        "--account",
+        "soak",
+        "--config",
+        config,
+        "--json",
+      ].concat(
         ["--scopes", "submit,batch,read,shreds,operate", "--rate", `${requestsPerSecond}`],
         ["--burst", `${requestsPerSecond}`],
       ),
@@ -62,7 +79,14 @@ export class Service {
     const clockFile = join(options.folder, "clock");
     writeFileSync(clockFile, "+0");
     // The kernel ends the service with this process, however this process ends.
-    const words = ["--pdeathsig", "KILL", process.execPath, options.program, "start"];
+    const words = [
+      "--pdeathsig",
+      "KILL",
+      process.execPath,
+      ...nodeOptions,
+      options.program,
+      "start",
+    ];
     const child = spawn("setpriv", [...words, "--config", config], {
       stdio: ["ignore", "pipe", "pipe"],
       detached: true, // Ctrl-C ends the load first
@@ -99,10 +123,16 @@ export class Service {
     this.apiKey = key;
     this.pid = child.pid ?? 0;
     this.relayAddress = /listen=(\S+)/.exec(ready)?.[1] ?? "";
+    this.quicAddress = / quic=([\d.:]+)/.exec(ready)?.[1] ?? "";
     this.url = `http://${/ http=([\d.:]+)/.exec(ready)?.[1] ?? ""}`;
     child.on("exit", (code, signal) => {
       this.exit = signal ?? code ?? 0;
     });
+  }
+
+  /** Folder of the service's store. */
+  get dataFolder(): string {
+    return join(this.#disk, "data");
   }
 
   /** Whether the disk of the data folder can be filled: it needs root and a tmpfs. */
@@ -153,6 +183,7 @@ function writeConfig(options: ServiceOptions, disk: string, reloads: number): vo
   const config = {
     solana: { rpc: cluster.rpcUrl },
     http: { listen: "127.0.0.1:0", webSocketListen: [] },
+    ...(options.hasQuic && { quic: { listen: "127.0.0.1:0", protectedListen: [] } }),
     data: { directory: join(disk, "data"), ...(postgres !== undefined && { postgres }) },
     tips: { addresses: cluster.tipAddresses, shredAddresses: cluster.shredTipAddresses },
     nonces: { fundingKeyFile: cluster.fundingKeyFile, pollMs: sandboxPace.noncePollMs },

@@ -17,6 +17,7 @@
 #include "crypto/ed25519.h"
 #include "crypto/sha256.h"
 #include "net/interface_view.h"
+#include "net/port_split.h"
 #include "net/udp_socket.h"
 #include "system/confinement.h"
 #include "system/kernel_clock.h"
@@ -126,12 +127,8 @@ Napi::Value notify(const Napi::CallbackInfo& info) {
   return Napi::String::New(env, notify_service_manager(address, text.data(), text.size()));
 }
 
-// (endpoint) -> { descriptor }, owned by the caller, or { errorNumber, error }.
-Napi::Value open_bound_socket_of(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  Endpoint address;
-  if (!read_endpoint(info[0], "address", address)) return env.Undefined();
-  SocketResult result = open_bound_socket(address);
+// { descriptor }, owned by the caller, or { errorNumber, error }.
+Napi::Object opened(Napi::Env env, SocketResult result) {
   const auto object = Napi::Object::New(env);
   if (const int descriptor = result.socket.release(); descriptor >= 0) {
     object.Set("descriptor", descriptor);
@@ -140,6 +137,22 @@ Napi::Value open_bound_socket_of(const Napi::CallbackInfo& info) {
     object.Set("error", result.error);
   }
   return object;
+}
+
+// (endpoint) -> the bound socket.
+Napi::Value open_bound_socket_of(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  Endpoint address;
+  if (!read_endpoint(info[0], "address", address)) return env.Undefined();
+  return opened(env, open_bound_socket(address));
+}
+
+// (descriptor) -> the second socket at its port.
+Napi::Value split_port_of(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  uint32_t fd = 0;
+  if (!read_u32(info[0], "descriptor", INT_MAX, fd)) return env.Undefined();
+  return opened(env, split_port(static_cast<int>(fd)));
 }
 
 // (descriptor) -> true if no other socket may bind its port.
@@ -202,6 +215,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("confineProcess", Napi::Function::New<confine>(env));
   exports.Set("notifyServiceManager", Napi::Function::New<notify>(env));
   exports.Set("openBoundSocket", Napi::Function::New<open_bound_socket_of>(env));
+  exports.Set("splitPort", Napi::Function::New<split_port_of>(env));
   exports.Set("refusePortSharing", Napi::Function::New<refuse_port_sharing_of>(env));
   exports.Set("readInterface", Napi::Function::New<interface_of>(env));
   exports.Set("kernelClock", Napi::Function::New<kernel_clock>(env));

@@ -31,6 +31,7 @@ import type { PlanPolicy } from "../gateway/submission/plan.ts";
 import { StatusReader } from "../gateway/submission/status-reader.ts";
 import { SubmissionFailover } from "../gateway/submission/submission-failover.ts";
 import type { BundleCommitments } from "../gateway/submission/types.ts";
+import type { UpcomingLeaders } from "../gateway/tpu/leader-selection.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
 import { PromptVerifier } from "../gateway/transactions/prompt-verifier.ts";
 import {
@@ -74,6 +75,8 @@ interface GatewayOptions {
   readonly tierClock?: Clock;
   /** Default: the native verifier. One bench section accepts every signature instead. */
   readonly verifier?: Pick<SignatureVerifier, "verify" | "close">;
+  /** Leaders of the TPU routes. Default: those of the relay. One bench section has leaders without a chain. */
+  readonly leaders?: UpcomingLeaders;
 }
 
 /**
@@ -414,7 +417,14 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const verifier = keep(options.verifier ?? openVerifier(config));
     const upstream = keep(config.solana ? Upstream.open({ ...config.solana, log, clock }) : null);
     const { tracker } = partners;
-    const { table: routes, addresses } = await openRoutes({ config, relay, tracker, clock, log });
+    const { table: routes, addresses } = await openRoutes({
+      config,
+      relay,
+      leaders: options.leaders,
+      tracker,
+      clock,
+      log,
+    });
     opened.push(addresses, routes);
     const keyRing = new KeyRing();
     const publicKeys = publicKeysOf(options, { store, keyRing }, () => service.refreshKeys());

@@ -7,6 +7,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import { type QuicheCredentials, quicheHint, quicheProblem } from "../core/quic/quiche.ts";
 import type { TlsMaterial } from "../core/tls-material.ts";
 import type { KeyRing } from "../gateway/accounts/key-ring.ts";
 import type { PublicKeys } from "../gateway/accounts/public-keys.ts";
@@ -15,7 +16,6 @@ import { Query } from "../gateway/endpoints/query.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import { type ProtectedListener, QuicIngress } from "../gateway/quic/quic-ingress.ts";
 import { checkServerCredentials } from "../gateway/quic/server-credentials.ts";
-import { type QuicheCredentials, quicheHint, quicheProblem } from "../gateway/tpu/quiche.ts";
 import { ensureQuicCertificate } from "./quic-certificate.ts";
 
 interface QuicDependencies {

@@ -8,6 +8,7 @@ import type { Logger } from "../core/log.ts";
 import { openRoute } from "../gateway/routes/open-route.ts";
 import { RouteTable } from "../gateway/routes/route-table.ts";
 import { tpuOpener } from "../gateway/routes/tpu-route.ts";
+import type { UpcomingLeaders } from "../gateway/tpu/leader-selection.ts";
 import { NodeAddresses } from "../gateway/tpu/node-addresses.ts";
 import type { Tracker } from "../gateway/tracker/types.ts";
 import { readSeed } from "../platform/solana/key-file.ts";
@@ -18,6 +19,8 @@ import type { RelayService } from "../relay/relay-service.ts";
 interface RoutesOptions {
   readonly config: Config;
   readonly relay: RelayService | undefined;
+  /** Default: those of the relay. */
+  readonly leaders?: UpcomingLeaders | undefined;
   readonly tracker: Tracker;
   readonly clock: Clock;
   readonly log: Logger;
@@ -41,7 +44,7 @@ export async function openRoutes(options: RoutesOptions): Promise<RoutesPart> {
   const openTpu = tpuOpener({
     clock,
     log,
-    leaders: {
+    leaders: options.leaders ?? {
       slot: () => relay?.leaders().slot ?? null,
       leaderAt: (slot) => leaderNameAt(relay?.schedule, slot),
     },

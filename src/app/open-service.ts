@@ -4,6 +4,7 @@
 // has its own composition in src/sandbox, so that production never loads its virtual machine.
 
 import { randomBytes } from "node:crypto";
+import type { Server } from "node:net";
 import { readOwnAddresses } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import { type Config, loadConfig } from "../core/configuration/configuration.ts";
@@ -37,6 +38,8 @@ interface ServiceDependencies {
   readonly prefault?: boolean;
   readonly log: Logger;
   readonly clock: Clock;
+  /** Listening socket at `shredstream.listen`, to take over; default: a new one is opened. */
+  readonly subscriberSocket?: Server;
   /** Clock of the tiers only; default: `clock`. */
   readonly tierClock?: Clock;
 }
@@ -68,10 +71,11 @@ function openRelayPart({ config, prefault, log, clock }: ServiceDependencies): R
 function openSubscribers(
   config: NonNullable<Config["shredstream"]>,
   relay: RelayService,
-  { clock, log }: ServiceDependencies,
+  { clock, log, subscriberSocket }: ServiceDependencies,
 ): SubscriberService {
   return new SubscriberService({
     config,
+    socket: subscriberSocket,
     certificate:
       config.tls && new TlsCertificate(config.tls, { clock, log, section: "shredstream" }),
     allowPrivate: () => relay.config.allowPrivateDestinations,

@@ -7,8 +7,8 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { newEcdsaCredentials } from "../gateway/tpu/certificate.ts";
-import type { QuicheCredentials } from "../gateway/tpu/quiche.ts";
+import { newEcdsaCredentials } from "../core/quic/certificate.ts";
+import type { QuicheCredentials } from "../core/quic/quiche.ts";
 import {
   createPrivateFile,
   privateFileRefused,

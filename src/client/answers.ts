@@ -9,6 +9,8 @@ import type {
   NextAltValidator,
   NonceInfo,
   Region,
+  RegisteredKey,
+  RegisteredKeys,
   Registration,
   RegistrationReceipt,
   RejectedRegistration,
@@ -209,6 +211,25 @@ export function readDestination(value: unknown, where: string): Destination {
 
 export function readDestinations(value: unknown, where: string): Destination[] {
   return listOf(value, where, readDestination);
+}
+
+export function readRegisteredKey(value: unknown, where: string): RegisteredKey {
+  const fields = new Fields<RegisteredKey>(value, where);
+  return {
+    publicKey: fields.text("publicKey"),
+    purpose: fields.oneOf("purpose", ["tpu", "shredstream"]),
+    apiKey: fields.text("apiKey"),
+    state: fields.oneOf("state", ["active", "ended"]),
+    registeredAt: fields.text("registeredAt"),
+  };
+}
+
+export function readRegisteredKeys(value: unknown, where: string): RegisteredKeys {
+  const fields = new Fields<RegisteredKeys>(value, where);
+  return {
+    account: fields.text("account"),
+    publicKeys: fields.list("publicKeys", readRegisteredKey),
+  };
 }
 
 export function readAltLeader(value: unknown, where: string): AltLeader {

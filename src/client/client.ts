@@ -11,6 +11,8 @@ import {
   readNonce,
   readReceipt,
   readRegions,
+  readRegisteredKey,
+  readRegisteredKeys,
   readRegistrations,
   readStatuses,
   readTexts,
@@ -47,7 +49,10 @@ import type {
   BundleReceipt,
   Destination,
   NonceInfo,
+  PublicKeyRegistration,
   Region,
+  RegisteredKey,
+  RegisteredKeys,
   Registration,
   RegistrationReceipt,
   StatusUpdate,
@@ -343,6 +348,27 @@ export class ShredwayClient {
    */
   proveDestination(id: string, token: string, options?: CallOptions): Promise<Destination> {
     return this.#destination("proveDestination", [id, token], options);
+  }
+
+  // ---- public keys of the account -------------------------------------------------------------
+
+  async getPublicKeys(options?: CallOptions): Promise<RegisteredKeys> {
+    return readRegisteredKeys(await this.#ask("getPublicKeys", [], options), "getPublicKeys");
+  }
+
+  /** The public key then acts for this client's API key. A repetition changes nothing. */
+  async registerPublicKey(
+    registration: PublicKeyRegistration,
+    options: CallOptions = {},
+  ): Promise<RegisteredKey> {
+    const params = [{ ...registration, signature: base64Of(registration.signature) }];
+    const what = "registerPublicKey";
+    return readRegisteredKey(await this.#submit(what, params, options), what);
+  }
+
+  /** Its connections and its shreds end. */
+  async removePublicKey(publicKey: string, options: CallOptions = {}): Promise<void> {
+    await this.#submit("removePublicKey", [publicKey], options);
   }
 
   // ---- alternative partners, health -----------------------------------------------------------

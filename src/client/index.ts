@@ -12,6 +12,7 @@ export type {
   SendTransactionOptions,
   ShredwayClientOptions,
 } from "./options.ts";
+export { publicKeyProofMessage } from "./public-key-proof.ts";
 export type { SocketConstructor, SocketLike } from "./socket.ts";
 export type { WaitOptions, WatchOptions } from "./status-watch.ts";
 export { tipProofMessage } from "./tip-proof.ts";

@@ -32,7 +32,7 @@ export interface StatusEvent<Integer = bigint> {
    * configuration; absent in older records.
    */
   readonly priorityFeeLamports?: Integer;
-  /** "quic"; absent for HTTP and WebSocket. */
+  /** "quic", or "websocket" for binary messages; otherwise absent. */
   readonly ingress?: string;
   readonly route?: string;
   readonly attempt?: number;
@@ -71,7 +71,7 @@ export interface StatusUpdate<Integer = bigint> {
 export interface RateLimitNotice {
   readonly rateLimited: {
     readonly at: string;
-    /** "quic". */
+    /** "quic" or "websocket". */
     readonly ingress: string;
     /** ALPN protocol of the connection. */
     readonly protocol: string;

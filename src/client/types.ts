@@ -5,6 +5,7 @@
 import type {
   EndState,
   NextAltValidator,
+  RegisteredKey,
   SubmissionState,
   TipFloorEntry,
   TipPercentiles,
@@ -16,6 +17,8 @@ export type {
   NonceInfo,
   RateLimitNotice,
   Region,
+  RegisteredKey,
+  RegisteredKeys,
   Registration,
   RegistrationReceipt,
   StatusEvent,
@@ -59,6 +62,22 @@ export interface TipRegistration {
   readonly slot: bigint | number;
   /** The fee payer's signature over tipProofMessage: 64 bytes, or their base58 or base64. */
   readonly proof?: string | Uint8Array;
+}
+
+/** The statement that a key signs as publicKeyProofMessage. */
+export interface PublicKeyStatement {
+  /** `account` of getPublicKeys. */
+  readonly account: string;
+  /** Base58. */
+  readonly publicKey: string;
+  readonly purpose: RegisteredKey["purpose"];
+  /** At most an hour ahead, in ISO 8601 and UTC. */
+  readonly expiresAt: string;
+}
+
+export interface PublicKeyRegistration extends Omit<PublicKeyStatement, "account"> {
+  /** The key's signature over publicKeyProofMessage: 64 bytes, or their base58 or base64. */
+  readonly signature: string | Uint8Array;
 }
 
 export interface AltLeader {

@@ -3,6 +3,7 @@
 //
 // Called by tools/commands/sandbox.ts and by tests. Only code that needs a sandbox imports it.
 
+import type { Server } from "node:net";
 import { availableParallelism } from "node:os";
 import type { GatewayService } from "../app/gateway-service.ts";
 import { openService } from "../app/open-service.ts";
@@ -12,7 +13,7 @@ import type { Clock } from "../core/clock.ts";
 import { type Config, completeConfig } from "../core/configuration/configuration.ts";
 import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import { loadQuiche } from "../gateway/tpu/quiche.ts";
+import { loadQuiche } from "../core/quic/quiche.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import { PacedSender } from "../relay/data-plane/paced-sender.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
@@ -78,6 +79,8 @@ export interface SandboxChoice {
    * "shredstream" with a block engine of its own, and a subscriber. Absent: none of them.
    */
   readonly shredstream?: string;
+  /** Listening socket at the address of `shredstream`, to take over; absent: a new one is opened. */
+  readonly shredstreamSocket?: Server;
   /** Folder of the database and of the sandbox's API key. */
   readonly data: string;
   readonly log: Logger;
@@ -225,12 +228,13 @@ function gatewayOf({ gateway }: Service): GatewayPart {
 }
 
 function openServiceFor(
-  { log, clock, tierClock }: SandboxChoice,
+  { log, clock, tierClock, shredstreamSocket }: SandboxChoice,
   config: Config,
 ): Promise<Service> {
   const readConfig = () => config;
   const times = { clock, ...(tierClock && { tierClock }) };
-  return openService({ config, readConfig, prefault: false, log, ...times });
+  const socket = shredstreamSocket && { subscriberSocket: shredstreamSocket };
+  return openService({ config, readConfig, prefault: false, log, ...times, ...socket });
 }
 
 /**

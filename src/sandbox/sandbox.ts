@@ -11,6 +11,7 @@ import { RpcClient } from "../platform/solana/rpc-client.ts";
 import type { RelaySnapshot } from "../relay/data-plane/snapshot.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { RpcLeaderSchedule } from "../relay/leaders/rpc-leader-schedule.ts";
+import type { SubscriptionStatus } from "../relay/shredstream/subscription-status.ts";
 import type { SandboxChain } from "./chain/chain.ts";
 import type { SandboxPartners } from "./partners/partners.ts";
 import { shredGapNs, tickMs } from "./plan.ts";
@@ -42,6 +43,15 @@ export interface SandboxSnapshot {
   readonly slotNs: bigint | null;
   readonly receivers: readonly { readonly name: string; readonly seen: RelaySnapshot }[];
   readonly landings: readonly ProbeRecord[];
+  /** null: not chosen. */
+  readonly shredstream: ShredstreamView | null;
+}
+
+export interface ShredstreamView {
+  /** Subscription of the relay's source; undefined before the start. */
+  readonly source: SubscriptionStatus | undefined;
+  /** Subscription of the relay's subscriber; undefined before the start. */
+  readonly subscriber: SubscriptionStatus | undefined;
 }
 
 interface SandboxOptions {
@@ -132,6 +142,10 @@ export class Sandbox {
       slotNs: service.relay.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
       receivers: receivers.map(({ name, relay }) => ({ name, seen: relay.snapshot() })),
       landings: probe.records,
+      shredstream: this.shredstream && {
+        source: service.relay.shredstream.statuses()[0],
+        subscriber: this.shredstream.proxy.status,
+      },
     };
   }
 

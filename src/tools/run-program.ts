@@ -27,6 +27,7 @@ function makeTerminal({ stdout, stderr, self, environment }: ProgramHost, stoppe
     stderr,
     stopped,
     self,
+    environment,
     colours: !NO_COLOR && TERM !== "dumb",
     movesCursor: TERM !== "dumb",
   });

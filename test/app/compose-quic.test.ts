@@ -8,8 +8,8 @@ import { systemClock } from "../../src/core/clock.ts";
 import { completeConfig } from "../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../src/core/log.ts";
 import { pubkeyOf } from "../../src/core/primitives.ts";
+import { newEcdsaCredentials } from "../../src/core/quic/certificate.ts";
 import { KeyRing } from "../../src/gateway/accounts/key-ring.ts";
-import { newEcdsaCredentials } from "../../src/gateway/tpu/certificate.ts";
 import { closing } from "../support/closing.ts";
 import { GatewayRun } from "../support/gateway/gateway.ts";
 import {

@@ -5,7 +5,7 @@ import { chmodSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { ensureQuicCertificate } from "../../src/app/quic-certificate.ts";
-import { newEcdsaCredentials } from "../../src/gateway/tpu/certificate.ts";
+import { newEcdsaCredentials } from "../../src/core/quic/certificate.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 it("is created at the first start with mode 0600, and kept", () => {

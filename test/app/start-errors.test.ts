@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { quicheProblem } from "../../src/gateway/tpu/quiche.ts";
+import { quicheProblem } from "../../src/core/quic/quiche.ts";
 import { closing } from "../support/closing.ts";
 import { freePort, freeUdpPort } from "../support/network/free-ports.ts";
 import { Shredway, shredwayHere } from "../support/processes/shredway.ts";

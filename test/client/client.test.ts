@@ -1,10 +1,16 @@
 // ShredwayClient against the whole running service: every method, real chain, real routes.
 
+import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { ComputeBudgetProgram } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { ShredwayCallError, type ShredwayClient } from "../../src/client/index.ts";
+import {
+  publicKeyProofMessage,
+  ShredwayCallError,
+  type ShredwayClient,
+} from "../../src/client/index.ts";
+import { KeyPair } from "../../src/core/key-pair.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { ClientHarness } from "./client-harness.ts";
 
@@ -251,5 +257,29 @@ describe("tips for shreds", () => {
     const nowhere = client.addDestination({ region: "frankfurt", address: "127.0.0.1:22" });
     expect(await reasonOf(nowhere)).toBe("address_invalid");
     socket.close();
+  });
+
+  it("registers a public key with a signature, lists it and removes it", async () => {
+    const pair = new KeyPair(randomBytes(32));
+    const { account, publicKeys } = await client.getPublicKeys();
+    expect(publicKeys).toEqual([]);
+    const expiresAt = new Date(Date.now() + 600_000).toISOString();
+    const statement = { publicKey: pair.address, purpose: "shredstream", expiresAt } as const;
+    const sign = (purpose: "shredstream" | "tpu") =>
+      pair.sign(publicKeyProofMessage({ account, ...statement, purpose }));
+    const forOther = client.registerPublicKey({ ...statement, signature: sign("tpu") });
+    expect(await reasonOf(forOther)).toBe("signature_invalid");
+    const registration = { ...statement, signature: sign("shredstream") };
+    const registered = await client.registerPublicKey(registration);
+    expect(registered).toMatchObject({
+      publicKey: pair.address,
+      purpose: "shredstream",
+      state: "active",
+    });
+    expect(await client.registerPublicKey(registration)).toEqual(registered);
+    expect(await client.getPublicKeys()).toEqual({ account, publicKeys: [registered] });
+    await client.removePublicKey(pair.address);
+    expect((await client.getPublicKeys()).publicKeys).toEqual([]);
+    expect(await reasonOf(client.removePublicKey(pair.address))).toBe("public_key_unknown");
   });
 });

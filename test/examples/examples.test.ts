@@ -6,6 +6,7 @@ import { createSocket } from "node:dgram";
 import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ShredwayClient } from "../../src/client/index.ts";
+import { loadQuiche } from "../../src/core/quic/quiche.ts";
 import { freePortPair, freeUdpPort } from "../support/network/free-ports.ts";
 import { until } from "../support/network/udp-receiver.ts";
 import { Shredway } from "../support/processes/shredway.ts";
@@ -19,6 +20,7 @@ let installed: InstalledPackage;
 let sandbox: Shredway;
 let gateway = "";
 let chain = "";
+let quic = "";
 
 beforeAll(async () => {
   installed = await InstalledPackage.open();
@@ -34,8 +36,9 @@ beforeAll(async () => {
     "127.0.0.1:0",
   ];
   sandbox = Shredway.run("start", ...addresses, "--data", `${installed.folder}/data`);
-  const [, rpc = "", url = ""] = await sandbox.printed(/^ready .* rpc=(\S+) gateway=(\S+)$/m);
-  [chain, gateway] = [rpc, url];
+  const ready = /^ready .*? authentication=\S+(?: quic=([^,\s]+)\S*)?.* rpc=(\S+) gateway=(\S+)$/m;
+  const [, address = "", rpc = "", url = ""] = await sandbox.printed(ready);
+  [quic, chain, gateway] = [address, rpc, url];
 });
 
 afterAll(async () => {
@@ -126,6 +129,11 @@ describe.concurrent("the typed client", () => {
     expect(kinds).toContain("sent");
     expect(kinds.at(-1)).toBe("landed");
     expect(lines.at(-1)).toMatch(/^landed in slot \d+$/);
+  });
+
+  it.skipIf(!loadQuiche())("sends over QUIC", async () => {
+    const printed = await installed.run("examples/client/quic.mjs", gateway, chain, quic);
+    expect(printed).toMatch(new RegExp(`^sent ${signature}\nlanded in slot \\d+\n$`));
   });
 
   it("shows tips of the stream", async () => {

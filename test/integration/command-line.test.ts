@@ -437,6 +437,7 @@ describe("start --config", () => {
       ["--rpc", await occupiedTcpAddress()],
       ["--http", await occupiedTcpAddress()],
       ["--quic", taken.address],
+      ["--shredstream", await occupiedTcpAddress()],
     ] as const) {
       const sandbox = await shredway("start", ...sandboxOptions({ [name]: address }));
       expect(sandbox.code).toBe(1);
@@ -470,7 +471,7 @@ async function occupiedTcpAddress(): Promise<string> {
 describe("start without a configuration", () => {
   it("runs the sandbox: ready, growing numbers, own landings, no duplicate, exit code 0", async () => {
     const sandbox = run("start", ...sandboxOptions());
-    await sandbox.printed(/^ready listen=127\.0\.0\.1:\d+ workers=1 sources=3 destinations=4/m);
+    await sandbox.printed(/^ready listen=127\.0\.0\.1:\d+ workers=1 sources=4 destinations=4/m);
     await sandbox.printed(/^\d.*verified by destinations.*landed [1-9]/m);
     const verified = () => [
       ...sandbox.stdout.matchAll(/verified by destinations ([\d,]+) {2}duplicates (\d+)/g),

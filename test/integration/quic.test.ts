@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { parsePubkey, pubkeyBytes } from "../../src/core/primitives.ts";
-import { newEcdsaCredentials } from "../../src/gateway/tpu/certificate.ts";
+import { newEcdsaCredentials } from "../../src/core/quic/certificate.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { buildTransaction, transferInstruction } from "../../src/sandbox/chain/build.ts";
 import { SandboxKeyPair } from "../../src/sandbox/chain/keys.ts";

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { credentialsOf } from "../../src/gateway/tpu/certificate.ts";
+import { credentialsOf } from "../../src/core/quic/certificate.ts";
 import { NodeAddresses } from "../../src/gateway/tpu/node-addresses.ts";
 import { RpcClient } from "../../src/platform/solana/rpc-client.ts";
 import { RpcEndpoint } from "../../src/sandbox/rpc/endpoint.ts";

@@ -13,7 +13,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
 import { type Endpoint, formatAddress, formatEndpoint } from "../addresses/addresses.ts";
 import { canonicalAddresses } from "../addresses/own-addresses.ts";
 import type { Clock } from "../clock.ts";
@@ -51,6 +51,8 @@ type GrpcHandler = (request: GrpcRequest) => Uint8Array;
 
 interface GrpcServerOptions {
   readonly listen: Endpoint;
+  /** Listening socket at this address, to take over; absent: a new one is opened. */
+  readonly socket?: Server | undefined;
   /** Handlers by path, for example "/package.Service/Method". */
   readonly methods: Readonly<Record<string, GrpcHandler>>;
   readonly tls?: TlsMaterial | undefined;
@@ -68,8 +70,9 @@ const requestBytesMax = 16 * 1024;
 const connectionsMax = 1024;
 const connectionsPerPeerMax = 16;
 const callsPerConnectionMax = 16;
-/** A TLS handshake, and a request, must be complete after this time. */
-const requestMs = 10_000;
+const handshakeMs = 10_000;
+/** A call ends after this time: the request is complete, and the caller has read the response. */
+const callMs = 10_000;
 /** A connection without a call ends after this time. */
 const idleMs = 600_000;
 
@@ -91,7 +94,7 @@ export class GrpcServer {
           ...settings,
           cert: tls.certificatePem,
           key: tls.keyPem,
-          handshakeTimeout: requestMs,
+          handshakeTimeout: handshakeMs,
         })
       : createServer(settings);
     this.#server.maxConnections = connectionsMax;
@@ -136,7 +139,8 @@ export class GrpcServer {
   }
 
   #listen(): Promise<void> {
-    const { bytes, port } = this.#options.listen;
+    const { socket, listen } = this.#options;
+    const { bytes, port } = listen;
     return new Promise((resolve, reject) => {
       // Accepting a connection may fail later, too. Without a listener, such an error ends the process.
       this.#server.on("error", (error) => {
@@ -144,10 +148,10 @@ export class GrpcServer {
           this.#options.report(error);
           return;
         }
-        const text = `${formatEndpoint(this.#options.listen)}: ${messageOf(error)}`;
+        const text = `${formatEndpoint(listen)}: ${messageOf(error)}`;
         reject(new ShredwayError("http_open", text));
       });
-      this.#server.listen({ host: formatAddress(bytes), port }, () => {
+      this.#server.listen(socket ?? { host: formatAddress(bytes), port }, () => {
         // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- it listens on a port
         const { port: real } = this.#server.address() as AddressInfo;
         this.#address = formatEndpoint({ bytes, port: real });
@@ -178,7 +182,8 @@ export class GrpcServer {
   #watch(session: ServerHttp2Session): void {
     this.#sessions.add(session);
     session.on("error", () => {});
-    const closeLater = () => this.#options.clock.after(idleMs, () => session.close());
+    // A graceful end would wait for the caller. No call is under way, because each one ends after `callMs`.
+    const closeLater = () => this.#options.clock.after(idleMs, () => session.destroy());
     let idle = closeLater();
     session.on("stream", () => {
       idle.cancel();
@@ -194,6 +199,9 @@ export class GrpcServer {
     const { session } = stream;
     stream.on("error", () => {}); // the caller is gone
     if (!session || stream.closed) return;
+    // Until the end of the call: a caller may also neither read the response nor reset the stream.
+    const timer = this.#options.clock.after(callMs, () => stream.close(constants.NGHTTP2_CANCEL));
+    stream.on("close", () => timer.cancel());
     const peer = peerOf(session.socket);
     const path = headers[":path"] ?? "";
     const { methods } = this.#options;
@@ -208,16 +216,11 @@ export class GrpcServer {
     }
     const chunks: Buffer[] = [];
     let length = 0;
-    const timer = this.#options.clock.after(requestMs, () =>
-      stream.close(constants.NGHTTP2_CANCEL),
-    );
-    stream.on("close", () => timer.cancel());
     stream.on("data", (chunk: Buffer) => {
       length += chunk.length;
       if (length <= requestBytesMax + frameHeaderBytes) chunks.push(chunk);
     });
     stream.on("end", () => {
-      timer.cancel();
       this.#answer(stream, { path, peer }, () => {
         if (length > requestBytesMax + frameHeaderBytes) {
           const detail = `expected at most ${requestBytesMax} bytes, got ${length}`;

@@ -158,6 +158,16 @@ export function handshakeRefusal(count: () => void): HttpResponse | undefined {
   }
 }
 
+/** Response to a plain request for the path of a WebSocket. */
+export function upgradeAnswer(): HttpResponse {
+  const error = new ShredwayError(
+    "http_method",
+    "expected a WebSocket handshake (header Upgrade: websocket)",
+  );
+  const answer = refusalAnswer(error.reason, error.message);
+  return { ...answer, status: 426, headers: { ...answer.headers, upgrade: "websocket" } };
+}
+
 export function textAnswer(body: string): HttpResponse {
   return { status: 200, headers: { ...baseHeaders, "content-type": "text/plain" }, body };
 }

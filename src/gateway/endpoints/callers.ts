@@ -195,6 +195,15 @@ export class Callers {
     return key && this.#mayUse(key, origin) ? key : null;
   }
 
+  /**
+   * For open WebSockets: the key of the handshake in its present state. null: it has ended, or is not allowed from
+   * this address. Counts neither a use nor a failure.
+   */
+  current(head: HttpHead): ApiKey | null {
+    const [text] = keysIn(head, new Query(head.query), false);
+    return text === undefined ? null : this.#keyFor(text, this.#originOf(head));
+  }
+
   /** For WebSockets: returns a key with one of `scopes`, or the refusal. */
   authorise(head: HttpHead, scopes: readonly Scope[]): { readonly key: ApiKey } | HttpResponse {
     const { key, refusal } = this.find(head, new Query(head.query), false);

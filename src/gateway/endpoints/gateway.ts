@@ -5,7 +5,7 @@
 // submission continues after its caller disconnects.
 
 import { isUtf8 } from "node:buffer";
-import { type Reason, ShredwayError } from "../../core/errors.ts";
+import type { Reason } from "../../core/errors.ts";
 import { answerJsonRpc, type JsonRpcAnswer } from "../../core/json-rpc/handle.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
@@ -41,6 +41,7 @@ import {
   refusalAnswer,
   serverRefusal,
   textAnswer,
+  upgradeAnswer,
   withIds,
 } from "./answers.ts";
 import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
@@ -55,6 +56,7 @@ import { RequestCounts } from "./request-counts.ts";
 import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
 import { StatusFeed } from "./status-feed.ts";
 import { answerStream, type StreamAnswer, type StreamSubmission } from "./stream-submissions.ts";
+import { SubmissionSockets } from "./submission-sockets.ts";
 import { subscriptionRoute } from "./subscriptions.ts";
 import { TipFloorHandler } from "./tip-floor.ts";
 import {
@@ -94,6 +96,7 @@ export class Gateway {
   readonly #descriptions: Descriptions;
   readonly #callers: Callers;
   readonly #statusFeed: StatusFeed;
+  readonly #submissionSockets: SubmissionSockets;
   readonly #tipFloor: TipFloorHandler | null;
   readonly #registrations = new ConcurrencyLimit(requestsUnderWayMax);
   readonly #keyless = new RateLimits(keylessCallersMax);
@@ -133,6 +136,18 @@ export class Gateway {
     });
     const { tipFloor } = dependencies;
     const addressOf = (head: HttpHead): Uint8Array => this.#callers.addressOf(head);
+    this.#submissionSockets = new SubmissionSockets({
+      clock,
+      addressOf,
+      authorise: (head) => this.#callers.authorise(head, ["submit"]),
+      currentKey: (head) => this.#callers.current(head),
+      countHandshake: this.#countHandshake,
+      checkParameters: (key, query) =>
+        void this.contextOf(key, query).callOf("sendTransaction", ["submit"]),
+      submit: (stream) => this.answerStream(stream),
+      rejected: (reason) => this.#ended("sendTransaction", reason),
+      rateLimited: (limit) => this.rateLimited("websocket", limit),
+    });
     this.#tipFloor = tipFloor && new TipFloorHandler({ clock, tipFloor, addressOf });
     this.#paths = this.#makePaths();
   }
@@ -170,6 +185,7 @@ export class Gateway {
       "/status": this.#statusFeed,
       "/": subscriptions,
       "/relay": subscriptions,
+      "/relayb": this.#submissionSockets,
       ...(this.#tipFloor && { "/tip_stream": this.#tipFloor }),
       ...Object.assign({}, ...this.#dependencies.pages.map((pages) => pages.webSockets)),
     };
@@ -250,7 +266,7 @@ export class Gateway {
     return new Map<string, Path>([
       ["/relay", json],
       ["/", json],
-      ["/relayb", post((request) => this.#answerRaw(request, false))],
+      ["/relayb", { methods: ["POST", "GET"], handle: (request) => this.#answerBytes(request) }],
       ["/relay2", post((request) => this.#answerRaw(request, true))],
       [shredPayPath, post((request) => this.#answerShredPay(request))],
       ["/gethealth", get(() => textAnswer("ok"))],
@@ -324,6 +340,10 @@ export class Gateway {
     return answerJsonRpc(text, context).then((answer) => context.response(answer));
   }
 
+  #answerBytes(request: HttpRequest): HttpResponse | Promise<HttpResponse> {
+    return request.method === "GET" ? upgradeAnswer() : this.#answerRaw(request, false);
+  }
+
   async #answerRaw(request: HttpRequest, isText: boolean): Promise<HttpResponse> {
     const query = new Query(request.query);
     const context = this.#contextOf(request, query);
@@ -374,10 +394,10 @@ export class Gateway {
   readonly #countHandshake = (key: ApiKey): void => this.contextOf(key).admit("handshake");
 
   /** The context of one call with a known key; used by pages and WebSockets. */
-  contextOf(key: ApiKey): RequestContext {
+  contextOf(key: ApiKey, query = new Query("")): RequestContext {
     return new RequestContext(this.#methodContext, {
       key,
-      query: new Query(""),
+      query,
       isBlockEngine: false,
       isForBrowser: false,
       receivedNs: this.#dependencies.clock.nowNs(),
@@ -472,13 +492,4 @@ function textOf(body: Uint8Array): string {
 function tooLarge(bytesMax: number, bytes: number): HttpResponse {
   const message = `expected a body of at most ${Math.min(bytesMax, batchBytesMax)} bytes, got ${bytes}`;
   return refusalAnswer("body_too_large", message);
-}
-
-function upgradeAnswer(): HttpResponse {
-  const error = new ShredwayError(
-    "http_method",
-    "expected a WebSocket handshake (header Upgrade: websocket)",
-  );
-  const answer = refusalAnswer(error.reason, error.message);
-  return { ...answer, status: 426, headers: { ...answer.headers, upgrade: "websocket" } };
 }

@@ -1,8 +1,9 @@
-// Submissions on streams of the QUIC ingress: the bytes of one transaction, or of a bundle as frames.
+// Submissions without HTTP: the bytes of one transaction, or of a bundle as frames, on a stream of the QUIC
+// ingress or in a binary message of a WebSocket.
 //
 // Called by gateway.ts. The rules are those of /relayb: the same limits, minimum tips and checks of
-// signatures, and an answer only when the submission is durable. The listener and the client's certificate
-// give the options that the URL has over HTTP.
+// signatures, and an answer only when the submission is durable. Over QUIC, the listener and the
+// client's certificate give the options that the URL has over HTTP.
 
 import type { Reason } from "../../core/errors.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
@@ -35,7 +36,7 @@ export interface StreamAnswer {
 
 function isFramed(body: Uint8Array): boolean {
   try {
-    return readFrames(body, body.length).every(({ length }) => length > 0);
+    return body.length > 0 && readFrames(body, body.length).every(({ length }) => length > 0);
   } catch {
     return false;
   }

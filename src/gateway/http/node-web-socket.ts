@@ -50,9 +50,9 @@ export class NodeWebSocket implements RawSocket {
   }
 
   /** 1: sent or queued; 2: dropped, because too many bytes are queued. */
-  send(text: string): number {
+  send(message: string | Uint8Array, isBinary: boolean): number {
     if (this.#socket.bufferedAmount > this.#route.maxBackpressure) return 2;
-    this.#socket.send(text);
+    this.#socket.send(message, { binary: isBinary });
     return 1;
   }
 

@@ -46,6 +46,8 @@ export interface WebSocketPeer {
    * `closed` before it returns.
    */
   send(text: string): boolean;
+  /** Like `send`, as a binary message. The bytes must not change afterwards. */
+  sendBytes(bytes: Uint8Array): boolean;
   /** Does nothing if the peer is already closed. Calls `closed` before it returns. */
   close(code: number, reason: string): void;
 }
@@ -79,6 +81,8 @@ export interface WebSocketRoute {
   readonly idleSeconds: number;
   open(peer: WebSocketPeer, head: HttpHead): void;
   message(peer: WebSocketPeer, text: string): void;
+  /** A binary message, whose bytes the route may keep. Absent: the peer is closed with 1003. */
+  binaryMessage?(peer: WebSocketPeer, bytes: Uint8Array): void;
   /** Called once when the peer exceeded `messageLimits`, before `closed`. */
   exceeded?(peer: WebSocketPeer): void;
   closed(peer: WebSocketPeer): void;

@@ -12,7 +12,7 @@ import type { HttpHead, WebSocketPeer, WebSocketRoute } from "./types.ts";
 export interface RawSocket {
   getUserData(): Socket;
   /** Returns 2 if the message was dropped because too many bytes are queued. */
-  send(text: string, isBinary: boolean): number;
+  send(message: string | Uint8Array, isBinary: boolean): number;
   end(code: number, reason: string): void;
   close(): void;
 }
@@ -29,7 +29,8 @@ export interface Socket {
 interface Message {
   readonly route: WebSocketRoute;
   readonly peer: Peer;
-  readonly text: string;
+  /** A text, or the bytes of a binary message. */
+  readonly content: string | Uint8Array;
 }
 
 /** The most expensive messages take about a millisecond together. */
@@ -59,9 +60,17 @@ class Peer implements WebSocketPeer {
   }
 
   send(text: string): boolean {
+    return this.#send(text, false);
+  }
+
+  sendBytes(bytes: Uint8Array): boolean {
+    return this.#send(bytes, true);
+  }
+
+  #send(message: string | Uint8Array, isBinary: boolean): boolean {
     const { raw } = this;
     if (!raw) return false;
-    if (raw.send(text, false) !== dropped) return true;
+    if (raw.send(message, isBinary) !== dropped) return true;
     // end() would queue its close frame behind everything that the peer does not read.
     raw.close();
     return false;
@@ -124,13 +133,13 @@ export class WebSocketPeers {
   message(raw: RawSocket, message: ArrayBuffer | Uint8Array, isBinary: boolean): void {
     const { route, peer } = raw.getUserData();
     if (!this.#admits(raw, message.byteLength)) return;
-    if (isBinary) {
+    if (isBinary && !route.binaryMessage) {
       peer.close(1003, "expected text messages");
     } else if (message.byteLength > route.messageBytesMax) {
       peer.close(1009, `expected at most ${route.messageBytesMax} bytes`);
     } else {
-      // Decoding copies the bytes; the library reuses them after this call.
-      this.#handle({ route, peer, text: textOf(message) });
+      // Both copy the bytes; the library reuses them after this call.
+      this.#handle({ route, peer, content: isBinary ? copyOf(message) : textOf(message) });
     }
   }
 
@@ -155,8 +164,10 @@ export class WebSocketPeers {
     for (const message of due) this.#deliver(message);
   }
 
-  #deliver({ route, peer, text }: Message): void {
-    if (peer.raw) this.#guard(peer, () => route.message(peer, text));
+  #deliver({ route, peer, content }: Message): void {
+    if (!peer.raw) return;
+    if (typeof content === "string") this.#guard(peer, () => route.message(peer, content));
+    else this.#guard(peer, () => route.binaryMessage?.(peer, content));
   }
 
   /** Counts a ping or a pong; the library answers pings itself. */
@@ -213,8 +224,16 @@ export class WebSocketPeers {
   }
 }
 
+function viewOf(message: ArrayBuffer | Uint8Array): Uint8Array {
+  return message instanceof Uint8Array ? message : new Uint8Array(message);
+}
+
+function copyOf(message: ArrayBuffer | Uint8Array): Uint8Array {
+  return Uint8Array.from(viewOf(message));
+}
+
 function textOf(message: ArrayBuffer | Uint8Array): string {
-  const bytes = message instanceof Uint8Array ? message : new Uint8Array(message);
+  const bytes = viewOf(message);
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
 }
 

@@ -1,10 +1,11 @@
 // The process of the QUIC ingress: receives transactions of clients and passes them to the gateway.
 //
-// Started by ingress-process.ts with a socket to the gateway as descriptor 3 and the UDP sockets as 4, 5, ….
+// Started by ingress-process.ts with a socket to the gateway as descriptor 3 and the UDP sockets as 4, 5, …, two for each listener.
 // The QUIC library is native code that parses data of strangers, so it runs in a process of its own, which
 // is confined before the first packet. Streams of one turn of the event loop are passed in one message. The
 // process ends when the gateway closes the socket or ends itself.
 
+import type { Socket } from "node:dgram";
 import { systemClock, type Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { adoptUdpSocket } from "../../relay/data-plane/udp-socket.ts";
@@ -24,6 +25,16 @@ const countsMs = 100;
 const bufferBytes = 8 * 1024 * 1024;
 
 type OpenRequest = Extract<IngressRequest, { kind: "open" }>;
+
+function adoptSocket(descriptor: number, host: string): Socket {
+  return adoptUdpSocket(descriptor, {
+    host,
+    recvBufferSize: bufferBytes,
+    sendBufferSize: bufferBytes,
+    // The default lookup is slow even for numeric addresses.
+    lookup: (hostname, _options, callback) => callback(null, hostname, host.includes(":") ? 6 : 4),
+  });
+}
 
 class Main {
   readonly #answer: (answer: IngressProcessAnswer) => void;
@@ -64,16 +75,10 @@ class Main {
 
   #open({ settings, credentials }: OpenRequest): void {
     const quiche = requireQuiche();
-    const sockets = settings.listeners.map(({ host }, index) =>
-      adoptUdpSocket(channelDescriptor + 1 + index, {
-        host,
-        recvBufferSize: bufferBytes,
-        sendBufferSize: bufferBytes,
-        // The default lookup is slow even for numeric addresses.
-        lookup: (hostname, _options, callback) =>
-          callback(null, hostname, host.includes(":") ? 6 : 4),
-      }),
-    );
+    const sockets = settings.listeners.map(({ host }, index) => {
+      const first = channelDescriptor + 1 + 2 * index;
+      return [adoptSocket(first, host), adoptSocket(first + 1, host)] as const;
+    });
     this.#server = new IngressServer({
       quiche,
       clock: systemClock,

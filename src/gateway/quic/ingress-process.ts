@@ -10,9 +10,9 @@ import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts"
 import type { Clock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
-import { openUdpDescriptor } from "../../relay/data-plane/udp-socket.ts";
+import type { QuicheCredentials } from "../../core/quic/quiche.ts";
+import { openUdpDescriptor, splitUdpPort } from "../../relay/data-plane/udp-socket.ts";
 import { ConfinedProcess } from "../tpu/confined-process.ts";
-import type { QuicheCredentials } from "../tpu/quiche.ts";
 import { startQuicProcess } from "../tpu/start-quic-process.ts";
 import type { ProcessState } from "../tpu/types.ts";
 import { answerBytesMax, decodeAnswer, encodeRequest } from "./ingress-messages.ts";
@@ -42,7 +42,23 @@ export interface IngressProcessOptions {
 interface OpenedSocket extends IngressListener {
   /** Position in `listen`. */
   readonly index: number;
-  readonly descriptor: number;
+  /** The socket of connections, and the socket of first packets at the same port. */
+  readonly descriptors: readonly [number, number];
+}
+
+/** A flood of first packets fills only its own buffer, so connected clients lose no packets by it. */
+function openPort(host: string, port: number): [number, number] {
+  const descriptor = openUdpDescriptor(host, port);
+  try {
+    return [descriptor, splitUdpPort(descriptor)];
+  } catch (error) {
+    closeSync(descriptor);
+    throw error;
+  }
+}
+
+function closeSockets(sockets: readonly OpenedSocket[]): void {
+  for (const { descriptors } of sockets) for (const each of descriptors) closeSync(each);
 }
 
 /** null: this machine has no IPv6, and the address is only "all addresses of IPv6". */
@@ -50,7 +66,7 @@ function openSocket(address: string, index: number): OpenedSocket | null {
   const { bytes, port } = parseEndpoint(address, { allowPortZero: true });
   const host = formatAddress(bytes);
   try {
-    return { index, host, descriptor: openUdpDescriptor(host, port) };
+    return { index, host, descriptors: openPort(host, port) };
   } catch (cause) {
     const isMissingFamily = cause instanceof Error && Reflect.get(cause, "code") === "EAFNOSUPPORT";
     if (host === "::" && isMissingFamily) return null;
@@ -69,7 +85,7 @@ function openSockets(listen: readonly string[]): OpenedSocket[] {
     }
     return sockets;
   } catch (error) {
-    for (const { descriptor } of sockets) closeSync(descriptor);
+    closeSockets(sockets);
     throw error;
   }
 }
@@ -93,7 +109,7 @@ export class IngressProcess {
       component: "quic",
       clock,
       log,
-      start: () => start(this.#sockets.map(({ descriptor }) => descriptor)),
+      start: () => start(this.#sockets.flatMap(({ descriptors }) => descriptors)),
       residentBytesMax: options.residentBytesMax,
       answerBytesMax,
       decode: decodeAnswer,
@@ -161,7 +177,7 @@ export class IngressProcess {
   async #close(): Promise<void> {
     this.#sendAnswers();
     await this.#process.close();
-    for (const { descriptor } of this.#sockets) closeSync(descriptor);
+    closeSockets(this.#sockets);
   }
 
   #sendAnswers(): void {

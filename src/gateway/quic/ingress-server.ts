@@ -8,6 +8,7 @@ import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
+import { dialects } from "../../core/quic/dialects.ts";
 import {
   buildQuicheConfig,
   packetBytesMax,
@@ -16,8 +17,7 @@ import {
   type QuicheConfig,
   type QuicheConnection,
   type QuicheCredentials,
-} from "../tpu/quiche.ts";
-import { dialects } from "./dialects.ts";
+} from "../../core/quic/quiche.ts";
 import { HandshakeLimits } from "./handshake-limits.ts";
 import { type LongHeader, readLongHeader } from "./long-header.ts";
 import { RetryTokens } from "./retry-tokens.ts";
@@ -38,8 +38,8 @@ interface ServerDependencies {
   readonly clock: Clock;
   readonly settings: IngressSettings;
   readonly credentials: QuicheCredentials;
-  /** One bound socket for each listener, in their order. */
-  readonly sockets: readonly Socket[];
+  /** The two bound sockets of each listener, in their order. The first one also sends. */
+  readonly sockets: readonly (readonly [Socket, Socket])[];
   /** None of these may throw. */
   readonly connected: (connection: IngressConnection) => void;
   readonly received: (stream: IngressStream) => void;
@@ -47,9 +47,16 @@ interface ServerDependencies {
 }
 
 const connectionIdBytes = 8;
+/**
+ * UDP payload of the longest packet that the server sends. Every path of IPv6 carries it: 1,280 bytes without
+ * the headers of IPv6 and UDP. The sockets ignore ICMP, so a longer packet could be lost again and again.
+ */
+const sentPacketBytesMax = 1232;
 /** Minimum length of a first packet (RFC 9000, 14.1). */
 const firstPacketBytesMin = 1200;
 const longHeaderBit = 0x80;
+const linkLocalText =
+  "packets from link-local IPv6 addresses are ignored; clients need a global or unique local address";
 /** Unread bytes of a connection: a few transactions for each stream. */
 const connectionBytesMax = 256 * 1024;
 /** Bytes of incomplete streams of all connections, a quarter of the memory of the process. */
@@ -61,7 +68,7 @@ const firstIdBytesMin = 8;
 
 interface Listener {
   readonly index: number;
-  readonly socket: Socket;
+  readonly sockets: readonly [Socket, Socket];
   readonly local: QuicheAddress;
 }
 
@@ -125,14 +132,16 @@ export class IngressServer {
     this.#tokens = new RetryTokens(clock);
     this.#resets = new StatelessResets(credentials.keyPem);
     this.#config = this.#makeConfig(credentials);
-    this.#listeners = sockets.map((socket, index) => {
-      const { address, port } = socket.address();
-      return { index, socket, local: { host: address, port } };
+    this.#listeners = sockets.map((pair, index) => {
+      const { address, port } = pair[0].address();
+      return { index, sockets: pair, local: { host: address, port } };
     });
     for (const listener of this.#listeners) {
-      listener.socket.on("message", (packet, from) => this.#receive(packet, from, listener));
-      // Errors of earlier packets; QUIC detects the loss itself.
-      listener.socket.on("error", (error) => this.#fail(error));
+      for (const socket of listener.sockets) {
+        socket.on("message", (packet, from) => this.#receive(packet, from, listener));
+        // Errors of earlier packets; QUIC detects the loss itself.
+        socket.on("error", (error) => this.#failedToReceive(error));
+      }
     }
   }
 
@@ -159,7 +168,7 @@ export class IngressServer {
     return drops;
   }
 
-  /** Number of packets that could not be sent, and the kernel's last error. */
+  /** Number of packets that could not be sent or received, and the kernel's last error. */
   get failures(): { readonly packets: number; readonly last: string } {
     return { packets: this.#failedPackets, last: this.#lastFailure };
   }
@@ -199,7 +208,7 @@ export class IngressServer {
     this.#work(); // sends the last responses
     for (const connection of this.#keys.keys()) connection.leave();
     await new Promise((resolve) => setImmediate(resolve));
-    for (const { socket } of this.#listeners) socket.close();
+    for (const { sockets } of this.#listeners) for (const socket of sockets) socket.close();
   }
 
   #makeConfig(credentials: QuicheCredentials): QuicheConfig {
@@ -210,7 +219,7 @@ export class IngressServer {
       asksCertificate: true,
       applicationProtocol: dialects.map(({ protocol }) => protocol),
       idleTimeoutMs: settings.idleTimeoutMs,
-      packetBytesMax,
+      packetBytesMax: sentPacketBytesMax,
       connectionBytesMax,
       streamBytesMax,
       streamsMax: settings.streamsMax,
@@ -394,12 +403,25 @@ export class IngressServer {
     else this.#counts.failedHandshakes++;
   }
 
-  #send(packet: Buffer, { host, port }: QuicheAddress, { socket }: Listener): void {
+  #send(packet: Buffer, { host, port }: QuicheAddress, { sockets }: Listener): void {
     try {
-      socket.send(packet, port, host, this.#sent);
+      sockets[0].send(packet, port, host, this.#sent);
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /**
+   * Node.js reports a packet from a link-local address as an error: to name the interface it needs a socket,
+   * which the confinement of this process refuses.
+   */
+  #failedToReceive(error: Error): void {
+    const isLinkLocal = "syscall" in error && error.syscall === "uv_if_indextoiid";
+    if (isLinkLocal) {
+      this.#counts.packets++;
+      this.#counts.unknownPackets++;
+    }
+    this.#fail(isLinkLocal ? new Error(linkLocalText) : error);
   }
 
   #fail(error: unknown): void {

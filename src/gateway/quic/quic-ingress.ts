@@ -7,6 +7,9 @@
 import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf, type Reason, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { type CloseCause, type Dialect, findDialect } from "../../core/quic/dialects.ts";
+import type { QuicheCredentials } from "../../core/quic/quiche.ts";
+import { frameStatusOf } from "../../core/quic/response-frame.ts";
 import {
   type ConnectionRecord,
   ConnectionRecords,
@@ -14,9 +17,7 @@ import {
   type RateLimitReport,
 } from "../accounts/connection-records.ts";
 import type { ApiKey } from "../accounts/types.ts";
-import type { QuicheCredentials } from "../tpu/quiche.ts";
 import type { ProcessState } from "../tpu/types.ts";
-import { type CloseCause, type Dialect, findDialect } from "./dialects.ts";
 import { IngressProcess, type IngressProcessOptions } from "./ingress-process.ts";
 import type {
   IngressConnection,
@@ -105,18 +106,6 @@ const checkMs = 250;
 const endName = /^[a-z_]{1,40}$/;
 /** Limit of different names, for a process that an attacker controls. */
 const endNamesMax = 64;
-
-/** Statuses of response frames; all other reasons are 400. */
-const statuses: Partial<Readonly<Record<Reason, number>>> = {
-  unauthorized: 403,
-  scope_missing: 403,
-  rate_limited: 429,
-  overloaded: 503,
-  no_route: 503,
-  store_failed: 503,
-  http_closing: 503,
-  internal: 503,
-};
 
 function increment<Key>(counts: Map<Key, number>, key: Key): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
@@ -308,8 +297,7 @@ export class QuicIngress {
       // The process may have been replaced meanwhile, and the next one uses the same numbers.
       if (this.#sessions.get(connection) !== session) return;
       this.#records.submitted(connection, reason, body, this.#options.clock.monotonicNs());
-      const status = reason === null ? 200 : (statuses[reason] ?? 400);
-      this.#process.answer({ connection, stream, status, body });
+      this.#process.answer({ connection, stream, status: frameStatusOf(reason), body });
     };
     if (this.#isDraining) {
       answer("http_closing", "http_closing: server is shutting down");

@@ -7,7 +7,7 @@
 
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
-import type { QuicheAddress } from "../tpu/quiche.ts";
+import type { QuicheAddress } from "../../core/quic/quiche.ts";
 
 const lifetimeNs = 15_000_000_000n;
 const timeBytes = 8;

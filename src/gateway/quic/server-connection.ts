@@ -4,12 +4,12 @@
 // about the client's key and reads no stream before it. One timer runs everything that is due.
 
 import type { Clock } from "../../core/clock.ts";
-import { DueTimer } from "../tpu/due-timer.ts";
-import type { Quiche, QuicheAddress, QuicheConnection } from "../tpu/quiche.ts";
-import { closeConnection, endNameOf, packetsOf, takePacket } from "../tpu/quiche-calls.ts";
+import { type Dialect, findDialect } from "../../core/quic/dialects.ts";
+import { DueTimer } from "../../core/quic/due-timer.ts";
+import type { Quiche, QuicheAddress, QuicheConnection } from "../../core/quic/quiche.ts";
+import { closeConnection, endNameOf, packetsOf, takePacket } from "../../core/quic/quiche-calls.ts";
+import { responseFrame } from "../../core/quic/response-frame.ts";
 import { type CertificateFacts, readCertificateFacts } from "./certificate-facts.ts";
-import { type Dialect, findDialect } from "./dialects.ts";
-import { responseFrame } from "./response-frame.ts";
 import { type HeldBytes, StreamAssembler } from "./stream-assembler.ts";
 import type { DropName, IngressSettings } from "./types.ts";
 

@@ -11,7 +11,7 @@ import {
   packetBytesMax,
   type QuicheCredentials,
   tpuProtocol,
-} from "../tpu/quiche.ts";
+} from "../../core/quic/quiche.ts";
 
 const curves: ReadonlySet<string> = new Set(["prime256v1", "secp384r1"]);
 const expected = "expected a key of the type P-256, P-384, Ed25519 or RSA";

@@ -3,7 +3,7 @@
 // Called by server-connection.ts after packets arrived. The rest of a stream that exceeds a limit is read
 // and discarded: quiche would not return the credit of a stream that it asked the client to stop.
 
-import type { QuicheConnection } from "../tpu/quiche.ts";
+import type { QuicheConnection } from "../../core/quic/quiche.ts";
 import type { DropName } from "./types.ts";
 
 interface OpenStream {

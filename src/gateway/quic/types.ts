@@ -2,7 +2,7 @@
 //
 // Only types. ingress-messages.ts encodes them.
 
-import type { QuicheCredentials } from "../tpu/quiche.ts";
+import type { QuicheCredentials } from "../../core/quic/quiche.ts";
 import type { SupervisionAnswer } from "../tpu/types.ts";
 import type { CertificateFacts } from "./certificate-facts.ts";
 

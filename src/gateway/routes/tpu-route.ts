@@ -15,6 +15,7 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import type { RouteConfig } from "../../core/configuration/configuration.ts";
 import { ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
+import { quicheHint, quicheProblem, tpuProtocol } from "../../core/quic/quiche.ts";
 import type {
   OutboundTransaction,
   Route,
@@ -24,7 +25,6 @@ import type {
 import { TpuIdentity } from "../tpu/identity.ts";
 import { targetsOf, type UpcomingLeaders, upcomingOf } from "../tpu/leader-selection.ts";
 import { QuicProcess, type QuicProcessOptions } from "../tpu/quic-process.ts";
-import { quicheHint, quicheProblem, tpuProtocol } from "../tpu/quiche.ts";
 import type { LeaderState, ProcessState, TpuAddress, TpuEvent } from "../tpu/types.ts";
 import type { Verdict } from "./dialect.ts";
 import { RouteCounter } from "./route-counts.ts";

@@ -23,7 +23,7 @@ export interface JsonSchema {
   readonly enum?: readonly Sample[];
   readonly const?: Sample;
   readonly pattern?: string;
-  readonly format?: "date-time";
+  readonly format?: "date-time" | "binary";
   readonly minLength?: number;
   readonly maxLength?: number;
   readonly minimum?: number | bigint;

@@ -66,7 +66,10 @@ const eventFields = {
       "compute unit price x limit, rounded up to lamports; v1: the fee of its configuration",
       lamports,
     ),
-    ingress: described("present if it arrived over QUIC", enumOf(ingresses)),
+    ingress: described(
+      "present if it arrived over QUIC, or in a binary message of a WebSocket",
+      enumOf(ingresses),
+    ),
   },
   Held: { kind: word("held"), reason: string },
   Queued: { kind: word("queued"), route, attempt },
@@ -136,7 +139,7 @@ export const rateLimitSchema = closed<RateLimitNotice>("RateLimitNotice", {
   rateLimited: closed("RateLimit", {
     at: time,
     ingress: enumOf(ingresses),
-    protocol: described("ALPN protocol of the connection", string),
+    protocol: described("ALPN protocol of the connection; over WebSocket: websocket", string),
     address: described("address of the client", string),
     apiKey: described("public name of the API key", string),
     submissions: described(

@@ -12,8 +12,8 @@ export type { LeaderContext } from "../../relay/leaders/leader-context.ts";
 
 export type SubmitMethod = "sendTransaction" | "sendBundle" | "sendBatch" | "sendIdeal" | "sendAlt";
 
-/** How a submission arrived, if not over HTTP or WebSocket. */
-export const ingresses = ["quic"] as const;
+/** How a submission arrived, if not in JSON or by a POST. "websocket": in a binary message. */
+export const ingresses = ["quic", "websocket"] as const;
 export type Ingress = (typeof ingresses)[number];
 
 export interface SubmitOptions {

@@ -6,8 +6,8 @@
 // longer pause, because leaders with a connection limit per minute would refuse again sooner.
 
 import { backOffMs } from "../../core/back-off.ts";
+import { isRefusal } from "../../core/quic/close-names.ts";
 import type { SeededRandom } from "../../core/seeded-random.ts";
-import { isRefusal } from "./close-names.ts";
 
 const failureMs = 250;
 const refusalMs = 2000;

@@ -3,13 +3,15 @@
 // Used by quic-process-main.ts and ../quic/ingress-process-main.ts; confined-process.ts is the other end.
 // The process ends when the gateway closes the channel or ends itself.
 
-import { Socket } from "node:net";
+import { type ConnectOpts, Socket, type SocketConstructorOpts } from "node:net";
+import { loadQuiche, type Quiche, quicheProblem } from "../../core/quic/quiche.ts";
 import { confineProcess } from "../../relay/data-plane/native.ts";
 import { FrameReader } from "./frames.ts";
 import { preferForOutOfMemory } from "./process-memory.ts";
-import { loadQuiche, type Quiche, quicheProblem } from "./quiche.ts";
 import { allocatedBytesMax, channelDescriptor } from "./start-quic-process.ts";
 import type { SupervisionAnswer } from "./types.ts";
+
+const readBytesMax = 65_536;
 
 interface ChannelOptions<Request, Answer> {
   readonly requestBytesMax: number;
@@ -25,13 +27,26 @@ interface ChannelOptions<Request, Answer> {
 /** Serves the requests of the gateway. Call it once. */
 export function serveChannel<Request, Answer>(options: ChannelOptions<Request, Answer>): void {
   const { requestBytesMax, decode, encode, create } = options;
-  const channel = new Socket({ fd: channelDescriptor, readable: true, writable: true });
+  const reader = new FrameReader(requestBytesMax, (kind, body) => main.handle(decode(kind, body)));
+  // Node.js accepts `onread` here, but its types know it for outgoing connections only.
+  const channelOptions: SocketConstructorOpts & ConnectOpts = {
+    fd: channelDescriptor,
+    readable: true,
+    writable: true,
+    // One buffer for all reads: a new one for each would cost more than a transaction's copy.
+    onread: {
+      buffer: Buffer.allocUnsafeSlow(readBytesMax),
+      callback: (length, bytes) => {
+        reader.push(Buffer.from(bytes.subarray(0, length)));
+        return true;
+      },
+    },
+  };
+  const channel = new Socket(channelOptions);
   const main = create(
     (answer) => channel.write(encode(answer)),
     () => channel.end(() => process.exit(0)),
   );
-  const reader = new FrameReader(requestBytesMax, (kind, body) => main.handle(decode(kind, body)));
-  channel.on("data", (chunk) => reader.push(chunk));
   channel.on("end", () => process.exit(0));
   channel.on("error", () => process.exit(0));
 }
@@ -61,6 +76,6 @@ export class PacketFailures {
   report({ packets, last }: { readonly packets: number; readonly last: string }): void {
     if (packets === this.#reported) return;
     this.#reported = packets;
-    this.#answer({ kind: "trouble", message: `${packets} packets could not be sent: ${last}` });
+    this.#answer({ kind: "trouble", message: `${packets} packets could not be sent or received: ${last}` });
   }
 }

@@ -10,10 +10,15 @@
 // nothing here throws to the caller.
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import { DueTimer } from "./due-timer.ts";
+import { DueTimer } from "../../core/quic/due-timer.ts";
+import {
+  packetBytesMax,
+  type Quiche,
+  type QuicheConfig,
+  type QuicheConnection,
+} from "../../core/quic/quiche.ts";
+import { closeConnection, endNameOf, takePacket } from "../../core/quic/quiche-calls.ts";
 import { Emissions } from "./emissions.ts";
-import { packetBytesMax, type Quiche, type QuicheConfig, type QuicheConnection } from "./quiche.ts";
-import { closeConnection, endNameOf, takePacket } from "./quiche-calls.ts";
 import type { TpuAddress } from "./types.ts";
 
 interface ConnectionOptions {
@@ -117,6 +122,12 @@ export class TpuConnection {
   #keepAlive: Timer | undefined;
   #handshakeMs: number | null = null;
   readonly #emissions = new Emissions();
+  /** Stream bytes may have been lost and sent again since quiche was last asked for their sum. */
+  #mayHaveRepeated = false;
+  /** That sum. */
+  #repeatedBytes = 0;
+  /** Buffer of the next packet. */
+  #nextPacket = Buffer.allocUnsafe(packetBytesMax);
   /** Packets that the remote side acknowledges. */
   #packets = 0;
   /** Keep-alives since the last received packet. */
@@ -133,7 +144,9 @@ export class TpuConnection {
     this.#quiche = quiche.Connection.connect(null, scid, local, remote, config);
     this.#timer = new DueTimer(clock, () => {
       this.#guarded(() => {
-        if (this.#quiche.timeout() === 0) this.#quiche.onTimeout();
+        if (this.#quiche.timeout() !== 0) return;
+        this.#mayHaveRepeated = true;
+        this.#quiche.onTimeout();
       });
     });
     this.#handshakeTimer = clock.after(timeoutMs, () => {
@@ -198,7 +211,11 @@ export class TpuConnection {
     const { remote, local } = this.#options;
     takePacket(this.#quiche, packet, { from: remote, to: local });
     this.#readStopped();
+    const mayHaveRepeated = this.#mayHaveRepeated;
+    if (this.#streams.size > 0) this.#mayHaveRepeated = true;
     this.#afterwards();
+    // When everything was acknowledged, nothing is left that may be sent again.
+    if (this.#streams.size === 0) this.#mayHaveRepeated = mayHaveRepeated;
     // Acknowledgements that were just sent need no answer.
     this.#isKeepAliveSent = false;
   }
@@ -229,6 +246,7 @@ export class TpuConnection {
 
   #stop(stream: Stream): void {
     const isSent = stream.sentNs !== null;
+    this.#mayHaveRepeated = true;
     this.#forget(stream);
     this.#options.listener.stopped(stream.outgoing, isSent);
   }
@@ -310,9 +328,10 @@ export class TpuConnection {
     let isEmpty = true;
     try {
       for (;;) {
-        const packet = Buffer.allocUnsafe(packetBytesMax);
+        const packet = this.#nextPacket;
         const written = this.#quiche.send(packet);
         if (written === null) break;
+        this.#nextPacket = Buffer.allocUnsafe(packetBytesMax);
         isEmpty = false;
         if (written[0] > emptyBytesMax) this.#packets++;
         this.#emissions.emit(written[0]);
@@ -327,7 +346,9 @@ export class TpuConnection {
 
   #noteEmitted(): void {
     this.#isKeepAliveSent = true;
-    this.#emissions.repeat(this.#quiche.stats().streamRetransBytes);
+    if (this.#mayHaveRepeated) this.#repeatedBytes = this.#quiche.stats().streamRetransBytes;
+    this.#mayHaveRepeated = false;
+    this.#emissions.repeat(this.#repeatedBytes);
     if (this.#unfinished.length === 0) return;
     const nowNs = this.#options.clock.monotonicNs();
     this.#unfinished = this.#unfinished.filter((stream) => {
@@ -410,6 +431,7 @@ export class TpuConnection {
   /** Resets the stream, so that neither side waits for or repeats the rest. */
   #abandon(stream: Stream): void {
     this.#forget(stream);
+    this.#mayHaveRepeated = true;
     const { quiche } = this.#options;
     try {
       this.#quiche.streamShutdown(stream.streamId, quiche.Shutdown.Write, 0);

@@ -6,16 +6,16 @@
 
 import { randomBytes } from "node:crypto";
 import type { Clock, Timer } from "../../core/clock.ts";
-import { SeededRandom } from "../../core/seeded-random.ts";
-import { idleTimeoutMs, TpuConnection } from "./connection.ts";
-import { Leader } from "./leader.ts";
 import {
   buildQuicheConfig,
   packetBytesMax,
   type Quiche,
   type QuicheConfig,
   type QuicheCredentials,
-} from "./quiche.ts";
+} from "../../core/quic/quiche.ts";
+import { SeededRandom } from "../../core/seeded-random.ts";
+import { idleTimeoutMs, TpuConnection } from "./connection.ts";
+import { Leader } from "./leader.ts";
 import type { LeaderState, TpuAddress, TpuEvent, TpuSendRequest, TpuSettings } from "./types.ts";
 import { TpuSockets } from "./udp-sockets.ts";
 
@@ -34,7 +34,8 @@ const scidBytes = 8;
 const leadersMax = 256;
 /** Connections of unselected leaders are closed after being unused for so long. */
 const lingerNs = 5_000_000_000n;
-const cleanupMs = 1000;
+/** Less than the shortest window of a leader. */
+const cleanupMs = 250;
 const longHeaderBit = 0x80;
 /** Offset of the id in a long header: after flags, version and length of the destination id. */
 const longIdAt = 6;
@@ -77,7 +78,10 @@ export class TpuEndpoint {
     endpoint.#sockets = TpuSockets.open(dependencies.settings.bind, (packet) =>
       endpoint.#receive(packet),
     );
-    endpoint.#cleanupTimer = dependencies.clock.every(cleanupMs, () => endpoint.#closeUnused());
+    endpoint.#cleanupTimer = dependencies.clock.every(cleanupMs, () => {
+      endpoint.#closeUnused();
+      endpoint.#reconnect();
+    });
     return endpoint;
   }
 
@@ -216,6 +220,17 @@ export class TpuEndpoint {
     const lateNs = this.#dependencies.clock.monotonicNs() - lingerNs;
     for (const leader of this.#leaders.values()) {
       if (leader.isIdle && leader.usedNs < lateNs) leader.disconnect();
+    }
+  }
+
+  /** Connects with selected leaders that gave their connection up for another leader, nearest first. */
+  #reconnect(): void {
+    const lost = [...this.#leaders.values()].filter(
+      ({ rank, phase }) => rank !== null && phase === "idle",
+    );
+    for (const leader of lost.toSorted((a, b) => (a.rank ?? 0) - (b.rank ?? 0))) {
+      if (this.#connections.size >= this.#dependencies.settings.connectionsMax) return;
+      leader.reconnect();
     }
   }
 }

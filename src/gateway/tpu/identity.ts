@@ -8,8 +8,8 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import { fileFingerprint } from "../../core/files.ts";
 import type { Logger } from "../../core/log.ts";
-import { credentialsOf, newCredentials } from "./certificate.ts";
-import type { QuicheCredentials } from "./quiche.ts";
+import { credentialsOf, newCredentials } from "../../core/quic/certificate.ts";
+import type { QuicheCredentials } from "../../core/quic/quiche.ts";
 
 interface IdentityDependencies {
   /** Undefined: an ephemeral key pair. */

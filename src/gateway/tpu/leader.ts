@@ -6,9 +6,9 @@
 
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
+import { isRefusal } from "../../core/quic/close-names.ts";
 import type { SeededRandom } from "../../core/seeded-random.ts";
 import { BackOff } from "./back-off.ts";
-import { isRefusal } from "./close-names.ts";
 import type { ConnectionListener, Outgoing, TpuConnection } from "./connection.ts";
 import type { LeaderPhase, LeaderState, TpuAddress, TpuEvent } from "./types.ts";
 
@@ -133,6 +133,11 @@ export class Leader {
     if (rank !== null || this.#rank !== null) this.#usedNs = this.#nowNs();
     this.#rank = rank;
     if (rank !== null) this.#connect();
+  }
+
+  /** Connects again if the leader is selected and has no connection. */
+  reconnect(): void {
+    if (this.#rank !== null) this.#connect();
   }
 
   send(outgoing: Outgoing): void {

@@ -17,8 +17,9 @@ import { TpuEndpoint } from "./endpoint.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./messages.ts";
 import type { ProcessAnswer, ProcessRequest, TpuEvent } from "./types.ts";
 
-/** Interval of batches of events. */
+/** Minimum interval of batches of events. */
 const batchMs = 1;
+const batchNs = 1_000_000n;
 const leadersMs = 100;
 
 type OpenRequest = Extract<ProcessRequest, { kind: "open" }>;
@@ -31,6 +32,9 @@ class Main {
   readonly #early: ProcessRequest[] = [];
   #events: TpuEvent[] = [];
   #batch: Timer | undefined;
+  /** When the last batch was sent; monotonic. */
+  #batchNs = 0n;
+  #isBatchDue = false;
   #leaders: Timer | undefined;
   readonly #failures: PacketFailures;
 
@@ -79,11 +83,18 @@ class Main {
     this.#events.push(event);
     this.#batch ??= systemClock.after(batchMs, () => this.#reportEvents());
     this.#scheduleLeaderReport();
+    if (event.kind === "sent" || this.#isBatchDue) return;
+    if (systemClock.monotonicNs() - this.#batchNs < batchNs) return;
+    // A final event ends the wait: the other events of this turn go with it, and the timer need not run.
+    this.#isBatchDue = true;
+    setImmediate(() => this.#reportEvents());
   }
 
   #reportEvents(): void {
     this.#batch?.cancel();
     this.#batch = undefined;
+    this.#isBatchDue = false;
+    this.#batchNs = systemClock.monotonicNs();
     const events = this.#events;
     this.#events = [];
     if (events.length > 0) this.#answer({ kind: "events", events });

@@ -7,10 +7,10 @@
 import type { ChildProcess } from "node:child_process";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/log.ts";
+import type { QuicheCredentials } from "../../core/quic/quiche.ts";
 import { ConfinedProcess } from "./confined-process.ts";
 import { answerBytesMax, decodeAnswer, encodeRequest } from "./messages.ts";
 import { PendingRequests } from "./pending-requests.ts";
-import type { QuicheCredentials } from "./quiche.ts";
 import { startQuicProcess } from "./start-quic-process.ts";
 import type {
   LeaderState,

@@ -4,7 +4,7 @@
 // Shared by the process that owns sockets and connections (endpoint.ts) and its users
 // (quic-process.ts, routes/tpu-route.ts). messages.ts encodes requests and answers.
 
-import type { QuicheAddress, QuicheCredentials } from "./quiche.ts";
+import type { QuicheAddress, QuicheCredentials } from "../../core/quic/quiche.ts";
 
 export type TpuAddress = QuicheAddress;
 

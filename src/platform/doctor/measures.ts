@@ -18,6 +18,8 @@ export const measures: Readonly<Record<string, string>> = {
   "clock-source": latency,
   "clock-sync": "chronyc tracking: System time and RMS offset",
   shredstream: "shredway_shredstream_subscribed is 1, and the source's rate is above 0",
+  "shredstream-port": measureCommand,
+  "shredstream-firewall": "the rate of the source is above 0 while the subscription is active",
   "shred-tips": "getShredTipAccounts lists them, and shredway start logs no warning about them",
   "clock-offset": "chronyc tracking: System time and RMS offset",
   capabilities: measureCommand,

@@ -26,13 +26,13 @@ function check(fact: ShredstreamFact): Found {
   const finding = `${connected}; shreds go to ${address ?? "an unknown address"}`;
   if (refusal !== null) {
     return warn(
-      `${finding}, but ${refusal}`,
-      "give this machine a public address and set shredstream.publicAddress of the source",
+      `${finding}, but ${refusal}: this machine is behind NAT, or its public address is not the one of this connection`,
+      "give this machine a public address and set shredstream.publicAddress of the source; block engines do not support NAT",
     );
   }
   if (!isOwn) {
     return warn(
-      `${finding}, which is not an address of this machine`,
+      `${finding}, which is not an address of this machine; it may be that of a router with NAT in front of it`,
       "set shredstream.publicAddress to an address of this machine; block engines do not support NAT",
     );
   }

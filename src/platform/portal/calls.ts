@@ -23,6 +23,9 @@ export const gatewayMethods = [
   "getTransactionStatus",
   "getRegions",
   "getTipAccounts",
+  "getPublicKeys",
+  "registerPublicKey",
+  "removePublicKey",
 ] as const;
 const ownMethods = ["getKeys", "rotateKey", "revokeKey"] as const;
 

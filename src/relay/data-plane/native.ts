@@ -204,6 +204,11 @@ export interface NativeSignatureVerifier {
   close(): void;
 }
 
+/** The descriptor belongs to the caller. */
+export type OpenedDescriptor =
+  | { readonly descriptor: number }
+  | { readonly errorNumber: number; readonly error: string };
+
 interface NativeAddon {
   describe(): NativeDescription;
   giveUpNetworkPrivileges(): void;
@@ -213,9 +218,9 @@ interface NativeAddon {
   kernelClock(): KernelClock | null;
   readInterface(name: string): NativeInterface;
   /** `address`: 18 bytes. */
-  openBoundSocket(
-    address: Uint8Array,
-  ): { readonly descriptor: number } | { readonly errorNumber: number; readonly error: string };
+  openBoundSocket(address: Uint8Array): OpenedDescriptor;
+  /** Opens the second socket at the port of a bound socket. */
+  splitPort(descriptor: number): OpenedDescriptor;
   /** False: the kernel rejected it. */
   refusePortSharing(descriptor: number): boolean;
   Relay: new (options: NativeRelayOptions) => NativeRelay;

@@ -8,7 +8,7 @@ import { createSocket, type Socket, type SocketOptions } from "node:dgram";
 import { closeSync } from "node:fs";
 import { getSystemErrorName } from "node:util";
 import { formatEndpoint, parseAddress } from "../../core/addresses/addresses.ts";
-import { native } from "./native.ts";
+import { native, type OpenedDescriptor } from "./native.ts";
 import { encodeEndpoint } from "./tables.ts";
 
 interface UdpSocketOptions
@@ -19,13 +19,24 @@ interface UdpSocketOptions
   readonly port: number;
 }
 
-/** The descriptor of a bound socket, which the caller owns. Throws like openUdpSocket. */
-export function openUdpDescriptor(host: string, port: number): number {
-  const address = formatEndpoint({ bytes: parseAddress(host), port });
-  const opened = native().openBoundSocket(encodeEndpoint(address, { allowPortZero: true }));
+function descriptorOf(opened: OpenedDescriptor): number {
   if ("descriptor" in opened) return opened.descriptor;
   const { errorNumber, error } = opened;
   throw Object.assign(new Error(error), { code: getSystemErrorName(-errorNumber) });
+}
+
+/** The descriptor of a bound socket, which the caller owns. Throws like openUdpSocket. */
+export function openUdpDescriptor(host: string, port: number): number {
+  const address = formatEndpoint({ bytes: parseAddress(host), port });
+  return descriptorOf(native().openBoundSocket(encodeEndpoint(address, { allowPortZero: true })));
+}
+
+/**
+ * A second descriptor at the port of a bound one, with a buffer of its own. It receives the QUIC packets
+ * with a long header, and the bound one receives all others. Throws like openUdpSocket.
+ */
+export function splitUdpPort(descriptor: number): number {
+  return descriptorOf(native().splitPort(descriptor));
 }
 
 /** A socket for a bound descriptor, which it owns from now on. `host` gives the family. Throws an Error. */

@@ -3,6 +3,7 @@
 // Created by relay-service.ts if the section `shredstream` is configured. It answers the calls of
 // auth.AuthService and shredstream.Shredstream; the shreds leave by the table of destinations.
 
+import type { Server } from "node:net";
 import { isDeepStrictEqual } from "node:util";
 import { destinationRefusal } from "../../core/addresses/address-classes.ts";
 import {
@@ -47,6 +48,8 @@ interface FollowedCertificate {
 
 interface SubscriberServiceDependencies {
   readonly config: SubscribersConfig;
+  /** Listening socket at `config.listen`, to take over; absent: a new one is opened. */
+  readonly socket?: Server | undefined;
   /** Certificate of the listener, followed on disk; absent: without TLS. */
   readonly certificate?: FollowedCertificate | undefined;
   readonly allowPrivate: () => boolean;
@@ -89,10 +92,11 @@ export class SubscriberService {
 
   /** Opens the listener. Throws ShredwayError "http_open". */
   async start(): Promise<void> {
-    const { clock, log, certificate } = this.#dependencies;
+    const { clock, log, certificate, socket } = this.#dependencies;
     const { listen } = this.#config;
     const server = await GrpcServer.open({
       listen: parseEndpoint(listen, { allowPortZero: true }),
+      socket,
       methods: {
         [methodPaths.challenge]: ({ message }) =>
           encodeChallengeResponse(this.#sessions.challenge(decodeChallengeRequest(message))),

@@ -4,8 +4,8 @@
 // and one timer runs everything that is due. The server decides about admission (`admit`).
 
 import type { Clock, Timer } from "../../core/clock.ts";
-import type { Quiche, QuicheAddress, QuicheConnection } from "../../gateway/tpu/quiche.ts";
-import { closeConnection, packetsOf, takePacket } from "../../gateway/tpu/quiche-calls.ts";
+import type { Quiche, QuicheAddress, QuicheConnection } from "../../core/quic/quiche.ts";
+import { closeConnection, packetsOf, takePacket } from "../../core/quic/quiche-calls.ts";
 import {
   badCertificateCode,
   type CloseReason,

@@ -3,7 +3,7 @@
 // Called by peer-connection.ts after packets arrived. It reads a limited number of new streams;
 // unread streams use up the peer's credit.
 
-import type { Quiche, QuicheConnection } from "../../gateway/tpu/quiche.ts";
+import type { Quiche, QuicheConnection } from "../../core/quic/quiche.ts";
 import { transactionBytesMax } from "./limits.ts";
 
 interface OpenStream {

@@ -7,7 +7,7 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { ShredwayError } from "../../core/errors.ts";
-import type { Quiche } from "../../gateway/tpu/quiche.ts";
+import type { Quiche } from "../../core/quic/quiche.ts";
 import type { ChainApi, ChainEvent } from "../chain/types.ts";
 import type { RouteInput } from "../partners/partners.ts";
 import type { TpuLimits } from "./limits.ts";

@@ -14,8 +14,7 @@ import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
-import { RetryTokens } from "../../gateway/quic/retry-tokens.ts";
-import { newCredentials } from "../../gateway/tpu/certificate.ts";
+import { newCredentials } from "../../core/quic/certificate.ts";
 import {
   buildQuicheConfig,
   packetBytesMax,
@@ -25,7 +24,8 @@ import {
   type QuicheConnection,
   type QuicheHeader,
   tpuProtocol,
-} from "../../gateway/tpu/quiche.ts";
+} from "../../core/quic/quiche.ts";
+import { RetryTokens } from "../../gateway/quic/retry-tokens.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { ConnectionTable } from "./connection-table.ts";
 import {

@@ -29,8 +29,11 @@ const parts = [
   "landings",
   "attacks",
   "gateway",
+  "quic",
   "shreds",
   "tpu",
+  "peer",
+  "loop",
   "regions",
   "micro",
 ] as const;

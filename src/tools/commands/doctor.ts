@@ -22,6 +22,8 @@ import {
   type Level,
   withMeasure,
 } from "../../platform/doctor/finding.ts";
+import { checkInbound } from "../../platform/doctor/inbound-checks.ts";
+import { readInboundFacts } from "../../platform/doctor/inbound-facts.ts";
 import { checkMulticast } from "../../platform/doctor/multicast-checks.ts";
 import { readMulticastFacts } from "../../platform/doctor/multicast-facts.ts";
 import { checkService } from "../../platform/doctor/service-checks.ts";
@@ -71,6 +73,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
     const config = loadConfig(file, readOwnAddresses());
     const facts = readConfigFacts(file, config);
     const around = await readServiceFacts(file, config, systemClock);
+    const engines = await readShredstreamFacts(config.relay, systemClock);
     const database = await inspectDatabase(config, systemClock);
     const databaseFile = await inspectDatabaseFile(config);
     const isServiceHere = around.httpPorts.some(({ error }) => error !== null);
@@ -78,7 +81,8 @@ async function examine(file: string | undefined): Promise<Finding[]> {
       ...configWarnings(config).map((warning) => configWarning(file, warning)),
       ...machineFindings(config),
       ...checkConfiguration(config.relay, facts),
-      ...checkShredstream(await readShredstreamFacts(config.relay, systemClock)),
+      ...checkShredstream(engines),
+      ...checkInbound(readInboundFacts(config.relay, systemReader), engines),
       ...checkMulticast(
         config.relay,
         readMulticastFacts(config.relay, (path) => systemReader.readText(path)),

@@ -40,14 +40,15 @@ export const start: Command = {
   name: "start",
   summary: "run the service; without a configuration, run the sandbox",
   usage: [
-    "start [--http ADDRESS] [--udp ADDRESS] [--rpc ADDRESS] [--data DIRECTORY] [--shredstream ADDRESS]",
+    "start [--http ADDRESS] [--udp ADDRESS] [--quic ADDRESS] [--rpc ADDRESS] [--shredstream ADDRESS] [--data DIRECTORY]",
     "start --config FILE [--stats SECONDS] [--log-level LEVEL]",
     "start --config FILE --print-config",
   ],
   description: `
 Without --config it starts the sandbox: a Solana-like chain in this process, with a real virtual machine,
 leaders' shreds and a JSON-RPC endpoint for any Solana client. The real relay forwards its shreds to
-receivers on loopback. The gateway sends transactions to its leaders by routes of every kind. The screen
+receivers on loopback. One source is a block engine of Jito's ShredStream, and one receiver subscribes
+as a stock ShredStream proxy does. The gateway sends transactions to its leaders by routes of every kind. The screen
 shows live numbers and an API key. With --config it starts the service (docs/configuration.md).
 
 It prints one line that begins with "ready" when it accepts traffic. The line ends with "degraded=…" if
@@ -81,7 +82,7 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
     },
     shredstream: {
       value: "ADDRESS",
-      help: "adds ShredStream to the sandbox: the relay's block engine for subscribers at this address, a subscriber, and a source of kind shredstream",
+      help: "address of the sandbox's block engine for ShredStream proxies (default 127.0.0.1:10010, or a free port if it is in use)",
     },
     udp: { value: "ADDRESS", help: `address of the sandbox's relay (default ${defaultUdp})` },
     rpc: {
@@ -92,7 +93,6 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
   examples: [
     "shredway start",
     "shredway start --http 127.0.0.1:9780 --udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --rpc 127.0.0.1:9899 --data data-2",
-    "shredway start --shredstream 127.0.0.1:10010",
     "shredway start --config shredway.yaml",
     "shredway start --config shredway.yaml --print-config",
   ],

@@ -8,6 +8,7 @@ import { type RaceFacts, type RaceReport, racePicture, raceReport } from "./race
 import { raceLines } from "./race-screen.ts";
 import type { RaceSession } from "./race-session.ts";
 import type { ShredTable } from "./shred-table.ts";
+import { formatLag } from "./verdict.ts";
 
 export interface RacePlan {
   readonly settleNs: number;
@@ -40,10 +41,17 @@ function liveLine({ seconds, feeds, shreds, slots, verified }: RaceReport): stri
       ? `${name} -`
       : `${name} first ${(winShare * 100).toFixed(1)} %, coverage ${(coverage * 100).toFixed(1)} %`,
   );
+  const delays = feeds.flatMap(({ name, traces }) =>
+    traces.map(
+      ({ region, delayNs: { p50 } }) =>
+        `${name} trace packets from ${region} ${p50 === null ? "-" : formatLag(p50)}`,
+    ),
+  );
   return [
     `${Math.round(seconds)} s`,
     `${shreds.distinct} shreds in ${slots.judged} slots judged`,
     ...shares,
+    ...delays,
     verified ? "verified" : "NOT VERIFIED",
   ].join("  ");
 }

@@ -3,6 +3,7 @@
 
 import { raceSvg } from "./race-picture.ts";
 import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./race-report.ts";
+import { traceTitle } from "./race-screen.ts";
 import { escapeText } from "./svg.ts";
 import { formatLag, pairOf, percent } from "./verdict.ts";
 
@@ -144,6 +145,20 @@ function receivedSection({ feeds }: RaceReport): string {
   return section("Received packets", heads, rows);
 }
 
+/** Empty without trace packets. */
+function traceSection({ feeds }: RaceReport): string {
+  const rows = feeds.flatMap(({ name, traces }) =>
+    traces.map(({ region, delayNs: { count: number, min, p50, p95, p99, max } }) => [
+      `${name} ${region}`,
+      count(number),
+      ...[min, p50, p95, p99, max].map(lag),
+    ]),
+  );
+  if (rows.length === 0) return "";
+  const title = `${traceTitle.charAt(0).toUpperCase()}${traceTitle.slice(1)}`;
+  return section(title, ["feed and region", "packets", "min", "p50", "p95", "p99", "max"], rows);
+}
+
 export function racePage(
   report: RaceReport,
   picture: RacePicture,
@@ -171,6 +186,7 @@ ${lagSection("Lag of slots until recovery of every FEC set was possible", report
 ${completenessSection(report)}
 ${pairSection(report)}
 ${receivedSection(report)}
+${traceSection(report)}
 <p>${count(report.slots.judged)} slots judged, ${count(report.slots.edge)} excluded; settling time ${report.settleMs} ms; clock resolution ${report.resolutionNs} ns; intervals from ${count(report.turns)} turns of leaders.</p>
 </body>
 </html>

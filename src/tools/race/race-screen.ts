@@ -15,6 +15,9 @@ const curveColumns = 50;
 /** Decades of lag on the curve's axis: 10 µs to 1 s. */
 const curveDecades = 5;
 
+export const traceTitle =
+  "one-way delay of trace packets by region, with the difference of both clocks";
+
 function share(value: number | null): string {
   return value === null ? "-" : formatShare(value);
 }
@@ -100,6 +103,7 @@ function curves(report: RaceReport, { cdf }: RacePicture, paint: Paint): string[
 export function raceLines(report: RaceReport, picture: RacePicture, paint: Paint): string[] {
   const silent = report.feeds.filter(({ received }) => received === 0).map(({ name }) => name);
   const waiting = silent.length > 0 ? [paint.note(`waiting for ${silent.join(", ")}`)] : [];
+  const traces = traceTable(report);
   return [
     head(report, paint),
     ...waiting,
@@ -108,6 +112,7 @@ export function raceLines(report: RaceReport, picture: RacePicture, paint: Paint
     "",
     ...(report.shreds.distinct > 0 ? curves(report, picture, paint) : []),
     "",
+    ...(traces.length > 0 ? [paint.dim(traceTitle), ...traces, ""] : []),
     paint.dim(
       `lag: relative to the best other feed, below 0 is ahead; a slot is judged after ${report.settleMs} ms without new shreds. Press Ctrl-C to stop.`,
     ),
@@ -294,9 +299,7 @@ export function raceSummary(
     head(report, paint),
     ...(isJudged ? judged : []),
     ...part("received packets", countTable(report)),
-    ...(traces.length > 0
-      ? part("one-way delay of trace packets by region, with the difference of both clocks", traces)
-      : []),
+    ...(traces.length > 0 ? part(traceTitle, traces) : []),
     ...part(
       "verdict",
       verdict.map((sentence) => `  ${sentence}`),

@@ -12,9 +12,10 @@ import {
   refusedTotal,
 } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
+import type { SubscriptionStatus } from "../../relay/shredstream/subscription-status.ts";
 import { sandboxShredstream, sandboxSources, sandboxSubscriber } from "../../sandbox/plan.ts";
 import type { ProbeRecord } from "../../sandbox/probe.ts";
-import type { ChainView } from "../../sandbox/sandbox.ts";
+import type { ChainView, ShredstreamView } from "../../sandbox/sandbox.ts";
 import {
   formatClock,
   formatCount,
@@ -52,6 +53,8 @@ export interface SandboxView {
   readonly transactionsPerSecond: number;
   /** Newest first. */
   readonly landings: readonly ProbeRecord[];
+  /** null: without ShredStream. */
+  readonly shredstream: ShredstreamView | null;
   readonly relay: RelaySnapshot;
   readonly report: RelayReport;
   readonly receivers: readonly ReceiverView[];
@@ -179,6 +182,7 @@ export function sandboxLines(
         relayLine(view, paint),
         latencyLine(view, paint),
         ...shredsLines(view, paint),
+        ...shredstreamCountLines(view, paint),
       ],
       rank: always,
     },
@@ -249,6 +253,30 @@ function shredsLines({ gateway: { shreds, landedTips } }: SandboxView, paint: Pa
       `${paint.bold("tips")}    landed in 15 minutes ${formatCount(landedTips)}`,
       `registered and pending ${formatCount(pending)}`,
       `destinations of accounts ${formatCount(active)} proved, ${formatCount(served)} with a tier`,
+    ].join("   "),
+  ];
+}
+
+/** Shreds from the block engine of the source, and those that the subscriber verified. */
+function shredstreamCounts({ relay, receivers }: SandboxView): { from: bigint; to: bigint } {
+  const source = relay.sources.find(({ name }) => name === sandboxShredstream.name);
+  const subscriber = receivers.find(({ name }) => name === sandboxSubscriber.name);
+  return { from: source?.received ?? 0n, to: subscriber?.verified ?? 0n };
+}
+
+function shredstreamCountLines(view: SandboxView, paint: Paint): string[] {
+  const { shredstream } = view;
+  if (!shredstream) return [];
+  const stateOf = (status: SubscriptionStatus | undefined): string => {
+    const state = status?.state ?? "starting";
+    if (state === "starting") return paint.dim(state);
+    return state === "subscribed" ? paint.good(state) : paint.bad(state);
+  };
+  const { from, to } = shredstreamCounts(view);
+  return [
+    [
+      `${paint.bold("jito")}    source ${sandboxShredstream.name} ${stateOf(shredstream.source)}, received ${formatCount(from)}`,
+      `subscriber ${sandboxSubscriber.name} ${stateOf(shredstream.subscriber)}, verified ${formatCount(to)}`,
     ].join("   "),
   ];
 }
@@ -406,6 +434,12 @@ function withBoldTitle([title = "", ...rows]: readonly string[], paint: Paint): 
   return [paint.bold(title), ...rows];
 }
 
+function shredstreamText(view: SandboxView): string[] {
+  if (!view.shredstream) return [];
+  const { from, to } = shredstreamCounts(view);
+  return [`shredstream received ${formatCount(from)} verified by subscriber ${formatCount(to)}`];
+}
+
 /** One line for output that cannot be redrawn. */
 export function sandboxLine(view: SandboxView): string {
   const { report, relay, receivers } = view;
@@ -420,6 +454,7 @@ export function sandboxLine(view: SandboxView): string {
     `refused ${formatRate(report.refusedPerSecond)}`,
     `verified by destinations ${formatCount(verified)}`,
     `duplicates ${formatCount(duplicates)}`,
+    ...shredstreamText(view),
     `latency p50 ${formatNs(relay.latency.percentile(50))} p99 ${formatNs(relay.latency.percentile(99))}`,
     `slot ${view.chain.slot}`,
     `landed ${view.landings.filter(({ landed }) => landed).length} of ${view.landings.length} own transactions`,

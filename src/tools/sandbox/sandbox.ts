@@ -14,6 +14,7 @@ import type { Sandbox, SandboxSnapshot } from "../../sandbox/sandbox.ts";
 import { sandboxKeyFile } from "../../sandbox/sandbox-key.ts";
 import { exitCodes } from "../terminal/command.ts";
 import { every, type Terminal } from "../terminal/terminal.ts";
+import { reserveAddress } from "./reserved-address.ts";
 import {
   introduction,
   receiverView,
@@ -32,12 +33,15 @@ const pidFileName = "sandbox.pid";
 const reloadText =
   "reload ignored: the sandbox has no configuration file; start the service with --config FILE";
 
+/** Address of the relay's block engine for subscribers, unless it is in use. */
+export const defaultShredstream = "127.0.0.1:10010";
+
 export interface SandboxAddresses {
   readonly udp: string;
   readonly rpc: string;
   readonly http: string;
   readonly quic: string;
-  /** Absent: without ShredStream. */
+  /** Absent: `defaultShredstream`, or another port if that one is in use. */
   readonly shredstream?: string;
   /** Folder of the database and the API key. */
   readonly data: string;
@@ -50,8 +54,14 @@ export async function runSandbox(
 ): Promise<number> {
   const noteReload = () => log.warn(reloadText);
   process.on("SIGHUP", noteReload);
+  const reserved =
+    addresses.shredstream === undefined ? await reserveAddress(defaultShredstream) : null;
   try {
-    const sandbox = await withRemedy(() => openSandbox({ ...addresses, log, clock: systemClock }));
+    const choice = {
+      ...addresses,
+      ...(reserved && { shredstream: reserved.address, shredstreamSocket: reserved.socket }),
+    };
+    const sandbox = await withRemedy(() => openSandbox({ ...choice, log, clock: systemClock }));
     const pidFile = join(addresses.data, pidFileName); // the folder belongs to this process now
     try {
       writeFileSync(pidFile, `${process.pid}\n`);
@@ -62,12 +72,13 @@ export async function runSandbox(
       await sandbox.close();
     }
   } finally {
+    reserved?.socket.close(); // without effect if the sandbox has taken it over and is closed
     process.off("SIGHUP", noteReload);
   }
 }
 
 const remedy =
-  "Choose others with --http, --udp, --quic and --rpc; for a second sandbox: --http 127.0.0.1:9780 " +
+  "Choose others with --http, --udp, --quic, --rpc and --shredstream; for a second sandbox: --http 127.0.0.1:9780 " +
   "--udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --rpc 127.0.0.1:9899 --data data-2";
 /** Resources that two sandboxes may compete for: ports and the data folder. */
 const sharedReasons: readonly Reason[] = ["relay_open", "http_open", "quic_open", "store_failed"];
@@ -180,6 +191,7 @@ function viewBetween(parts: {
     transactionsPerSecond:
       Number(now.chain.transactions - before.chain.transactions) / relaySeconds,
     landings: now.landings,
+    shredstream: now.shredstream,
     relay: now.relay,
     report: reportBetween(before.relay, now.relay),
     receivers: sandbox.receivers.map((receiver, i) => {

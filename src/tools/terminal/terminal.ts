@@ -23,11 +23,14 @@ interface TerminalOptions {
   readonly colours: boolean;
   /** Whether cursor movement works; false for TERM=dumb. */
   readonly movesCursor: boolean;
+  /** Variables of the process. Default: none. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
 export class Terminal {
   readonly stopped: AbortSignal;
   readonly self: string;
+  readonly environment: Readonly<Record<string, string | undefined>>;
   readonly paint: Paint;
   /** Colours for stderr (warnings). */
   readonly errorPaint: Paint;
@@ -45,6 +48,7 @@ export class Terminal {
   constructor(options: TerminalOptions) {
     this.stopped = options.stopped;
     this.self = options.self;
+    this.environment = options.environment ?? {};
     this.isLive = options.movesCursor && options.stdout.isTTY === true;
     this.showsProgress = options.movesCursor && options.stderr.isTTY === true;
     this.paint = paint(options.colours && this.isLive);

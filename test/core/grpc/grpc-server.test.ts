@@ -23,6 +23,7 @@ const refusedPath = "/test.Service/Refuse";
 async function openServer(listen = "127.0.0.1:0", tls?: TlsMaterial) {
   const reported: unknown[] = [];
   const peers: string[] = [];
+  const clock = ManualClock.running();
   const server = closing(
     await GrpcServer.open({
       listen: parseEndpoint(listen, { allowPortZero: true }),
@@ -36,11 +37,11 @@ async function openServer(listen = "127.0.0.1:0", tls?: TlsMaterial) {
         },
       },
       tls,
-      clock: ManualClock.running(),
+      clock,
       report: (error) => void reported.push(error),
     }),
   );
-  return { server, reported, peers };
+  return { server, reported, peers, clock };
 }
 
 function call(address: string): Promise<Uint8Array> {
@@ -171,6 +172,52 @@ describe("GrpcServer", () => {
     listening?.emit("error", error);
     expect(reported).toEqual([error]);
     expect(await call(server.address)).toEqual(Uint8Array.of(1, 2, 3));
+  });
+
+  it("ends calls whose caller does not read the response, and then its connection", async () => {
+    const { server, clock } = await openServer();
+    const session = connectHttp2(`http://${server.address}`, {
+      settings: { initialWindowSize: 0 },
+    });
+    closing({ close: () => session.destroy() });
+    session.on("error", () => {});
+    const streams = Array.from({ length: 4 }, () => {
+      const stream = session.request({
+        ":method": "POST",
+        ":path": path,
+        "content-type": "application/grpc",
+      });
+      stream.on("error", () => {});
+      stream.end(Buffer.alloc(5));
+      return stream;
+    });
+    await Promise.all(streams.map((stream) => once(stream, "response")));
+    await until(() => {
+      clock.move(1000);
+      return streams.every(({ closed }) => closed);
+    }, "the ends of the calls");
+    expect(streams.map(({ rstCode }) => rstCode)).toEqual(
+      streams.map(() => constants.NGHTTP2_CANCEL),
+    );
+    expect(server.connections).toBe(1);
+    await until(() => {
+      clock.move(60_000);
+      return server.connections === 0;
+    }, "the end of the connection");
+  });
+
+  it("ends an idle connection whose caller does not close it", async () => {
+    const { server, clock } = await openServer();
+    const { port } = parseEndpoint(server.address);
+    const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
+    closing({ close: () => void socket.destroy() });
+    socket.on("error", () => {}).resume();
+    socket.write(Buffer.concat([preface, frame(frameTypes.settings, 0, 0, Buffer.alloc(0))]));
+    await until(() => server.connections === 1, "the connection");
+    await until(() => {
+      clock.move(60_000);
+      return server.connections === 0;
+    }, "its end");
   });
 
   it("bounds the connections of an address before the TLS handshake, and closes them", async () => {

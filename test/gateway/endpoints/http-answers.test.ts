@@ -137,6 +137,7 @@ describe("the HTTP paths", () => {
     await ask(run, "post /relayb", { query: key, body: wire });
     await ask(run, "post /relayb", { query: `${key}&max-retries=x`, body: wire });
     await ask(run, "post /relayb", { body: wire });
+    expect(await ask(run, "get /relayb", { query: key })).toBe(426);
     await ask(run, "post /relay2", { query: `${key}&method=sendBundle`, body: base64(wire) });
     await ask(run, "post /relay2", { query: "?method=getHealth", body: "" });
     for (const query of ["", "?format=sol", "?format=x"])

@@ -3,8 +3,8 @@
 import { createPublicKey, X509Certificate } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { newCredentials, newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
 import { readCertificateFacts } from "../../../src/gateway/quic/certificate-facts.ts";
-import { newCredentials, newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { selfSignedCertificate } from "../../support/quic/self-signed.ts";
 
 function derOf(pem: string): Buffer {

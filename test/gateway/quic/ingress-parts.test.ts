@@ -3,6 +3,8 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { QuicheConnection } from "../../../src/core/quic/quiche.ts";
+import { responseFrame } from "../../../src/core/quic/response-frame.ts";
 import { HandshakeLimits } from "../../../src/gateway/quic/handshake-limits.ts";
 import {
   answerBytesMax,
@@ -13,12 +15,10 @@ import {
   requestBytesMax,
 } from "../../../src/gateway/quic/ingress-messages.ts";
 import { readLongHeader } from "../../../src/gateway/quic/long-header.ts";
-import { responseFrame } from "../../../src/gateway/quic/response-frame.ts";
 import { StatelessResets } from "../../../src/gateway/quic/stateless-reset.ts";
 import { StreamAssembler } from "../../../src/gateway/quic/stream-assembler.ts";
 import type { IngressProcessAnswer, IngressRequest } from "../../../src/gateway/quic/types.ts";
 import { FrameReader } from "../../../src/gateway/tpu/frames.ts";
-import type { QuicheConnection } from "../../../src/gateway/tpu/quiche.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { needQuiche } from "../../support/quic/quic-client.ts";
 import { describeQuic } from "../../support/quic/quic-server.ts";

@@ -2,15 +2,15 @@
 
 import { randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
-import { dialects } from "../../../src/gateway/quic/dialects.ts";
-import { ServerConnection } from "../../../src/gateway/quic/server-connection.ts";
-import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
+import { dialects } from "../../../src/core/quic/dialects.ts";
 import {
   buildQuicheConfig,
   packetBytesMax,
   type QuicheConnection,
-} from "../../../src/gateway/tpu/quiche.ts";
-import { packetsOf, takePacket } from "../../../src/gateway/tpu/quiche-calls.ts";
+} from "../../../src/core/quic/quiche.ts";
+import { packetsOf, takePacket } from "../../../src/core/quic/quiche-calls.ts";
+import { ServerConnection } from "../../../src/gateway/quic/server-connection.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { IngressRun } from "../../support/quic/ingress-run.ts";
 import { needQuiche, QuicClient } from "../../support/quic/quic-client.ts";

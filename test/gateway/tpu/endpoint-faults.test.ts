@@ -2,7 +2,7 @@
 // still gets its end.
 
 import { expect, it } from "vitest";
-import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../../src/core/quic/certificate.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { LossyLink } from "../../support/network/lossy-link.ts";
 import { describeQuic } from "../../support/quic/quic-server.ts";

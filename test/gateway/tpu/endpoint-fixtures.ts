@@ -2,9 +2,9 @@
 
 import { afterEach, vi } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
-import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../../src/core/quic/certificate.ts";
+import { tpuProtocol } from "../../../src/core/quic/quiche.ts";
 import { TpuEndpoint } from "../../../src/gateway/tpu/endpoint.ts";
-import { tpuProtocol } from "../../../src/gateway/tpu/quiche.ts";
 import type {
   LeaderState,
   TpuAddress,

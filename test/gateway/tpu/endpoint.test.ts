@@ -1,11 +1,12 @@
 // The endpoint with leaders on the same machine, and with paths that lose packets.
 
 import { createSocket } from "node:dgram";
-import { expect, it } from "vitest";
-import { credentialsOf, newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { credentialsOf, newCredentials } from "../../../src/core/quic/certificate.ts";
+import type { QuicheConnection } from "../../../src/core/quic/quiche.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { LossyLink } from "../../support/network/lossy-link.ts";
-import { describeQuic } from "../../support/quic/quic-server.ts";
+import { describeQuic, quicheOfTests } from "../../support/quic/quic-server.ts";
 import { closing, Sender, server, until } from "./endpoint-fixtures.ts";
 
 function transaction(seed: number, length = 300): Buffer {
@@ -78,6 +79,24 @@ describeQuic("a leader that takes everything", () => {
     await until(() => expect(leader.packets).toBeGreaterThan(before + 4));
     expect(leader.identities.length).toBe(1);
     expect(sender.leader(leader)).toMatchObject({ connections: 1, closes: {} });
+  });
+});
+
+describeQuic("a connection without losses", () => {
+  it("does not ask the library for lost bytes with each transaction", async () => {
+    const { prototype } = quicheOfTests().Connection as unknown as { prototype: QuicheConnection };
+    const asked = vi.spyOn(prototype, "stats");
+    onTestFinished(() => asked.mockRestore());
+    const leader = await server();
+    const sender = await Sender.open();
+    sender.endpoint.selectLeaders([leader.address]);
+    await until(() => expect(sender.leader(leader).phase).toBe("connected"));
+    asked.mockClear();
+    for (let id = 0; id < 100; id++) {
+      sender.send(id, leader.address, transaction(id));
+      await until(() => expect(sender.of("acknowledged").length).toBe(id + 1));
+    }
+    expect(asked.mock.calls.length).toBeLessThan(50);
   });
 });
 
@@ -339,6 +358,24 @@ describeQuic("bounds", () => {
     sender.send(1, now.address, transaction(1));
     await until(() => expect(sender.of("acknowledged")).toEqual([1]));
     await until(() => expect([near.connections, far.connections]).toEqual([1, 0]));
+  });
+
+  it("connects with the farthest leader again when a connection is free", async () => {
+    const [near, far, now] = [await server(), await server(), await server()];
+    const clock = new ManualClock();
+    const sender = await Sender.open({ connectionsMax: 2 }, newCredentials(), clock);
+    sender.endpoint.selectLeaders([near.address, far.address]);
+    await until(() => expect(near.connections + far.connections).toBe(2));
+    sender.send(1, now.address, transaction(1));
+    await until(() => expect(sender.of("acknowledged")).toEqual([1]));
+    await until(() => expect([near.connections, far.connections]).toEqual([1, 0]));
+    // The selection does not change.
+    while (far.connections === 0) {
+      await clock.advance(50);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await until(() => expect(now.connections).toBe(0));
+    expect(near.connections).toBe(1);
   });
 
   it("drops transactions for a further leader while all connections are busy", async () => {

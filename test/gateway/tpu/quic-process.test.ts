@@ -4,9 +4,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
-import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../../src/core/quic/certificate.ts";
+import { tpuProtocol } from "../../../src/core/quic/quiche.ts";
 import { QuicProcess, type QuicProcessOptions } from "../../../src/gateway/tpu/quic-process.ts";
-import { tpuProtocol } from "../../../src/gateway/tpu/quiche.ts";
 import { startQuicProcess } from "../../../src/gateway/tpu/start-quic-process.ts";
 import type { TpuEvent, TpuSettings } from "../../../src/gateway/tpu/types.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
@@ -257,7 +257,7 @@ describeQuic("the product's process", () => {
     // The parent holds the other end of the socket, as the gateway does.
     const script = `import { startQuicProcess } from "./src/gateway/tpu/start-quic-process.ts";
       import { encodeRequest } from "./src/gateway/tpu/messages.ts";
-      import { newCredentials } from "./src/gateway/tpu/certificate.ts";
+      import { newCredentials } from "./src/core/quic/certificate.ts";
       const child = startQuicProcess();
       const settings = ${JSON.stringify(settings)};
       child.stdio[3].write(encodeRequest({ kind: "open", settings, credentials: newCredentials() }));

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { closeName, isRefusal } from "../../../src/core/quic/close-names.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { BackOff } from "../../../src/gateway/tpu/back-off.ts";
-import { closeName, isRefusal } from "../../../src/gateway/tpu/close-names.ts";
 import { targetsOf, upcomingOf } from "../../../src/gateway/tpu/leader-selection.ts";
 
 /** Windows of four slots, one letter each, from slot 0; "-": unknown leader. */

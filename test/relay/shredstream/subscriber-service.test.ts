@@ -5,7 +5,6 @@ import { writeFileSync } from "node:fs";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { type Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { openService } from "../../../src/app/open-service.ts";
 import type { Service } from "../../../src/app/service.ts";
@@ -22,13 +21,12 @@ import { until } from "../../support/network/udp-receiver.ts";
 import { selfSignedCertificate, selfSignedKey } from "../../support/quic/self-signed.ts";
 import { oneLeaderTraffic } from "../../support/shreds/shred-traffic.ts";
 import { writeKeyFile } from "../../support/shredstream/key-file.ts";
-import { blockEngineServices } from "../../support/shredstream/test-block-engine.ts";
+import { stockClient } from "../../support/shredstream/stock-client.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const alice = new KeyPair(new Uint8Array(32).fill(3));
 const bob = new KeyPair(new Uint8Array(32).fill(4));
 const stranger = new KeyPair(new Uint8Array(32).fill(5));
-const services = blockEngineServices();
 const traffic = oneLeaderTraffic();
 
 async function openRelay(sections: string, sources: string) {
@@ -72,49 +70,13 @@ ${subscribers}`;
 const local = "{ name: local, address: 127.0.0.1, tier: tier-1 }";
 const bobLine = `    - { name: bob, publicKey: ${bob.address}, tier: tier-1, destinations: 1 }\n`;
 
-type Message = Record<string, unknown>;
-
-/** The calls of a stock proxy. */
-function stockClient(service: Pick<Service, "subscribers">, tls = false) {
-  const secure = credentials.createSsl(Buffer.from(selfSignedCertificate));
-  const address = service.subscribers?.address ?? "";
-  const open = (ClientOf: (typeof services)["AuthService"]): Client =>
-    closing(new ClientOf(address, tls ? secure : credentials.createInsecure()));
-  const [auth, stream] = [open(services.AuthService), open(services.Shredstream)];
-  const call = (client: Client, method: string, message: Message, token?: string) => {
-    const metadata = new Metadata();
-    if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
-    return new Promise<Message>((resolve, reject) => {
-      const done = (error: ServiceError | null, response: Message) =>
-        error ? reject(new Error(error.message)) : resolve(response);
-      Reflect.apply(Reflect.get(client, method), client, [message, metadata, done]);
-    });
-  };
-  const challenge = async (key: KeyPair) => {
-    const request = { role: 3, pubkey: key.publicKey };
-    return String((await call(auth, "GenerateAuthChallenge", request))["challenge"]);
-  };
-  const tokens = (text: string, key: KeyPair, signer = key) =>
-    call(auth, "GenerateAuthTokens", {
-      challenge: text,
-      client_pubkey: key.publicKey,
-      signed_challenge: signer.sign(Buffer.from(text)),
-    });
-  const tokenText = (token: unknown) => String(Reflect.get(Object(token), "value"));
-  const login = async (key: KeyPair) => {
-    const both = await tokens(`${key.address}-${await challenge(key)}`, key);
-    return { access: tokenText(both["access_token"]), refresh: tokenText(both["refresh_token"]) };
-  };
-  const heartbeat = (token: string | undefined, ip: string, port: number, regions = ["ny"]) =>
-    call(stream, "SendHeartbeat", { socket: { ip, port }, regions }, token);
-  const refresh = (token: string) => call(auth, "RefreshAccessToken", { refresh_token: token });
-  return { auth, call, challenge, tokens, login, heartbeat, refresh, tokenText };
-}
+const clientOf = ({ subscribers }: Pick<Service, "subscribers">, tls = false) =>
+  stockClient(subscribers?.address ?? "", tls);
 
 describe("this relay as a block engine", () => {
   it("serves a stock client: tokens, heartbeats, a lease that ends, and a renewal", async () => {
     const { service, clock, destinations } = await openRelay(engineSection(), local);
-    const client = stockClient(service);
+    const client = clientOf(service);
     const { access, refresh } = await client.login(alice);
     expect(await client.heartbeat(access, "127.0.0.1", 9001, ["ny", "slc", "tokyo"])).toEqual({
       ttl_ms: 30_000,
@@ -141,7 +103,7 @@ describe("this relay as a block engine", () => {
       engineSection(tls),
       local,
     );
-    const client = stockClient(service, true);
+    const client = clientOf(service, true);
     await client.heartbeat((await client.login(alice)).access, "127.0.0.1", 9001);
     expect(destinations()).toHaveLength(1);
     // The files are followed: unusable ones are reported, and the last certificate stays in use.
@@ -158,7 +120,7 @@ describe("this relay as a block engine", () => {
       clock.move(2001);
       return lines.join().includes("shredstream: a new TLS certificate is in force");
     }, "the new certificate");
-    await stockClient(service, true).login(alice);
+    await clientOf(service, true).login(alice);
   });
 
   it("sends shreds to another relay that subscribes, until the subscriber is removed", async () => {
@@ -194,7 +156,7 @@ describe("this relay as a block engine", () => {
     expect(empty.service.warnings().join()).not.toContain(warning);
     expect((await openRelay("", local)).service.warnings().join()).toContain(warning);
     const { service, clock, lines } = await openRelay(engineSection(), local);
-    const client = stockClient(service);
+    const client = clientOf(service);
     await client.heartbeat((await client.login(alice)).access, "127.0.0.1", 9001);
     expect(lines.at(-1)).toContain("subscriber alice: shreds of tier-2 to 127.0.0.1:9001");
     await until(() => {
@@ -212,7 +174,7 @@ describe("this relay as a block engine", () => {
     const check = () =>
       service.operations?.checks().find(({ name }) => name === "subscribers")?.detail;
     expect(scrape()).toContain('shredway_subscriber_leases{tier="tier-1"} 0\n');
-    const client = stockClient(service);
+    const client = clientOf(service);
     await expect(client.challenge(stranger)).rejects.toThrow(/not registered/);
     await expect(client.challenge(stranger)).rejects.toThrow(/not registered/);
     const { access } = await client.login(alice);
@@ -256,7 +218,7 @@ describe("this relay as a block engine", () => {
       engineSection("", bobLine),
       local,
     );
-    const client = stockClient(service);
+    const client = clientOf(service);
     const { access } = await client.login(alice);
     await client.heartbeat(access, "127.0.0.1", 9001);
     await client.heartbeat((await client.login(bob)).access, "127.0.0.1", 9002);
@@ -311,7 +273,7 @@ describe("this relay as a block engine", () => {
       }),
     );
     await subscribers.start();
-    const client = stockClient({ subscribers });
+    const client = clientOf({ subscribers });
     const { access } = await client.login(alice);
     await client.heartbeat(access, "127.0.0.1", 9001);
     isRejected = true;
@@ -323,7 +285,7 @@ describe("this relay as a block engine", () => {
 
   it("refuses every wrong login", async () => {
     const { service, clock } = await openRelay(engineSection("", bobLine), local);
-    const client = stockClient(service);
+    const client = clientOf(service);
     const { auth, call, challenge, tokens } = client;
     const ask = (role: number, pubkey: Uint8Array) =>
       call(auth, "GenerateAuthChallenge", { role, pubkey });
@@ -346,7 +308,7 @@ describe("this relay as a block engine", () => {
 
   it("refuses every wrong heartbeat, and keeps the limits", async () => {
     const { service, destinations, clock } = await openRelay(engineSection("", bobLine), local);
-    const client = stockClient(service);
+    const client = clientOf(service);
     const { access, refresh } = await client.login(alice);
     const { heartbeat } = client;
     const own = "127.0.0.1";
@@ -411,7 +373,7 @@ describe("this relay as a block engine", () => {
     let access = "";
     // The server may not have noticed the ends of all connections yet.
     while (access === "") {
-      const login = stockClient(service).login(alice);
+      const login = clientOf(service).login(alice);
       access = await login.then(
         (tokens) => tokens.access,
         (error: Error) => {
@@ -424,7 +386,7 @@ describe("this relay as a block engine", () => {
 
   it("refuses unknown methods and malformed requests, and survives noise", async () => {
     const { service } = await openRelay(engineSection(), local);
-    const client = stockClient(service);
+    const client = clientOf(service);
     const raw = (path: string, bytes: Uint8Array) =>
       new Promise<string>((resolve) => {
         const identity = (value: Buffer) => value;

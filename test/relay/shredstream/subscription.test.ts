@@ -268,6 +268,53 @@ describe("Subscription", () => {
     expect(other.subscription.status.problem).toMatch(/^UNAVAILABLE: connection to 127.0.0.1/);
   });
 
+  it.each([
+    ["a challenge that is not text", "challenge", { challenge: "a b" }, "printable ASCII"],
+    ["an empty challenge", "challenge", {}, "printable ASCII"],
+    ["a long challenge", "challenge", { challenge: "x".repeat(1025) }, "got 1025"],
+    [
+      "tokens without a refresh token",
+      "tokens",
+      { refresh_token: null },
+      "refresh token is missing",
+    ],
+    ["no tokens", "tokens", { access_token: null }, "access token is missing"],
+    ["no room", "tokens", { access_token: { value: "x".repeat(70_000) } }, "at most 65536 bytes"],
+  ])("reports %s, signs nothing else, and backs off", async (_, method, changes, problem) => {
+    const engine = closing(await TestBlockEngine.open());
+    engine.settings.change = (called, response) =>
+      called !== method ? response : method === "challenge" ? changes : { ...response, ...changes };
+    const { subscription, clock, reaches } = subscribe(engine.url);
+    await reaches("failing");
+    expect(subscription.status.problem).toContain(problem);
+    expect(engine.countOf("tokens")).toBe(method === "challenge" ? 0 : 1);
+    clock.move(700);
+    expect(engine.countOf("challenge")).toBe(1);
+    engine.settings.change = (__, response) => response;
+    clock.move(301);
+    await reaches("subscribed");
+  });
+
+  it.each([
+    [0, 1000],
+    [4_294_967_295, 300_000],
+  ])(
+    "keeps the interval of heartbeats within bounds for a lease of %i ms",
+    async (ttlMs, least) => {
+      const engine = closing(await TestBlockEngine.open({ ttlMs }));
+      const { clock, traffic, reaches } = subscribe(engine.url);
+      await reaches("subscribed");
+      for (let passed = 0; passed < least - 1; passed += 20_000) {
+        traffic.packets++;
+        clock.move(Math.min(20_000, least - 1 - passed));
+      }
+      expect(engine.countOf("heartbeat")).toBe(1);
+      traffic.packets++;
+      clock.move(2);
+      await until(() => engine.countOf("heartbeat") === 2, "the second heartbeat");
+    },
+  );
+
   it("leaves no timer and no connection behind", async () => {
     const engine = closing(await TestBlockEngine.open());
     const { subscription, clock, reaches } = subscribe(engine.url);

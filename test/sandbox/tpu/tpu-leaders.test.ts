@@ -3,7 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
-import { credentialsOf } from "../../../src/gateway/tpu/certificate.ts";
+import { credentialsOf } from "../../../src/core/quic/certificate.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { RpcEndpoint } from "../../../src/sandbox/rpc/endpoint.ts";

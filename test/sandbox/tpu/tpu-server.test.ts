@@ -3,8 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
+import { credentialsOf } from "../../../src/core/quic/certificate.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
-import { credentialsOf } from "../../../src/gateway/tpu/certificate.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import {
   badCertificateCode,

@@ -9,6 +9,7 @@ import type { ApiKey, Scope } from "../../../src/gateway/accounts/types.ts";
 import { Gateway } from "../../../src/gateway/endpoints/gateway.ts";
 import { readMethodNames } from "../../../src/gateway/endpoints/read-methods.ts";
 import { HttpServer } from "../../../src/gateway/http/server.ts";
+import type { EngineName } from "../../../src/gateway/http/types.ts";
 import type {
   GatewayDependencies,
   GatewaySettings,
@@ -147,12 +148,14 @@ export class GatewayRun {
   static async open(
     settings: Partial<GatewaySettings> = {},
     parts: Partial<GatewayDependencies> = {},
+    engine: EngineName = "node",
   ): Promise<GatewayRun> {
     const run = new GatewayRun();
     const gateway = new Gateway({ ...run.parts(), ...parts }, { ...settingsOf(), ...settings });
     const server = await HttpServer.open({
       ...gateway.serverOptions(),
       listen: ["127.0.0.1:0"],
+      engine,
     });
     run.#opened = { gateway, server: closing(server) };
     return run;

@@ -1,5 +1,5 @@
 // A lossy link in front of a UDP port on loopback: it loses packets in both directions, by seeded
-// random numbers, and delays them.
+// random numbers, delays them, and changes their order.
 //
 // For kernels whose traffic control has no netem. Each sender gets its own socket towards the port,
 // so that the port sees one address per sender. DelayLink is for TCP, between namespaces.
@@ -13,14 +13,19 @@ export interface LinkQuality {
   loss: number;
   /** One-way delay in ms; default 0: packets are forwarded immediately. */
   delayMs?: number;
+  /** Maximum of a random addition to the delay, which changes the order of packets; default 0. */
+  jitterMs?: number;
+  /** Longest payload that passes, as on a path whose MTU is smaller; default: no limit. */
+  bytesMax?: number;
 }
 
 const answersMax = 100;
 
-async function bound(): Promise<Socket> {
-  const socket = createSocket({ type: "udp4", recvBufferSize: 4 << 20 });
+async function bound(host = "127.0.0.1"): Promise<Socket> {
+  const type = host.includes(":") ? "udp6" : "udp4";
+  const socket = createSocket({ type, recvBufferSize: 4 << 20 });
   socket.on("error", () => undefined);
-  socket.bind(0, "127.0.0.1");
+  socket.bind(0, host);
   await once(socket, "listening");
   return socket;
 }
@@ -30,23 +35,35 @@ export class LossyLink {
   readonly quality: LinkQuality;
   passed = 0;
   lost = 0;
+  /** Packets that were longer than `bytesMax`. */
+  tooLong = 0;
   /** The first packets from the port, including lost ones. */
   readonly answers: Buffer[] = [];
   readonly #random: SeededRandom;
-  readonly #targetPort: number;
+  readonly #target: { readonly host: string; readonly port: number };
   readonly #front: Socket;
   readonly #backs = new Map<number, Promise<Socket>>();
   #isClosed = false;
 
-  /** `targetPort`: on 127.0.0.1. */
-  static async open(targetPort: number, quality: LinkQuality, seed = 1): Promise<LossyLink> {
-    return new LossyLink(await bound(), targetPort, quality, seed);
+  /** `target`: a port on 127.0.0.1, or a port of ::1. The link's own address is on 127.0.0.1. */
+  static async open(
+    target: number | { readonly host: "::1"; readonly port: number },
+    quality: LinkQuality,
+    seed = 1,
+  ): Promise<LossyLink> {
+    const to = typeof target === "number" ? { host: "127.0.0.1", port: target } : target;
+    return new LossyLink(await bound(), to, quality, seed);
   }
 
-  private constructor(front: Socket, targetPort: number, quality: LinkQuality, seed: number) {
+  private constructor(
+    front: Socket,
+    target: { readonly host: string; readonly port: number },
+    quality: LinkQuality,
+    seed: number,
+  ) {
     this.quality = { ...quality };
     this.#random = new SeededRandom(seed);
-    this.#targetPort = targetPort;
+    this.#target = target;
     this.#front = front;
     front.on("message", (packet, { port }) => void this.#forward(packet, port));
   }
@@ -73,20 +90,25 @@ export class LossyLink {
       this.#backs.set(port, back);
     }
     const socket = await back;
-    this.#pass(() => socket.send(packet, this.#targetPort, "127.0.0.1"));
+    const { host, port: targetPort } = this.#target;
+    this.#pass(packet, () => socket.send(packet, targetPort, host));
   }
 
   async #openBack(port: number): Promise<Socket> {
-    const socket = await bound();
+    const socket = await bound(this.#target.host);
     socket.on("message", (answer) => {
       if (this.answers.length < answersMax) this.answers.push(answer);
-      this.#pass(() => this.#front.send(answer, port, "127.0.0.1"));
+      this.#pass(answer, () => this.#front.send(answer, port, "127.0.0.1"));
     });
     return socket;
   }
 
-  #pass(send: () => void): void {
-    const { loss, delayMs = 0 } = this.quality;
+  #pass(packet: Buffer, send: () => void): void {
+    const { loss, delayMs = 0, jitterMs = 0, bytesMax = Number.POSITIVE_INFINITY } = this.quality;
+    if (packet.length > bytesMax) {
+      this.tooLong++;
+      return;
+    }
     if (this.#random.happens(loss)) {
       this.lost++;
       return;
@@ -95,7 +117,8 @@ export class LossyLink {
     const sendIfOpen = (): void => {
       if (!this.#isClosed) send();
     };
-    if (delayMs > 0) setTimeout(sendIfOpen, delayMs);
+    const addedMs = jitterMs > 0 ? this.#random.below(jitterMs + 1) : 0;
+    if (delayMs + addedMs > 0) setTimeout(sendIfOpen, delayMs + addedMs);
     else sendIfOpen();
   }
 }

@@ -4,15 +4,19 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { createRequire } from "node:module";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { runProgram } from "../../../src/tools/run-program.ts";
 
 const source = fileURLToPath(new URL("../../../src/tools/shredway.ts", import.meta.url));
 
+/** Found from every working directory. */
+const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
+
 /** Arguments of `node` that run the command line. */
 export const programWords: readonly string[] = process.env["SHREDWAY_TEST_PROGRAM"]
   ? [process.env["SHREDWAY_TEST_PROGRAM"]]
-  : ["--import", "tsx", source];
+  : ["--import", tsx, source];
 
 export interface Ended {
   readonly code: number | null;

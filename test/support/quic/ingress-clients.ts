@@ -1,6 +1,6 @@
 // Clients of a test's QUIC ingress: connected by a key, and the frames of bundles.
 
-import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
 import { until } from "../network/udp-receiver.ts";
 import type { IngressRun } from "./ingress-run.ts";
 import { QuicClient, type QuicClientOptions } from "./quic-client.ts";

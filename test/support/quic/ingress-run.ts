@@ -1,9 +1,9 @@
 // The QUIC ingress in front of a test's gateway: a real process, real sockets, keys that the test controls.
 
 import { systemClock } from "../../../src/core/clock.ts";
+import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
 import { Query } from "../../../src/gateway/endpoints/query.ts";
 import { QuicIngress, type QuicIngressOptions } from "../../../src/gateway/quic/quic-ingress.ts";
-import { newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { closing } from "../closing.ts";
 import { apiKey, GatewayRun } from "../gateway/gateway.ts";
 

@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
-import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../../src/core/quic/certificate.ts";
 import {
   buildQuicheConfig,
   loadQuiche,
@@ -17,7 +17,7 @@ import {
   type QuicheConnection,
   type QuicheCredentials,
   tpuProtocol,
-} from "../../../src/gateway/tpu/quiche.ts";
+} from "../../../src/core/quic/quiche.ts";
 import { closing } from "../closing.ts";
 
 /** If quiche is not available, tests are skipped: describe.skipIf(!quiche). */
@@ -41,6 +41,8 @@ export interface QuicClientOptions {
   readonly credentials?: QuicheCredentials | null;
   readonly protocol?: string;
   readonly idleTimeoutMs?: number;
+  /** UDP payload of the longest packet. Default: that of the product. */
+  readonly packetBytesMax?: number;
   /** Unread bytes of a response. Default: 64 kB. */
   readonly responseBytesMax?: number;
   /** Called with every outgoing packet. */
@@ -59,7 +61,7 @@ function configOf(options: QuicClientOptions): QuicheConfig {
     credentials: options.credentials ?? newCredentials(),
     applicationProtocol: protocol,
     idleTimeoutMs,
-    packetBytesMax,
+    packetBytesMax: options.packetBytesMax ?? packetBytesMax,
     connectionBytesMax: 1 << 20,
     streamBytesMax: 0,
     streamsMax: 0,
@@ -138,6 +140,17 @@ export class QuicClient {
     return new Promise((resolve) => {
       this.#requests.set(id, { parts: [], end: resolve });
       this.#unsent.set(id, bytes);
+      this.work();
+    });
+  }
+
+  /** Starts a bidirectional stream and leaves it open. Returns the response, if there is one. */
+  beginRequest(bytes: Uint8Array): Promise<Buffer> {
+    const id = this.#nextRequestId;
+    this.#nextRequestId += 4;
+    return new Promise((resolve) => {
+      this.#requests.set(id, { parts: [], end: resolve });
+      this.quic.streamSend(id, bytes, false);
       this.work();
     });
   }

@@ -7,7 +7,7 @@ import { randomBytes, X509Certificate } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import { describe } from "vitest";
-import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../../src/core/quic/certificate.ts";
 import {
   buildQuicheConfig,
   loadQuiche,
@@ -16,7 +16,7 @@ import {
   type QuicheConfig,
   type QuicheConnection,
   tpuProtocol,
-} from "../../../src/gateway/tpu/quiche.ts";
+} from "../../../src/core/quic/quiche.ts";
 
 const idBytes = 8;
 const lookMs = 5;

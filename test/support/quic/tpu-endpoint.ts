@@ -2,9 +2,9 @@
 
 import { formatAddress, parseEndpoint } from "../../../src/core/addresses/addresses.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../../src/core/quic/certificate.ts";
+import { type QuicheCredentials, tpuProtocol } from "../../../src/core/quic/quiche.ts";
 import { TpuEndpoint } from "../../../src/gateway/tpu/endpoint.ts";
-import { type QuicheCredentials, tpuProtocol } from "../../../src/gateway/tpu/quiche.ts";
 import type { LeaderState, TpuEvent, TpuSettings } from "../../../src/gateway/tpu/types.ts";
 import { closing } from "../closing.ts";
 import { until } from "../network/udp-receiver.ts";

@@ -76,6 +76,8 @@ interface EngineSettings {
   refreshSeconds: number;
   /** Returns an error for a call, or nothing. */
   refuse: (method: EngineMethod) => { code: status; details: string } | undefined;
+  /** Replaces the fields of a response. */
+  change: (method: EngineMethod, response: object) => object;
   /** Wall clock in milliseconds. */
   nowMs: () => number;
 }
@@ -109,6 +111,7 @@ export class TestBlockEngine {
       accessSeconds: 3600,
       refreshSeconds: 86_400,
       refuse: () => undefined,
+      change: (_, response) => response,
       nowMs: () => Date.now(),
       ...given,
     };
@@ -166,7 +169,7 @@ export class TestBlockEngine {
       return;
     }
     try {
-      done(null, act());
+      done(null, this.settings.change(method, Object(act())));
     } catch (error) {
       const details = error instanceof Error ? error.message : String(error);
       done({ code: status.UNAUTHENTICATED, details }, null);

@@ -75,6 +75,16 @@ describe("the screen of the sandbox", () => {
     await until(() => screen.shows("DESTINATION"), "the tables of a larger terminal", patienceMs);
     expect(screen.text).toContain(clearScreen);
     expect(screen.frame.length).toBeLessThanOrEqual(39);
+    await until(
+      () =>
+        screen.shows(
+          /^jito +source jito subscribed, received [1-9].* subscriber proxy subscribed, verified [1-9]/,
+        ),
+      "the counts of ShredStream",
+      patienceMs,
+    );
+    expect(screen.shows(/^jito +tier-1 +[1-9]/)).toBe(true);
+    expect(screen.shows(/^proxy +tier-1 +127/)).toBe(true);
     for (const title of ["Try next", "SUBMITTED", "SOURCE", "DESTINATION", "ROUTE"]) {
       expect(screen.shows(title)).toBe(true);
     }

@@ -61,6 +61,16 @@ function operationObject(operation: Operation): object {
   };
 }
 
+/** A path may have one operation of each method. */
+function pathObjects(): object {
+  const paths = new Map<string, Record<string, object>>();
+  for (const operation of operations) {
+    const { path, method } = operation;
+    paths.set(path, { ...paths.get(path), [method]: operationObject(operation) });
+  }
+  return Object.fromEntries(paths);
+}
+
 const description =
   "HTTP paths. `/openrpc.json` describes the JSON-RPC methods. The query or one of four headers may " +
   "contain the API key; prefer a header, because URLs end up in logs. HEAD is supported where GET is.";
@@ -73,12 +83,7 @@ export function openApiDocument({ version, regions }: DescriptionFacts): object 
     openapi: openApiVersion,
     info: { title, version, description, license },
     servers: elsewhere.length > 0 ? elsewhere : [{ url: "/" }],
-    paths: Object.fromEntries(
-      operations.map((operation) => [
-        operation.path,
-        { [operation.method]: operationObject(operation) },
-      ]),
-    ),
+    paths: pathObjects(),
     components: { securitySchemes },
   };
 }

@@ -42,6 +42,7 @@ import { rawMethods, rawParameters } from "../raw-endpoints.ts";
 import { uriParameters } from "../request-context.ts";
 import { entriesMax, shredPayParameters, shredPayPath } from "../shred-pay.ts";
 import { signaturesMax } from "../status-feed.ts";
+import { socketParameters } from "../submission-sockets.ts";
 import { formatParameter } from "../tip-floor.ts";
 import { nextPath, slotPath, validatorsPath } from "../tracker-handler.ts";
 import { openApiPath, openRpcPath } from "./document-paths.ts";
@@ -178,6 +179,34 @@ const calls: readonly Operation[] = [
       description: "a frame: its length as u16 big-endian, then that many bytes",
     },
   }),
+  {
+    path: "/relayb",
+    method: "get",
+    id: "submissionSocket",
+    summary: "WebSocket: sends transactions as binary messages over one connection.",
+    description:
+      "Each binary message is a transaction, or a bundle as frames (its length as u16 big-endian, then that " +
+      "many bytes). The parameters apply to every message. With `responses=true` each message gets a binary " +
+      "response frame, in the order of the messages: version u8 = 1, flags u8 = 0, status u16 big-endian, length " +
+      "of the body u16 big-endian, body in UTF-8 (docs/quic.md).",
+    needsKey: true,
+    parameters: inQuery(
+      socketParameters.responses,
+      uriParameters.mevProtect,
+      uriParameters.swqosOnly,
+      uriParameters.revertProtection,
+      rawParameters.maxRetries,
+      rawParameters.minContextSlot,
+    ),
+    answers: {
+      101: { description: "the WebSocket is open" },
+      ...jsonRpcRefusals(400, 401, 403, 426, 429, 503),
+    },
+    webSocket: {
+      request: { type: "string", format: "binary" },
+      message: described("a response frame", { type: "string", format: "binary" }),
+    },
+  },
   rawOperation(
     "/relay2",
     "sendText",

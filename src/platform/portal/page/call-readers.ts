@@ -125,5 +125,21 @@ export const transactionStatus = orNull(
   }),
 );
 
+export const registeredKeys = object<{
+  account: string;
+  publicKeys: readonly AnyState<Response.RegisteredKey>[];
+}>({
+  account: text,
+  publicKeys: list(
+    object<AnyState<Response.RegisteredKey>>({
+      publicKey: text,
+      purpose: oneOf("tpu", "shredstream"),
+      apiKey: text,
+      state: text,
+      registeredAt: text,
+    }),
+  ),
+});
+
 /** Reader for calls whose result is not used. */
 export const done = anything;

@@ -125,7 +125,8 @@ describe("the OpenAPI document", () => {
     const run = await GatewayRun.open({}, { tipFloor: emptyFloor });
     const { text } = await get(run, "/nothing");
     const named = /expected one of ([^"]*)/.exec(text)?.[1]?.split(", ") ?? [];
-    expect(operations.map(({ path }) => path).toSorted()).toEqual(named.toSorted());
+    const described = new Set(operations.map(({ path }) => path));
+    expect([...described].toSorted()).toEqual(named.toSorted());
     for (const { path, method } of operations) {
       const response = await fetch(run.url(path), { method: "DELETE" });
       await response.text();

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseEndpoint } from "../../../../src/core/addresses/addresses.ts";
-import { newCredentials, newEcdsaCredentials } from "../../../../src/gateway/tpu/certificate.ts";
+import { newCredentials, newEcdsaCredentials } from "../../../../src/core/quic/certificate.ts";
 import { closing } from "../../../support/closing.ts";
 import { LossyLink } from "../../../support/network/lossy-link.ts";
 import { until } from "../../../support/network/udp-receiver.ts";

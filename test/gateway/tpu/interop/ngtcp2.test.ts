@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { credentialsOf } from "../../../../src/gateway/tpu/certificate.ts";
+import { credentialsOf } from "../../../../src/core/quic/certificate.ts";
 import { SandboxKeyPair } from "../../../../src/sandbox/chain/keys.ts";
 import { until } from "../../../support/network/udp-receiver.ts";
 import {

@@ -3,7 +3,7 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { newEcdsaCredentials } from "../../../../src/gateway/tpu/certificate.ts";
+import { newEcdsaCredentials } from "../../../../src/core/quic/certificate.ts";
 import { closing } from "../../../support/closing.ts";
 import {
   accessibilityViolations,

@@ -8,7 +8,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseEndpoint } from "../../../../src/core/addresses/addresses.ts";
-import type { QuicheCredentials } from "../../../../src/gateway/tpu/quiche.ts";
+import type { QuicheCredentials } from "../../../../src/core/quic/quiche.ts";
 import { closing } from "../../closing.ts";
 import { until } from "../../network/udp-receiver.ts";
 import { temporaryFolder } from "../../temporary-folder.ts";

@@ -10,7 +10,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { newCredentials } from "../../../../src/gateway/tpu/certificate.ts";
+import { newCredentials } from "../../../../src/core/quic/certificate.ts";
 import { closing } from "../../closing.ts";
 import type { NetworkNamespace } from "../../network/network-namespace.ts";
 import { until } from "../../network/udp-receiver.ts";

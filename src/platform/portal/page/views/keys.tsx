@@ -10,6 +10,7 @@ import { Snippet } from "../components/copy-button.tsx";
 import { Confirm, Dialog } from "../components/dialog.tsx";
 import { useAction, useLoaded, useSessionContext } from "../hooks.ts";
 import { count, counted } from "../units.ts";
+import { PublicKeys } from "./public-keys.tsx";
 
 function loadKeys(): Promise<readonly KeyView[]> {
   return call("getKeys", [], keys);
@@ -184,30 +185,33 @@ export function Keys(): JSX.Element {
   };
   const aside = loaded.kind === "ready" ? counted(loaded.value.length, "key") : undefined;
   return (
-    <Panel title="API keys" wide aside={aside}>
-      <LoadedPart loaded={loaded} again={again}>
-        {(items) => (
-          <ul class="cards">
-            {items.map((item) => (
-              <KeyCard
-                key={item.id}
-                item={item}
-                onRotate={() => setOpen({ kind: "rotate" })}
-                onRevoke={() => setOpen({ kind: "revoke", item })}
-              />
-            ))}
-          </ul>
-        )}
-      </LoadedPart>
-      <p class="muted small">
-        The service stores only hashes of keys, so a key cannot be shown again. Ask the operator for
-        a key with other scopes. Last requests are those to this node; use of this page does not
-        count.
-      </p>
-      {open?.kind === "rotate" ? <RotateDialog onClose={close} /> : null}
-      {open?.kind === "revoke" ? (
-        <RevokeDialog item={open.item} onClose={close} onRevoked={again} />
-      ) : null}
-    </Panel>
+    <>
+      <Panel title="API keys" wide aside={aside}>
+        <LoadedPart loaded={loaded} again={again}>
+          {(items) => (
+            <ul class="cards">
+              {items.map((item) => (
+                <KeyCard
+                  key={item.id}
+                  item={item}
+                  onRotate={() => setOpen({ kind: "rotate" })}
+                  onRevoke={() => setOpen({ kind: "revoke", item })}
+                />
+              ))}
+            </ul>
+          )}
+        </LoadedPart>
+        <p class="muted small">
+          The service stores only hashes of keys, so a key cannot be shown again. Ask the operator
+          for a key with other scopes. Last requests are those to this node; use of this page does
+          not count.
+        </p>
+        {open?.kind === "rotate" ? <RotateDialog onClose={close} /> : null}
+        {open?.kind === "revoke" ? (
+          <RevokeDialog item={open.item} onClose={close} onRevoked={again} />
+        ) : null}
+      </Panel>
+      <PublicKeys />
+    </>
   );
 }

@@ -14,6 +14,12 @@ interface OutgoingPacket {
   readonly to: QuicheAddress;
 }
 
+/** quiche reads no zones ("fe80::1%eth0"); the kernel needs them for packets to link-local addresses. */
+export function withoutZone({ host, port }: QuicheAddress): QuicheAddress {
+  const end = host.indexOf("%");
+  return { host: end < 0 ? host : host.slice(0, end), port };
+}
+
 /** Passes a received packet, which decryption overwrites. An invalid packet has no effect. */
 export function takePacket(
   quic: QuicheConnection,

@@ -35,6 +35,7 @@ export interface QuicheConnection {
   readable(): Iterable<number>;
   /** Streams that can be written or that the remote side stopped; their use then throws. */
   writable(): Iterable<number>;
+  peerStreamsLeftBidi(): number;
   peerStreamsLeftUni(): number;
   /** Milliseconds; null: no timer is needed. */
   timeout(): number | null;

@@ -6,13 +6,13 @@
 // the TPU route, the QUIC ingress, its clients, and the sandbox's leaders.
 
 import {
+  createHash,
   createPublicKey,
   generateKeyPairSync,
   type KeyObject,
-  randomBytes,
   sign,
 } from "node:crypto";
-import { privateKeyOf } from "../../core/key-pair.ts";
+import { privateKeyOf } from "../key-pair.ts";
 import type { QuicheCredentials } from "./quiche.ts";
 
 const tags = {
@@ -133,8 +133,9 @@ export function newEcdsaCredentials(
   { isProtected }: { readonly isProtected?: boolean } = {},
 ): QuicheCredentials {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  // Positive and without leading zeros, as DER requires it.
-  const serialNumber = randomBytes(16);
+  // As unique as the key. Positive and without leading zeros, as DER requires it.
+  const spki = createPublicKey(privateKey).export({ format: "der", type: "spki" });
+  const serialNumber = createHash("sha256").update(spki).digest().subarray(0, 16);
   serialNumber[0] = ((serialNumber[0] ?? 0) & 0x7f) | 0x40;
   return credentialsFor(privateKey, { commonName, serialNumber, isProtected });
 }

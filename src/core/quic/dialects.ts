@@ -3,7 +3,7 @@
 // Facts of November 2026 about the services whose clients use them (docs/quic.md). Both processes use
 // this table.
 
-import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts";
+import { bundleTransactionsMax } from "../transactions/bundle-limits.ts";
 
 /** Why the service closes a connection. */
 export type CloseCause =
@@ -38,7 +38,7 @@ const frameHeadBytes = 2;
 /** Codes 0 to 2 are those of Astralane. */
 const keyCodes = { closed: 0, unauthorized: 1, connection_limit: 2, forbidden: 3, excess: 4 };
 
-/** Codes of validators (tpu/close-names.ts): disallowed, exceed_max_stream_count, too_many. */
+/** Codes of validators (close-names.ts): disallowed, exceed_max_stream_count, too_many. */
 const validatorCodes = { closed: 0, unauthorized: 2, connection_limit: 4, forbidden: 2, excess: 3 };
 
 export const dialects: readonly Dialect[] = [

@@ -2,12 +2,12 @@
 //
 // The only file that imports @matrixai/quic, an optional dependency that is loaded on first use. It
 // uses the package's low-level binding (quiche 0.18 with BoringSSL), which has no sockets or
-// timers. The TPU route (connection.ts), the QUIC ingress and the sandbox's leaders use it. Calls throw
+// timers. The TPU route, the QUIC ingress, its clients and the sandbox's leaders use it. Calls throw
 // an Error whose message is quiche's error name ("StreamLimit", "InvalidPacket", …); null means
 // that there is nothing (more) to do. Only the thread that created a connection may use it.
 
 import { createRequire } from "node:module";
-import { messageOf } from "../../core/errors.ts";
+import { messageOf } from "../errors.ts";
 import type { Quiche, QuicheConfig } from "./quiche-binding.ts";
 
 export type {
@@ -26,8 +26,13 @@ export interface QuicheCredentials {
 
 interface QuicheSettings {
   readonly credentials: QuicheCredentials;
-  /** Server only: requests a certificate and accepts any. A client verifies nothing. */
+  /** Server only: requests a certificate and accepts any. */
   readonly asksCertificate?: boolean;
+  /**
+   * Client only: certificates in PEM that must have signed the server's. Absent: every certificate is
+   * accepted.
+   */
+  readonly authorities?: string | undefined;
   /** One, or a server's several, in the order of preference. */
   readonly applicationProtocol: string | readonly string[];
   readonly idleTimeoutMs: number;
@@ -40,6 +45,8 @@ interface QuicheSettings {
   readonly streamsMax: number;
   /** Bidirectional streams that the remote side may have open. Default: 0. */
   readonly bidirectionalStreamsMax?: number;
+  /** Bytes of a response on a bidirectional stream of this side before they are read. Default: 0. */
+  readonly responseBytesMax?: number;
 }
 
 /** ALPN protocol of leaders; facts of November 2026 (Agave, Firedancer). */
@@ -91,11 +98,11 @@ export function quicheProblem(): string | null {
  */
 export function buildQuicheConfig(quiche: Quiche, settings: QuicheSettings): QuicheConfig {
   const { keyPem, certificatePem } = settings.credentials;
-  const asksCertificate = settings.asksCertificate ?? false;
+  const { authorities, asksCertificate = false } = settings;
   const config = quiche.Config.withBoringSslCtx(
+    asksCertificate || authorities !== undefined,
     asksCertificate,
-    asksCertificate,
-    null,
+    authorities === undefined ? null : Buffer.from(authorities),
     [Buffer.from(keyPem)],
     [Buffer.from(certificatePem)],
     signatureAlgorithms,
@@ -106,7 +113,7 @@ export function buildQuicheConfig(quiche: Quiche, settings: QuicheSettings): Qui
   config.setMaxRecvUdpPayloadSize(Math.max(settings.packetBytesMax, 1500));
   config.setMaxSendUdpPayloadSize(settings.packetBytesMax);
   config.setInitialMaxData(settings.connectionBytesMax);
-  config.setInitialMaxStreamDataBidiLocal(0);
+  config.setInitialMaxStreamDataBidiLocal(settings.responseBytesMax ?? 0);
   const bidirectionalMax = settings.bidirectionalStreamsMax ?? 0;
   config.setInitialMaxStreamDataBidiRemote(bidirectionalMax > 0 ? settings.streamBytesMax : 0);
   config.setInitialMaxStreamDataUni(settings.streamBytesMax);

@@ -2,7 +2,7 @@
 //
 // Used by QUIC connections, whose every packet moves the due time.
 
-import type { Clock, Timer } from "../../core/clock.ts";
+import type { Clock, Timer } from "../clock.ts";
 
 export class DueTimer {
   readonly #clock: Clock;

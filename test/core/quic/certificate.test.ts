@@ -3,7 +3,7 @@
 import { createPrivateKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { credentialsOf, newCredentials } from "../../../src/gateway/tpu/certificate.ts";
+import { credentialsOf, newCredentials } from "../../../src/core/quic/certificate.ts";
 
 function publicKeyOf(pem: string): string {
   return new X509Certificate(pem).publicKey.export({ format: "der", type: "spki" }).toString("hex");

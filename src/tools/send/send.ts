@@ -1,0 +1,269 @@
+// `shredway send`: sends transactions to a gateway by HTTP or QUIC, like a user's program.
+//
+// Uses the typed client and connectQuic. The connection is open before the first transaction, so that the
+// printed times contain only the submission.
+
+import { ShredwayCallError, ShredwayClient, type TransactionStatus } from "../../client/index.ts";
+import { connectQuic } from "../../client/quic/index.ts";
+import { systemClock } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
+import { formatNs, toJson } from "../terminal/formatting.ts";
+import type { Terminal } from "../terminal/terminal.ts";
+import {
+  keyVariable,
+  quicPortDefault,
+  readTarget,
+  type Target,
+  urlDefault,
+  urlVariable,
+} from "./target.ts";
+import { type GivenTransaction, readTransactions } from "./transaction-input.ts";
+
+const timeoutSecondsDefault = 10;
+const bundleTransactionsMax = 4;
+/** The service ends every submission after about two minutes. */
+const waitSecondsMax = 180;
+
+export const send: Command = {
+  name: "send",
+  summary: "send transactions to a gateway by HTTP or QUIC, and show the response",
+  usage: [
+    "send [TRANSACTION …] [--file FILE …] [--bundle] [--url URL] [--api-key-file FILE | --api-key KEY] [--mev-protect] " +
+      "[--wait] [--timeout SECONDS] [--json]",
+    "send … --quic [--quic-address ADDRESS] [--fingerprint HEX | --unverified]",
+  ],
+  description: `
+Sends signed transactions, one after the other, and prints the signature or the error of each, with the time to
+the response. TRANSACTION is a text in base64 or base58, or - for standard input. A file contains the bytes of one
+transaction, or texts, one on each line. Without a transaction, standard input is read.
+
+A signature means that a route of the gateway accepted the transaction. --wait also waits for its final state.
+Without --url, the gateway of the sandbox on this machine is used, with the key that the sandbox stored in ./data.
+A key on the command line is visible to other users of this machine: prefer --api-key-file or ${keyVariable}.
+
+With --quic the transactions are sent over QUIC. Before the key is sent, the certificate of the service is checked:
+by its fingerprint, or by the certificate authorities of Node.js and the name in the address. On a loopback
+address it is not checked.`,
+  options: {
+    file: { value: "FILE", repeated: true, help: "send the transactions in this file" },
+    bundle: { help: `send all transactions as one bundle (at most ${bundleTransactionsMax})` },
+    url: { value: "URL", help: `URL of the gateway (default: ${urlVariable}, or ${urlDefault})` },
+    "api-key-file": { value: "FILE", help: "file with the API key" },
+    "api-key": { value: "KEY", help: `API key (default: the one in the URL, or ${keyVariable})` },
+    "mev-protect": { help: "use only routes with MEV protection" },
+    quic: { help: `send over QUIC (UDP port ${quicPortDefault} of the URL's host)` },
+    "quic-address": { value: "ADDRESS", help: "host:port of the gateway for QUIC; implies --quic" },
+    fingerprint: {
+      value: "HEX",
+      help: "SHA-256 fingerprint of the expected certificate; shredway doctor shows it",
+    },
+    unverified: { help: "accept any certificate; an attacker can then take the API key" },
+    wait: { help: `wait for the final state of each transaction, at most ${waitSecondsMax} s` },
+    timeout: {
+      value: "SECONDS",
+      help: `limit of each response (default ${timeoutSecondsDefault})`,
+    },
+    json: { help: "print one JSON object for each transaction" },
+  },
+  positional: "TRANSACTION",
+  examples: [
+    "shredway send --file transaction.bin",
+    "shredway send --file transaction.bin --quic --wait",
+    "shredway send - --url https://gateway.example --api-key-file key.txt --json",
+    "shredway send --file one.txt --file two.txt --bundle",
+    "shredway send --file transaction.bin --quic-address gateway.example:7000 --fingerprint 5F:…",
+  ],
+  run,
+};
+
+/** Opens its connection before the first transaction. */
+interface Sender {
+  one(content: Content): Promise<string>;
+  bundle(contents: readonly Content[]): Promise<readonly string[]>;
+  close(): void;
+}
+
+type Content = GivenTransaction["content"];
+
+interface Result {
+  readonly name: string;
+  /** null: `error`. */
+  readonly signature: string | null;
+  readonly error: ShredwayCallError | null;
+  readonly responseMs: number;
+}
+
+interface SendOptions {
+  readonly mevProtect: boolean;
+  readonly timeoutMs: number;
+}
+
+async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  const target = readTarget(args, terminal.environment);
+  const seconds = args.positive("timeout", 3600) ?? timeoutSecondsDefault;
+  const given = await readTransactions({
+    texts: args.positionals,
+    files: args.texts("file"),
+    stdin: process.stdin,
+  });
+  const isBundle = args.flag("bundle");
+  if (isBundle && given.length > bundleTransactionsMax) {
+    throw usageError(
+      `--bundle: expected at most ${bundleTransactionsMax} transactions, got ${given.length}`,
+    );
+  }
+  const { url, apiKey } = target;
+  const options = { mevProtect: args.flag("mev-protect"), timeoutMs: seconds * 1000 };
+  const client = new ShredwayClient({ url, apiKey, timeoutMs: options.timeoutMs });
+  const sender = await open(target, client, options);
+  if (sender instanceof ShredwayCallError) {
+    terminal.note(`shredway send: nothing was sent: ${sender.message}`);
+    return exitCodes.failed;
+  }
+  const report = new Report(args, terminal);
+  try {
+    const groups = isBundle ? [given] : given.map((each) => [each]);
+    for (const group of groups) {
+      if (terminal.stopped.aborted) break;
+      report.sent(await submit(sender, group, isBundle));
+    }
+  } finally {
+    sender.close();
+  }
+  if (args.flag("wait")) await report.wait(client);
+  return report.isGood && !terminal.stopped.aborted ? exitCodes.ok : exitCodes.failed;
+}
+
+async function open(
+  target: Target,
+  client: ShredwayClient,
+  options: SendOptions,
+): Promise<Sender | ShredwayCallError> {
+  try {
+    return await (target.quic ? openQuic(target, target.quic, options) : openHttp(client, options));
+  } catch (error) {
+    if (error instanceof ShredwayCallError) return error;
+    if (error instanceof TypeError) throw usageError(messageOf(error));
+    throw error;
+  }
+}
+
+async function openHttp(client: ShredwayClient, { mevProtect }: SendOptions): Promise<Sender> {
+  await client.getHealth(); // opens the connection
+  return {
+    one: (content) => client.sendTransaction(content, { mevProtect }),
+    bundle: async (contents) => (await client.sendBundle(contents, { mevProtect })).signatures,
+    close: () => undefined,
+  };
+}
+
+async function openQuic(
+  { apiKey }: Target,
+  { address, server }: NonNullable<Target["quic"]>,
+  options: SendOptions,
+): Promise<Sender> {
+  const client = await connectQuic({ address, apiKey, ...options, ...(server && { server }) });
+  return {
+    one: (content) => client.send(content),
+    bundle: (contents) => client.sendBundle(contents),
+    close: () => client.close(),
+  };
+}
+
+async function submit(
+  sender: Sender,
+  group: readonly GivenTransaction[],
+  isBundle: boolean,
+): Promise<readonly Result[]> {
+  const contents = group.map(({ content }) => content);
+  const [only = ""] = contents;
+  const beganNs = systemClock.monotonicNs();
+  const elapsedMs = (): number => Number(systemClock.monotonicNs() - beganNs) / 1e6;
+  try {
+    const signatures = isBundle ? await sender.bundle(contents) : [await sender.one(only)];
+    const responseMs = elapsedMs();
+    return group.map(({ name }, i) => {
+      return { name, signature: signatures[i] ?? null, error: null, responseMs };
+    });
+  } catch (error) {
+    if (!(error instanceof ShredwayCallError)) throw error;
+    const name = isBundle ? "bundle" : (group[0]?.name ?? "");
+    return [{ name, signature: null, error, responseMs: elapsedMs() }];
+  }
+}
+
+/** Prints the results, in the order of the transactions. */
+class Report {
+  readonly #args: Arguments;
+  readonly #terminal: Terminal;
+  readonly #waiting: Result[] = [];
+  isGood = true;
+
+  constructor(args: Arguments, terminal: Terminal) {
+    this.#args = args;
+    this.#terminal = terminal;
+  }
+
+  sent(results: readonly Result[]): void {
+    for (const result of results) {
+      if (result.error) this.isGood = false;
+      if (this.#args.flag("wait") && !result.error) this.#waiting.push(result);
+      else this.#print(result, null);
+    }
+  }
+
+  /** Ctrl-C ends the wait; the signatures are printed in any case. */
+  async wait(client: ShredwayClient): Promise<void> {
+    const { stopped } = this.#terminal;
+    for (const result of this.#waiting) {
+      try {
+        const signature = result.signature ?? "";
+        this.#terminal.progress(`${signature} accepted, waiting for its final state`);
+        const timeoutMs = waitSecondsMax * 1000;
+        const status = await client.waitForEnd(signature, { signal: stopped, timeoutMs });
+        this.#terminal.clearProgress();
+        if (status.state !== "landed") this.isGood = false;
+        this.#print(result, status);
+      } catch (error) {
+        this.isGood = false;
+        this.#terminal.clearProgress();
+        this.#print(result, null);
+        if (!stopped.aborted) this.#terminal.note(`shredway send: ${messageOf(error)}`);
+      }
+    }
+  }
+
+  #print(result: Result, status: TransactionStatus | null): void {
+    if (this.#args.flag("json")) this.#terminal.line(toJson(jsonOf(result, status)));
+    else if (result.error) this.#terminal.note(errorText(result, result.error));
+    else this.#terminal.line(`${result.signature}  ${stateText(result, status)}`);
+  }
+}
+
+function stateText({ responseMs }: Result, status: TransactionStatus | null): string {
+  const accepted = `accepted in ${formatNs(responseMs * 1e6)}`;
+  if (!status) return accepted;
+  const where = status.slot === null ? "" : ` in slot ${status.slot}`;
+  const why = status.reason === null ? "" : ` (${status.reason})`;
+  return `${accepted}, ${status.state}${where}${why}`;
+}
+
+function errorText({ name, responseMs }: Result, { message, code }: ShredwayCallError): string {
+  const number = code === null ? "" : `code ${code}, `;
+  return `shredway send: ${name}: ${message} (${number}after ${formatNs(responseMs * 1e6)})`;
+}
+
+function jsonOf(
+  { name, signature, error, responseMs }: Result,
+  status: TransactionStatus | null,
+): object {
+  const { reason, code, httpStatus, message, retryAfterSeconds } = error ?? {};
+  return {
+    transaction: name,
+    signature,
+    responseMs: Math.round(responseMs * 1000) / 1000,
+    error: error && { reason, code, httpStatus, message, retryAfterSeconds },
+    ...(status && { state: status.state, slot: status.slot, reason: status.reason }),
+  };
+}
