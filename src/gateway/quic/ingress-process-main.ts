@@ -18,10 +18,9 @@ import { channelDescriptor } from "../tpu/start-quic-process.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./ingress-messages.ts";
 import { IngressServer } from "./ingress-server.ts";
 import type { IngressProcessAnswer, IngressRequest, IngressStream } from "./types.ts";
+import { ingressBufferBytes } from "./udp-buffers.ts";
 
 const countsMs = 100;
-/** Requested buffer size; the kernel may grant less. */
-const bufferBytes = 8 * 1024 * 1024;
 
 type OpenRequest = Extract<IngressRequest, { kind: "open" }>;
 
@@ -67,8 +66,8 @@ class Main {
     const sockets = settings.listeners.map(({ host }, index) =>
       adoptUdpSocket(channelDescriptor + 1 + index, {
         host,
-        recvBufferSize: bufferBytes,
-        sendBufferSize: bufferBytes,
+        recvBufferSize: ingressBufferBytes,
+        sendBufferSize: ingressBufferBytes,
         // The default lookup is slow even for numeric addresses.
         lookup: (hostname, _options, callback) =>
           callback(null, hostname, host.includes(":") ? 6 : 4),

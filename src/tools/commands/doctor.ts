@@ -3,6 +3,7 @@
 // Reads and tests; changes nothing. Exit code 1 if a check fails.
 
 import { inspectDatabase, inspectDatabaseFile } from "../../app/database-inspection.ts";
+import { inspectQuicCertificate } from "../../app/quic-certificate.ts";
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
 import {
@@ -24,6 +25,8 @@ import {
 } from "../../platform/doctor/finding.ts";
 import { checkMulticast } from "../../platform/doctor/multicast-checks.ts";
 import { readMulticastFacts } from "../../platform/doctor/multicast-facts.ts";
+import { checkQuic } from "../../platform/doctor/quic-checks.ts";
+import { readQuicFacts } from "../../platform/doctor/quic-facts.ts";
 import { checkService } from "../../platform/doctor/service-checks.ts";
 import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
 import { checkShredstream } from "../../platform/doctor/shredstream-checks.ts";
@@ -84,6 +87,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
         readMulticastFacts(config.relay, (path) => systemReader.readText(path)),
       ),
       ...checkService(config, file, around),
+      ...checkQuic(readQuicFacts(config, systemReader), inspectQuicCertificate(config)),
       ...(database ? checkDatabase(database, isServiceHere) : []),
       ...(databaseFile ? checkDatabaseFile(databaseFile) : []),
     ];

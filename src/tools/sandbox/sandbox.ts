@@ -108,7 +108,7 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
   };
 
   const workers = before.relay.workers.length;
-  const { gatewayUrl, quicAddresses, shredstream } = sandbox;
+  const { gatewayUrl, quicAddresses, quicFingerprint, shredstream } = sandbox;
   const engineAddress = sandbox.service.subscribers?.address;
   const about = {
     relayAddress,
@@ -116,6 +116,7 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
     rpcUrl: urlOf(sandbox),
     gatewayUrl,
     quicAddresses,
+    ...(quicFingerprint !== null && { quicFingerprint }),
     ...(shredstream &&
       engineAddress !== undefined && {
         shredstream: {
