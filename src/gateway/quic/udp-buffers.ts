@@ -2,5 +2,5 @@
 //
 // Requested by ingress-process-main.ts; the doctor checks whether the kernel grants them.
 
-/** Of each direction. The kernel may grant less. */
+/** Bytes of each direction. The kernel may grant less. */
 export const ingressBufferBytes = 8 * 1024 * 1024;
