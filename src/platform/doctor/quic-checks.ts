@@ -20,7 +20,7 @@ export function checkQuic(
   return all.map(withMeasure);
 }
 
-function buffers({ granted, wantedBytes }: QuicFacts): Found[] {
+function buffers({ granted, limits, wantedBytes }: QuicFacts): Found[] {
   const { ok, warn } = about(
     "quic-buffers",
     "Packets of clients wait in these buffers; packets that find them full are lost and sent again later.",
@@ -28,15 +28,20 @@ function buffers({ granted, wantedBytes }: QuicFacts): Found[] {
   if (!granted)
     return [warn("no UDP socket could be opened", "ulimit -n, and the log of the kernel")];
   const directions = [
-    { name: "receive", bytes: granted.receiveBytes, key: "net.core.rmem_max" },
-    { name: "send", bytes: granted.sendBytes, key: "net.core.wmem_max" },
+    {
+      name: "receive",
+      bytes: granted.receiveBytes,
+      key: "net.core.rmem_max",
+      limit: limits.receiveBytes,
+    },
+    { name: "send", bytes: granted.sendBytes, key: "net.core.wmem_max", limit: limits.sendBytes },
   ];
-  return directions.map(({ name, bytes, key }) =>
+  return directions.map(({ name, bytes, key, limit }) =>
     bytes >= wantedBytes
       ? ok(`${name} buffer: ${bytes} bytes per socket`)
       : warn(
           `${name} buffer: a socket gets ${bytes} bytes instead of ${wantedBytes} (${key})`,
-          sysctl(key, wantedBytes),
+          sysctl(key, limit),
         ),
   );
 }

@@ -19,6 +19,8 @@ export interface QuicCertificateFact {
 
 export interface QuicFacts {
   readonly wantedBytes: number;
+  /** Limits of the kernel that suffice for these sockets and for the relay's. */
+  readonly limits: { readonly receiveBytes: number; readonly sendBytes: number };
   /** null: no socket could be opened. */
   readonly granted: { readonly receiveBytes: number; readonly sendBytes: number } | null;
   /** UDP ports of listeners that other machines reach. */
@@ -28,7 +30,7 @@ export interface QuicFacts {
 }
 
 /** null: no section `quic`. */
-export function readQuicFacts({ quic }: Config, reader: SystemReader): QuicFacts | null {
+export function readQuicFacts({ quic, relay }: Config, reader: SystemReader): QuicFacts | null {
   if (!quic) return null;
   const { listen, protectedListen, swqosOnlyListen } = quic;
   const endpoints = [...listen, ...protectedListen, ...swqosOnlyListen].map((text) =>
@@ -37,6 +39,10 @@ export function readQuicFacts({ quic }: Config, reader: SystemReader): QuicFacts
   const open = endpoints.filter(({ bytes }) => classifyAddress(bytes) !== "loopback");
   return {
     wantedBytes: ingressBufferBytes,
+    limits: {
+      receiveBytes: Math.max(ingressBufferBytes, relay.receive.bufferBytes),
+      sendBytes: Math.max(ingressBufferBytes, relay.send.bufferBytes),
+    },
     granted: grantedBytes(),
     ports: [...new Set(open.map(({ port }) => port))].filter((port) => port !== 0),
     ruleset: open.length === 0 ? null : reader.run("nft", "list", "ruleset"),

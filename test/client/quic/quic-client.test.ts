@@ -266,16 +266,16 @@ describeQuic("a connection", () => {
 
   it("is replaced when the process of the service ends, and submissions wait for it", async () => {
     const run = await IngressRun.open();
-    let connections = 0;
+    const connections: number[] = [];
     const ends: QuicEnd[] = [];
     const client = await connect(run, {
-      onConnected: () => void connections++,
+      onConnected: () => void connections.push(1),
       onClosed: (end) => void ends.push(end),
     });
     await client.send(tipping());
     process.kill(run.ingress.snapshot().process.pid ?? 0, "SIGKILL");
     // Either waits for the next connection, or fails because its response is missing.
-    for (let amount = 2n; connections < 2; amount++) {
+    for (let amount = 2n; connections.length < 2; amount++) {
       await client.send(tippingV0({ amount })).catch((error: unknown) => {
         expect(error).toMatchObject({ reason: "unreachable" });
       });

@@ -10,6 +10,7 @@ import { type QuicFacts, readQuicFacts } from "../../../src/platform/doctor/quic
 const wantedBytes = 8 * 1024 * 1024;
 const facts: QuicFacts = {
   wantedBytes,
+  limits: { receiveBytes: 67_108_864, sendBytes: wantedBytes },
   granted: { receiveBytes: wantedBytes, sendBytes: wantedBytes },
   ports: [7000],
   ruleset: null,
@@ -42,7 +43,7 @@ describe("checkQuic", () => {
     expect(findingOf("quic-buffers", { granted })).toMatchObject({
       level: "warn",
       finding: "receive buffer: a socket gets 212992 bytes instead of 8388608 (net.core.rmem_max)",
-      remedy: expect.stringContaining("sysctl -w net.core.rmem_max=8388608"),
+      remedy: expect.stringContaining("sysctl -w net.core.rmem_max=67108864"),
       measure: measures["quic-buffers"],
     });
     const [, send] = checkQuic({ ...facts, granted: { ...granted, sendBytes: 1 } }, null);
@@ -104,7 +105,12 @@ describe("readQuicFacts", () => {
 
   it("asks a real socket for the buffers, and the packet filter for open listeners", () => {
     const found = readQuicFacts(configOf("{}"), reader);
-    expect(found).toMatchObject({ wantedBytes, ports: [7000, 9000], ruleset: "nft list ruleset" });
+    expect(found).toMatchObject({
+      wantedBytes,
+      limits: { receiveBytes: 67_108_864, sendBytes: 16_777_216 },
+      ports: [7000, 9000],
+      ruleset: "nft list ruleset",
+    });
     expect(found?.granted?.receiveBytes).toBeGreaterThan(0);
     expect(found?.granted?.receiveBytes).toBeLessThanOrEqual(wantedBytes);
     const local = '{ listen: ["127.0.0.1:7000"], protectedListen: [] }';
