@@ -16,7 +16,7 @@ import { Query } from "../gateway/endpoints/query.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import { type ProtectedListener, QuicIngress } from "../gateway/quic/quic-ingress.ts";
 import { checkServerCredentials } from "../gateway/quic/server-credentials.ts";
-import { ensureQuicCertificate } from "./quic-certificate.ts";
+import { ensureQuicCertificate, fingerprintOf } from "./quic-certificate.ts";
 
 interface QuicDependencies {
   readonly config: Config;
@@ -32,6 +32,8 @@ export interface QuicService {
   readonly ingress: QuicIngress;
   /** null: the service made its own certificate. */
   readonly certificate: Pick<TlsCertificate, "problem"> | null;
+  /** SHA-256 of the certificate at the start, which clients may pin. */
+  readonly fingerprint: string;
   /** Ends the ingress and follows its certificate no longer. */
   close(): Promise<void>;
 }
@@ -97,6 +99,9 @@ export function openQuic({
   const certificate = quic.tls
     ? new TlsCertificate(quic.tls, { clock, log, section: "quic" })
     : null;
+  const credentials = startCredentials(certificate, data.directory);
+  const fingerprint = fingerprintOf(credentials);
+  log.info({ fingerprint }, "quic: identity of the service for clients that pin it (SHA-256)");
   const ingress = new QuicIngress({
     listeners: listenersOf(quic),
     settings: {
@@ -107,7 +112,7 @@ export function openQuic({
       handshakesPerMinute: quic.handshakesPerMinute,
     },
     connectionsPerKeyMax: quic.connectionsPerKeyMax,
-    credentials: startCredentials(certificate, data.directory),
+    credentials,
     clock,
     log,
     authenticate: (address, identity) => {
@@ -137,6 +142,7 @@ export function openQuic({
   return {
     ingress,
     certificate,
+    fingerprint,
     close: async () => {
       certificate?.close();
       await ingress.close();

@@ -143,6 +143,11 @@ export class GatewayService {
     return this.#server?.tlsAddresses ?? [];
   }
 
+  /** SHA-256 of the certificate of the QUIC ingress; null: no section `quic`. */
+  get quicFingerprint(): string | null {
+    return this.#dependencies.quic?.fingerprint ?? null;
+  }
+
   /** UDP addresses of the QUIC ingress; empty before `start`, or if it is off. */
   get quicAddresses(): readonly string[] {
     return this.#dependencies.quic?.ingress.addresses ?? [];
@@ -271,6 +276,7 @@ export class GatewayService {
       nodeDifferences: nodes?.differences ?? null,
       routes: routes.snapshots(),
       keysInForce: states.get("in_force") ?? 0,
+      quicIsUp: quic?.ingress.snapshot().isUp ?? null,
       certificateProblems: certificates.flatMap(({ problem }) => problem ?? []),
       store: { isReachable: store.numbers().isReachable, isOnFile: store.isOnFile },
     };

@@ -7,8 +7,12 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Config } from "../core/configuration/configuration.ts";
+import { messageOf } from "../core/errors.ts";
 import { newEcdsaCredentials } from "../core/quic/certificate.ts";
 import type { QuicheCredentials } from "../core/quic/quiche.ts";
+import { readTlsMaterial } from "../core/tls-material.ts";
+import type { QuicCertificateFact } from "../platform/doctor/quic-facts.ts";
 import {
   createPrivateFile,
   privateFileRefused,
@@ -16,14 +20,35 @@ import {
 } from "../platform/solana/private-file.ts";
 
 const fileName = "quic-certificate.pem";
+const what = "certificate file";
 const fileBytesMax = 64 * 1024;
 const commonName = "shredway";
 const keyPattern = /-----BEGIN PRIVATE KEY-----[^-]*-----END PRIVATE KEY-----\n?/;
 const certificatePattern = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----\n?/;
 
+/** SHA-256 of a certificate in hex with colons, which clients may pin. */
+export function fingerprintOf({
+  certificatePem,
+}: Pick<QuicheCredentials, "certificatePem">): string {
+  return new X509Certificate(certificatePem).fingerprint256;
+}
+
+/** For the doctor. null: no section `quic`, or its files cannot be used, which another check reports. */
+export function inspectQuicCertificate({ quic, data }: Config): QuicCertificateFact | null {
+  if (!quic) return null;
+  const path = quic.tls?.certificate ?? join(data.directory, fileName);
+  if (!quic.tls && !existsSync(path)) return { path, fingerprint: null, error: null };
+  try {
+    const found = quic.tls ? readTlsMaterial(quic.tls) : read({ path, what });
+    return { path, fingerprint: fingerprintOf(found), error: null };
+  } catch (error) {
+    return quic.tls ? null : { path, fingerprint: null, error: messageOf(error) };
+  }
+}
+
 /** Throws ShredwayError "config_invalid", which names the file and quotes none of it. */
 export function ensureQuicCertificate(folder: string): QuicheCredentials {
-  const file = { path: join(folder, fileName), what: "certificate file" };
+  const file = { path: join(folder, fileName), what };
   if (existsSync(file.path)) return read(file);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const credentials = newEcdsaCredentials(commonName);

@@ -40,6 +40,8 @@ export interface ReadinessFacts {
     readonly keysInForce: number;
     /** Changed TLS files that cannot be used. */
     readonly certificateProblems: readonly string[];
+    /** Whether the process of the QUIC ingress runs; null: no section `quic`. */
+    readonly quicIsUp: boolean | null;
     /** Differences from the other nodes on the database; null: it is not shared. */
     readonly nodeDifferences: readonly string[] | null;
     readonly store: { readonly isReachable: boolean | null; readonly isOnFile: boolean };
@@ -146,6 +148,13 @@ function certificates({ certificateProblems: problems }: GatewayReadiness): Chec
   return problems.length === 0 ? [] : [check("certificates", false, problems.join("; "), "")];
 }
 
+/** The process starts again by itself, and HTTP continues, so it is not critical. */
+function quic({ quicIsUp }: GatewayReadiness): Check[] {
+  if (quicIsUp === null) return [];
+  const problem = quicIsUp ? null : "the process of the QUIC ingress waits for its restart";
+  return [check("quic", false, problem, "the process of the QUIC ingress runs")];
+}
+
 function nodes({ nodeDifferences }: GatewayReadiness): Check[] {
   if (nodeDifferences === null) return [];
   const problem = nodeDifferences.length > 0 ? nodeDifferences.join("; ") : null;
@@ -158,6 +167,7 @@ function gatewayChecks(gateway: GatewayReadiness): Check[] {
     database(gateway),
     keys(gateway),
     ...certificates(gateway),
+    ...quic(gateway),
     ...nodes(gateway),
   ];
 }

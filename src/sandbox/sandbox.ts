@@ -133,6 +133,11 @@ export class Sandbox {
     return this.#options.gateway.quicAddresses;
   }
 
+  /** SHA-256 of the QUIC ingress's certificate; null: it is off. */
+  get quicFingerprint(): string | null {
+    return this.#options.gateway.quicFingerprint;
+  }
+
   snapshot(): SandboxSnapshot {
     const { service, gateway, receivers, probe, clock } = this.#options;
     return {

@@ -4,7 +4,8 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { chmodSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { ensureQuicCertificate } from "../../src/app/quic-certificate.ts";
+import { ensureQuicCertificate, inspectQuicCertificate } from "../../src/app/quic-certificate.ts";
+import { parseConfig } from "../../src/core/configuration/configuration.ts";
 import { newEcdsaCredentials } from "../../src/core/quic/certificate.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -38,4 +39,26 @@ it("is refused if others can read it, or if it is not a key with its certificate
       `certificate file ${file}: expected a private key and its certificate in PEM, got another content`,
     );
   }
+});
+
+it("is shown to the doctor by its fingerprint, and a bad file by its error", () => {
+  const directory = join(temporaryFolder(), "data");
+  const least = "relay: { shredVersion: 1, authentication: off }\n";
+  const text = `${least}http: {}\ntips: { addresses: [3aKEXLHoBesEJYX3vk47KZmsW46BKFremFmaRDTh9cBG] }\nquic: {}\ndata: { directory: "${directory}" }\n`;
+  const config = parseConfig(text, "test");
+  const path = join(directory, "quic-certificate.pem");
+  expect(inspectQuicCertificate(parseConfig(least, "test"))).toBe(null);
+  expect(inspectQuicCertificate(config)).toEqual({ path, fingerprint: null, error: null });
+  const { certificatePem } = ensureQuicCertificate(directory);
+  const { fingerprint256 } = new X509Certificate(certificatePem);
+  expect(inspectQuicCertificate(config)).toEqual({
+    path,
+    fingerprint: fingerprint256,
+    error: null,
+  });
+  writeFileSync(path, "nothing");
+  expect(inspectQuicCertificate(config)).toMatchObject({
+    fingerprint: null,
+    error: expect.stringContaining("expected a private key and its certificate in PEM"),
+  });
 });

@@ -29,6 +29,7 @@ function checksFor(
       routes: healths.map((health, i) => ({ name: `route-${i}`, health })),
       keysInForce: 1,
       certificateProblems: [],
+      quicIsUp: null,
       nodeDifferences: null,
       store: { isReachable: true, isOnFile: true },
       ...gateway,
@@ -115,5 +116,18 @@ it("names changed certificates that cannot be used, without making the node unre
     ok: false,
     critical: false,
     detail: problem,
+  });
+});
+
+it("reports a QUIC ingress whose process is down, without making the node unready", () => {
+  const quicOf = (quicIsUp: boolean | null) =>
+    checksFor(["up"], [], { quicIsUp }).find(({ name }) => name === "quic");
+  expect(quicOf(null)).toBeUndefined();
+  expect(quicOf(true)).toMatchObject({ ok: true });
+  expect(quicOf(false)).toEqual({
+    name: "quic",
+    ok: false,
+    critical: false,
+    detail: "the process of the QUIC ingress waits for its restart",
   });
 });

@@ -19,18 +19,17 @@ import { channelDescriptor } from "../tpu/start-quic-process.ts";
 import { decodeRequest, encodeAnswer, requestBytesMax } from "./ingress-messages.ts";
 import { IngressServer } from "./ingress-server.ts";
 import type { IngressProcessAnswer, IngressRequest, IngressStream } from "./types.ts";
+import { ingressBufferBytes } from "./udp-buffers.ts";
 
 const countsMs = 100;
-/** Requested buffer size; the kernel may grant less. */
-const bufferBytes = 8 * 1024 * 1024;
 
 type OpenRequest = Extract<IngressRequest, { kind: "open" }>;
 
 function adoptSocket(descriptor: number, host: string): Socket {
   return adoptUdpSocket(descriptor, {
     host,
-    recvBufferSize: bufferBytes,
-    sendBufferSize: bufferBytes,
+    recvBufferSize: ingressBufferBytes,
+    sendBufferSize: ingressBufferBytes,
     // The default lookup is slow even for numeric addresses.
     lookup: (hostname, _options, callback) => callback(null, hostname, host.includes(":") ? 6 : 4),
   });

@@ -76,6 +76,9 @@ export class PacketFailures {
   report({ packets, last }: { readonly packets: number; readonly last: string }): void {
     if (packets === this.#reported) return;
     this.#reported = packets;
-    this.#answer({ kind: "trouble", message: `${packets} packets could not be sent or received: ${last}` });
+    this.#answer({
+      kind: "trouble",
+      message: `${packets} packets could not be sent or received: ${last}`,
+    });
   }
 }

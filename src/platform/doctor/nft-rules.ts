@@ -1,17 +1,18 @@
 // Reads `nft list ruleset`: whether incoming packets are dropped by default, and which UDP ports rules name.
 //
-// Pure; used by inbound-facts.ts. Rules of iptables-nft, ufw and firewalld appear in the same list. It does not
+// Pure; used by inbound-facts.ts and quic-checks.ts. Rules of iptables-nft, ufw and firewalld appear in the same list. It does not
 // decide about a packet: jumps, sets and other conditions remain for the operator.
 
 export interface FirewallFacts {
   /** Chains that see packets to this machine and drop what no rule accepts: "inet filter input". */
   readonly dropping: readonly string[];
-  /** Whether a rule with the verdict "accept" names the UDP port. */
+  /** Whether a rule with the verdict "accept" names the UDP port, or a set that may contain it. */
   readonly namesPort: boolean;
 }
 
-/** Whether "20000", "20000-20010", "{ 53, 20000-20010 }" contains the port. */
+/** Whether "20000", "20000-20010", "{ 53, 20000-20010 }" contains the port; the set "@name" may. */
 function contains(ports: string, port: number): boolean {
+  if (ports.startsWith("@")) return true;
   return ports
     .replaceAll(/[{}\s]/g, "")
     .split(",")
@@ -22,7 +23,7 @@ function contains(ports: string, port: number): boolean {
 }
 
 function accepts(rule: string, port: number): boolean {
-  const ports = /\b(?:udp|th) dport (\{[^}]*\}|[\d-]+)/.exec(rule)?.[1];
+  const ports = /\b(?:udp|th) dport (\{[^}]*\}|[\d-]+|@\S+)/.exec(rule)?.[1];
   return ports !== undefined && /\baccept\b/.test(rule) && contains(ports, port);
 }
 
@@ -52,4 +53,16 @@ export function firewallFactsIn(
     if (accepts(line, port)) namesPort = true;
   }
   return { dropping: [...dropping], namesPort };
+}
+
+/** The command that permits the UDP port; null: no rule is known that drops its packets. */
+export function nftRemedy(ruleset: string, port: number): string | null {
+  for (const family of ["ipv4", "ipv6"] as const) {
+    const { dropping, namesPort } = firewallFactsIn(ruleset, port, family);
+    const [chain] = dropping;
+    if (chain !== undefined && !namesPort) {
+      return `nft insert rule ${chain} udp dport ${port} accept`;
+    }
+  }
+  return null;
 }

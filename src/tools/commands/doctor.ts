@@ -3,6 +3,7 @@
 // Reads and tests; changes nothing. Exit code 1 if a check fails.
 
 import { inspectDatabase, inspectDatabaseFile } from "../../app/database-inspection.ts";
+import { inspectQuicCertificate } from "../../app/quic-certificate.ts";
 import { readOwnAddresses } from "../../core/addresses/own-addresses.ts";
 import { systemClock } from "../../core/clock.ts";
 import {
@@ -26,6 +27,8 @@ import { checkInbound } from "../../platform/doctor/inbound-checks.ts";
 import { readInboundFacts } from "../../platform/doctor/inbound-facts.ts";
 import { checkMulticast } from "../../platform/doctor/multicast-checks.ts";
 import { readMulticastFacts } from "../../platform/doctor/multicast-facts.ts";
+import { checkQuic } from "../../platform/doctor/quic-checks.ts";
+import { readQuicFacts } from "../../platform/doctor/quic-facts.ts";
 import { checkService } from "../../platform/doctor/service-checks.ts";
 import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
 import { checkShredstream } from "../../platform/doctor/shredstream-checks.ts";
@@ -88,6 +91,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
         readMulticastFacts(config.relay, (path) => systemReader.readText(path)),
       ),
       ...checkService(config, file, around),
+      ...checkQuic(readQuicFacts(config, systemReader), inspectQuicCertificate(config)),
       ...(database ? checkDatabase(database, isServiceHere) : []),
       ...(databaseFile ? checkDatabaseFile(databaseFile) : []),
     ];

@@ -111,10 +111,18 @@ function portalUrlOf(gatewayUrl: string): string {
   return new URL("/portal/", gatewayUrl).href;
 }
 
-function quicLines([plain, protectedAddress]: readonly string[]): string[] {
+function quicLines(
+  [plain, protectedAddress]: readonly string[],
+  fingerprint: string | undefined,
+): string[] {
   if (plain === undefined) return [];
   const second = protectedAddress === undefined ? "" : `, protected ${protectedAddress}`;
-  return [`  quic          udp ${plain}${second}; the common name of the certificate is the key`];
+  return [
+    `  quic          udp ${plain}${second}; the common name of the certificate is the key`,
+    ...(fingerprint === undefined
+      ? []
+      : [`                certificate SHA-256 ${fingerprint.replaceAll(":", "").toLowerCase()}`]),
+  ];
 }
 
 interface ShredstreamLines {
@@ -140,6 +148,8 @@ export function introduction(view: {
   rpcUrl: string;
   gatewayUrl: string;
   quicAddresses: readonly string[];
+  /** SHA-256 of the QUIC ingress's certificate. */
+  quicFingerprint?: string;
   workers: number;
   shredstream?: ShredstreamLines;
 }): string[] {
@@ -149,7 +159,7 @@ export function introduction(view: {
     "transactions through the real gateway",
     `  gateway       ${view.gatewayUrl}`,
     `  portal        ${portalUrlOf(view.gatewayUrl)}; sign in with the key above`,
-    ...quicLines(view.quicAddresses),
+    ...quicLines(view.quicAddresses, view.quicFingerprint),
     `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
     `  sources       ${sources}`,
     ...shredstreamLines(view.shredstream),

@@ -119,7 +119,7 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
   };
 
   const workers = before.relay.workers.length;
-  const { gatewayUrl, quicAddresses, shredstream } = sandbox;
+  const { gatewayUrl, quicAddresses, quicFingerprint, shredstream } = sandbox;
   const engineAddress = sandbox.service.subscribers?.address;
   const about = {
     relayAddress,
@@ -127,6 +127,7 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
     rpcUrl: urlOf(sandbox),
     gatewayUrl,
     quicAddresses,
+    ...(quicFingerprint !== null && { quicFingerprint }),
     ...(shredstream &&
       engineAddress !== undefined && {
         shredstream: {

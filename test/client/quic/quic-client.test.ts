@@ -3,6 +3,7 @@
 import { X509Certificate } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { base58 } from "@scure/base";
 import { expect, it } from "vitest";
 import { openQuicClient } from "../../../src/client/quic/connect.ts";
@@ -19,10 +20,12 @@ import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { ManualClock } from "../../support/clocks/manual-clock.ts";
 import { closing } from "../../support/closing.ts";
 import { apiKey, tipAddress } from "../../support/gateway/gateway.ts";
+import { hasOpenssl, makeCertificate } from "../../support/network/test-certificate.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { sessionsOf } from "../../support/quic/ingress-clients.ts";
 import { IngressRun } from "../../support/quic/ingress-run.ts";
 import { describeQuic, QuicServer } from "../../support/quic/quic-server.ts";
+import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { tipping, tippingV0 } from "../../support/transactions/tipping.ts";
 import { v1Transfer } from "../../support/transactions/v1-transaction.ts";
 
@@ -197,6 +200,30 @@ describeQuic("the identity of the service", () => {
   });
 });
 
+describeQuic("a certificate with names", () => {
+  it.skipIf(!hasOpenssl).each([
+    ["DNS:localhost,IP:127.0.0.1", "127.0.0.1", true],
+    ["DNS:localhost,IP:127.0.0.1", "localhost", true],
+    ["DNS:gateway.example,IP:127.0.0.2", "127.0.0.1", false],
+    ["DNS:gateway.example,IP:127.0.0.2", "localhost", false],
+  ])("%s for %s is accepted: %s", async (names, host, isAccepted) => {
+    const algorithm = { algorithm: "ec", curve: "P-256" };
+    const files = makeCertificate(temporaryFolder(), "server", { names, ...algorithm });
+    const authorities = readFileSync(files.certificate, "utf8");
+    const keyPem = readFileSync(files.key, "utf8");
+    const run = await IngressRun.open({ credentials: { keyPem, certificatePem: authorities } });
+    const address = `${host}:${run.address().split(":").at(-1)}`;
+    const connected = connect(run, { address, server: { authorities } });
+    if (isAccepted) {
+      expect(await (await connected).send(tipping())).toMatch(/^[1-9A-Za-z]{64,}$/);
+      return;
+    }
+    await expect(connected).rejects.toMatchObject({ reason: "certificate_untrusted" });
+    expect(sessionsOf(run)).toBe(0);
+    expect(run.gateway.submitted).toEqual([]);
+  });
+});
+
 describeQuic("a connection", () => {
   it("fails at once if nobody listens", async () => {
     const socket = createSocket("udp4").bind(0, "127.0.0.1");
@@ -239,16 +266,16 @@ describeQuic("a connection", () => {
 
   it("is replaced when the process of the service ends, and submissions wait for it", async () => {
     const run = await IngressRun.open();
-    let connections = 0;
+    const connections: number[] = [];
     const ends: QuicEnd[] = [];
     const client = await connect(run, {
-      onConnected: () => void connections++,
+      onConnected: () => void connections.push(1),
       onClosed: (end) => void ends.push(end),
     });
     await client.send(tipping());
     process.kill(run.ingress.snapshot().process.pid ?? 0, "SIGKILL");
     // Either waits for the next connection, or fails because its response is missing.
-    for (let amount = 2n; connections < 2; amount++) {
+    for (let amount = 2n; connections.length < 2; amount++) {
       await client.send(tippingV0({ amount })).catch((error: unknown) => {
         expect(error).toMatchObject({ reason: "unreachable" });
       });

@@ -216,7 +216,7 @@ describe("the key of a connection", () => {
     const socket = await Socket.open(run);
     await socket.ask(tipping());
     run.keys.delete("good");
-    run.clock.advance(1000);
+    await run.clock.advance(1000);
     const { code, reason } = await socket.closed;
     expect({ code, reason }).toEqual({
       code: 1008,

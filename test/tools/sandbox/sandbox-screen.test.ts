@@ -3,6 +3,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { runProgram } from "../../../src/tools/run-program.ts";
+import { introduction } from "../../../src/tools/sandbox/sandbox-screen.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
@@ -57,6 +58,21 @@ function runningScreen(): Screen {
   });
   return screen;
 }
+
+it("introduces the QUIC ingress with the fingerprint that clients may pin", () => {
+  const lines = introduction({
+    relayAddress: "127.0.0.1:1",
+    rpcUrl: "http://127.0.0.1:2",
+    gatewayUrl: "http://127.0.0.1:3/relay?api-key=k",
+    quicAddresses: ["127.0.0.1:7000", "127.0.0.1:7001"],
+    quicFingerprint: `${"5F:".repeat(31)}5F`,
+    workers: 1,
+  });
+  const quic = lines.findIndex((line) =>
+    line.includes("udp 127.0.0.1:7000, protected 127.0.0.1:7001"),
+  );
+  expect(lines[quic + 1]).toBe(`                certificate SHA-256 ${"5f".repeat(32)}`);
+});
 
 describe("the screen of the sandbox", () => {
   it("shows what to try on every size, names what it omits, and leaves no old frame", async () => {
