@@ -226,6 +226,37 @@ describeQuic("a key", () => {
     expect(sessionsOf(run)).toBe(0);
   });
 
+  it("ends its connections in the middle of a flood, and nothing that arrives later is accepted", async () => {
+    const gateway = await GatewayRun.open();
+    const run = await IngressRun.open({ clock: gateway.clock }, gateway);
+    const idle = await connect(run);
+    const flooding = await Promise.all([connect(run), connect(run), connect(run)]);
+    let amount = 1n;
+    let acceptedBefore = -1;
+    gateway.submit = async () => {
+      if (gateway.submitted.length < 100 || acceptedBefore >= 0) return;
+      gateway.keys.delete("good");
+      acceptedBefore = gateway.submitted.length;
+    };
+    for (const client of flooding) {
+      for (let i = 0; i < 150; i++) client.send(tipping({ amount: amount++ }));
+    }
+    for (const client of flooding) {
+      expect(await client.ended).toMatchObject({
+        code: 1,
+        reason: "unauthorized: the API key was revoked or has expired",
+      });
+    }
+    expect(acceptedBefore).toBeGreaterThanOrEqual(100);
+    // Those that were at the checks of signatures before the revocation go on.
+    const underWay = 3 * IngressRun.settings.streamsMax;
+    expect(gateway.submitted.length).toBeLessThanOrEqual(acceptedBefore + underWay);
+    expect(sessionsOf(run)).toBe(1);
+    expect(idle.quic.peerError()).toBe(null);
+    await gateway.clock.advance(1000);
+    expect(await idle.ended).toMatchObject({ code: 1 });
+  });
+
   it("has a limit of connections, and an ended one makes room for the next", async () => {
     const run = await IngressRun.open({ connectionsPerKeyMax: 2 });
     const first = await connect(run);

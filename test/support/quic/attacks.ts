@@ -167,8 +167,16 @@ function nested(depth: number): Uint8Array {
   return bytes;
 }
 
+/** OIDs of extensions in DER: the request for protection, and one without a meaning. */
+const protectionOid = "060488370101";
+const otherOid = "060488370105";
+
 /** A valid certificate with an extension whose value is `content`, and with `subject`. */
-function certificateWith(content: Uint8Array, subject: Uint8Array): QuicheCredentials {
+function certificateWith(
+  content: Uint8Array,
+  subject: Uint8Array,
+  oid = otherOid,
+): QuicheCredentials {
   const { keyPem } = newEcdsaCredentials("x");
   const key = createPrivateKey(keyPem);
   const algorithm = der(0x30, Buffer.from("06082a8648ce3d040302", "hex"));
@@ -178,7 +186,7 @@ function certificateWith(content: Uint8Array, subject: Uint8Array): QuicheCreden
     der(0x17, Buffer.from("700101000000Z")),
     der(0x18, Buffer.from("99991231235959Z")),
   );
-  const extension = der(0x30, Buffer.from("060488370105", "hex"), der(0x04, content));
+  const extension = der(0x30, Buffer.from(oid, "hex"), der(0x04, content));
   const body = der(
     0x30,
     der(0xa0, der(0x02, Buffer.from([2]))),
@@ -205,6 +213,11 @@ function derOf({ certificatePem }: QuicheCredentials): Buffer {
 
 const commonName = (text: string) =>
   der(0x31, der(0x30, Buffer.from("0603550403", "hex"), der(0x0c, Buffer.from(text))));
+
+/** A certificate whose request for protection is a NULL instead of a BOOLEAN. */
+export function invalidProtection(key: string): QuicheCredentials {
+  return certificateWith(Buffer.from("0500", "hex"), commonName(key), protectionOid);
+}
 
 /** Huge and deeply nested certificates, and long chains. */
 export function certificateBombs(key: string): QuicheCredentials[] {

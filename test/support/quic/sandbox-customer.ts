@@ -39,7 +39,10 @@ export class SandboxCustomer {
   readonly refused: Response[] = [];
   readonly #sandbox: Sandbox;
 
-  /** `address` and `key`: default: those of the sandbox. */
+  /**
+   * Settles when the connection is established or has ended. `address` and `key`: default: those of the
+   * sandbox.
+   */
   static async connect(
     sandbox: Sandbox,
     {
@@ -54,7 +57,7 @@ export class SandboxCustomer {
       idleTimeoutMs: 60_000, // the machine may be busy
       ...options,
     });
-    await client.established;
+    await Promise.race([client.established, client.ended]);
     return new SandboxCustomer(sandbox, client);
   }
 

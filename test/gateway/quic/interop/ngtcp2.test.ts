@@ -162,6 +162,32 @@ describe.skipIf(ngtcp2Problem !== null)("a client with ngtcp2", () => {
     });
   });
 
+  describeQuic("that is killed in the middle of a flood", () => {
+    it("frees its place after the idle time, and all others are served", async () => {
+      const run = await IngressRun.open({
+        connectionsPerKeyMax: 4,
+        settings: { ...IngressRun.settings, idleTimeoutMs: 10_000, streamTimeoutMs: 30_000 },
+      });
+      run.gateway.keys.set("other", IngressRun.key("other"));
+      const flooding = Array.from({ length: 4 }, () => connect(run));
+      let amount = 1n;
+      for (const client of flooding) {
+        for (let i = 0; i < 100; i++) client.send(tipping({ amount: amount++ }));
+        client.begin(Buffer.from([1]));
+      }
+      await until(() => run.gateway.submitted.length > 10, "some transactions");
+      for (const client of flooding) client.kill();
+      const other = connect(run, { credentials: newEcdsaCredentials("other") });
+      expect(readResponse(await other.request(tipping({ amount: amount++ }))).status).toBe(200);
+      await until(() => run.ingress.snapshot().ends.get("idle_timeout") === 4, "their ends");
+      const next = connect(run);
+      expect(readResponse(await next.request(tipping({ amount: amount++ }))).status).toBe(200);
+      const signatures = run.gateway.submitted.map((one) => one.transactions[0]?.signature);
+      expect(new Set(signatures).size).toBe(signatures.length);
+      expect(run.ingress.snapshot().process.ends.exited).toBe(0);
+    });
+  });
+
   describeQuic("that is idle, or whose server is killed", () => {
     it("is closed after the idle time, and learns of a kill by a stateless reset", async () => {
       const run = await IngressRun.open({
