@@ -101,7 +101,7 @@ struct Leader {
   size_t sent = 0;
   /** Without a stream yet. */
   std::deque<std::string> waiting;
-  /** By stream. The library reads the bytes until they are acknowledged. */
+  /** Bytes of each stream, which the library reads until they are acknowledged. */
   std::map<int64_t, std::string> in_flight;
 };
 

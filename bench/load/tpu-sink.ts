@@ -38,7 +38,7 @@ const chunk = Buffer.alloc(8192);
 /** Bytes of the name of a transaction: 24 characters of base64, which http_scenario.cc uses too. */
 const nameBytes = 18;
 let receivedCount = 0;
-/** By name; monotonic. */
+/** Times of arrival (monotonic) of transactions, which are named by their beginning. */
 const arrivals = new Map<string, bigint>();
 
 interface Peer {

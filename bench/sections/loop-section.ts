@@ -74,7 +74,7 @@ export function bucketQuantile(before: Buckets, after: Buckets, part: number): n
   return Number.NaN;
 }
 
-/** Keys of the account of the load, in the store of the running service. */
+/** Keys in the store of the running service: one of the load's account, the others of their own. */
 async function createKeys({ dataFolder }: Service, count: number): Promise<string[]> {
   const log = createLogger({ level: "warn" });
   const store = await Store.open({ directory: dataFolder, clock: systemClock, log });
@@ -84,7 +84,12 @@ async function createKeys({ dataFolder }: Service, count: number): Promise<strin
     for (let i = 0; i < count; i++) {
       const { text } = await createKey(
         store.keys,
-        { accountName: "soak", label: `listener ${i}`, scopes: ["submit", "read"], ...limits },
+        {
+          accountName: i === 0 ? "soak" : `listener ${i}`,
+          label: "",
+          scopes: ["submit", "read"],
+          ...limits,
+        },
         { random: randomBytes(keyRandomBytes), nowNs: systemClock.nowNs() },
       );
       texts.push(text);
@@ -188,9 +193,9 @@ function report(rounds: readonly Round[]): Section {
     name: "loop",
     title,
     notes: [
-      `The service with ${destinationCount} destinations, ${listenerCount.toLocaleString("en-US")} listeners at /status, a portal ` +
+      `The service with ${destinationCount} destinations, ${listenerCount.toLocaleString("en-US")} listeners at /status, of ${Math.ceil(listenerCount / feedsPerKeyMax)} accounts, a portal ` +
         `visitor (${number(of("visits").median)} responses/s), and ${ratePerSecond} transactions/s of every kind. Chain, node, partners, ` +
-        "sources and listeners share the CPUs with it. A delay is that of a 50 ms timer, by the service's metric.",
+        "sources and listeners share the CPUs with it. The load is that of one account. A delay is that of a 50 ms timer, by the service's metric.",
     ],
     tables: [
       {

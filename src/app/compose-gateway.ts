@@ -417,14 +417,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const verifier = keep(options.verifier ?? openVerifier(config));
     const upstream = keep(config.solana ? Upstream.open({ ...config.solana, log, clock }) : null);
     const { tracker } = partners;
-    const { table: routes, addresses } = await openRoutes({
-      config,
-      relay,
-      leaders: options.leaders,
-      tracker,
-      clock,
-      log,
-    });
+    const { table: routes, addresses } = await openRoutes({ ...options, relay, tracker });
     opened.push(addresses, routes);
     const keyRing = new KeyRing();
     const publicKeys = publicKeysOf(options, { store, keyRing }, () => service.refreshKeys());

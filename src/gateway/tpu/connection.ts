@@ -124,7 +124,7 @@ export class TpuConnection {
   readonly #emissions = new Emissions();
   /** Stream bytes may have been lost and sent again since quiche was last asked for their sum. */
   #mayHaveRepeated = false;
-  /** That sum. */
+  /** The sum that quiche reported last. */
   #repeatedBytes = 0;
   /** Buffer of the next packet. */
   #nextPacket = Buffer.allocUnsafe(packetBytesMax);

@@ -84,7 +84,7 @@ describeQuic("a leader that takes everything", () => {
 
 describeQuic("a connection without losses", () => {
   it("does not ask the library for lost bytes with each transaction", async () => {
-    const { prototype } = quicheOfTests().Connection as unknown as { prototype: QuicheConnection };
+    const prototype: QuicheConnection = Reflect.get(quicheOfTests().Connection, "prototype");
     const asked = vi.spyOn(prototype, "stats");
     onTestFinished(() => asked.mockRestore());
     const leader = await server();
