@@ -21,9 +21,10 @@ interface AccountSubscribersDependencies {
   readonly log: Pick<Logger, "error">;
 }
 
-const checkMs = 1000;
+/** A removed public key must have no effect after a second. */
+const checkMs = 250;
 /** About every minute. */
-const logEvery = 60;
+const logEvery = 240;
 /** Addresses that one public key may use at the same time. */
 const destinationsPerKey = 1;
 

@@ -6,6 +6,8 @@ import { parseEndpoint } from "../core/addresses/addresses.ts";
 import { Relay } from "../relay/data-plane/relay.ts";
 import { sandboxBufferBytes, sandboxPace, sandboxTiers } from "./plan.ts";
 
+const loopback = "127.0.0.1";
+
 export interface SandboxReceiver {
   readonly name: string;
   readonly tier: string;
@@ -13,10 +15,17 @@ export interface SandboxReceiver {
   readonly relay: Relay;
 }
 
+interface ReceiverOptions {
+  readonly name: string;
+  readonly tier: string;
+  /** IPv4 address at which it receives; default: 127.0.0.1. */
+  readonly host?: string;
+}
+
 /** Its only source has the name "relay". */
-export function openReceiver({ name, tier }: { name: string; tier: string }): SandboxReceiver {
+export function openReceiver({ name, tier, host }: ReceiverOptions): SandboxReceiver {
   const relay = Relay.open({
-    listen: ["127.0.0.1:0"],
+    listen: [`${host ?? loopback}:0`],
     workers: 1,
     tiers: sandboxTiers,
     authentication: "leader-schedule",

@@ -13,6 +13,8 @@ import type { SandboxReceiver } from "./receiver.ts";
 interface SandboxProxyOptions {
   /** Gets the shreds; its only source is the relay. */
   readonly receiver: SandboxReceiver;
+  /** Address of the heartbeats, from which its connection comes. */
+  readonly host: string;
   readonly keyFile: string;
   readonly region: string;
   readonly clock: Clock;
@@ -40,9 +42,9 @@ export class SandboxProxy {
 
   /** `address`: the relay's block engine, "ip:port". Throws ShredwayError if the key is unusable. */
   start(address: string): void {
-    const { keyFile, region, receiver } = this.#options;
+    const { host, keyFile, region, receiver } = this.#options;
     const url = `http://${address}`;
-    const shredstream = { url, keyFile, regions: [region], publicAddress: "127.0.0.1" };
+    const shredstream = { url, keyFile, regions: [region], publicAddress: host };
     this.#subscriptions.prepare([{ name: "relay", tier: receiver.tier, shredstream }])();
     this.#subscriptions.start();
   }

@@ -3,6 +3,7 @@
 //
 // Opened by open-sandbox.ts if the choice has `shredstream`.
 
+import { formatAddress, parseEndpoint } from "../core/addresses/addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { ensureKeyFile } from "./key-files.ts";
@@ -18,7 +19,7 @@ import { SandboxEngine } from "./shredstream-engine.ts";
 import { SandboxProxy } from "./shredstream-proxy.ts";
 
 interface ShredstreamChoice {
-  /** "ip:port" of the relay's block engine for subscribers; undefined: no ShredStream. */
+  /** "ip:port" (IPv4) of the relay's block engine for subscribers; undefined: no ShredStream. */
   readonly listen: string | undefined;
   /** Folder of the key files. */
   readonly data: string;
@@ -47,6 +48,12 @@ function sourceOf(url: string, keyFile: string) {
   return { name, kind: "shredstream" as const, tier, shredstream };
 }
 
+/** Connections to an address of this machine come from that address; those to loopback from 127.0.0.1. */
+function subscriberHost(listen: string): string {
+  const address = formatAddress(parseEndpoint(listen, { allowPortZero: true }).bytes);
+  return /^(127\.|0\.0\.0\.0$)/.test(address) ? "127.0.0.1" : address;
+}
+
 /** null: not chosen. Throws ShredwayError: "http_open", or "config_invalid" if a key file cannot be used. */
 export async function openShredstream(
   choice: ShredstreamChoice,
@@ -59,8 +66,10 @@ export async function openShredstream(
   const { address: publicKey } = own;
   const engine = await SandboxEngine.open({ publicKey, from, region, profile, seed, clock, log });
   try {
-    const receiver = openReceiver(sandboxSubscriber);
-    const proxy = new SandboxProxy({ receiver, keyFile: subscriber.path, region, clock, log });
+    const host = subscriberHost(listen);
+    const receiver = openReceiver({ ...sandboxSubscriber, host });
+    const keyFile = subscriber.path;
+    const proxy = new SandboxProxy({ receiver, host, keyFile, region, clock, log });
     return {
       engine,
       proxy,

@@ -1,8 +1,15 @@
 // The sandbox with ShredStream: a block engine for the relay, and a subscriber of the relay.
 
+import { networkInterfaces } from "node:os";
 import { expect, it } from "vitest";
 import { until } from "../support/network/udp-receiver.ts";
 import { runningSandbox } from "../support/processes/sandbox.ts";
+
+/** An address of this machine outside the loopback interface, if there is one. */
+const ownAddress =
+  Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .find(({ family, internal }) => family === "IPv4" && !internal)?.address ?? "127.0.0.1";
 
 it("receives shreds from its block engine, and serves a subscriber", async () => {
   const sandbox = await runningSandbox(undefined, { shredstream: "127.0.0.1:0" });
@@ -28,6 +35,17 @@ it("receives shreds from its block engine, and serves a subscriber", async () =>
   expect(service.relay.snapshot().destinations.map(({ name }) => name)).toContain(
     `proxy ${shredstream?.proxy.receiver.address}`,
   );
+});
+
+it.each([
+  ["every address", "0.0.0.0"],
+  ["another address of the loopback interface", "127.0.0.9"],
+  ["an address of another interface", ownAddress],
+])("serves the subscriber at %s", async (_, address) => {
+  const sandbox = await runningSandbox(undefined, { shredstream: `${address}:0` });
+  const proxy = () => sandbox.snapshot().receivers.find(({ name }) => name === "proxy")?.seen;
+  await until(() => Number(proxy()?.verdicts.first) > 0, "verified shreds at the subscriber");
+  expect(sandbox.shredstream?.proxy.status?.problem).toBeNull();
 });
 
 it("has neither of them unless it is chosen", async () => {

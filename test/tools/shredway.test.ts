@@ -74,6 +74,7 @@ describe("shredway", () => {
     [["listen", "--port", "-1"], '--port: invalid value "-1"; expected an integer from 0 to 65535'],
     [["listen", "--port", "1", "--port", "2"], "--port is given more than once; expected once"],
     [["start", "--udp", "20000"], '--udp: invalid value "20000"; expected an address and port'],
+    [["start", "--shredstream", "[::1]:0"], "--shredstream: [::1]:0 is not an IPv4 address"],
     [["start", "--stats", "5"], "--stats requires --config FILE"],
     [["start", "--print-config"], "--print-config requires --config FILE"],
     [["start", "--config", "x", "--udp", "127.0.0.1:1"], "--udp is not allowed with --config"],

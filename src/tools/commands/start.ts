@@ -108,15 +108,13 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     }
     const allowPortZero = { allowPortZero: true };
     const udp = args.endpoint("udp", allowPortZero) ?? defaultUdp;
-    if (familyOf(parseEndpoint(udp, allowPortZero).bytes) !== "ipv4") {
-      throw usageError(
-        `--udp: ${udp} is not an IPv4 address; the sandbox's sources send from 127.0.0.2 to 127.0.0.5`,
-      );
-    }
+    requireIpv4("--udp", udp, "the sandbox's sources send from 127.0.0.2 to 127.0.0.5");
     const rpc = args.endpoint("rpc", allowPortZero) ?? defaultRpc;
     const http = args.endpoint("http", allowPortZero) ?? defaultHttp;
     const quic = args.endpoint("quic", allowPortZero) ?? defaultQuic;
     const shredstream = args.endpoint("shredstream", allowPortZero);
+    if (shredstream !== undefined)
+      requireIpv4("--shredstream", shredstream, "the sandbox's subscriber uses IPv4");
     const data = resolve(args.text("data") ?? defaultData);
     const { runSandbox } = await import("../sandbox/sandbox.ts"); // large, and not needed in production
     const addresses = {
@@ -156,6 +154,12 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
   const log = createLogger({ level: logLevelOf(args) });
   return runService({ file, statsSeconds: statsSeconds ?? defaultStatsSeconds, log }, terminal);
+}
+
+function requireIpv4(option: string, address: string, why: string): void {
+  const { bytes } = parseEndpoint(address, { allowPortZero: true });
+  if (familyOf(bytes) === "ipv4") return;
+  throw usageError(`${option}: ${address} is not an IPv4 address; ${why}`);
 }
 
 function logLevelOf(args: Arguments): LogLevel {

@@ -134,7 +134,7 @@ function RemoveDialog({ item, onClose }: { item: Item; onClose: () => void }): J
     <Confirm title={`Remove ${short}…?`} verb="Remove" onClose={onClose} work={remove}>
       <p>
         {item.purpose === "shredstream"
-          ? "The service stops sending shreds to the proxy with this key within two seconds."
+          ? "The service stops sending shreds to the proxy with this key within a second."
           : "The service closes the connections with this key within a second."}
         {" Another account can register it then."}
       </p>
