@@ -3,9 +3,9 @@
 import { createPublicKey } from "node:crypto";
 import { base58 } from "@scure/base";
 import { expect, it } from "vitest";
-import { dialects } from "../../../src/gateway/quic/dialects.ts";
-import { newCredentials, newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
-import type { QuicheCredentials } from "../../../src/gateway/tpu/quiche.ts";
+import { newCredentials, newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
+import { dialects } from "../../../src/core/quic/dialects.ts";
+import type { QuicheCredentials } from "../../../src/core/quic/quiche.ts";
 import { closing } from "../../support/closing.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { invalidProtection } from "../../support/quic/attacks.ts";

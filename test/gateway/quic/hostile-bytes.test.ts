@@ -3,6 +3,7 @@
 
 import { randomBytes, X509Certificate } from "node:crypto";
 import { expect, it } from "vitest";
+import { newCredentials, newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { readCertificateFacts } from "../../../src/gateway/quic/certificate-facts.ts";
 import {
@@ -12,7 +13,6 @@ import {
 } from "../../../src/gateway/quic/ingress-messages.ts";
 import { readLongHeader } from "../../../src/gateway/quic/long-header.ts";
 import type { IngressProcessAnswer } from "../../../src/gateway/quic/types.ts";
-import { newCredentials, newEcdsaCredentials } from "../../../src/gateway/tpu/certificate.ts";
 import { FrameReader } from "../../../src/gateway/tpu/frames.ts";
 import { certificateBombs } from "../../support/quic/attacks.ts";
 import { selfSignedCertificate } from "../../support/quic/self-signed.ts";

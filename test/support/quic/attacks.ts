@@ -6,9 +6,9 @@ import { createPrivateKey, createPublicKey, randomBytes, sign } from "node:crypt
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { parseEndpoint } from "../../../src/core/addresses/addresses.ts";
-import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
 import { packetBytesMax, type QuicheCredentials } from "../../../src/core/quic/quiche.ts";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { until } from "../network/udp-receiver.ts";
 import { needQuiche, QuicClient, type QuicClientOptions, type QuicEnd } from "./quic-client.ts";
 

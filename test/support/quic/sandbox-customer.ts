@@ -2,8 +2,8 @@
 
 import { expect } from "vitest";
 import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
-import { isObject } from "../../../src/core/values.ts";
 import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
+import { isObject } from "../../../src/core/values.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
 import { buildTransaction, transferInstruction } from "../../../src/sandbox/chain/build.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
