@@ -17,6 +17,7 @@ import {
 const modules = [
   "core",
   "relay",
+  "streams",
   "tips",
   "shreds",
   "gateway",
@@ -272,9 +273,21 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   shred: ["crypto", "system"],
   transaction: ["crypto", "system"],
   deshred: ["shred", "crypto", "transaction"],
-  relay: ["clone", "net", "shred", "crypto", "system", "transaction", "deshred"],
+  stream: ["deshred", "shred", "crypto", "system", "transaction"],
+  relay: ["clone", "net", "shred", "crypto", "system", "transaction", "deshred", "stream"],
   verify: ["net", "crypto", "transaction"],
-  addon: ["relay", "verify", "clone", "net", "shred", "crypto", "system", "transaction", "deshred"],
+  addon: [
+    "relay",
+    "stream",
+    "verify",
+    "clone",
+    "net",
+    "shred",
+    "crypto",
+    "system",
+    "transaction",
+    "deshred",
+  ],
 };
 
 /** Folders that other folders include through one header. */

@@ -49,6 +49,7 @@ import { openPortal } from "./compose-portal.ts";
 import { openQuic } from "./compose-quic.ts";
 import { openRoutes } from "./compose-routes.ts";
 import { openShredSales } from "./compose-shreds.ts";
+import { streamAccessOf } from "./compose-streams.ts";
 import { GatewayService } from "./gateway-service.ts";
 import {
   bytesOf,
@@ -452,6 +453,12 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       quic,
       config,
       pipeline,
+      streamAccess: streamAccessOf({
+        callers: () => gateway.callers,
+        keyRing,
+        tiers: shreds?.tiers ?? null,
+        clock,
+      }),
       failover: submissionFailoverOf(components, pipeline),
       live: tables,
       gateway,

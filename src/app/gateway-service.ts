@@ -27,6 +27,7 @@ import { addTpuCounts, type TpuRouteFacts } from "../platform/metrics/route-list
 import { RunningTotals } from "../platform/metrics/running-totals.ts";
 import type { Store } from "../platform/store/store.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
+import type { StreamAccess } from "../streams/stream-access.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
 import type { QuicService } from "./compose-quic.ts";
 import { databaseChangeWarning, gatewayRestartKeys } from "./gateway-settings.ts";
@@ -93,6 +94,7 @@ interface GatewayServiceDependencies {
   readonly quic: QuicService | null;
   /** null: no TLS. */
   readonly certificate: Pick<TlsCertificate, "material" | "problem"> | null;
+  readonly streamAccess: StreamAccess;
   /** These are closed last, in this order. */
   readonly others: readonly Closable[];
   readonly log: Logger;
@@ -165,6 +167,11 @@ export class GatewayService {
 
   get shreds(): ShredSalesService | null {
     return this.#dependencies.shreds;
+  }
+
+  /** Who may open decoded streams. */
+  get streamAccess(): StreamAccess {
+    return this.#dependencies.streamAccess;
   }
 
   get tipFloor(): TipStatistics {

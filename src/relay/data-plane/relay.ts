@@ -18,6 +18,7 @@ import {
   type NativeRelayOptions,
   native,
 } from "./native.ts";
+import { RelayStreams } from "./relay-streams.ts";
 import {
   type DestinationRow,
   decodeSlots,
@@ -171,11 +172,10 @@ function nativeOptions(options: RelayOptions): NativeRelayOptions {
 export class Relay {
   /** Listening addresses with their real ports. */
   readonly addresses: readonly string[];
-  /**
-   * The size that the kernel granted to each receive socket, in its own count (twice the request).
-   */
+  /** The size that the kernel granted to each receive socket, in its own count (twice the request). */
   readonly grantedReceiveBufferBytes: number;
   readonly transmit: TransmitInUse;
+  readonly streams: RelayStreams;
   readonly tiers: readonly string[];
   readonly #native: NativeRelay;
   readonly #workers: number;
@@ -206,11 +206,10 @@ export class Relay {
     this.addresses = this.#native.addresses();
     this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
     this.transmit = readTransmit(this.#native);
+    this.streams = new RelayStreams(this.#native, this.tiers);
   }
 
-  /**
-   * Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid".
-   */
+  /** Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid". */
   static open(options: RelayOptions, clock: Clock = systemClock): Relay {
     return new Relay(options, clock);
   }

@@ -114,6 +114,11 @@ function quicLines([plain, protectedAddress]: readonly string[]): string[] {
   return [`  quic          udp ${plain}${second}; the common name of the certificate is the key`];
 }
 
+function streamLines(address: string): string[] {
+  if (address === "") return [];
+  return [`  streams       grpc http://${address}; the key is the x-token (docs/streams.md)`];
+}
+
 interface ShredstreamLines {
   /** Block engine of the source. */
   readonly engineUrl: string;
@@ -137,6 +142,7 @@ export function introduction(view: {
   rpcUrl: string;
   gatewayUrl: string;
   quicAddresses: readonly string[];
+  streamsAddress: string;
   workers: number;
   shredstream?: ShredstreamLines;
 }): string[] {
@@ -147,6 +153,7 @@ export function introduction(view: {
     `  gateway       ${view.gatewayUrl}`,
     `  portal        ${portalUrlOf(view.gatewayUrl)}; sign in with the key above`,
     ...quicLines(view.quicAddresses),
+    ...streamLines(view.streamsAddress),
     `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
     `  sources       ${sources}`,
     ...shredstreamLines(view.shredstream),
