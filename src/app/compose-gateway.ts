@@ -453,12 +453,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       quic,
       config,
       pipeline,
-      streamAccess: streamAccessOf({
-        callers: () => gateway.callers,
-        keyRing,
-        tiers: shreds?.tiers ?? null,
-        clock,
-      }),
+      streamAccess: streamAccessOf(() => gateway.callers, { ...components, clock }),
       failover: submissionFailoverOf(components, pipeline),
       live: tables,
       gateway,

@@ -14,20 +14,17 @@ import type { StreamAccess } from "../streams/stream-access.ts";
 import { StreamService } from "../streams/stream-service.ts";
 
 interface AccessDependencies {
-  /** Called after the start only. */
-  readonly callers: () => Pick<Callers, "authenticate">;
   readonly keyRing: KeyRing;
   /** null: this service does not sell shreds, so no account has a tier. */
-  readonly tiers: Pick<Tiers, "tierOf"> | null;
+  readonly shreds: { readonly tiers: Pick<Tiers, "tierOf"> } | null;
   readonly clock: Clock;
 }
 
-export function streamAccessOf({
-  callers,
-  keyRing,
-  tiers,
-  clock,
-}: AccessDependencies): StreamAccess {
+/** `callers`: called after the start only. */
+export function streamAccessOf(
+  callers: () => Pick<Callers, "authenticate">,
+  { keyRing, shreds, clock }: AccessDependencies,
+): StreamAccess {
   return {
     authenticate: (peer, text) => callers().authenticate(peer, text),
     current: (keyId, peer) => {
@@ -36,7 +33,7 @@ export function streamAccessOf({
       const isAllowed = key.allowedRanges.length === 0 || keyRing.allows(key, parseAddress(peer));
       return isAllowed ? key : null;
     },
-    tierOf: (accountId) => tiers?.tierOf(accountId) ?? null,
+    tierOf: (accountId) => shreds?.tiers.tierOf(accountId) ?? null,
   };
 }
 
