@@ -17,7 +17,6 @@ import {
 const modules = [
   "core",
   "relay",
-  "streams",
   "tips",
   "shreds",
   "gateway",
@@ -62,6 +61,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     leaders: ["data-plane"],
     multicast: ["data-plane"],
     shredstream: ["data-plane"],
+    streams: ["data-plane"],
   },
   shreds: { destinations: [], registrations: [], tiers: ["registrations"] },
   gateway: {

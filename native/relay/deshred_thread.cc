@@ -219,12 +219,12 @@ void DeshredThread::set_notifier(WakeUpNotifier* notifier) {
 }
 
 void DeshredThread::set_stream_notifier(WakeUpNotifier* notifier) {
-  stream_wake_up_.set(notifier, [this] { return streams_.ring().next_bytes() > 0; });
+  stream_wake_up_.set(notifier, [this] { return streams_.message_ring().next_bytes() > 0; });
 }
 
 size_t DeshredThread::drain_streams(uint8_t* out, size_t max) {
   stream_wake_up_.begin_drain();
-  return streams_.ring().drain(out, max);
+  return streams_.message_ring().drain(out, max);
 }
 
 size_t DeshredThread::drain(Landing* out, size_t max) {

@@ -2,7 +2,7 @@
 //
 // One writing and one reading thread, without locks or waiting. A message is a header with the ids
 // of the filters that it matched, followed by its content. A message that finds the ring full is
-// lost; the writer counts it for everybody who would have received it.
+// lost; the writer counts it for every filter that it matched.
 #pragma once
 
 #include <atomic>

@@ -33,7 +33,7 @@ class Streams final : private StreamSink {
   // Replaces the filters of all subscribers. Messages that are matched with them carry
   // `generation`. Returns an error text, empty on success; the previous filters then stay in force.
   std::string publish(const uint8_t* table, size_t length, uint32_t generation);
-  StreamRing& ring() { return ring_; }
+  StreamRing& message_ring() { return ring_; }
   uint64_t lost() const { return lost_total_.load(std::memory_order_acquire); }
   void read_losses(StreamLosses& out) const;
   // Bits of the tiers with subscribers; the workers read it.
@@ -43,7 +43,7 @@ class Streams final : private StreamSink {
 
   // ---- deshred thread ----
 
-  // Takes up published filters.
+  // Puts published filters into force.
   void update();
   bool is_active() const { return active_tiers_ != 0; }
   // `tiers`: bits of the tiers that this shred is new for.
@@ -58,7 +58,7 @@ class Streams final : private StreamSink {
   void count_loss(const StreamMessageHead& head, std::span<const uint16_t> filters);
 
   std::mutex mutex_;
-  std::unique_ptr<FilterIndex> published_;  // guarded by the mutex; nullptr: taken up
+  std::unique_ptr<FilterIndex> published_;  // guarded by the mutex; nullptr: in force
   uint32_t published_generation_ = 0;       // guarded by the mutex
   std::atomic<bool> is_published_{false};
   std::atomic<uint8_t> wanted_tiers_{0};

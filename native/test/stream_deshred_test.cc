@@ -266,7 +266,7 @@ TEST(streams_count_what_a_full_ring_loses_for_each_filter) {
   CHECK(eventually([&] { return subscriber.counter(DeshredCounter::stream_lost) > 0; }));
   subscriber.thread->streams().read_losses(losses);
   subscriber.drain();
-  while (subscriber.thread->streams().ring().next_bytes() > 0) subscriber.drain();
+  while (subscriber.thread->streams().message_ring().next_bytes() > 0) subscriber.drain();
   const uint64_t entries = subscriber.of(StreamMessageKind::entries).size();
   CHECK_EQ(entries + losses.entries[0], batches);
   CHECK(losses.entries[0] > 0);

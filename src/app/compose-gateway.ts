@@ -49,7 +49,6 @@ import { openPortal } from "./compose-portal.ts";
 import { openQuic } from "./compose-quic.ts";
 import { openRoutes } from "./compose-routes.ts";
 import { openShredSales } from "./compose-shreds.ts";
-import { streamAccessOf } from "./compose-streams.ts";
 import { GatewayService } from "./gateway-service.ts";
 import {
   bytesOf,
@@ -453,7 +452,6 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       quic,
       config,
       pipeline,
-      streamAccess: streamAccessOf(() => gateway.callers, { ...components, clock }),
       failover: submissionFailoverOf(components, pipeline),
       live: tables,
       gateway,

@@ -9,9 +9,9 @@ import type { Callers } from "../gateway/endpoints/callers.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
 import type { RelayService } from "../relay/relay-service.ts";
+import type { StreamAccess } from "../relay/streams/stream-access.ts";
+import { StreamService } from "../relay/streams/stream-service.ts";
 import type { Tiers } from "../shreds/tiers/types.ts";
-import type { StreamAccess } from "../streams/stream-access.ts";
-import { StreamService } from "../streams/stream-service.ts";
 
 interface AccessDependencies {
   readonly keyRing: KeyRing;

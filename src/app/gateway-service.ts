@@ -27,9 +27,10 @@ import { addTpuCounts, type TpuRouteFacts } from "../platform/metrics/route-list
 import { RunningTotals } from "../platform/metrics/running-totals.ts";
 import type { Store } from "../platform/store/store.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
-import type { StreamAccess } from "../streams/stream-access.ts";
+import type { StreamAccess } from "../relay/streams/stream-access.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
 import type { QuicService } from "./compose-quic.ts";
+import { streamAccessOf } from "./compose-streams.ts";
 import { databaseChangeWarning, gatewayRestartKeys } from "./gateway-settings.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import type { ReadinessFacts } from "./readiness.ts";
@@ -85,7 +86,7 @@ interface GatewayServiceDependencies {
   /** null: no other node uses the database. */
   readonly failover: SubmissionFailover | null;
   readonly live: LiveSettings;
-  readonly gateway: Pick<Gateway, "counts" | "submissionLimit">;
+  readonly gateway: Pick<Gateway, "counts" | "submissionLimit" | "callers">;
   /** null: the native verifier is not used. */
   readonly verifier: Pick<SignatureVerifier, "pending"> | null;
   readonly tracker: Tracker;
@@ -94,7 +95,6 @@ interface GatewayServiceDependencies {
   readonly quic: QuicService | null;
   /** null: no TLS. */
   readonly certificate: Pick<TlsCertificate, "material" | "problem"> | null;
-  readonly streamAccess: StreamAccess;
   /** These are closed last, in this order. */
   readonly others: readonly Closable[];
   readonly log: Logger;
@@ -169,9 +169,9 @@ export class GatewayService {
     return this.#dependencies.shreds;
   }
 
-  /** Who may open decoded streams. */
+  /** Decides which calls may open decoded streams. */
   get streamAccess(): StreamAccess {
-    return this.#dependencies.streamAccess;
+    return streamAccessOf(() => this.#dependencies.gateway.callers, this.#dependencies);
   }
 
   get tipFloor(): TipStatistics {

@@ -22,7 +22,7 @@ import type { SlotSnapshot } from "../relay/data-plane/snapshot.ts";
 import { coveredSlots } from "../relay/leaders/schedule.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
-import type { StreamService } from "../streams/stream-service.ts";
+import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { checksOf, type ReadinessFacts } from "./readiness.ts";
 

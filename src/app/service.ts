@@ -9,7 +9,7 @@ import type { Logger } from "../core/log.ts";
 import type { Check } from "../platform/metrics/pages.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
-import type { StreamService } from "../streams/stream-service.ts";
+import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { AccountSubscribers } from "./account-subscribers.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";

@@ -56,7 +56,7 @@ export type GrpcHandler = (request: GrpcRequest) => Uint8Array | Promise<Uint8Ar
 /** Decides what happens with a call; it may throw GrpcError. */
 type GrpcStreamHandler = (stream: GrpcStream) => void;
 
-export interface GrpcLimits {
+interface GrpcLimits {
   /** Connections include those that have not finished their TLS handshake. */
   readonly connections: number;
   readonly connectionsPerPeer: number;

@@ -1,6 +1,6 @@
 // The list of all metrics, for /metrics and docs/metrics.md.
 
-import type { StreamStatus } from "../../streams/stream-status.ts";
+import type { StreamStatus } from "../../relay/streams/stream-status.ts";
 import { type AccountFacts, accountMetrics } from "./account-list.ts";
 import { Exposition, type Format } from "./exposition.ts";
 import { type GatewayFacts, gatewayMetrics } from "./gateway-list.ts";

@@ -1,6 +1,6 @@
 // Metrics of decoded streams: open streams, messages, delays and ends.
 
-import type { StreamStatus } from "../../streams/stream-status.ts";
+import type { StreamStatus } from "../../relay/streams/stream-status.ts";
 import { counter, counters, gauge, gauges, histogram, type Metric } from "./types.ts";
 
 type StreamMetric = Metric<StreamStatus>;
@@ -49,7 +49,7 @@ export const streamMetrics: readonly StreamMetric[] = [
   counters(
     "shredway_stream_ends_total",
     ["reason"],
-    "Ended streams. client: the client or its connection ended it; lagged: the client read too slowly; lost: the relay was too busy; revoked: the key; tier_changed: the account's tier; refused: an invalid request; closing: the service ended.",
+    "Ended streams by reason (docs/streams.md): client (it or its connection ended the stream), lagged, lost, revoked, tier_changed, refused (an invalid request) or closing.",
     ({ ends }, add) => {
       for (const [reason, count] of ends) add([reason], count);
     },

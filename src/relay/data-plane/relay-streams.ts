@@ -34,7 +34,7 @@ export interface StreamMessage {
   readonly parent: bigint;
   /** Receive time (CLOCK_REALTIME) of the last shred that it needed. */
   readonly arrivalNs: bigint;
-  /** Of the filters in force when it was matched. */
+  /** Generation of the filters that it was matched with. */
   readonly generation: number;
   /** First data shred of its batch. */
   readonly batchIndex: number;

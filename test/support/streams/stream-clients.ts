@@ -16,8 +16,8 @@ import { loadSync } from "@grpc/proto-loader";
 import { parseConfig } from "../../../src/core/configuration/configuration.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { createLogger } from "../../../src/core/log.ts";
-import type { StreamKey } from "../../../src/streams/stream-access.ts";
-import { StreamService } from "../../../src/streams/stream-service.ts";
+import type { StreamKey } from "../../../src/relay/streams/stream-access.ts";
+import { StreamService } from "../../../src/relay/streams/stream-service.ts";
 import { ManualClock } from "../clocks/manual-clock.ts";
 import { closing } from "../closing.ts";
 import { openStreamRelay, type StreamRelay } from "./stream-relay.ts";
@@ -94,7 +94,7 @@ export function metadataOf(entries: Readonly<Record<string, string>>): Metadata 
   return metadata;
 }
 
-/** What a client received, and how its stream ended. */
+/** Messages that a client received, and the end of its stream. */
 export interface Received<T> {
   readonly pause: () => void;
   readonly resume: () => void;

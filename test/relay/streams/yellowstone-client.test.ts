@@ -7,9 +7,9 @@ import type {
   SubscribeUpdateDeshred,
 } from "@triton-one/yellowstone-grpc";
 import { describe, expect, it } from "vitest";
-import { encodeBase58 } from "../../src/core/base58.ts";
-import { until } from "../support/network/udp-receiver.ts";
-import { type RunningStreams, runningStreams } from "../support/streams/stream-clients.ts";
+import { encodeBase58 } from "../../../src/core/base58.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { type RunningStreams, runningStreams } from "../../support/streams/stream-clients.ts";
 import {
   accountOf,
   batchOf,
@@ -17,7 +17,7 @@ import {
   transactionOf,
   v0TransactionOf,
   voteProgram,
-} from "../support/streams/stream-relay.ts";
+} from "../../support/streams/stream-relay.ts";
 
 // The declarations of the package describe its CommonJS form.
 const { default: Client }: typeof import("@triton-one/yellowstone-grpc") = createRequire(

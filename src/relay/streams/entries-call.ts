@@ -3,10 +3,10 @@
 // The client receives every batch of entries with its slot, byte for byte as the leader wrote it. Created by
 // stream-service.ts.
 
-import type { GrpcStream } from "../core/grpc/grpc-stream.ts";
-import { ReverseWriter } from "../core/grpc/reverse-writer.ts";
-import { frameMessage } from "../core/grpc/status.ts";
-import type { StreamMessage } from "../relay/data-plane/relay-streams.ts";
+import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
+import { frameMessage } from "../../core/grpc/status.ts";
+import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import type { Attachment, StreamHub, StreamSubscriber } from "./stream-hub.ts";
 import type { Subscription } from "./subscription.ts";
 

@@ -2,7 +2,7 @@
 //
 // Pure. Fields are written in reverse order (reverse-writer.ts).
 
-import type { ReverseWriter } from "../core/grpc/reverse-writer.ts";
+import type { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 
 /** Writes it as one field. */

@@ -1,7 +1,7 @@
 // Figures of decoded streams: what is open, what was sent, and how streams ended.
 
-import type { DurationHistogram } from "../core/duration-histogram.ts";
-import type { GrpcOutcome } from "../core/grpc/grpc-server.ts";
+import type { DurationHistogram } from "../../core/duration-histogram.ts";
+import type { GrpcOutcome } from "../../core/grpc/grpc-server.ts";
 import {
   type Dialect,
   dialects,
@@ -23,13 +23,13 @@ interface AccountStreams {
 export interface StreamStatus {
   readonly connections: number;
   readonly refusedConnections: number;
-  /** Of all open streams. `isCurrent`: the relay uses them. */
+  /** Filters of all open streams. `isCurrent`: the relay uses them. */
   readonly filters: {
     readonly filters: number;
     readonly accounts: number;
     readonly isCurrent: boolean;
   };
-  /** By account and dialect, since the start. */
+  /** Sums since the start, by account and dialect. */
   readonly accounts: readonly AccountStreams[];
   /** Ended streams by reason. */
   readonly ends: ReadonlyMap<EndReason, number>;

@@ -3,9 +3,9 @@
 // The client sends its filters, may replace them at any time, and receives each matching transaction once
 // with the names of the filters. Created by stream-service.ts.
 
-import type { GrpcStream } from "../core/grpc/grpc-stream.ts";
-import { frameMessage, GrpcError } from "../core/grpc/status.ts";
-import type { StreamMessage } from "../relay/data-plane/relay-streams.ts";
+import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { frameMessage, GrpcError } from "../../core/grpc/status.ts";
+import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import {
   type DeshredRequest,
   decodeDeshredRequest,
@@ -19,7 +19,7 @@ import {
 import type { Attachment, StreamHub, StreamSubscriber } from "./stream-hub.ts";
 import type { Subscription } from "./subscription.ts";
 
-export interface FilterLimits {
+interface FilterLimits {
   readonly filtersPerSubscription: number;
   readonly accountsPerSubscription: number;
 }

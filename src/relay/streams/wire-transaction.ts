@@ -3,7 +3,7 @@
 // Pure. Meant for bytes that the native parser accepted (native/transaction/wire.h has the format), so that
 // every length is valid. Reads legacy, v0 and v1.
 
-export interface WireInstruction {
+interface WireInstruction {
   readonly program: number;
   /** Indexes of accounts. */
   readonly accounts: Uint8Array;

@@ -4,10 +4,10 @@
 // bounded queue; then its stream ends with the status RESOURCE_EXHAUSTED and the reason `lagged`. Nobody
 // else waits for it.
 
-import type { Clock } from "../core/clock.ts";
-import type { DurationHistogram } from "../core/duration-histogram.ts";
-import type { GrpcStream } from "../core/grpc/grpc-stream.ts";
-import type { GrpcStatus } from "../core/grpc/status.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { DurationHistogram } from "../../core/duration-histogram.ts";
+import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import type { GrpcStatus } from "../../core/grpc/status.ts";
 
 export const dialects = ["entries", "deshred"] as const;
 export type Dialect = (typeof dialects)[number];
@@ -24,7 +24,7 @@ export const endReasons = [
 ] as const;
 export type EndReason = (typeof endReasons)[number];
 
-export interface StreamHolder {
+interface StreamHolder {
   readonly keyId: string;
   readonly accountId: string;
   readonly accountName: string;

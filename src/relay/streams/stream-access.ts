@@ -1,8 +1,8 @@
-// Who may open a stream: the API key of a call, its scope and its tier.
+// Access to streams: the API key of a call, its scope and its tier.
 
 import type { IncomingHttpHeaders } from "node:http2";
-import { isShredwayError, ShredwayError } from "../core/errors.ts";
-import { GrpcError } from "../core/grpc/status.ts";
+import { isShredwayError, ShredwayError } from "../../core/errors.ts";
+import { GrpcError } from "../../core/grpc/status.ts";
 
 /** The scope that streams need. */
 const scope = "stream";

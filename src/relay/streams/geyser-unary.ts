@@ -1,11 +1,11 @@
 // The calls of geyser.Geyser with one response, which stock clients make before they subscribe.
 
-import { messageOf } from "../core/errors.ts";
-import type { GrpcHandler } from "../core/grpc/grpc-server.ts";
-import { MessageReader, MessageWriter } from "../core/grpc/protobuf.ts";
-import { GrpcError } from "../core/grpc/status.ts";
-import { isObject } from "../core/values.ts";
-import { packageVersion } from "../core/version.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { GrpcHandler } from "../../core/grpc/grpc-server.ts";
+import { MessageReader, MessageWriter } from "../../core/grpc/protobuf.ts";
+import { GrpcError } from "../../core/grpc/status.ts";
+import { isObject } from "../../core/values.ts";
+import { packageVersion } from "../../core/version.ts";
 import { geyserPaths } from "./geyser-messages.ts";
 
 export interface ChainView {

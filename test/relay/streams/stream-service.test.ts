@@ -3,10 +3,10 @@
 import { createHash } from "node:crypto";
 import { status } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { encodeBase58 } from "../../src/core/base58.ts";
-import { until } from "../support/network/udp-receiver.ts";
-import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../support/shreds/captures.ts";
-import { type Entry, readEntries } from "../support/shreds/entries.ts";
+import { encodeBase58 } from "../../../src/core/base58.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../../support/shreds/captures.ts";
+import { type Entry, readEntries } from "../../support/shreds/entries.ts";
 import {
   type DeshredUpdate,
   metadataOf,
@@ -15,14 +15,14 @@ import {
   runningStreams,
   subscribeDeshred,
   subscribeEntries,
-} from "../support/streams/stream-clients.ts";
+} from "../../support/streams/stream-clients.ts";
 import {
   accountOf,
   batchOf,
   markerOf,
   slotOf,
   transactionOf,
-} from "../support/streams/stream-relay.ts";
+} from "../../support/streams/stream-relay.ts";
 
 const all = { deshred_transactions: { all: {} } };
 const text = (account: Uint8Array) => encodeBase58(account);

@@ -4,16 +4,16 @@
 // relay's deshred thread does, for the filters of all subscribers together (stream-hub.ts).
 
 import { isDeepStrictEqual } from "node:util";
-import { parseEndpoint } from "../core/addresses/addresses.ts";
-import type { Clock, Timer } from "../core/clock.ts";
-import type { Config } from "../core/configuration/configuration.ts";
-import { DurationHistogram } from "../core/duration-histogram.ts";
-import { GrpcServer } from "../core/grpc/grpc-server.ts";
-import type { GrpcStream } from "../core/grpc/grpc-stream.ts";
-import { GrpcError } from "../core/grpc/status.ts";
-import type { Logger } from "../core/log.ts";
-import type { TlsMaterial } from "../core/tls-material.ts";
-import { RelayStreams } from "../relay/data-plane/relay-streams.ts";
+import { parseEndpoint } from "../../core/addresses/addresses.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
+import type { Config } from "../../core/configuration/configuration.ts";
+import { DurationHistogram } from "../../core/duration-histogram.ts";
+import { GrpcServer } from "../../core/grpc/grpc-server.ts";
+import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { GrpcError } from "../../core/grpc/status.ts";
+import type { Logger } from "../../core/log.ts";
+import type { TlsMaterial } from "../../core/tls-material.ts";
+import { RelayStreams } from "../data-plane/relay-streams.ts";
 import { DeshredCall, SharedEncoder } from "./deshred-call.ts";
 import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
 import { geyserPaths } from "./geyser-messages.ts";

@@ -2,12 +2,12 @@
 //
 // Field numbers: docs/streams.md names the source. Requests are untrusted.
 
-import { messageOf } from "../core/errors.ts";
-import { MessageReader, MessageWriter } from "../core/grpc/protobuf.ts";
-import { ReverseWriter } from "../core/grpc/reverse-writer.ts";
-import { GrpcError } from "../core/grpc/status.ts";
-import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
-import type { StreamMessage } from "../relay/data-plane/relay-streams.ts";
+import { messageOf } from "../../core/errors.ts";
+import { MessageReader, MessageWriter } from "../../core/grpc/protobuf.ts";
+import { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
+import { GrpcError } from "../../core/grpc/status.ts";
+import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
+import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import type { NamedFilter } from "./stream-hub.ts";
 import { writeTransaction } from "./transaction-message.ts";
 import { readWireTransaction } from "./wire-transaction.ts";
@@ -34,7 +34,7 @@ export interface DeshredRequest {
   readonly filters: readonly (NamedFilter & { readonly includesUpdateParent: boolean })[];
   /** Names of the filters of slots. */
   readonly slots: readonly string[];
-  /** The id of a ping; undefined: the request is none. */
+  /** The id of a ping; undefined: the request is not a ping. */
   readonly ping: number | undefined;
 }
 

@@ -4,15 +4,15 @@
 // matches, and passes each message to the subscribers that it belongs to. A message is read once, however
 // many subscribers receive it.
 
-import type { Clock, Timer } from "../core/clock.ts";
-import { messageOf } from "../core/errors.ts";
-import type { Logger } from "../core/log.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
 import type {
   RelayStreams,
   StreamFilter,
   StreamLosses,
   StreamMessage,
-} from "../relay/data-plane/relay-streams.ts";
+} from "../data-plane/relay-streams.ts";
 
 /** A filter without what the hub assigns. */
 export type NamedFilter = Omit<StreamFilter, "id" | "tier"> & { readonly name: string };
