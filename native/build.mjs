@@ -51,6 +51,7 @@ function sourcesHash() {
     "net",
     "relay",
     "shred",
+    "stream",
     "system",
     "transaction",
     "verify",

@@ -60,6 +60,13 @@ const lists = [
     meaning: "Kinds of events of the workers.",
   },
   {
+    header: "native/stream/stream_ring.h",
+    macro: "SHREDWAY_STREAM_MESSAGES",
+    constant: "streamMessageNames",
+    type: "StreamMessageName",
+    meaning: "Kinds of messages of decoded streams.",
+  },
+  {
     header: "native/transaction/refusal.h",
     macro: "SHREDWAY_TRANSACTION_REFUSALS",
     constant: "transactionRefusalNames",

@@ -68,6 +68,7 @@ const folderImports: Readonly<Record<string, Readonly<Record<string, readonly st
     leaders: ["data-plane"],
     multicast: ["data-plane"],
     shredstream: ["data-plane"],
+    streams: ["data-plane"],
   },
   shreds: { destinations: [], registrations: [], tiers: ["registrations"] },
   gateway: {
@@ -281,9 +282,21 @@ const nativeIncludes: Readonly<Record<string, readonly string[]>> = {
   shred: ["crypto", "system"],
   transaction: ["crypto", "system"],
   deshred: ["shred", "crypto", "transaction"],
-  relay: ["clone", "net", "shred", "crypto", "system", "transaction", "deshred"],
+  stream: ["deshred", "shred", "crypto", "system", "transaction"],
+  relay: ["clone", "net", "shred", "crypto", "system", "transaction", "deshred", "stream"],
   verify: ["net", "crypto", "transaction"],
-  addon: ["relay", "verify", "clone", "net", "shred", "crypto", "system", "transaction", "deshred"],
+  addon: [
+    "relay",
+    "stream",
+    "verify",
+    "clone",
+    "net",
+    "shred",
+    "crypto",
+    "system",
+    "transaction",
+    "deshred",
+  ],
 };
 
 /** Folders that other folders include through one header. */

@@ -51,6 +51,8 @@ Napi::Object limits(Napi::Env env) {
   set("slotRows", kSlotRows);
   set("slotRowFields", kSlotRowFields);
   set("watchedSignatures", WatchList::kSignaturesMax);
+  set("streamFilters", kStreamFiltersMax);
+  set("streamAccounts", kStreamAccountsMax);
   set("tipAddresses", AddressSet::kAddressesMax);
   set("verifierThreads", kVerifierThreadsMax);
   set("verifierQueue", kVerifierQueueMax);
@@ -80,6 +82,9 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
              }));
   object.Set("events", names(env, kEventKindCount,
                              [](size_t i) { return event_name(static_cast<EventKind>(i)); }));
+  object.Set("streamMessages", names(env, kStreamMessageKindCount, [](size_t i) {
+               return stream_message_name(static_cast<StreamMessageKind>(i));
+             }));
   const auto refusals = [&](const char* (*text)(TransactionRefusal)) {
     return names(env, kTransactionRefusalCount,
                  [&](size_t i) { return text(static_cast<TransactionRefusal>(i)); });

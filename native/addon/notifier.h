@@ -11,7 +11,7 @@
 
 namespace shredway::addon {
 
-class NotifierHandle final : public LandingNotifier, public VerifierNotifier {
+class NotifierHandle final : public WakeUpNotifier, public VerifierNotifier {
  public:
   // Calls `listener` without arguments on the environment's thread. An exception in it is an
   // uncaught exception. `name` appears in diagnostics. Check valid() afterwards: the environment

@@ -113,6 +113,11 @@ Napi::Function RelayHandle::define(Napi::Env env) {
                       InstanceMethod<&RelayHandle::unwatch_signatures>("unwatchSignatures"),
                       InstanceMethod<&RelayHandle::drain_landings>("drainLandings"),
                       InstanceMethod<&RelayHandle::on_landings>("onLandings"),
+                      InstanceMethod<&RelayHandle::publish_stream_filters>("publishStreamFilters"),
+                      InstanceMethod<&RelayHandle::drain_streams>("drainStreams"),
+                      InstanceMethod<&RelayHandle::streams_lost>("streamsLost"),
+                      InstanceMethod<&RelayHandle::read_stream_losses>("readStreamLosses"),
+                      InstanceMethod<&RelayHandle::on_streams>("onStreams"),
                       InstanceMethod<&RelayHandle::drain_arrivals>("drainArrivals"),
                       InstanceMethod<&RelayHandle::drain_packets>("drainPackets"),
                       InstanceMethod<&RelayHandle::measuring_losses>("measuringLosses"),
@@ -138,12 +143,13 @@ RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info), env
 
 RelayHandle::~RelayHandle() { end(); }
 
-// Ends the threads first, then the notifier that they call.
+// Ends the threads first, then the notifiers that they call.
 void RelayHandle::end() {
   relay_.reset();
-  if (!notifier_) return;
+  if (!notifier_ && !stream_notifier_) return;
   napi_remove_env_cleanup_hook(env_, end_with_environment, this);
   notifier_.reset();
+  stream_notifier_.reset();
 }
 
 void RelayHandle::end_with_environment(void* handle) { static_cast<RelayHandle*>(handle)->end(); }
@@ -410,28 +416,37 @@ Napi::Value RelayHandle::drain_landings(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(count));
 }
 
+// A notifier for the listener, which can be set once; nullptr if the call threw.
+std::unique_ptr<NotifierHandle> RelayHandle::make_notifier(const Napi::CallbackInfo& info,
+                                                           const char* call,
+                                                           const NotifierHandle* present) {
+  const Napi::Env env = info.Env();
+  if (!info[0].IsFunction() || present) {
+    fail(env, std::string(call) + (present ? ": expected to be called once, got a second call"
+                                           : ": expected a function"));
+    return nullptr;
+  }
+  auto made = std::make_unique<NotifierHandle>(env, info[0].As<Napi::Function>(), call);
+  if (!made->valid()) {
+    Napi::Error::New(
+        env, "cannot register the listener: the environment is out of memory or shutting down")
+        .ThrowAsJavaScriptException();
+    return nullptr;
+  }
+  // The environment frees the notifiers' functions when it ends. Cleanup hooks run in reverse
+  // order, so this hook ends the thread that calls the notifiers before that.
+  if (notifier_ || stream_notifier_) napi_remove_env_cleanup_hook(env_, end_with_environment, this);
+  napi_add_env_cleanup_hook(env_, end_with_environment, this);
+  return made;
+}
+
 // (function): called when landings wait; can be set once per relay.
 Napi::Value RelayHandle::on_landings(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   if (!thread) return info.Env().Undefined();
-  if (!info[0].IsFunction() || notifier_) {
-    fail(info.Env(), notifier_ ? "onLandings: expected to be called once, got a second call"
-                               : "onLandings: expected a function");
-    return info.Env().Undefined();
-  }
-  notifier_ = std::make_unique<NotifierHandle>(info.Env(), info[0].As<Napi::Function>(),
-                                               "shredway landings");
-  if (!notifier_->valid()) {
-    notifier_.reset();
-    Napi::Error::New(
-        info.Env(),
-        "cannot register the listener: the environment is out of memory or shutting down")
-        .ThrowAsJavaScriptException();
-    return info.Env().Undefined();
-  }
-  // The environment frees the notifier's function when it ends. Cleanup hooks run in reverse order,
-  // so this hook ends the thread that calls the notifier before that.
-  napi_add_env_cleanup_hook(env_, end_with_environment, this);
+  auto made = make_notifier(info, "onLandings", notifier_.get());
+  if (!made) return info.Env().Undefined();
+  notifier_ = std::move(made);
   thread->set_notifier(notifier_.get());
   return info.Env().Undefined();
 }

@@ -37,6 +37,11 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value unwatch_signatures(const Napi::CallbackInfo& info);
   Napi::Value drain_landings(const Napi::CallbackInfo& info);
   Napi::Value on_landings(const Napi::CallbackInfo& info);
+  Napi::Value publish_stream_filters(const Napi::CallbackInfo& info);
+  Napi::Value drain_streams(const Napi::CallbackInfo& info);
+  Napi::Value streams_lost(const Napi::CallbackInfo& info);
+  Napi::Value read_stream_losses(const Napi::CallbackInfo& info);
+  Napi::Value on_streams(const Napi::CallbackInfo& info);
   Napi::Value drain_arrivals(const Napi::CallbackInfo& info);
   Napi::Value drain_packets(const Napi::CallbackInfo& info);
   Napi::Value measuring_losses(const Napi::CallbackInfo& info);
@@ -52,13 +57,16 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   bool is_open(Napi::Env env) const;
   DeshredThread* deshred(Napi::Env env) const;
   ArrivalRings* arrivals(Napi::Env env) const;
+  std::unique_ptr<NotifierHandle> make_notifier(const Napi::CallbackInfo& info, const char* call,
+                                                const NotifierHandle* present);
   void end();
   static void end_with_environment(void* handle);
   bool read_layout(const Napi::CallbackInfo& info, size_t first, SnapshotLayout& layout) const;
 
   std::unique_ptr<Relay> relay_;
-  // The relay's thread calls it, so it is destroyed after that thread has ended.
+  // The relay's thread calls them, so they are destroyed after that thread has ended.
   std::unique_ptr<NotifierHandle> notifier_;
+  std::unique_ptr<NotifierHandle> stream_notifier_;
   napi_env env_;
 };
 

@@ -9,6 +9,13 @@ constexpr uint64_t kLookForOldEvery_ns = 1'000'000'000;
 
 uint8_t flags_of(const uint8_t* data_shred) { return data_shred[offset::kFlags]; }
 
+// Only data shreds name the parent.
+uint64_t parent_of(const uint8_t* packet, const Shred& shred) {
+  if (shred.type != ShredType::data) return 0;
+  const uint16_t offset = load_u16(packet + offset::kParentOffset);
+  return offset <= shred.slot ? shred.slot - offset : 0;
+}
+
 }  // namespace
 
 struct Deshredder::Slot {
@@ -17,6 +24,8 @@ struct Deshredder::Slot {
   bool used = false;
   uint16_t collecting = 0;    // sets in progress
   uint16_t open_batches = 0;  // batches that wait for more
+  uint16_t sets_read = 0;     // sets that were read to their end
+  uint16_t last_set = kNone;  // the slot's last set, once it was read
   std::array<SetState, kFecSetsPerSlotMax> sets;
 };
 
@@ -36,7 +45,7 @@ Deshredder::~Deshredder() = default;
 
 void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t received_ns) {
   drop_old_slots(received_ns);
-  Slot* slot = slot_of(shred, received_ns);
+  Slot* slot = slot_of(packet, shred, received_ns);
   FecSet* set = slot ? collect(*slot, packet, shred) : nullptr;
   if (!set) return;
   place_.slot = shred.slot;
@@ -73,7 +82,8 @@ void Deshredder::add(const uint8_t* packet, const Shred& shred, uint64_t receive
 
 // ---- sets -----------------------------------------------------------------------------------
 
-Deshredder::Slot* Deshredder::slot_of(const Shred& shred, uint64_t received_ns) {
+Deshredder::Slot* Deshredder::slot_of(const uint8_t* packet, const Shred& shred,
+                                      uint64_t received_ns) {
   Slot& slot = slots_[shred.slot % kSlots];
   if (!slot.used || slot.number != shred.slot) {
     // A higher slot keeps its entry while it is alive. Afterwards a lower slot may be the current
@@ -85,8 +95,11 @@ Deshredder::Slot* Deshredder::slot_of(const Shred& shred, uint64_t received_ns) 
     close(slot);
     slot.used = true;
     slot.number = shred.slot;
+    slot.sets_read = 0;
+    slot.last_set = kNone;
     slot.sets.fill({});
     slot.sets[0].begins_batch = true;
+    sink_.on_slot_begin({shred.slot, parent_of(packet, shred), received_ns});
   }
   slot.last_shred_ns = received_ns;
   return &slot;
@@ -205,16 +218,25 @@ void Deshredder::read_on(Slot& slot, uint32_t set_number) {
       if (!state.begins_batch || !set.has(0)) return;
       open_batch(slot, set_number);
     }
-    if (!read_set(set, batches_[state.batch])) return;
-    const bool is_end = is_data_complete(flags_of(set.packet(kFecSetShreds - 1)));
+    if (!read_set(set, state.batch)) return;
+    const uint8_t last_flags = flags_of(set.packet(kFecSetShreds - 1));
     release_set(slot, state, SetStatus::done);
-    if (is_end) end_batch(slot, state);
+    if (is_data_complete(last_flags)) end_batch(slot, state);
     else if (!move_batch(slot, set_number)) return;
+    finish_set(slot, set_number, last_flags);
   }
 }
 
+void Deshredder::finish_set(Slot& slot, uint32_t set_number, uint8_t last_flags) {
+  slot.sets_read++;
+  if (is_last_in_slot(last_flags) && slot.last_set == kNone)
+    slot.last_set = static_cast<uint16_t>(set_number);
+  if (slot.last_set != kNone && slot.sets_read == slot.last_set + 1) sink_.on_slot_complete(place_);
+}
+
 // Returns true if the set was read to its end.
-bool Deshredder::read_set(const FecSet& set, Batch& batch) {
+bool Deshredder::read_set(const FecSet& set, uint16_t batch_number) {
+  Batch& batch = batches_[batch_number];
   place_.batch_index = batch.first_index;
   do {
     const auto leaf = static_cast<uint8_t>(position_in_fec_set(batch.next_index));
@@ -222,6 +244,7 @@ bool Deshredder::read_set(const FecSet& set, Batch& batch) {
     const uint8_t* packet = set.packet(leaf);
     const uint16_t size = load_u16(packet + offset::kSize);
     place_.shred_index = batch.next_index++;
+    keep_piece(batch_number, packet + kDataHeaderBytes, size - kDataHeaderBytes);
     batch.stream.feed(packet + kDataHeaderBytes, size - kDataHeaderBytes, *this);
   } while (position_in_fec_set(batch.next_index) != 0);
   return true;
@@ -243,15 +266,37 @@ void Deshredder::open_batch(Slot& slot, uint32_t set_number) {
   Batch& batch = batches_[state.batch];
   batch.first_index = batch.next_index = set_number * kFecSetShreds;
   batch.stream.reset();
+  if (keeps_batch_bytes_ && batch_bytes_.empty()) batch_bytes_.resize(options_.open_batches_max);
+  if (!batch_bytes_.empty()) batch_bytes_[state.batch].kept = keeps_batch_bytes_;
+}
+
+void Deshredder::keep_piece(uint16_t batch, const uint8_t* bytes, size_t length) {
+  if (batch_bytes_.empty() || !batch_bytes_[batch].kept) return;
+  std::vector<uint8_t>& kept = batch_bytes_[batch].bytes;
+  if (kept.size() + length > kBatchBytesMax || batch_bytes_total_ + length > kAllBatchesBytesMax) {
+    counts_.batches_too_long++;
+    return drop_bytes(batch);
+  }
+  kept.insert(kept.end(), bytes, bytes + length);
+  batch_bytes_total_ += length;
+}
+
+void Deshredder::drop_bytes(uint16_t batch) {
+  if (batch_bytes_.empty()) return;
+  batch_bytes_total_ -= batch_bytes_[batch].bytes.size();
+  batch_bytes_[batch] = {};
 }
 
 void Deshredder::end_batch(Slot& slot, SetState& state) {
   counts_.batches++;
   if (!batches_[state.batch].stream.end(*this)) counts_.batches_malformed++;
+  else if (!batch_bytes_.empty() && batch_bytes_[state.batch].kept)
+    sink_.on_batch(place_, batch_bytes_[state.batch].bytes);
   release_batch(slot, state);
 }
 
 void Deshredder::release_batch(Slot& slot, SetState& state) {
+  drop_bytes(state.batch);
   free_batches_.push_back(state.batch);
   state.batch = kNone;
   slot.open_batches--;

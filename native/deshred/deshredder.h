@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "deshred/entry_stream.h"
@@ -32,6 +33,7 @@ namespace shredway {
   X(batches)       /* batches read to their end */                                                \
   X(batches_malformed) /* batches whose bytes are not entries */                                  \
   X(batches_given_up)  /* begun batches that lost a set that was given up */                      \
+  X(batches_too_long)  /* batches whose bytes were wanted and exceeded the limit */               \
   X(entries)           /* ticks included */                                                       \
   X(transactions)                                                                                 \
   X(markers) /* block markers */
@@ -50,6 +52,12 @@ struct BatchPlace {
   uint64_t arrival_ns;   // receive time of the shred that completed it
 };
 
+struct SlotBegin {
+  uint64_t slot;
+  uint64_t parent;
+  uint64_t arrival_ns;
+};
+
 // Called during add(). Pointers are valid during the call.
 class DeshredSink {
  public:
@@ -58,6 +66,12 @@ class DeshredSink {
   virtual void on_marker(const BatchPlace& place, const BlockMarker& marker) = 0;
   // `missing`: bits of the recovered leaves. The set may be read during the call.
   virtual void on_recovered(const FecSet& set, uint64_t missing) = 0;
+  // All bytes of a well-formed batch, after its parts. Only while keep_batch_bytes(true).
+  virtual void on_batch(const BatchPlace&, std::span<const uint8_t>) {}
+  // The first shred of a slot arrived. `parent`: 0 if it is not known yet.
+  virtual void on_slot_begin(const SlotBegin&) {}
+  // Every batch of the slot was read to its end.
+  virtual void on_slot_complete(const BatchPlace&) {}
 
  protected:
   ~DeshredSink() = default;
@@ -84,8 +98,13 @@ class Deshredder final : private EntrySink {
   // Repeated shreds are harmless.
   void add(const uint8_t* packet, const Shred& shred, uint64_t received_ns);
   const DeshredCounts& counts() const { return counts_; }
+  // Whether on_batch is called, for batches that begin after this call.
+  void keep_batch_bytes(bool wanted) { keeps_batch_bytes_ = wanted; }
 
-  static constexpr size_t kSlots = 512;  // same as the relay's window
+  // A longer batch has no on_batch. Batches of leaders have some ten thousand bytes.
+  static constexpr size_t kBatchBytesMax = 1u << 20;
+  static constexpr size_t kAllBatchesBytesMax = 64u << 20;  // of all open batches together
+  static constexpr size_t kSlots = 512;                     // same as the relay's window
 
  private:
   static constexpr uint16_t kNone = 0xffff;
@@ -103,7 +122,7 @@ class Deshredder final : private EntrySink {
     EntryStream stream;
   };
 
-  Slot* slot_of(const Shred& shred, uint64_t received_ns);
+  Slot* slot_of(const uint8_t* packet, const Shred& shred, uint64_t received_ns);
   FecSet* collect(Slot& slot, const uint8_t* packet, const Shred& shred);
   uint16_t take_set();
   void release_set(Slot& slot, SetState& state, SetStatus status);
@@ -113,11 +132,14 @@ class Deshredder final : private EntrySink {
   void close(Slot& slot);
   void drop_old_slots(uint64_t now_ns);
   void read_on(Slot& slot, uint32_t set_number);
-  bool read_set(const FecSet& set, Batch& batch);
+  bool read_set(const FecSet& set, uint16_t batch_number);
   void open_batch(Slot& slot, uint32_t set_number);
   void end_batch(Slot& slot, SetState& state);
   void release_batch(Slot& slot, SetState& state);
   bool move_batch(Slot& slot, uint32_t set_number);
+  void keep_piece(uint16_t batch, const uint8_t* bytes, size_t length);
+  void drop_bytes(uint16_t batch);
+  void finish_set(Slot& slot, uint32_t set_number, uint8_t last_flags);
 
   void on_entry(const Entry& entry) override;
   void on_transaction(const EntryTransaction& transaction) override;
@@ -131,6 +153,13 @@ class Deshredder final : private EntrySink {
   std::vector<uint16_t> free_sets_;
   std::unique_ptr<Batch[]> batches_;
   std::vector<uint16_t> free_batches_;
+  struct BatchBytes {
+    bool kept = false;
+    std::vector<uint8_t> bytes;
+  };
+  std::vector<BatchBytes> batch_bytes_;  // of batches_, by index; empty until they are wanted
+  size_t batch_bytes_total_ = 0;
+  bool keeps_batch_bytes_ = false;
   std::unique_ptr<Slot[]> slots_;
   uint64_t last_expiry_check_ns_ = 0;
   BatchPlace place_{};  // position of the part that a stream reports

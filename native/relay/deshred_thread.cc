@@ -1,8 +1,7 @@
 #include "relay/deshred_thread.h"
 
-#include <random>
-
 #include "system/privileges.h"
+#include "transaction/vote.h"
 
 namespace shredway {
 namespace {
@@ -16,19 +15,13 @@ constexpr uint32_t kIdlePollInterval_us = 2000;
 constexpr uint32_t kEmptyPollsUntilIdle = 250;
 constexpr size_t kShredsPerTurn = 256;  // shreds read from one ring before the other rings are read
 
-HashKey random_key() {
-  std::random_device device;
-  const auto word = [&] { return uint64_t{device()} << 32 | device(); };
-  return {word(), word()};
-}
-
 }  // namespace
 
 DeshredThread::DeshredThread(uint32_t workers)
     : counters_(std::make_unique<DeshredCounters>()),
       deshredder_({}, *this),
-      watch_list_(random_key()),
-      recent_(random_key()) {
+      watch_list_(random_hash_key()),
+      recent_(random_hash_key()) {
   for (uint32_t i = 0; i < workers; i++) {
     rings_.push_back(std::make_unique<ShredRing>());
     recovered_.push_back(std::make_unique<RecoveredRing>());
@@ -54,6 +47,7 @@ void DeshredThread::run() {
   uint32_t empty_polls = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
     apply_watch_orders();
+    streams_.update();
     report_restarts();
     if (read_shreds()) {
       empty_polls = 0;
@@ -61,8 +55,8 @@ void DeshredThread::run() {
       continue;
     }
     const bool idle = ++empty_polls > kEmptyPollsUntilIdle;
-    const bool watched =
-        watch_list_.size() > 0 || returns_recovered_.load(std::memory_order_relaxed);
+    const bool watched = watch_list_.size() > 0 || streams_.is_active() ||
+                         returns_recovered_.load(std::memory_order_relaxed);
     sleep_for_us(idle      ? kIdlePollInterval_us
                  : watched ? kPollInterval_us
                            : kUnwatchedPollInterval_us);
@@ -76,6 +70,7 @@ bool DeshredThread::read_shreds() {
     const auto& ring = rings_[worker];
     recovered_ring_ = recovered_[worker].get();
     const size_t count = std::min(ring->waiting(), kShredsPerTurn);
+    streams_.update();  // filters that were published before a shred arrived apply to it
     for (size_t i = 0; i < count; i++) {
       const QueuedShred& queued = ring->front(i);
       Shred shred;
@@ -84,10 +79,13 @@ bool DeshredThread::read_shreds() {
         forwardable_ = std::make_unique<ForwardableRecovery>(*this);
       if (queued.is_new) deshredder_.add(queued.packet, shred, queued.received_ns);
       if (queued.is_forwardable) add_forwardable(queued, shred);
+      if (queued.tiers && streams_.is_active())
+        streams_.add(queued.packet, shred, queued.tiers, queued.received_ns);
     }
     ring->release(count);
     any |= count > 0;
   }
+  if (streams_.take_written()) stream_wake_up_.notify();
   return any;
 }
 
@@ -145,7 +143,7 @@ void DeshredThread::report(Landing landing) {
     const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
     if (now_ns > landing.arrival_ns) counters.report_latency.record(now_ns - landing.arrival_ns);
   }
-  notify();
+  landing_wake_up_.notify();
 }
 
 // After the landings that they withdraw, because one ring has both. A full ring loses no restart:
@@ -156,16 +154,9 @@ void DeshredThread::report_restarts() {
             {restart.slot, restart.arrival_ns, restart.batch_index, 0, 0, kRestart, {}}))
       return false;
     (*counters_)[DeshredCounter::restarts].add(1);
-    notify();
+    landing_wake_up_.notify();
     return true;
   });
-}
-
-void DeshredThread::notify() {
-  // Also without a notifier: the exchange orders this landing before a set_notifier() that follows
-  // it, and a set_notifier() that precedes it before the load.
-  if (is_notified_.exchange(true, std::memory_order_acq_rel)) return;
-  if (LandingNotifier* notifier = notifier_.load(std::memory_order_acquire)) notifier->notify();
 }
 
 void DeshredThread::apply_watch_orders() {
@@ -196,6 +187,9 @@ void DeshredThread::publish_counts() {
 #define X(name) counters[DeshredCounter::name].set(counts.name);
   SHREDWAY_DESHRED_COUNTS(X)
 #undef X
+  counters[DeshredCounter::stream_messages].set(streams_.messages());
+  counters[DeshredCounter::stream_repeated].set(streams_.repeated());
+  counters[DeshredCounter::stream_lost].set(streams_.lost());
   counters[DeshredCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
@@ -220,19 +214,21 @@ void DeshredThread::unwatch(std::span<const TransactionSignature> signatures) {
   orders_waiting_.store(true, std::memory_order_release);
 }
 
-void DeshredThread::set_notifier(LandingNotifier* notifier) {
-  notifier_.store(notifier, std::memory_order_release);
-  // With a plain store, report() could miss the notifier while this call misses the landing (store
-  // buffering, also on x86-64). Read-modify-writes of one object have one order.
-  is_notified_.exchange(false, std::memory_order_acq_rel);
-  if (!notifier || landings_.waiting() == 0) return;
-  if (!is_notified_.exchange(true, std::memory_order_acq_rel)) notifier->notify();
+void DeshredThread::set_notifier(WakeUpNotifier* notifier) {
+  landing_wake_up_.set(notifier, [this] { return landings_.waiting() > 0; });
+}
+
+void DeshredThread::set_stream_notifier(WakeUpNotifier* notifier) {
+  stream_wake_up_.set(notifier, [this] { return streams_.message_ring().next_bytes() > 0; });
+}
+
+size_t DeshredThread::drain_streams(uint8_t* out, size_t max) {
+  stream_wake_up_.begin_drain();
+  return streams_.message_ring().drain(out, max);
 }
 
 size_t DeshredThread::drain(Landing* out, size_t max) {
-  // An exchange orders this after every notification before it, so that the pops below find its
-  // landings.
-  is_notified_.exchange(false, std::memory_order_acq_rel);
+  landing_wake_up_.begin_drain();
   size_t count = 0;
   while (count < max && landings_.pop(out[count])) count++;
   return count;

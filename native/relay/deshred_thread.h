@@ -1,4 +1,5 @@
-// Deshred thread: finds watched transactions in the shreds, outside the packet path.
+// Deshred thread: finds watched transactions in the shreds and decodes them for streams, outside
+// the packet path.
 //
 // After sending, workers copy every new shred into a ring. One thread of lower priority deshreds
 // these shreds and reports transactions with watched signatures. It polls the rings, several times
@@ -16,11 +17,13 @@
 #include <vector>
 
 #include "deshred/deshredder.h"
+#include "deshred/slot_restarts.h"
 #include "net/thread.h"
 #include "relay/histogram.h"
 #include "relay/landings.h"
-#include "relay/slot_restarts.h"
 #include "relay/spsc_ring.h"
+#include "relay/wake_up.h"
+#include "stream/streams.h"
 #include "system/named_enum.h"
 
 namespace shredway {
@@ -32,6 +35,7 @@ struct QueuedShred {
   uint8_t packet[kPacketBytesMax];
   bool is_new = true;          // first arrival, from any source
   bool is_forwardable = true;  // first arrival from a source that is forwarded
+  uint8_t tiers = 0;  // bits of the tiers whose sources delivered it now for the first time
 };
 inline constexpr size_t kQueuedShredsMax = 4096;  // 5 MB; 0.4 s at 10,000 shreds a second
 using ShredRing = SpscRing<QueuedShred, kQueuedShredsMax>;
@@ -48,6 +52,9 @@ using RecoveredRing = SpscRing<QueuedShred, kRecoveredShredsMax>;
   X(abandoned)          /* transactions before an update-parent marker that was known already */ \
   X(restarts)           /* update-parent markers that were reported */                           \
   X(landings_lost)      /* landings that found the ring of reports full */                       \
+  X(stream_messages)    /* messages for subscribers of streams */                                \
+  X(stream_repeated)    /* transactions that a block repeated, which streams leave out */        \
+  X(stream_lost)        /* messages that found the ring of streams full */                       \
   X(watched)            /* signatures on the watch-list now; not a sum */                        \
   X(cpu_ns)             /* processor time of the thread */
 
@@ -59,15 +66,6 @@ struct DeshredCounters {
   Histogram report_latency;  // ns from the receive time of the last needed shred to the report
 
   Counter& operator[](DeshredCounter counter) { return counters[static_cast<size_t>(counter)]; }
-};
-
-// Notified on the deshred thread when landings wait; not again before they are drained.
-class LandingNotifier {
- public:
-  virtual void notify() = 0;
-
- protected:
-  ~LandingNotifier() = default;
 };
 
 class DeshredThread final : private DeshredSink {
@@ -89,9 +87,13 @@ class DeshredThread final : private DeshredSink {
   std::string watch(std::span<const TransactionSignature> signatures);
   void unwatch(std::span<const TransactionSignature> signatures);
   size_t drain(Landing* out, size_t max);
-  // `notifier` must outlive the thread; nullptr removes it. It is notified at once if landings
-  // wait.
-  void set_notifier(LandingNotifier* notifier);
+  // Notified when landings wait, or messages of streams. Each notifier must outlive the thread;
+  // nullptr removes it. It is notified at once if something waits.
+  void set_notifier(WakeUpNotifier* notifier);
+  void set_stream_notifier(WakeUpNotifier* notifier);
+  // Moves messages of streams to `out`; see StreamRing.
+  size_t drain_streams(uint8_t* out, size_t max);
+  Streams& streams() { return streams_; }
   const DeshredCounters& counters() const { return *counters_; }
 
  private:
@@ -106,7 +108,6 @@ class DeshredThread final : private DeshredSink {
   void apply_watch_orders();
   void report(Landing landing);
   void report_restarts();
-  void notify();
   void publish_counts();
 
   void on_entry(const BatchPlace& place, const Entry&) override {
@@ -147,8 +148,9 @@ class DeshredThread final : private DeshredSink {
   bool has_plain_blocks_ = false;  // a block began without a marker
   bool has_markers_ = false;       // a block contained a marker
   LandingRing landings_;
-  std::atomic<LandingNotifier*> notifier_{nullptr};
-  std::atomic<bool> is_notified_{false};
+  WakeUp landing_wake_up_;
+  Streams streams_;
+  WakeUp stream_wake_up_;
 
   std::mutex orders_mutex_;
   std::vector<WatchOrder> orders_;  // guarded by the mutex

@@ -3,50 +3,6 @@
 #include <cstdlib>
 
 namespace shredway {
-namespace {
-
-// Vote111111111111111111111111111111111111111
-constexpr uint8_t kVoteProgram[kPublicKeyBytes] = {
-    0x07, 0x61, 0x48, 0x1d, 0x35, 0x74, 0x74, 0xbb, 0x7c, 0x4d, 0x76, 0x24, 0xeb, 0xd3, 0xbd, 0xb3,
-    0xd8, 0x35, 0x5e, 0x73, 0xd1, 0x10, 0x43, 0xfc, 0x0d, 0xa3, 0x53, 0x80, 0x00, 0x00, 0x00, 0x00};
-
-uint64_t rotate(uint64_t value, int bits) { return value << bits | value >> (64 - bits); }
-
-struct SipState {
-  uint64_t v0, v1, v2, v3;
-  void round() {
-    v0 += v1, v2 += v3;
-    v1 = rotate(v1, 13) ^ v0, v3 = rotate(v3, 16) ^ v2;
-    v0 = rotate(v0, 32);
-    v2 += v1, v0 += v3;
-    v1 = rotate(v1, 17) ^ v2, v3 = rotate(v3, 21) ^ v0;
-    v2 = rotate(v2, 32);
-  }
-  void absorb(uint64_t word) {
-    v3 ^= word;
-    round();
-    round();
-    v0 ^= word;
-  }
-};
-
-}  // namespace
-
-// SipHash, Aumasson and Bernstein, 2012. A signer can choose most bits of a signature. Only a keyed
-// hash of all bits prevents many chosen signatures from colliding.
-uint64_t hash_of(const uint8_t* signature, const HashKey& key) {
-  SipState state{key.first ^ 0x736f'6d65'7073'6575u, key.second ^ 0x646f'7261'6e64'6f6du,
-                 key.first ^ 0x6c79'6765'6e65'7261u, key.second ^ 0x7465'6462'7974'6573u};
-  for (size_t at = 0; at < kTransactionSignatureBytes; at += 8) {
-    uint64_t word;
-    std::memcpy(&word, signature + at, sizeof word);
-    state.absorb(word);
-  }
-  state.absorb(uint64_t{kTransactionSignatureBytes} << 56);
-  state.v2 ^= 0xff;
-  for (int i = 0; i < 4; i++) state.round();
-  return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
-}
 
 // ---- watch-list: open addressing, at most half full -----------------------------------------
 
@@ -126,17 +82,6 @@ void RecentLandings::record(const Landing& landing) {
     return;
   bucket.landings[bucket.next] = landing;
   bucket.next = (bucket.next + 1) % kBucketLandings;
-}
-
-// ---------------------------------------------------------------------------------------------
-
-bool is_simple_vote(const uint8_t* bytes, const Transaction& transaction) {
-  if (transaction.version == TransactionVersion::v1 || transaction.instruction_count != 1)
-    return false;
-  const uint8_t program = bytes[transaction.instructions_begin];
-  return program < transaction.key_count &&
-         std::memcmp(bytes + transaction.keys_begin + program * kPublicKeyBytes, kVoteProgram,
-                     kPublicKeyBytes) == 0;
 }
 
 }  // namespace shredway

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "crypto/sip_hash.h"
 #include "relay/spsc_ring.h"
 #include "transaction/wire.h"
 
@@ -41,11 +42,10 @@ static_assert(sizeof(Landing) == 96);
 inline constexpr size_t kLandingsWaitingMax = 8192;
 using LandingRing = SpscRing<Landing, kLandingsWaitingMax>;
 
-struct HashKey {
-  uint64_t first, second;
-};
 // SipHash-2-4 of a signature's 64 bytes.
-uint64_t hash_of(const uint8_t* signature, const HashKey& key);
+inline uint64_t hash_of(const uint8_t* signature, const HashKey& key) {
+  return sip_hash(signature, kTransactionSignatureBytes, key);
+}
 
 // Exact set of at most kSignaturesMax signatures.
 class WatchList {
@@ -128,9 +128,5 @@ class RecentLandings {
   HashKey key_;
   std::unique_ptr<Bucket[], Free> buckets_;  // zeroed pages, touched as they are needed
 };
-
-// True for a transaction that only votes. Votes of all validators fill every block, and nobody
-// watches them after they landed.
-bool is_simple_vote(const uint8_t* bytes, const Transaction& transaction);
 
 }  // namespace shredway

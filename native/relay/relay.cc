@@ -112,6 +112,7 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
     if (deshred_) {
       worker_options.deshred = &deshred_->ring_of(i);
       worker_options.recovered = &deshred_->recovered_of(i);
+      worker_options.stream_tiers = &deshred_->streams().wanted_tiers();
     }
     worker_options.arrivals = arrivals_.get();
     if (clone_plane_) worker_options.clone = clone_plane_->region(i);

@@ -240,10 +240,7 @@ void Worker::record(const Candidate& candidate, const Root& root) {
   if (candidate.shred.resigned() && !options_.keep_retransmitter_signatures)
     std::memset(candidate.packet + candidate.shred.proof_end(), 0, kSignatureBytes);
   if (outcome.tiers) queue_for_send(candidate, outcome);
-  if (outcome.is_new || outcome.is_new_forwardable)
-    deshred_input_.items[deshred_input_.count++] = {candidate.packet, candidate.received_ns,
-                                                    candidate.shred.bytes, outcome.is_new,
-                                                    outcome.is_new_forwardable};
+  queue_for_deshredder(candidate, outcome);
   if (outcome.is_new) {
     record_new(candidate);
   } else if (outcome.is_equivocation) {
@@ -306,6 +303,17 @@ bool Worker::send_queued() {
   return any_queued;
 }
 
+void Worker::queue_for_deshredder(const Candidate& candidate,
+                                  const RecentShreds::Outcome& outcome) {
+  const uint8_t stream_tiers =
+      options_.stream_tiers ? options_.stream_tiers->load(std::memory_order_relaxed) : uint8_t{0};
+  const auto tiers = static_cast<TierMask>(outcome.tiers & stream_tiers);
+  if (!outcome.is_new && !outcome.is_new_forwardable && !tiers) return;
+  deshred_input_.items[deshred_input_.count++] = {candidate.packet,           candidate.received_ns,
+                                                  candidate.shred.bytes,      outcome.is_new,
+                                                  outcome.is_new_forwardable, tiers};
+}
+
 // Runs after the send; never waits for the deshredder.
 void Worker::feed_deshredder() {
   size_t queued = 0;
@@ -316,6 +324,7 @@ void Worker::feed_deshredder() {
     to->received_ns = item.received_ns;
     to->is_new = item.is_new;
     to->is_forwardable = item.is_forwardable;
+    to->tiers = item.tiers;
     std::memcpy(to->packet, item.packet, item.bytes);
     queued++;
   }

@@ -85,7 +85,10 @@ struct WorkerOptions {
   const SlotBounds* slot_bounds = nullptr;     // nullptr: every slot is allowed
   RecoveredRing* recovered = nullptr;  // shreds that the deshredder recovered; nullptr: none
   ShredRing* deshred = nullptr;        // gets a copy of every new shred; nullptr: none
-  ArrivalRings* arrivals = nullptr;    // records every arrival of a shred; nullptr: none
+  // Bits of the tiers whose streams have subscribers: a shred that is new for one of them goes to
+  // `deshred` too. nullptr: none.
+  const std::atomic<uint8_t>* stream_tiers = nullptr;
+  ArrivalRings* arrivals = nullptr;  // records every arrival of a shred; nullptr: none
 };
 
 struct WorkerSockets {
@@ -168,6 +171,7 @@ class Worker final : private TransmitObserver {
       uint16_t bytes;
       bool is_new;
       bool is_forwardable;
+      TierMask tiers;
     };
     std::array<Item, kReceiveBatchMax> items;
     size_t count = 0;
@@ -208,6 +212,7 @@ class Worker final : private TransmitObserver {
   void record_lead(const Candidate& candidate);
   void fan_out();
   bool send_queued();
+  void queue_for_deshredder(const Candidate& candidate, const RecentShreds::Outcome& outcome);
   void feed_deshredder();
   bool send_tier(uint32_t tier);
   void acquire_tables();

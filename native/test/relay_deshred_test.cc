@@ -17,7 +17,7 @@ using test::push_shred;
 using test::signature_of;
 using test::Watcher;
 
-struct CountingNotifier : LandingNotifier {
+struct CountingNotifier : WakeUpNotifier {
   std::atomic<int> notified{0};
   void notify() override { notified++; }
 };

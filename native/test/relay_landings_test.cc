@@ -1,5 +1,6 @@
 // Watched signatures are found exactly, and recent landings are recorded, whatever their number.
 #include "relay/landings.h"
+#include "transaction/vote.h"
 
 #include <random>
 #include <set>

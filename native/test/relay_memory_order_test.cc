@@ -108,7 +108,7 @@ TEST(spsc_ring_elements_are_read_whole_and_in_order) {
 
 // A landing that is reported while the notifier is set must be notified by one of the two threads.
 TEST(deshred_thread_notifies_landings_that_race_with_the_notifier) {
-  struct Notifier : LandingNotifier {
+  struct Notifier : WakeUpNotifier {
     std::atomic<int> notified{0};
     void notify() override { notified++; }
   };

@@ -1,5 +1,5 @@
 // An update-parent marker withdraws what precedes it in its slot, in whichever order both arrive.
-#include "relay/slot_restarts.h"
+#include "deshred/slot_restarts.h"
 
 #include <map>
 #include <numeric>

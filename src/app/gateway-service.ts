@@ -27,8 +27,10 @@ import { addTpuCounts, type TpuRouteFacts } from "../platform/metrics/route-list
 import { RunningTotals } from "../platform/metrics/running-totals.ts";
 import type { Store } from "../platform/store/store.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
+import type { StreamAccess } from "../relay/streams/stream-access.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
 import type { QuicService } from "./compose-quic.ts";
+import { streamAccessOf } from "./compose-streams.ts";
 import { databaseChangeWarning, gatewayRestartKeys } from "./gateway-settings.ts";
 import type { NodeDirectory } from "./node-directory.ts";
 import type { ReadinessFacts } from "./readiness.ts";
@@ -84,7 +86,7 @@ interface GatewayServiceDependencies {
   /** null: no other node uses the database. */
   readonly failover: SubmissionFailover | null;
   readonly live: LiveSettings;
-  readonly gateway: Pick<Gateway, "counts" | "submissionLimit">;
+  readonly gateway: Pick<Gateway, "counts" | "submissionLimit" | "callers">;
   /** null: the native verifier is not used. */
   readonly verifier: Pick<SignatureVerifier, "pending"> | null;
   readonly tracker: Tracker;
@@ -170,6 +172,11 @@ export class GatewayService {
 
   get shreds(): ShredSalesService | null {
     return this.#dependencies.shreds;
+  }
+
+  /** Decides which calls may open decoded streams. */
+  get streamAccess(): StreamAccess {
+    return streamAccessOf(() => this.#dependencies.gateway.callers, this.#dependencies);
   }
 
   get tipFloor(): TipStatistics {

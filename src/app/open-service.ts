@@ -21,6 +21,7 @@ import { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
 import { slotFileIn } from "../relay/slot-floor.ts";
 import { AccountSubscribers } from "./account-subscribers.ts";
 import { openGateway } from "./compose-gateway.ts";
+import { openStreams } from "./compose-streams.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
@@ -113,8 +114,12 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
       config.shredstream && openSubscribers(config.shredstream, relay, dependencies);
     if (subscribers) operations.watchSubscribers(subscribers);
     const accountSubscribers = followAccounts(gateway, subscribers, dependencies);
+    const streams =
+      gateway && openStreams({ config, relay, access: gateway.streamAccess, clock, log });
+    if (streams) operations.watchStreams(streams);
     return new Service({
       relay,
+      ...(streams && { streams }),
       ...(subscribers && { subscribers }),
       ...(accountSubscribers && { accountSubscribers }),
       ...(gateway && { gateway }),

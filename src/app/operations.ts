@@ -22,6 +22,7 @@ import type { SlotSnapshot } from "../relay/data-plane/snapshot.ts";
 import { coveredSlots } from "../relay/leaders/schedule.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
+import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { checksOf, type ReadinessFacts } from "./readiness.ts";
 
@@ -51,6 +52,7 @@ export class Operations {
   #trustedProxies: readonly AddressRange[];
   #gateway: GatewayService | undefined;
   #subscribers: SubscriberService | undefined;
+  #streams: StreamService | undefined;
   #server: HttpServer | undefined;
   #phase: ReadinessFacts["phase"] = "starting";
 
@@ -77,6 +79,11 @@ export class Operations {
   /** Adds the metrics and the check of the block engine for subscribers. */
   watchSubscribers(subscribers: SubscriberService): void {
     this.#subscribers = subscribers;
+  }
+
+  /** Adds the metrics of decoded streams. */
+  watchStreams(streams: StreamService): void {
+    this.#streams = streams;
   }
 
   /** Opens its own listeners. Throws ShredwayError "http_open". */
@@ -176,6 +183,7 @@ export class Operations {
       },
       shredstream: { statuses: relay.shredstream.statuses(), delays: relay.traces.delays() },
       subscribers: subscribers && { status: subscribers, tiers: relay.relay.tiers },
+      streams: this.#streams?.status() ?? null,
       slots: {
         now: slotClock.now(clock.nowNs()),
         skipShare: slotClock.skipShare(),

@@ -9,6 +9,7 @@ import type { Logger } from "../core/log.ts";
 import type { Check } from "../platform/metrics/pages.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
+import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { AccountSubscribers } from "./account-subscribers.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
@@ -19,6 +20,8 @@ interface ServiceDependencies {
   readonly gateway?: GatewayService;
   /** Absent: the section `shredstream` is not configured. */
   readonly subscribers?: SubscriberService;
+  /** Absent: the section `streams` is not configured. */
+  readonly streams?: StreamService;
   /** Absent: accounts cannot be subscribers. */
   readonly accountSubscribers?: AccountSubscribers;
   /** Absent: no metrics. */
@@ -39,6 +42,7 @@ export class Service {
   readonly gateway: GatewayService | undefined;
   readonly operations: Operations | undefined;
   readonly subscribers: SubscriberService | undefined;
+  readonly streams: StreamService | undefined;
   readonly #accountSubscribers: AccountSubscribers | undefined;
   readonly #configWarnings: readonly string[];
   readonly #readConfig: () => Config;
@@ -51,6 +55,7 @@ export class Service {
     relay,
     gateway,
     subscribers,
+    streams,
     accountSubscribers,
     operations,
     config,
@@ -62,6 +67,7 @@ export class Service {
     this.relay = relay;
     this.gateway = gateway;
     this.subscribers = subscribers;
+    this.streams = streams;
     this.#accountSubscribers = accountSubscribers;
     this.operations = operations;
     this.#configWarnings = config ? configWarnings(config) : [];
@@ -78,6 +84,7 @@ export class Service {
       await this.relay.start();
       await this.subscribers?.start();
       await this.gateway?.start();
+      await this.streams?.start();
       await this.operations?.started();
       if (this.gateway) this.#warmUp = this.#startWarmUp?.();
     } catch (error) {
@@ -104,6 +111,8 @@ export class Service {
       const restart = [...this.relay.apply(wanted)];
       if (this.subscribers) restart.push(...this.subscribers.apply(wanted.shredstream));
       else if (wanted.shredstream) restart.push("shredstream");
+      if (this.streams) restart.push(...this.streams.apply(wanted.streams));
+      else if (wanted.streams) restart.push("streams");
       if (takeGateway) restart.push(...takeGateway());
       else if (wanted.http) restart.push("http");
       restart.push(...(this.operations?.apply(wanted) ?? []));
@@ -129,6 +138,7 @@ export class Service {
     await this.#warmUp?.close();
     this.#accountSubscribers?.close();
     this.subscribers?.close();
+    this.streams?.close();
     await this.gateway?.close();
     this.operations?.close();
     this.relay.close();

@@ -74,6 +74,8 @@ export interface SandboxChoice {
    * the optional package is missing: no ingress.
    */
   readonly quic?: string;
+  /** "ip:port" of decoded streams. Absent: none. */
+  readonly streams?: string;
   /**
    * "ip:port" of the relay's block engine for subscribers. With it, the sandbox also has a source of kind
    * "shredstream" with a block engine of its own, and a subscriber. Absent: none of them.
@@ -122,6 +124,10 @@ function sandboxConfig(
     http: { listen: choice.http, ...(httpPort === 0 && { webSocketListen: [] }) },
     ...(choice.quic !== undefined && tpu && { quic: quicConfig(choice.quic) }),
     ...(shredstream && { shredstream: shredstream.section }),
+    // The sandbox's account has no tips, and receives what tier-1 receives.
+    ...(choice.streams !== undefined && {
+      streams: { listen: choice.streams, tier: sandboxTiers[0] },
+    }),
     data: { directory: choice.data },
     tips: {
       addresses: [...wallets.tipAddresses],

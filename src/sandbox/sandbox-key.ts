@@ -23,7 +23,13 @@ export async function ensureSandboxKey(
   const path = join(folder, sandboxKeyFile);
   const storedKey = existsSync(path) ? readFileSync(path, "utf8").trim() : "";
   const hash = hashKeyText(storedKey);
-  const isGood = (await keys.keys()).some((key) => hash.equals(key.hash) && key.revokedNs === null);
+  // A key of an earlier version may lack a scope.
+  const isGood = (await keys.keys()).some(
+    (key) =>
+      hash.equals(key.hash) &&
+      key.revokedNs === null &&
+      scopes.every((scope) => key.scopes.includes(scope)),
+  );
   if (isGood) return storedKey;
   const wishes = {
     accountName: "sandbox",

@@ -138,6 +138,11 @@ export class Sandbox {
     return this.#options.gateway.quicFingerprint;
   }
 
+  /** TCP address of decoded streams; empty: they are off. */
+  get streamsAddress(): string {
+    return this.#options.service.streams?.address ?? "";
+  }
+
   snapshot(): SandboxSnapshot {
     const { service, gateway, receivers, probe, clock } = this.#options;
     return {

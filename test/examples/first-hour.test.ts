@@ -32,6 +32,8 @@ async function start(): Promise<void> {
     at("20000"),
     "--rpc",
     at("8899"),
+    "--streams",
+    "127.0.0.1:0",
     "--quic",
     "127.0.0.1:0",
   ];

@@ -438,6 +438,7 @@ describe("start --config", () => {
       ["--http", await occupiedTcpAddress()],
       ["--quic", taken.address],
       ["--shredstream", await occupiedTcpAddress()],
+      ["--streams", await occupiedTcpAddress()],
     ] as const) {
       const sandbox = await shredway("start", ...sandboxOptions({ [name]: address }));
       expect(sandbox.code).toBe(1);
@@ -452,7 +453,10 @@ describe("start --config", () => {
 
 /** Options of a sandbox with dynamic ports and its own folder. */
 function sandboxOptions(besides: Readonly<Record<string, string>> = {}): string[] {
-  const ports = ["udp", "rpc", "quic", "http"].map((name) => [`--${name}`, "127.0.0.1:0"]);
+  const ports = ["udp", "rpc", "quic", "streams", "http"].map((name) => [
+    `--${name}`,
+    "127.0.0.1:0",
+  ]);
   const data = join(folder, `data-${++folders}`);
   const options = { ...Object.fromEntries(ports), "--data": data, ...besides };
   return Object.entries<string>(options).flat();

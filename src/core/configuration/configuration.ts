@@ -116,13 +116,13 @@ export function secretFilesOf(path: string): readonly string[] {
 
 /** Relative paths start at the folder of the configuration file. */
 function makePathsAbsolute(config: Config, folder: string): void {
-  const { relay, data, http, quic, nonces, routes, shredstream } = config;
+  const { relay, data, http, quic, nonces, routes, shredstream, streams } = config;
   if (relay.leaders) relay.leaders.file = resolve(folder, relay.leaders.file);
   for (const { shredstream: engine } of relay.sources) {
     if (engine) engine.keyFile = resolve(folder, engine.keyFile);
   }
   data.directory = resolve(folder, data.directory);
-  for (const tls of [http?.tls, quic?.tls, shredstream?.tls]) {
+  for (const tls of [http?.tls, quic?.tls, shredstream?.tls, streams?.tls]) {
     if (!tls) continue;
     tls.certificate = resolve(folder, tls.certificate);
     tls.key = resolve(folder, tls.key);

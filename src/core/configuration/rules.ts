@@ -16,6 +16,7 @@ import { checkDistinct } from "./distinct-values.ts";
 import { isMulticastSource, sourceKindProblems } from "./relay-sources.ts";
 import { routeHeadersProblem } from "./route-headers.ts";
 import { checkShredstream } from "./rules-shredstream.ts";
+import { checkStreams } from "./rules-streams.ts";
 import { checkSubscribers } from "./rules-subscribers.ts";
 import type { Config, RelayConfig } from "./schema.ts";
 import { thresholdsOf } from "./schema-delivery.ts";
@@ -392,6 +393,7 @@ export function checkConfig(
     [["http", "operations.listen"], () => checkHttpListeners(config, report)],
     [["http"], () => checkEngine(config, report)],
     [["http", "quic", "relay.listen"], () => checkQuic(config, report)],
+    [["http", "streams", "relay.deshred", "relay.tiers"], () => checkStreams(config, report)],
     [["solana", "nonces"], () => checkNonces(config, report)],
     [["delivery.regions"], () => checkDelivery(config, report)],
     [["relay.listen", "relay.workers"], () => checkListeners(relay, inRelay)],

@@ -13,6 +13,7 @@ import { nonces, tracker } from "./schema-partners.ts";
 import { portal } from "./schema-portal.ts";
 import { quic } from "./schema-quic.ts";
 import { relay } from "./schema-relay.ts";
+import { streams } from "./schema-streams.ts";
 import { subscribers } from "./schema-subscribers.ts";
 
 export { keyDocuments } from "./schema-keys.ts";
@@ -50,6 +51,13 @@ export const configSchema = z.strictObject({
     meaning:
       "gRPC services of a block engine: subscribers with a stock `jito-shredstream-proxy` " +
       "receive this relay's shreds (docs/subscribers.md).",
+    absent: "no such services",
+  }),
+  streams: key(streams.exactOptional(), {
+    expects: "a mapping",
+    meaning:
+      "gRPC services for decoded streams: transactions and entries from the relay's shreds " +
+      "(docs/streams.md). Requires `http` and `relay.deshred`.",
     absent: "no such services",
   }),
   http: key(http.exactOptional(), {
@@ -116,7 +124,7 @@ export const configSchema = z.strictObject({
 });
 keyDocuments.add(configSchema, {
   expects:
-    "a mapping with the section relay and, optional, solana, shredstream, http, quic, operations, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, portal, routes",
+    "a mapping with the section relay and, optional, solana, shredstream, streams, http, quic, operations, data, tips, tiers, delivery, region, regions, gateway, nonces, tracker, portal, routes",
   meaning: "The configuration file.",
 });
 

@@ -1,4 +1,4 @@
-// A gRPC server for calls with one request and one response, over HTTP/2 with or without TLS.
+// A gRPC server over HTTP/2 with or without TLS: calls with one request and one response, and streams.
 //
 // Callers are untrusted: connections, calls, message sizes and times are bounded. Handlers get the
 // caller's address from the connection and throw GrpcError for a refusal.
@@ -16,9 +16,10 @@ import {
 import type { AddressInfo, Server, Socket } from "node:net";
 import { type Endpoint, formatAddress, formatEndpoint } from "../addresses/addresses.ts";
 import { canonicalAddresses } from "../addresses/own-addresses.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock, Timer } from "../clock.ts";
 import { messageOf, ShredwayError } from "../errors.ts";
 import type { TlsMaterial } from "../tls-material.ts";
+import { GrpcStream } from "./grpc-stream.ts";
 import { ProtobufError } from "./protobuf.ts";
 import {
   encodeGrpcMessage,
@@ -46,8 +47,23 @@ export interface GrpcOutcome {
   readonly detail: string;
 }
 
-/** Returns the response's message. Throws GrpcError, or ProtobufError for a malformed request. */
-type GrpcHandler = (request: GrpcRequest) => Uint8Array;
+/**
+ * Returns the response's message, or a promise of it. Throws or rejects with GrpcError, or with
+ * ProtobufError for a malformed request.
+ */
+export type GrpcHandler = (request: GrpcRequest) => Uint8Array | Promise<Uint8Array>;
+
+/** Decides what happens with a call; it may throw GrpcError. */
+type GrpcStreamHandler = (stream: GrpcStream) => void;
+
+interface GrpcLimits {
+  /** Connections include those that have not finished their TLS handshake. */
+  readonly connections: number;
+  readonly connectionsPerPeer: number;
+  readonly callsPerConnection: number;
+  /** Length of one message of a stream. */
+  readonly streamRequestBytes: number;
+}
 
 interface GrpcServerOptions {
   readonly listen: Endpoint;
@@ -55,6 +71,11 @@ interface GrpcServerOptions {
   readonly socket?: Server | undefined;
   /** Handlers by path, for example "/package.Service/Method". */
   readonly methods: Readonly<Record<string, GrpcHandler>>;
+  /** Handlers of calls with streams, by path. */
+  readonly streams?: Readonly<Record<string, GrpcStreamHandler>>;
+  readonly limits?: Partial<GrpcLimits>;
+  /** Interval of HTTP/2 pings; a connection without a response to one ends. Default: none. */
+  readonly keepAliveMs?: number;
   readonly tls?: TlsMaterial | undefined;
   readonly clock: Clock;
   /** Called with the end of each call that was answered; default: none. */
@@ -66,12 +87,14 @@ interface GrpcServerOptions {
 type Caller = Pick<GrpcOutcome, "path" | "peer">;
 
 const requestBytesMax = 16 * 1024;
-/** Connections include those that have not finished their TLS handshake. */
-const connectionsMax = 1024;
-const connectionsPerPeerMax = 16;
-const callsPerConnectionMax = 16;
+const defaultLimits: GrpcLimits = {
+  connections: 1024,
+  connectionsPerPeer: 16,
+  callsPerConnection: 16,
+  streamRequestBytes: requestBytesMax,
+};
 const handshakeMs = 10_000;
-/** A call ends after this time: the request is complete, and the caller has read the response. */
+/** A call without a stream ends after this time: its request is complete, and the caller has read the response. */
 const callMs = 10_000;
 /** A connection without a call ends after this time. */
 const idleMs = 600_000;
@@ -79,6 +102,7 @@ const idleMs = 600_000;
 export class GrpcServer {
   readonly #server: Http2Server | Http2SecureServer;
   readonly #options: GrpcServerOptions;
+  readonly #limits: GrpcLimits;
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #sockets = new Set<Socket>();
   readonly #perPeer = new Map<string, number>();
@@ -87,8 +111,9 @@ export class GrpcServer {
 
   private constructor(options: GrpcServerOptions) {
     this.#options = options;
+    this.#limits = { ...defaultLimits, ...options.limits };
     const { tls } = options;
-    const settings = { settings: { maxConcurrentStreams: callsPerConnectionMax } };
+    const settings = { settings: { maxConcurrentStreams: this.#limits.callsPerConnection } };
     this.#server = tls
       ? createSecureServer({
           ...settings,
@@ -97,7 +122,7 @@ export class GrpcServer {
           handshakeTimeout: handshakeMs,
         })
       : createServer(settings);
-    this.#server.maxConnections = connectionsMax;
+    this.#server.maxConnections = this.#limits.connections;
     this.#server.on("connection", (socket: Socket) => this.#admit(socket));
     this.#server.on("drop", () => this.#refusedConnections++);
     this.#server.on("session", (session) => this.#watch(session));
@@ -164,7 +189,7 @@ export class GrpcServer {
   #admit(socket: Socket): void {
     const peer = peerOf(socket);
     const count = this.#perPeer.get(peer) ?? 0;
-    if (count >= connectionsPerPeerMax) {
+    if (count >= this.#limits.connectionsPerPeer) {
       this.#refusedConnections++;
       socket.destroy();
       return;
@@ -182,16 +207,38 @@ export class GrpcServer {
   #watch(session: ServerHttp2Session): void {
     this.#sessions.add(session);
     session.on("error", () => {});
-    // A graceful end would wait for the caller. No call is under way, because each one ends after `callMs`.
-    const closeLater = () => this.#options.clock.after(idleMs, () => session.destroy());
+    const { clock, keepAliveMs } = this.#options;
+    let open = 0;
+    // A graceful end would wait for the caller. No call is under way then.
+    const closeLater = () => clock.after(idleMs, () => session.destroy());
     let idle = closeLater();
-    session.on("stream", () => {
+    session.on("stream", (stream: ServerHttp2Stream) => {
       idle.cancel();
-      idle = closeLater();
+      open++;
+      stream.once("close", () => {
+        if (--open === 0 && !session.closed) idle = closeLater();
+      });
     });
+    const keepAlive = keepAliveMs === undefined ? undefined : this.#keepAlive(session, keepAliveMs);
     session.on("close", () => {
       idle.cancel();
+      keepAlive?.cancel();
       this.#sessions.delete(session);
+    });
+  }
+
+  /** Ends a connection whose client does not respond to a ping before the next one. */
+  #keepAlive(session: ServerHttp2Session, intervalMs: number): Timer {
+    let isWaiting = false;
+    return this.#options.clock.every(intervalMs, () => {
+      if (isWaiting) {
+        session.destroy();
+        return;
+      }
+      isWaiting = true;
+      session.ping((error) => {
+        isWaiting = error !== null;
+      });
     });
   }
 
@@ -199,17 +246,22 @@ export class GrpcServer {
     const { session } = stream;
     stream.on("error", () => {}); // the caller is gone
     if (!session || stream.closed) return;
-    // Until the end of the call: a caller may also neither read the response nor reset the stream.
-    const timer = this.#options.clock.after(callMs, () => stream.close(constants.NGHTTP2_CANCEL));
-    stream.on("close", () => timer.cancel());
     const peer = peerOf(session.socket);
-    const path = headers[":path"] ?? "";
-    const { methods } = this.#options;
+    const path = methodOf(headers[":path"] ?? "");
+    const { methods, streams = {} } = this.#options;
     const handler = Object.hasOwn(methods, path) ? methods[path] : undefined;
     if (headers[":method"] !== "POST" || !headers["content-type"]?.startsWith("application/grpc")) {
       stream.respond({ ":status": 415 }, { endStream: true });
       return;
     }
+    const streamHandler = Object.hasOwn(streams, path) ? streams[path] : undefined;
+    if (streamHandler) {
+      this.#serveStream(stream, { headers, peer, handler: streamHandler });
+      return;
+    }
+    // Until the end of the call: a caller may also neither read the response nor reset the stream.
+    const timer = this.#options.clock.after(callMs, () => stream.close(constants.NGHTTP2_CANCEL));
+    stream.on("close", () => timer.cancel());
     if (!handler) {
       this.#refuse(stream, new GrpcError("UNIMPLEMENTED", "unknown method"), { path, peer });
       return;
@@ -231,16 +283,57 @@ export class GrpcServer {
     });
   }
 
-  #answer(stream: ServerHttp2Stream, caller: Caller, act: () => Uint8Array): void {
+  #serveStream(
+    stream: ServerHttp2Stream,
+    {
+      headers,
+      peer,
+      handler,
+    }: Pick<GrpcRequest, "headers" | "peer"> & { handler: GrpcStreamHandler },
+  ): void {
+    const { onOutcome, clock } = this.#options;
+    const call = new GrpcStream({
+      stream,
+      path: methodOf(headers[":path"] ?? ""),
+      peer,
+      headers,
+      requestBytesMax: this.#limits.streamRequestBytes,
+      clock,
+      onOutcome: (status, detail) =>
+        onOutcome?.({ path: call.path, peer: call.peer, status, detail }),
+      refusalOf: (error) => this.#refusalOf(error),
+    });
+    try {
+      handler(call);
+    } catch (error) {
+      const { status, detail } = this.#refusalOf(error);
+      call.end(status, detail);
+    }
+  }
+
+  #answer(
+    stream: ServerHttp2Stream,
+    caller: Caller,
+    act: () => Uint8Array | Promise<Uint8Array>,
+  ): void {
     // A reset without an error ends the request too, and nothing may be sent after it.
     if (stream.destroyed || stream.closed) return;
-    let response: Uint8Array;
     try {
-      response = act();
+      const response = act();
+      if (response instanceof Uint8Array) this.#respond(stream, response, caller);
+      else {
+        response.then(
+          (message) => this.#respond(stream, message, caller),
+          (error: unknown) => this.#refuse(stream, this.#refusalOf(error), caller),
+        );
+      }
     } catch (error) {
       this.#refuse(stream, this.#refusalOf(error), caller);
-      return;
     }
+  }
+
+  #respond(stream: ServerHttp2Stream, response: Uint8Array, caller: Caller): void {
+    if (stream.destroyed || stream.closed) return;
     this.#options.onOutcome?.({ ...caller, status: "OK", detail: "" });
     stream.respond(
       { ":status": 200, "content-type": "application/grpc" },
@@ -252,6 +345,7 @@ export class GrpcServer {
 
   #refuse(stream: ServerHttp2Stream, error: GrpcError, caller: Caller): void {
     const { status, detail } = error;
+    if (stream.destroyed || stream.closed) return;
     this.#options.onOutcome?.({ ...caller, status, detail });
     refuse(stream, error);
   }
@@ -264,6 +358,12 @@ export class GrpcServer {
     this.#options.report(error);
     return new GrpcError("INTERNAL", "internal error");
   }
+}
+
+/** "/package.Service/Method" of a path that a client's URL may have extended at both ends. */
+function methodOf(path: string): string {
+  const [name = ""] = path.split("?", 1);
+  return /\/[^/]+\/[^/]+$/.exec(name)?.[0] ?? name;
 }
 
 function peerOf({ remoteAddress }: Pick<Socket, "remoteAddress">): string {

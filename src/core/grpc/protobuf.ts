@@ -3,7 +3,7 @@
 // A small codec for fixed messages, without .proto files at run time. The reader accepts every valid
 // encoding: fields in any order, unknown fields, and the last value of a repeated singular field.
 
-const maxFields = 4096;
+const defaultMaxFields = 4096;
 const wireVarint = 0;
 const wireFixed64 = 1;
 const wireBytes = 2;
@@ -71,8 +71,8 @@ function varint(value: bigint): Uint8Array {
 export class MessageReader {
   readonly #values = new Map<number, Value[]>();
 
-  /** Throws ProtobufError for a malformed message, or for more than 4,096 fields. */
-  constructor(bytes: Uint8Array) {
+  /** Throws ProtobufError for a malformed message, or for more than `maxFields` fields. */
+  constructor(bytes: Uint8Array, maxFields = defaultMaxFields) {
     const cursor = { bytes, at: 0 };
     for (let count = 0; cursor.at < bytes.length; count++) {
       if (count === maxFields) throw new ProtobufError(`more than ${maxFields} fields`);
@@ -112,6 +112,16 @@ export class MessageReader {
     const all = this.#all(field);
     if (all.length === 0) return undefined;
     return new MessageReader(Buffer.concat(all.map((value) => bytesOf(value, field))));
+  }
+
+  /** The elements of a repeated field of bytes or messages. */
+  byteStrings(field: number): Uint8Array[] {
+    return this.#all(field).map((value) => bytesOf(value, field));
+  }
+
+  /** undefined: the field is absent. */
+  optionalBool(field: number): boolean | undefined {
+    return this.#all(field).length === 0 ? undefined : this.uint(field) !== 0n;
   }
 
   #all(field: number): readonly Value[] {

@@ -23,7 +23,7 @@ const labelLengthMax = 100;
 const requestsPerSecondMax = 1_000_000;
 const burstMax = 1_000_000;
 const rangesMax = 64;
-/** The scopes "batch" and "operate" are granted only on request. */
+/** The scopes "batch", "stream" and "operate" are granted only on request. */
 export const defaultScopes: readonly Scope[] = ["submit", "read", "shreds"];
 
 /** Validated settings of a new key. */

@@ -6,9 +6,9 @@
 /**
  * submit: sendTransaction, sendBundle, sendIdeal, sendAlt and their statuses. batch: sendBatch.
  * read: read methods and subscriptions that the upstream node answers. shreds: registration of
- * tips, tier, destinations. operate: the portal's figures of the whole service, for operators.
+ * tips, tier, destinations. stream: decoded streams. operate: the portal's figures of the whole service, for operators.
  */
-export const scopes = ["submit", "batch", "read", "shreds", "operate"] as const;
+export const scopes = ["submit", "batch", "read", "shreds", "stream", "operate"] as const;
 export type Scope = (typeof scopes)[number];
 
 export interface Account {

@@ -1,5 +1,6 @@
 // The list of all metrics, for /metrics and docs/metrics.md.
 
+import type { StreamStatus } from "../../relay/streams/stream-status.ts";
 import { type AccountFacts, accountMetrics } from "./account-list.ts";
 import { Exposition, type Format } from "./exposition.ts";
 import { type GatewayFacts, gatewayMetrics } from "./gateway-list.ts";
@@ -17,6 +18,7 @@ import { type RouteFacts, routeMetrics } from "./route-list.ts";
 import { type ShredstreamFacts, shredstreamMetrics } from "./shredstream-list.ts";
 import { type SlotFacts, slotMetrics } from "./slot-list.ts";
 import { type StoreFacts, storeMetrics } from "./store-list.ts";
+import { streamMetrics } from "./stream-list.ts";
 import { type SubscriberFacts, subscriberMetrics } from "./subscriber-list.ts";
 import type { MetricType } from "./types.ts";
 
@@ -38,6 +40,8 @@ export interface ServiceFacts {
   readonly shredstream: ShredstreamFacts;
   /** null: the section shredstream is absent. */
   readonly subscribers: SubscriberFacts | null;
+  /** null: the section streams is absent. */
+  readonly streams: StreamStatus | null;
   readonly slots: SlotFacts;
   /** null: this service runs the relay only. */
   readonly gateway: GatewayPartFacts | null;
@@ -60,6 +64,7 @@ export const metricParts: readonly {
   { title: "Relay", metrics: relayMetrics },
   { title: "Sources of kind shredstream", metrics: shredstreamMetrics },
   { title: "Block engine for subscribers (section shredstream)", metrics: subscriberMetrics },
+  { title: "Decoded streams (section streams)", metrics: streamMetrics },
   { title: "Slots and leaders", metrics: slotMetrics },
   { title: "Gateway", metrics: gatewayMetrics },
   { title: "QUIC ingress", metrics: quicMetrics },
@@ -77,6 +82,7 @@ export function writeMetrics(facts: ServiceFacts, format: Format): string {
   exposition.add(relayMetrics, facts.relay);
   exposition.add(shredstreamMetrics, facts.shredstream);
   if (facts.subscribers) exposition.add(subscriberMetrics, facts.subscribers);
+  if (facts.streams) exposition.add(streamMetrics, facts.streams);
   exposition.add(slotMetrics, facts.slots);
   if (facts.gateway) {
     const { gateway, routes, accounts, store, quic } = facts.gateway;

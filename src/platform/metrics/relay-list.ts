@@ -375,6 +375,7 @@ const deshredHelp = {
   batches_malformed: "Batches that could not be decoded.",
   batches_given_up:
     "Batches of entries that are incomplete because one of their FEC sets was abandoned.",
+  batches_too_long: "Batches of more than 1 MiB whose bytes a stream wanted.",
   entries: "Decoded entries, including ticks.",
   transactions: "Decoded transactions.",
   markers: "Decoded block markers.",
@@ -383,6 +384,9 @@ const deshredHelp = {
   abandoned: "Transactions before an update-parent marker of their block that was decoded first.",
   restarts: "Blocks that began again: update-parent markers that were reported.",
   landings_lost: "Landings of watched signatures that were lost because the queue was full.",
+  stream_messages: "Messages for subscribers of decoded streams.",
+  stream_repeated: "Transactions that a block repeated, which decoded streams leave out.",
+  stream_lost: "Messages of decoded streams that were lost because the queue was full.",
 } as const;
 
 const deshred: readonly RelayMetric[] = [

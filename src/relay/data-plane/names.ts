@@ -108,6 +108,7 @@ export const deshredCounterNames = [
   "batches",
   "batches_malformed",
   "batches_given_up",
+  "batches_too_long",
   "entries",
   "transactions",
   "markers",
@@ -116,6 +117,9 @@ export const deshredCounterNames = [
   "abandoned",
   "restarts",
   "landings_lost",
+  "stream_messages",
+  "stream_repeated",
+  "stream_lost",
   "watched",
   "cpu_ns",
 ] as const;
@@ -124,6 +128,16 @@ export type DeshredCounterName = (typeof deshredCounterNames)[number];
 /** Kinds of events of the workers. Source: native/relay/event_ring.h. */
 export const eventNames = ["equivocation", "icmp_error", "window_anchored"] as const;
 export type EventName = (typeof eventNames)[number];
+
+/** Kinds of messages of decoded streams. Source: native/stream/stream_ring.h. */
+export const streamMessageNames = [
+  "transaction",
+  "entries",
+  "slot_begin",
+  "slot_complete",
+  "restart",
+] as const;
+export type StreamMessageName = (typeof streamMessageNames)[number];
 
 /** Why bytes are not a valid transaction; "accepted": they are. Source: native/transaction/refusal.h. */
 export const transactionRefusalNames = [

@@ -11,6 +11,7 @@ import {
   eventNames,
   nextHopStateNames,
   sendFailureNames,
+  streamMessageNames,
   transactionRefusalNames,
   verdictNames,
   workerCounterNames,
@@ -24,6 +25,7 @@ interface NativeDescription {
   readonly workerCounters: readonly string[];
   readonly events: readonly string[];
   readonly deshredCounters: readonly string[];
+  readonly streamMessages: readonly string[];
   readonly transactionRefusals: readonly string[];
   /** Expected and received value by rejection ("#" stands for a number). */
   readonly transactionExpected: readonly string[];
@@ -44,6 +46,8 @@ interface NativeDescription {
     readonly slotRows: number;
     readonly slotRowFields: number;
     readonly watchedSignatures: number;
+    readonly streamFilters: number;
+    readonly streamAccounts: number;
     readonly tipAddresses: number;
     readonly verifierThreads: number;
     readonly verifierQueue: number;
@@ -123,6 +127,13 @@ export interface NativeRelay {
   unwatchSignatures(signatures: Uint8Array): void;
   drainLandings(into: Uint8Array): number;
   onLandings(listener: () => void): void;
+  publishStreamFilters(table: Uint8Array, generation: number): void;
+  /** Fills with whole messages (native/stream/stream_ring.h); returns the number of bytes. */
+  drainStreams(into: Uint8Array): number;
+  streamsLost(): number;
+  /** Fills in the layout of native/stream/streams.h. */
+  readStreamLosses(into: BigUint64Array): void;
+  onStreams(listener: () => void): void;
   /** Fills with arrivals of 32 bytes (native/relay/arrivals.h); returns their number. */
   drainArrivals(into: Uint8Array): number;
   /** Fills with packets, each after a header of 32 bytes; returns the number of bytes. */
@@ -271,6 +282,7 @@ function load(): { addon: NativeAddon; description: NativeDescription } {
     ["worker counters", workerCounterNames, description.workerCounters],
     ["events", eventNames, description.events],
     ["deshred counters", deshredCounterNames, description.deshredCounters],
+    ["stream messages", streamMessageNames, description.streamMessages],
     ["transaction refusals", transactionRefusalNames, description.transactionRefusals],
     ["co-signing refusals", coSigningRefusalNames, description.coSigningRefusals],
   ];

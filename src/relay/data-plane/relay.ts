@@ -18,6 +18,7 @@ import {
   type NativeRelayOptions,
   native,
 } from "./native.ts";
+import { RelayStreams } from "./relay-streams.ts";
 import {
   type DestinationRow,
   decodeSlots,
@@ -176,6 +177,7 @@ export class Relay {
   readonly transmit: TransmitInUse;
   /** Why the workers have the priority of all other threads; null: they precede them. */
   readonly priorityRefusal: string | null;
+  readonly streams: RelayStreams;
   readonly tiers: readonly string[];
   readonly #native: NativeRelay;
   readonly #workers: number;
@@ -205,11 +207,10 @@ export class Relay {
     this.grantedReceiveBufferBytes = this.#native.grantedReceiveBuffer();
     this.transmit = readTransmit(this.#native);
     this.priorityRefusal = this.#native.priorityRefusal() || null;
+    this.streams = new RelayStreams(this.#native, this.tiers);
   }
 
-  /**
-   * Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid".
-   */
+  /** Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid". */
   static open(options: RelayOptions, clock: Clock = systemClock): Relay {
     return new Relay(options, clock);
   }

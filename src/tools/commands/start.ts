@@ -30,6 +30,7 @@ const defaultUdp = "127.0.0.1:20000";
 const defaultRpc = "127.0.0.1:8899"; // default address of a local Solana node
 const defaultHttp = "127.0.0.1:8780";
 const defaultQuic = "127.0.0.1:7000";
+const defaultStreams = "127.0.0.1:10000";
 const defaultData = "data";
 const defaultStatsSeconds = 10;
 const defaultLogLevel: LogLevel = "info";
@@ -76,6 +77,10 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
       value: "ADDRESS",
       help: `address of the sandbox's QUIC ingress; also uses the next port (default ${defaultQuic})`,
     },
+    streams: {
+      value: "ADDRESS",
+      help: `address of the sandbox's decoded streams (default ${defaultStreams})`,
+    },
     data: {
       value: "DIRECTORY",
       help: `folder of the sandbox's database and API key (default ${defaultData})`,
@@ -92,7 +97,7 @@ reports its states to the service manager (Type=notify, WatchdogSec=).`,
   },
   examples: [
     "shredway start",
-    "shredway start --http 127.0.0.1:9780 --udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --rpc 127.0.0.1:9899 --data data-2",
+    "shredway start --http 127.0.0.1:9780 --udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --streams 127.0.0.1:10100 --rpc 127.0.0.1:9899 --data data-2",
     "shredway start --config shredway.yaml",
     "shredway start --config shredway.yaml --print-config",
   ],
@@ -112,6 +117,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     const rpc = args.endpoint("rpc", allowPortZero) ?? defaultRpc;
     const http = args.endpoint("http", allowPortZero) ?? defaultHttp;
     const quic = args.endpoint("quic", allowPortZero) ?? defaultQuic;
+    const streams = args.endpoint("streams", allowPortZero) ?? defaultStreams;
     const shredstream = args.endpoint("shredstream", allowPortZero);
     if (shredstream !== undefined)
       requireIpv4("--shredstream", shredstream, "the sandbox's subscriber uses IPv4");
@@ -122,6 +128,7 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
       rpc,
       http,
       quic,
+      streams,
       data,
       ...(shredstream !== undefined && { shredstream }),
     };
@@ -135,6 +142,9 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   }
   if (args.given("quic")) {
     throw usageError("--quic is not allowed with --config; set quic.listen in the file");
+  }
+  if (args.given("streams")) {
+    throw usageError("--streams is not allowed with --config; set streams.listen in the file");
   }
   if (args.given("shredstream")) {
     throw usageError(
@@ -273,6 +283,7 @@ function readyLine(service: Service): string {
   const { workers, sources, destinations, authentication } = config;
   const http = gateway ? ` http=${gateway.addresses.join(",")}` : "";
   const tls = gateway?.tlsAddresses.length ? ` https=${gateway.tlsAddresses.join(",")}` : "";
+  const streams = service.streams ? ` streams=${service.streams.address}` : "";
   const quic = gateway?.quicAddresses.length ? ` quic=${gateway.quicAddresses.join(",")}` : "";
   const portalUrl = gateway?.portalUrl ?? null;
   const portal = portalUrl === null ? "" : ` portal=${portalUrl}`;
@@ -281,7 +292,7 @@ function readyLine(service: Service): string {
   return (
     `ready listen=${relay.addresses.join(",")} workers=${workers} sources=${sources.length} ` +
     `destinations=${destinations.length} authentication=${authentication} ` +
-    `transmit=${relay.transmit.mode}${http}${tls}${quic}${portal}${degraded}`
+    `transmit=${relay.transmit.mode}${http}${tls}${quic}${streams}${portal}${degraded}`
   );
 }
 

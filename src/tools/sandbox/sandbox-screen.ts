@@ -125,6 +125,11 @@ function quicLines(
   ];
 }
 
+function streamLines(address: string): string[] {
+  if (address === "") return [];
+  return [`  streams       grpc http://${address}; the key is the x-token (docs/streams.md)`];
+}
+
 interface ShredstreamLines {
   /** Block engine of the source. */
   readonly engineUrl: string;
@@ -150,6 +155,7 @@ export function introduction(view: {
   quicAddresses: readonly string[];
   /** SHA-256 of the QUIC ingress's certificate. */
   quicFingerprint?: string;
+  streamsAddress: string;
   workers: number;
   shredstream?: ShredstreamLines;
 }): string[] {
@@ -160,6 +166,7 @@ export function introduction(view: {
     `  gateway       ${view.gatewayUrl}`,
     `  portal        ${portalUrlOf(view.gatewayUrl)}; sign in with the key above`,
     ...quicLines(view.quicAddresses, view.quicFingerprint),
+    ...streamLines(view.streamsAddress),
     `  chain         Solana RPC ${view.rpcUrl}, WebSocket on the same port and the next one`,
     `  sources       ${sources}`,
     ...shredstreamLines(view.shredstream),

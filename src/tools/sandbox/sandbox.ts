@@ -41,6 +41,7 @@ export interface SandboxAddresses {
   readonly rpc: string;
   readonly http: string;
   readonly quic: string;
+  readonly streams: string;
   /** Absent: `defaultShredstream`, or another port if that one is in use. */
   readonly shredstream?: string;
   /** Folder of the database and the API key. */
@@ -78,8 +79,8 @@ export async function runSandbox(
 }
 
 const remedy =
-  "Choose others with --http, --udp, --quic, --rpc and --shredstream; for a second sandbox: --http 127.0.0.1:9780 " +
-  "--udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --rpc 127.0.0.1:9899 --data data-2";
+  "Choose others with --http, --udp, --quic, --streams, --rpc and --shredstream; for a second sandbox: --http 127.0.0.1:9780 " +
+  "--udp 127.0.0.1:21000 --quic 127.0.0.1:7100 --streams 127.0.0.1:10100 --rpc 127.0.0.1:9899 --data data-2";
 /** Resources that two sandboxes may compete for: ports and the data folder. */
 const sharedReasons: readonly Reason[] = ["relay_open", "http_open", "quic_open", "store_failed"];
 
@@ -119,7 +120,7 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
   };
 
   const workers = before.relay.workers.length;
-  const { gatewayUrl, quicAddresses, quicFingerprint, shredstream } = sandbox;
+  const { gatewayUrl, quicAddresses, quicFingerprint, streamsAddress, shredstream } = sandbox;
   const engineAddress = sandbox.service.subscribers?.address;
   const about = {
     relayAddress,
@@ -128,6 +129,7 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
     gatewayUrl,
     quicAddresses,
     ...(quicFingerprint !== null && { quicFingerprint }),
+    streamsAddress,
     ...(shredstream &&
       engineAddress !== undefined && {
         shredstream: {
@@ -141,9 +143,10 @@ async function show(sandbox: Sandbox, keyFile: string, terminal: Terminal): Prom
   if (!terminal.isLive) printSuggestions(sandbox, keyFile, terminal);
   const { sources, destinations, authentication } = relay.config;
   const quicText = quicAddresses.length > 0 ? ` quic=${quicAddresses.join(",")}` : "";
+  const streamsText = streamsAddress === "" ? "" : ` streams=${streamsAddress}`;
   const engineText = engineAddress === undefined ? "" : ` shredstream=${engineAddress}`;
   terminal.line(
-    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication}${quicText}${engineText} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
+    `ready listen=${relayAddress} workers=${workers} sources=${sources.length} destinations=${destinations.length} authentication=${authentication}${quicText}${streamsText}${engineText} rpc=${urlOf(sandbox)} gateway=${gatewayUrl}`,
   );
   if (terminal.isLive) terminal.line();
   await every(refreshMs, terminal.stopped, () => {

@@ -13,7 +13,9 @@ import { temporaryFolder } from "../temporary-folder.ts";
  */
 export async function runningSandbox(
   http = "127.0.0.1:0",
-  choices: Partial<Pick<SandboxChoice, "tierClock" | "data" | "quic" | "shredstream">> = {},
+  choices: Partial<
+    Pick<SandboxChoice, "tierClock" | "data" | "quic" | "streams" | "shredstream">
+  > = {},
 ): Promise<Sandbox> {
   const data = choices.data ?? temporaryFolder(); // before its users
   const sandbox = closing(

@@ -65,7 +65,7 @@ function readTransaction(reader: Reader): EntryTransaction {
 /**
  * Parses legacy and v0 transactions. Throws RangeError if the bytes do not end with the last entry.
  */
-export function readEntries(bytes: Uint8Array): Entry[] {
+export function readEntries(bytes: Uint8Array, { mayHaveMore = false } = {}): Entry[] {
   const reader = new Reader(bytes);
   const entries = Array.from({ length: reader.u64() }, () => {
     const hashes = reader.u64();
@@ -77,7 +77,7 @@ export function readEntries(bytes: Uint8Array): Entry[] {
       transactions: Array.from({ length: count }, () => readTransaction(reader)),
     };
   });
-  if (reader.at !== bytes.length) {
+  if (!mayHaveMore && reader.at !== bytes.length) {
     throw new RangeError(`expected ${reader.at} bytes, got ${bytes.length}`);
   }
   return entries;

@@ -42,6 +42,8 @@ describe("SIGHUP", () => {
       any,
       "--http",
       any,
+      "--streams",
+      any,
       "--quic",
       any,
       "--data",

@@ -42,7 +42,8 @@ function runningScreen(): Screen {
   const stopping = new AbortController();
   const any = "127.0.0.1:0";
   const data = temporaryFolder();
-  const words = ["start", "--udp", any, "--rpc", any, "--http", any, "--quic", any, "--data", data];
+  const ports = ["--udp", "--rpc", "--http", "--quic", "--streams"].flatMap((name) => [name, any]);
+  const words = ["start", ...ports, "--data", data];
   const code = runProgram(words, {
     stdout: screen,
     stderr: { write: () => {} },

@@ -50,6 +50,8 @@ describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
       rpc,
       "--udp",
       "127.0.0.1:0",
+      "--streams",
+      "127.0.0.1:0",
       "--quic",
       "127.0.0.1:0",
       "--data",

@@ -1,4 +1,4 @@
-#include "relay/slot_restarts.h"
+#include "deshred/slot_restarts.h"
 
 #include "transaction/wire.h"
 

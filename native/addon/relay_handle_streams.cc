@@ -1,0 +1,67 @@
+// Relay handle: the calls that serve decoded streams.
+#include "addon/arguments.h"
+#include "addon/relay_handle.h"
+
+namespace shredway::addon {
+
+// (Uint8Array in the layout of stream/filter_index.h, generation)
+Napi::Value RelayHandle::publish_stream_filters(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  Bytes bytes{};
+  uint32_t generation = 0;
+  if (!thread || !read_bytes(info[0], "table", bytes) ||
+      !read_u32(info[1], "generation", UINT32_MAX, generation))
+    return info.Env().Undefined();
+  // A private copy: shared memory could change between check and use.
+  const std::vector<uint8_t> table(bytes.data, bytes.data + bytes.length);
+  const std::string error = thread->streams().publish(table.data(), table.size(), generation);
+  if (!error.empty()) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
+  return info.Env().Undefined();
+}
+
+// (Uint8Array) -> number of bytes written to it: whole messages, each with a header in the layout
+// of struct StreamMessageHead.
+Napi::Value RelayHandle::drain_streams(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  Bytes into{};
+  if (!thread || !read_bytes(info[0], "drainStreams", into)) return info.Env().Undefined();
+  const size_t bytes = thread->drain_streams(const_cast<uint8_t*>(into.data), into.length);
+  return Napi::Number::New(info.Env(), static_cast<double>(bytes));
+}
+
+// -> number of messages that found the ring full, since the start.
+Napi::Value RelayHandle::streams_lost(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  if (!thread) return info.Env().Undefined();
+  return Napi::Number::New(info.Env(), static_cast<double>(thread->streams().lost()));
+}
+
+// (BigUint64Array of kStreamLossWords elements): fills it in the layout of struct StreamLosses.
+Napi::Value RelayHandle::read_stream_losses(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  if (!thread) return info.Env().Undefined();
+  if (!info[0].IsTypedArray() ||
+      info[0].As<Napi::TypedArray>().TypedArrayType() != napi_biguint64_array ||
+      info[0].As<Napi::TypedArray>().ElementLength() != kStreamLossWords) {
+    fail(info.Env(), "readStreamLosses: expected a BigUint64Array of " +
+                         std::to_string(kStreamLossWords) + " elements");
+    return info.Env().Undefined();
+  }
+  StreamLosses losses;
+  thread->streams().read_losses(losses);
+  std::memcpy(info[0].As<Napi::BigUint64Array>().Data(), &losses, sizeof losses);
+  return info.Env().Undefined();
+}
+
+// (function): called when messages wait or were lost; can be set once per relay.
+Napi::Value RelayHandle::on_streams(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  if (!thread) return info.Env().Undefined();
+  auto made = make_notifier(info, "onStreams", stream_notifier_.get());
+  if (!made) return info.Env().Undefined();
+  stream_notifier_ = std::move(made);
+  thread->set_stream_notifier(stream_notifier_.get());
+  return info.Env().Undefined();
+}
+
+}  // namespace shredway::addon

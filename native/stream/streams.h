@@ -1,0 +1,78 @@
+// Streams: the part of the deshred thread that serves subscribers of decoded streams.
+//
+// The control plane publishes the filters of all subscribers and drains the messages that match
+// them. The deshred thread decodes nothing for streams while there are no subscribers. It never
+// waits for the control plane: a message that finds the ring full is lost and counted for each
+// filter that it matched, so that its subscriber learns of the gap.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "stream/stream_ring.h"
+#include "stream/tier_stream.h"
+
+namespace shredway {
+
+// Numbers of lost messages since the start, in the layout that the control plane reads.
+struct StreamLosses {
+  std::array<uint64_t, kStreamFiltersMax> by_filter{};
+  std::array<uint64_t, kStreamTiersMax> entries{};  // batches, by tier
+  std::array<uint64_t, kStreamTiersMax> events{};   // begin, end and restart of slots, by tier
+};
+inline constexpr size_t kStreamLossWords = kStreamFiltersMax + 2 * kStreamTiersMax;
+static_assert(sizeof(StreamLosses) == 8 * kStreamLossWords);
+
+class Streams final : private StreamSink {
+ public:
+  // ---- control thread ----
+
+  // Replaces the filters of all subscribers. Messages that are matched with them carry
+  // `generation`. Returns an error text, empty on success; the previous filters then stay in force.
+  std::string publish(const uint8_t* table, size_t length, uint32_t generation);
+  StreamRing& message_ring() { return ring_; }
+  uint64_t lost() const { return lost_total_.load(std::memory_order_acquire); }
+  void read_losses(StreamLosses& out) const;
+  // Bits of the tiers with subscribers; the workers read it.
+  const std::atomic<uint8_t>& wanted_tiers() const { return wanted_tiers_; }
+  uint64_t messages() const { return messages_.load(std::memory_order_relaxed); }
+  uint64_t repeated() const { return repeated_.load(std::memory_order_relaxed); }
+
+  // ---- deshred thread ----
+
+  // Puts published filters into force.
+  void update();
+  bool is_active() const { return active_tiers_ != 0; }
+  // `tiers`: bits of the tiers that this shred is new for.
+  void add(const uint8_t* packet, const Shred& shred, uint8_t tiers, uint64_t received_ns);
+  // True if messages were written since the last call.
+  bool take_written();
+
+ private:
+  using LossCounter = std::atomic<uint64_t>;
+  void on_message(const StreamMessageHead& head, std::span<const uint16_t> filters,
+                  std::span<const uint8_t> content) override;
+  void count_loss(const StreamMessageHead& head, std::span<const uint16_t> filters);
+
+  std::mutex mutex_;
+  std::unique_ptr<FilterIndex> published_;  // guarded by the mutex; nullptr: in force
+  uint32_t published_generation_ = 0;       // guarded by the mutex
+  std::atomic<bool> is_published_{false};
+  std::atomic<uint8_t> wanted_tiers_{0};
+
+  std::unique_ptr<FilterIndex> index_;  // in force; deshred thread
+  uint32_t generation_ = 0;
+  uint8_t active_tiers_ = 0;
+  bool written_ = false;
+  StreamRing ring_;
+  std::array<LossCounter, kStreamFiltersMax> lost_by_filter_{};
+  std::array<LossCounter, kStreamTiersMax> lost_entries_{}, lost_events_{};
+  LossCounter lost_total_{0};
+  std::atomic<uint64_t> messages_{0}, repeated_{0};
+  std::array<std::unique_ptr<TierStream>, kStreamTiersMax> tiers_;  // nullptr: no subscriber
+};
+
+}  // namespace shredway

@@ -1,0 +1,103 @@
+// Support for tests of streams: encoded filters, transactions with chosen accounts, and a reader of
+// drained messages.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <random>
+
+#include "check.h"
+#include "stream/filter_index.h"
+#include "stream/stream_ring.h"
+#include "support.h"
+
+namespace shredway::test {
+
+using StreamAccount = std::array<uint8_t, kPublicKeyBytes>;
+
+struct StreamFilter {
+  uint16_t id = 0;
+  uint8_t tier = 0;
+  uint8_t vote = 0;  // 0 any, 1 no votes, 2 votes only
+  std::vector<StreamAccount> include = {}, exclude = {}, require = {};
+  std::optional<std::array<uint8_t, kTransactionSignatureBytes>> signature = {};
+};
+
+inline Bytes filter_table(const std::vector<StreamFilter>& filters, uint8_t entry_tiers = 0) {
+  Bytes table{'S', 'W', 'F', '1'};
+  append(table, static_cast<uint32_t>(filters.size()));
+  append(table, uint32_t{entry_tiers});
+  for (const StreamFilter& filter : filters) {
+    append(table, filter.id);
+    table.push_back(filter.tier);
+    table.push_back(filter.vote);
+    for (const auto* list : {&filter.include, &filter.exclude, &filter.require})
+      append(table, static_cast<uint32_t>(list->size()));
+    append(table, uint64_t{filter.signature ? 1u : 0u});
+    if (filter.signature)
+      table.insert(table.end(), filter.signature->begin(), filter.signature->end());
+    for (const auto* list : {&filter.include, &filter.exclude, &filter.require})
+      for (const StreamAccount& account : *list)
+        table.insert(table.end(), account.begin(), account.end());
+  }
+  return table;
+}
+
+inline std::unique_ptr<FilterIndex> index_of(const Bytes& table) {
+  std::string error;
+  auto index = FilterIndex::parse(table.data(), table.size(), error);
+  CHECK_EQ(error, std::string());
+  return index;
+}
+
+inline StreamAccount account_of(uint32_t number) {
+  StreamAccount account{};
+  std::memcpy(account.data(), &number, sizeof number);
+  account[31] = 0x5a;
+  return account;
+}
+inline StreamAccount vote_program() {
+  return {0x07, 0x61, 0x48, 0x1d, 0x35, 0x74, 0x74, 0xbb, 0x7c, 0x4d, 0x76,
+          0x24, 0xeb, 0xd3, 0xbd, 0xb3, 0xd8, 0x35, 0x5e, 0x73, 0xd1, 0x10,
+          0x43, 0xfc, 0x0d, 0xa3, 0x53, 0x80, 0,    0,    0,    0};
+}
+
+// A legacy transaction with these accounts and one instruction of the last one.
+inline Bytes transaction_of(const std::vector<StreamAccount>& accounts, std::mt19937& random) {
+  Bytes out{1};
+  for (size_t i = 0; i < kTransactionSignatureBytes; i++)
+    out.push_back(static_cast<uint8_t>(random()));
+  out.insert(out.end(), {1, 0, 0, static_cast<uint8_t>(accounts.size())});
+  for (const StreamAccount& account : accounts)
+    out.insert(out.end(), account.begin(), account.end());
+  out.resize(out.size() + 32, 0xab);
+  out.insert(out.end(), {1, static_cast<uint8_t>(accounts.size() - 1), 0, 0});
+  return out;
+}
+
+struct StreamMessage {
+  StreamMessageHead head;
+  std::vector<uint16_t> filters;
+  Bytes content;
+};
+
+// Messages of drained bytes.
+inline std::vector<StreamMessage> messages_of(const Bytes& bytes) {
+  std::vector<StreamMessage> out;
+  for (size_t at = 0; at < bytes.size();) {
+    StreamMessage& message = out.emplace_back();
+    std::memcpy(&message.head, &bytes[at], sizeof message.head);
+    const uint8_t* from = &bytes[at] + sizeof message.head;
+    message.filters.resize(message.head.filter_count);
+    std::memcpy(message.filters.data(), from, 2 * message.filters.size());
+    from += 2 * message.filters.size();
+    message.content.assign(from, from + message.head.content_bytes);
+    std::sort(message.filters.begin(), message.filters.end());
+    CHECK(message.head.bytes % 8 == 0 && message.head.bytes > 0);
+    if (message.head.bytes == 0) break;
+    at += message.head.bytes;
+  }
+  return out;
+}
+
+}  // namespace shredway::test

@@ -1,0 +1,52 @@
+// Configuration of decoded streams: its keys, with their ranges, units, defaults and meanings.
+//
+// A part of schema.ts.
+
+import { z } from "zod";
+import { integer, key, name, parsed, parseEndpointOrPortZero, tlsFiles } from "./schema-keys.ts";
+
+const kibibyte = 1024;
+
+export const streams = z.strictObject({
+  listen: key(parsed(parseEndpointOrPortZero).default("0.0.0.0:10000"), {
+    expects: "an address and port such as 0.0.0.0:10000",
+    meaning: "TCP address of the gRPC services for decoded streams.",
+  }),
+  tls: key(z.strictObject(tlsFiles("New files are used within two seconds.")).exactOptional(), {
+    expects: "a mapping with the keys certificate and key",
+    meaning: "TLS of the listener.",
+    absent: "HTTP/2 without TLS",
+  }),
+  tier: key(name().exactOptional(), {
+    expects: "a tier of relay.tiers",
+    meaning: "Tier whose shreds an account without a tier of its own receives as streams.",
+    absent: "accounts without a tier are refused",
+  }),
+  subscriptionsMax: key(integer(1, 4000).default(1000), {
+    expects: "an integer 1 to 4000",
+    unit: "streams",
+    meaning: "Maximum number of open streams of all accounts.",
+  }),
+  subscriptionsPerAccountMax: key(integer(1, 4000).default(10), {
+    expects: "an integer 1 to 4000",
+    unit: "streams",
+    meaning: "Maximum number of open streams of an account.",
+  }),
+  filtersMax: key(integer(1, 1000).default(20), {
+    expects: "an integer 1 to 1000",
+    unit: "filters",
+    meaning: "Maximum number of filters of a stream. All streams together have at most 4,096.",
+  }),
+  accountsMax: key(integer(1, 50_000).default(10_000), {
+    expects: "an integer 1 to 50000",
+    unit: "accounts",
+    meaning:
+      "Maximum number of accounts in the filters of a stream. All streams together have at most 50,000.",
+  }),
+  queueBytes: key(integer(64 * kibibyte, 65_536 * kibibyte).default(4096 * kibibyte), {
+    expects: "an integer 65536 to 67108864",
+    unit: "bytes",
+    meaning:
+      "Messages that may wait for a client that reads slowly. With more, its stream ends with the reason `lagged`.",
+  }),
+});

@@ -1,0 +1,90 @@
+// Metrics of decoded streams: open streams, messages, delays and ends.
+
+import type { StreamStatus } from "../../relay/streams/stream-status.ts";
+import { counter, counters, gauge, gauges, histogram, type Metric } from "./types.ts";
+
+type StreamMetric = Metric<StreamStatus>;
+
+/** One value for each account and dialect. */
+function byAccount(
+  define: typeof gauges<StreamStatus>,
+  { name, help }: { readonly name: string; readonly help: string },
+  pick: (account: StreamStatus["accounts"][number]) => number,
+): StreamMetric {
+  return define(name, ["account", "dialect"], help, ({ accounts }, add) => {
+    for (const each of accounts) add([each.account, each.dialect], pick(each));
+  });
+}
+
+export const streamMetrics: readonly StreamMetric[] = [
+  byAccount(
+    gauges,
+    {
+      name: "shredway_stream_open",
+      help: "Open streams by account and dialect; dialect: entries (SubscribeEntries) or deshred (SubscribeDeshred). Beyond 100 accounts: other.",
+    },
+    ({ open }) => open,
+  ),
+  byAccount(
+    counters,
+    {
+      name: "shredway_stream_sent_total",
+      help: "Messages that were queued for the clients of an account.",
+    },
+    ({ sent }) => sent,
+  ),
+  byAccount(
+    counters,
+    { name: "shredway_stream_sent_bytes_total", help: "Bytes of these messages." },
+    ({ sentBytes }) => sentBytes,
+  ),
+  byAccount(
+    gauges,
+    {
+      name: "shredway_stream_waiting_bytes",
+      help: "Bytes that wait for the clients of an account now, because they read slowly.",
+    },
+    ({ waitingBytes }) => waitingBytes,
+  ),
+  counters(
+    "shredway_stream_ends_total",
+    ["reason"],
+    "Ended streams by reason (docs/streams.md): client (it or its connection ended the stream), lagged, lost, revoked, tier_changed, refused (an invalid request) or closing.",
+    ({ ends }, add) => {
+      for (const [reason, count] of ends) add([reason], count);
+    },
+  ),
+  counters(
+    "shredway_stream_refusals_total",
+    ["status"],
+    "Calls that ended with an error, by gRPC status.",
+    ({ refusals }, add) => {
+      for (const [status, count] of refusals) add([status], count);
+    },
+  ),
+  histogram(
+    "shredway_stream_delay_seconds",
+    "Time from the receive time of the last shred that a message needed to the moment it is given to the connection.",
+    ({ delays }) => delays.value(),
+  ),
+  gauge(
+    "shredway_stream_filters",
+    "Filters of all open streams; at most 4,096.",
+    ({ filters }) => filters.filters,
+  ),
+  gauge(
+    "shredway_stream_filter_accounts",
+    "Accounts in these filters; at most 50,000.",
+    ({ filters }) => filters.accounts,
+  ),
+  gauge(
+    "shredway_stream_connections",
+    "Open connections, with those that have not finished their TLS handshake.",
+    ({ connections }) => connections,
+  ),
+  counter(
+    "shredway_stream_refused_connections_total",
+    "Connections that were closed because of a limit: 256 per address, 4,096 in total.",
+    ({ refusedConnections }) => refusedConnections,
+  ),
+];

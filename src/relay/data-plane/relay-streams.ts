@@ -1,0 +1,198 @@
+// Decoded streams of the relay: publishes the subscribers' filters and reads what matches them.
+//
+// A typed wrapper of native/stream/, one per relay. Nothing is decoded while no filter is published.
+
+import type { StreamMessageName } from "./names.ts";
+import { streamMessageNames } from "./names.ts";
+import { describeNative, guarded, type NativeRelay } from "./native.ts";
+
+/** Conditions of one filter: all of them must hold. */
+export interface StreamFilter {
+  /** Unique; below `limits().filters`. */
+  readonly id: number;
+  /** Name of the tier whose sources are decoded. */
+  readonly tier: string;
+  readonly votes: "any" | "none" | "only";
+  /** 64 bytes; the transaction's first signature. null: any. */
+  readonly signature: Uint8Array | null;
+  /** At least one of these accounts (32 bytes each); empty: any. */
+  readonly include: readonly Uint8Array[];
+  /** None of these accounts. */
+  readonly exclude: readonly Uint8Array[];
+  /** All of these accounts. */
+  readonly required: readonly Uint8Array[];
+}
+
+/** One message; `content` is valid during the call that receives it. */
+export interface StreamMessage {
+  readonly kind: StreamMessageName;
+  readonly tier: string;
+  /** The filters that a transaction matches. */
+  readonly filters: readonly number[];
+  readonly slot: bigint;
+  /** Parent slot of `slot_begin` (0: unknown) and `restart`. */
+  readonly parent: bigint;
+  /** Receive time (CLOCK_REALTIME) of the last shred that it needed. */
+  readonly arrivalNs: bigint;
+  /** Generation of the filters that it was matched with. */
+  readonly generation: number;
+  /** First data shred of its batch. */
+  readonly batchIndex: number;
+  /** Position among the transactions of its batch. */
+  readonly ordinal: number;
+  /** Data shred that completed it. */
+  readonly shredIndex: number;
+  readonly isVote: boolean;
+  readonly content: Uint8Array;
+}
+
+/** Messages lost since the start, because nobody read them in time. */
+export interface StreamLosses {
+  readonly byFilter: (id: number) => bigint;
+  /** Batches, by tier. */
+  readonly entries: (tier: string) => bigint;
+  /** Beginnings, ends and restarts of slots, by tier. */
+  readonly events: (tier: string) => bigint;
+}
+
+const voteRules = ["any", "none", "only"] as const;
+const tiersMax = 8;
+/** The longest message (native/stream/stream_ring.h). */
+const drainBytes = 4 << 20;
+const headBytes = 56;
+const tableHeadBytes = 12;
+const filterBytes = 24;
+const accountBytes = 32;
+const signatureBytes = 64;
+
+type StreamCalls = Pick<
+  NativeRelay,
+  "publishStreamFilters" | "drainStreams" | "streamsLost" | "readStreamLosses" | "onStreams"
+>;
+
+export class RelayStreams {
+  readonly #native: StreamCalls;
+  readonly #tiers: readonly string[];
+  readonly #buffer = new Uint8Array(drainBytes);
+  #generation = 0;
+
+  constructor(native: StreamCalls, tiers: readonly string[]) {
+    this.#native = native;
+    this.#tiers = tiers;
+  }
+
+  static limits(): { readonly filters: number; readonly accounts: number } {
+    const { streamFilters, streamAccounts } = describeNative().limits;
+    return { filters: streamFilters, accounts: streamAccounts };
+  }
+
+  /**
+   * Replaces all filters. `entryTiers`: tiers whose batches are wanted. Returns the generation that
+   * messages carry from then on. Throws ShredwayError "table_refused"; the previous filters then stay in
+   * force.
+   */
+  publish(filters: readonly StreamFilter[], entryTiers: ReadonlySet<string>): number {
+    const table = encodeFilters(filters, this.#bitsOf(entryTiers), this.#tiers);
+    const generation = (this.#generation + 1) >>> 0;
+    guarded("table_refused", () => this.#native.publishStreamFilters(table, generation));
+    this.#generation = generation;
+    return generation;
+  }
+
+  /** Passes on all waiting messages, oldest first, until `bytesMax` bytes. Returns false if some may wait. */
+  drain(receive: (message: StreamMessage) => void, bytesMax: number): boolean {
+    for (let total = 0; total < bytesMax; ) {
+      const bytes = this.#native.drainStreams(this.#buffer);
+      if (bytes === 0) return true;
+      total += bytes;
+      this.#decode(bytes, receive);
+    }
+    return false;
+  }
+
+  /** Number of lost messages; it changes rarely. */
+  get lost(): number {
+    return this.#native.streamsLost();
+  }
+
+  losses(): StreamLosses {
+    const { filters } = RelayStreams.limits();
+    const words = new BigUint64Array(filters + 2 * tiersMax);
+    this.#native.readStreamLosses(words);
+    const ofTier = (tier: string, begin: number) => words[begin + this.#tiers.indexOf(tier)] ?? 0n;
+    return {
+      byFilter: (id) => words[id] ?? 0n,
+      entries: (tier) => ofTier(tier, filters),
+      events: (tier) => ofTier(tier, filters + tiersMax),
+    };
+  }
+
+  /** Calls `listener` shortly after messages arrived or were lost; it should call `drain`. Once per relay. */
+  onMessages(listener: () => void): void {
+    guarded("watch_refused", () => this.#native.onStreams(listener));
+  }
+
+  #bitsOf(tiers: ReadonlySet<string>): number {
+    return this.#tiers.reduce((bits, tier, i) => (tiers.has(tier) ? bits | (1 << i) : bits), 0);
+  }
+
+  #decode(bytes: number, receive: (message: StreamMessage) => void): void {
+    const buffer = this.#buffer;
+    const view = new DataView(buffer.buffer, 0, bytes);
+    for (let at = 0; at < bytes; at += view.getUint32(at, true)) {
+      const count = view.getUint16(at + 6, true);
+      const filters: number[] = [];
+      for (let i = 0; i < count; i++) filters.push(view.getUint16(at + headBytes + 2 * i, true));
+      const begin = at + headBytes + 2 * count;
+      receive({
+        kind: streamMessageNames[view.getUint8(at + 4)] ?? "transaction",
+        tier: this.#tiers[view.getUint8(at + 5)] ?? "",
+        filters,
+        slot: view.getBigUint64(at + 8, true),
+        parent: view.getBigUint64(at + 16, true),
+        arrivalNs: view.getBigUint64(at + 24, true),
+        generation: view.getUint32(at + 32, true),
+        batchIndex: view.getUint32(at + 36, true),
+        ordinal: view.getUint32(at + 40, true),
+        shredIndex: view.getUint32(at + 44, true),
+        content: buffer.subarray(begin, begin + view.getUint32(at + 48, true)),
+        isVote: view.getUint32(at + 52, true) !== 0,
+      });
+    }
+  }
+}
+
+/** The table of native/stream/filter_index.h. */
+function encodeFilters(
+  filters: readonly StreamFilter[],
+  entryTiers: number,
+  tiers: readonly string[],
+): Uint8Array {
+  const parts = filters.flatMap((filter) => [headOf(filter, tiers), ...accountsOf(filter)]);
+  const head = Buffer.alloc(tableHeadBytes);
+  head.write("SWF1", "latin1");
+  head.writeUInt32LE(filters.length, 4);
+  head.writeUInt8(entryTiers, 8);
+  return Buffer.concat([head, ...parts]);
+}
+
+function headOf(filter: StreamFilter, tiers: readonly string[]): Uint8Array {
+  const head = Buffer.alloc(filterBytes);
+  head.writeUInt16LE(filter.id, 0);
+  head.writeUInt8(tiers.indexOf(filter.tier) & 0xff, 2);
+  head.writeUInt8(voteRules.indexOf(filter.votes), 3);
+  head.writeUInt32LE(filter.include.length, 4);
+  head.writeUInt32LE(filter.exclude.length, 8);
+  head.writeUInt32LE(filter.required.length, 12);
+  head.writeUInt8(filter.signature ? 1 : 0, 16);
+  return head;
+}
+
+function accountsOf({ signature, include, exclude, required }: StreamFilter): Uint8Array[] {
+  const accounts = [...include, ...exclude, ...required];
+  const isValid =
+    accounts.every(({ length }) => length === accountBytes) &&
+    (signature === null || signature.length === signatureBytes);
+  if (!isValid) throw new RangeError("expected accounts of 32 bytes and a signature of 64 bytes");
+  return signature ? [signature, ...accounts] : accounts;
+}

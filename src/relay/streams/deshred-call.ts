@@ -1,0 +1,169 @@
+// SubscribeDeshred: one call of Yellowstone's dialect.
+//
+// The client sends its filters, may replace them at any time, and receives each matching transaction once
+// with the names of the filters. Created by stream-service.ts.
+
+import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { frameMessage, GrpcError } from "../../core/grpc/status.ts";
+import type { StreamMessage } from "../data-plane/relay-streams.ts";
+import {
+  type DeshredRequest,
+  decodeDeshredRequest,
+  encodeDeshredTransaction,
+  encodeFilterNames,
+  encodeSlotUpdate,
+  encodeUpdateParent,
+  pingUpdate,
+  pongUpdate,
+} from "./geyser-messages.ts";
+import type { Attachment, StreamHub, StreamSubscriber } from "./stream-hub.ts";
+import type { Subscription } from "./subscription.ts";
+
+interface FilterLimits {
+  readonly filtersPerSubscription: number;
+  readonly accountsPerSubscription: number;
+}
+
+/** Encodes a message for the first subscriber that needs it; the others share the bytes. */
+export class SharedEncoder {
+  #message: StreamMessage | undefined;
+  #bytes: Buffer = Buffer.alloc(0);
+
+  encode(message: StreamMessage): Buffer {
+    if (this.#message !== message) {
+      this.#bytes = encoderOf[message.kind](message);
+      this.#message = message;
+    }
+    return this.#bytes;
+  }
+}
+
+const encoderOf: Readonly<Record<StreamMessage["kind"], (message: StreamMessage) => Buffer>> = {
+  transaction: encodeDeshredTransaction,
+  slot_begin: encodeSlotUpdate,
+  slot_complete: encodeSlotUpdate,
+  restart: encodeUpdateParent,
+  entries: ({ content }) => Buffer.from(content),
+};
+
+interface DeshredCallOptions {
+  readonly call: GrpcStream;
+  readonly subscription: Subscription;
+  readonly hub: StreamHub;
+  readonly encoder: SharedEncoder;
+  readonly limits: FilterLimits;
+}
+
+export class DeshredCall implements StreamSubscriber {
+  readonly tier: string;
+  readonly wantsEntries = false;
+  readonly #options: DeshredCallOptions;
+  readonly #attachment: Attachment;
+  #request: DeshredRequest = { filters: [], slots: [], ping: undefined };
+
+  constructor(options: DeshredCallOptions) {
+    const { call, subscription, hub } = options;
+    this.#options = options;
+    this.tier = subscription.tier;
+    this.#attachment = hub.attach(this);
+    // A client that sends no more requests still receives.
+    call.accept(
+      (message) => this.#onRequest(message),
+      () => {},
+    );
+  }
+
+  onTransaction(message: StreamMessage, filters: readonly string[]): void {
+    this.#send(message, filters);
+  }
+
+  onEntries(): void {}
+
+  onEvent(message: StreamMessage): void {
+    const { filters, slots } = this.#request;
+    const names =
+      message.kind === "restart"
+        ? filters.filter((filter) => filter.includesUpdateParent).map(({ name }) => name)
+        : slots;
+    if (names.length > 0) this.#send(message, names);
+  }
+
+  onLoss(count: bigint): void {
+    const detail = `lost: the relay was too busy and lost ${count} messages of this stream; subscribe again`;
+    this.#options.subscription.end("lost", "DATA_LOSS", detail);
+  }
+
+  flush(): void {
+    this.#options.subscription.flush();
+  }
+
+  /** Shows the client that the stream is alive. */
+  ping(): void {
+    this.#sendNow(pingUpdate);
+  }
+
+  close(): void {
+    this.#attachment.detach();
+  }
+
+  #send(message: StreamMessage, names: readonly string[]): void {
+    const rest = this.#options.encoder.encode(message);
+    const framed = frameMessage(Buffer.concat([encodeFilterNames(names), rest]));
+    this.#options.subscription.send(framed, message.arrivalNs);
+  }
+
+  #sendNow(update: Uint8Array): void {
+    const { subscription } = this.#options;
+    subscription.send(frameMessage(update), null);
+    subscription.flush();
+  }
+
+  #onRequest(bytes: Uint8Array): void {
+    const { subscription } = this.#options;
+    try {
+      const request = decodeDeshredRequest(bytes);
+      // A request with a ping changes no filter.
+      if (request.ping !== undefined) {
+        this.#sendNow(pongUpdate(request.ping));
+        return;
+      }
+      this.#checkLimits(request);
+      this.#request = request;
+      this.#attachment.setFilters(request.filters);
+    } catch (error) {
+      subscription.refused();
+      throw error;
+    }
+  }
+
+  #checkLimits({ filters, slots }: DeshredRequest): void {
+    const { limits, hub } = this.#options;
+    const accountsIn = (all: DeshredRequest["filters"]) =>
+      all.reduce(
+        (sum, one) => sum + one.include.length + one.exclude.length + one.required.length,
+        0,
+      );
+    const count = filters.length + slots.length;
+    const accounts = accountsIn(filters);
+    atMost("filters", limits.filtersPerSubscription, count);
+    atMost("accounts in all filters", limits.accountsPerSubscription, accounts);
+    // The present filters of this call are replaced.
+    const room = hub.room();
+    const present = this.#request.filters;
+    if (
+      filters.length > room.filters + present.length ||
+      accounts > room.accounts + accountsIn(present)
+    ) {
+      throw new GrpcError(
+        "RESOURCE_EXHAUSTED",
+        `filters of all subscribers: expected at most ${room.filters + present.length} more filters and ` +
+          `${room.accounts + accountsIn(present)} more accounts, got ${filters.length} and ${accounts}; retry later`,
+      );
+    }
+  }
+}
+
+function atMost(what: string, max: number, got: number): void {
+  if (got <= max) return;
+  throw new GrpcError("INVALID_ARGUMENT", `${what}: expected at most ${max}, got ${got}`);
+}

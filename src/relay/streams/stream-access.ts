@@ -1,0 +1,92 @@
+// Access to streams: the API key of a call, its scope and its tier.
+
+import type { IncomingHttpHeaders } from "node:http2";
+import { isShredwayError, ShredwayError } from "../../core/errors.ts";
+import { GrpcError } from "../../core/grpc/status.ts";
+
+/** The scope that streams need. */
+const scope = "stream";
+
+export interface StreamKey {
+  readonly id: string;
+  readonly accountId: string;
+  readonly accountName: string;
+  readonly scopes: readonly string[];
+}
+
+export interface StreamAccess {
+  /** Throws ShredwayError "unauthorized" or "rate_limited". */
+  readonly authenticate: (peer: string, keyText: string) => StreamKey;
+  /** The key as it is now; null: it is revoked, expired, or not allowed from this address. */
+  readonly current: (keyId: string, peer: string) => StreamKey | null;
+  /** null: the account has no tier. */
+  readonly tierOf: (accountId: string) => string | null;
+}
+
+const headerNames = ["x-token", "x-api-key", "api-key", "api_key"] as const;
+const expected =
+  "expected a valid API key as metadata x-token, x-api-key or authorization: Bearer, or in the URL";
+
+/** The key of a call. Throws GrpcError. */
+export function authenticate(
+  access: StreamAccess,
+  { peer, headers }: { readonly peer: string; readonly headers: IncomingHttpHeaders },
+): StreamKey {
+  const [text, ...others] = new Set(keysIn(headers));
+  if (text === undefined) throw new GrpcError("UNAUTHENTICATED", `missing API key; ${expected}`);
+  if (others.length > 0) {
+    throw new GrpcError("UNAUTHENTICATED", `the call contains different API keys; ${expected}`);
+  }
+  let key: StreamKey;
+  try {
+    key = access.authenticate(peer, text);
+  } catch (error) {
+    if (isShredwayError(error, "rate_limited")) {
+      throw new GrpcError("RESOURCE_EXHAUSTED", error.message);
+    }
+    if (error instanceof ShredwayError) {
+      throw new GrpcError("UNAUTHENTICATED", `${error.message}; ${expected}`);
+    }
+    throw error;
+  }
+  if (key.scopes.includes(scope)) return key;
+  throw new GrpcError(
+    "PERMISSION_DENIED",
+    `the API key does not have the scope ${scope}; it has: ${key.scopes.join(", ") || "none"}`,
+  );
+}
+
+export function hasScope({ scopes }: StreamKey): boolean {
+  return scopes.includes(scope);
+}
+
+/** The tier whose shreds the account receives. Throws GrpcError. */
+export function tierFor(
+  access: StreamAccess,
+  key: StreamKey,
+  fallback: string | undefined,
+): string {
+  const tier = access.tierOf(key.accountId) ?? fallback;
+  if (tier !== undefined) return tier;
+  throw new GrpcError(
+    "PERMISSION_DENIED",
+    "the account has no tier; register tips for shreds first",
+  );
+}
+
+/** All keys of a call. A URL may contain one as "?api-key=KEY" or before the method's path. */
+function keysIn(headers: IncomingHttpHeaders): string[] {
+  const keys: string[] = [];
+  for (const name of headerNames) {
+    const value = headers[name];
+    if (typeof value === "string" && value !== "") keys.push(value);
+  }
+  const bearer = /^bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1];
+  if (bearer) keys.push(bearer);
+  const [path = "", query = ""] = (headers[":path"] ?? "").split("?", 2);
+  const inQuery = new URLSearchParams(query).get("api-key");
+  if (inQuery) keys.push(inQuery);
+  const before = /^\/([^/]+)\/[^/]+\/[^/]+$/.exec(path)?.[1];
+  if (before) keys.push(before);
+  return keys;
+}

@@ -1,0 +1,239 @@
+// Hub: connects the relay's decoded streams with their subscribers.
+//
+// Created by stream-service.ts. It compiles the filters of all subscribers into one table, reads what
+// matches, and passes each message to the subscribers that it belongs to. A message is read once, however
+// many subscribers receive it.
+
+import type { Clock, Timer } from "../../core/clock.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type {
+  RelayStreams,
+  StreamFilter,
+  StreamLosses,
+  StreamMessage,
+} from "../data-plane/relay-streams.ts";
+
+/** A filter without what the hub assigns. */
+export type NamedFilter = Omit<StreamFilter, "id" | "tier"> & { readonly name: string };
+
+/** Receives messages of one tier; all calls are synchronous. */
+export interface StreamSubscriber {
+  readonly tier: string;
+  readonly wantsEntries: boolean;
+  /** A transaction that matches at least one of its filters. */
+  onTransaction(message: StreamMessage, filters: readonly string[]): void;
+  onEntries(message: StreamMessage): void;
+  /** Beginning, end or restart of a slot. */
+  onEvent(message: StreamMessage): void;
+  /** Messages for it were lost, because this process was too slow. */
+  onLoss(count: bigint): void;
+  /** Called after a group of messages. */
+  flush(): void;
+}
+
+/** A subscriber's part of the hub. */
+export interface Attachment {
+  /** Replaces its filters within 20 ms. The caller has checked `roomFor`. */
+  setFilters(filters: readonly NamedFilter[]): void;
+  detach(): void;
+}
+
+interface HubDependencies {
+  readonly streams: Pick<RelayStreams, "publish" | "drain" | "lost" | "losses" | "onMessages">;
+  readonly limits: { readonly filters: number; readonly accounts: number };
+  readonly clock: Clock;
+  readonly log: Pick<Logger, "error">;
+}
+
+interface Assigned {
+  readonly filter: NamedFilter;
+  readonly owner: Attached;
+  /** Messages of earlier generations were matched with another filter of this id. */
+  since: number | null;
+}
+
+interface Attached {
+  readonly subscriber: StreamSubscriber;
+  ids: readonly number[];
+  /** Losses before its filters were in force. */
+  readonly losses: Map<string, bigint>;
+}
+
+/** Changes within this time are published together, because compiling takes some milliseconds. */
+const publishMs = 20;
+/** Read in one turn of the event loop. */
+const turnBytes = 16 << 20;
+
+export class StreamHub {
+  readonly #dependencies: HubDependencies;
+  readonly #attached = new Set<Attached>();
+  readonly #assigned: (Assigned | undefined)[];
+  #nextId = 0;
+  #filters = 0;
+  #accounts = 0;
+  #publishing: Timer | undefined;
+  #draining: Timer | undefined;
+  #lost: number;
+
+  constructor(dependencies: HubDependencies) {
+    this.#dependencies = dependencies;
+    this.#assigned = Array.from({ length: dependencies.limits.filters });
+    this.#lost = dependencies.streams.lost;
+    dependencies.streams.onMessages(() => this.#drain());
+  }
+
+  attach(subscriber: StreamSubscriber): Attachment {
+    const attached: Attached = { subscriber, ids: [], losses: new Map() };
+    this.#attached.add(attached);
+    this.#rememberLosses(attached);
+    this.#publishLater();
+    return {
+      setFilters: (filters) => {
+        this.#release(attached);
+        attached.ids = filters.map((filter) => this.#assign(filter, attached));
+        this.#rememberLosses(attached);
+        this.#publishLater();
+      },
+      detach: () => {
+        if (!this.#attached.delete(attached)) return;
+        this.#release(attached);
+        this.#publishLater();
+      },
+    };
+  }
+
+  /** Free places for filters and their accounts, of all subscribers together. */
+  room(): { readonly filters: number; readonly accounts: number } {
+    const { filters, accounts } = this.#dependencies.limits;
+    return { filters: filters - this.#filters, accounts: accounts - this.#accounts };
+  }
+
+  /** `isCurrent`: the relay uses the filters of all subscribers. */
+  used(): { readonly filters: number; readonly accounts: number; readonly isCurrent: boolean } {
+    const isCurrent = this.#publishing === undefined;
+    return { filters: this.#filters, accounts: this.#accounts, isCurrent };
+  }
+
+  close(): void {
+    this.#publishing?.cancel();
+    this.#draining?.cancel();
+  }
+
+  /** Ids are used in turn, so that a message for a former filter finds the id unused. */
+  #assign(filter: NamedFilter, owner: Attached): number {
+    while (this.#assigned[this.#nextId]) this.#nextId = (this.#nextId + 1) % this.#assigned.length;
+    const id = this.#nextId;
+    this.#nextId = (id + 1) % this.#assigned.length;
+    this.#assigned[id] = { filter, owner, since: null };
+    this.#filters++;
+    this.#accounts += accountsOf(filter);
+    return id;
+  }
+
+  #release(attached: Attached): void {
+    for (const id of attached.ids) {
+      const assigned = this.#assigned[id];
+      if (!assigned) continue;
+      this.#filters--;
+      this.#accounts -= accountsOf(assigned.filter);
+      this.#assigned[id] = undefined;
+    }
+    attached.ids = [];
+  }
+
+  #publishLater(): void {
+    this.#publishing ??= this.#dependencies.clock.after(publishMs, () => {
+      this.#publishing = undefined;
+      this.#publish();
+    });
+  }
+
+  #publish(): void {
+    const filters = this.#assigned.flatMap((assigned, id) =>
+      assigned ? [{ ...assigned.filter, id, tier: assigned.owner.subscriber.tier }] : [],
+    );
+    const entryTiers = new Set<string>();
+    for (const { subscriber } of this.#attached) {
+      if (subscriber.wantsEntries) entryTiers.add(subscriber.tier);
+    }
+    try {
+      const generation = this.#dependencies.streams.publish(filters, entryTiers);
+      for (const assigned of this.#assigned) if (assigned) assigned.since ??= generation;
+    } catch (error) {
+      const text = `streams: filters could not be published: ${messageOf(error)}`;
+      this.#dependencies.log.error({ err: error }, text);
+    }
+  }
+
+  #drain(): void {
+    const { streams, clock } = this.#dependencies;
+    const isEmpty = streams.drain((message) => this.#route(message), turnBytes);
+    this.#reportLosses();
+    for (const { subscriber } of this.#attached) subscriber.flush();
+    if (isEmpty) return;
+    // Other work gets its turn before the rest.
+    this.#draining ??= clock.after(0, () => {
+      this.#draining = undefined;
+      this.#drain();
+    });
+  }
+
+  #route(message: StreamMessage): void {
+    if (message.kind === "transaction") {
+      this.#routeTransaction(message);
+      return;
+    }
+    for (const { subscriber } of this.#attached) {
+      if (subscriber.tier !== message.tier) continue;
+      if (message.kind !== "entries") subscriber.onEvent(message);
+      else if (subscriber.wantsEntries) subscriber.onEntries(message);
+    }
+  }
+
+  #routeTransaction(message: StreamMessage): void {
+    const names = new Map<StreamSubscriber, string[]>();
+    for (const id of message.filters) {
+      const assigned = this.#assigned[id];
+      if (!assigned || assigned.since === null || message.generation < assigned.since) continue;
+      const { subscriber } = assigned.owner;
+      const known = names.get(subscriber);
+      if (known) known.push(assigned.filter.name);
+      else names.set(subscriber, [assigned.filter.name]);
+    }
+    for (const [subscriber, filters] of names) subscriber.onTransaction(message, filters);
+  }
+
+  #reportLosses(): void {
+    const { lost } = this.#dependencies.streams;
+    if (lost === this.#lost) return;
+    this.#lost = lost;
+    const losses = this.#dependencies.streams.losses();
+    for (const attached of this.#attached) {
+      let count = 0n;
+      for (const [key, value] of lossesOf(attached, losses)) {
+        count += value - (attached.losses.get(key) ?? 0n);
+        attached.losses.set(key, value);
+      }
+      if (count > 0n) attached.subscriber.onLoss(count);
+    }
+  }
+
+  #rememberLosses(attached: Attached): void {
+    const losses = this.#dependencies.streams.losses();
+    attached.losses.clear();
+    for (const [key, value] of lossesOf(attached, losses)) attached.losses.set(key, value);
+  }
+}
+
+function accountsOf({ include, exclude, required }: NamedFilter): number {
+  return include.length + exclude.length + required.length;
+}
+
+/** The counters of what the subscriber would have received. */
+function lossesOf({ subscriber, ids }: Attached, losses: StreamLosses): [string, bigint][] {
+  const { tier, wantsEntries } = subscriber;
+  const all = ids.map((id): [string, bigint] => [String(id), losses.byFilter(id)]);
+  all.push(wantsEntries ? ["entries", losses.entries(tier)] : ["events", losses.events(tier)]);
+  return all;
+}

@@ -1,0 +1,251 @@
+// Decoded streams over gRPC: the listener, its calls, and who may make them.
+//
+// Created by src/app/open-service.ts if the section `streams` is configured. It decodes nothing itself: the
+// relay's deshred thread does, for the filters of all subscribers together (stream-hub.ts).
+
+import { isDeepStrictEqual } from "node:util";
+import { parseEndpoint } from "../../core/addresses/addresses.ts";
+import type { Clock, Timer } from "../../core/clock.ts";
+import type { Config } from "../../core/configuration/configuration.ts";
+import { DurationHistogram } from "../../core/duration-histogram.ts";
+import { GrpcServer } from "../../core/grpc/grpc-server.ts";
+import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { GrpcError } from "../../core/grpc/status.ts";
+import type { Logger } from "../../core/log.ts";
+import type { TlsMaterial } from "../../core/tls-material.ts";
+import { RelayStreams } from "../data-plane/relay-streams.ts";
+import { DeshredCall, SharedEncoder } from "./deshred-call.ts";
+import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
+import { geyserPaths } from "./geyser-messages.ts";
+import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
+import {
+  authenticate,
+  hasScope,
+  type StreamAccess,
+  type StreamKey,
+  tierFor,
+} from "./stream-access.ts";
+import { StreamHub } from "./stream-hub.ts";
+import { StreamCounts, type StreamStatus } from "./stream-status.ts";
+import { type Dialect, type EndReason, Subscription } from "./subscription.ts";
+
+type StreamsConfig = NonNullable<Config["streams"]>;
+
+/** src/gateway/http/tls-certificate.ts implements it. */
+interface FollowedCertificate {
+  readonly material: TlsMaterial;
+  onChange(listener: (material: TlsMaterial) => void): () => void;
+  close(): void;
+}
+
+interface StreamServiceDependencies {
+  readonly config: StreamsConfig;
+  readonly streams: RelayStreams;
+  /** Certificate of the listener, followed on disk; absent: without TLS. */
+  readonly certificate?: FollowedCertificate | undefined;
+  readonly access: StreamAccess;
+  readonly chain: ChainView;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+type Call = DeshredCall | EntriesCall;
+
+interface OpenStream {
+  readonly subscription: Subscription;
+  readonly call: Call;
+  readonly peer: string;
+}
+
+/** Revoked keys and changed tiers end streams within this time. */
+const accessCheckMs = 250;
+const pingMs = 10_000;
+const keepAliveMs = 20_000;
+const requestBytesMax = 4 << 20;
+/** Callers without a key can hold connections, so one address gets a part of them. */
+const connectionsMax = 4096;
+const connectionsPerPeerMax = 256;
+const callsPerConnectionMax = 100;
+/** Upper bounds of the delay, in seconds. */
+const delayBounds = [
+  0.0001, 0.0002, 0.0004, 0.0007, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2,
+] as const;
+
+export class StreamService {
+  readonly #dependencies: StreamServiceDependencies;
+  readonly #hub: StreamHub;
+  readonly #open = new Set<OpenStream>();
+  readonly #counts = new StreamCounts();
+  readonly #delays = new DurationHistogram(delayBounds);
+  readonly #encoder = new SharedEncoder();
+  readonly #entriesEncoder = new SharedEntries();
+  readonly #timers: readonly Timer[];
+  #config: StreamsConfig;
+  #server: GrpcServer | undefined;
+
+  constructor(dependencies: StreamServiceDependencies) {
+    const { config, streams, clock, log } = dependencies;
+    this.#dependencies = dependencies;
+    this.#config = config;
+    this.#hub = new StreamHub({ streams, limits: RelayStreams.limits(), clock, log });
+    this.#timers = [
+      clock.every(accessCheckMs, () => this.#checkAccess()),
+      clock.every(pingMs, () => {
+        for (const { call } of this.#open) call.ping();
+      }),
+    ];
+  }
+
+  /** Opens the listener. Throws ShredwayError "http_open". */
+  async start(): Promise<void> {
+    const { clock, log, certificate, chain } = this.#dependencies;
+    const server = await GrpcServer.open({
+      listen: parseEndpoint(this.#config.listen, { allowPortZero: true }),
+      methods: this.#authenticated(unaryMethods(chain)),
+      streams: {
+        [entriesPath]: (call) => this.#subscribe(call, "entries"),
+        [geyserPaths.subscribeDeshred]: (call) => this.#subscribe(call, "deshred"),
+        [geyserPaths.subscribe]: () => {
+          throw subscribeRefusal();
+        },
+      },
+      limits: {
+        connections: connectionsMax,
+        connectionsPerPeer: connectionsPerPeerMax,
+        callsPerConnection: callsPerConnectionMax,
+        streamRequestBytes: requestBytesMax,
+      },
+      keepAliveMs,
+      tls: certificate?.material,
+      clock,
+      onOutcome: (outcome) => this.#counts.ended(outcome),
+      report: (error) => log.error({ err: error }, "streams: internal error"),
+    });
+    this.#server = server;
+    certificate?.onChange((material) => server.setCertificate(material));
+    log.info(`streams: gRPC at ${server.address}`);
+  }
+
+  /** Its address with the real port; empty before `start`. */
+  get address(): string {
+    return this.#server?.address ?? "";
+  }
+
+  status(): StreamStatus {
+    const { connections = 0, refusedConnections = 0 } = this.#server ?? {};
+    const open = [...this.#open].map(({ subscription }) => subscription);
+    const filters = this.#hub.used();
+    const delays = this.#delays;
+    return this.#counts.status({ open, filters, connections, refusedConnections, delays });
+  }
+
+  /** Applies the limits of a reload at once, and returns the keys that need a restart. */
+  apply(config: StreamsConfig | undefined): readonly string[] {
+    const before = this.#config;
+    if (!config) return ["streams"];
+    this.#config = { ...config, listen: before.listen, ...(before.tls && { tls: before.tls }) };
+    return (["listen", "tls"] as const)
+      .filter((key) => !isDeepStrictEqual(before[key], config[key]))
+      .map((key) => `streams.${key}`);
+  }
+
+  close(): void {
+    for (const timer of this.#timers) timer.cancel();
+    for (const { subscription } of this.#open) {
+      subscription.end("closing", "UNAVAILABLE", "closing: the service is shutting down");
+    }
+    this.#server?.close();
+    this.#dependencies.certificate?.close();
+    this.#hub.close();
+  }
+
+  /** Every call needs a key with the scope. */
+  #authenticated(methods: ReturnType<typeof unaryMethods>): ReturnType<typeof unaryMethods> {
+    const { access } = this.#dependencies;
+    return Object.fromEntries(
+      Object.entries(methods).map(([path, handle]) => [
+        path,
+        (request) => {
+          authenticate(access, request);
+          return handle(request);
+        },
+      ]),
+    );
+  }
+
+  /** Throws GrpcError. */
+  #subscribe(call: GrpcStream, dialect: Dialect): void {
+    const { access, clock } = this.#dependencies;
+    const key = authenticate(access, call);
+    const tier = tierFor(access, key, this.#config.tier);
+    this.#checkRoom(key);
+    const subscription = new Subscription({
+      call,
+      dialect,
+      holder: { keyId: key.id, accountId: key.accountId, accountName: key.accountName },
+      tier,
+      queueBytes: this.#config.queueBytes,
+      delays: this.#delays,
+      clock,
+      onEnd: (reason) => this.#ended(open, reason),
+    });
+    const open: OpenStream = {
+      subscription,
+      peer: call.peer,
+      call: this.#openCall(call, subscription, dialect),
+    };
+    this.#open.add(open);
+  }
+
+  #openCall(call: GrpcStream, subscription: Subscription, dialect: Dialect): Call {
+    const hub = this.#hub;
+    if (dialect === "entries") {
+      return new EntriesCall({ call, subscription, hub, encoder: this.#entriesEncoder });
+    }
+    const limits = {
+      filtersPerSubscription: this.#config.filtersMax,
+      accountsPerSubscription: this.#config.accountsMax,
+    };
+    return new DeshredCall({ call, subscription, hub, encoder: this.#encoder, limits });
+  }
+
+  #checkRoom({ accountId }: StreamKey): void {
+    const { subscriptionsMax, subscriptionsPerAccountMax } = this.#config;
+    if (this.#open.size >= subscriptionsMax) {
+      throw new GrpcError(
+        "RESOURCE_EXHAUSTED",
+        `streams of all accounts: expected at most ${subscriptionsMax} at once; retry later`,
+      );
+    }
+    const own = [...this.#open].filter(
+      ({ subscription }) => subscription.holder.accountId === accountId,
+    ).length;
+    if (own < subscriptionsPerAccountMax) return;
+    throw new GrpcError(
+      "RESOURCE_EXHAUSTED",
+      `streams of this account: expected at most ${subscriptionsPerAccountMax} at once, got one more; close one first`,
+    );
+  }
+
+  #ended(open: OpenStream, reason: EndReason): void {
+    this.#open.delete(open);
+    open.call.close();
+    this.#counts.closed(open.subscription, reason);
+  }
+
+  #checkAccess(): void {
+    const { access } = this.#dependencies;
+    for (const { subscription, peer } of this.#open) {
+      const key = access.current(subscription.holder.keyId, peer);
+      if (!key || !hasScope(key)) {
+        const detail = "revoked: the API key is not valid any more, or has lost the scope stream";
+        subscription.end("revoked", "UNAUTHENTICATED", detail);
+        continue;
+      }
+      const tier = access.tierOf(key.accountId) ?? this.#config.tier ?? null;
+      if (tier === subscription.tier) continue;
+      const detail = `tier_changed: the account's tier is ${tier ?? "none"} now; subscribe again`;
+      subscription.end("tier_changed", tier === null ? "PERMISSION_DENIED" : "UNAVAILABLE", detail);
+    }
+  }
+}

@@ -1,0 +1,114 @@
+// Figures of decoded streams: what is open, what was sent, and how streams ended.
+
+import type { DurationHistogram } from "../../core/duration-histogram.ts";
+import type { GrpcOutcome } from "../../core/grpc/grpc-server.ts";
+import {
+  type Dialect,
+  dialects,
+  type EndReason,
+  endReasons,
+  type Subscription,
+} from "./subscription.ts";
+
+interface AccountStreams {
+  readonly account: string;
+  readonly dialect: Dialect;
+  readonly open: number;
+  readonly sent: number;
+  readonly sentBytes: number;
+  /** Bytes that wait for its clients now. */
+  readonly waitingBytes: number;
+}
+
+export interface StreamStatus {
+  readonly connections: number;
+  readonly refusedConnections: number;
+  /** Filters of all open streams. `isCurrent`: the relay uses them. */
+  readonly filters: {
+    readonly filters: number;
+    readonly accounts: number;
+    readonly isCurrent: boolean;
+  };
+  /** Sums since the start, by account and dialect. */
+  readonly accounts: readonly AccountStreams[];
+  /** Ended streams by reason. */
+  readonly ends: ReadonlyMap<EndReason, number>;
+  /** Calls that ended with an error, by gRPC status. */
+  readonly refusals: ReadonlyMap<string, number>;
+  /** From the receive time of the last shred of a message to the moment it is given to the connection. */
+  readonly delays: DurationHistogram;
+}
+
+/** Labels are bounded: further accounts count as "other". */
+const accountsMax = 100;
+
+interface Sum {
+  readonly account: string;
+  readonly dialect: Dialect;
+  sent: number;
+  sentBytes: number;
+}
+
+export class StreamCounts {
+  readonly #closed = new Map<string, Sum>();
+  readonly #ends = new Map<EndReason, number>(endReasons.map((reason) => [reason, 0]));
+  readonly #refusals = new Map<string, number>();
+
+  /** A stream is over. */
+  closed(subscription: Subscription, reason: EndReason): void {
+    const sum = sumOf(this.#closed, subscription);
+    sum.sent += subscription.sent;
+    sum.sentBytes += subscription.sentBytes;
+    this.#ends.set(reason, (this.#ends.get(reason) ?? 0) + 1);
+  }
+
+  /** A call is over. */
+  ended({ status }: Pick<GrpcOutcome, "status">): void {
+    if (status === "OK" || status === "CANCELLED") return;
+    this.#refusals.set(status, (this.#refusals.get(status) ?? 0) + 1);
+  }
+
+  status(
+    now: Pick<StreamStatus, "connections" | "refusedConnections" | "filters" | "delays"> & {
+      readonly open: readonly Subscription[];
+    },
+  ): StreamStatus {
+    const sums = new Map([...this.#closed].map(([key, sum]) => [key, { ...sum }]));
+    const present = new Map<Sum, { open: number; waitingBytes: number }>();
+    for (const subscription of now.open) {
+      const sum = sumOf(sums, subscription);
+      sum.sent += subscription.sent;
+      sum.sentBytes += subscription.sentBytes;
+      const { open = 0, waitingBytes = 0 } = present.get(sum) ?? {};
+      present.set(sum, {
+        open: open + 1,
+        waitingBytes: waitingBytes + subscription.waitingBytes,
+      });
+    }
+    const { connections, refusedConnections, filters, delays } = now;
+    return {
+      connections,
+      refusedConnections,
+      filters,
+      delays,
+      accounts: [...sums.values()].map((sum) => ({
+        ...sum,
+        ...(present.get(sum) ?? { open: 0, waitingBytes: 0 }),
+      })),
+      ends: this.#ends,
+      refusals: this.#refusals,
+    };
+  }
+}
+
+function sumOf(sums: Map<string, Sum>, { holder, dialect }: Subscription): Sum {
+  const own = `${dialect} ${holder.accountId}`;
+  const isKnown = sums.has(own) || sums.size < accountsMax * dialects.length;
+  const key = isKnown ? own : `${dialect} other`;
+  const known = sums.get(key);
+  if (known) return known;
+  const account = isKnown ? holder.accountName : "other";
+  const sum: Sum = { account, dialect, sent: 0, sentBytes: 0 };
+  sums.set(key, sum);
+  return sum;
+}

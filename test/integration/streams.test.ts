@@ -1,0 +1,45 @@
+// Decoded streams of a whole sandbox: live transactions, a real API key, and its revocation.
+
+import { status } from "@grpc/grpc-js";
+import { describe, expect, it } from "vitest";
+import { until } from "../support/network/udp-receiver.ts";
+import { runningSandbox } from "../support/processes/sandbox.ts";
+import {
+  metadataOf,
+  subscribeDeshred,
+  subscribeEntries,
+} from "../support/streams/stream-clients.ts";
+
+describe("decoded streams of the sandbox", () => {
+  it("carry the chain's transactions until the key is revoked", async () => {
+    const sandbox = await runningSandbox("127.0.0.1:0", { streams: "127.0.0.1:0" });
+    const key = new URL(sandbox.gatewayUrl).searchParams.get("api-key") ?? "";
+    const metadata = metadataOf({ authorization: `Bearer ${key}` });
+    const request = { deshred_transactions: { all: { vote: false } }, slots: { slots: {} } };
+    const deshred = subscribeDeshred(sandbox.streamsAddress, request, { metadata });
+    const entries = subscribeEntries(sandbox.streamsAddress, metadataOf({ "x-api-key": key }));
+    const transactions = () => deshred.messages.filter((one) => one.deshred_transaction);
+    await until(
+      () => transactions().length > 5 && entries.messages.length > 5,
+      "transactions and entries",
+    );
+    const signatures = transactions().map((one) =>
+      one.deshred_transaction?.transaction.signature.toString("hex"),
+    );
+    expect(new Set(signatures).size).toBe(signatures.length);
+    const { service, gateway } = sandbox;
+    const metrics = service.operations?.metrics("text") ?? "";
+    expect(metrics).toContain('shredway_stream_open{account="sandbox",dialect="deshred"} 1');
+    expect(metrics).toContain('shredway_stream_open{account="sandbox",dialect="entries"} 1');
+    const [apiKey] = await gateway.keys.keys();
+    await gateway.keys.revokeKey(apiKey?.id ?? "", 1n);
+    await gateway.refreshKeys();
+    await until(() => deshred.end !== undefined && entries.end !== undefined, "both ends");
+    for (const { end } of [deshred, entries]) {
+      expect(end).toMatchObject({
+        code: status.UNAUTHENTICATED,
+        details: expect.stringMatching(/^revoked: /),
+      });
+    }
+  });
+});
