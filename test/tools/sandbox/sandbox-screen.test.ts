@@ -67,6 +67,7 @@ it("introduces the QUIC ingress with the fingerprint that clients may pin", () =
     gatewayUrl: "http://127.0.0.1:3/relay?api-key=k",
     quicAddresses: ["127.0.0.1:7000", "127.0.0.1:7001"],
     quicFingerprint: `${"5F:".repeat(31)}5F`,
+    streamsAddress: "",
     workers: 1,
   });
   const quic = lines.findIndex((line) =>
