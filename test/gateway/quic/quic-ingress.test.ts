@@ -248,7 +248,7 @@ describeQuic("a key", () => {
       });
     }
     expect(acceptedBefore).toBeGreaterThanOrEqual(100);
-    // Those that were at the checks of signatures before the revocation go on.
+    // Submissions that were at the checks of signatures before the revocation go on.
     const underWay = 3 * IngressRun.settings.streamsMax;
     expect(gateway.submitted.length).toBeLessThanOrEqual(acceptedBefore + underWay);
     expect(sessionsOf(run)).toBe(1);
