@@ -17,6 +17,7 @@
 #include "report_line.h"
 #include "timing.h"
 #include "traffic.h"
+#include "transaction/vote.h"
 
 namespace shredway::bench {
 namespace {
