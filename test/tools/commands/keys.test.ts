@@ -136,7 +136,7 @@ describe("shredway keys", () => {
     [["create", "--account", ""], 'account: invalid value ""; expected a name'],
     [
       ["create", "--account", "a", "--scopes", "all"],
-      'invalid value "all"; expected a comma-separated list of submit, batch, read, shreds, operate',
+      'invalid value "all"; expected a comma-separated list of submit, batch, read, shreds, stream, operate',
     ],
     [
       ["create", "--account", "a", "--rate", "0"],
