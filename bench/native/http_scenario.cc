@@ -178,7 +178,7 @@ void HttpScenario::load(std::istringstream& words) {
 }
 
 std::unordered_map<std::string, uint64_t> HttpScenario::last_arrivals() {
-  // A gateway that gets no processor time for a moment is not finished yet.
+  // A gateway without processor time may not have finished.
   constexpr int kQuietTurns = 4;
   uint64_t calls = sink_.calls();
   for (int i = 0, quiet = 0; i < 20 && quiet < kQuietTurns; i++) {

@@ -453,10 +453,8 @@ describe("start --config", () => {
 
 /** Options of a sandbox with dynamic ports and its own folder. */
 function sandboxOptions(besides: Readonly<Record<string, string>> = {}): string[] {
-  const ports = ["udp", "rpc", "quic", "streams", "http"].map((name) => [
-    `--${name}`,
-    "127.0.0.1:0",
-  ]);
+  const names = ["udp", "rpc", "quic", "streams", "http"];
+  const ports = names.map((name) => [`--${name}`, "127.0.0.1:0"]);
   const data = join(folder, `data-${++folders}`);
   const options = { ...Object.fromEntries(ports), "--data": data, ...besides };
   return Object.entries<string>(options).flat();

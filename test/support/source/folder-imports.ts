@@ -1,0 +1,63 @@
+// The allowed imports between the folders of each module of src/, for test/architecture.test.ts.
+
+/**
+ * Imports between the folders of one module; all others between them are rejected. "" stands for the
+ * files of the module itself.
+ */
+export const folderImports: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> =
+  {
+    core: {
+      "": [],
+      addresses: [""],
+      configuration: ["", "addresses"],
+      grpc: ["", "addresses"],
+      "json-rpc": [""],
+      quic: ["", "transactions"],
+      transactions: [""],
+    },
+    relay: {
+      "": ["data-plane", "leaders", "multicast", "shredstream"],
+      captures: [],
+      "data-plane": ["leaders"],
+      leaders: ["data-plane"],
+      multicast: ["data-plane"],
+      shredstream: ["data-plane"],
+      streams: ["data-plane"],
+    },
+    shreds: { destinations: [], registrations: [], tiers: ["registrations"] },
+    gateway: {
+      accounts: [],
+      http: [],
+      submission: [],
+      nonces: [],
+      tracker: [],
+      transactions: ["nonces"],
+      tpu: [],
+      quic: ["accounts", "tpu"],
+      routes: ["submission", "tpu"],
+      schema: ["submission"],
+      methods: ["accounts", "http", "nonces", "schema", "submission", "tracker"],
+      endpoints: ["accounts", "http", "methods", "schema", "submission", "tracker"],
+    },
+    platform: {
+      solana: [],
+      store: [],
+      metrics: [],
+      portal: [],
+      doctor: ["solana", "store"],
+    },
+    tools: {
+      "": ["commands", "completion", "listen", "manual", "race", "replay", "send", "terminal"],
+      commands: ["sandbox", "service", "survey", "terminal"],
+      survey: ["terminal"],
+      completion: ["terminal"],
+      listen: ["race", "terminal"],
+      manual: ["terminal"],
+      race: ["listen", "terminal"],
+      replay: ["terminal"],
+      sandbox: ["terminal"],
+      send: ["sandbox", "terminal"],
+      service: ["terminal"],
+      terminal: [],
+    },
+  };
