@@ -33,19 +33,21 @@ describe("paths", () => {
         body: { jsonrpc: "2.0", error: { data: { reason: "path_unknown" } }, id: null },
       });
     }
-    for (const [path, allow] of [
-      ["/relay", "POST, OPTIONS"],
-      ["/relayb", "POST, OPTIONS"],
-      ["/api/v1/bundles", "POST, OPTIONS"],
+    for (const [path = "", allow = "", ...methods] of [
+      ["/relay", "POST, OPTIONS", "GET", "PUT", "DELETE"],
+      ["/relayb", "POST, GET, OPTIONS", "PUT", "DELETE"],
+      ["/api/v1/bundles", "POST, OPTIONS", "GET", "PUT", "DELETE"],
     ]) {
-      for (const method of ["GET", "PUT", "DELETE"]) {
+      for (const method of methods) {
         const response = await fetch(run.url(path), { method });
         expect([response.status, response.headers.get("allow")]).toEqual([405, allow]);
         expect(await response.json()).toMatchObject({ error: { data: { reason: "http_method" } } });
       }
     }
     expect((await run.post("", "/gethealth")).headers.get("allow")).toBe("GET, HEAD, OPTIONS");
-    expect((await fetch(run.url("/status"))).status).toBe(426);
+    for (const path of ["/status", "/relayb"]) {
+      expect((await fetch(run.url(path))).status).toBe(426);
+    }
     expect(run.submitted).toEqual([]);
   });
 

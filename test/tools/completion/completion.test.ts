@@ -50,7 +50,7 @@ const lines: readonly (readonly [line: string, expected: readonly string[]])[] =
   ["shredway keys rotate --o", ["--overlap"]],
   ["shredway keys rotate --s", []],
   ["shredway keys rotate ", []],
-  ["shredway keys create --scopes ", ["batch", "operate", "read", "shreds", "submit"]],
+  ["shredway keys create --scopes ", ["batch", "operate", "read", "shreds", "stream", "submit"]],
   ["shredway keys create --scopes submit,sh", ["shreds"]],
   ["shredway keys create --scopes=submit,sh", ["shreds"]],
   ["shredway sources add ams-a --tier ", ["tier-1", "tier-2"]],

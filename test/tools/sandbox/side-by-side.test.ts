@@ -6,7 +6,8 @@ import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 it("shows a source and a subscriber of ShredStream in each sandbox", async () => {
   const run = async (): Promise<string> => {
-    const ports = ["--udp", "--rpc", "--quic", "--http"].flatMap((name) => [name, "127.0.0.1:0"]);
+    const names = ["--udp", "--rpc", "--quic", "--streams", "--http"];
+    const ports = names.flatMap((name) => [name, "127.0.0.1:0"]);
     const sandbox = Shredway.run("start", ...ports, "--data", temporaryFolder());
     const [, address = ""] = await sandbox.printed(/^ready .* shredstream=(\S+) rpc=/m);
     await sandbox.printed(/ source jito at http:\/\/127\.0\.0\.1:\d+$/m);
