@@ -19,7 +19,7 @@ void require(bool holds) {
 // The first two bytes are the length of the table; the rest are transactions.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
   if (length < 2) return 0;
-  const size_t table_bytes = std::min<size_t>(bytes[0] | bytes[1] << 8, length - 2);
+  const size_t table_bytes = std::min(size_t{bytes[0]} + size_t{bytes[1]} * 256, length - 2);
   std::string error;
   const auto index = FilterIndex::parse(bytes + 2, table_bytes, error);
   require((index == nullptr) == !error.empty());

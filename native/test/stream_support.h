@@ -89,7 +89,8 @@ inline std::vector<StreamMessage> messages_of(const Bytes& bytes) {
     std::memcpy(&message.head, &bytes[at], sizeof message.head);
     const uint8_t* from = &bytes[at] + sizeof message.head;
     message.filters.resize(message.head.filter_count);
-    std::memcpy(message.filters.data(), from, 2 * message.filters.size());
+    if (!message.filters.empty())
+      std::memcpy(message.filters.data(), from, 2 * message.filters.size());
     from += 2 * message.filters.size();
     message.content.assign(from, from + message.head.content_bytes);
     std::sort(message.filters.begin(), message.filters.end());
