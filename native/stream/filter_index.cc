@@ -65,7 +65,7 @@ std::string check_filters(const uint8_t* table, size_t length, uint64_t& account
   std::vector<bool> used(kStreamFiltersMax);
   size_t at = kHeaderBytes;
   for (uint32_t i = 0; i < count; i++) {
-    const std::string error = check_filter(table + at, length - at, accounts);
+    std::string error = check_filter(table + at, length - at, accounts);
     if (!error.empty()) return error;
     const EncodedFilter filter(table + at);
     if (used[filter.id])

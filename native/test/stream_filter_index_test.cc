@@ -44,7 +44,8 @@ std::vector<uint16_t> matched(FilterIndex& index, const Bytes& bytes, uint32_t t
 std::vector<StreamAccount> random_accounts(std::mt19937& random, size_t max) {
   std::vector<StreamAccount> out(random() % (max + 1));
   for (StreamAccount& account : out)
-    account = random() % 12 == 0 ? vote_program() : account_of(random() % 12);
+    account =
+        random() % 12 == 0 ? vote_program() : account_of(static_cast<uint32_t>(random() % 12));
   return out;
 }
 
@@ -58,7 +59,8 @@ TEST(stream_filters_match_what_each_one_matches_alone) {
     std::vector<Bytes> transactions;
     for (int i = 0; i < 120; i++) {
       std::vector<StreamAccount> accounts = random_accounts(random, 6);
-      accounts.push_back(random() % 3 == 0 ? vote_program() : account_of(random() % 12));
+      accounts.push_back(random() % 3 == 0 ? vote_program()
+                                           : account_of(static_cast<uint32_t>(random() % 12)));
       transactions.push_back(transaction_of(accounts, random));
     }
     std::vector<StreamFilter> filters(random() % 40);
