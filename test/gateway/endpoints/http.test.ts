@@ -33,12 +33,12 @@ describe("paths", () => {
         body: { jsonrpc: "2.0", error: { data: { reason: "path_unknown" } }, id: null },
       });
     }
-    for (const [path = "", allow = "", ...methods] of [
+    for (const [path = "", allow = "", ...refused] of [
       ["/relay", "POST, OPTIONS", "GET", "PUT", "DELETE"],
       ["/relayb", "POST, GET, OPTIONS", "PUT", "DELETE"],
       ["/api/v1/bundles", "POST, OPTIONS", "GET", "PUT", "DELETE"],
     ]) {
-      for (const method of methods) {
+      for (const method of refused) {
         const response = await fetch(run.url(path), { method });
         expect([response.status, response.headers.get("allow")]).toEqual([405, allow]);
         expect(await response.json()).toMatchObject({ error: { data: { reason: "http_method" } } });
