@@ -1,6 +1,6 @@
 // The table of allowed imports. It fails if a file imports from a layer above it, or uses a facility
-// that its layer may not use. A new folder needs a row here or in
-// folder-imports.ts, which decides its layer.
+// that its layer may not use. A new folder needs a row, here or in folder-imports.ts: the row decides its
+// layer.
 
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";

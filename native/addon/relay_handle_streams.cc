@@ -19,8 +19,7 @@ Napi::Value RelayHandle::publish_stream_filters(const Napi::CallbackInfo& info) 
   return info.Env().Undefined();
 }
 
-// (Uint8Array) -> number of bytes written to it: whole messages, each with a header in the layout
-// of struct StreamMessageHead.
+// (Uint8Array) -> number of bytes written to it: whole messages, each with a StreamMessageHead.
 Napi::Value RelayHandle::drain_streams(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   Bytes into{};

@@ -1,8 +1,8 @@
 // Stream ring: messages of streams on their way from the deshred thread to the control plane.
 //
-// One writing and one reading thread, without locks or waiting. A message is a header with the ids
-// of the filters that it matched, followed by its content. A message that finds the ring full is
-// lost; the writer counts it for every filter that it matched.
+// One writing and one reading thread, without locks or waiting. A message is a header, the ids of
+// the filters that it matched, and its content. A message that finds the ring full is lost; the
+// writer counts it for every filter that it matched.
 #pragma once
 
 #include <atomic>

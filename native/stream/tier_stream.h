@@ -2,8 +2,8 @@
 //
 // It exists while the tier has subscribers, and gets exactly the shreds that the tier's
 // destinations get. A subscriber therefore receives nothing that only sources of other tiers, or
-// sources for own use, delivered, and recovered shreds only if the tier's own shreds suffice. Used
-// by the deshred thread.
+// sources for own use, delivered, and recovered shreds only if the tier's own shreds suffice. The
+// deshred thread uses it.
 #pragma once
 
 #include <array>

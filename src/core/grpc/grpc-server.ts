@@ -249,12 +249,9 @@ export class GrpcServer {
     const peer = peerOf(session.socket);
     const path = methodOf(headers[":path"] ?? "");
     const { methods, streams = {} } = this.#options;
-    const handler = Object.hasOwn(methods, path) ? methods[path] : undefined;
-    if (headers[":method"] !== "POST" || !headers["content-type"]?.startsWith("application/grpc")) {
-      stream.respond({ ":status": 415 }, { endStream: true });
-      return;
-    }
-    const streamHandler = Object.hasOwn(streams, path) ? streams[path] : undefined;
+    const isCall =
+      headers[":method"] === "POST" && headers["content-type"]?.startsWith("application/grpc");
+    const streamHandler = isCall && Object.hasOwn(streams, path) ? streams[path] : undefined;
     if (streamHandler) {
       this.#serveStream(stream, { headers, peer, handler: streamHandler });
       return;
@@ -262,6 +259,11 @@ export class GrpcServer {
     // Until the end of the call: a caller may also neither read the response nor reset the stream.
     const timer = this.#options.clock.after(callMs, () => stream.close(constants.NGHTTP2_CANCEL));
     stream.on("close", () => timer.cancel());
+    if (!isCall) {
+      stream.respond({ ":status": 415 }, { endStream: true });
+      return;
+    }
+    const handler = Object.hasOwn(methods, path) ? methods[path] : undefined;
     if (!handler) {
       this.#refuse(stream, new GrpcError("UNIMPLEMENTED", "unknown method"), { path, peer });
       return;

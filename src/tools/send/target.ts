@@ -1,6 +1,6 @@
 // The gateway that `shredway send` calls: its URL, the API key, and its address for QUIC.
 //
-// By default the sandbox of this machine, with the key that it stored in ./data.
+// Without options it is the sandbox of this machine, with the key that the sandbox stored in ./data.
 
 import { readFileSync } from "node:fs";
 import type { ServerIdentity } from "../../client/quic/index.ts";
