@@ -14,6 +14,8 @@ import { type Config, completeConfig } from "../core/configuration/configuration
 import { messageOf } from "../core/errors.ts";
 import { KeyPair } from "../core/key-pair.ts";
 import { createLogger, type Logger } from "../core/log.ts";
+import { pubkeyOf } from "../core/primitives.ts";
+import { signLegacy } from "../core/transactions/sign-legacy.ts";
 import { keyRandomBytes } from "../gateway/accounts/api-keys.ts";
 import { createKey } from "../gateway/accounts/create-key.ts";
 import { HttpServer } from "../gateway/http/server.ts";
@@ -28,6 +30,7 @@ const callers = 2;
 const longestNs = 5_000_000_000n;
 const bodyBytesMax = 1 << 20;
 const tipLamports = 1_000_000n;
+const systemProgram = new Uint8Array(32);
 const transferInstruction = 2;
 
 interface WarmUpOptions {
@@ -36,21 +39,20 @@ interface WarmUpOptions {
   readonly clock: Pick<Clock, "monotonicNs">;
 }
 
-/** A signed legacy transaction that transfers a tip; the blockhash is random, so each is unique. */
-function transactionOf(payer: KeyPair, tipAddress: Uint8Array): Buffer {
+/** A signed transfer of a tip; the blockhash is random, so each is unique. */
+function transactionOf(payer: KeyPair, tipAddress: Uint8Array): Uint8Array {
   const data = Buffer.alloc(12);
   data.writeUInt32LE(transferInstruction, 0);
   data.writeBigUInt64LE(tipLamports, 4);
-  const message = Buffer.concat([
-    Buffer.from([1, 0, 1, 3]), // one signer, the program is read-only; three keys
-    payer.publicKey,
-    tipAddress,
-    Buffer.alloc(32), // the system program
-    randomBytes(32),
-    Buffer.from([1, 2, 2, 0, 1, data.length]), // one instruction of key 2 with the keys 0 and 1
-    data,
-  ]);
-  return Buffer.concat([Buffer.from([1]), payer.sign(message), message]);
+  const { wire } = signLegacy({
+    signers: [payer],
+    readonlySigned: 0,
+    others: [tipAddress, systemProgram],
+    readonlyUnsigned: 1,
+    blockhash: pubkeyOf(randomBytes(32)),
+    instructions: [{ accounts: [0, 1], data }],
+  });
+  return wire;
 }
 
 /** A partner that takes everything. */
@@ -182,7 +184,9 @@ export class WarmUp {
     const headers = ["content-type", "application/json", "api-key", credential];
     while (!this.#isClosed && this.#left > 0 && this.#options.clock.monotonicNs() < endNs) {
       this.#left--;
-      const wire = transactionOf(this.#payer, this.#tipAddress.publicKey).toString("base64");
+      const wire = Buffer.from(transactionOf(this.#payer, this.#tipAddress.publicKey)).toString(
+        "base64",
+      );
       const options = '{"encoding":"base64","skipPreflight":true,"maxRetries":0}';
       const text = `{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":["${wire}",${options}]}`;
       await new Promise<void>((resolve, reject) => {

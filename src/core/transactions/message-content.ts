@@ -3,6 +3,8 @@
 // Pure. Meant for bytes that a TransactionReader has inspected, so that every length is valid. Reads
 // legacy, v0 and v1. Keys of lookup tables are not in the bytes, and not returned.
 
+import { WireReader } from "./wire-reader.ts";
+
 export interface MessageContent {
   /** Static keys, 32 bytes each. Views of the bytes, as `data`. */
   readonly keys: readonly Uint8Array[];
@@ -25,48 +27,15 @@ const v1HeadBytes = 1 + 3 + 4 + lifetimeBytes;
 const v1ConfigMaskAt = 4;
 const v1ConfigValueBytes = 4;
 
-class Reader {
-  readonly #wire: Uint8Array;
-  at = 0;
-
-  constructor(wire: Uint8Array) {
-    this.#wire = wire;
-  }
-
-  byte(): number {
-    return this.take(1)[0] ?? 0;
-  }
-
-  take(length: number): Uint8Array {
-    const end = this.at + length;
-    if (end > this.#wire.length) {
-      throw new RangeError(`expected ${end} bytes of a transaction, got ${this.#wire.length}`);
-    }
-    const part = this.#wire.subarray(this.at, end);
-    this.at = end;
-    return part;
-  }
-
-  /** Seven bits per byte, the lowest first. */
-  compact(): number {
-    let value = 0;
-    for (let shift = 0; ; shift += 7) {
-      const byte = this.byte();
-      value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-  }
-
-  keys(count: number): Uint8Array[] {
-    return Array.from({ length: count }, () => this.take(keyBytes));
-  }
+function keysIn(reader: WireReader, count: number): Uint8Array[] {
+  return reader.times(count, () => reader.take(keyBytes));
 }
 
-function contentOfLegacyOrV0(reader: Reader): MessageContent {
+function contentOfLegacyOrV0(reader: WireReader): MessageContent {
   reader.take(reader.compact() * signatureBytes);
   const first = reader.byte();
   reader.take(first === v0Prefix ? 3 : 2);
-  const keys = reader.keys(reader.compact());
+  const keys = keysIn(reader, reader.compact());
   reader.take(lifetimeBytes);
   const instructions = Array.from({ length: reader.compact() }, () => {
     const program = reader.byte();
@@ -82,10 +51,10 @@ function bitsOf(bytes: Uint8Array): number {
   return count;
 }
 
-function contentOfV1(reader: Reader): MessageContent {
+function contentOfV1(reader: WireReader): MessageContent {
   const head = reader.take(v1HeadBytes);
   const instructionCount = reader.byte();
-  const keys = reader.keys(reader.byte());
+  const keys = keysIn(reader, reader.byte());
   const values = bitsOf(head.subarray(v1ConfigMaskAt, v1ConfigMaskAt + 4));
   reader.take(values * v1ConfigValueBytes);
   const headers = Array.from({ length: instructionCount }, () => {
@@ -101,7 +70,7 @@ function contentOfV1(reader: Reader): MessageContent {
 
 /** null: the bytes are not a transaction. */
 export function messageContentOf(wire: Uint8Array): MessageContent | null {
-  const reader = new Reader(wire);
+  const reader = new WireReader(wire);
   try {
     return wire[0] === v1Prefix ? contentOfV1(reader) : contentOfLegacyOrV0(reader);
   } catch (error) {

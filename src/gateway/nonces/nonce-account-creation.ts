@@ -8,12 +8,12 @@
 
 import type { Clock } from "../../core/clock.ts";
 import { isShredwayError, quote, ShredwayError } from "../../core/errors.ts";
+import type { SignedTransaction } from "../../core/transactions/sign-legacy.ts";
 import { findNonceAccount, nonceAccountBytes, systemProgram } from "./nonce-account.ts";
 import {
   advanceNonce,
   createNonce,
   lamportsPerSignature,
-  type SignedTransaction,
   signaturesOfEach,
 } from "./nonce-transactions.ts";
 import type { NonceAccountView, NonceNode, Signer } from "./types.ts";

@@ -6,6 +6,7 @@
 // advanced, and the chain reverts everything but the fee.
 
 import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
+import { type SignedTransaction, signLegacy } from "../../core/transactions/sign-legacy.ts";
 import { nonceAccountBytes } from "./nonce-account.ts";
 import type { Signer } from "./types.ts";
 
@@ -23,29 +24,6 @@ const advance = 4;
 const initialise = 6;
 const allocate = 8;
 
-interface Instruction {
-  /** Indexes of the message's keys. */
-  readonly accounts: readonly number[];
-  readonly data: Uint8Array;
-}
-
-interface Message {
-  /** Signers in the order of their keys; the first one pays. */
-  readonly signers: readonly Signer[];
-  readonly readonlySigned: number;
-  /** Keys behind the signers; the System program is last. */
-  readonly others: readonly Uint8Array[];
-  readonly readonlyUnsigned: number;
-  readonly blockhash: string;
-  readonly instructions: readonly Instruction[];
-}
-
-export interface SignedTransaction {
-  readonly wire: Uint8Array;
-  /** First signature, 64 bytes. */
-  readonly signature: Uint8Array;
-}
-
 function u32(value: number): Uint8Array {
   const bytes = new Uint8Array(4);
   new DataView(bytes.buffer).setUint32(0, value, true);
@@ -56,25 +34,6 @@ function u64(value: bigint): Uint8Array {
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setBigUint64(0, value, true);
   return bytes;
-}
-
-/** Signs a message. Every length is below 128: one byte of compact-u16. */
-function sign(message: Message): SignedTransaction {
-  const { signers, others, instructions } = message;
-  const keys = [...signers.map(({ publicKey }) => publicKey), ...others];
-  const bytes = Buffer.concat([
-    Uint8Array.of(signers.length, message.readonlySigned, message.readonlyUnsigned, keys.length),
-    ...keys,
-    pubkeyBytes(parsePubkey(message.blockhash)),
-    Uint8Array.of(instructions.length),
-    ...instructions.flatMap(({ accounts, data }) => [
-      Uint8Array.of(keys.length - 1, accounts.length, ...accounts, data.length),
-      data,
-    ]),
-  ]);
-  const signatures = signers.map((signer) => signer.sign(bytes));
-  const [signature = new Uint8Array(64)] = signatures;
-  return { wire: Buffer.concat([Uint8Array.of(signers.length), ...signatures, bytes]), signature };
 }
 
 interface NonceCreation {
@@ -95,7 +54,7 @@ interface NonceCreation {
  */
 export function createNonce(creation: NonceCreation): SignedTransaction {
   const { payer, account, authority, lamports, blockhash } = creation;
-  return sign({
+  return signLegacy({
     signers: [payer, account],
     readonlySigned: 0,
     others: [recentBlockhashes, rent, systemProgram],
@@ -121,7 +80,7 @@ interface NonceAdvance {
 /** Throws ShredwayError "value_invalid" for an invalid blockhash. */
 export function advanceNonce(parts: NonceAdvance): SignedTransaction {
   const { payer, account, authority, blockhash } = parts;
-  return sign({
+  return signLegacy({
     signers: [payer, authority],
     readonlySigned: 1,
     others: [account, recentBlockhashes, systemProgram],

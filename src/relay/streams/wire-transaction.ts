@@ -3,6 +3,8 @@
 // Pure. Meant for bytes that the native parser accepted (native/transaction/wire.h has the format), so that
 // every length is valid. Reads legacy, v0 and v1.
 
+import { WireReader } from "../../core/transactions/wire-reader.ts";
+
 interface WireInstruction {
   readonly program: number;
   /** Indexes of accounts. */
@@ -43,66 +45,20 @@ const signatureBytes = 64;
 const v0Prefix = 0x80;
 const v1Prefix = 0x81;
 
-class Reader {
-  readonly #bytes: Uint8Array;
-  #at = 0;
-
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-  }
-
-  take(length: number): Uint8Array {
-    const end = this.#at + length;
-    if (end > this.#bytes.length) {
-      throw new RangeError(`expected ${end} bytes of a transaction, got ${this.#bytes.length}`);
-    }
-    const part = this.#bytes.subarray(this.#at, end);
-    this.#at = end;
-    return part;
-  }
-
-  byte(): number {
-    return this.take(1)[0] ?? 0;
-  }
-
-  /** Little-endian. */
-  uint(length: number): bigint {
-    return this.take(length).reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
-  }
-
-  compact(): number {
-    let value = 0;
-    for (let shift = 0; ; shift += 7) {
-      const byte = this.byte();
-      value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value;
-    }
-  }
-
-  /** A list with its length before it. */
-  compactBytes(): Uint8Array {
-    return this.take(this.compact());
-  }
-
-  times<T>(count: number, read: () => T): T[] {
-    return Array.from({ length: count }, read);
-  }
-
-  header(first: number): [number, number, number] {
-    return [first, this.byte(), this.byte()];
-  }
+function headerIn(reader: WireReader, first: number): [number, number, number] {
+  return [first, reader.byte(), reader.byte()];
 }
 
 export function readWireTransaction(bytes: Uint8Array): WireTransaction {
-  const reader = new Reader(bytes);
+  const reader = new WireReader(bytes);
   return bytes[0] === v1Prefix ? readV1(reader) : readLegacyOrV0(reader);
 }
 
-function readLegacyOrV0(reader: Reader): WireTransaction {
+function readLegacyOrV0(reader: WireReader): WireTransaction {
   const signatures = reader.times(reader.compact(), () => reader.take(signatureBytes));
   const first = reader.byte();
   const isV0 = first === v0Prefix;
-  const header = reader.header(isV0 ? reader.byte() : first);
+  const header = headerIn(reader, isV0 ? reader.byte() : first);
   const keys = reader.times(reader.compact(), () => reader.take(keyBytes));
   const lifetime = reader.take(keyBytes);
   const instructions = reader.times(reader.compact(), () => ({
@@ -119,9 +75,9 @@ function readLegacyOrV0(reader: Reader): WireTransaction {
   return { version, signatures, header, keys, lifetime, instructions, lookups, config: undefined };
 }
 
-function readV1(reader: Reader): WireTransaction {
+function readV1(reader: WireReader): WireTransaction {
   reader.byte();
-  const header = reader.header(reader.byte());
+  const header = headerIn(reader, reader.byte());
   const mask = Number(reader.uint(4));
   const lifetime = reader.take(keyBytes);
   const instructionCount = reader.byte();
@@ -142,7 +98,7 @@ function readV1(reader: Reader): WireTransaction {
 }
 
 /** Four bytes for each bit of the mask; two bits belong to the priority fee. */
-function readConfig(reader: Reader, mask: number): WireConfig {
+function readConfig(reader: WireReader, mask: number): WireConfig {
   const words: (bigint | undefined)[] = [];
   for (let bit = 0; bit < 32; bit++) {
     words.push(((mask >>> bit) & 1) === 1 ? reader.uint(4) : undefined);

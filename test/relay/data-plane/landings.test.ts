@@ -9,7 +9,7 @@ import type { Landing, LandingReport } from "../../../src/relay/data-plane/landi
 import { describeNative } from "../../../src/relay/data-plane/native.ts";
 import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { Relay } from "../../../src/relay/data-plane/relay.ts";
-import { Shredder, type SlotPosition } from "../../../src/relay/data-plane/shredder.ts";
+import { Shredder } from "../../../src/relay/data-plane/shredder.ts";
 import {
   encodeEndpoint,
   encodeLeaders,
@@ -18,6 +18,7 @@ import {
 import { buildSchedule } from "../../../src/relay/leaders/schedule.ts";
 import { closing } from "../../support/closing.ts";
 import { UdpReceiver, until } from "../../support/network/udp-receiver.ts";
+import { slotPackets } from "../../support/shreds/slot-packets.ts";
 
 const shredder = new Shredder(new Uint8Array(32).fill(9));
 const random = new SeededRandom(4);
@@ -38,25 +39,8 @@ function batchOf(wires: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([header, ...wires]);
 }
 
-/** Packets of a whole slot of these batches. */
-function slotOf(slot: bigint, batches: readonly Uint8Array[]): Uint8Array[] {
-  let position: SlotPosition = {
-    slot,
-    parentOffset: 1,
-    version: 1,
-    chainedRoot: new Uint8Array(32),
-    nextFecSetIndex: 0,
-  };
-  return batches.flatMap((batch, i) => {
-    const lastInSlot = i + 1 === batches.length;
-    const shreds = shredder.shred(batch, { position, referenceTick: 1, lastInSlot });
-    position = shreds.position;
-    return shreds.packets;
-  });
-}
-
 function shredsOf(slot: bigint, wires: readonly Uint8Array[]): Uint8Array[] {
-  return slotOf(slot, [batchOf(wires)]);
+  return slotPackets(shredder, slot, [batchOf(wires)]);
 }
 
 /** An update-parent marker, in place of a batch. */
@@ -135,7 +119,7 @@ describe("landings", () => {
       updateParentMarker(),
       batchOf([second.wire]),
     ];
-    send(slotOf(122n, batches));
+    send(slotPackets(shredder, 122n, batches));
     await until(() => reports.some(({ kind }) => kind === "restart"), "the restart");
     expect(reports.filter(({ kind }) => kind === "restart")).toEqual([
       { kind: "restart", slot: 122n, batchIndex: 32, seenNs: expect.any(BigInt) },

@@ -1,8 +1,11 @@
 // A real headless Chromium, if one is installed.
 
+import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import axe from "axe-core";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { closing } from "../closing.ts";
 
 const places = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
@@ -46,6 +49,29 @@ export class Complaints {
       if (origin !== this.#origin && protocol !== "data:") this.found.push(`request: ${origin}`);
     });
   }
+}
+
+const portalBuild = fileURLToPath(
+  new URL("../../../src/platform/portal/page/build.mjs", import.meta.url),
+);
+const portalWaitMs = 60_000;
+
+/** Builds the portal and opens a view of it, signed in with the key in the gateway's URL. */
+export async function openPortalView(
+  gatewayUrl: string,
+  view: string,
+): Promise<{ readonly page: Page; readonly complaints: Complaints }> {
+  execFileSync(process.execPath, [portalBuild]);
+  const { origin, searchParams } = new URL(gatewayUrl);
+  const browser = closing(await openChromium());
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+  context.setDefaultTimeout(portalWaitMs);
+  const complaints = new Complaints(context, origin);
+  const page = await context.newPage();
+  await page.goto(`${origin}/portal/#/${view}`);
+  await page.getByLabel("API key", { exact: true }).fill(searchParams.get("api-key") ?? "");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  return { page, complaints };
 }
 
 const runAxe = `axe.run(document, { preload: false, resultTypes: ["violations"] }).then(({ violations }) =>

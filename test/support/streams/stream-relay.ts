@@ -4,9 +4,10 @@
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { Relay } from "../../../src/relay/data-plane/relay.ts";
-import { Shredder, type SlotPosition } from "../../../src/relay/data-plane/shredder.ts";
+import { Shredder } from "../../../src/relay/data-plane/shredder.ts";
 import { buildSchedule } from "../../../src/relay/leaders/schedule.ts";
 import { closing } from "../closing.ts";
+import { slotPackets } from "../shreds/slot-packets.ts";
 
 const shredder = new Shredder(new Uint8Array(32).fill(9));
 const random = new SeededRandom(4);
@@ -76,19 +77,7 @@ export function markerOf(kind: 1 | 2, parent = 100n): Uint8Array {
 
 /** Packets of a whole slot of these batches. */
 export function slotOf(slot: bigint, batches: readonly Uint8Array[]): Uint8Array[] {
-  let position: SlotPosition = {
-    slot,
-    parentOffset: 1,
-    version: 1,
-    chainedRoot: new Uint8Array(32),
-    nextFecSetIndex: 0,
-  };
-  return batches.flatMap((batch, i) => {
-    const lastInSlot = i + 1 === batches.length;
-    const shreds = shredder.shred(batch, { position, referenceTick: 1, lastInSlot });
-    position = shreds.position;
-    return shreds.packets;
-  });
+  return slotPackets(shredder, slot, batches);
 }
 
 type SourceName = "tier-1" | "tier-2" | "own-use";

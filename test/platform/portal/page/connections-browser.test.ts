@@ -1,15 +1,11 @@
 // Connections over QUIC in the portal: a real Chromium and a real QUIC client of the complete sandbox.
 
-import { execFileSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { newEcdsaCredentials } from "../../../../src/core/quic/certificate.ts";
-import { closing } from "../../../support/closing.ts";
 import {
   accessibilityViolations,
-  Complaints,
   chromiumPath,
-  openChromium,
+  openPortalView,
   scrollsSideways,
 } from "../../../support/processes/chromium.ts";
 import { runningSandbox } from "../../../support/processes/sandbox.ts";
@@ -17,26 +13,12 @@ import { QuicClient } from "../../../support/quic/quic-client.ts";
 import { describeQuic } from "../../../support/quic/quic-server.ts";
 import { readResponse } from "../../../support/quic/response-frames.ts";
 
-const build = fileURLToPath(
-  new URL("../../../../src/platform/portal/page/build.mjs", import.meta.url),
-);
-const waitMs = 60_000;
-
 describe.skipIf(!chromiumPath)("the portal in Chromium", () => {
   describeQuic("with a client over QUIC", () => {
     it("shows its key and its connection to the customer and to the operator", async () => {
-      execFileSync(process.execPath, [build]);
       const sandbox = await runningSandbox("127.0.0.1:0", { quic: "127.0.0.1:0" });
-      const url = new URL(sandbox.gatewayUrl);
-      const key = url.searchParams.get("api-key") ?? "";
-      const browser = closing(await openChromium());
-      const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
-      context.setDefaultTimeout(waitMs);
-      const complaints = new Complaints(context, url.origin);
-      const page = await context.newPage();
-      await page.goto(`${url.origin}/portal/#/transactions`);
-      await page.getByLabel("API key", { exact: true }).fill(key);
-      await page.getByRole("button", { name: "Sign in" }).click();
+      const key = new URL(sandbox.gatewayUrl).searchParams.get("api-key") ?? "";
+      const { page, complaints } = await openPortalView(sandbox.gatewayUrl, "transactions");
       await page.getByRole("table", { name: "Newest submissions" }).waitFor();
       expect(await page.getByText("QUIC by key").count()).toBe(0);
 

@@ -1,16 +1,12 @@
 // Public keys in the portal: a real Chromium, the signing command, and a stock ShredStream proxy's login.
 
-import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { publicKeys } from "../../../../src/tools/commands/public-keys.ts";
-import { closing } from "../../../support/closing.ts";
 import {
   accessibilityViolations,
-  Complaints,
   chromiumPath,
-  openChromium,
+  openPortalView,
   scrollsSideways,
 } from "../../../support/processes/chromium.ts";
 import { CommandRun } from "../../../support/processes/command-run.ts";
@@ -19,23 +15,9 @@ import { writeKeyFile } from "../../../support/shredstream/key-file.ts";
 import { stockClient } from "../../../support/shredstream/stock-client.ts";
 import { temporaryFolder } from "../../../support/temporary-folder.ts";
 
-const build = fileURLToPath(
-  new URL("../../../../src/platform/portal/page/build.mjs", import.meta.url),
-);
-const waitMs = 60_000;
-
 async function openPortal() {
-  execFileSync(process.execPath, [build]);
   const sandbox = await runningSandbox("127.0.0.1:0", { shredstream: "127.0.0.1:0" });
-  const url = new URL(sandbox.gatewayUrl);
-  const browser = closing(await openChromium());
-  const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
-  context.setDefaultTimeout(waitMs);
-  const complaints = new Complaints(context, url.origin);
-  const page = await context.newPage();
-  await page.goto(`${url.origin}/portal/#/keys`);
-  await page.getByLabel("API key", { exact: true }).fill(url.searchParams.get("api-key") ?? "");
-  await page.getByRole("button", { name: "Sign in" }).click();
+  const { page, complaints } = await openPortalView(sandbox.gatewayUrl, "keys");
   await page.getByText("No public key registered.").waitFor();
   return { sandbox, page, complaints };
 }

@@ -29,6 +29,44 @@ export function Dialog({ title, onClose, children }: DialogProps): JSX.Element {
   );
 }
 
+interface DialogFormProps {
+  readonly verb: string;
+  readonly isBusy: boolean;
+  readonly failure: string | null;
+  readonly onClose: () => void;
+  readonly onSubmit: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** A form in a dialog, with its failure and its buttons. */
+export function DialogForm({
+  verb,
+  isBusy,
+  failure,
+  onClose,
+  onSubmit,
+  children,
+}: DialogFormProps): JSX.Element {
+  const submit = (event: Event) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return (
+    <form onSubmit={submit}>
+      {children}
+      <Failure message={failure} />
+      <div class="buttons">
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        <button type="submit" class="primary" disabled={isBusy}>
+          {verb}
+        </button>
+      </div>
+    </form>
+  );
+}
+
 interface ConfirmProps {
   readonly title: string;
   /** Label of the button: "Remove". */

@@ -1,44 +1,13 @@
 // Dialogs of destinations: add one, and verify one manually.
 
-import type { ComponentChildren, JSX } from "preact";
+import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { call } from "../api.ts";
 import { done } from "../call-readers.ts";
-import { Failure } from "../components/basics.tsx";
 import { Snippet } from "../components/copy-button.tsx";
-import { Dialog } from "../components/dialog.tsx";
+import { Dialog, DialogForm } from "../components/dialog.tsx";
 import { useAction, useSessionContext, useTopic } from "../hooks.ts";
 import { captureCommand, listenCommand, pythonReceiver } from "../receiver-commands.ts";
-
-interface FormProps {
-  readonly verb: string;
-  readonly isBusy: boolean;
-  readonly failure: string | null;
-  readonly onClose: () => void;
-  readonly onSubmit: () => void;
-  readonly children: ComponentChildren;
-}
-
-function Form({ verb, isBusy, failure, onClose, onSubmit, children }: FormProps): JSX.Element {
-  const submit = (event: Event) => {
-    event.preventDefault();
-    onSubmit();
-  };
-  return (
-    <form onSubmit={submit}>
-      {children}
-      <Failure message={failure} />
-      <div class="buttons">
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button type="submit" class="primary" disabled={isBusy}>
-          {verb}
-        </button>
-      </div>
-    </form>
-  );
-}
 
 function RegionField({ regions }: { readonly regions: readonly string[] }): JSX.Element {
   return (
@@ -102,7 +71,7 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
   };
   return (
     <Dialog title="Add a destination" onClose={onClose}>
-      <Form
+      <DialogForm
         verb="Add"
         isBusy={action.isBusy}
         failure={action.failure}
@@ -136,7 +105,7 @@ export function AddDialog({ onClose }: { readonly onClose: () => void }): JSX.El
             Also send recovered shreds (experimental)
           </label>
         </div>
-      </Form>
+      </DialogForm>
     </Dialog>
   );
 }
@@ -161,7 +130,7 @@ export function ProveDialog({ id, address, onClose }: ProveProps): JSX.Element {
   };
   return (
     <Dialog title={`Verify ${address}`} onClose={onClose}>
-      <Form
+      <DialogForm
         verb="Verify"
         isBusy={action.isBusy}
         failure={action.failure}
@@ -185,7 +154,7 @@ export function ProveDialog({ id, address, onClose }: ProveProps): JSX.Element {
             placeholder="00112233445566778899aabbccddeeff"
           />
         </div>
-      </Form>
+      </DialogForm>
     </Dialog>
   );
 }

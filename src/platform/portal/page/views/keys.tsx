@@ -5,9 +5,9 @@ import { useState } from "preact/hooks";
 import type { KeyView, NewKeyView } from "../../types.ts";
 import { call } from "../api.ts";
 import { done, keys, newKey } from "../call-readers.ts";
-import { Badge, Fact, Failure, LoadedPart, Panel, When } from "../components/basics.tsx";
+import { Badge, Fact, LoadedPart, Panel, When } from "../components/basics.tsx";
 import { Snippet } from "../components/copy-button.tsx";
-import { Confirm, Dialog } from "../components/dialog.tsx";
+import { Confirm, Dialog, DialogForm } from "../components/dialog.tsx";
 import { useAction, useLoaded, useSessionContext } from "../hooks.ts";
 import { count, counted } from "../units.ts";
 import { PublicKeys } from "./public-keys.tsx";
@@ -46,16 +46,18 @@ function RotateDialog({ onClose }: { readonly onClose: () => void }): JSX.Elemen
   const [made, setMade] = useState<NewKeyView | null>(null);
   const rotate = () =>
     action.run(async () => setMade(await call("rotateKey", [{ overlapHours: hours }], newKey)));
-  const submit = (event: Event) => {
-    event.preventDefault();
-    void rotate();
-  };
   return (
     <Dialog title="Rotate the key" onClose={onClose}>
       {made ? (
         <Shown made={made} onClose={onClose} />
       ) : (
-        <form onSubmit={submit}>
+        <DialogForm
+          verb="Rotate"
+          isBusy={action.isBusy}
+          failure={action.failure}
+          onClose={onClose}
+          onSubmit={() => void rotate()}
+        >
           <p>
             You get a new key with the same scopes. Your current key stays valid during the overlap.
           </p>
@@ -73,16 +75,7 @@ function RotateDialog({ onClose }: { readonly onClose: () => void }): JSX.Elemen
               ))}
             </select>
           </div>
-          <Failure message={action.failure} />
-          <div class="buttons">
-            <button type="button" onClick={onClose}>
-              Cancel
-            </button>
-            <button type="submit" class="primary" disabled={action.isBusy}>
-              Rotate
-            </button>
-          </div>
-        </form>
+        </DialogForm>
       )}
     </Dialog>
   );

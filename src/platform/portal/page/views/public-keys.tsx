@@ -7,18 +7,9 @@ import type { RegisteredKey, RegisteredKeys } from "../../../../client/responses
 import type { AnyState } from "../../types.ts";
 import { ApiError, call } from "../api.ts";
 import { done, registeredKeys } from "../call-readers.ts";
-import {
-  Badge,
-  Empty,
-  Fact,
-  Failure,
-  LoadedPart,
-  NoScope,
-  Panel,
-  When,
-} from "../components/basics.tsx";
+import { Badge, Empty, Fact, LoadedPart, NoScope, Panel, When } from "../components/basics.tsx";
 import { CopyButton, Snippet } from "../components/copy-button.tsx";
-import { Confirm, Dialog } from "../components/dialog.tsx";
+import { Confirm, Dialog, DialogForm } from "../components/dialog.tsx";
 import { useAction, useLoaded, useSessionContext } from "../hooks.ts";
 import { counted } from "../units.ts";
 
@@ -71,14 +62,16 @@ function RegisterDialog({ account, choices, onClose }: RegisterProps): JSX.Eleme
       announce("Registered the public key.");
       onClose();
     });
-  const submit = (event: Event) => {
-    event.preventDefault();
-    void register();
-  };
   const command = `shredway public-keys sign --account ${account} --purpose ${purpose} --key-file id.json`;
   return (
     <Dialog title="Register a public key" onClose={onClose}>
-      <form onSubmit={submit}>
+      <DialogForm
+        verb="Register"
+        isBusy={action.isBusy}
+        failure={action.failure}
+        onClose={onClose}
+        onSubmit={() => void register()}
+      >
         <div class="fields">
           <label for="purpose">Purpose</label>
           <select
@@ -109,16 +102,7 @@ function RegisterDialog({ account, choices, onClose }: RegisterProps): JSX.Eleme
             onInput={({ currentTarget }) => setTyped(currentTarget.value)}
           />
         </div>
-        <Failure message={action.failure} />
-        <div class="buttons">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="primary" disabled={action.isBusy}>
-            Register
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   );
 }
