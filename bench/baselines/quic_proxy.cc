@@ -154,15 +154,8 @@ void OpenLeader(Leader& leader) {
       getsockname(leader.socket, reinterpret_cast<sockaddr*>(&leader.local), &length) != 0) {
     Fail("expected a leader that this machine reaches");
   }
-  const gnutls_datum_t protocol = {reinterpret_cast<unsigned char*>(const_cast<char*>(kProtocol)),
-                                   sizeof kProtocol - 1};
-  gnutls_session_t& session = leader.session;
   if (gnutls_certificate_allocate_credentials(&leader.credentials) != 0 ||
-      gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NO_END_OF_EARLY_DATA) != 0 ||
-      gnutls_priority_set_direct(session, kPriorities, nullptr) != 0 ||
-      ngtcp2_crypto_gnutls_configure_client_session(session) != 0 ||
-      gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, leader.credentials) != 0 ||
-      gnutls_alpn_set_protocols(session, &protocol, 1, GNUTLS_ALPN_MANDATORY) != 0) {
+      !OpenClientSession(leader.session, leader.credentials, kPriorities, kProtocol)) {
     Fail("expected settings that GnuTLS accepts");
   }
   AddCertificate(leader.credentials);
@@ -183,7 +176,7 @@ void OpenLeader(Leader& leader) {
                              &settings, &params, nullptr, &leader) != 0) {
     Fail("expected a connection");
   }
-  ngtcp2_conn_set_tls_native_handle(leader.quic, session);
+  ngtcp2_conn_set_tls_native_handle(leader.quic, leader.session);
   ngtcp2_conn_set_keep_alive_timeout(leader.quic, NGTCP2_SECONDS);
 }
 

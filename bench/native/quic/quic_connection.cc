@@ -58,15 +58,9 @@ ngtcp2_path Connection::path() {
 
 void Connection::open_session(const Files& files) {
   gnutls_certificate_allocate_credentials(&credentials_);
-  const gnutls_datum_t protocol = {reinterpret_cast<unsigned char*>(const_cast<char*>(kProtocol)),
-                                   sizeof kProtocol - 1};
   if (gnutls_certificate_set_x509_key_file(credentials_, files.certificate, files.key,
                                            GNUTLS_X509_FMT_PEM) != 0 ||
-      gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NO_END_OF_EARLY_DATA) != 0 ||
-      gnutls_priority_set_direct(session, kPriorities, nullptr) != 0 ||
-      ngtcp2_crypto_gnutls_configure_client_session(session) != 0 ||
-      gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials_) != 0 ||
-      gnutls_alpn_set_protocols(session, &protocol, 1, GNUTLS_ALPN_MANDATORY) != 0)
+      !OpenClientSession(session, credentials_, kPriorities, kProtocol))
     fail("expected settings that GnuTLS accepts");
   BindSession(*this);
 }

@@ -140,16 +140,9 @@ void OpenSession(Client& client, char** arguments) {
                                                          arguments[3], GNUTLS_X509_FMT_PEM) != 0) {
     Fail("expected a certificate and its key");
   }
-  const gnutls_datum_t protocol = {reinterpret_cast<unsigned char*>(arguments[5]),
-                                   static_cast<unsigned>(strlen(arguments[5]))};
-  constexpr unsigned kFlags = GNUTLS_CLIENT | GNUTLS_NO_END_OF_EARLY_DATA;
-  gnutls_session_t& session = client.session;
-  if (gnutls_init(&session, kFlags) != 0 ||
-      gnutls_priority_set_direct(session, kPriorities, nullptr) != 0 ||
-      ngtcp2_crypto_gnutls_configure_client_session(session) != 0 ||
-      gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, client.credentials) != 0 ||
-      gnutls_alpn_set_protocols(session, &protocol, 1, GNUTLS_ALPN_MANDATORY) != 0 ||
-      gnutls_server_name_set(session, GNUTLS_NAME_DNS, arguments[6], strlen(arguments[6])) != 0) {
+  if (!OpenClientSession(client.session, client.credentials, kPriorities, arguments[5]) ||
+      gnutls_server_name_set(client.session, GNUTLS_NAME_DNS, arguments[6], strlen(arguments[6])) !=
+          0) {
     Fail("expected settings that GnuTLS accepts");
   }
   BindSession(client);

@@ -1,7 +1,7 @@
-// Common parts of the two programs with ngtcp2 and GnuTLS: clock, chance, connection ids,
-// callbacks, TLS binding.
+// Common parts of the programs with ngtcp2 and GnuTLS: clock, chance, connection ids, callbacks,
+// TLS sessions and their binding.
 //
-// Included by ngtcp2-client.cc and ngtcp2-leader.cc. Each program is one translation unit.
+// Included by ngtcp2-client.cc, ngtcp2-leader.cc and programs of the bench.
 #pragma once
 
 #include <gnutls/crypto.h>
@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 
 inline constexpr size_t kConnectionIdBytes = 18;
@@ -69,6 +70,20 @@ inline ngtcp2_settings CommonSettings() {
   settings.initial_ts = NowNs();
   settings.max_tx_udp_payload_size = kPacketBytes;
   return settings;
+}
+
+/** Opens the TLS session of a client. Returns false if GnuTLS rejects a setting. */
+inline bool OpenClientSession(gnutls_session_t& session,
+                              gnutls_certificate_credentials_t credentials, const char* priorities,
+                              const char* protocol) {
+  const gnutls_datum_t protocol_bytes = {
+      reinterpret_cast<unsigned char*>(const_cast<char*>(protocol)),
+      static_cast<unsigned>(strlen(protocol))};
+  return gnutls_init(&session, GNUTLS_CLIENT | GNUTLS_NO_END_OF_EARLY_DATA) == 0 &&
+         gnutls_priority_set_direct(session, priorities, nullptr) == 0 &&
+         ngtcp2_crypto_gnutls_configure_client_session(session) == 0 &&
+         gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials) == 0 &&
+         gnutls_alpn_set_protocols(session, &protocol_bytes, 1, GNUTLS_ALPN_MANDATORY) == 0;
 }
 
 /** The TLS session of `peer` finds its QUIC connection; both are members `session` and `quic`. */
