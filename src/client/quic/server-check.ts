@@ -4,8 +4,9 @@
 // client-connection.ts asks between these two, so that another server never receives the key.
 
 import { createHash, X509Certificate } from "node:crypto";
-import { isIP, isIPv4 } from "node:net";
+import { isIP } from "node:net";
 import { rootCertificates } from "node:tls";
+import { isLoopbackHost } from "../../core/addresses/loopback-host.ts";
 import type { ServerIdentity } from "./options.ts";
 
 export interface ServerCheck {
@@ -23,11 +24,6 @@ const fingerprintBytes = 32;
 export function fingerprintOf(certificate: Uint8Array): string {
   const hex = createHash("sha256").update(certificate).digest("hex").toUpperCase();
   return hex.match(/../g)?.join(":") ?? "";
-}
-
-function isLoopback(host: string): boolean {
-  const name = host.toLowerCase();
-  return name === "localhost" || name === "::1" || (isIPv4(name) && name.startsWith("127."));
 }
 
 function pinned(fingerprint: string): ServerCheck {
@@ -67,7 +63,7 @@ function byAuthorities(authorities: string, host: string): ServerCheck {
 export function serverCheckOf(identity: ServerIdentity | undefined, host: string): ServerCheck {
   if (identity && "fingerprint" in identity) return pinned(identity.fingerprint);
   if (identity && "authorities" in identity) return byAuthorities(identity.authorities, host);
-  if (identity || isLoopback(host)) {
+  if (identity || isLoopbackHost(host)) {
     return { authorities: null, serverName: null, refusal: () => null };
   }
   return byAuthorities(rootCertificates.join("\n"), host);

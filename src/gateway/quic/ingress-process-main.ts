@@ -1,8 +1,8 @@
 // The process of the QUIC ingress: receives transactions of clients and passes them to the gateway.
 //
-// Started by ingress-process.ts with a socket to the gateway as descriptor 3 and the UDP sockets as 4, 5, …, two for each listener.
-// The QUIC library is native code that parses data of strangers, so it runs in a process of its own, which
-// is confined before the first packet. Streams of one turn of the event loop are passed in one message. The
+// Started by ingress-process.ts with a socket to the gateway as descriptor 3 and the UDP sockets as 4, 5, …, two
+// for each listener. The QUIC library is native code that parses data of strangers, so it runs in a process of
+// its own, which is confined before the first packet. Streams of one turn of the event loop are passed in one message. The
 // process ends when the gateway closes the socket or ends itself.
 
 import type { Socket } from "node:dgram";

@@ -7,6 +7,7 @@ import { ShredwayCallError, ShredwayClient, type TransactionStatus } from "../..
 import { connectQuic } from "../../client/quic/index.ts";
 import { systemClock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
+import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts";
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { formatNs, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
@@ -21,7 +22,6 @@ import {
 import { type GivenTransaction, readTransactions } from "./transaction-input.ts";
 
 const timeoutSecondsDefault = 10;
-const bundleTransactionsMax = 4;
 /** The service ends every submission after about two minutes. */
 const waitSecondsMax = 180;
 

@@ -4,6 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import type { ServerIdentity } from "../../client/quic/index.ts";
+import { isLoopbackHost } from "../../core/addresses/loopback-host.ts";
 import { messageOf, quote } from "../../core/errors.ts";
 import { readSandboxKey, sandboxFolder } from "../sandbox/default-key.ts";
 import { type Arguments, usageError } from "../terminal/command.ts";
@@ -12,7 +13,6 @@ export const urlVariable = "SHREDWAY_URL";
 export const keyVariable = "SHREDWAY_API_KEY";
 export const urlDefault = "http://127.0.0.1:8780";
 export const quicPortDefault = 7000;
-const loopbackHost = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 export interface Target {
   readonly url: string;
@@ -48,7 +48,7 @@ function readKey(args: Arguments, environment: Environment, url: URL): string {
     given ??
     url.searchParams.get("api-key") ??
     environment[keyVariable] ??
-    (loopbackHost.test(url.hostname) ? readSandboxKey() : null);
+    (isLoopbackHost(url.hostname) ? readSandboxKey() : null);
   if (key) return key;
   throw usageError(
     `missing API key; expected --api-key-file FILE, --api-key KEY, ${keyVariable}, or a URL with ?api-key=… ` +
