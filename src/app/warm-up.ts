@@ -1,7 +1,7 @@
 // Warm-up: submits synthetic transactions to a second gateway in this process, so that the JavaScript
 // engine compiles the path of a submission before the first customer needs it.
 //
-// Started by service.ts when the gateway listens. Code that ran a thousand times takes a third of the
+// Started by service.ts when the gateway listens. Code that ran a thousand times takes half of the
 // time of new code. The second gateway has a database of its own, and its only partner listens on
 // loopback: nothing reaches the real database, the real routes or the metrics. All of it is the
 // production code, over real sockets, because only code that runs is compiled.
