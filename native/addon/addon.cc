@@ -120,6 +120,14 @@ Napi::Value confine(const Napi::CallbackInfo& info) {
   return Napi::String::New(env, confine_process(static_cast<pid_t>(parent), memory_bytes));
 }
 
+// (number of descriptors) -> why it could not; empty: nothing to do.
+Napi::Value restart_ringless(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  uint32_t descriptors = 0;
+  if (!read_u32(info[0], "descriptors", INT_MAX, descriptors)) return env.Undefined();
+  return Napi::String::New(env, restart_without_rings(static_cast<int>(descriptors)));
+}
+
 // (address, text) -> error text, empty on success.
 Napi::Value notify(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -218,6 +226,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("describe", Napi::Function::New<describe>(env));
   exports.Set("giveUpNetworkPrivileges", Napi::Function::New<give_up_network_privileges>(env));
   exports.Set("confineProcess", Napi::Function::New<confine>(env));
+  exports.Set("restartWithoutRings", Napi::Function::New<restart_ringless>(env));
   exports.Set("notifyServiceManager", Napi::Function::New<notify>(env));
   exports.Set("openBoundSocket", Napi::Function::New<open_bound_socket_of>(env));
   exports.Set("splitPort", Napi::Function::New<split_port_of>(env));

@@ -1,5 +1,6 @@
 #include "system/confinement.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -14,6 +15,10 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "system/privileges.h"
@@ -30,6 +35,9 @@ constexpr uint32_t kArchitecture = 0;
 #endif
 // x86-64 accepts the calls of its 32-bit variant x32 from here on.
 constexpr uint32_t kFirstX32Call = 0x40000000;
+
+constexpr uint32_t kIoUringSetup = 425;
+constexpr uint32_t kIoUringEnter = 426;
 
 // Calls that are refused whatever their arguments are. Calls of newer kernels have numbers that
 // these headers may not define.
@@ -127,8 +135,7 @@ constexpr uint32_t kRefused[] = {
     __NR_mq_open,
     __NR_mq_unlink,
     // the kernel: programs in it, its keys, and rings that bypass this filter
-    425 /* io_uring_setup */,
-    426 /* io_uring_enter */,
+    kIoUringSetup,
     427 /* io_uring_register */,
     __NR_bpf,
     __NR_perf_event_open,
@@ -178,6 +185,10 @@ class Filter {
   void unless_at_least(uint32_t value, uint8_t count) {
     add(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, value, 0, count));
   }
+  void refuse_call(uint32_t call, uint32_t error) {
+    unless_equal(call, 1);
+    refuse(error);
+  }
   // Refuses the call unless its argument equals `value`.
   void refuse_unless(uint32_t call, size_t index, uint32_t value) {
     unless_equal(call, 4);
@@ -196,7 +207,8 @@ class Filter {
   std::vector<sock_filter> instructions_;
 };
 
-Filter filter_of_calls() {
+// Refuses calls of other architectures and loads the number of the call.
+Filter filter_of_numbers() {
   Filter filter;
   filter.load(field(offsetof(seccomp_data, arch)));
   filter.if_equal(kArchitecture, 1);
@@ -206,13 +218,15 @@ Filter filter_of_calls() {
   filter.unless_at_least(kFirstX32Call, 1);
   filter.refuse(EPERM);
 #endif
-  for (const uint32_t call : kRefused) {
-    filter.unless_equal(call, 1);
-    filter.refuse(EPERM);
-  }
+  return filter;
+}
+
+Filter filter_of_calls(bool has_ring) {
+  Filter filter = filter_of_numbers();
+  for (const uint32_t call : kRefused) filter.refuse_call(call, EPERM);
+  if (!has_ring) filter.refuse_call(kIoUringEnter, EPERM);
   // The C library then uses clone, whose flags a filter can read: threads, but no processes.
-  filter.unless_equal(kClone3, 1);
-  filter.refuse(ENOSYS);
+  filter.refuse_call(kClone3, ENOSYS);
   filter.unless_equal(__NR_clone, 4);
   filter.load(argument(0));
   filter.unless_any_bit(CLONE_THREAD, 1);
@@ -241,6 +255,22 @@ int limit(int resource, uint64_t value) {
   if (current.rlim_max < value) value = current.rlim_max;
   const rlimit wanted = {value, value};
   return setrlimit(static_cast<__rlimit_resource_t>(resource), &wanted) == 0 ? 0 : errno;
+}
+
+bool has_ring() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    if (std::filesystem::read_symlink(entry.path(), error) == "anon_inode:[io_uring]") return true;
+  }
+  return false;
+}
+
+// The arguments of this process.
+std::vector<std::string> arguments() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
+  return words;
 }
 
 // Memory that RLIMIT_DATA counts; 0: not known.
@@ -272,8 +302,33 @@ std::string confine_process(pid_t parent, uint64_t memory_bytes) {
   note("no core dump", limit(RLIMIT_CORE, 0));
   drop_privileges_of_this_thread();
   note("no new privileges", of_call(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
-  note("system calls", install(filter_of_calls()));
+  const bool ring = has_ring();
+  if (ring) note("no ring of io_uring", EBUSY);
+  note("system calls", install(filter_of_calls(ring)));
   return refused;
+}
+
+std::string restart_without_rings(int descriptors) {
+  if (!has_ring()) return "";
+  const auto failure = [](const char* step) {
+    return std::string(step) + ": " + std::strerror(errno);
+  };
+  std::vector<std::string> words = arguments();
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failure("no new privileges");
+  Filter filter = filter_of_numbers();
+  filter.refuse_call(kIoUringSetup, ENOSYS);
+  filter.allow();
+  errno = install(std::move(filter));
+  if (errno != 0) return failure("system calls");
+  // Node.js marks everything that it inherits.
+  for (int descriptor = 0; descriptor < descriptors; descriptor++) {
+    if (fcntl(descriptor, F_SETFD, 0) != 0) return failure("descriptors");
+  }
+  execv("/proc/self/exe", pointers.data());
+  return failure("execve");
 }
 
 }  // namespace shredway

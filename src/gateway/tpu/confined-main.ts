@@ -5,7 +5,7 @@
 
 import { type ConnectOpts, Socket, type SocketConstructorOpts } from "node:net";
 import { loadQuiche, type Quiche, quicheProblem } from "../../core/quic/quiche.ts";
-import { confineProcess } from "../../relay/data-plane/native.ts";
+import { confineProcess, restartWithoutRings } from "../../relay/data-plane/native.ts";
 import { FrameReader } from "./frames.ts";
 import { preferForOutOfMemory } from "./process-memory.ts";
 import { allocatedBytesMax, channelDescriptor } from "./start-quic-process.ts";
@@ -24,8 +24,10 @@ interface ChannelOptions<Request, Answer> {
   ) => { handle(request: Request): void };
 }
 
-/** Serves the requests of the gateway. Call it once. */
+/** Serves the requests of the gateway. Call it once, first of all: it may restart the program. */
 export function serveChannel<Request, Answer>(options: ChannelOptions<Request, Answer>): void {
+  // A failure appears when the process is confined.
+  restartWithoutRings(Number(process.argv[2]));
   const { requestBytesMax, decode, encode, create } = options;
   const reader = new FrameReader(requestBytesMax, (kind, body) => main.handle(decode(kind, body)));
   // Node.js accepts `onread` here, but its types know it for outgoing connections only.

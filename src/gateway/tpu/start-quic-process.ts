@@ -35,10 +35,14 @@ function environment(): NodeJS.ProcessEnv {
 /** Programs without the extension; each is a file of this module. */
 type Program = "./quic-process-main" | "../quic/ingress-process-main";
 
-/** `descriptors`: further open files for the process, which has them as 4, 5, … */
+/**
+ * `descriptors`: further open files for the process, which has them as 4, 5, …; its last argument is the
+ * number of all its descriptors. `variables`: further environment, for tests.
+ */
 export function startQuicProcess(
   program: Program = "./quic-process-main",
   descriptors: readonly number[] = [],
+  variables: NodeJS.ProcessEnv = {},
 ): ChildProcess {
   const isCompiled = import.meta.url.endsWith(".js");
   const name = `${program}${isCompiled ? ".js" : ".ts"}`;
@@ -50,10 +54,11 @@ export function startQuicProcess(
     `--max-old-space-size=${heapMegabytes}`,
     ...loader,
     fileURLToPath(new URL(name, import.meta.url)),
+    `${channelDescriptor + 1 + descriptors.length}`,
   ];
   return spawn(process.execPath, words, {
     cwd: "/",
-    env: environment(),
+    env: { ...environment(), ...variables },
     stdio: ["ignore", "ignore", "pipe", "pipe", ...descriptors],
     // In a session of its own: signals of a terminal are for the gateway, which then ends it.
     detached: true,

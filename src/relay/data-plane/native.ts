@@ -224,6 +224,7 @@ interface NativeAddon {
   describe(): NativeDescription;
   giveUpNetworkPrivileges(): void;
   confineProcess(parent: number, memoryBytes: number): string;
+  restartWithoutRings(descriptors: number): string;
   /** The reason why the text did not reach the socket; empty on success. */
   notifyServiceManager(address: string, text: string): string;
   kernelClock(): KernelClock | null;
@@ -319,6 +320,15 @@ export function giveUpNetworkPrivileges(): void {
  */
 export function confineProcess(parent: number, memoryBytes: number): string {
   return native().confineProcess(parent, memoryBytes);
+}
+
+/**
+ * Restarts the program of this process, in the same process, if its event loop uses io_uring, which a
+ * confined process may not (native/system/confinement.h). Call it before anything is read; the first
+ * `descriptors` descriptors stay open. Returns why it could not; empty: there was nothing to do.
+ */
+export function restartWithoutRings(descriptors: number): string {
+  return native().restartWithoutRings(descriptors);
 }
 
 /**

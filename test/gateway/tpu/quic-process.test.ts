@@ -79,17 +79,19 @@ function isRunning(pid: number): boolean {
   }
 }
 
-function socketsOf(pid: number): string[] {
+function descriptorsOf(pid: number): string[] {
   const folder = `/proc/${pid}/fd`;
-  return readdirSync(folder)
-    .flatMap((name) => {
-      try {
-        return [readlinkSync(`${folder}/${name}`)];
-      } catch {
-        return [];
-      }
-    })
-    .filter((target) => target.startsWith("socket:"));
+  return readdirSync(folder).flatMap((name) => {
+    try {
+      return [readlinkSync(`${folder}/${name}`)];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function socketsOf(pid: number): string[] {
+  return descriptorsOf(pid).filter((target) => target.startsWith("socket:"));
 }
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
@@ -112,6 +114,19 @@ describeQuic("a process", () => {
     expect(children[0]?.exitCode).toBe(0);
     one.send(sendRequest(1));
     expect(children.length).toBe(1);
+  });
+
+  it("works without the rings of io_uring that its event loop opened", async () => {
+    const leader = await server();
+    const { one, events, children } = open({
+      // Newer versions of Node.js use io_uring without this variable.
+      start: () => startQuicProcess("./quic-process-main", [], { UV_USE_IO_URING: "1" }),
+    });
+    one.send(sendRequest(1, leader.address));
+    await until(() => expect(events.map(({ kind }) => kind)).toEqual(["sent", "acknowledged"]));
+    expect(children.length).toBe(1);
+    expect(descriptorsOf(children[0]?.pid ?? 0)).not.toContain("anon_inode:[io_uring]");
+    expect(one.state.ends.exited).toBe(0);
   });
 
   it("sends all transactions in batches and reports each result", async () => {
