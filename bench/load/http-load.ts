@@ -125,9 +125,12 @@ export class HttpLoad {
     if (numberOf(line, "count") !== count) throw new Error("transactions could not be exported");
   }
 
-  /** Writes which transactions reached the partner since the last load or export, and when. */
-  async arrivals(file: string): Promise<void> {
-    await this.#ask(`arrivals ${file}`);
+  /**
+   * Writes which transactions reached the partner since the last load or export, and when. Waits until
+   * `expected` have arrived, or until all submissions have ended.
+   */
+  async arrivals(file: string, expected: number): Promise<void> {
+    await this.#ask(`arrivals ${file} ${expected}`);
   }
 
   /** Writes when each request of the last load began; see http_scenario.cc. */

@@ -1,15 +1,16 @@
 // HTTP load generator and partner for the gateway's bench, driven by commands on standard input.
 //
 //   make COUNT TIP_HEX LIFETIME_HEX PADDING   signs so many new transfers to the tip address
-//   load NAME PORT PATH CONNECTIONS SECONDS RATE PID [CREDENTIAL]   sends the next of them; RATE 0:
-//                                             as fast as answers come; PID: whose processor time
-//   export COUNT FILE    writes the next of them in base64, for a load generator in another process
-//   arrivals FILE        writes which of those reached the partner, and when
-//   begun FILE                                writes when the requests of the last load began: a
-//   line
-//                                             "BASE64 NS" each, with the beginning of the
-//                                             transaction
-//   checks COUNT THREADS                      verifies so many of them, nothing else
+//   load NAME PORT PATH CONNECTIONS SECONDS RATE PID [CREDENTIAL]
+//                             sends the next of them; RATE 0: as fast as answers come; PID: whose
+//                             processor time
+//   export COUNT FILE         writes the next of them in base64, for a load generator in another
+//                             process
+//   arrivals FILE EXPECTED    writes which transactions reached the partner, and when. Waits until
+//                             so many of the last export have, or until all submissions have ended
+//   begun FILE                writes when the requests of the last load began: a line "BASE64 NS"
+//                             each, with the beginning of the transaction
+//   checks COUNT THREADS      verifies so many of them, nothing else
 //   quit
 //
 // Each command is answered with one line. Prints the sink's port first.
@@ -21,6 +22,7 @@
 #include <optional>
 #include <sstream>
 #include <thread>
+#include <unordered_set>
 
 #include "crypto/ed25519.h"
 #include "http_load.h"
@@ -75,9 +77,9 @@ class HttpScenario {
   void arrivals(std::istringstream& words);
   void begun(std::istringstream& words) const;
   void checks(std::istringstream& words);
-  // Waits until transactions queued in the gateway have reached the sink; five seconds are enough
-  // for any queue.
-  std::unordered_map<std::string, uint64_t> last_arrivals();
+  // Waits until nothing reaches the sink any more, or for five seconds, and until `expected` of the
+  // last export have arrived, or for 100 s: longer than a submission lives.
+  std::unordered_map<std::string, uint64_t> last_arrivals(size_t expected);
   Bytes message_of(const Key& tip, const Key& lifetime, size_t padding);
 
   HttpSink sink_;
@@ -85,6 +87,7 @@ class HttpScenario {
   uint64_t made_ = 0;
   std::vector<Signed> signed_;
   std::vector<std::string> texts_;                       // base64, not sent yet
+  std::unordered_set<std::string> exported_;             // names of the last export
   std::vector<std::pair<std::string, uint64_t>> begun_;  // names of the last load's transactions
 };
 
@@ -156,7 +159,7 @@ void HttpScenario::load(std::istringstream& words) {
   const uint64_t cpu_before_ns = process_cpu_ns(process);
   LoadResult result = run_load(plan, requests);
   const uint64_t cpu_ns = process_cpu_ns(process) - cpu_before_ns;
-  const auto arrivals = last_arrivals();
+  const auto arrivals = last_arrivals(0);
   std::vector<uint64_t> to_route_ns;
   size_t sent = 0;
   begun_.clear();
@@ -177,11 +180,15 @@ void HttpScenario::load(std::istringstream& words) {
   line.count("route_p99_ns", percentile(to_route_ns, 0.99)).print();
 }
 
-std::unordered_map<std::string, uint64_t> HttpScenario::last_arrivals() {
+std::unordered_map<std::string, uint64_t> HttpScenario::last_arrivals(size_t expected) {
   // A gateway without processor time may not have finished.
   constexpr int kQuietTurns = 4;
+  constexpr int kTurnsMax = 20;
+  constexpr int kExpectedTurnsMax = 400;
   uint64_t calls = sink_.calls();
-  for (int i = 0, quiet = 0; i < 20 && quiet < kQuietTurns; i++) {
+  for (int i = 0, quiet = 0; i < kExpectedTurnsMax; i++) {
+    const bool is_complete = expected == 0 || sink_.arrived_of(exported_) >= expected;
+    if (is_complete && (quiet >= kQuietTurns || i >= kTurnsMax)) break;
     sleep_ns(250'000'000);
     quiet = calls == sink_.calls() ? quiet + 1 : 0;
     calls = sink_.calls();
@@ -195,7 +202,12 @@ void HttpScenario::export_next(std::istringstream& words) {
   words >> count >> path;
   count = std::min(count, texts_.size());
   std::ofstream file(path);
-  for (size_t i = 0; i < count; i++) file << texts_[i] << '\n';
+  exported_.clear();
+  for (size_t i = 0; i < count; i++) {
+    file << texts_[i] << '\n';
+    exported_.insert(texts_[i].substr(0, kTransactionNameLength));
+  }
+  file.close();
   texts_.erase(texts_.begin(), texts_.begin() + static_cast<long>(count));
   sink_.take_arrivals();
   ReportLine("exported").count("count", count).print();
@@ -203,10 +215,12 @@ void HttpScenario::export_next(std::istringstream& words) {
 
 void HttpScenario::arrivals(std::istringstream& words) {
   std::string path;
-  words >> path;
+  size_t expected = 0;
+  words >> path >> expected;
   std::ofstream file(path);
-  const auto found = last_arrivals();
+  const auto found = last_arrivals(expected);
   for (const auto& [name, at_ns] : found) file << name << ' ' << at_ns << '\n';
+  file.close();
   ReportLine("arrivals").count("count", found.size()).print();
 }
 

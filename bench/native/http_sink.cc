@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -70,6 +71,12 @@ HttpSink::~HttpSink() {
 std::unordered_map<std::string, uint64_t> HttpSink::take_arrivals() {
   const std::scoped_lock lock(mutex_);
   return std::exchange(arrivals_, {});
+}
+
+size_t HttpSink::arrived_of(const std::unordered_set<std::string>& names) const {
+  const std::scoped_lock lock(mutex_);
+  const auto is_wanted = [&](const auto& arrival) { return names.contains(arrival.first); };
+  return static_cast<size_t>(std::count_if(arrivals_.begin(), arrivals_.end(), is_wanted));
 }
 
 void HttpSink::run() {

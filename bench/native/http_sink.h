@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace shredway::bench {
@@ -26,6 +27,8 @@ class HttpSink {
 
   uint16_t port() const { return port_; }
   uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
+  // How many of these transactions have arrived since the last take_arrivals().
+  size_t arrived_of(const std::unordered_set<std::string>& names) const;
   // Monotonic first-byte times by transaction name since the last call.
   std::unordered_map<std::string, uint64_t> take_arrivals();
 
@@ -45,7 +48,7 @@ class HttpSink {
   int wake_ = -1;
   uint16_t port_ = 0;
   std::atomic<uint64_t> calls_{0};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unordered_map<std::string, uint64_t> arrivals_;  // guarded by mutex_
   std::vector<Connection> connections_;                 // by socket number
   std::thread thread_;

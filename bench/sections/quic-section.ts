@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { quicheProblem } from "../../src/core/quic/quiche.ts";
+import { ForgedPackets } from "../load/forged-packets.ts";
 import { HttpLoad, LineReader, type LoadResult } from "../load/http-load.ts";
 import {
   type IdleResult,
@@ -31,6 +32,7 @@ const httpConnections = 256;
 const quicConnections = 4;
 const calmPerSecond = 500;
 const idleConnections = 1000;
+const forgedPerSecond = 100_000;
 const kinds = ["quic", "quic-unchecked"] as const;
 type Kind = (typeof kinds)[number];
 /** About the capacity, so that few signed transactions are wasted. */
@@ -70,6 +72,7 @@ async function start(kind: Kind, sinkPort: number, folder: string): Promise<Serv
 interface Bench {
   readonly http: HttpLoad;
   readonly servers: Readonly<Record<Kind, Server>>;
+  readonly forged: ForgedPackets;
   readonly folder: string;
   readonly seconds: number;
 }
@@ -83,7 +86,18 @@ async function mostByHttp({ http, servers, seconds }: Bench, kind: Kind): Promis
 
 type QuicRun = QuicResult & RouteTimes;
 
-async function byQuic(bench: Bench, kind: Kind, ratePerSecond: number): Promise<QuicRun> {
+interface Load {
+  /** 0: as fast as answers come. */
+  readonly ratePerSecond: number;
+  /** Port that gets forged packets meanwhile. */
+  readonly floodedPort?: number;
+}
+
+async function byQuic(
+  bench: Bench,
+  kind: Kind,
+  { ratePerSecond, floodedPort }: Load,
+): Promise<QuicRun> {
   const { http, servers, folder, seconds } = bench;
   const { quicPort: port, pids, load } = servers[kind];
   const count = Math.ceil((ratePerSecond || signedPerSecond[kind]) * seconds);
@@ -92,8 +106,13 @@ async function byQuic(bench: Bench, kind: Kind, ratePerSecond: number): Promise<
   await http.make(count, tipBytes, paddingBytes);
   await http.exportNext(count, file);
   const plan = { port, connections: quicConnections, seconds, ratePerSecond, file, pids };
+  const flood =
+    floodedPort === undefined
+      ? null
+      : bench.forged.flood({ port: floodedPort, seconds, packetsPerSecond: forgedPerSecond });
   const result = await load.load(plan);
-  await http.arrivals(arrivals);
+  await flood;
+  await http.arrivals(arrivals, result.accepted);
   return { ...result, ...(await load.routeTimes(arrivals)) };
 }
 
@@ -101,19 +120,26 @@ interface Round {
   readonly http: Readonly<Record<Kind, LoadResult>>;
   readonly quic: Readonly<Record<Kind, QuicRun>>;
   readonly calm: QuicRun;
+  /** The same rate beside forged packets for the server's port, and for a socket that nobody reads. */
+  readonly attacked: QuicRun;
+  readonly besideFlood: QuicRun;
 }
 
 async function measureRound(bench: Bench): Promise<Round> {
   const both = async (kind: Kind) => ({
     http: await mostByHttp(bench, kind),
-    quic: await byQuic(bench, kind, 0),
+    quic: await byQuic(bench, kind, { ratePerSecond: 0 }),
   });
   const checked = await both("quic");
   const unchecked = await both("quic-unchecked");
+  const calm = (flooded = {}) =>
+    byQuic(bench, "quic", { ratePerSecond: calmPerSecond, ...flooded });
   return {
     http: { quic: checked.http, "quic-unchecked": unchecked.http },
     quic: { quic: checked.quic, "quic-unchecked": unchecked.quic },
-    calm: await byQuic(bench, "quic", calmPerSecond),
+    calm: await calm(),
+    attacked: await calm({ floodedPort: bench.servers.quic.quicPort }),
+    besideFlood: await calm({ floodedPort: bench.forged.unreadPort }),
   };
 }
 
@@ -133,6 +159,12 @@ const calmNumbers: readonly (readonly [name: string, of: (result: QuicRun) => nu
   ["CPU per answer, both processes", cpuUsOf],
 ];
 
+const calmRuns = [
+  ["quiet", "calm"],
+  ["forged packets", "attacked"],
+  ["the same packets elsewhere", "besideFlood"],
+] as const;
+
 function valuesOf(rounds: readonly Round[], idle: IdleResult): Record<string, Summary> {
   const values: Record<string, Summary> = {};
   for (const kind of kinds) {
@@ -143,7 +175,9 @@ function valuesOf(rounds: readonly Round[], idle: IdleResult): Record<string, Su
     values[`HTTP CPU per answer${name}, µs`] = each(rounds, ({ http }) => cpuUsOf(http[kind]));
   }
   for (const [name, of] of calmNumbers) {
-    values[`QUIC at ${calmPerSecond}/s: ${name}, µs`] = each(rounds, ({ calm }) => of(calm));
+    for (const [title, run] of calmRuns) {
+      values[`${title}: ${name}, µs`] = each(rounds, (round) => of(round[run]));
+    }
   }
   values["memory of an idle connection, KiB"] = summarise([
     (idle.beforeBytes - idle.emptyBytes) / idle.connections / 1024,
@@ -152,7 +186,12 @@ function valuesOf(rounds: readonly Round[], idle: IdleResult): Record<string, Su
 }
 
 function lostIn(rounds: readonly Round[]): number {
-  const all = rounds.flatMap(({ quic, calm }) => [calm, ...Object.values(quic)]);
+  const all = rounds.flatMap(({ quic, calm, attacked, besideFlood }) => [
+    calm,
+    attacked,
+    besideFlood,
+    ...Object.values(quic),
+  ]);
   return all.reduce((sum, { accepted, arrived }) => sum + Math.max(0, accepted - arrived), 0);
 }
 
@@ -177,6 +216,16 @@ function findingsOf(rounds: readonly Round[], idle: IdleResult): Finding[] {
       "submissions over QUIC ÷ over HTTP with signatures taken on trust, per second",
       ratio("quic-unchecked"),
       atLeast,
+    ),
+    finding(
+      `response p99 at 500/s with ${forgedPerSecond / 1000},000 forged first packets a second ÷ quiet`,
+      each(rounds, ({ attacked, calm }) => attacked.p99Ns / calm.p99Ns),
+      { target: 2, unit: "×", isRatio: true },
+    ),
+    finding(
+      "response p99 at 500/s with the forged packets ÷ with the same packets to an unread socket",
+      each(rounds, ({ attacked, besideFlood }) => attacked.p99Ns / besideFlood.p99Ns),
+      { target: 2, unit: "×", isRatio: true },
     ),
     finding("acknowledged over QUIC and not arrived", summarise([lostIn(rounds)]), {
       target: 0,
@@ -214,6 +263,8 @@ function report(rounds: readonly Round[], idle: IdleResult): Section {
         "same CPUs. The processor time over QUIC contains both processes of the server, without callers.",
       "The time to a route begins when the caller's stream is due, before it is encrypted and sent. It therefore contains the " +
         "caller's own work, as over HTTP.",
+      `Forged packets are first packets of handshakes from addresses of strangers, ${forgedPerSecond / 1000},000 a second. Their sender uses the ` +
+        "same CPUs, so the last column sends them to a socket that nobody reads.",
       `${idle.connections} idle connections: ${number(mebibytes(idle.beforeBytes))} MiB resident, without connections ` +
         `${number(mebibytes(idle.emptyBytes))} MiB; measured for ${number(idle.seconds)} s with a keep-alive packet every 25 s. The processor ` +
         "time of both processes without connections is subtracted.",
@@ -229,10 +280,10 @@ function report(rounds: readonly Round[], idle: IdleResult): Section {
       },
       {
         title: `Over QUIC at ${calmPerSecond}/s on ${quicConnections} connections, µs`,
-        columns: ["value", "gateway"],
+        columns: ["value", ...calmRuns.map(([title]) => title)],
         rows: calmNumbers.map(([name]) => [
           name,
-          median(`QUIC at ${calmPerSecond}/s: ${name}, µs`),
+          ...calmRuns.map(([title]) => median(`${title}: ${name}, µs`)),
         ]),
       },
     ],
@@ -254,8 +305,8 @@ function skipped(problem: string): Section {
 }
 
 async function measure(bench: Bench, count: number, small: boolean): Promise<Section> {
-  await byQuic(bench, "quic", 0); // warm-up for the compiler
-  await byQuic(bench, "quic-unchecked", 0);
+  await byQuic(bench, "quic", { ratePerSecond: 0 }); // warm-up for the compiler
+  await byQuic(bench, "quic-unchecked", { ratePerSecond: 0 });
   const rounds: Round[] = [];
   for (let i = 0; i < count; i++) rounds.push(await measureRound(bench));
   const { load, quicPort, pids } = bench.servers.quic;
@@ -275,6 +326,7 @@ export async function quicSection(
   if (problem !== null) return skipped(problem);
   const folder = mkdtempSync(join(tmpdir(), "shredway-bench-"));
   const http = await HttpLoad.open(program);
+  const forged = await ForgedPackets.open(folder);
   const started: Server[] = [];
   const open = async (kind: Kind): Promise<Server> => {
     const server = await start(kind, http.sinkPort, folder);
@@ -283,10 +335,11 @@ export async function quicSection(
   };
   try {
     const servers = { quic: await open("quic"), "quic-unchecked": await open("quic-unchecked") };
-    const bench = { http, servers, folder, seconds: small ? 0.5 : 2 };
+    const bench = { http, servers, forged, folder, seconds: small ? 0.5 : 2 };
     return await measure(bench, rounds, small);
   } finally {
     http.close();
+    forged.close();
     for (const { child, load } of started) {
       load.close();
       child.kill("SIGKILL");

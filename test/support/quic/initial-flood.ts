@@ -8,8 +8,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
-import { packetBytesMax } from "../../../src/core/quic/quiche.ts";
-import { needQuiche, QuicClient } from "./quic-client.ts";
+import { buildQuicheConfig, loadQuiche, packetBytesMax } from "../../../src/core/quic/quiche.ts";
 
 const source = fileURLToPath(new URL("initial-flood.cc", import.meta.url));
 
@@ -20,12 +19,19 @@ export interface FloodTotals {
   readonly answerBytes: number;
 }
 
-/** First packets of clients that never answer. */
+/** First packets of clients that never answer. Requires quiche. */
 export function firstPackets(count: number): Buffer[] {
-  const { Connection } = needQuiche();
-  const config = QuicClient.configOf({
+  const quiche = loadQuiche();
+  if (!quiche) throw new Error("expected quiche, but it is not installed");
+  const { Connection } = quiche;
+  const config = buildQuicheConfig(quiche, {
     credentials: newEcdsaCredentials("good"),
-    protocol: "shredway-tpu",
+    applicationProtocol: "shredway-tpu",
+    idleTimeoutMs: 10_000,
+    packetBytesMax,
+    connectionBytesMax: 1 << 20,
+    streamBytesMax: 0,
+    streamsMax: 0,
   });
   const at = { host: "127.0.0.1", port: 1 };
   return Array.from({ length: count }, () => {
