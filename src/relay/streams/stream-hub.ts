@@ -116,6 +116,11 @@ export class StreamHub {
     return { filters: this.#filters, accounts: this.#accounts, isCurrent };
   }
 
+  /** Filters of each subscriber that has some. */
+  filterCounts(): ReadonlyMap<StreamSubscriber, number> {
+    return new Map([...this.#attached].map(({ subscriber, ids }) => [subscriber, ids.length]));
+  }
+
   /** The relay may report messages until it is closed, too; they are not read any more. */
   close(): void {
     this.#isClosed = true;
