@@ -54,12 +54,15 @@ const service = new StreamService({
 await service.start();
 
 let before = relay.snapshot();
+let cpuBefore = process.cpuUsage();
 
 function printCounts(): void {
   const now = relay.snapshot();
   const latency = now.latency.since(before.latency);
   const { accounts, ends, filters, delays } = service.status();
   const { bounds, cumulative, count } = delays.value();
+  const cpu = process.cpuUsage(cpuBefore);
+  cpuBefore = process.cpuUsage();
   console.log(
     JSON.stringify({
       kind: "counts",
@@ -70,6 +73,7 @@ function printCounts(): void {
       received: Number(now.received - before.received),
       latency_p50_ns: Number(latency.percentile(50)),
       latency_p99_ns: Number(latency.percentile(99)),
+      cpu_us: cpu.user + cpu.system,
       delay_bounds: bounds.join(" "),
       delay_counts: cumulative.join(" "),
       delay_count: Number(count),

@@ -87,6 +87,9 @@ interface Run {
   readonly givenP99Ns: number;
   readonly delayP50Ns: number;
   readonly delayP99Ns: number;
+  /** Processor time of the relay's process and of the subscribers' process, as a share of one CPU. */
+  readonly serverShare: number;
+  readonly ownShare: number;
   /** Messages that did not arrive. */
   readonly missing: number;
   readonly messages: number;
@@ -114,6 +117,8 @@ async function measureRun(bench: Bench, which: Case): Promise<Run> {
     if (which === "stopped") subscribers?.openStopped();
     await server.whenOpen(subscribers ? subscriberCount + (which === "stopped" ? 1 : 0) : 0);
     const before = bucketsOf(await server.counts());
+    const cpuBefore = process.cpuUsage();
+    const beganNs = systemClock.monotonicNs();
     const { packets } = traffic;
     const gapNs = 1e9 / shredsPerSecond;
     sender.enqueue(
@@ -127,6 +132,8 @@ async function measureRun(bench: Bench, which: Case): Promise<Run> {
       await systemClock.sleep(pollMs);
     }
     const after = await server.counts();
+    const elapsedUs = Number(systemClock.monotonicNs() - beganNs) / 1e3;
+    const cpu = process.cpuUsage(cpuBefore);
     const delays = subscribers?.takeDelays() ?? [];
     const given = (part: number): number => bucketQuantile(before, bucketsOf(after), part) * 1e9;
     return {
@@ -136,6 +143,8 @@ async function measureRun(bench: Bench, which: Case): Promise<Run> {
       givenP99Ns: given(0.99),
       delayP50Ns: quantile(delays, 0.5),
       delayP99Ns: quantile(delays, 0.99),
+      serverShare: numberOf(after, "cpu_us") / elapsedUs,
+      ownShare: (cpu.user + cpu.system) / elapsedUs,
       missing: expected - (subscribers?.received ?? 0),
       messages: delays.length,
     };
@@ -187,6 +196,14 @@ function valuesOf(rounds: readonly Round[], matching: ReadonlyMap<string, Summar
   };
   for (const which of cases) {
     const name = `relay, ${caseNames[which]}`;
+    values[`CPU of the relay's process, ${caseNames[which]}, %`] = each(
+      rounds,
+      (round) => round[which].serverShare * 100,
+    );
+    values[`CPU of the subscribers' process, ${caseNames[which]}, %`] = each(
+      rounds,
+      (round) => round[which].ownShare * 100,
+    );
     values[`${name}, p50, µs`] = us((round) => round[which].relayP50Ns);
     values[`${name}, p99, µs`] = us((round) => round[which].relayP99Ns);
   }
@@ -298,9 +315,14 @@ function report(rounds: readonly Round[], lines: readonly Line[]): Section {
         ],
       },
       {
-        title: "Receive to send of the relay, µs",
-        columns: ["with", "p50", "p99"],
-        rows: cases.map((which) => row(caseNames[which], `relay, ${caseNames[which]}`)),
+        title:
+          "Receive to send of the relay, µs, and processor time of both processes, % of one CPU",
+        columns: ["with", "p50", "p99", "relay and streams", "source and subscribers"],
+        rows: cases.map((which) => [
+          ...row(caseNames[which], `relay, ${caseNames[which]}`),
+          median(`CPU of the relay's process, ${caseNames[which]}, %`),
+          median(`CPU of the subscribers' process, ${caseNames[which]}, %`),
+        ]),
       },
       {
         title: "Matching, CPU time",
