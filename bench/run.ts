@@ -36,6 +36,7 @@ import { regionsSection } from "./sections/regions-section.ts";
 import { findingText, type Section, verdictsText } from "./sections/section.ts";
 import { shredsSection } from "./sections/shreds-section.ts";
 import { stepsSection, workerSection } from "./sections/steps-section.ts";
+import { streamsSection } from "./sections/streams-section.ts";
 import { tpuSection } from "./sections/tpu-section.ts";
 import { transmitSection } from "./sections/transmit-section.ts";
 
@@ -93,6 +94,12 @@ const scenarios: readonly Scenario[] = [
     name: "loop",
     timeoutMs: 300_000,
     section: (_, small, { rounds }) => loopSection({ rounds, small }),
+  },
+  {
+    name: "streams",
+    native: "stream_filters",
+    timeoutMs: 60_000,
+    section: (lines, small, { rounds }) => streamsSection(lines, { rounds, small }),
   },
   {
     name: "regions",

@@ -34,6 +34,7 @@ constexpr Scenario kScenarios[] = {
     {"hand_over", run_hand_over},
     {"beside", run_beside},
     {"landings", run_landings},
+    {"stream_filters", run_stream_filters},
     {"checks", run_checks},
     {"attacks", run_attacks},
     {"sample", run_sample},

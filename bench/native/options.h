@@ -39,6 +39,7 @@ void run_hand_over(const Bench& bench);
 void run_attacks(const Bench& bench);
 void run_beside(const Bench& bench);
 void run_landings(const Bench& bench);
+void run_stream_filters(const Bench& bench);
 void run_checks(const Bench& bench);
 void run_http(const Bench& bench);  // driven by commands, see http_scenario.cc
 void run_http_proxy(const Bench& bench);

@@ -8,6 +8,10 @@ import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import { type Logger, problemsOf } from "../core/log.ts";
 import { packageVersion } from "../core/version.ts";
+import {
+  type ConnectionSnapshot,
+  mergedConnections,
+} from "../gateway/accounts/connection-records.ts";
 import type { KeyRing } from "../gateway/accounts/key-ring.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import type { GatewaySettings, ShredSales } from "../gateway/methods/dependencies.ts";
@@ -112,6 +116,14 @@ function serviceFactsOf(options: PortalOptions): ServiceFacts {
   };
 }
 
+/** Connections over QUIC, then WebSockets. */
+function connectionsOf({ quic, gateway }: PortalOptions): ConnectionSnapshot {
+  const sockets = gateway().socketRecords;
+  if (!quic) return sockets;
+  const { connections, keys } = quic.ingress;
+  return mergedConnections([{ connections, keys }, sockets]);
+}
+
 /** null: the portal is off. */
 export function openPortal(options: PortalOptions): Portal | null {
   const { config, relay, log, clock, store, keyRing, routes, pipeline, tips, shreds } = options;
@@ -136,10 +148,8 @@ export function openPortal(options: PortalOptions): Portal | null {
     submissions: pipeline,
     submissionLists: store.submissions,
     routes: () => routes.snapshots(),
-    connections: () => ({
-      connections: options.quic?.ingress.connections ?? [],
-      keys: options.quic?.ingress.keys ?? [],
-    }),
+    connections: () => connectionsOf(options),
+    streams: () => options.service().streamSnapshot(),
     problems: () => problems.list,
   });
 }

@@ -28,6 +28,8 @@ import { RunningTotals } from "../platform/metrics/running-totals.ts";
 import type { Store } from "../platform/store/store.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { StreamAccess } from "../relay/streams/stream-access.ts";
+import type { StreamSnapshot } from "../relay/streams/stream-records.ts";
+import type { StreamService } from "../relay/streams/stream-service.ts";
 import type { TipStatistics } from "../tips/tip-statistics.ts";
 import type { QuicService } from "./compose-quic.ts";
 import { streamAccessOf } from "./compose-streams.ts";
@@ -106,6 +108,7 @@ export class GatewayService {
   readonly #keyUpdates: KeyUpdates;
   #config: Config;
   #server: HttpServerGroup | undefined;
+  #streams: Pick<StreamService, "snapshot"> | undefined;
   readonly #tpuTotals = new RunningTotals();
   #closing: Promise<void> | undefined;
 
@@ -172,6 +175,16 @@ export class GatewayService {
 
   get shreds(): ShredSalesService | null {
     return this.#dependencies.shreds;
+  }
+
+  /** The portal shows these streams from now on. */
+  showStreams(streams: Pick<StreamService, "snapshot">): void {
+    this.#streams = streams;
+  }
+
+  /** Decoded streams of all accounts; empty without the section `streams`. */
+  streamSnapshot(): StreamSnapshot {
+    return this.#streams?.snapshot() ?? { open: [], ended: [] };
   }
 
   /** Decides which calls may open decoded streams. */

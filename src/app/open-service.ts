@@ -117,6 +117,7 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
     const streams =
       gateway && openStreams({ config, relay, access: gateway.streamAccess, clock, log });
     if (streams) operations.watchStreams(streams);
+    if (streams) gateway?.showStreams(streams);
     return new Service({
       relay,
       ...(streams && { streams }),

@@ -7,6 +7,7 @@ import type { Command } from "./terminal/command.ts";
 export const commands: Readonly<Record<string, () => Promise<Command>>> = {
   start: async () => (await import("./commands/start.ts")).start,
   send: async () => (await import("./send/send.ts")).send,
+  stream: async () => (await import("./stream/stream.ts")).stream,
   replay: async () => (await import("./replay/replay.ts")).replay,
   listen: async () => (await import("./listen/listen.ts")).listen,
   race: async () => (await import("./race/race.ts")).race,

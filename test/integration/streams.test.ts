@@ -1,14 +1,19 @@
 // Decoded streams of a whole sandbox: live transactions, a real API key, and its revocation.
 
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { status } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { until } from "../support/network/udp-receiver.ts";
 import { runningSandbox } from "../support/processes/sandbox.ts";
+import { programWords } from "../support/processes/shredway.ts";
 import {
   metadataOf,
   subscribeDeshred,
   subscribeEntries,
 } from "../support/streams/stream-clients.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("decoded streams of the sandbox", () => {
   it("carry the chain's transactions until the key is revoked", async () => {
@@ -40,6 +45,26 @@ describe("decoded streams of the sandbox", () => {
         code: status.UNAUTHENTICATED,
         details: expect.stringMatching(/^revoked: /),
       });
+    }
+  });
+
+  it("are printed by shredway stream, with the key in the sandbox's folder", async () => {
+    const folder = temporaryFolder();
+    const sandbox = await runningSandbox("127.0.0.1:0", {
+      streams: "127.0.0.1:0",
+      data: join(folder, "data"),
+    });
+    for (const dialect of ["deshred", "entries"]) {
+      const words = ["stream", "--dialect", dialect, "--count", "5", "--json"];
+      const child = spawn(process.execPath, [...programWords, ...words], {
+        cwd: folder,
+        env: { ...process.env, SHREDWAY_STREAMS_URL: `http://${sandbox.streamsAddress}` },
+        stdio: ["ignore", "pipe", "ignore"],
+      });
+      const lines = (await text(child.stdout)).trimEnd().split("\n");
+      const signatures = lines.map((line) => /"signature":"(\w{64,88})"/.exec(line)?.[1]);
+      expect(new Set(signatures).size).toBe(5);
+      expect(signatures).not.toContain(undefined);
     }
   });
 });

@@ -5,13 +5,8 @@
 
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { Clock } from "../clock.ts";
-import {
-  encodeGrpcMessage,
-  frameHeaderBytes,
-  GrpcError,
-  type GrpcStatus,
-  numberOfStatus,
-} from "./status.ts";
+import { FrameReader } from "./frame-reader.ts";
+import { encodeGrpcMessage, type GrpcError, type GrpcStatus, numberOfStatus } from "./status.ts";
 
 /** Bytes that are given to HTTP/2 at once; the rest can still be dropped when a call ends. */
 const writeBytes = 256 * 1024;
@@ -42,16 +37,14 @@ export class GrpcStream {
   #onClose: () => void = () => {};
   #queue: Uint8Array[] = [];
   #queueBytes = 0;
-  #received: Buffer[] = [];
-  #receivedBytes = 0;
-  /** The next message is read when this many bytes have arrived. */
-  #needed = frameHeaderBytes;
+  readonly #frames: FrameReader;
   #isEnded = false;
   #hasResponded = false;
 
   constructor(dependencies: GrpcStreamDependencies) {
-    const { stream, path, peer, headers } = dependencies;
+    const { stream, path, peer, headers, requestBytesMax } = dependencies;
     this.#dependencies = dependencies;
+    this.#frames = new FrameReader(requestBytesMax);
     this.#stream = stream;
     this.path = path;
     this.peer = peer;
@@ -88,9 +81,7 @@ export class GrpcStream {
     this.#respond();
     this.#stream.on("data", (chunk: Buffer) => {
       if (this.#isEnded) return;
-      this.#received.push(chunk);
-      this.#receivedBytes += chunk.length;
-      this.#guard(() => this.#readMessages(onMessage));
+      this.#guard(() => this.#readMessages(chunk, onMessage));
     });
     this.#stream.on("end", () => {
       if (!this.#isEnded) this.#guard(onEnd);
@@ -164,32 +155,11 @@ export class GrpcStream {
     }
   }
 
-  #readMessages(onMessage: (message: Uint8Array) => void): void {
-    while (this.#receivedBytes >= this.#needed && !this.#isEnded) {
-      const bytes = Buffer.concat(this.#received);
-      const length = this.#lengthOf(bytes);
-      const end = frameHeaderBytes + length;
-      this.#received = [bytes];
-      this.#needed = end;
-      if (bytes.length < end) return;
-      this.#received = [bytes.subarray(end)];
-      this.#receivedBytes = bytes.length - end;
-      this.#needed = frameHeaderBytes;
-      onMessage(bytes.subarray(frameHeaderBytes, end));
+  #readMessages(chunk: Buffer, onMessage: (message: Uint8Array) => void): void {
+    for (const message of this.#frames.add(chunk)) {
+      if (this.#isEnded) return;
+      onMessage(message);
     }
-  }
-
-  #lengthOf(frame: Buffer): number {
-    const { requestBytesMax } = this.#dependencies;
-    if (frame.readUInt8(0) !== 0) {
-      throw new GrpcError("UNIMPLEMENTED", "expected uncompressed messages, got a compressed one");
-    }
-    const length = frame.readUInt32BE(1);
-    if (length <= requestBytesMax) return length;
-    throw new GrpcError(
-      "RESOURCE_EXHAUSTED",
-      `expected messages of at most ${requestBytesMax} bytes, got ${length}`,
-    );
   }
 
   #flush(): void {

@@ -41,6 +41,13 @@ export class MessageWriter {
     return this;
   }
 
+  /** false is present, unlike undefined. */
+  optionalBool(field: number, value: boolean | undefined): this {
+    if (value === undefined) return this;
+    this.#parts.push(varint(BigInt((field << 3) | wireVarint)), Uint8Array.of(value ? 1 : 0));
+    return this;
+  }
+
   /** An empty message is present, unlike an absent one. */
   message(field: number, value: Uint8Array | undefined): this {
     if (value) this.#lengthDelimited(field, value);

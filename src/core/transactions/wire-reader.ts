@@ -21,6 +21,11 @@ export class WireReader {
     return part;
   }
 
+  /** The next byte; undefined: none is left. */
+  peek(): number | undefined {
+    return this.#wire[this.#at];
+  }
+
   byte(): number {
     return this.take(1)[0] ?? 0;
   }

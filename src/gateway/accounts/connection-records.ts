@@ -1,16 +1,19 @@
 // Open connections that submit without HTTP, with their counts, by API key. Pure.
 //
-// The QUIC ingress records its connections here; the portal and the metrics read the counts. Submissions
+// The QUIC ingress and the WebSocket on /relayb record their connections here; the portal and the metrics read the counts. Submissions
 // beyond a key's rate are reported at once, and then once a second with their number, because the
 // client may read no responses.
 
+export type Transport = "quic" | "websocket";
+
 interface ConnectionFacts {
-  /** Unique among the open connections. */
+  /** Unique among the open connections of its transport. */
   readonly id: number;
   readonly keyId: string;
   readonly accountId: string;
   readonly accountName: string;
-  /** ALPN protocol. */
+  readonly transport: Transport;
+  /** ALPN protocol of QUIC; "websocket". */
   readonly protocol: string;
   /** Address of the client. */
   readonly address: string;
@@ -41,6 +44,30 @@ export interface KeyRecord extends SubmissionCounts {
 export interface ConnectionSnapshot {
   readonly connections: readonly ConnectionRecord[];
   readonly keys: readonly KeyRecord[];
+}
+
+/** Connections of several transports; the counts of a key are those of all of them. */
+export function mergedConnections(parts: readonly ConnectionSnapshot[]): ConnectionSnapshot {
+  const keys = new Map<string, KeyRecord>();
+  for (const record of parts.flatMap((part) => part.keys)) {
+    const known = keys.get(record.keyId);
+    keys.set(record.keyId, known ? sumOf(known, record) : record);
+  }
+  return {
+    connections: parts.flatMap(({ connections }) => connections),
+    keys: [...keys.values()],
+  };
+}
+
+function sumOf(a: KeyRecord, b: KeyRecord): KeyRecord {
+  return {
+    ...a,
+    connections: a.connections + b.connections,
+    accepted: a.accepted + b.accepted,
+    rejected: a.rejected + b.rejected,
+    rateLimited: a.rateLimited + b.rateLimited,
+    dropped: a.dropped + b.dropped,
+  };
 }
 
 /** Submissions of one connection that were rejected with "rate_limited". */

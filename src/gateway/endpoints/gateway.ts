@@ -10,7 +10,7 @@ import { answerJsonRpc, type JsonRpcAnswer } from "../../core/json-rpc/handle.ts
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
 import { packageVersion } from "../../core/version.ts";
-import type { RateLimitReport } from "../accounts/connection-records.ts";
+import type { ConnectionSnapshot, RateLimitReport } from "../accounts/connection-records.ts";
 import { callerOf, RateLimits } from "../accounts/rate-limits.ts";
 import { type ApiKey, scopes } from "../accounts/types.ts";
 import type {
@@ -150,6 +150,11 @@ export class Gateway {
     });
     this.#tipFloor = tipFloor && new TipFloorHandler({ clock, tipFloor, addressOf });
     this.#paths = this.#makePaths();
+  }
+
+  /** WebSockets that submit on /relayb. */
+  get socketRecords(): ConnectionSnapshot {
+    return this.#submissionSockets.records;
   }
 
   /**

@@ -9,7 +9,11 @@ import type { Clock, Timer } from "../../core/clock.ts";
 import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
 import { frameStatusOf, responseFrame } from "../../core/quic/response-frame.ts";
 import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts";
-import { ConnectionRecords, type RateLimitReport } from "../accounts/connection-records.ts";
+import {
+  ConnectionRecords,
+  type ConnectionSnapshot,
+  type RateLimitReport,
+} from "../accounts/connection-records.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import {
   type HttpHead,
@@ -100,6 +104,11 @@ export class SubmissionSockets implements WebSocketRoute {
     this.#records = new ConnectionRecords(dependencies.rateLimited);
   }
 
+  /** Open sockets, and the counts of their keys since the start. */
+  get records(): ConnectionSnapshot {
+    return { connections: this.#records.connections(), keys: this.#records.keys() };
+  }
+
   accept(head: HttpHead): HttpResponse | undefined {
     const { authorise, clock, countHandshake, checkParameters } = this.#dependencies;
     const found = authorise(head);
@@ -141,6 +150,7 @@ export class SubmissionSockets implements WebSocketRoute {
       keyId: key.id,
       accountId: key.accountId,
       accountName: key.accountName,
+      transport: "websocket",
       protocol: "websocket",
       address: formatAddress(addressOf(head)),
       openedNs: clock.nowNs(),

@@ -242,6 +242,7 @@ export class QuicIngress {
       keyId: key.id,
       accountId: key.accountId,
       accountName: key.accountName,
+      transport: "quic",
       protocol,
       address: host,
       openedNs: this.#options.clock.nowNs(),

@@ -1,4 +1,4 @@
-// Views of connections that submit over QUIC: those of an account, and of all keys for operators.
+// Views of connections that submit over QUIC or a WebSocket: those of an account, and of all keys for operators.
 //
 // Used by live-feed.ts. Rates come from the counts of the last ten seconds. No customer's view contains
 // data of another account.
@@ -25,8 +25,8 @@ function submissionsOf({ accepted, rejected, rateLimited }: ConnectionRecord | K
 }
 
 /** The process of the connections may have been replaced; the next one uses the same numbers. */
-function nameOf({ id, openedNs }: ConnectionRecord): string {
-  return `${id} ${openedNs}`;
+function nameOf({ transport, id, openedNs }: ConnectionRecord): string {
+  return `${transport} ${id} ${openedNs}`;
 }
 
 export class ConnectionViews {
@@ -78,12 +78,13 @@ export class ConnectionViews {
   }
 
   #connectionView(one: ConnectionRecord): ConnectionView {
-    const { keyId, protocol, address, accepted, rejected, rateLimited, dropped } = one;
+    const { keyId, transport, protocol, address, accepted, rejected, rateLimited, dropped } = one;
     const openedAt = timeText(one.openedNs);
     const counts = { accepted, rejected, rateLimited, dropped };
     const submissionsPerSecond = this.#rateOf(nameOf(one), submissionsOf(one));
     const name = nameOf(one);
-    return { name, key: keyId, protocol, address, openedAt, submissionsPerSecond, ...counts };
+    const facts = { name, key: keyId, transport, protocol, address, openedAt };
+    return { ...facts, submissionsPerSecond, ...counts };
   }
 
   #rateOf(name: string, submissions: number): number {

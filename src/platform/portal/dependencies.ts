@@ -19,6 +19,7 @@ import type {
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { SubscriptionStatus } from "../../relay/shredstream/subscription-status.ts";
 import type { TraceDelays } from "../../relay/shredstream/trace-delays.ts";
+import type { StreamSnapshot } from "../../relay/streams/stream-records.ts";
 import type { TipHistory } from "../../tips/tip-history.ts";
 import type { SessionKeys } from "./sessions.ts";
 import type { ServiceView } from "./types.ts";
@@ -89,7 +90,9 @@ export interface PortalDependencies {
   readonly submissions: Pick<Submissions, "subscribe" | "statuses">;
   readonly submissionLists: SubmissionLister;
   readonly routes: () => readonly RouteSnapshot[];
-  /** Connections that submit over QUIC; empty without the section `quic`. */
+  /** Connections that submit over QUIC or a WebSocket. */
   readonly connections: () => ConnectionSnapshot;
+  /** Decoded streams; empty without the section `streams`. */
+  readonly streams: () => StreamSnapshot;
   readonly problems: () => readonly Problem[];
 }

@@ -31,6 +31,7 @@ import {
 } from "./operator-views.ts";
 import { refusal } from "./responses.ts";
 import { type Sample, Sampler } from "./sampler.ts";
+import { StreamViews } from "./stream-views.ts";
 import { SubmissionList } from "./submission-list.ts";
 import type { LiveTopics, ProblemView, ServiceView } from "./types.ts";
 
@@ -57,6 +58,7 @@ const topicScopes: Readonly<Record<Topic, readonly Scope[]>> = {
   tips: [],
   submissions: ["submit", "batch"],
   connections: ["submit"],
+  streams: ["stream"],
   sources: ["operate"],
   workers: ["operate"],
   routes: ["operate"],
@@ -64,6 +66,7 @@ const topicScopes: Readonly<Record<Topic, readonly Scope[]>> = {
   fanOut: ["operate"],
   problems: ["operate"],
   allConnections: ["operate"],
+  allStreams: ["operate"],
 };
 
 /** Topics with the same content for every account. */
@@ -77,6 +80,7 @@ const sharedTopics: ReadonlySet<Topic> = new Set<Topic>([
   "fanOut",
   "problems",
   "allConnections",
+  "allStreams",
 ]);
 
 /** Returns a refusal, or a function for the session's key (null once the session has ended). */
@@ -133,6 +137,7 @@ export class LiveFeed implements WebSocketRoute {
   readonly #lists = new Map<string, SubmissionList>();
   readonly #counted = new CountedProblems();
   readonly #connections = new ConnectionViews();
+  readonly #streams = new StreamViews();
   #sample: Sample | null = null;
   #countedProblems: readonly ProblemView[] = [];
   #timer: Timer | null = null;
@@ -202,6 +207,7 @@ export class LiveFeed implements WebSocketRoute {
     this.#sampler.forget();
     this.#counted.forget();
     this.#connections.forget();
+    this.#streams.forget();
     for (const list of this.#lists.values()) list.close();
     this.#lists.clear();
   }
@@ -221,8 +227,9 @@ export class LiveFeed implements WebSocketRoute {
 
   /** Reads the counters. */
   #look(): void {
-    const { clock, routes, connections } = this.#dependencies;
+    const { clock, routes, connections, streams } = this.#dependencies;
     this.#connections.look(connections(), clock.monotonicNs());
+    this.#streams.look(streams(), clock.monotonicNs());
     this.#sample = this.#sampler.take();
     this.#countedProblems = this.#counted.views(this.#sample, routes(), clock.nowNs());
   }
@@ -273,6 +280,8 @@ export class LiveFeed implements WebSocketRoute {
       fanOut: () => fanOutView(sample),
       connections: ({ accountId }) => this.#connections.ofAccount(accountId),
       allConnections: () => this.#connections.all(),
+      streams: ({ accountId }) => this.#streams.ofAccount(accountId),
+      allStreams: () => this.#streams.all(),
       problems: () => [...this.#countedProblems, ...problemViews(problems())],
     });
   }

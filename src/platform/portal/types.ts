@@ -84,6 +84,7 @@ export interface LiveTopics {
   readonly tips: TipsView;
   readonly submissions: readonly SubmissionView[];
   readonly connections: ConnectionsView;
+  readonly streams: StreamsView;
   /** This and all following topics are for operators only. */
   readonly sources: readonly SourceView[];
   readonly workers: readonly WorkerView[];
@@ -92,6 +93,7 @@ export interface LiveTopics {
   readonly fanOut: FanOutView;
   readonly problems: readonly ProblemView[];
   readonly allConnections: ConnectionsView;
+  readonly allStreams: StreamsView;
 }
 
 interface SubmissionCountsView {
@@ -118,16 +120,56 @@ export interface ConnectionView extends SubmissionCountsView {
   /** Unique. */
   readonly name: string;
   readonly key: string;
-  /** ALPN protocol. */
+  readonly transport: "quic" | "websocket";
+  /** ALPN protocol of QUIC; "websocket". */
   readonly protocol: string;
   readonly address: string;
   readonly openedAt: string;
 }
 
-/** Submissions over QUIC at this node; the 100 rows with the most rejections at the rate limit. */
+/** Submissions over QUIC and the WebSocket on /relayb at this node; the 100 rows with the most rejections at the rate limit. */
 export interface ConnectionsView {
   readonly keys: readonly KeyConnectionsView[];
   readonly connections: readonly ConnectionView[];
+}
+
+interface StreamFactsView {
+  /** Unique. */
+  readonly name: string;
+  /** Public name of the API key. */
+  readonly key: string;
+  readonly account: string;
+  readonly dialect: string;
+  readonly tier: string;
+  readonly address: string;
+  readonly openedAt: string;
+  /** Messages from shreds that its filters matched. */
+  readonly matched: number;
+  /** Messages that were given to the connection. */
+  readonly sent: number;
+}
+
+export interface StreamView extends StreamFactsView {
+  readonly filters: number;
+  /** Mean of the last ten seconds. */
+  readonly messagesPerSecond: number;
+  /** Bytes that the client has not read. */
+  readonly waitingBytes: number;
+  /** Mean of the last ten seconds, from the last shred to the connection; null: no message. */
+  readonly delayNs: number | null;
+}
+
+export interface EndedStreamView extends StreamFactsView {
+  readonly endedAt: string;
+  readonly reason: string;
+  /** The text that the client received; empty: none. */
+  readonly text: string;
+}
+
+/** Decoded streams of this node: 100 open ones, most waiting bytes first, and the last 20 ends. */
+export interface StreamsView {
+  readonly streams: readonly StreamView[];
+  readonly ended: readonly EndedStreamView[];
 }
 
 export interface ServiceView {

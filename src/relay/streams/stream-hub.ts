@@ -75,6 +75,7 @@ export class StreamHub {
   #publishing: Timer | undefined;
   #draining: Timer | undefined;
   #lost: number;
+  #isClosed = false;
 
   constructor(dependencies: HubDependencies) {
     this.#dependencies = dependencies;
@@ -115,7 +116,14 @@ export class StreamHub {
     return { filters: this.#filters, accounts: this.#accounts, isCurrent };
   }
 
+  /** Filters of each subscriber that has some. */
+  filterCounts(): ReadonlyMap<StreamSubscriber, number> {
+    return new Map([...this.#attached].map(({ subscriber, ids }) => [subscriber, ids.length]));
+  }
+
+  /** The relay may report messages until it is closed, too; they are not read any more. */
   close(): void {
+    this.#isClosed = true;
     this.#publishing?.cancel();
     this.#draining?.cancel();
   }
@@ -167,6 +175,7 @@ export class StreamHub {
   }
 
   #drain(): void {
+    if (this.#isClosed) return;
     const { streams, clock } = this.#dependencies;
     const isEmpty = streams.drain((message) => this.#route(message), turnBytes);
     this.#reportLosses();

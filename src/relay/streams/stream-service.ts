@@ -26,6 +26,7 @@ import {
   tierFor,
 } from "./stream-access.ts";
 import { StreamHub } from "./stream-hub.ts";
+import { StreamRecords, type StreamSnapshot } from "./stream-records.ts";
 import { StreamCounts, type StreamStatus } from "./stream-status.ts";
 import { type Dialect, type EndReason, Subscription } from "./subscription.ts";
 
@@ -76,6 +77,7 @@ export class StreamService {
   readonly #hub: StreamHub;
   readonly #open = new Set<OpenStream>();
   readonly #counts = new StreamCounts();
+  readonly #records = new StreamRecords();
   readonly #delays = new DurationHistogram(delayBounds);
   readonly #encoder = new SharedEncoder();
   readonly #entriesEncoder = new SharedEntries();
@@ -137,6 +139,16 @@ export class StreamService {
     const filters = this.#hub.used();
     const delays = this.#delays;
     return this.#counts.status({ open, filters, connections, refusedConnections, delays });
+  }
+
+  /** Every open stream, and the last ends of each account. */
+  snapshot(): StreamSnapshot {
+    const filters = this.#hub.filterCounts();
+    const calls = new Map([...this.#open].map(({ subscription, call }) => [subscription, call]));
+    return this.#records.snapshot(this.#open, (subscription) => {
+      const call = calls.get(subscription);
+      return (call && filters.get(call)) ?? 0;
+    });
   }
 
   /** Applies the limits of a reload at once, and returns the keys that need a restart. */
@@ -231,6 +243,7 @@ export class StreamService {
     this.#open.delete(open);
     open.call.close();
     this.#counts.closed(open.subscription, reason);
+    this.#records.ended(open, reason, this.#dependencies.clock.nowNs());
   }
 
   #checkAccess(): void {

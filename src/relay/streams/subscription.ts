@@ -42,13 +42,25 @@ interface SubscriptionOptions {
   readonly onEnd: (reason: EndReason) => void;
 }
 
+let opened = 0;
+
 export class Subscription {
+  /** Unique since the start. */
+  readonly id = ++opened;
+  /** Wall time. */
+  readonly openedNs: bigint;
   readonly dialect: Dialect;
   readonly holder: StreamHolder;
   readonly tier: string;
   /** Messages that were queued for the client, and their bytes. */
   sent = 0;
   sentBytes = 0;
+  /** The part of them that came from shreds. */
+  matched = 0;
+  /** Sum of their delays, from the last shred to the connection. */
+  delaySumNs = 0;
+  /** The text of its end; empty: the client ended it. */
+  endText = "";
   readonly #options: SubscriptionOptions;
   #reason: EndReason = "client";
   #arrivals: bigint[] = [];
@@ -58,6 +70,7 @@ export class Subscription {
     this.dialect = options.dialect;
     this.holder = options.holder;
     this.tier = options.tier;
+    this.openedNs = options.clock.nowNs();
     options.call.onClose(() => {
       options.onEnd(this.#reason);
     });
@@ -65,6 +78,11 @@ export class Subscription {
 
   get waitingBytes(): number {
     return this.#options.call.waitingBytes;
+  }
+
+  /** Messages that wait for the connection. */
+  get waitingMessages(): number {
+    return this.#options.call.waitingMessages;
   }
 
   /** Queues one framed message. `arrivalNs`: receive time of its shreds; null: it has none. */
@@ -82,7 +100,9 @@ export class Subscription {
     call.send(framed);
     this.sent++;
     this.sentBytes += framed.length;
-    if (arrivalNs !== null) this.#arrivals.push(arrivalNs);
+    if (arrivalNs === null) return;
+    this.matched++;
+    this.#arrivals.push(arrivalNs);
   }
 
   /** Gives queued messages to the connection. */
@@ -91,13 +111,18 @@ export class Subscription {
     if (this.#arrivals.length === 0) return;
     const { clock, delays } = this.#options;
     const nowNs = clock.nowNs();
-    for (const arrivalNs of this.#arrivals) delays.add(Number(nowNs - arrivalNs) / 1e9);
+    for (const arrivalNs of this.#arrivals) {
+      const delayNs = Number(nowNs - arrivalNs);
+      this.delaySumNs += delayNs;
+      delays.add(delayNs / 1e9);
+    }
     this.#arrivals = [];
   }
 
   end(reason: EndReason, status: GrpcStatus, detail: string): void {
     if (this.#options.call.isEnded) return;
     this.#reason = reason;
+    this.endText = detail;
     this.#options.call.end(status, detail);
   }
 

@@ -50,8 +50,12 @@ function headerIn(reader: WireReader, first: number): [number, number, number] {
 }
 
 export function readWireTransaction(bytes: Uint8Array): WireTransaction {
-  const reader = new WireReader(bytes);
-  return bytes[0] === v1Prefix ? readV1(reader) : readLegacyOrV0(reader);
+  return readTransaction(new WireReader(bytes));
+}
+
+/** Reads the next transaction of several. Throws RangeError if the bytes end before it. */
+export function readTransaction(reader: WireReader): WireTransaction {
+  return reader.peek() === v1Prefix ? readV1(reader) : readLegacyOrV0(reader);
 }
 
 function readLegacyOrV0(reader: WireReader): WireTransaction {

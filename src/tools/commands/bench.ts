@@ -34,6 +34,7 @@ const parts = [
   "tpu",
   "peer",
   "loop",
+  "streams",
   "regions",
   "micro",
 ] as const;

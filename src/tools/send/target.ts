@@ -21,7 +21,7 @@ export interface Target {
   readonly quic: { readonly address: string; readonly server: ServerIdentity | undefined } | null;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 function readUrl(args: Arguments, environment: Environment): URL {
   const given = args.text("url");
@@ -40,15 +40,21 @@ function keyInFile(path: string): string {
   }
 }
 
-function readKey(args: Arguments, environment: Environment, url: URL): string {
+/** The key of the options, the URL, the environment or the sandbox; null: none is given. */
+export function findKey(args: Arguments, environment: Environment, url: URL): string | null {
   args.exclusive("api-key", "api-key-file");
   const file = args.text("api-key-file");
   const given = args.text("api-key") ?? (file === undefined ? undefined : keyInFile(file));
-  const key =
+  return (
     given ??
     url.searchParams.get("api-key") ??
     environment[keyVariable] ??
-    (isLoopbackHost(url.hostname) ? readSandboxKey() : null);
+    (isLoopbackHost(url.hostname) ? readSandboxKey() : null)
+  );
+}
+
+function readKey(args: Arguments, environment: Environment, url: URL): string {
+  const key = findKey(args, environment, url);
   if (key) return key;
   throw usageError(
     `missing API key; expected --api-key-file FILE, --api-key KEY, ${keyVariable}, or a URL with ?api-key=… ` +

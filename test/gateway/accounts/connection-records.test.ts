@@ -3,7 +3,9 @@
 import { expect, it } from "vitest";
 import {
   ConnectionRecords,
+  mergedConnections,
   type RateLimitReport,
+  type Transport,
 } from "../../../src/gateway/accounts/connection-records.ts";
 
 const secondNs = 1_000_000_000n;
@@ -16,7 +18,8 @@ function recordsWithReports(): { records: ConnectionRecords; reports: RateLimitR
 function facts(id: number, keyId = "k_1") {
   const accountId = "a_1";
   const about = { keyId, accountId, accountName: "desk", protocol: "shredway-tpu" };
-  return { id, ...about, address: "192.0.2.7", openedNs: 5n };
+  const transport: Transport = "quic";
+  return { id, transport, ...about, address: "192.0.2.7", openedNs: 5n };
 }
 
 it("counts each connection, and each key beyond the end of its connections", () => {
@@ -72,4 +75,30 @@ it("forgets keys without a connection beyond 10,000, the oldest first", () => {
   }
   const known = records.keys().map(({ keyId }) => keyId);
   expect([known.length, known[0], known[1]]).toEqual([10_000, "k_open", "k_2"]);
+});
+
+it("adds the counts of a key that uses several transports", () => {
+  const [quic, sockets] = [recordsWithReports().records, recordsWithReports().records];
+  quic.add(facts(1));
+  quic.add(facts(2, "k_2"));
+  quic.submitted(1, null, "signature", 0n);
+  quic.dropped(1, 2);
+  const socket = { ...facts(1), transport: "websocket", protocol: "websocket" } as const;
+  sockets.add(socket);
+  sockets.submitted(1, null, "signature", 0n);
+  sockets.submitted(1, "tip_too_low", "tip_too_low: …", 0n);
+  const parts = [quic, sockets].map((one) => ({
+    connections: one.connections(),
+    keys: one.keys(),
+  }));
+  const { connections, keys } = mergedConnections(parts);
+  expect(connections.map(({ transport, keyId }) => [transport, keyId])).toEqual([
+    ["quic", "k_1"],
+    ["quic", "k_2"],
+    ["websocket", "k_1"],
+  ]);
+  expect(keys).toMatchObject([
+    { keyId: "k_1", connections: 2, accepted: 2, rejected: 1, rateLimited: 0, dropped: 2 },
+    { keyId: "k_2", connections: 1, accepted: 0 },
+  ]);
 });

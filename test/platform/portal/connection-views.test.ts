@@ -13,7 +13,12 @@ const secondNs = 1_000_000_000n;
 const none = { accepted: 0, rejected: 0, rateLimited: 0, dropped: 0 } as const;
 
 function snapshot(accepted: number, rateLimitedOfBob: number): ConnectionSnapshot {
-  const shared = { protocol: "shredway-tpu", address: "192.0.2.7", openedNs: 0n };
+  const shared = {
+    transport: "quic",
+    protocol: "shredway-tpu",
+    address: "192.0.2.7",
+    openedNs: 0n,
+  } as const;
   const ann = { keyId: "k_ann", accountId: "a_ann", accountName: "ann", ...none, accepted };
   const quietBob = { keyId: "k_bob", accountId: "a_bob", accountName: "bob", ...none };
   const bob = { ...quietBob, rateLimited: rateLimitedOfBob };
@@ -39,8 +44,9 @@ it("shows rates of the last ten seconds, and an account only its own", () => {
     keys: [{ key: "k_ann", account: "ann", connections: 1, ...ofAnn }],
     connections: [
       {
-        name: "1 0",
+        name: "quic 1 0",
         key: "k_ann",
+        transport: "quic",
         protocol: "shredway-tpu",
         address: "192.0.2.7",
         openedAt: "1970-01-01T00:00:00.000Z",

@@ -22,6 +22,7 @@ const customerTopics = [
 ];
 const operatorTopics = [
   "allConnections",
+  "allStreams",
   "fanOut",
   "problems",
   "routes",
@@ -73,6 +74,8 @@ describe("a customer's feed", () => {
 
   it("contains the topics that the key's scopes allow", async () => {
     const harness = await PortalHarness.open();
+    const streaming = harness.feed(await harness.cookie(await harness.key("bob", ["stream"])));
+    expect(await streaming.has("streams")).toEqual({ streams: [], ended: [] });
     const feed = harness.feed(await harness.cookie(await harness.key("ann", ["read"])));
     await until(() => (feed.counts["service"] ?? 0) > 1, "a second");
     expect(Object.keys(feed.topics).toSorted()).toEqual(["coverage", "service", "tips"]);

@@ -354,6 +354,46 @@ describe("ends", () => {
     expect(fast.end).toBeUndefined();
   });
 
+  it("stay in the list of the account, after the open streams", async () => {
+    const running = await runningStreams();
+    const { service, clock } = running;
+    const deshred = subscribeDeshred(service.address, {
+      deshred_transactions: {
+        mine: { account_include: [text(accountOf(1))] },
+        votes: { vote: true },
+      },
+    });
+    await inForce(running, { streams: 1, filters: 2 });
+    const entries = subscribeEntries(service.address);
+    await inForce(running, { streams: 2, filters: 2 });
+    running.send(slotOf(120n, [batchOf([transactionOf([accountOf(1)]), transactionOf()])]));
+    await until(() => entries.messages.length > 0 && transactionsIn(deshred).length > 0, "both");
+    const owner = { keyId: "alice", accountId: "account of alice", accountName: "alice" };
+    const { open, ended } = service.snapshot();
+    expect(ended).toEqual([]);
+    expect(open).toMatchObject([
+      { ...owner, dialect: "deshred", tier: "tier-1", filters: 2, matched: 1, waitingBytes: 0 },
+      { ...owner, dialect: "entries", address: "127.0.0.1", filters: 0, sent: 1 },
+    ]);
+    // The clock of the test does not run with the kernel's.
+    expect(open[0]?.delaySumNs).not.toBe(0);
+    entries.call.cancel();
+    await until(() => service.snapshot().open.length === 1, "the first end");
+    clock.move(1000);
+    running.keys.clear();
+    clock.move(1000);
+    await until(() => service.snapshot().open.length === 0, "the second end");
+    const [last, first] = service.snapshot().ended;
+    expect(last).toMatchObject({
+      ...owner,
+      dialect: "deshred",
+      reason: "revoked",
+      text: expect.stringMatching(/^revoked: /),
+      matched: 1,
+    });
+    expect(first).toMatchObject({ dialect: "entries", reason: "client", text: "", matched: 1 });
+  });
+
   it("leave nothing behind after many streams", async () => {
     const running = await runningStreams("subscriptionsPerAccountMax: 60");
     for (let round = 0; round < 5; round++) {
@@ -365,6 +405,7 @@ describe("ends", () => {
       await until(() => openStreams(running) === 0, "all ends");
     }
     expect(running.service.status().ends.get("client")).toBe(200);
+    expect(running.service.snapshot().ended).toHaveLength(10);
     expect(running.relay.snapshot().deshred.stream_lost).toBe(0n);
   });
 });

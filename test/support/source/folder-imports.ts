@@ -47,7 +47,17 @@ export const folderImports: Readonly<Record<string, Readonly<Record<string, read
       doctor: ["solana", "store"],
     },
     tools: {
-      "": ["commands", "completion", "listen", "manual", "race", "replay", "send", "terminal"],
+      "": [
+        "commands",
+        "completion",
+        "listen",
+        "manual",
+        "race",
+        "replay",
+        "send",
+        "stream",
+        "terminal",
+      ],
       commands: ["sandbox", "service", "survey", "terminal"],
       survey: ["terminal"],
       completion: ["terminal"],
@@ -58,6 +68,7 @@ export const folderImports: Readonly<Record<string, Readonly<Record<string, read
       sandbox: ["terminal"],
       send: ["sandbox", "terminal"],
       service: ["terminal"],
+      stream: ["send", "terminal"],
       terminal: [],
     },
   };

@@ -146,10 +146,11 @@ export interface EntryMessage {
 export function subscribeEntries(
   address: string,
   metadata: Metadata = metadataOf({ "x-token": "alice" }),
-): Received<EntryMessage> {
+): Received<EntryMessage> & { readonly call: ClientReadableStream<EntryMessage> } {
   const call = callOf(clientOf(ShredstreamProxy, address), "SubscribeEntries")({}, metadata);
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a call with a stream of responses
-  return collect(call as ClientReadableStream<EntryMessage>);
+  const stream = call as ClientReadableStream<EntryMessage>;
+  return Object.assign(collect(stream), { call: stream });
 }
 
 export interface DeshredUpdate {

@@ -8,6 +8,7 @@ import type {
   CountView,
   CoverageView,
   DestinationView,
+  EndedStreamView,
   FanOutView,
   HistogramView,
   KeyConnectionsView,
@@ -16,6 +17,8 @@ import type {
   RouteView,
   ServiceView,
   SourceView,
+  StreamsView,
+  StreamView,
   SubmissionView,
   TierView,
   TipPoint,
@@ -215,12 +218,38 @@ const connections = object<ConnectionsView>({
     object<ConnectionView>({
       name: text,
       key: text,
+      transport: oneOf("quic", "websocket"),
       protocol: text,
       address: text,
       openedAt: text,
       ...submissionCounts,
     }),
   ),
+});
+
+const streamFacts = {
+  name: text,
+  key: text,
+  account: text,
+  dialect: text,
+  tier: text,
+  address: text,
+  openedAt: text,
+  matched: number,
+  sent: number,
+};
+
+const streams = object<StreamsView>({
+  streams: list(
+    object<StreamView>({
+      ...streamFacts,
+      filters: number,
+      messagesPerSecond: number,
+      waitingBytes: number,
+      delayNs: orNull(number),
+    }),
+  ),
+  ended: list(object<EndedStreamView>({ ...streamFacts, endedAt: text, reason: text, text })),
 });
 
 const problem = object<ProblemView>({
@@ -238,6 +267,7 @@ const topics: { readonly [Name in keyof LiveTopics]: Reader<LiveTopics[Name]> } 
   tips: object<TipsView>({ now: tipPoint, history: list(tipPoint) }),
   submissions: list(submission),
   connections,
+  streams,
   sources: list(source),
   workers: list(worker),
   routes: list(route),
@@ -245,6 +275,7 @@ const topics: { readonly [Name in keyof LiveTopics]: Reader<LiveTopics[Name]> } 
   fanOut,
   problems: list(problem),
   allConnections: connections,
+  allStreams: streams,
 };
 
 export type Topic = keyof LiveTopics;

@@ -1,4 +1,4 @@
-// Submissions over QUIC: keys and open connections with their rates, rejections and drops.
+// Submissions over QUIC and WebSockets: keys and open connections with their rates, rejections and drops.
 
 import type { JSX } from "preact";
 import type { ConnectionView, KeyConnectionsView } from "../../types.ts";
@@ -15,6 +15,11 @@ const countColumns = [
   { name: "Dropped", isNumber: true },
 ];
 
+const transportNames: Readonly<Record<ConnectionView["transport"], string>> = {
+  quic: "QUIC",
+  websocket: "WebSocket",
+};
+
 function Counts({ of }: { readonly of: ConnectionView | KeyConnectionsView }): JSX.Element {
   return (
     <>
@@ -28,7 +33,7 @@ function Counts({ of }: { readonly of: ConnectionView | KeyConnectionsView }): J
 }
 
 interface ConnectionsPanelProps {
-  /** `connections`: those of the account. The panel is absent until the account has used QUIC. */
+  /** `connections`: those of the account. The panel is absent until the account has used one. */
   readonly topic: "connections" | "allConnections";
 }
 
@@ -39,11 +44,11 @@ export function ConnectionsPanel({ topic }: ConnectionsPanelProps): JSX.Element 
   return (
     <>
       <TablePanel
-        title="QUIC by key"
+        title="Connections by key"
         wide
         aside="since the start of the service"
         items={view?.keys}
-        empty="No key has submitted over QUIC."
+        empty="No key has submitted over QUIC or a WebSocket."
         columns={[
           { name: "Key" },
           ...(isOperator ? [{ name: "Account" }] : []),
@@ -63,13 +68,14 @@ export function ConnectionsPanel({ topic }: ConnectionsPanelProps): JSX.Element 
         )}
       />
       <TablePanel
-        title="QUIC connections"
+        title="Submission connections"
         wide
         items={view?.connections}
         empty="No open connections."
         columns={[
           { name: "Address" },
           { name: "Key" },
+          { name: "Transport" },
           { name: "Protocol" },
           { name: "Opened" },
           ...countColumns,
@@ -81,7 +87,8 @@ export function ConnectionsPanel({ topic }: ConnectionsPanelProps): JSX.Element 
             <td>
               <code>{one.key}</code>
             </td>
-            <td>{one.protocol}</td>
+            <td>{transportNames[one.transport]}</td>
+            <td>{one.transport === "quic" ? one.protocol : "/relayb"}</td>
             <td>
               <RecentTime iso={one.openedAt} />
             </td>

@@ -7,6 +7,7 @@ import { HistogramChart } from "../components/histogram-chart.tsx";
 import { useSessionContext, useTopic } from "../hooks.ts";
 import { count } from "../units.ts";
 import { DestinationsPanel } from "./destinations.tsx";
+import { StreamsPanel } from "./streams.tsx";
 
 function CoveragePanel(): JSX.Element {
   const coverage = useTopic("coverage");
@@ -46,6 +47,7 @@ export function Feed(): JSX.Element {
       )}
       <CoveragePanel />
       <LatencyPanel />
+      <StreamsPanel topic="streams" />
     </div>
   );
 }

@@ -14,6 +14,7 @@ import {
   VerdictsPanel,
   WorkersPanel,
 } from "./operator-tables.tsx";
+import { StreamsPanel } from "./streams.tsx";
 
 function ServicePanel(): JSX.Element {
   const service = useTopic("service");
@@ -105,6 +106,7 @@ export function Operator(): JSX.Element {
       <SourcesPanel />
       <RoutesPanel />
       <ConnectionsPanel topic="allConnections" />
+      <StreamsPanel topic="allStreams" />
       <WorkersPanel />
       <VerdictsPanel />
       <FanOutPanel />

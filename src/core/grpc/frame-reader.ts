@@ -1,0 +1,48 @@
+// Splits the bytes of a stream into gRPC messages.
+//
+// Used by both sides of a call with streams. A message is bounded in size and must not be compressed.
+
+import { frameHeaderBytes, GrpcError } from "./status.ts";
+
+export class FrameReader {
+  readonly #messageBytesMax: number;
+  #received: Buffer[] = [];
+  #receivedBytes = 0;
+  /** The next message is read when this many bytes have arrived. */
+  #needed = frameHeaderBytes;
+
+  constructor(messageBytesMax: number) {
+    this.#messageBytesMax = messageBytesMax;
+  }
+
+  /** Adds received bytes. The messages are views of them. Throws GrpcError at an invalid message. */
+  *add(chunk: Buffer): Generator<Buffer> {
+    this.#received.push(chunk);
+    this.#receivedBytes += chunk.length;
+    if (this.#receivedBytes < this.#needed) return;
+    const [first = chunk] = this.#received;
+    let rest = this.#received.length === 1 ? first : Buffer.concat(this.#received);
+    for (;;) {
+      this.#needed = this.#neededBy(rest);
+      this.#received = rest.length > 0 ? [rest] : [];
+      this.#receivedBytes = rest.length;
+      if (rest.length < this.#needed) return;
+      const message = rest.subarray(frameHeaderBytes, this.#needed);
+      rest = rest.subarray(this.#needed);
+      yield message;
+    }
+  }
+
+  #neededBy(rest: Buffer): number {
+    if (rest.length < frameHeaderBytes) return frameHeaderBytes;
+    if (rest.readUInt8(0) !== 0) {
+      throw new GrpcError("UNIMPLEMENTED", "expected uncompressed messages, got a compressed one");
+    }
+    const length = rest.readUInt32BE(1);
+    if (length <= this.#messageBytesMax) return frameHeaderBytes + length;
+    throw new GrpcError(
+      "RESOURCE_EXHAUSTED",
+      `expected messages of at most ${this.#messageBytesMax} bytes, got ${length}`,
+    );
+  }
+}
