@@ -38,8 +38,11 @@ describeQuic.each([
     for (let round = 0; round < rounds; round++) {
       await Promise.all(Array.from({ length: submissionsPerRound }, () => customer.submit()));
     }
-    expect(customer.refused).toEqual([]);
-    expect(customer.acknowledged.size).toBe(rounds * submissionsPerRound);
+    // A stream whose packets were lost several times takes too long, and the customer submits again.
+    while (customer.acknowledged.size < rounds * submissionsPerRound) await customer.submit();
+    const lateness = /^value_invalid: stream: expected its end within 750 ms/;
+    const others = customer.refused.filter(({ body }) => quality.loss === 0 || !lateness.test(body));
+    expect(others).toEqual([]);
     expect(link.tooLong).toBe(0);
     if (quality.loss > 0) expect(link.lost).toBeGreaterThan(0);
     await expectEachLandedOnce(sandbox.gatewayUrl, customer.acknowledged);
