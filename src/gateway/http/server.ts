@@ -385,6 +385,7 @@ export class HttpServer {
       message: (ws, message, isBinary) => this.#peers.message(ws, message, isBinary),
       ping: (ws, message) => this.#peers.control(ws, message),
       pong: (ws, message) => this.#peers.control(ws, message),
+      drain: (ws) => this.#peers.drained(ws),
       close: (ws) => {
         this.#countWebSocket(path, -1);
         this.#peers.closed(ws);

@@ -1,6 +1,6 @@
-// Decoded streams over gRPC: the listener, its calls, and who may make them.
+// Decoded streams: the gRPC listener, its calls, subscriptions on WebSockets, and who may open them.
 //
-// Created by src/app/open-service.ts if the section `streams` is configured. It decodes nothing itself: the
+// Created by src/app/open-service.ts if the section `streams` is configured. The gateway has the WebSockets. It decodes nothing itself: the
 // relay's deshred thread does, for the filters of all subscribers together (stream-hub.ts).
 
 import { isDeepStrictEqual } from "node:util";
@@ -15,11 +15,17 @@ import type { Logger } from "../../core/log.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import { RelayStreams } from "../data-plane/relay-streams.ts";
 import { DeshredCall, SharedEncoder } from "./deshred-call.ts";
+import type { EndReason } from "./end-reasons.ts";
 import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
+import type { FilterLimits } from "./filter-limits.ts";
 import { geyserPaths } from "./geyser-messages.ts";
 import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
+import { SocketEncoder } from "./socket-messages.ts";
+import { type SocketHost, SocketStreams, type StreamCall } from "./socket-streams.ts";
+import type { ClientSocket } from "./socket-transport.ts";
 import {
   authenticate,
+  currentKey,
   hasScope,
   type StreamAccess,
   type StreamKey,
@@ -27,7 +33,8 @@ import {
 } from "./stream-access.ts";
 import { StreamHub } from "./stream-hub.ts";
 import { StreamCounts, type StreamStatus } from "./stream-status.ts";
-import { type Dialect, type EndReason, Subscription } from "./subscription.ts";
+import type { StreamTransport } from "./stream-transport.ts";
+import { type Dialect, Subscription } from "./subscription.ts";
 
 type StreamsConfig = NonNullable<Config["streams"]>;
 
@@ -49,11 +56,17 @@ interface StreamServiceDependencies {
   readonly log: Logger;
 }
 
-type Call = DeshredCall | EntriesCall;
-
 interface OpenStream {
   readonly subscription: Subscription;
-  readonly call: Call;
+  readonly call: StreamCall;
+  readonly peer: string;
+}
+
+/** A stream whose caller is known. */
+interface NewStream {
+  readonly transport: StreamTransport;
+  readonly dialect: Dialect;
+  readonly key: StreamKey;
   readonly peer: string;
 }
 
@@ -71,10 +84,11 @@ const delayBounds = [
   0.0001, 0.0002, 0.0004, 0.0007, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2,
 ] as const;
 
-export class StreamService {
+export class StreamService implements SocketHost {
   readonly #dependencies: StreamServiceDependencies;
-  readonly #hub: StreamHub;
-  readonly #open = new Set<OpenStream>();
+  readonly hub: StreamHub;
+  readonly socketEncoder = new SocketEncoder();
+  readonly #streams = new Set<OpenStream>();
   readonly #counts = new StreamCounts();
   readonly #delays = new DurationHistogram(delayBounds);
   readonly #encoder = new SharedEncoder();
@@ -87,11 +101,11 @@ export class StreamService {
     const { config, streams, clock, log } = dependencies;
     this.#dependencies = dependencies;
     this.#config = config;
-    this.#hub = new StreamHub({ streams, limits: RelayStreams.limits(), clock, log });
+    this.hub = new StreamHub({ streams, limits: RelayStreams.limits(), clock, log });
     this.#timers = [
       clock.every(accessCheckMs, () => this.#checkAccess()),
       clock.every(pingMs, () => {
-        for (const { call } of this.#open) call.ping();
+        for (const { call } of this.#streams) call.ping();
       }),
     ];
   }
@@ -133,8 +147,8 @@ export class StreamService {
 
   status(): StreamStatus {
     const { connections = 0, refusedConnections = 0 } = this.#server ?? {};
-    const open = [...this.#open].map(({ subscription }) => subscription);
-    const filters = this.#hub.used();
+    const open = [...this.#streams].map(({ subscription }) => subscription);
+    const filters = this.hub.used();
     const delays = this.#delays;
     return this.#counts.status({ open, filters, connections, refusedConnections, delays });
   }
@@ -151,12 +165,12 @@ export class StreamService {
 
   close(): void {
     for (const timer of this.#timers) timer.cancel();
-    for (const { subscription } of this.#open) {
+    for (const { subscription } of this.#streams) {
       subscription.end("closing", "UNAVAILABLE", "closing: the service is shutting down");
     }
     this.#server?.close();
     this.#dependencies.certificate?.close();
-    this.#hub.close();
+    this.hub.close();
   }
 
   /** Every call needs a key with the scope. */
@@ -173,14 +187,46 @@ export class StreamService {
     );
   }
 
+  /** Subscriptions of a WebSocket whose handshake had this key. */
+  openSocket(socket: ClientSocket, caller: { keyId: string; peer: string }): SocketStreams {
+    return new SocketStreams(this, socket, caller);
+  }
+
+  openFor(
+    { keyId, peer }: { readonly keyId: string; readonly peer: string },
+    stream: Pick<NewStream, "transport" | "dialect">,
+    callOf: (subscription: Subscription) => StreamCall,
+  ): void {
+    const key = currentKey(this.#dependencies.access, keyId, peer);
+    this.#open({ ...stream, key, peer }, callOf);
+  }
+
+  filterLimits(): FilterLimits {
+    return {
+      filtersPerSubscription: this.#config.filtersMax,
+      accountsPerSubscription: this.#config.accountsMax,
+    };
+  }
+
   /** Throws GrpcError. */
   #subscribe(call: GrpcStream, dialect: Dialect): void {
+    const key = authenticate(this.#dependencies.access, call);
+    const { peer } = call;
+    this.#open({ transport: call, dialect, key, peer }, (subscription) =>
+      this.#openCall(call, subscription, dialect),
+    );
+  }
+
+  /** Throws GrpcError. */
+  #open(
+    { transport, dialect, key, peer }: NewStream,
+    callOf: (subscription: Subscription) => StreamCall,
+  ): void {
     const { access, clock } = this.#dependencies;
-    const key = authenticate(access, call);
     const tier = tierFor(access, key, this.#config.tier);
     this.#checkRoom(key);
     const subscription = new Subscription({
-      call,
+      call: transport,
       dialect,
       holder: { keyId: key.id, accountId: key.accountId, accountName: key.accountName },
       tier,
@@ -189,35 +235,28 @@ export class StreamService {
       clock,
       onEnd: (reason) => this.#ended(open, reason),
     });
-    const open: OpenStream = {
-      subscription,
-      peer: call.peer,
-      call: this.#openCall(call, subscription, dialect),
-    };
-    this.#open.add(open);
+    const open: OpenStream = { subscription, peer, call: callOf(subscription) };
+    this.#streams.add(open);
   }
 
-  #openCall(call: GrpcStream, subscription: Subscription, dialect: Dialect): Call {
-    const hub = this.#hub;
+  #openCall(call: GrpcStream, subscription: Subscription, dialect: Dialect): StreamCall {
+    const { hub } = this;
     if (dialect === "entries") {
       return new EntriesCall({ call, subscription, hub, encoder: this.#entriesEncoder });
     }
-    const limits = {
-      filtersPerSubscription: this.#config.filtersMax,
-      accountsPerSubscription: this.#config.accountsMax,
-    };
+    const limits = this.filterLimits();
     return new DeshredCall({ call, subscription, hub, encoder: this.#encoder, limits });
   }
 
   #checkRoom({ accountId }: StreamKey): void {
     const { subscriptionsMax, subscriptionsPerAccountMax } = this.#config;
-    if (this.#open.size >= subscriptionsMax) {
+    if (this.#streams.size >= subscriptionsMax) {
       throw new GrpcError(
         "RESOURCE_EXHAUSTED",
         `streams of all accounts: expected at most ${subscriptionsMax} at once; retry later`,
       );
     }
-    const own = [...this.#open].filter(
+    const own = [...this.#streams].filter(
       ({ subscription }) => subscription.holder.accountId === accountId,
     ).length;
     if (own < subscriptionsPerAccountMax) return;
@@ -228,14 +267,14 @@ export class StreamService {
   }
 
   #ended(open: OpenStream, reason: EndReason): void {
-    this.#open.delete(open);
+    this.#streams.delete(open);
     open.call.close();
     this.#counts.closed(open.subscription, reason);
   }
 
   #checkAccess(): void {
     const { access } = this.#dependencies;
-    for (const { subscription, peer } of this.#open) {
+    for (const { subscription, peer } of this.#streams) {
       const key = access.current(subscription.holder.keyId, peer);
       if (!key || !hasScope(key)) {
         const detail = "revoked: the API key is not valid any more, or has lost the scope stream";

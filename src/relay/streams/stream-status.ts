@@ -2,13 +2,8 @@
 
 import type { DurationHistogram } from "../../core/duration-histogram.ts";
 import type { GrpcOutcome } from "../../core/grpc/grpc-server.ts";
-import {
-  type Dialect,
-  dialects,
-  type EndReason,
-  endReasons,
-  type Subscription,
-} from "./subscription.ts";
+import { type EndReason, endReasons } from "./end-reasons.ts";
+import { type Dialect, dialects, type Subscription } from "./subscription.ts";
 
 interface AccountStreams {
   readonly account: string;

@@ -1,28 +1,18 @@
 // One open stream: the queue of its client, its counters, and its end.
 //
-// Created by stream-service.ts for every accepted call. A client that does not read fast enough has a
-// bounded queue; then its stream ends with the status RESOURCE_EXHAUSTED and the reason `lagged`. Nobody
-// else waits for it.
+// Created by stream-service.ts for every accepted call, and for every subscription on a WebSocket. A client
+// that does not read fast enough has a bounded queue; then its stream ends with the status
+// RESOURCE_EXHAUSTED and the reason `lagged`. Nobody else waits for it.
 
 import type { Clock } from "../../core/clock.ts";
 import type { DurationHistogram } from "../../core/duration-histogram.ts";
-import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
 import type { GrpcStatus } from "../../core/grpc/status.ts";
+import type { EndReason } from "./end-reasons.ts";
+import type { StreamTransport } from "./stream-transport.ts";
 
-export const dialects = ["entries", "deshred"] as const;
+/** The calls are SubscribeEntries, SubscribeDeshred, shredTransactionSubscribe and shredSubscribe. */
+export const dialects = ["entries", "deshred", "shred_transaction", "shred"] as const;
 export type Dialect = (typeof dialects)[number];
-
-/** Why streams end, as the metrics name it. */
-export const endReasons = [
-  "client",
-  "lagged",
-  "lost",
-  "revoked",
-  "tier_changed",
-  "refused",
-  "closing",
-] as const;
-export type EndReason = (typeof endReasons)[number];
 
 interface StreamHolder {
   readonly keyId: string;
@@ -31,7 +21,7 @@ interface StreamHolder {
 }
 
 interface SubscriptionOptions {
-  readonly call: GrpcStream;
+  readonly call: StreamTransport;
   readonly dialect: Dialect;
   readonly holder: StreamHolder;
   readonly tier: string;
@@ -71,6 +61,8 @@ export class Subscription {
   send(framed: Uint8Array, arrivalNs: bigint | null): void {
     const { call, queueBytes } = this.#options;
     if (call.isEnded) return;
+    // A long group of messages does not make a client late that reads.
+    if (call.waitingBytes > queueBytes) this.flush();
     const waiting = call.waitingBytes;
     if (waiting > queueBytes) {
       const detail =
@@ -98,11 +90,11 @@ export class Subscription {
   end(reason: EndReason, status: GrpcStatus, detail: string): void {
     if (this.#options.call.isEnded) return;
     this.#reason = reason;
-    this.#options.call.end(status, detail);
+    this.#options.call.end(status, detail, reason);
   }
 
-  /** The call refuses a request. */
-  refused(): void {
-    this.#reason = "refused";
+  /** The stream is about to end for this reason. */
+  endsFor(reason: EndReason): void {
+    this.#reason = reason;
   }
 }
