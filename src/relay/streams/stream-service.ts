@@ -35,6 +35,8 @@ import { StreamHub } from "./stream-hub.ts";
 import { StreamCounts, type StreamStatus } from "./stream-status.ts";
 import type { StreamTransport } from "./stream-transport.ts";
 import { type Dialect, Subscription } from "./subscription.ts";
+import { SharedTransactions, TransactionCall } from "./transaction-call.ts";
+import { preprocessed, shreder, shrederPaths } from "./transaction-dialects.ts";
 
 type StreamsConfig = NonNullable<Config["streams"]>;
 
@@ -93,6 +95,10 @@ export class StreamService implements SocketHost {
   readonly #delays = new DurationHistogram(delayBounds);
   readonly #encoder = new SharedEncoder();
   readonly #entriesEncoder = new SharedEntries();
+  readonly #transactionEncoders = {
+    preprocessed: new SharedTransactions(preprocessed),
+    transactions: new SharedTransactions(shreder),
+  } as const;
   readonly #timers: readonly Timer[];
   #config: StreamsConfig;
   #server: GrpcServer | undefined;
@@ -118,7 +124,10 @@ export class StreamService implements SocketHost {
       methods: this.#authenticated(unaryMethods(chain)),
       streams: {
         [entriesPath]: (call) => this.#subscribe(call, "entries"),
+        [shrederPaths.entries]: (call) => this.#subscribe(call, "entries"),
+        [shrederPaths.transactions]: (call) => this.#subscribe(call, "transactions"),
         [geyserPaths.subscribeDeshred]: (call) => this.#subscribe(call, "deshred"),
+        [geyserPaths.subscribePreprocessed]: (call) => this.#subscribe(call, "preprocessed"),
         [geyserPaths.subscribe]: () => {
           throw subscribeRefusal();
         },
@@ -245,6 +254,10 @@ export class StreamService implements SocketHost {
       return new EntriesCall({ call, subscription, hub, encoder: this.#entriesEncoder });
     }
     const limits = this.filterLimits();
+    if (dialect === "preprocessed" || dialect === "transactions") {
+      const encoder = this.#transactionEncoders[dialect];
+      return new TransactionCall({ call, subscription, hub, encoder, limits });
+    }
     return new DeshredCall({ call, subscription, hub, encoder: this.#encoder, limits });
   }
 

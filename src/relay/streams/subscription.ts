@@ -10,8 +10,15 @@ import type { GrpcStatus } from "../../core/grpc/status.ts";
 import type { EndReason } from "./end-reasons.ts";
 import type { StreamTransport } from "./stream-transport.ts";
 
-/** The calls are SubscribeEntries, SubscribeDeshred, shredTransactionSubscribe and shredSubscribe. */
-export const dialects = ["entries", "deshred", "shred_transaction", "shred"] as const;
+/** Each dialect by its call: SubscribeEntries, …, shredTransactionSubscribe, shredSubscribe. */
+export const dialects = [
+  "entries",
+  "deshred",
+  "preprocessed",
+  "transactions",
+  "shred_transaction",
+  "shred",
+] as const;
 export type Dialect = (typeof dialects)[number];
 
 interface StreamHolder {
