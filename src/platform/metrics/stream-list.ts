@@ -21,7 +21,7 @@ export const streamMetrics: readonly StreamMetric[] = [
     gauges,
     {
       name: "shredway_stream_open",
-      help: "Open streams by account and dialect; dialect: entries (SubscribeEntries) or deshred (SubscribeDeshred). Beyond 100 accounts: other.",
+      help: "Open streams by account and dialect; dialect: entries (SubscribeEntries), deshred (SubscribeDeshred), preprocessed (SubscribePreprocessed), transactions (SubscribeTransactions), shred_transaction (shredTransactionSubscribe) or shred (shredSubscribe). Beyond 100 accounts: other.",
     },
     ({ open }) => open,
   ),
