@@ -49,7 +49,7 @@ const messageLimits = {
 } as const;
 const messageBytesMax = 64 * 1024;
 /** On paths for streams: a filter of 50,000 accounts fits. */
-const streamMessageBytesMax = 4 * 1024 * 1024;
+const streamMessageBytesMax = 2560 * 1024;
 const streamValuesMax = 60_000;
 const backpressureBytesMax = 16 * 1024 * 1024;
 const batchMax = 25;

@@ -75,6 +75,7 @@ export class StreamHub {
   #publishing: Timer | undefined;
   #draining: Timer | undefined;
   #lost: number;
+  #isClosed = false;
 
   constructor(dependencies: HubDependencies) {
     this.#dependencies = dependencies;
@@ -115,7 +116,9 @@ export class StreamHub {
     return { filters: this.#filters, accounts: this.#accounts, isCurrent };
   }
 
+  /** A wake-up of the relay may still be on its way; it has no effect. */
   close(): void {
+    this.#isClosed = true;
     this.#publishing?.cancel();
     this.#draining?.cancel();
   }
@@ -143,6 +146,7 @@ export class StreamHub {
   }
 
   #publishLater(): void {
+    if (this.#isClosed) return;
     this.#publishing ??= this.#dependencies.clock.after(publishMs, () => {
       this.#publishing = undefined;
       this.#publish();
@@ -167,6 +171,7 @@ export class StreamHub {
   }
 
   #drain(): void {
+    if (this.#isClosed) return;
     const { streams, clock } = this.#dependencies;
     const isEmpty = streams.drain((message) => this.#route(message), turnBytes);
     this.#reportLosses();

@@ -2,7 +2,7 @@
 
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
-import { apiKey } from "../../support/gateway/gateway.ts";
+import { apiKey, GatewayRun } from "../../support/gateway/gateway.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import {
   accountOf,
@@ -15,8 +15,9 @@ import {
   voteProgram,
 } from "../../support/streams/stream-relay.ts";
 import {
+  connectTo,
+  hasUws,
   inForce,
-  type SocketRun,
   StreamSocket,
   streamKey,
   streamSockets,
@@ -25,15 +26,11 @@ import {
 const text = (bytes: Uint8Array) => base58.encode(bytes);
 const signatureOf = ({ signature }: MadeTransaction) => text(signature);
 
-function connect({ url }: SocketRun, path = `/stream?api-key=${streamKey}`): Promise<StreamSocket> {
-  return StreamSocket.open(`${url}${path}`);
-}
-
 describe("shredTransactionSubscribe", () => {
   it.each(["node", "uws"] as const)("sends what matches, engine %s", async (engine) => {
-    if (engine === "uws" && Number(process.versions.node.split(".")[0]) >= 24) return;
+    if (engine === "uws" && !hasUws) return;
     const run = await streamSockets("", engine);
-    const client = await connect(run);
+    const client = await connectTo(run);
     const [a, b, c] = [accountOf(1), accountOf(2), accountOf(3)];
     const made = [
       transactionOf([a]),
@@ -68,7 +65,7 @@ describe("shredTransactionSubscribe", () => {
 
   it("has every member of a notification, for both versions", async () => {
     const run = await streamSockets();
-    const client = await connect(run);
+    const client = await connectTo(run);
     const subscription = await client.subscribe("shredTransactionSubscribe", [{}]);
     await inForce(run, 1);
     const legacy = transactionOf([accountOf(1)]);
@@ -119,7 +116,7 @@ describe("shredTransactionSubscribe", () => {
 
   it("ends with its number, and the connection's other subscriptions continue", async () => {
     const run = await streamSockets();
-    const client = await connect(run);
+    const client = await connectTo(run);
     const first = await client.subscribe("shredTransactionSubscribe");
     const second = await client.subscribe("shredSubscribe");
     await inForce(run, 2);
@@ -141,7 +138,7 @@ describe("shredTransactionSubscribe", () => {
 
   it("lists what an update-parent marker withdraws, and repeats no signature within a fork", async () => {
     const run = await streamSockets();
-    const client = await connect(run);
+    const client = await connectTo(run);
     await client.subscribe("shredTransactionSubscribe");
     await inForce(run, 1);
     const made = Array.from({ length: 4 }, () => transactionOf());
@@ -186,7 +183,7 @@ describe("shredTransactionSubscribe", () => {
 describe("shredSubscribe", () => {
   it("encodes as its options say", async () => {
     const run = await streamSockets();
-    const client = await connect(run);
+    const client = await connectTo(run);
     const options = [
       {},
       { encoding: "base58" },
@@ -237,7 +234,7 @@ describe("shredSubscribe", () => {
 
   it("filters by its own names", async () => {
     const run = await streamSockets();
-    const client = await connect(run);
+    const client = await connectTo(run);
     const [a, b] = [accountOf(1), accountOf(2)];
     await client.subscribe("shredSubscribe", [
       { accountInclude: [text(a), text(a)], accountRequired: [text(a)], accountExclude: [text(b)] },
@@ -251,8 +248,9 @@ describe("shredSubscribe", () => {
 });
 
 describe("keys", () => {
-  it("are taken from each documented place", async () => {
-    const run = await streamSockets();
+  it.each(["node", "uws"] as const)("are taken from each place, engine %s", async (engine) => {
+    if (engine === "uws" && !hasUws) return;
+    const run = await streamSockets("", engine);
     const places: [string, Record<string, string>][] = [
       [`/stream?api-key=${streamKey}`, {}],
       [`/?api_key=${streamKey}`, {}],
@@ -274,16 +272,16 @@ describe("keys", () => {
 
   it("are refused at the handshake, or at the subscription if the scope is missing", async () => {
     const run = await streamSockets();
-    await expect(connect(run, "/stream")).rejects.toThrow("HTTP 401");
-    await expect(connect(run, "/stream?api-key=other")).rejects.toThrow("HTTP 401");
-    await expect(connect(run, `/sw_${"2".repeat(43)}`)).rejects.toThrow("HTTP 401");
-    await expect(connect(run, "/unknown")).rejects.toThrow("HTTP 404");
+    await expect(connectTo(run, "/stream")).rejects.toThrow("HTTP 401");
+    await expect(connectTo(run, "/stream?api-key=other")).rejects.toThrow("HTTP 401");
+    await expect(connectTo(run, `/sw_${"2".repeat(43)}`)).rejects.toThrow("HTTP 401");
+    await expect(connectTo(run, "/unknown")).rejects.toThrow("HTTP 404");
     const headers = { "x-token": "good" };
     await expect(
       StreamSocket.open(`${run.url}/stream?api-key=${streamKey}`, { headers }),
     ).rejects.toThrow("HTTP 401");
     run.keys.set("good", { ...apiKey("good"), scopes: ["submit"] });
-    const client = await connect(run, "/stream?api-key=good");
+    const client = await connectTo(run, "/stream?api-key=good");
     expect((await client.ask("shredSubscribe")).error).toEqual({
       code: -32600,
       message:
@@ -291,7 +289,7 @@ describe("keys", () => {
       data: { reason: "scope_missing" },
     });
     run.tiers.clear();
-    const other = await connect(run);
+    const other = await connectTo(run);
     expect((await other.ask("shredSubscribe")).error?.message).toBe(
       "scope_missing: shredSubscribe: the account has no tier; register tips for shreds first",
     );
@@ -301,7 +299,7 @@ describe("keys", () => {
 describe("invalid parameters", () => {
   it("are JSON-RPC errors that name the member, the value and what is expected", async () => {
     const run = await streamSockets("accountsMax: 3");
-    const client = await connect(run);
+    const client = await connectTo(run);
     const key = text(accountOf(1));
     const quicknode: [unknown, RegExp][] = [
       [
@@ -367,7 +365,7 @@ describe("invalid parameters", () => {
   it("name the missing section if streams are off", async () => {
     const run = await streamSockets();
     const off = await StreamSocket.open(
-      `${(await streamlessGateway()).replace("http", "ws")}/stream?api-key=good`,
+      `${(await GatewayRun.open()).url("").replace("http", "ws")}/stream?api-key=good`,
     );
     expect((await off.ask("shredSubscribe")).error).toMatchObject({
       code: -32601,
@@ -380,7 +378,7 @@ describe("invalid parameters", () => {
 describe("limits", () => {
   it("bound the subscriptions of an account, on all its connections", async () => {
     const run = await streamSockets("subscriptionsPerAccountMax: 2");
-    const [first, second] = [await connect(run), await connect(run)];
+    const [first, second] = [await connectTo(run), await connectTo(run)];
     const number = await first.subscribe("shredSubscribe");
     await second.subscribe("shredTransactionSubscribe");
     expect((await second.ask("shredSubscribe")).error).toMatchObject({
@@ -398,90 +396,9 @@ describe("limits", () => {
 
   it("take filters of 10,000 accounts on /stream", async () => {
     const run = await streamSockets();
-    const client = await connect(run);
+    const client = await connectTo(run);
     const include = Array.from({ length: 10_000 }, (_, i) => text(accountOf(i)));
     await client.subscribe("shredTransactionSubscribe", [{ accounts: { include } }]);
     expect(run.service.status().filters.accounts).toBe(10_000);
   });
 });
-
-describe("ends", () => {
-  it("come within a second after a key was revoked or a tier changed, with the reason", async () => {
-    const run = await streamSockets();
-    const client = await connect(run);
-    await client.subscribe("shredSubscribe");
-    await client.subscribe("shredTransactionSubscribe");
-    run.tiers.set("a_1", "tier-2");
-    run.clock.move(1000);
-    await until(() => client.end !== undefined, "the end");
-    expect(client.end).toEqual({
-      code: 1013,
-      reason: "tier_changed: the account's tier is tier-2 now; subscribe again",
-    });
-    const next = await connect(run);
-    await next.subscribe("shredSubscribe");
-    run.keys.delete(streamKey);
-    run.clock.move(1000);
-    await until(() => next.end !== undefined, "the end");
-    expect(next.end).toEqual({
-      code: 1008,
-      reason: "revoked: the API key is not valid any more, or has lost the scope stream",
-    });
-    expect(Object.fromEntries(run.service.status().ends)).toMatchObject({
-      tier_changed: 2,
-      revoked: 1,
-      client: 0,
-    });
-  });
-
-  it("come to a client that does not read, with the amount, and to nobody else", async () => {
-    const run = await streamSockets("queueBytes: 65536");
-    const [slow, fast] = [await connect(run), await connect(run)];
-    await slow.subscribe("shredSubscribe", [{}, { encoding: "json" }]);
-    const number = await fast.subscribe("shredSubscribe", [
-      {},
-      { transactionDetails: "signatures" },
-    ]);
-    await inForce(run, 2);
-    slow.pause();
-    const lagged = () => run.service.status().ends.get("lagged") === 1;
-    for (let slot = 110; !lagged(); slot++) {
-      if (slot === 290) expect.fail("expected the slow client to lag");
-      const made = Array.from({ length: 1500 }, () => transactionOf());
-      run.send(slotOf(BigInt(slot), [batchOf(made)]));
-      await until(() => fast.signatures(slot, number).length === 1500, "the batch");
-    }
-    slow.resume();
-    await until(() => slow.end !== undefined, "the end");
-    expect(slow.end).toEqual({
-      code: 1013,
-      reason: expect.stringMatching(
-        /^lagged: \d+ messages and \d+ bytes wait for this client; expected at most 65536 bytes$/,
-      ),
-    });
-    expect(fast.end).toBeUndefined();
-  });
-
-  it("leave nothing behind when clients vanish", async () => {
-    const run = await streamSockets("subscriptionsPerAccountMax: 100");
-    for (let round = 0; round < 3; round++) {
-      const clients = await Promise.all(Array.from({ length: 20 }, () => connect(run)));
-      await Promise.all(
-        clients.flatMap((one) => [
-          one.subscribe("shredSubscribe"),
-          one.subscribe("shredTransactionSubscribe"),
-        ]),
-      );
-      await inForce(run, 40);
-      for (const one of clients) one.close();
-      await inForce(run, 0);
-    }
-    expect(run.service.status().filters).toMatchObject({ filters: 0, accounts: 0 });
-    expect(run.service.status().ends.get("client")).toBe(120);
-  });
-});
-
-async function streamlessGateway(): Promise<string> {
-  const { GatewayRun } = await import("../../support/gateway/gateway.ts");
-  return (await GatewayRun.open()).url("");
-}

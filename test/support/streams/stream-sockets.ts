@@ -36,6 +36,9 @@ export async function streamSockets(
   return { ...running, gateway, url: gateway.url("").replace("http", "ws") };
 }
 
+/** uWebSockets.js has no binary for later versions. */
+export const hasUws = Number(process.versions.node.split(".")[0]) < 24;
+
 interface Answer {
   readonly id?: unknown;
   readonly result?: unknown;
@@ -148,6 +151,13 @@ export class StreamSocket {
     if (!isDescribed(message)) throw new Error(`expected the described form, got ${text}`);
     this.notifications.push(message);
   }
+}
+
+export function connectTo(
+  { url }: SocketRun,
+  path = `/stream?api-key=${streamKey}`,
+): Promise<StreamSocket> {
+  return StreamSocket.open(`${url}${path}`);
 }
 
 /** Waits until the relay uses the filters of this number of streams. */
