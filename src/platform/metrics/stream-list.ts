@@ -39,6 +39,14 @@ export const streamMetrics: readonly StreamMetric[] = [
     ({ sentBytes }) => sentBytes,
   ),
   byAccount(
+    counters,
+    {
+      name: "shredway_stream_dropped_total",
+      help: "Messages that were dropped, because their clients read slowly and asked for gaps instead of an end.",
+    },
+    ({ dropped }) => dropped,
+  ),
+  byAccount(
     gauges,
     {
       name: "shredway_stream_waiting_bytes",

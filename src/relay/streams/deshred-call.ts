@@ -85,8 +85,7 @@ export class DeshredCall implements StreamSubscriber {
   }
 
   onLoss(count: bigint): void {
-    const detail = `lost: the relay was too busy and lost ${count} messages of this stream; subscribe again`;
-    this.#options.subscription.end("lost", "DATA_LOSS", detail);
+    this.#options.subscription.lost(count);
   }
 
   flush(): void {
@@ -105,7 +104,7 @@ export class DeshredCall implements StreamSubscriber {
   #send(message: StreamMessage, names: readonly string[]): void {
     const rest = this.#options.encoder.encode(message);
     const framed = frameMessage(Buffer.concat([encodeFilterNames(names), rest]));
-    this.#options.subscription.send(framed, message.arrivalNs);
+    this.#options.subscription.send(framed, message.arrivalNs, message.slot);
   }
 
   #sendNow(update: Uint8Array): void {

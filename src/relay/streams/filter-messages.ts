@@ -10,6 +10,8 @@ import type { NamedFilter } from "./stream-hub.ts";
 /** All accounts of a subscription, and some other fields. */
 export const fieldsMax = 60_000;
 const nameLengthMax = 128;
+/** Names of the service itself, such as the report of a gap. */
+const reservedNames = "shredway.";
 const signatureBytes = 64;
 /** The longest base58 text of a signature. */
 const signatureTextMax = 88;
@@ -28,6 +30,12 @@ export function entriesOf(
       throw new GrpcError(
         "INVALID_ARGUMENT",
         `${what}: expected names of at most ${nameLengthMax} characters, got ${name.length}`,
+      );
+    }
+    if (name.startsWith(reservedNames)) {
+      throw new GrpcError(
+        "INVALID_ARGUMENT",
+        `${what}: expected names that do not begin with "${reservedNames}", got ${JSON.stringify(name)}`,
       );
     }
     const [value] = entry.byteStrings(2).slice(-1);

@@ -199,8 +199,7 @@ class SocketCall implements StreamCall {
   }
 
   onLoss(count: bigint): void {
-    const detail = `lost: the relay was too busy and lost ${count} messages of this stream; subscribe again`;
-    this.#options.subscription.end("lost", "DATA_LOSS", detail);
+    this.#options.subscription.lost(count);
   }
 
   flush(): void {
@@ -216,7 +215,7 @@ class SocketCall implements StreamCall {
   }
 
   #send(message: StreamMessage, notification: Buffer): void {
-    this.#options.subscription.send(notification, message.arrivalNs);
+    this.#options.subscription.send(notification, message.arrivalNs, message.slot);
   }
 }
 

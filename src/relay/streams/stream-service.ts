@@ -18,6 +18,7 @@ import { DeshredCall, SharedEncoder } from "./deshred-call.ts";
 import type { EndReason } from "./end-reasons.ts";
 import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
 import type { FilterLimits } from "./filter-limits.ts";
+import { type GapEncoder, gapEncoderOf } from "./gap-reports.ts";
 import { geyserPaths } from "./geyser-messages.ts";
 import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
 import { SocketEncoder } from "./socket-messages.ts";
@@ -70,6 +71,7 @@ interface NewStream {
   readonly dialect: Dialect;
   readonly key: StreamKey;
   readonly peer: string;
+  readonly encodeGap?: GapEncoder | undefined;
 }
 
 /** Revoked keys and changed tiers end streams within this time. */
@@ -221,14 +223,15 @@ export class StreamService implements SocketHost {
   #subscribe(call: GrpcStream, dialect: Dialect): void {
     const key = authenticate(this.#dependencies.access, call);
     const { peer } = call;
-    this.#open({ transport: call, dialect, key, peer }, (subscription) =>
+    const encodeGap = gapEncoderOf(call.headers["x-on-lag"], dialect);
+    this.#open({ transport: call, dialect, key, peer, encodeGap }, (subscription) =>
       this.#openCall(call, subscription, dialect),
     );
   }
 
   /** Throws GrpcError. */
   #open(
-    { transport, dialect, key, peer }: NewStream,
+    { transport, dialect, key, peer, encodeGap }: NewStream,
     callOf: (subscription: Subscription) => StreamCall,
   ): void {
     const { access, clock } = this.#dependencies;
@@ -240,6 +243,7 @@ export class StreamService implements SocketHost {
       holder: { keyId: key.id, accountId: key.accountId, accountName: key.accountName },
       tier,
       queueBytes: this.#config.queueBytes,
+      encodeGap,
       delays: this.#delays,
       clock,
       onEnd: (reason) => this.#ended(open, reason),

@@ -82,7 +82,7 @@ export class TransactionCall implements StreamCall {
     if (!this.#sent.add(slot, encoder.signature(message), batchIndex)) return;
     const names = encodeFilterNames(filters);
     const framed = frameMessage(Buffer.concat([names, encoder.encode(message)]));
-    subscription.send(framed, arrivalNs);
+    subscription.send(framed, arrivalNs, slot);
   }
 
   onEntries(): void {}
@@ -93,8 +93,7 @@ export class TransactionCall implements StreamCall {
   }
 
   onLoss(count: bigint): void {
-    const detail = `lost: the relay was too busy and lost ${count} messages of this stream; subscribe again`;
-    this.#options.subscription.end("lost", "DATA_LOSS", detail);
+    this.#options.subscription.lost(count);
   }
 
   flush(): void {

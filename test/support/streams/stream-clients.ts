@@ -142,6 +142,11 @@ function callOf(client: Client, method: string): Call {
 export interface EntryMessage {
   readonly slot: number;
   readonly entries: Buffer;
+  readonly dropped?: {
+    readonly count: number;
+    readonly first_slot: number;
+    readonly last_slot: number;
+  } | null;
 }
 
 export function subscribeEntries(
