@@ -44,6 +44,7 @@ import { Store } from "../platform/store/store.ts";
 import { decodeBase58, encodeBase58 } from "../relay/data-plane/base58.ts";
 import { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { RelayService } from "../relay/relay-service.ts";
+import type { StreamService } from "../relay/streams/stream-service.ts";
 import { TipStatistics } from "../tips/tip-statistics.ts";
 import { openNonces, TrackerPart } from "./compose-partners.ts";
 import { openPortal } from "./compose-portal.ts";
@@ -75,6 +76,8 @@ interface GatewayOptions {
   readonly tierClock?: Clock;
   /** Default: the native verifier. One bench section accepts every signature instead. */
   readonly verifier?: Pick<SignatureVerifier, "verify" | "close">;
+  /** Decoded streams, called after the start; undefined: they are off. */
+  readonly streams?: () => StreamService | undefined;
   /** Leaders of the TPU routes. Default: those of the relay. One bench section has leaders without a chain. */
   readonly leaders?: UpcomingLeaders;
 }
@@ -235,7 +238,7 @@ function createGateway(
     nonces,
     tracker,
   } = components;
-  const { clock, log, relay } = options;
+  const { clock, log, relay, streams } = options;
   const take: EndpointGroupDependencies["limits"]["take"] = (key, nowNs) =>
     rates.take(key.id, rateLimitOf(tables.config, key), nowNs);
   return new Gateway(
@@ -258,6 +261,7 @@ function createGateway(
       tipFloor: tips,
       nonces,
       tracker,
+      ...(streams && { streams }),
       pages,
       slot: () => relay?.leaders().slot ?? null,
     },

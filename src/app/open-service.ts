@@ -19,6 +19,7 @@ import { RelayService } from "../relay/relay-service.ts";
 import { relayOptionsOf } from "../relay/relay-tables.ts";
 import { SubscriberService } from "../relay/shredstream/subscriber-service.ts";
 import { slotFileIn } from "../relay/slot-floor.ts";
+import type { StreamService } from "../relay/streams/stream-service.ts";
 import { AccountSubscribers } from "./account-subscribers.ts";
 import { openGateway } from "./compose-gateway.ts";
 import { openStreams } from "./compose-streams.ts";
@@ -106,9 +107,19 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
   const operations = new Operations({ config, relay, log, clock });
   try {
     const { pages } = operations;
+    // Both refer to each other: streams use the gateway's keys.
+    const opened: { streams?: StreamService } = {};
     const gateway =
       config.http &&
-      (await openGateway({ config, relay, pages, log, clock, ...(tierClock && { tierClock }) }));
+      (await openGateway({
+        config,
+        relay,
+        pages,
+        log,
+        clock,
+        streams: () => opened.streams,
+        ...(tierClock && { tierClock }),
+      }));
     if (gateway) operations.watch(gateway);
     const subscribers =
       config.shredstream && openSubscribers(config.shredstream, relay, dependencies);
@@ -116,8 +127,11 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
     const accountSubscribers = followAccounts(gateway, subscribers, dependencies);
     const streams =
       gateway && openStreams({ config, relay, access: gateway.streamAccess, clock, log });
-    if (streams) operations.watchStreams(streams);
-    if (streams) gateway?.showStreams(streams);
+    if (streams) {
+      opened.streams = streams;
+      operations.watchStreams(streams);
+      gateway?.showStreams(streams);
+    }
     return new Service({
       relay,
       ...(streams && { streams }),

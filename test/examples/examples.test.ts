@@ -21,6 +21,7 @@ let sandbox: Shredway;
 let gateway = "";
 let chain = "";
 let quic = "";
+let streams = "";
 
 beforeAll(async () => {
   installed = await InstalledPackage.open();
@@ -38,9 +39,10 @@ beforeAll(async () => {
     "127.0.0.1:0",
   ];
   sandbox = Shredway.run("start", ...addresses, "--data", `${installed.folder}/data`);
-  const ready = /^ready .*? authentication=\S+(?: quic=([^,\s]+)\S*)?.* rpc=(\S+) gateway=(\S+)$/m;
-  const [, address = "", rpc = "", url = ""] = await sandbox.printed(ready);
-  [quic, chain, gateway] = [address, rpc, url];
+  const ready =
+    /^ready .*? authentication=\S+(?: quic=([^,\s]+)\S*)? streams=(\S+).* rpc=(\S+) gateway=(\S+)$/m;
+  const [, address = "", decoded = "", rpc = "", url = ""] = await sandbox.printed(ready);
+  [quic, streams, chain, gateway] = [address, decoded, rpc, url];
 });
 
 afterAll(async () => {
@@ -212,6 +214,23 @@ describe.concurrent("programs of the documents", () => {
       socket.close();
       await program.close();
     }
+  });
+
+  it.each([
+    ["deshred.mjs", "http://", "[0-9a-f]{128}"],
+    ["preprocessed.mjs", "http://", "[0-9a-f]{128}"],
+    ["entries.mjs", "", "\\d+ bytes"],
+  ])("docs/stream-clients.md: %s prints a stream", async (name, scheme, line) => {
+    const key = new URL(gateway).searchParams.get("api-key") ?? "";
+    const program = installed.write("docs/stream-clients.md", name);
+    const printed = await installed.run(program, `${scheme}${streams}`, key);
+    expect(printed).toMatch(new RegExp(`^(\\d+ ${line}\n){3}$`));
+  });
+
+  it("docs/stream-clients.md: socket.mjs prints both dialects", async () => {
+    const program = installed.write("docs/stream-clients.md", "socket.mjs");
+    const printed = await installed.run(program, gateway.replace("http", "ws"));
+    expect(printed).toMatch(new RegExp(`^(\\d+ ${signature} \\d+ (accounts|bytes)\n){4}$`));
   });
 
   it("docs/client.md: client.mjs recommends a tip", async () => {

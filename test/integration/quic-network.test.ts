@@ -41,7 +41,9 @@ describeQuic.each([
     // A stream whose packets were lost several times takes too long, and the customer submits again.
     while (customer.acknowledged.size < rounds * submissionsPerRound) await customer.submit();
     const lateness = /^value_invalid: stream: expected its end within 750 ms/;
-    const others = customer.refused.filter(({ body }) => quality.loss === 0 || !lateness.test(body));
+    const others = customer.refused.filter(
+      ({ body }) => quality.loss === 0 || !lateness.test(body),
+    );
     expect(others).toEqual([]);
     expect(link.tooLong).toBe(0);
     if (quality.loss > 0) expect(link.lost).toBeGreaterThan(0);

@@ -13,6 +13,7 @@ import {
   subscribeDeshred,
   subscribeEntries,
 } from "../support/streams/stream-clients.ts";
+import { StreamSocket } from "../support/streams/stream-sockets.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describe("decoded streams of the sandbox", () => {
@@ -32,10 +33,17 @@ describe("decoded streams of the sandbox", () => {
       one.deshred_transaction?.transaction.signature.toString("hex"),
     );
     expect(new Set(signatures).size).toBe(signatures.length);
+    // The URL of the first screen, as a client of QuickNode uses it.
+    const socket = await StreamSocket.open(sandbox.gatewayUrl.replace("http", "ws"));
+    await socket.subscribe("shredTransactionSubscribe", [{ vote: false }]);
+    await until(() => socket.notifications.length > 5, "notifications");
     const { service, gateway } = sandbox;
     const metrics = service.operations?.metrics("text") ?? "";
     expect(metrics).toContain('shredway_stream_open{account="sandbox",dialect="deshred"} 1');
     expect(metrics).toContain('shredway_stream_open{account="sandbox",dialect="entries"} 1');
+    expect(metrics).toContain(
+      'shredway_stream_open{account="sandbox",dialect="shred_transaction"} 1',
+    );
     const [apiKey] = await gateway.keys.keys();
     await gateway.keys.revokeKey(apiKey?.id ?? "", 1n);
     await gateway.refreshKeys();
@@ -46,6 +54,8 @@ describe("decoded streams of the sandbox", () => {
         details: expect.stringMatching(/^revoked: /),
       });
     }
+    await until(() => socket.end !== undefined, "the end of the WebSocket");
+    expect(socket.end).toMatchObject({ code: 1008, reason: expect.stringMatching(/^revoked: /) });
   });
 
   it("are printed by shredway stream, with the key in the sandbox's folder", async () => {

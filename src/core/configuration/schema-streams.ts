@@ -25,7 +25,8 @@ export const streams = z.strictObject({
   subscriptionsMax: key(integer(1, 4000).default(1000), {
     expects: "an integer 1 to 4000",
     unit: "streams",
-    meaning: "Maximum number of open streams of all accounts.",
+    meaning:
+      "Maximum number of open streams of all accounts. A subscription on a WebSocket is a stream.",
   }),
   subscriptionsPerAccountMax: key(integer(1, 4000).default(10), {
     expects: "an integer 1 to 4000",
@@ -35,7 +36,7 @@ export const streams = z.strictObject({
   filtersMax: key(integer(1, 1000).default(20), {
     expects: "an integer 1 to 1000",
     unit: "filters",
-    meaning: "Maximum number of filters of a stream. All streams together have at most 4,096.",
+    meaning: "Maximum number of filters of a gRPC stream. All streams together have at most 4,096.",
   }),
   accountsMax: key(integer(1, 50_000).default(10_000), {
     expects: "an integer 1 to 50000",

@@ -34,6 +34,8 @@ export interface JsonRpcOptions extends RefusalOptions {
   readonly batchMax?: number;
   /** Maximum nesting depth, including the array of calls. */
   readonly depthMax?: number;
+  /** Maximum number of values in one text; default 8,192. */
+  readonly valuesMax?: number;
   /** Answers calls without an id, with the id null. */
   readonly answersWithoutId?: boolean;
 }
@@ -138,7 +140,7 @@ export function answerJsonRpc(text: string, options: JsonRpcOptions): Promise<Js
   const batchMax = options.batchMax ?? 100;
   let value: Json;
   try {
-    value = readCallJson(text, options.depthMax ?? jsonDepthMax);
+    value = readCallJson(text, options.depthMax ?? jsonDepthMax, options.valuesMax);
     if (isJsonArray(value) && (value.length === 0 || value.length > batchMax)) {
       throw invalidRequest(`1 to ${batchMax} calls in an array`, value.length);
     }

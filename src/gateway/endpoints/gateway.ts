@@ -4,7 +4,6 @@
 // or threads; GatewayDependencies contains everything it needs. Every request gets one response. A
 // submission continues after its caller disconnects.
 
-import { isUtf8 } from "node:buffer";
 import type { Reason } from "../../core/errors.ts";
 import { answerJsonRpc, type JsonRpcAnswer } from "../../core/json-rpc/handle.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
@@ -53,7 +52,9 @@ import { Query } from "./query.ts";
 import { readRawMethod, runRaw } from "./raw-endpoints.ts";
 import { RequestContext } from "./request-context.ts";
 import { RequestCounts } from "./request-counts.ts";
+import { plainPath, textOf } from "./request-text.ts";
 import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
+import { keyPathRoute, withSocketKeys } from "./socket-keys.ts";
 import { StatusFeed } from "./status-feed.ts";
 import { answerStream, type StreamAnswer, type StreamSubmission } from "./stream-submissions.ts";
 import { SubmissionSockets } from "./submission-sockets.ts";
@@ -78,6 +79,8 @@ const keylessLimit = { requestsPerSecond: 10, burst: 10 };
 const keylessCallersMax = 10_000;
 /** Their processing takes about 50 ms of the event loop. */
 const submissionsUnderWayMax = 512;
+/** WebSocket for decoded streams and every other JSON-RPC method. */
+const streamPath = "/stream";
 const blockEnginePath = /^\/api\/v1\//;
 /** Paths of block engines; each accepts every method. */
 const blockEnginePaths = [
@@ -97,6 +100,7 @@ export class Gateway {
   readonly #callers: Callers;
   readonly #statusFeed: StatusFeed;
   readonly #submissionSockets: SubmissionSockets;
+  readonly #streamSockets: WebSocketRoute;
   readonly #tipFloor: TipFloorHandler | null;
   readonly #registrations = new ConcurrencyLimit(requestsUnderWayMax);
   readonly #keyless = new RateLimits(keylessCallersMax);
@@ -148,6 +152,7 @@ export class Gateway {
       rejected: (reason) => this.#ended("sendTransaction", reason),
       rateLimited: (limit) => this.rateLimited("websocket", limit),
     });
+    this.#streamSockets = this.#subscriptions(true);
     this.#tipFloor = tipFloor && new TipFloorHandler({ clock, tipFloor, addressOf });
     this.#paths = this.#makePaths();
   }
@@ -164,7 +169,11 @@ export class Gateway {
   serverOptions(
     served?: ReadonlySet<EndpointGroup>,
   ): Omit<HttpServerOptions, "listen" | "connectionsMax"> {
-    const webSockets = Object.entries(this.webSockets).filter(
+    const keyPaths = keyPathRoute(this.#streamSockets, (head) => {
+      const answer = this.handle({ ...head, body: new Uint8Array() }, served);
+      return answer instanceof Promise ? this.#unknownPath(served) : answer;
+    });
+    const webSockets = Object.entries({ ...this.webSockets, "*": keyPaths }).filter(
       ([path]) => !served || isServed(path, served),
     );
     return {
@@ -185,8 +194,9 @@ export class Gateway {
   }
 
   get webSockets(): Readonly<Record<string, WebSocketRoute>> {
-    const subscriptions = this.#subscriptions();
+    const subscriptions = this.#subscriptions(false);
     return {
+      [streamPath]: this.#streamSockets,
       "/status": this.#statusFeed,
       "/": subscriptions,
       "/relay": subscriptions,
@@ -277,6 +287,7 @@ export class Gateway {
       ["/gethealth", get(() => textAnswer("ok"))],
       ...blockEnginePaths.map((path): [string, Path] => [path, json]),
       ["/status", { methods: ["GET"], handle: () => upgradeAnswer() }],
+      [streamPath, { methods: ["GET"], handle: () => upgradeAnswer() }],
       ...(tipFloor ? tipPaths(tipFloor) : []),
       [validatorsPath, get((request) => tracker.answerValidators(request))],
       [nextPath, get((request) => tracker.answerNext(request))],
@@ -436,14 +447,17 @@ export class Gateway {
   readonly report = (thrown: unknown): string => this.#report(thrown);
 
   /** Calls over a WebSocket have the same methods and limits as over HTTP. */
-  #subscriptions(): WebSocketRoute {
-    const { clock, sockets } = this.#dependencies;
+  #subscriptions(takesLongFilters: boolean): WebSocketRoute {
+    const { clock, sockets, streams } = this.#dependencies;
     const { report } = this;
     const contextOf = ({ key }: { readonly key: ApiKey }): RequestContext => this.contextOf(key);
     return subscriptionRoute({
       node: sockets,
-      authorise: (head) => this.#callers.authorise(head, scopes),
+      authorise: (head) => this.#callers.authorise(withSocketKeys(head), scopes),
       clock,
+      ...(streams && { streams }),
+      addressOf: (head) => this.#callers.addressOf(head),
+      takesLongFilters,
       countHandshake: this.#countHandshake,
       report,
       admit: (caller, method) => contextOf(caller).admit(method),
@@ -466,11 +480,6 @@ const serverOptionsAnswer: HttpResponse = {
   headers: { ...baseHeaders, allow: "GET, HEAD, POST, OPTIONS" },
 };
 
-/** Without repeated slashes and the last one: "//relay/" is "/relay". */
-function plainPath(path: string): string {
-  return path.replace(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
-}
-
 function tipPaths(handler: TipFloorHandler): [string, Path][] {
   return [
     ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => handler.answer(request) }],
@@ -483,16 +492,6 @@ const overloadedAnswer = refusalAnswer(
   `too many submissions in progress: at most ${submissionsUnderWayMax}; retry in 1 s`,
   { headers: { "retry-after": "1" } },
 );
-
-/**
- * Decodes UTF-8, without a byte order mark (RFC 8259, 8.1); invalid UTF-8 becomes a text that is not JSON
- * and is refused as such.
- */
-function textOf(body: Uint8Array): string {
-  if (!isUtf8(body)) return "\ufffd";
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
-  return text.startsWith("\ufeff") ? text.slice(1) : text;
-}
 
 function tooLarge(bytesMax: number, bytes: number): HttpResponse {
   const message = `expected a body of at most ${Math.min(bytesMax, batchBytesMax)} bytes, got ${bytes}`;

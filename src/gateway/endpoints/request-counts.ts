@@ -6,6 +6,7 @@
 
 import { DurationHistogram, type HistogramValue } from "../../core/duration-histogram.ts";
 import type { Reason } from "../../core/errors.ts";
+import { socketStreamMethods } from "../../relay/streams/socket-streams.ts";
 import type { HttpResponse } from "../http/types.ts";
 import { methods } from "../methods/method-table.ts";
 import { subscriptionMethods } from "./subscription-session.ts";
@@ -27,6 +28,7 @@ const groupByPath: Readonly<Record<string, string>> = {
   "/shred-pay": "shred_pay",
   "/gethealth": "health",
   "/status": "status",
+  "/stream": "stream",
   "/tip_floor": "tip_floor",
   "/tip_stream": "tip_stream",
   "/metrics": "metrics",
@@ -42,6 +44,7 @@ const groupByPrefix: readonly (readonly [string, string])[] = [
 const knownMethods: ReadonlySet<string> = new Set([
   ...Object.keys(methods),
   ...subscriptionMethods,
+  ...socketStreamMethods,
 ]);
 
 function groupOf(path: string): string {

@@ -42,8 +42,15 @@ interface SessionOptions {
   readonly jsonRpc: Omit<JsonRpcOptions, "dispatch">;
   /** Throws ShredwayError unless the caller may subscribe. */
   checkScope(method: string): void;
-  /** Runs all other methods; throws ShredwayError. */
-  dispatch(method: string, params: readonly Json[]): unknown;
+  /**
+   * Runs all other methods; throws ShredwayError. `afterResponse` calls its argument when the response
+   * was sent.
+   */
+  dispatch(
+    method: string,
+    params: readonly Json[],
+    afterResponse: (call: () => void) => void,
+  ): unknown;
   readonly limits: SessionLimits;
 }
 
@@ -51,6 +58,8 @@ interface SessionOptions {
 interface Message {
   /** It waits for the node, or its response is not sent yet. */
   asksNode: boolean;
+  /** To call when its response was sent. */
+  readonly afterResponse: (() => void)[];
 }
 
 export class SubscriptionSession {
@@ -90,7 +99,7 @@ export class SubscriptionSession {
 
   /** Never rejects, because answerJsonRpc never does. */
   async #handle(text: string): Promise<void> {
-    const message: Message = { asksNode: false };
+    const message: Message = { asksNode: false, afterResponse: [] };
     this.#underWay.add(message);
     const { jsonRpc } = this.#options;
     const answer = await answerJsonRpc(text, {
@@ -101,13 +110,16 @@ export class SubscriptionSession {
     this.#answered.delete(message);
     if (this.#isClosed) return;
     if (answer.text !== "") this.#peer.send(answer.text);
+    for (const call of message.afterResponse) call();
     this.#release();
   }
 
   #dispatch(message: Message, method: string, params: readonly Json[]): unknown {
     if (this.#isClosed) throw new ShredwayError("request_invalid", "the connection is closed");
     const [, kind, verb] = methodShape.exec(method) ?? [];
-    if (kind === undefined) return this.#options.dispatch(method, params);
+    if (kind === undefined) {
+      return this.#options.dispatch(method, params, (call) => message.afterResponse.push(call));
+    }
     this.#options.checkScope(method);
     if (!this.#options.node) throw upstreamMissing(method);
     if (verb === "Unsubscribe") return this.#unsubscribe(message, method, params);

@@ -1,16 +1,20 @@
 // Subscriptions: the WebSocket that standard clients open in addition to HTTP.
 //
 // Mounted by the gateway on its ports. It forwards signature, slot, root, account and logs
-// subscriptions to the node; the gateway's dispatcher runs other methods. It limits the cost of one
+// subscriptions to the node, opens decoded streams, and the gateway's dispatcher runs other methods. It
+// limits the cost of one
 // key and one connection. If the node connection is lost, the client is closed with 1013 and can
 // reconnect immediately.
 
+import { formatAddress } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
 import type { JsonRpcOptions } from "../../core/json-rpc/handle.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { ReportFault } from "../../core/json-rpc/refusal.ts";
+import { type SocketStreams, socketStreamMethods } from "../../relay/streams/socket-streams.ts";
+import type { StreamService } from "../../relay/streams/stream-service.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { MessageLimits } from "../http/message-allowance.ts";
 import {
@@ -44,8 +48,14 @@ const messageLimits = {
   bytesPerSecond: 1024 * 1024,
 } as const;
 const messageBytesMax = 64 * 1024;
+/** On paths for streams: a filter of 50,000 accounts fits. */
+const streamMessageBytesMax = 2560 * 1024;
+const streamValuesMax = 60_000;
 const backpressureBytesMax = 16 * 1024 * 1024;
 const batchMax = 25;
+
+/** Opens decoded streams on a WebSocket. */
+type StreamSockets = Pick<StreamService, "openSocket">;
 
 interface Caller {
   readonly key: ApiKey;
@@ -65,6 +75,12 @@ export interface SubscriptionOptions {
   readonly admit?: (caller: Caller, method: string) => void;
   /** Called after every call; `reason` null: it was accepted. */
   readonly ended?: JsonRpcOptions["ended"];
+  /** Decoded streams; undefined: they are off. */
+  readonly streams?: () => StreamSockets | undefined;
+  /** The client's address; required with `streams`. */
+  readonly addressOf?: (head: HttpHead) => Uint8Array;
+  /** Messages may be as long as filters of streams. */
+  readonly takesLongFilters?: boolean;
   readonly limits?: Partial<SubscriptionLimits>;
   readonly messageLimits?: MessageLimits;
 }
@@ -73,6 +89,8 @@ interface Connection {
   readonly caller: Caller;
   readonly head: HttpHead;
   readonly session: SubscriptionSession;
+  /** Its decoded streams; undefined: it has opened none. */
+  streams: SocketStreams | undefined;
 }
 
 class Sockets {
@@ -120,6 +138,7 @@ class Sockets {
       caller,
       head,
       session: this.#newSession(peer, caller),
+      streams: undefined,
     });
   }
 
@@ -133,6 +152,10 @@ class Sockets {
     if (!connection) return;
     if (this.#isStillAllowed(connection)) connection.session.message(text);
     else peer.close(1008, "the API key is no longer valid");
+  }
+
+  drained(peer: WebSocketPeer): void {
+    this.#connections.get(peer)?.streams?.drained();
   }
 
   /** The key may have been revoked or have expired since. */
@@ -150,6 +173,7 @@ class Sockets {
     if (left > 0) this.#counts.set(id, left);
     else this.#counts.delete(id);
     connection.session.closed();
+    connection.streams?.closed();
   }
 
   #newSession(peer: WebSocketPeer, caller: Caller): SubscriptionSession {
@@ -160,13 +184,35 @@ class Sockets {
         report,
         prefixOf,
         batchMax,
+        ...(this.#options.takesLongFilters && { valuesMax: streamValuesMax }),
         ...(admit && { admit: (method: string) => admit(caller, method) }),
         ...(ended && { ended }),
       },
       checkScope: (method) => checkScope(caller, method),
-      dispatch: (method, params) => this.#dispatch(caller, method, params),
+      dispatch: (method, params, afterResponse) =>
+        socketStreamMethods.includes(method)
+          ? this.#streamsOf(peer, method).call(method, params, afterResponse)
+          : this.#dispatch(caller, method, params),
       limits: this.#limits,
     });
+  }
+
+  #streamsOf(peer: WebSocketPeer, method: string): SocketStreams {
+    const { streams, addressOf } = this.#options;
+    const service = streams?.();
+    const connection = this.#connections.get(peer);
+    if (!service || !addressOf || !connection) {
+      throw new ShredwayError(
+        "method_unknown",
+        `${method} needs decoded streams; the operator has not configured the section streams`,
+      );
+    }
+    const { caller, head } = connection;
+    connection.streams ??= service.openSocket(peer, {
+      keyId: caller.key.id,
+      peer: formatAddress(addressOf(head)),
+    });
+    return connection.streams;
   }
 
   #dispatch(caller: Caller, method: string, params: readonly Json[]): unknown {
@@ -174,7 +220,9 @@ class Sockets {
     if (dispatch && !/(Subscribe|Unsubscribe)$/.test(method)) {
       return dispatch(caller, method, params);
     }
-    const kinds = subscriptionKinds.map((kind) => `${kind}Subscribe`).join(", ");
+    const kinds = [...subscriptionKinds, "shred", "shredTransaction"]
+      .map((kind) => `${kind}Subscribe`)
+      .join(", ");
     throw new ShredwayError(
       "method_unknown",
       `Method not found: expected ${kinds} or the same with Unsubscribe, got ${quote(method)}`,
@@ -193,7 +241,7 @@ function checkScope({ key }: Caller, method: string): void {
 export function subscriptionRoute(options: SubscriptionOptions): WebSocketRoute {
   const sockets = new Sockets(options);
   return {
-    messageBytesMax,
+    messageBytesMax: options.takesLongFilters ? streamMessageBytesMax : messageBytesMax,
     messageLimits: options.messageLimits ?? messageLimits,
     backpressureBytesMax,
     idleSeconds: webSocketIdleSeconds,
@@ -201,6 +249,7 @@ export function subscriptionRoute(options: SubscriptionOptions): WebSocketRoute 
     open: (peer, head) => sockets.open(peer, head),
     message: (peer, text) => sockets.message(peer, text),
     exceeded: (peer) => sockets.exceeded(peer),
+    drained: (peer) => sockets.drained(peer),
     closed: (peer) => sockets.closed(peer),
   };
 }

@@ -38,6 +38,8 @@ export interface EngineWebSocketRoute {
   message(socket: RawSocket, message: ArrayBuffer | Uint8Array, isBinary: boolean): void;
   ping(socket: RawSocket, message: ArrayBuffer | Uint8Array): void;
   pong(socket: RawSocket, message: ArrayBuffer | Uint8Array): void;
+  /** Everything that was sent has left, after bytes waited. */
+  drain(socket: RawSocket): void;
   /** The socket is already unusable; its TCP connection may still exist. */
   close(socket: RawSocket): void;
   /** The TCP connection has ended; called once after `close`. */

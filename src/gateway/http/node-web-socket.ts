@@ -15,6 +15,7 @@ function nothing(): void {}
 
 export class NodeWebSocket implements RawSocket {
   readonly #socket: WebSocket;
+  readonly #tcp: TcpSocket;
   readonly #userData: Socket;
   readonly #route: EngineWebSocketRoute;
   #heardMs = performance.now();
@@ -29,6 +30,7 @@ export class NodeWebSocket implements RawSocket {
     route: EngineWebSocketRoute,
   ) {
     this.#socket = socket;
+    this.#tcp = tcp;
     this.#userData = userData;
     this.#route = route;
     socket.on("error", nothing); // "close" follows
@@ -39,6 +41,9 @@ export class NodeWebSocket implements RawSocket {
     socket.on("ping", (message) => this.#received(() => route.ping(this, message)));
     socket.on("pong", (message) => this.#received(() => route.pong(this, message)));
     tcp.on("data", (piece: Buffer) => this.#limitClosing(tcp, piece.length));
+    tcp.on("drain", () => {
+      if (!this.#isClosed) route.drain(this);
+    });
     tcp.once("close", () => {
       this.#closed();
       route.gone(userData);
@@ -54,6 +59,19 @@ export class NodeWebSocket implements RawSocket {
     if (this.#socket.bufferedAmount > this.#route.maxBackpressure) return 2;
     this.#socket.send(message, { binary: isBinary });
     return 1;
+  }
+
+  getBufferedAmount(): number {
+    return this.#socket.bufferedAmount;
+  }
+
+  cork(call: () => void): void {
+    this.#tcp.cork();
+    try {
+      call();
+    } finally {
+      this.#tcp.uncork();
+    }
   }
 
   end(code: number, reason: string): void {

@@ -271,7 +271,9 @@ export class HttpServer {
   }
 
   #failed(pending: PendingRequest, thrown: unknown): void {
-    const reference = this.#fault(`${pending.head.method} ${pending.head.path}`, thrown);
+    const { method, path } = pending.head;
+    // A long part of a path may be a secret of its caller.
+    const reference = this.#fault(`${method} ${path.replaceAll(/[^/]{33,}/g, "…")}`, thrown);
     try {
       this.#answer(pending, faultAnswer(reference));
     } catch (second) {
@@ -385,6 +387,7 @@ export class HttpServer {
       message: (ws, message, isBinary) => this.#peers.message(ws, message, isBinary),
       ping: (ws, message) => this.#peers.control(ws, message),
       pong: (ws, message) => this.#peers.control(ws, message),
+      drain: (ws) => this.#peers.drained(ws),
       close: (ws) => {
         this.#countWebSocket(path, -1);
         this.#peers.closed(ws);

@@ -13,6 +13,10 @@ export interface RawSocket {
   getUserData(): Socket;
   /** Returns 2 if the message was dropped because too many bytes are queued. */
   send(message: string | Uint8Array, isBinary: boolean): number;
+  /** Bytes that wait for the peer. */
+  getBufferedAmount(): number;
+  /** Writes what `call` sends together. */
+  cork(call: () => void): unknown;
   end(code: number, reason: string): void;
   close(): void;
 }
@@ -65,6 +69,18 @@ class Peer implements WebSocketPeer {
 
   sendBytes(bytes: Uint8Array): boolean {
     return this.#send(bytes, true);
+  }
+
+  sendTexts(texts: readonly Uint8Array[]): boolean {
+    let isSent = true;
+    this.raw?.cork(() => {
+      isSent = texts.every((text) => this.#send(text, false));
+    });
+    return isSent && this.raw !== undefined;
+  }
+
+  get waitingBytes(): number {
+    return this.raw?.getBufferedAmount() ?? 0;
   }
 
   #send(message: string | Uint8Array, isBinary: boolean): boolean {
@@ -173,6 +189,11 @@ export class WebSocketPeers {
   /** Counts a ping or a pong; the library answers pings itself. */
   control(raw: RawSocket, message: ArrayBuffer | Uint8Array): void {
     this.#admits(raw, message.byteLength);
+  }
+
+  drained(raw: RawSocket): void {
+    const { route, peer } = raw.getUserData();
+    if (peer.raw) this.#guard(peer, () => route.drained?.(peer));
   }
 
   closed(raw: RawSocket): void {

@@ -9,6 +9,7 @@ import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import type { StreamService } from "../../relay/streams/stream-service.ts";
 import type { Destinations } from "../../shreds/destinations/destination-types.ts";
 import type { Registrar } from "../../shreds/registrations/registration-types.ts";
 import type { TierRules, Tiers } from "../../shreds/tiers/types.ts";
@@ -159,6 +160,8 @@ export interface GatewayDependencies {
   /** null: no node is configured; nonce values are unknown. */
   readonly nonces: Nonces | null;
   readonly tracker: Tracker;
+  /** Decoded streams on WebSockets; undefined: they are off. */
+  readonly streams?: () => Pick<StreamService, "openSocket"> | undefined;
   /** Searched in this order for paths that the gateway does not serve. */
   readonly pages: readonly Pages[];
   /** The current slot; null: unknown. */

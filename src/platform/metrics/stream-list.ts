@@ -21,7 +21,7 @@ export const streamMetrics: readonly StreamMetric[] = [
     gauges,
     {
       name: "shredway_stream_open",
-      help: "Open streams by account and dialect; dialect: entries (SubscribeEntries) or deshred (SubscribeDeshred). Beyond 100 accounts: other.",
+      help: "Open streams by account and dialect; dialect: entries (SubscribeEntries), deshred (SubscribeDeshred), preprocessed (SubscribePreprocessed), transactions (SubscribeTransactions), shred_transaction (shredTransactionSubscribe) or shred (shredSubscribe). Beyond 100 accounts: other.",
     },
     ({ open }) => open,
   ),
@@ -37,6 +37,14 @@ export const streamMetrics: readonly StreamMetric[] = [
     counters,
     { name: "shredway_stream_sent_bytes_total", help: "Bytes of these messages." },
     ({ sentBytes }) => sentBytes,
+  ),
+  byAccount(
+    counters,
+    {
+      name: "shredway_stream_dropped_total",
+      help: "Messages that were dropped, because their clients read slowly and asked for gaps instead of an end.",
+    },
+    ({ dropped }) => dropped,
   ),
   byAccount(
     gauges,

@@ -4,8 +4,9 @@
 // with the names of the filters. Created by stream-service.ts.
 
 import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
-import { frameMessage, GrpcError } from "../../core/grpc/status.ts";
+import { frameMessage } from "../../core/grpc/status.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
+import { checkFilters, type FilterLimits } from "./filter-limits.ts";
 import {
   type DeshredRequest,
   decodeDeshredRequest,
@@ -18,11 +19,6 @@ import {
 } from "./geyser-messages.ts";
 import type { Attachment, StreamHub, StreamSubscriber } from "./stream-hub.ts";
 import type { Subscription } from "./subscription.ts";
-
-interface FilterLimits {
-  readonly filtersPerSubscription: number;
-  readonly accountsPerSubscription: number;
-}
 
 /** Encodes a message for the first subscriber that needs it; the others share the bytes. */
 export class SharedEncoder {
@@ -89,8 +85,7 @@ export class DeshredCall implements StreamSubscriber {
   }
 
   onLoss(count: bigint): void {
-    const detail = `lost: the relay was too busy and lost ${count} messages of this stream; subscribe again`;
-    this.#options.subscription.end("lost", "DATA_LOSS", detail);
+    this.#options.subscription.lost(count);
   }
 
   flush(): void {
@@ -109,7 +104,7 @@ export class DeshredCall implements StreamSubscriber {
   #send(message: StreamMessage, names: readonly string[]): void {
     const rest = this.#options.encoder.encode(message);
     const framed = frameMessage(Buffer.concat([encodeFilterNames(names), rest]));
-    this.#options.subscription.send(framed, message.arrivalNs);
+    this.#options.subscription.send(framed, message.arrivalNs, message.slot);
   }
 
   #sendNow(update: Uint8Array): void {
@@ -127,43 +122,14 @@ export class DeshredCall implements StreamSubscriber {
         this.#sendNow(pongUpdate(request.ping));
         return;
       }
-      this.#checkLimits(request);
+      const { hub, limits } = this.#options;
+      const present = this.#request.filters;
+      checkFilters(request.filters, { present, others: request.slots.length, hub, limits });
       this.#request = request;
       this.#attachment.setFilters(request.filters);
     } catch (error) {
-      subscription.refused();
+      subscription.endsFor("refused");
       throw error;
     }
   }
-
-  #checkLimits({ filters, slots }: DeshredRequest): void {
-    const { limits, hub } = this.#options;
-    const accountsIn = (all: DeshredRequest["filters"]) =>
-      all.reduce(
-        (sum, one) => sum + one.include.length + one.exclude.length + one.required.length,
-        0,
-      );
-    const count = filters.length + slots.length;
-    const accounts = accountsIn(filters);
-    atMost("filters", limits.filtersPerSubscription, count);
-    atMost("accounts in all filters", limits.accountsPerSubscription, accounts);
-    // The present filters of this call are replaced.
-    const room = hub.room();
-    const present = this.#request.filters;
-    if (
-      filters.length > room.filters + present.length ||
-      accounts > room.accounts + accountsIn(present)
-    ) {
-      throw new GrpcError(
-        "RESOURCE_EXHAUSTED",
-        `filters of all subscribers: expected at most ${room.filters + present.length} more filters and ` +
-          `${room.accounts + accountsIn(present)} more accounts, got ${filters.length} and ${accounts}; retry later`,
-      );
-    }
-  }
-}
-
-function atMost(what: string, max: number, got: number): void {
-  if (got <= max) return;
-  throw new GrpcError("INVALID_ARGUMENT", `${what}: expected at most ${max}, got ${got}`);
 }

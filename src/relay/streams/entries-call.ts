@@ -59,14 +59,17 @@ export class EntriesCall implements StreamSubscriber {
   onTransaction(): void {}
 
   onEntries(message: StreamMessage): void {
-    this.#options.subscription.send(this.#options.encoder.encode(message), message.arrivalNs);
+    this.#options.subscription.send(
+      this.#options.encoder.encode(message),
+      message.arrivalNs,
+      message.slot,
+    );
   }
 
   onEvent(): void {}
 
   onLoss(count: bigint): void {
-    const detail = `lost: the relay was too busy and lost ${count} batches of entries; subscribe again`;
-    this.#options.subscription.end("lost", "DATA_LOSS", detail);
+    this.#options.subscription.lost(count);
   }
 
   flush(): void {

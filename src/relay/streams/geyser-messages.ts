@@ -2,12 +2,10 @@
 //
 // Field numbers: docs/streams.md names the source. Requests are untrusted.
 
-import { messageOf } from "../../core/errors.ts";
 import { MessageReader, MessageWriter } from "../../core/grpc/protobuf.ts";
 import { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
-import { GrpcError } from "../../core/grpc/status.ts";
-import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
+import { accountsOf, entriesOf, fieldsMax, votesOf } from "./filter-messages.ts";
 import type { NamedFilter } from "./stream-hub.ts";
 import { writeTransaction } from "./transaction-message.ts";
 import { readWireTransaction } from "./wire-transaction.ts";
@@ -16,6 +14,7 @@ const service = "/geyser.Geyser";
 export const geyserPaths = {
   subscribe: `${service}/Subscribe`,
   subscribeDeshred: `${service}/SubscribeDeshred`,
+  subscribePreprocessed: `${service}/SubscribePreprocessed`,
   subscribeReplayInfo: `${service}/SubscribeReplayInfo`,
   ping: `${service}/Ping`,
   getVersion: `${service}/GetVersion`,
@@ -25,9 +24,6 @@ export const geyserPaths = {
   isBlockhashValid: `${service}/IsBlockhashValid`,
 } as const;
 
-/** All accounts of a subscription, and some other fields. */
-const fieldsMax = 60_000;
-const nameLengthMax = 128;
 const slotStatus = { firstShredReceived: 3, completed: 4 } as const;
 
 export interface DeshredRequest {
@@ -53,45 +49,18 @@ export function decodeDeshredRequest(bytes: Uint8Array): DeshredRequest {
   };
 }
 
-/** Entries of a map; of equal names the last one counts. */
-function entriesOf(reader: MessageReader, field: number, what: string): [string, MessageReader][] {
-  const entries = new Map<string, MessageReader>();
-  for (const bytes of reader.byteStrings(field)) {
-    const entry = new MessageReader(bytes, fieldsMax);
-    const name = entry.string(1);
-    if (name.length > nameLengthMax) {
-      throw new GrpcError(
-        "INVALID_ARGUMENT",
-        `${what}: expected names of at most ${nameLengthMax} characters, got ${name.length}`,
-      );
-    }
-    const [value] = entry.byteStrings(2).slice(-1);
-    entries.set(name, new MessageReader(value ?? new Uint8Array(), fieldsMax));
-  }
-  return [...entries];
-}
-
 function filterOf(name: string, reader: MessageReader): DeshredRequest["filters"][number] {
-  const vote = reader.optionalBool(1);
   const accounts = (field: number, key: string) =>
-    reader.strings(field).map((text) => accountOf(text, `deshred_transactions.${name}.${key}`));
+    accountsOf(reader, field, `deshred_transactions.${name}.${key}`);
   return {
     name,
-    votes: vote === undefined ? "any" : vote ? "only" : "none",
+    votes: votesOf(reader.optionalBool(1)),
     signature: null,
     include: accounts(2, "account_include"),
     exclude: accounts(3, "account_exclude"),
     required: accounts(4, "account_required"),
     includesUpdateParent: reader.optionalBool(5) ?? false,
   };
-}
-
-function accountOf(text: string, key: string): Uint8Array {
-  try {
-    return pubkeyBytes(parsePubkey(text));
-  } catch (error) {
-    throw new GrpcError("INVALID_ARGUMENT", `${key}: ${messageOf(error)}`);
-  }
 }
 
 /** Slots have no commitment before they are executed, so a filter by commitment matches none. */
@@ -145,11 +114,12 @@ export function encodeUpdateParent(message: StreamMessage): Buffer {
   return scratch.finish();
 }
 
-function writeTime(writer: ReverseWriter, timeNs: bigint): void {
+/** The field `created_at`. */
+export function writeTime(writer: ReverseWriter, timeNs: bigint, field = 5): void {
   const end = writer.mark;
   writer.uint(2, Number(timeNs % 1_000_000_000n));
   writer.uint(1, Number(timeNs / 1_000_000_000n));
-  writer.message(5, end);
+  writer.message(field, end);
 }
 
 /** The names of the filters, to be followed by the other fields. */

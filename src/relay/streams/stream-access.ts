@@ -49,7 +49,18 @@ export function authenticate(
     }
     throw error;
   }
-  if (key.scopes.includes(scope)) return key;
+  return withScope(key);
+}
+
+/** The key of an open WebSocket as it is now. Throws GrpcError. */
+export function currentKey(access: StreamAccess, keyId: string, peer: string): StreamKey {
+  const key = access.current(keyId, peer);
+  if (key) return withScope(key);
+  throw new GrpcError("UNAUTHENTICATED", "the API key is not valid any more");
+}
+
+function withScope(key: StreamKey): StreamKey {
+  if (hasScope(key)) return key;
   throw new GrpcError(
     "PERMISSION_DENIED",
     `the API key does not have the scope ${scope}; it has: ${key.scopes.join(", ") || "none"}`,

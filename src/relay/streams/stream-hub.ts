@@ -121,7 +121,7 @@ export class StreamHub {
     return new Map([...this.#attached].map(({ subscriber, ids }) => [subscriber, ids.length]));
   }
 
-  /** The relay may report messages until it is closed, too; they are not read any more. */
+  /** A wake-up of the relay may still be on its way; it has no effect. */
   close(): void {
     this.#isClosed = true;
     this.#publishing?.cancel();
@@ -151,6 +151,7 @@ export class StreamHub {
   }
 
   #publishLater(): void {
+    if (this.#isClosed) return;
     this.#publishing ??= this.#dependencies.clock.after(publishMs, () => {
       this.#publishing = undefined;
       this.#publish();

@@ -2,7 +2,8 @@
 //
 // Owned by stream-service.ts. An end stays in the list until newer ends of its account replace it.
 
-import type { Dialect, EndReason, Subscription } from "./subscription.ts";
+import type { EndReason } from "./end-reasons.ts";
+import type { Dialect, Subscription } from "./subscription.ts";
 
 interface StreamOwner {
   readonly keyId: string;

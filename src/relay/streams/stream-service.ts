@@ -1,6 +1,6 @@
-// Decoded streams over gRPC: the listener, its calls, and who may make them.
+// Decoded streams: the gRPC listener, its calls, subscriptions on WebSockets, and who may open them.
 //
-// Created by src/app/open-service.ts if the section `streams` is configured. It decodes nothing itself: the
+// Created by src/app/open-service.ts if the section `streams` is configured. The gateway has the WebSockets. It decodes nothing itself: the
 // relay's deshred thread does, for the filters of all subscribers together (stream-hub.ts).
 
 import { isDeepStrictEqual } from "node:util";
@@ -15,11 +15,18 @@ import type { Logger } from "../../core/log.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import { RelayStreams } from "../data-plane/relay-streams.ts";
 import { DeshredCall, SharedEncoder } from "./deshred-call.ts";
+import type { EndReason } from "./end-reasons.ts";
 import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
+import type { FilterLimits } from "./filter-limits.ts";
+import { type GapEncoder, gapEncoderOf } from "./gap-reports.ts";
 import { geyserPaths } from "./geyser-messages.ts";
 import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
+import { SocketEncoder } from "./socket-messages.ts";
+import { type SocketHost, SocketStreams, type StreamCall } from "./socket-streams.ts";
+import type { ClientSocket } from "./socket-transport.ts";
 import {
   authenticate,
+  currentKey,
   hasScope,
   type StreamAccess,
   type StreamKey,
@@ -28,7 +35,10 @@ import {
 import { StreamHub } from "./stream-hub.ts";
 import { StreamRecords, type StreamSnapshot } from "./stream-records.ts";
 import { StreamCounts, type StreamStatus } from "./stream-status.ts";
-import { type Dialect, type EndReason, Subscription } from "./subscription.ts";
+import type { StreamTransport } from "./stream-transport.ts";
+import { type Dialect, Subscription } from "./subscription.ts";
+import { SharedTransactions, TransactionCall } from "./transaction-call.ts";
+import { preprocessed, shreder, shrederPaths } from "./transaction-dialects.ts";
 
 type StreamsConfig = NonNullable<Config["streams"]>;
 
@@ -50,12 +60,19 @@ interface StreamServiceDependencies {
   readonly log: Logger;
 }
 
-type Call = DeshredCall | EntriesCall;
-
 interface OpenStream {
   readonly subscription: Subscription;
-  readonly call: Call;
+  readonly call: StreamCall;
   readonly peer: string;
+}
+
+/** A stream whose caller is known. */
+interface NewStream {
+  readonly transport: StreamTransport;
+  readonly dialect: Dialect;
+  readonly key: StreamKey;
+  readonly peer: string;
+  readonly encodeGap?: GapEncoder | undefined;
 }
 
 /** Revoked keys and changed tiers end streams within this time. */
@@ -72,15 +89,20 @@ const delayBounds = [
   0.0001, 0.0002, 0.0004, 0.0007, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2,
 ] as const;
 
-export class StreamService {
+export class StreamService implements SocketHost {
   readonly #dependencies: StreamServiceDependencies;
-  readonly #hub: StreamHub;
-  readonly #open = new Set<OpenStream>();
+  readonly hub: StreamHub;
+  readonly socketEncoder = new SocketEncoder();
+  readonly #streams = new Set<OpenStream>();
   readonly #counts = new StreamCounts();
   readonly #records = new StreamRecords();
   readonly #delays = new DurationHistogram(delayBounds);
   readonly #encoder = new SharedEncoder();
   readonly #entriesEncoder = new SharedEntries();
+  readonly #transactionEncoders = {
+    preprocessed: new SharedTransactions(preprocessed),
+    transactions: new SharedTransactions(shreder),
+  } as const;
   readonly #timers: readonly Timer[];
   #config: StreamsConfig;
   #server: GrpcServer | undefined;
@@ -89,11 +111,11 @@ export class StreamService {
     const { config, streams, clock, log } = dependencies;
     this.#dependencies = dependencies;
     this.#config = config;
-    this.#hub = new StreamHub({ streams, limits: RelayStreams.limits(), clock, log });
+    this.hub = new StreamHub({ streams, limits: RelayStreams.limits(), clock, log });
     this.#timers = [
       clock.every(accessCheckMs, () => this.#checkAccess()),
       clock.every(pingMs, () => {
-        for (const { call } of this.#open) call.ping();
+        for (const { call } of this.#streams) call.ping();
       }),
     ];
   }
@@ -106,7 +128,10 @@ export class StreamService {
       methods: this.#authenticated(unaryMethods(chain)),
       streams: {
         [entriesPath]: (call) => this.#subscribe(call, "entries"),
+        [shrederPaths.entries]: (call) => this.#subscribe(call, "entries"),
+        [shrederPaths.transactions]: (call) => this.#subscribe(call, "transactions"),
         [geyserPaths.subscribeDeshred]: (call) => this.#subscribe(call, "deshred"),
+        [geyserPaths.subscribePreprocessed]: (call) => this.#subscribe(call, "preprocessed"),
         [geyserPaths.subscribe]: () => {
           throw subscribeRefusal();
         },
@@ -135,17 +160,17 @@ export class StreamService {
 
   status(): StreamStatus {
     const { connections = 0, refusedConnections = 0 } = this.#server ?? {};
-    const open = [...this.#open].map(({ subscription }) => subscription);
-    const filters = this.#hub.used();
+    const open = [...this.#streams].map(({ subscription }) => subscription);
+    const filters = this.hub.used();
     const delays = this.#delays;
     return this.#counts.status({ open, filters, connections, refusedConnections, delays });
   }
 
   /** Every open stream, and the last ends of each account. */
   snapshot(): StreamSnapshot {
-    const filters = this.#hub.filterCounts();
-    const calls = new Map([...this.#open].map(({ subscription, call }) => [subscription, call]));
-    return this.#records.snapshot(this.#open, (subscription) => {
+    const filters = this.hub.filterCounts();
+    const calls = new Map([...this.#streams].map(({ subscription, call }) => [subscription, call]));
+    return this.#records.snapshot(this.#streams, (subscription) => {
       const call = calls.get(subscription);
       return (call && filters.get(call)) ?? 0;
     });
@@ -163,12 +188,12 @@ export class StreamService {
 
   close(): void {
     for (const timer of this.#timers) timer.cancel();
-    for (const { subscription } of this.#open) {
+    for (const { subscription } of this.#streams) {
       subscription.end("closing", "UNAVAILABLE", "closing: the service is shutting down");
     }
     this.#server?.close();
     this.#dependencies.certificate?.close();
-    this.#hub.close();
+    this.hub.close();
   }
 
   /** Every call needs a key with the scope. */
@@ -185,51 +210,82 @@ export class StreamService {
     );
   }
 
+  /** Subscriptions of a WebSocket whose handshake had this key. */
+  openSocket(socket: ClientSocket, caller: { keyId: string; peer: string }): SocketStreams {
+    return new SocketStreams(this, socket, caller);
+  }
+
+  openFor(
+    { keyId, peer }: { readonly keyId: string; readonly peer: string },
+    stream: Pick<NewStream, "transport" | "dialect">,
+    callOf: (subscription: Subscription) => StreamCall,
+  ): void {
+    const key = currentKey(this.#dependencies.access, keyId, peer);
+    this.#open({ ...stream, key, peer }, callOf);
+  }
+
+  filterLimits(): FilterLimits {
+    return {
+      filtersPerSubscription: this.#config.filtersMax,
+      accountsPerSubscription: this.#config.accountsMax,
+    };
+  }
+
   /** Throws GrpcError. */
   #subscribe(call: GrpcStream, dialect: Dialect): void {
+    const key = authenticate(this.#dependencies.access, call);
+    const { peer } = call;
+    const encodeGap = gapEncoderOf(call.headers["x-on-lag"], dialect);
+    this.#open({ transport: call, dialect, key, peer, encodeGap }, (subscription) =>
+      this.#openCall(call, subscription, dialect),
+    );
+  }
+
+  /** Throws GrpcError. */
+  #open(
+    { transport, dialect, key, peer, encodeGap }: NewStream,
+    callOf: (subscription: Subscription) => StreamCall,
+  ): void {
     const { access, clock } = this.#dependencies;
-    const key = authenticate(access, call);
     const tier = tierFor(access, key, this.#config.tier);
     this.#checkRoom(key);
     const subscription = new Subscription({
-      call,
+      call: transport,
       dialect,
       holder: { keyId: key.id, accountId: key.accountId, accountName: key.accountName },
       tier,
       queueBytes: this.#config.queueBytes,
+      encodeGap,
       delays: this.#delays,
       clock,
       onEnd: (reason) => this.#ended(open, reason),
     });
-    const open: OpenStream = {
-      subscription,
-      peer: call.peer,
-      call: this.#openCall(call, subscription, dialect),
-    };
-    this.#open.add(open);
+    const open: OpenStream = { subscription, peer, call: callOf(subscription) };
+    this.#streams.add(open);
   }
 
-  #openCall(call: GrpcStream, subscription: Subscription, dialect: Dialect): Call {
-    const hub = this.#hub;
+  #openCall(call: GrpcStream, subscription: Subscription, dialect: Dialect): StreamCall {
+    const { hub } = this;
     if (dialect === "entries") {
       return new EntriesCall({ call, subscription, hub, encoder: this.#entriesEncoder });
     }
-    const limits = {
-      filtersPerSubscription: this.#config.filtersMax,
-      accountsPerSubscription: this.#config.accountsMax,
-    };
+    const limits = this.filterLimits();
+    if (dialect === "preprocessed" || dialect === "transactions") {
+      const encoder = this.#transactionEncoders[dialect];
+      return new TransactionCall({ call, subscription, hub, encoder, limits });
+    }
     return new DeshredCall({ call, subscription, hub, encoder: this.#encoder, limits });
   }
 
   #checkRoom({ accountId }: StreamKey): void {
     const { subscriptionsMax, subscriptionsPerAccountMax } = this.#config;
-    if (this.#open.size >= subscriptionsMax) {
+    if (this.#streams.size >= subscriptionsMax) {
       throw new GrpcError(
         "RESOURCE_EXHAUSTED",
         `streams of all accounts: expected at most ${subscriptionsMax} at once; retry later`,
       );
     }
-    const own = [...this.#open].filter(
+    const own = [...this.#streams].filter(
       ({ subscription }) => subscription.holder.accountId === accountId,
     ).length;
     if (own < subscriptionsPerAccountMax) return;
@@ -240,7 +296,7 @@ export class StreamService {
   }
 
   #ended(open: OpenStream, reason: EndReason): void {
-    this.#open.delete(open);
+    this.#streams.delete(open);
     open.call.close();
     this.#counts.closed(open.subscription, reason);
     this.#records.ended(open, reason, this.#dependencies.clock.nowNs());
@@ -248,7 +304,7 @@ export class StreamService {
 
   #checkAccess(): void {
     const { access } = this.#dependencies;
-    for (const { subscription, peer } of this.#open) {
+    for (const { subscription, peer } of this.#streams) {
       const key = access.current(subscription.holder.keyId, peer);
       if (!key || !hasScope(key)) {
         const detail = "revoked: the API key is not valid any more, or has lost the scope stream";

@@ -2,13 +2,8 @@
 
 import type { DurationHistogram } from "../../core/duration-histogram.ts";
 import type { GrpcOutcome } from "../../core/grpc/grpc-server.ts";
-import {
-  type Dialect,
-  dialects,
-  type EndReason,
-  endReasons,
-  type Subscription,
-} from "./subscription.ts";
+import { type EndReason, endReasons } from "./end-reasons.ts";
+import { type Dialect, dialects, type Subscription } from "./subscription.ts";
 
 interface AccountStreams {
   readonly account: string;
@@ -16,6 +11,8 @@ interface AccountStreams {
   readonly open: number;
   readonly sent: number;
   readonly sentBytes: number;
+  /** Messages that clients asked to drop instead of an end. */
+  readonly dropped: number;
   /** Bytes that wait for its clients now. */
   readonly waitingBytes: number;
 }
@@ -47,6 +44,7 @@ interface Sum {
   readonly dialect: Dialect;
   sent: number;
   sentBytes: number;
+  dropped: number;
 }
 
 export class StreamCounts {
@@ -59,6 +57,7 @@ export class StreamCounts {
     const sum = sumOf(this.#closed, subscription);
     sum.sent += subscription.sent;
     sum.sentBytes += subscription.sentBytes;
+    sum.dropped += subscription.dropped;
     this.#ends.set(reason, (this.#ends.get(reason) ?? 0) + 1);
   }
 
@@ -79,6 +78,7 @@ export class StreamCounts {
       const sum = sumOf(sums, subscription);
       sum.sent += subscription.sent;
       sum.sentBytes += subscription.sentBytes;
+      sum.dropped += subscription.dropped;
       const { open = 0, waitingBytes = 0 } = present.get(sum) ?? {};
       present.set(sum, {
         open: open + 1,
@@ -108,7 +108,7 @@ function sumOf(sums: Map<string, Sum>, { holder, dialect }: Subscription): Sum {
   const known = sums.get(key);
   if (known) return known;
   const account = isKnown ? holder.accountName : "other";
-  const sum: Sum = { account, dialect, sent: 0, sentBytes: 0 };
+  const sum: Sum = { account, dialect, sent: 0, sentBytes: 0, dropped: 0 };
   sums.set(key, sum);
   return sum;
 }

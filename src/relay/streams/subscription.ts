@@ -1,28 +1,27 @@
 // One open stream: the queue of its client, its counters, and its end.
 //
-// Created by stream-service.ts for every accepted call. A client that does not read fast enough has a
-// bounded queue; then its stream ends with the status RESOURCE_EXHAUSTED and the reason `lagged`. Nobody
-// else waits for it.
+// Created by stream-service.ts for every accepted call, and for every subscription on a WebSocket. A client
+// that does not read fast enough has a bounded queue; then its stream ends with the status
+// RESOURCE_EXHAUSTED and the reason `lagged`. On request, its stream drops messages instead, and a message
+// reports the gap (gap-reports.ts). Nobody else waits for it.
 
 import type { Clock } from "../../core/clock.ts";
 import type { DurationHistogram } from "../../core/duration-histogram.ts";
-import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
 import type { GrpcStatus } from "../../core/grpc/status.ts";
+import type { EndReason } from "./end-reasons.ts";
+import { extended, type StreamGap } from "./stream-gap.ts";
+import type { StreamTransport } from "./stream-transport.ts";
 
-export const dialects = ["entries", "deshred"] as const;
-export type Dialect = (typeof dialects)[number];
-
-/** Why streams end, as the metrics name it. */
-export const endReasons = [
-  "client",
-  "lagged",
-  "lost",
-  "revoked",
-  "tier_changed",
-  "refused",
-  "closing",
+/** Each dialect by its call: SubscribeEntries, …, shredTransactionSubscribe, shredSubscribe. */
+export const dialects = [
+  "entries",
+  "deshred",
+  "preprocessed",
+  "transactions",
+  "shred_transaction",
+  "shred",
 ] as const;
-export type EndReason = (typeof endReasons)[number];
+export type Dialect = (typeof dialects)[number];
 
 interface StreamHolder {
   readonly keyId: string;
@@ -31,11 +30,13 @@ interface StreamHolder {
 }
 
 interface SubscriptionOptions {
-  readonly call: GrpcStream;
+  readonly call: StreamTransport;
   readonly dialect: Dialect;
   readonly holder: StreamHolder;
   readonly tier: string;
   readonly queueBytes: number;
+  /** Drop messages while the queue is full, and report each gap with this message; absent: end the stream. */
+  readonly encodeGap?: ((gap: StreamGap) => Uint8Array) | undefined;
   readonly delays: DurationHistogram;
   readonly clock: Clock;
   /** Called once. */
@@ -61,9 +62,13 @@ export class Subscription {
   delaySumNs = 0;
   /** The text of its end; empty: the client ended it. */
   endText = "";
+  /** Messages that the client asked to drop instead of an end. */
+  dropped = 0;
   readonly #options: SubscriptionOptions;
   #reason: EndReason = "client";
   #arrivals: bigint[] = [];
+  /** Dropped messages that were not reported yet. */
+  #gap: StreamGap | null = null;
 
   constructor(options: SubscriptionOptions) {
     this.#options = options;
@@ -85,11 +90,20 @@ export class Subscription {
     return this.#options.call.waitingMessages;
   }
 
-  /** Queues one framed message. `arrivalNs`: receive time of its shreds; null: it has none. */
-  send(framed: Uint8Array, arrivalNs: bigint | null): void {
-    const { call, queueBytes } = this.#options;
+  /**
+   * Queues one framed message. `arrivalNs`: receive time of its shreds; null: it has none, such as a ping,
+   * and is left out without a report. `slot`: for the report of a gap.
+   */
+  send(framed: Uint8Array, arrivalNs: bigint | null, slot: bigint | null = null): void {
+    const { call, queueBytes, encodeGap } = this.#options;
     if (call.isEnded) return;
+    // A long group of messages does not make a client late that reads.
+    if (call.waitingBytes > queueBytes) this.flush();
     const waiting = call.waitingBytes;
+    if (encodeGap && !this.#reportGap(waiting)) {
+      if (arrivalNs !== null) this.#drop(1, slot);
+      return;
+    }
     if (waiting > queueBytes) {
       const detail =
         `lagged: ${call.waitingMessages} messages and ${waiting} bytes wait for this client; ` +
@@ -97,19 +111,28 @@ export class Subscription {
       this.end("lagged", "RESOURCE_EXHAUSTED", detail);
       return;
     }
-    call.send(framed);
-    this.sent++;
-    this.sentBytes += framed.length;
+    this.#queue(framed);
     if (arrivalNs === null) return;
     this.matched++;
     this.#arrivals.push(arrivalNs);
   }
 
+  /** The relay lost messages of this stream. */
+  lost(count: bigint): void {
+    if (this.#options.encodeGap) {
+      this.#drop(Number(count), null);
+      return;
+    }
+    const detail = `lost: the relay was too busy and lost ${count} messages of this stream; subscribe again`;
+    this.end("lost", "DATA_LOSS", detail);
+  }
+
   /** Gives queued messages to the connection. */
   flush(): void {
-    this.#options.call.flush();
+    const { call, clock, delays } = this.#options;
+    if (this.#gap && !call.isEnded) this.#reportGap(call.waitingBytes);
+    call.flush();
     if (this.#arrivals.length === 0) return;
-    const { clock, delays } = this.#options;
     const nowNs = clock.nowNs();
     for (const arrivalNs of this.#arrivals) {
       const delayNs = Number(nowNs - arrivalNs);
@@ -119,15 +142,37 @@ export class Subscription {
     this.#arrivals = [];
   }
 
+  /** Returns whether messages may follow. After a gap, half of the queue must be free first. */
+  #reportGap(waiting: number): boolean {
+    const { queueBytes, encodeGap } = this.#options;
+    if (!this.#gap || !encodeGap) return waiting <= queueBytes;
+    if (waiting > queueBytes / 2) return false;
+    const framed = encodeGap(this.#gap);
+    this.#gap = null;
+    this.#queue(framed);
+    return true;
+  }
+
+  #drop(count: number, slot: bigint | null): void {
+    this.dropped += count;
+    this.#gap = extended(this.#gap, count, slot);
+  }
+
+  #queue(framed: Uint8Array): void {
+    this.#options.call.send(framed);
+    this.sent++;
+    this.sentBytes += framed.length;
+  }
+
   end(reason: EndReason, status: GrpcStatus, detail: string): void {
     if (this.#options.call.isEnded) return;
     this.#reason = reason;
     this.endText = detail;
-    this.#options.call.end(status, detail);
+    this.#options.call.end(status, detail, reason);
   }
 
-  /** The call refuses a request. */
-  refused(): void {
-    this.#reason = "refused";
+  /** The stream is about to end for this reason. */
+  endsFor(reason: EndReason): void {
+    this.#reason = reason;
   }
 }

@@ -145,6 +145,7 @@ describe("the HTTP paths", () => {
     for (let i = 0; i < 12; i++) await ask(run, "get /tip_floor");
     await ask(run, "get /tip_stream");
     await ask(run, "get /status", { query: key });
+    expect(await ask(run, "get /stream", { query: key })).toBe(426);
     await ask(run, "get /gethealth");
     await ask(run, "get /openrpc.json");
     await ask(run, "get /openapi.json");

@@ -45,7 +45,7 @@ describe("paths", () => {
       }
     }
     expect((await run.post("", "/gethealth")).headers.get("allow")).toBe("GET, HEAD, OPTIONS");
-    for (const path of ["/status", "/relayb"]) {
+    for (const path of ["/status", "/relayb", "/stream"]) {
       expect((await fetch(run.url(path))).status).toBe(426);
     }
     expect(run.submitted).toEqual([]);

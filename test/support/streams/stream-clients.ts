@@ -33,6 +33,7 @@ function serviceOf(file: string, name: string, service: string): ServiceClientCo
 
 const Geyser = serviceOf("streams.proto", "geyser", "Geyser");
 const ShredstreamProxy = serviceOf("shredstream-proxy.proto", "shredstream", "ShredstreamProxy");
+const Shreder = serviceOf("shreder.proto", "shredstream", "ShrederService");
 
 export interface RunningStreams extends StreamRelay {
   readonly service: StreamService;
@@ -141,6 +142,11 @@ function callOf(client: Client, method: string): Call {
 export interface EntryMessage {
   readonly slot: number;
   readonly entries: Buffer;
+  readonly dropped?: {
+    readonly count: number;
+    readonly first_slot: number;
+    readonly last_slot: number;
+  } | null;
 }
 
 export function subscribeEntries(
@@ -170,6 +176,63 @@ export interface DeshredUpdate {
 
 export interface DeshredClient extends Received<DeshredUpdate> {
   readonly call: ClientDuplexStream<unknown, DeshredUpdate>;
+}
+
+/** Shreder's name of the call. */
+export function subscribeShrederEntries(address: string): Received<EntryMessage> {
+  const metadata = metadataOf({ "x-token": "alice" });
+  const call = callOf(clientOf(Shreder, address), "SubscribeEntries")({}, metadata);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a call with a stream of responses
+  return collect(call as ClientReadableStream<EntryMessage>);
+}
+
+interface WithFilters {
+  readonly filters: readonly string[];
+}
+
+export interface PreprocessedUpdate extends WithFilters {
+  readonly update?: string;
+  readonly transaction?: {
+    readonly slot: number;
+    readonly transaction: { readonly signature: Buffer; readonly is_vote: boolean };
+  };
+}
+
+export interface ShrederUpdate extends WithFilters {
+  readonly created_at: { readonly seconds: number };
+  readonly transaction: {
+    readonly slot: number;
+    readonly transaction: { readonly signatures: readonly Buffer[]; readonly message: object };
+  };
+}
+
+export interface TransactionsClient<T> extends Received<T> {
+  readonly call: ClientDuplexStream<unknown, T>;
+}
+
+function subscribeTo<T>(client: Client, method: string, request: unknown): TransactionsClient<T> {
+  const call = callOf(client, method)(metadataOf({ "x-token": "alice" }));
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a call with streams
+  const stream = call as ClientDuplexStream<unknown, T>;
+  const received = collect(stream);
+  stream.write(request);
+  return Object.assign(received, { call: stream });
+}
+
+/** `request`: the first one, in the form of streams.proto. */
+export function subscribePreprocessed(
+  address: string,
+  request: unknown,
+): TransactionsClient<PreprocessedUpdate> {
+  return subscribeTo(clientOf(Geyser, address), "SubscribePreprocessed", request);
+}
+
+/** `request`: the first one, in the form of shreder.proto. */
+export function subscribeTransactions(
+  address: string,
+  request: unknown,
+): TransactionsClient<ShrederUpdate> {
+  return subscribeTo(clientOf(Shreder, address), "SubscribeTransactions", request);
 }
 
 /** `request`: the first one, in the form of streams.proto. */

@@ -54,6 +54,7 @@ import {
   plainRefusals,
 } from "./http-answers.ts";
 import { callAnswer, callBody, rawAnswer } from "./json-rpc-bodies.ts";
+import { streamNotification } from "./stream-schemas.ts";
 
 export interface Parameter {
   readonly name: string;
@@ -438,6 +439,22 @@ const rest: readonly Operation[] = [
         ],
       },
     },
+  },
+  {
+    path: "/stream",
+    method: "get",
+    id: "streamSocket",
+    summary: "WebSocket: decoded streams (shredTransactionSubscribe, shredSubscribe).",
+    description:
+      "Messages are JSON-RPC calls of every method; notifications of streams follow (docs/streams.md). The key " +
+      "may also be the path, or the header x-token or x-api-key.",
+    needsKey: true,
+    parameters: [],
+    answers: {
+      101: { description: "the WebSocket is open" },
+      ...jsonRpcRefusals(401, 403, 426, 429, 503),
+    },
+    webSocket: { request: callBody, message: { oneOf: [callAnswer, streamNotification] } },
   },
   {
     path: "/gethealth",

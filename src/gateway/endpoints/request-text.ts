@@ -1,0 +1,18 @@
+// The path and the body of a request as texts.
+
+import { isUtf8 } from "node:buffer";
+
+/** Without repeated slashes and the last one: "//relay/" is "/relay". */
+export function plainPath(path: string): string {
+  return path.replace(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
+}
+
+/**
+ * Decodes UTF-8, without a byte order mark (RFC 8259, 8.1); invalid UTF-8 becomes a text that is not JSON
+ * and is refused as such.
+ */
+export function textOf(body: Uint8Array): string {
+  if (!isUtf8(body)) return "\ufffd";
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+  return text.startsWith("\ufeff") ? text.slice(1) : text;
+}

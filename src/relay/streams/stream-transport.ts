@@ -1,0 +1,20 @@
+// The client's end of an open stream: a gRPC call, or a subscription on a WebSocket.
+//
+// Only types. core/grpc/grpc-stream.ts and socket-transport.ts implement it.
+
+import type { GrpcStatus } from "../../core/grpc/status.ts";
+import type { EndReason } from "./end-reasons.ts";
+
+export interface StreamTransport {
+  readonly isEnded: boolean;
+  /** Bytes and messages that wait for the client. */
+  readonly waitingBytes: number;
+  readonly waitingMessages: number;
+  /** `listener` is called once, when the stream has ended on either side. */
+  onClose(listener: () => void): void;
+  /** Queues one message. */
+  send(message: Uint8Array): void;
+  /** Gives queued messages to the connection. */
+  flush(): void;
+  end(status: GrpcStatus, detail: string, reason: EndReason): void;
+}

@@ -1,0 +1,134 @@
+// One call of a gRPC dialect that sends transactions and nothing else (transaction-dialects.ts).
+//
+// The client may replace its filters at any time. These dialects have no message that withdraws a
+// transaction. A transaction that an update-parent marker moves within its slot is sent once if the marker
+// is decoded last. Created by stream-service.ts.
+
+import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { frameMessage } from "../../core/grpc/status.ts";
+import type { StreamMessage } from "../data-plane/relay-streams.ts";
+import { checkFilters, type FilterLimits } from "./filter-limits.ts";
+import { encodeFilterNames, pingUpdate, pongUpdate } from "./geyser-messages.ts";
+import { SlotSignatures } from "./slot-signatures.ts";
+import type { StreamCall } from "./socket-streams.ts";
+import type { Attachment, NamedFilter, StreamHub } from "./stream-hub.ts";
+import type { Subscription } from "./subscription.ts";
+import type { TransactionDialect } from "./transaction-dialects.ts";
+import { readWireTransaction } from "./wire-transaction.ts";
+
+/** Encodes a message for the first subscriber that needs it; the others share the bytes. */
+export class SharedTransactions {
+  readonly dialect: TransactionDialect;
+  #message: StreamMessage | undefined;
+  #bytes: Buffer = Buffer.alloc(0);
+  #signature = "";
+
+  constructor(dialect: TransactionDialect) {
+    this.dialect = dialect;
+  }
+
+  encode(message: StreamMessage): Buffer {
+    this.#read(message);
+    return this.#bytes;
+  }
+
+  /** A text that is equal for equal signatures. */
+  signature(message: StreamMessage): string {
+    this.#read(message);
+    return this.#signature;
+  }
+
+  #read(message: StreamMessage): void {
+    if (this.#message === message) return;
+    this.#message = message;
+    const transaction = readWireTransaction(message.content);
+    this.#bytes = this.dialect.encode(message, transaction);
+    const [signature = new Uint8Array()] = transaction.signatures;
+    this.#signature = Buffer.from(signature).toString("latin1");
+  }
+}
+
+interface TransactionCallOptions {
+  readonly call: GrpcStream;
+  readonly subscription: Subscription;
+  readonly hub: StreamHub;
+  readonly encoder: SharedTransactions;
+  readonly limits: FilterLimits;
+}
+
+export class TransactionCall implements StreamCall {
+  readonly tier: string;
+  readonly wantsEntries = false;
+  readonly #options: TransactionCallOptions;
+  readonly #attachment: Attachment;
+  readonly #sent = new SlotSignatures();
+  #filters: readonly NamedFilter[] = [];
+
+  constructor(options: TransactionCallOptions) {
+    const { call, subscription, hub } = options;
+    this.#options = options;
+    this.tier = subscription.tier;
+    this.#attachment = hub.attach(this);
+    // A client that sends no more requests still receives.
+    call.accept(
+      (message) => this.#onRequest(message),
+      () => {},
+    );
+  }
+
+  onTransaction(message: StreamMessage, filters: readonly string[]): void {
+    const { encoder, subscription } = this.#options;
+    const { slot, batchIndex, arrivalNs } = message;
+    if (!this.#sent.add(slot, encoder.signature(message), batchIndex)) return;
+    const names = encodeFilterNames(filters);
+    const framed = frameMessage(Buffer.concat([names, encoder.encode(message)]));
+    subscription.send(framed, arrivalNs, slot);
+  }
+
+  onEntries(): void {}
+
+  onEvent({ kind, slot, batchIndex }: StreamMessage): void {
+    if (kind === "slot_complete") this.#sent.complete(slot);
+    if (kind === "restart") this.#sent.withdraw(slot, batchIndex);
+  }
+
+  onLoss(count: bigint): void {
+    this.#options.subscription.lost(count);
+  }
+
+  flush(): void {
+    this.#options.subscription.flush();
+  }
+
+  ping(): void {
+    if (this.#options.encoder.dialect.hasPings) this.#sendNow(pingUpdate);
+  }
+
+  close(): void {
+    this.#attachment.detach();
+  }
+
+  #sendNow(update: Uint8Array): void {
+    const { subscription } = this.#options;
+    subscription.send(frameMessage(update), null);
+    subscription.flush();
+  }
+
+  #onRequest(bytes: Uint8Array): void {
+    const { subscription, encoder, hub, limits } = this.#options;
+    try {
+      const { filters, ping } = encoder.dialect.decode(bytes);
+      // A request with a ping changes no filter.
+      if (ping !== undefined) {
+        this.#sendNow(pongUpdate(ping));
+        return;
+      }
+      checkFilters(filters, { present: this.#filters, others: 0, hub, limits });
+      this.#filters = filters;
+      this.#attachment.setFilters(filters);
+    } catch (error) {
+      subscription.endsFor("refused");
+      throw error;
+    }
+  }
+}
