@@ -25,6 +25,8 @@ import {
   type StreamKey,
   tierFor,
 } from "./stream-access.ts";
+import { LookupTableFollower } from "./lookup-table-follower.ts";
+import type { NodeCall } from "./lookup-table-node.ts";
 import { StreamHub } from "./stream-hub.ts";
 import { StreamCounts, type StreamStatus } from "./stream-status.ts";
 import { type Dialect, type EndReason, Subscription } from "./subscription.ts";
@@ -45,6 +47,8 @@ interface StreamServiceDependencies {
   readonly certificate?: FollowedCertificate | undefined;
   readonly access: StreamAccess;
   readonly chain: ChainView;
+  /** A read call of the node that has the address lookup tables; absent: no node is configured. */
+  readonly callNode?: NodeCall | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -80,14 +84,19 @@ export class StreamService {
   readonly #encoder = new SharedEncoder();
   readonly #entriesEncoder = new SharedEntries();
   readonly #timers: readonly Timer[];
+  readonly #lookupTables: LookupTableFollower | null;
   #config: StreamsConfig;
   #server: GrpcServer | undefined;
 
   constructor(dependencies: StreamServiceDependencies) {
-    const { config, streams, clock, log } = dependencies;
+    const { config, streams, callNode, clock, log } = dependencies;
+    const tables = streams.lookupTables;
     this.#dependencies = dependencies;
     this.#config = config;
     this.#hub = new StreamHub({ streams, limits: RelayStreams.limits(), clock, log });
+    this.#lookupTables = callNode
+      ? new LookupTableFollower({ tables, call: callNode, clock, log })
+      : null;
     this.#timers = [
       clock.every(accessCheckMs, () => this.#checkAccess()),
       clock.every(pingMs, () => {
@@ -124,6 +133,11 @@ export class StreamService {
     this.#server = server;
     certificate?.onChange((material) => server.setCertificate(material));
     log.info(`streams: gRPC at ${server.address}`);
+    if (!this.#lookupTables) {
+      log.info(
+        "streams: address lookup tables are not resolved, because solana.rpc is not configured",
+      );
+    }
   }
 
   /** Its address with the real port; empty before `start`. */
@@ -136,7 +150,15 @@ export class StreamService {
     const open = [...this.#open].map(({ subscription }) => subscription);
     const filters = this.#hub.used();
     const delays = this.#delays;
-    return this.#counts.status({ open, filters, connections, refusedConnections, delays });
+    const lookupTables = this.#lookupTables?.status() ?? null;
+    return this.#counts.status({
+      open,
+      filters,
+      connections,
+      refusedConnections,
+      delays,
+      lookupTables,
+    });
   }
 
   /** Applies the limits of a reload at once, and returns the keys that need a restart. */
@@ -157,6 +179,7 @@ export class StreamService {
     this.#server?.close();
     this.#dependencies.certificate?.close();
     this.#hub.close();
+    this.#lookupTables?.close();
   }
 
   /** Every call needs a key with the scope. */
