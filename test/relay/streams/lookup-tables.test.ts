@@ -153,7 +153,7 @@ describe("address lookup tables", () => {
     await until(() => lookups(running).failed > 0, "the failure");
     expect(lookups(running)).toMatchObject({ tables: 0, waiting: 2, answered: 0 });
     running.endpoint.faults.refuse = "nothing";
-    running.clock.move(30_000);
+    running.clock.move(5000);
     await until(() => lookups(running).answered > 0, "an answer");
     expect(lookups(running)).toMatchObject({ tables: 1, found: 1, missing: 1 });
     await until(
