@@ -30,7 +30,7 @@ inline constexpr size_t kStreamAccountsMax = 50'000;
 
 class FilterIndex {
  public:
-  // What a transaction is matched with, besides its own bytes.
+  // The tier whose filters count, and accounts that the transaction's own bytes do not contain.
   struct Scope {
     uint32_t tier;
     std::span<const uint8_t> loaded = {};  // addresses from lookup tables, as far as known

@@ -21,7 +21,7 @@
 
 namespace shredway {
 
-// Of all keys of a transaction; one with more cannot be executed.
+// A transaction with more accounts, its own keys included, cannot be executed.
 inline constexpr size_t kTransactionAccountsMax = 256;
 
 enum class LookupState : uint8_t {

@@ -57,6 +57,83 @@ Bytes table_instruction(const StreamAccount& table, uint8_t kind, std::mt19937& 
   return out;
 }
 
+// A simple model: tables as a map, each address by itself.
+struct TableModel {
+  struct Known {
+    Accounts addresses;
+    uint64_t extended_slot;
+    uint16_t extension_begin;
+  };
+  struct Result {
+    Accounts loaded;
+    std::set<StreamAccount> missing;  // tables
+  };
+  std::map<StreamAccount, Known> tables;
+
+  Result load(const std::vector<TableLookup>& lookups, uint64_t slot) const {
+    Result out;
+    for (const auto list : {&TableLookup::writable, &TableLookup::readonly})
+      for (const TableLookup& lookup : lookups) {
+        const auto known = tables.find(lookup.table);
+        if (known == tables.end()) out.missing.insert(lookup.table);
+        for (const uint8_t at : lookup.*list) {
+          const bool is_known =
+              known != tables.end() && at < known->second.addresses.size() &&
+              (slot > known->second.extended_slot || at < known->second.extension_begin);
+          if (is_known) out.loaded.push_back(known->second.addresses[at]);
+          else out.missing.insert(lookup.table);
+        }
+      }
+    return out;
+  }
+};
+
+Accounts some_accounts(std::mt19937& random, size_t max) {
+  Accounts out(random() % (max + 1));
+  for (StreamAccount& one : out) one = account_of(static_cast<uint32_t>(random() % 40));
+  return out;
+}
+
+StreamAccount some_table(std::mt19937& random) {
+  return account_of(static_cast<uint32_t>(1000 + random() % 6));
+}
+
+// A change of one table, in the resolver and in the model.
+void change_some_table(LookupResolver& resolver, TableModel& model, uint64_t slot,
+                       std::mt19937& random) {
+  const StreamAccount table = some_table(random);
+  if (random() % 5 == 0) {
+    change(resolver, {{.table = table, .is_removal = true}});
+    model.tables.erase(table);
+    return;
+  }
+  TableModel::Known known{some_accounts(random, 40), slot, static_cast<uint16_t>(random() % 40)};
+  change(resolver, {{table, known.addresses, slot, known.extension_begin}});
+  model.tables[table] = std::move(known);
+}
+
+std::vector<TableLookup> some_lookups(std::mt19937& random) {
+  std::vector<TableLookup> lookups(random() % 4);
+  for (TableLookup& lookup : lookups) {
+    lookup.table = some_table(random);
+    for (Bytes* list : {&lookup.writable, &lookup.readonly})
+      for (size_t i = random() % 4; i > 0; i--)
+        list->push_back(static_cast<uint8_t>(random() % 30));
+  }
+  return lookups;
+}
+
+// The specification of a filter without an index.
+bool matches_alone(const StreamFilter& filter, const Accounts& accounts) {
+  const auto has = [&](const StreamAccount& one) {
+    return std::find(accounts.begin(), accounts.end(), one) != accounts.end();
+  };
+  return (filter.include.empty() ||
+          std::any_of(filter.include.begin(), filter.include.end(), has)) &&
+         std::none_of(filter.exclude.begin(), filter.exclude.end(), has) &&
+         std::all_of(filter.require.begin(), filter.require.end(), has);
+}
+
 }  // namespace
 
 TEST(lookup_tables_load_writable_addresses_of_all_tables_before_read_only_ones) {
@@ -257,81 +334,38 @@ TEST(lookup_tables_refuse_malformed_changes) {
            "lookup tables: expected at most 256 changes, got 257");
 }
 
-// A model: tables as a map, each transaction resolved address by address, each filter by itself.
 TEST(lookup_tables_and_filters_match_a_simple_model) {
   std::mt19937 random(8);
-  struct Known {
-    Accounts addresses;
-    uint64_t extended_slot;
-    uint16_t extension_begin;
-  };
   for (int round = 0; round < 40; round++) {
     LookupResolver resolver;
-    std::map<StreamAccount, Known> model;
+    TableModel model;
     std::vector<StreamFilter> filters(1 + random() % 20);
-    const auto some = [&](size_t max) {
-      Accounts out(random() % (max + 1));
-      for (StreamAccount& one : out) one = account_of(static_cast<uint32_t>(random() % 40));
-      return out;
-    };
     for (uint16_t i = 0; i < filters.size(); i++)
-      filters[i] = {.id = i, .include = some(3), .exclude = some(1), .require = some(2)};
+      filters[i] = {.id = i,
+                    .include = some_accounts(random, 3),
+                    .exclude = some_accounts(random, 1),
+                    .require = some_accounts(random, 2)};
     const auto index = index_of(filter_table(filters));
     for (int step = 0; step < 120; step++) {
       const uint64_t slot = 100 + random() % 8;
-      const StreamAccount table = account_of(static_cast<uint32_t>(1000 + random() % 6));
-      if (random() % 4 == 0) {
-        if (random() % 5 == 0) {
-          change(resolver, {{.table = table, .is_removal = true}});
-          model.erase(table);
-        } else {
-          Known known{some(40), slot, static_cast<uint16_t>(random() % 40)};
-          change(resolver, {{table, known.addresses, slot, known.extension_begin}});
-          model[table] = std::move(known);
-        }
-      }
-      std::vector<TableLookup> lookups(random() % 4);
-      for (TableLookup& lookup : lookups) {
-        lookup.table = account_of(static_cast<uint32_t>(1000 + random() % 6));
-        for (Bytes* list : {&lookup.writable, &lookup.readonly})
-          for (size_t i = random() % 4; i > 0; i--)
-            list->push_back(static_cast<uint8_t>(random() % 30));
-      }
+      if (random() % 4 == 0) change_some_table(resolver, model, slot, random);
+      const std::vector<TableLookup> lookups = some_lookups(random);
       const Accounts keys{account_of(static_cast<uint32_t>(random() % 40)), account_of(50)};
       const Bytes bytes = transaction_with_lookups(keys, lookups, random);
-      Accounts expected;
-      std::set<StreamAccount> missing;
-      for (const auto list : {&TableLookup::writable, &TableLookup::readonly})
-        for (const TableLookup& lookup : lookups) {
-          const auto known = model.find(lookup.table);
-          if (known == model.end()) missing.insert(lookup.table);
-          for (const uint8_t at : lookup.*list) {
-            const bool is_known =
-                known != model.end() && at < known->second.addresses.size() &&
-                (slot > known->second.extended_slot || at < known->second.extension_begin);
-            if (is_known) expected.push_back(known->second.addresses[at]);
-            else missing.insert(lookup.table);
-          }
-        }
+      TableModel::Result expected = model.load(lookups, slot);
       const LoadedAddresses loaded = resolved(resolver, bytes, slot);
-      CHECK(accounts_in(loaded.bytes) == expected);
-      CHECK_EQ(loaded.state, lookups.empty()   ? LookupState::none
-                             : missing.empty() ? LookupState::resolved
-                                               : LookupState::unresolved);
-      for (const LookupReport& report : reports_of(resolver)) CHECK(missing.contains(report.table));
+      CHECK(accounts_in(loaded.bytes) == expected.loaded);
+      CHECK_EQ(loaded.state, lookups.empty()            ? LookupState::none
+                             : expected.missing.empty() ? LookupState::resolved
+                                                        : LookupState::unresolved);
+      for (const LookupReport& report : reports_of(resolver))
+        CHECK(expected.missing.contains(report.table));
       std::vector<uint16_t> matched, wanted;
       index->match(bytes.data(), parsed(bytes), {0, loaded.bytes}, matched);
       std::sort(matched.begin(), matched.end());
-      expected.insert(expected.end(), keys.begin(), keys.end());
-      const auto has = [&](const StreamAccount& one) {
-        return std::find(expected.begin(), expected.end(), one) != expected.end();
-      };
+      expected.loaded.insert(expected.loaded.end(), keys.begin(), keys.end());
       for (const StreamFilter& filter : filters)
-        if ((filter.include.empty() ||
-             std::any_of(filter.include.begin(), filter.include.end(), has)) &&
-            std::none_of(filter.exclude.begin(), filter.exclude.end(), has) &&
-            std::all_of(filter.require.begin(), filter.require.end(), has))
-          wanted.push_back(filter.id);
+        if (matches_alone(filter, expected.loaded)) wanted.push_back(filter.id);
       CHECK(matched == wanted);
     }
   }

@@ -15,7 +15,7 @@ export interface LookupTableContent {
   readonly extensionBegin: number;
 }
 
-export interface LookupTableChange {
+interface LookupTableChange {
   /** 32 bytes. */
   readonly table: Uint8Array;
   /** null: the table does not exist (any more). */

@@ -53,7 +53,7 @@ export interface StreamMessage {
 }
 
 /** 32 bytes each, in the order of the transaction. */
-export interface LoadedAddresses {
+interface LoadedAddresses {
   readonly writable: readonly Uint8Array[];
   readonly readonly: readonly Uint8Array[];
 }

@@ -7,7 +7,7 @@ import { quote, ShredwayError } from "../../core/errors.ts";
 import { isObject } from "../../core/values.ts";
 import type { LookupTableContent } from "../data-plane/relay-lookup-tables.ts";
 
-export const lookupTableProgram = "AddressLookupTab1e1111111111111111111111111";
+const lookupTableProgram = "AddressLookupTab1e1111111111111111111111111";
 
 /** Tables in one call. A table has at most 11 kB in base64, so parsing stays below 3 ms. */
 export const tablesPerCall = 20;
@@ -25,7 +25,7 @@ export type NodeCall = (
   bytesMax: number,
 ) => Promise<unknown>;
 
-export interface LookupTableAnswer {
+interface LookupTableAnswer {
   /** The newest slot that the node has at the commitment "confirmed". */
   readonly slot: bigint;
   /** In the order of the request; null: not an address lookup table. */
@@ -62,7 +62,7 @@ function contentOf(account: unknown): LookupTableContent | null {
 }
 
 /** null: the data of another account. */
-export function parseLookupTable(data: Buffer): LookupTableContent | null {
+function parseLookupTable(data: Buffer): LookupTableContent | null {
   const count = (data.length - headerBytes) / addressBytes;
   if (!Number.isInteger(count) || count < 0 || count > addressesMax) return null;
   if (data.readUInt32LE(0) !== lookupTableType) return null;

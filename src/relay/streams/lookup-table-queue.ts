@@ -41,7 +41,7 @@ const rereads = { firstMs: 400, maxMs: 6400 };
 const readsMax = 7;
 const pauses = { firstMs: 1000, maxMs: 60_000 };
 
-/** Buffers are no keys of a map. */
+/** A map compares arrays by identity, so its keys are texts. */
 const keyOf = (table: Uint8Array) => Buffer.from(table).toString("latin1");
 
 export class LookupTableQueue {

@@ -18,6 +18,8 @@ import { DeshredCall, SharedEncoder } from "./deshred-call.ts";
 import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
 import { geyserPaths } from "./geyser-messages.ts";
 import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
+import { LookupTableFollower } from "./lookup-table-follower.ts";
+import type { NodeCall } from "./lookup-table-node.ts";
 import {
   authenticate,
   hasScope,
@@ -25,8 +27,6 @@ import {
   type StreamKey,
   tierFor,
 } from "./stream-access.ts";
-import { LookupTableFollower } from "./lookup-table-follower.ts";
-import type { NodeCall } from "./lookup-table-node.ts";
 import { StreamHub } from "./stream-hub.ts";
 import { StreamCounts, type StreamStatus } from "./stream-status.ts";
 import { type Dialect, type EndReason, Subscription } from "./subscription.ts";
