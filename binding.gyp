@@ -56,6 +56,8 @@
       "native/deshred/fec_set.cc",
       "native/deshred/slot_restarts.cc",
       "native/stream/filter_index.cc",
+      "native/stream/lookup_resolver.cc",
+      "native/stream/lookup_tables.cc",
       "native/stream/stream_ring.cc",
       "native/stream/streams.cc",
       "native/stream/tier_stream.cc",

@@ -63,4 +63,43 @@ Napi::Value RelayHandle::on_streams(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// (Uint8Array in the layout of stream/lookup_tables.h)
+Napi::Value RelayHandle::change_lookup_tables(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  Bytes bytes{};
+  if (!thread || !read_bytes(info[0], "changes", bytes)) return info.Env().Undefined();
+  // A private copy: shared memory could change between check and use.
+  const std::vector<uint8_t> changes(bytes.data, bytes.data + bytes.length);
+  const std::string error = thread->streams().lookups().change(changes.data(), changes.size());
+  if (!error.empty()) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();
+  return info.Env().Undefined();
+}
+
+// (Uint8Array) -> number of LookupReports that were written to it, oldest first.
+Napi::Value RelayHandle::drain_lookup_reports(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  Bytes into{};
+  if (!thread || !read_bytes(info[0], "drainLookupReports", into)) return info.Env().Undefined();
+  auto* out = const_cast<uint8_t*>(into.data);
+  size_t count = 0;
+  LookupReport report;
+  for (; (count + 1) * sizeof report <= into.length; count++) {
+    if (!thread->streams().lookups().next_report(report)) break;
+    std::memcpy(out + count * sizeof report, &report, sizeof report);
+  }
+  return Napi::Number::New(info.Env(), static_cast<double>(count));
+}
+
+// -> {tables, addresses, evicted}
+Napi::Value RelayHandle::lookup_table_counts(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  if (!thread) return info.Env().Undefined();
+  const LookupTableCounts counts = thread->streams().lookups().counts();
+  Napi::Object out = Napi::Object::New(info.Env());
+  out.Set("tables", static_cast<double>(counts.tables));
+  out.Set("addresses", static_cast<double>(counts.addresses));
+  out.Set("evicted", static_cast<double>(counts.evicted));
+  return out;
+}
+
 }  // namespace shredway::addon

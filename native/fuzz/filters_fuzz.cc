@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t length) {
     Transaction transaction;
     if (parse_transaction(bytes + at, length - at, transaction) != ParseResult::complete) break;
     for (uint32_t tier = 0; tier < kStreamTiersMax; tier++) {
-      index->match(bytes + at, transaction, tier, matched);
+      index->match(bytes + at, transaction, {tier}, matched);
       const std::vector<uint16_t>& ids = index->ids_of(tier);
       for (const uint16_t id : matched) require(std::find(ids.begin(), ids.end(), id) != ids.end());
       std::sort(matched.begin(), matched.end());

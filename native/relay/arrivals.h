@@ -15,8 +15,8 @@
 
 #include "net/address.h"
 #include "net/udp_batch.h"
-#include "relay/spsc_ring.h"
 #include "shred/wire.h"
+#include "system/spsc_ring.h"
 
 namespace shredway {
 

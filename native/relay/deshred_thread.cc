@@ -190,6 +190,10 @@ void DeshredThread::publish_counts() {
   counters[DeshredCounter::stream_messages].set(streams_.messages());
   counters[DeshredCounter::stream_repeated].set(streams_.repeated());
   counters[DeshredCounter::stream_lost].set(streams_.lost());
+  const LookupResolver& lookups = streams_.lookups();
+  counters[DeshredCounter::stream_lookups].set(lookups.transactions());
+  counters[DeshredCounter::stream_unresolved].set(lookups.unresolved());
+  counters[DeshredCounter::stream_lookup_reports_lost].set(lookups.reports_lost());
   counters[DeshredCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 

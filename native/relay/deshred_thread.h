@@ -21,10 +21,10 @@
 #include "net/thread.h"
 #include "relay/histogram.h"
 #include "relay/landings.h"
-#include "relay/spsc_ring.h"
 #include "relay/wake_up.h"
 #include "stream/streams.h"
 #include "system/named_enum.h"
+#include "system/spsc_ring.h"
 
 namespace shredway {
 
@@ -55,8 +55,11 @@ using RecoveredRing = SpscRing<QueuedShred, kRecoveredShredsMax>;
   X(stream_messages)    /* messages for subscribers of streams */                                \
   X(stream_repeated)    /* transactions that a block repeated, which streams leave out */        \
   X(stream_lost)        /* messages that found the ring of streams full */                       \
-  X(watched)            /* signatures on the watch-list now; not a sum */                        \
-  X(cpu_ns)             /* processor time of the thread */
+  X(stream_lookups)     /* transactions with lookup tables that streams examined */              \
+  X(stream_unresolved)  /* transactions among them with an unknown loaded address */             \
+  X(stream_lookup_reports_lost) /* reports of tables that found their ring full */               \
+  X(watched)                    /* signatures on the watch-list now; not a sum */                \
+  X(cpu_ns)                     /* processor time of the thread */
 
 SHREDWAY_NAMED_ENUM(DeshredCounter, uint8_t, kDeshredCounterCount, deshred_counter_name,
                     SHREDWAY_DESHRED_COUNTERS)

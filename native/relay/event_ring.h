@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "relay/spsc_ring.h"
 #include "system/named_enum.h"
+#include "system/spsc_ring.h"
 
 namespace shredway {
 

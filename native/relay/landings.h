@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "crypto/sip_hash.h"
-#include "relay/spsc_ring.h"
+#include "system/spsc_ring.h"
 #include "transaction/wire.h"
 
 namespace shredway {

@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #include "net/receive_filter.h"
-#include "relay/spsc_ring.h"
+#include "system/spsc_ring.h"
 
 namespace shredway {
 

@@ -169,10 +169,9 @@ FilterIndex::Filter& FilterIndex::touch(uint32_t number) {
   return filter;
 }
 
-void FilterIndex::touch_accounts(const uint8_t* bytes, const Transaction& transaction,
-                                 uint32_t tier) {
-  for (size_t i = 0; i < transaction.key_count; i++) {
-    const size_t slot = find(bytes + transaction.keys_begin + i * kPublicKeyBytes);
+void FilterIndex::touch_accounts(std::span<const uint8_t> accounts, uint32_t tier) {
+  for (size_t at = 0; at < accounts.size(); at += kPublicKeyBytes) {
+    const size_t slot = find(&accounts[at]);
     if (slots_[slot] == 0) continue;
     Place& place = places_[slots_[slot] - 1];
     if (place.turn == turn_) continue;
@@ -195,13 +194,18 @@ bool FilterIndex::matches(const Filter& filter, bool is_vote) const {
          filter.required_found == filter.required;
 }
 
-void FilterIndex::match(const uint8_t* bytes, const Transaction& transaction, uint32_t tier,
+void FilterIndex::match(const uint8_t* bytes, const Transaction& transaction, const Scope& scope,
                         std::vector<uint16_t>& out) {
+  const uint32_t tier = scope.tier;
   out.clear();
   if (!(transaction_tiers_ >> tier & 1) || transaction.signature_count == 0) return;
   turn_++;
   touched_.clear();
-  if (!places_.empty()) touch_accounts(bytes, transaction, tier);
+  if (!places_.empty()) {
+    touch_accounts(
+        {bytes + transaction.keys_begin, size_t{transaction.key_count} * kPublicKeyBytes}, tier);
+    touch_accounts(scope.loaded, tier);
+  }
   const bool is_vote = is_simple_vote(bytes, transaction);
   const auto add = [&](const Filter& filter) {
     if (matches(filter, is_vote)) out.push_back(filter.id);

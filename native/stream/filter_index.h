@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,12 @@ inline constexpr size_t kStreamAccountsMax = 50'000;
 
 class FilterIndex {
  public:
+  // The tier whose filters count, and accounts that the transaction's own bytes do not contain.
+  struct Scope {
+    uint32_t tier;
+    std::span<const uint8_t> loaded = {};  // addresses from lookup tables, as far as known
+  };
+
   // Returns nullptr and fills `error` if the table is malformed or exceeds a limit.
   static std::unique_ptr<FilterIndex> parse(const uint8_t* table, size_t length,
                                             std::string& error);
@@ -39,9 +46,10 @@ class FilterIndex {
   uint8_t tiers() const { return transaction_tiers_ | entry_tiers_; }
   // The filter ids of one tier.
   const std::vector<uint16_t>& ids_of(uint32_t tier) const { return ids_[tier]; }
-  // Sets `out` to the ids of the tier's filters that the transaction matches, in no order. Uses
-  // scratch memory of the index: one thread. Bytes may be hostile in every respect but their form.
-  void match(const uint8_t* bytes, const Transaction& transaction, uint32_t tier,
+  // Sets `out` to the ids of the tier's filters that the transaction matches, in no order. An
+  // unknown loaded address matches no account. Uses scratch memory of the index: one thread. Bytes
+  // may be hostile in every respect but their form.
+  void match(const uint8_t* bytes, const Transaction& transaction, const Scope& scope,
              std::vector<uint16_t>& out);
 
  private:
@@ -80,7 +88,7 @@ class FilterIndex {
   void file_filter(uint32_t number);
   size_t find(const uint8_t* account) const;
   Filter& touch(uint32_t number);
-  void touch_accounts(const uint8_t* bytes, const Transaction& transaction, uint32_t tier);
+  void touch_accounts(std::span<const uint8_t> accounts, uint32_t tier);
   bool matches(const Filter& filter, bool is_vote) const;
 
   HashKey key_;

@@ -5,8 +5,8 @@ namespace shredway {
 // A message is contiguous. If it does not fit before the end of the memory, a zero length there
 // says that it begins at the front.
 bool StreamRing::push(StreamMessageHead head, std::span<const uint16_t> filters,
-                      std::span<const uint8_t> content) {
-  const size_t used = sizeof head + filters.size_bytes() + content.size();
+                      std::span<const uint8_t> content, std::span<const uint8_t> loaded) {
+  const size_t used = sizeof head + filters.size_bytes() + content.size() + loaded.size();
   const size_t bytes = (used + 7) / 8 * 8;
   if (bytes > kMessageBytesMax) return false;
   uint64_t begin = head_.load(std::memory_order_relaxed);
@@ -24,7 +24,9 @@ bool StreamRing::push(StreamMessageHead head, std::span<const uint16_t> filters,
   if (!filters.empty()) std::memcpy(to, filters.data(), filters.size_bytes());
   to += filters.size_bytes();
   if (!content.empty()) std::memcpy(to, content.data(), content.size());
-  std::memset(to + content.size(), 0, bytes - used);
+  to += content.size();
+  if (!loaded.empty()) std::memcpy(to, loaded.data(), loaded.size());
+  std::memset(to + loaded.size(), 0, bytes - used);
   head_.store(begin + bytes, std::memory_order_release);
   return true;
 }

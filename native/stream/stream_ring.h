@@ -1,8 +1,8 @@
 // Stream ring: messages of streams on their way from the deshred thread to the control plane.
 //
 // One writing and one reading thread, without locks or waiting. A message is a header, the ids of
-// the filters that it matched, and its content. A message that finds the ring full is lost; the
-// writer counts it for every filter that it matched.
+// the filters that it matched, its content, and the addresses that a transaction loads. A message
+// that finds the ring full is lost; the writer counts it for every filter that it matched.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 
+#include "stream/lookup_resolver.h"
 #include "system/named_enum.h"
 
 namespace shredway {
@@ -28,8 +29,8 @@ namespace shredway {
 SHREDWAY_NAMED_ENUM(StreamMessageKind, uint8_t, kStreamMessageKindCount, stream_message_name,
                     SHREDWAY_STREAM_MESSAGES)
 
-// In the layout that the control plane reads. The filter ids (u16 each) and the content follow, and
-// zero bytes up to a multiple of 8.
+// In the layout that the control plane reads. The filter ids (u16 each), the content and the loaded
+// addresses (32 bytes each, writable ones first) follow, and zero bytes up to a multiple of 8.
 struct StreamMessageHead {
   uint32_t bytes;  // of the whole message
   StreamMessageKind kind;
@@ -43,19 +44,23 @@ struct StreamMessageHead {
   uint32_t ordinal;      // index among the transactions of the batch
   uint32_t shred_index;  // data shred that completed it
   uint32_t content_bytes;
-  uint32_t is_vote;
+  uint8_t is_vote;
+  LookupState lookups;
+  uint16_t loaded_writable;  // loaded addresses; 0 unless all of them are known
+  uint16_t loaded_readonly;
+  uint16_t unused[3];
 };
-static_assert(sizeof(StreamMessageHead) == 56);
+static_assert(sizeof(StreamMessageHead) == 64);
 
 class StreamRing {
  public:
   static constexpr size_t kBytes = 16u << 20;  // touched as it is needed
   static constexpr size_t kMessageBytesMax = kBytes / 4;
 
-  // Writer. Fills in `bytes`, `filter_count` and `content_bytes`. Returns false if the ring is
-  // full.
+  // Writer. Fills in `bytes`, `filter_count` and `content_bytes`; the length of `loaded` must be
+  // that of the head. Returns false if the ring is full.
   bool push(StreamMessageHead head, std::span<const uint16_t> filters,
-            std::span<const uint8_t> content);
+            std::span<const uint8_t> content, std::span<const uint8_t> loaded = {});
   // Reader. Moves whole messages, oldest first, and returns the number of bytes. A message that
   // does not fit into `max` stays.
   size_t drain(uint8_t* out, size_t max);

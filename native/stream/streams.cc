@@ -32,6 +32,7 @@ void Streams::read_losses(StreamLosses& out) const {
 }
 
 void Streams::update() {
+  lookups_.update();
   if (!is_published_.load(std::memory_order_acquire)) return;
   std::unique_ptr<FilterIndex> former = std::move(index_);  // freed after the tiers have left it
   {
@@ -47,7 +48,7 @@ void Streams::update() {
       stream.reset();
       continue;
     }
-    if (!stream) stream.reset(new TierStream(tier, *this));
+    if (!stream) stream.reset(new TierStream(tier, *this, lookups_));
     stream->use(*index_);
   }
 }
@@ -69,11 +70,11 @@ bool Streams::take_written() {
 }
 
 void Streams::on_message(const StreamMessageHead& head, std::span<const uint16_t> filters,
-                         std::span<const uint8_t> content) {
+                         std::span<const uint8_t> content, std::span<const uint8_t> loaded) {
   StreamMessageHead stamped = head;
   stamped.generation = generation_;
   written_ = true;
-  if (!ring_.push(stamped, filters, content)) return count_loss(head, filters);
+  if (!ring_.push(stamped, filters, content, loaded)) return count_loss(head, filters);
   add_one(messages_);
 }
 

@@ -40,10 +40,12 @@ class Streams final : private StreamSink {
   const std::atomic<uint8_t>& wanted_tiers() const { return wanted_tiers_; }
   uint64_t messages() const { return messages_.load(std::memory_order_relaxed); }
   uint64_t repeated() const { return repeated_.load(std::memory_order_relaxed); }
+  // Its calls belong to the same threads as those of this class.
+  LookupResolver& lookups() { return lookups_; }
 
   // ---- deshred thread ----
 
-  // Puts published filters into force.
+  // Puts published filters and lookup tables into force.
   void update();
   bool is_active() const { return active_tiers_ != 0; }
   // `tiers`: bits of the tiers that this shred is new for.
@@ -54,7 +56,7 @@ class Streams final : private StreamSink {
  private:
   using LossCounter = std::atomic<uint64_t>;
   void on_message(const StreamMessageHead& head, std::span<const uint16_t> filters,
-                  std::span<const uint8_t> content) override;
+                  std::span<const uint8_t> content, std::span<const uint8_t> loaded) override;
   void count_loss(const StreamMessageHead& head, std::span<const uint16_t> filters);
 
   std::mutex mutex_;
@@ -72,6 +74,7 @@ class Streams final : private StreamSink {
   std::array<LossCounter, kStreamTiersMax> lost_entries_{}, lost_events_{};
   LossCounter lost_total_{0};
   std::atomic<uint64_t> messages_{0}, repeated_{0};
+  LookupResolver lookups_;
   std::array<std::unique_ptr<TierStream>, kStreamTiersMax> tiers_;  // nullptr: no subscriber
 };
 

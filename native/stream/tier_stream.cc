@@ -22,8 +22,12 @@ bool SentSignatures::record(const uint8_t* signature, const BatchPlace& place, u
   return true;
 }
 
-TierStream::TierStream(uint8_t tier, StreamSink& sink)
-    : tier_(tier), sink_(sink), sent_(random_hash_key()), deshredder_({}, *this) {}
+TierStream::TierStream(uint8_t tier, StreamSink& sink, LookupResolver& lookups)
+    : tier_(tier),
+      sink_(sink),
+      lookups_(lookups),
+      sent_(random_hash_key()),
+      deshredder_({}, *this) {}
 
 void TierStream::use(FilterIndex& index) {
   index_ = &index;
@@ -44,7 +48,10 @@ StreamMessageHead TierStream::head_of(StreamMessageKind kind, const BatchPlace& 
 void TierStream::on_transaction(const BatchPlace& place, const EntryTransaction& entry) {
   const uint32_t begin = restarts_.begin_of(place.slot);
   if (place.batch_index < begin) return;
-  index_->match(entry.bytes, entry.transaction, tier_, matched_);
+  if (index_->ids_of(tier_).empty()) return;
+  const LoadedAddresses loaded = lookups_.resolve(entry.bytes, entry.transaction, place.slot);
+  lookups_.report_changes(entry.bytes, entry.transaction, loaded, place.slot);
+  index_->match(entry.bytes, entry.transaction, {tier_, loaded.bytes}, matched_);
   if (matched_.empty()) return;
   const uint8_t* signature = entry.bytes + entry.transaction.signatures_begin;
   const bool may_restart = has_markers_ || !has_plain_blocks_;
@@ -55,7 +62,12 @@ void TierStream::on_transaction(const BatchPlace& place, const EntryTransaction&
   StreamMessageHead head = head_of(StreamMessageKind::transaction, place);
   head.ordinal = entry.ordinal;
   head.is_vote = is_simple_vote(entry.bytes, entry.transaction);
-  sink_.on_message(head, matched_, {entry.bytes, entry.transaction.bytes});
+  head.lookups = loaded.state;
+  const bool is_resolved = loaded.state == LookupState::resolved;
+  if (is_resolved) head.loaded_writable = loaded.writable;
+  if (is_resolved) head.loaded_readonly = loaded.readonly;
+  sink_.on_message(head, matched_, {entry.bytes, entry.transaction.bytes},
+                   is_resolved ? loaded.bytes : std::span<const uint8_t>{});
 }
 
 void TierStream::on_marker(const BatchPlace& place, const BlockMarker& marker) {
@@ -64,12 +76,12 @@ void TierStream::on_marker(const BatchPlace& place, const BlockMarker& marker) {
   restarts_.add(place.slot, place.batch_index, place.arrival_ns);
   StreamMessageHead head = head_of(StreamMessageKind::restart, place);
   head.parent = load_u64(marker.payload + kParentSlotBegin);
-  sink_.on_message(head, {}, {marker.payload + kParentIdBegin, kHashBytes});
+  sink_.on_message(head, {}, {marker.payload + kParentIdBegin, kHashBytes}, {});
 }
 
 void TierStream::on_batch(const BatchPlace& place, std::span<const uint8_t> bytes) {
   if (!(index_->entry_tiers() >> tier_ & 1)) return;
-  sink_.on_message(head_of(StreamMessageKind::entries, place), {}, bytes);
+  sink_.on_message(head_of(StreamMessageKind::entries, place), {}, bytes, {});
 }
 
 // A slot that was silent for long may begin again in the deshredder.
@@ -83,11 +95,11 @@ void TierStream::on_slot_begin(const SlotBegin& begin) {
   head.slot = begin.slot;
   head.parent = begin.parent;
   head.arrival_ns = begin.arrival_ns;
-  sink_.on_message(head, {}, {});
+  sink_.on_message(head, {}, {}, {});
 }
 
 void TierStream::on_slot_complete(const BatchPlace& place) {
-  sink_.on_message(head_of(StreamMessageKind::slot_complete, place), {}, {});
+  sink_.on_message(head_of(StreamMessageKind::slot_complete, place), {}, {}, {});
 }
 
 }  // namespace shredway

@@ -12,15 +12,16 @@
 #include "deshred/deshredder.h"
 #include "deshred/slot_restarts.h"
 #include "stream/filter_index.h"
+#include "stream/lookup_resolver.h"
 #include "stream/stream_ring.h"
 
 namespace shredway {
 
-// Receives messages with the filters that they matched.
+// Receives messages with the filters that they matched, and the addresses that a transaction loads.
 class StreamSink {
  public:
   virtual void on_message(const StreamMessageHead& head, std::span<const uint16_t> filters,
-                          std::span<const uint8_t> content) = 0;
+                          std::span<const uint8_t> content, std::span<const uint8_t> loaded) = 0;
 
  protected:
   ~StreamSink() = default;
@@ -49,8 +50,8 @@ class SentSignatures {
 
 class TierStream final : private DeshredSink {
  public:
-  // `sink` must outlive it.
-  TierStream(uint8_t tier, StreamSink& sink);
+  // `sink` and `lookups` must outlive it.
+  TierStream(uint8_t tier, StreamSink& sink, LookupResolver& lookups);
 
   // `index` must stay valid until the next call.
   void use(FilterIndex& index);
@@ -74,6 +75,7 @@ class TierStream final : private DeshredSink {
 
   const uint8_t tier_;
   StreamSink& sink_;
+  LookupResolver& lookups_;
   FilterIndex* index_ = nullptr;
   SlotRestarts restarts_;
   SentSignatures sent_;

@@ -320,3 +320,83 @@ TEST(streams_swap_filters_under_load) {
   for (const StreamMessage* message : subscriber.of(StreamMessageKind::transaction))
     CHECK(message->filters == std::vector<uint16_t>{4001});
 }
+
+TEST(streams_carry_loaded_addresses_and_match_them) {
+  std::mt19937 random(12);
+  const StreamAccount table = account_of(1000), other = account_of(1001);
+  Subscriber subscriber;
+  LookupResolver& lookups = subscriber.thread->streams().lookups();
+  const Bytes changes = lookup_changes({{table, {account_of(5), account_of(6)}}});
+  CHECK_EQ(lookups.change(changes.data(), changes.size()), std::string());
+  subscriber.publish(
+      {{.id = 1, .require = {account_of(5)}}, {.id = 2, .exclude = {account_of(6)}}});
+  const std::vector<Bytes> transactions{
+      transaction_with_lookups({account_of(9)}, {{table, {1}, {0}}}, random),
+      transaction_with_lookups({account_of(9)}, {{table, {0}, {}}, {other, {0}, {}}}, random),
+      transaction_of({account_of(9)}, random)};
+  const BatchedSlot slot = make_batched_slot(700, {entry_batch({transactions})});
+  for (const Bytes& packet : slot.packets) push_for(subscriber.thread->ring_of(0), packet, 1);
+  subscriber.drain_after(1);
+  const auto sent = subscriber.of(StreamMessageKind::transaction);
+  CHECK_EQ(sent.size(), 3u);
+  if (sent.size() != 3) return;
+  CHECK_EQ(sent[0]->head.lookups, LookupState::resolved);
+  CHECK_EQ(sent[0]->head.loaded_writable, 1u);
+  CHECK_EQ(sent[0]->head.loaded_readonly, 1u);
+  CHECK(accounts_in(sent[0]->loaded) == (std::vector{account_of(6), account_of(5)}));
+  CHECK(sent[0]->filters == std::vector<uint16_t>{1});
+  // The known address of the second transaction matches; the message names none.
+  CHECK_EQ(sent[1]->head.lookups, LookupState::unresolved);
+  CHECK(sent[1]->loaded.empty());
+  CHECK(sent[1]->filters == (std::vector<uint16_t>{1, 2}));
+  CHECK_EQ(sent[2]->head.lookups, LookupState::none);
+  CHECK(sent[2]->filters == std::vector<uint16_t>{2});
+  LookupReport report;
+  CHECK(eventually([&] { return lookups.next_report(report); }));
+  CHECK(report.table == other);
+  CHECK(eventually([&] {
+    return subscriber.counter(DeshredCounter::stream_lookups) == 2 &&
+           subscriber.counter(DeshredCounter::stream_unresolved) == 1;
+  }));
+}
+
+TEST(streams_swap_lookup_tables_under_load) {
+  std::mt19937 random(13);
+  const StreamAccount table = account_of(1000);
+  Subscriber subscriber;
+  subscriber.publish({{.id = 1}});
+  LookupResolver& lookups = subscriber.thread->streams().lookups();
+  std::atomic<bool> stopped{false};
+  // Each version has its own address, so that a mixture would be seen.
+  std::thread changer([&] {
+    for (uint32_t i = 0; !stopped; i++) {
+      const std::vector<StreamAccount> addresses(256, account_of(i));
+      const Bytes changes =
+          lookup_changes({{table, addresses},
+                          {account_of(2000 + i % 100), addresses, 0, 0, i},
+                          {.table = account_of(2000 + (i + 50) % 100), .is_removal = true}});
+      CHECK_EQ(lookups.change(changes.data(), changes.size()), std::string());
+      LookupReport report;
+      while (lookups.next_report(report)) CHECK(report.slot >= 800);
+    }
+  });
+  for (uint64_t slot = 800; slot < 840; slot++) {
+    std::vector<Bytes> transactions;
+    for (uint8_t i = 0; i < 20; i++)
+      transactions.push_back(transaction_with_lookups(
+          {account_of(9)}, {{table, {i, 255}, {7}}, {account_of(2000u + i), {0}, {}}}, random));
+    for (const Bytes& packet : make_batched_slot(slot, {entry_batch({transactions})}).packets)
+      push_for(subscriber.thread->ring_of(0), packet, 1);
+    CHECK(eventually([&] { return subscriber.counter(DeshredCounter::batches) == slot - 799; }));
+    subscriber.drain();
+  }
+  stopped = true;
+  changer.join();
+  CHECK_EQ(subscriber.of(StreamMessageKind::transaction).size(), 40u * 20);
+  for (const StreamMessage* message : subscriber.of(StreamMessageKind::transaction)) {
+    const std::vector<StreamAccount> loaded = accounts_in(message->loaded);
+    if (message->head.lookups != LookupState::resolved) continue;
+    CHECK_EQ(loaded.size(), 4u);
+    CHECK(loaded[0] == loaded[1] && loaded[0] == loaded[3]);
+  }
+}

@@ -36,7 +36,7 @@ bool matches_alone(const StreamFilter& filter, const Bytes& bytes, const Transac
 
 std::vector<uint16_t> matched(FilterIndex& index, const Bytes& bytes, uint32_t tier = 0) {
   std::vector<uint16_t> out;
-  index.match(bytes.data(), parsed(bytes), tier, out);
+  index.match(bytes.data(), parsed(bytes), {tier}, out);
   std::sort(out.begin(), out.end());
   return out;
 }

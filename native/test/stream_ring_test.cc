@@ -55,7 +55,7 @@ TEST(stream_ring_drains_whole_messages_only) {
   CHECK(ring.push({}, {}, Bytes(100, 1)));
   CHECK(ring.push({}, {}, Bytes(100, 2)));
   const size_t bytes = ring.next_bytes();
-  CHECK_EQ(bytes, 160u);
+  CHECK_EQ(bytes, 168u);
   Bytes out(2 * bytes - 1);
   CHECK_EQ(ring.drain(out.data(), bytes - 1), 0u);
   CHECK_EQ(ring.drain(out.data(), out.size()), bytes);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <random>
+#include <span>
 
 #include "check.h"
 #include "stream/filter_index.h"
@@ -75,10 +76,70 @@ inline Bytes transaction_of(const std::vector<StreamAccount>& accounts, std::mt1
   return out;
 }
 
+struct TableLookup {
+  StreamAccount table;
+  Bytes writable, readonly;
+};
+
+// The same as version 0, with lookups.
+inline Bytes transaction_with_lookups(const std::vector<StreamAccount>& accounts,
+                                      const std::vector<TableLookup>& lookups,
+                                      std::mt19937& random) {
+  Bytes out = transaction_of(accounts, random);
+  out.insert(out.begin() + 1 + kTransactionSignatureBytes, 0x80);
+  out.push_back(static_cast<uint8_t>(lookups.size()));
+  for (const TableLookup& lookup : lookups) {
+    out.insert(out.end(), lookup.table.begin(), lookup.table.end());
+    for (const Bytes* indexes : {&lookup.writable, &lookup.readonly}) {
+      if (indexes->size() < 128) {
+        out.push_back(static_cast<uint8_t>(indexes->size()));
+      } else {
+        out.push_back(static_cast<uint8_t>(indexes->size() | 0x80));
+        out.push_back(static_cast<uint8_t>(indexes->size() >> 7));
+      }
+      out.insert(out.end(), indexes->begin(), indexes->end());
+    }
+  }
+  return out;
+}
+
+struct TableChange {
+  StreamAccount table;
+  std::vector<StreamAccount> addresses = {};
+  uint64_t extended_slot = 0;
+  uint16_t extension_begin = 0;
+  uint64_t used_slot = 0;
+  bool is_removal = false;
+};
+
+inline Bytes lookup_changes(const std::vector<TableChange>& changes) {
+  Bytes out{'S', 'W', 'L', '1'};
+  append(out, static_cast<uint32_t>(changes.size()));
+  for (const TableChange& change : changes) {
+    out.insert(out.end(), change.table.begin(), change.table.end());
+    append(out, change.used_slot);
+    append(out, change.extended_slot);
+    append(out, change.extension_begin);
+    append(out, static_cast<uint16_t>(change.addresses.size()));
+    append(out, uint32_t{change.is_removal ? 1u : 0u});
+    for (const StreamAccount& account : change.addresses)
+      out.insert(out.end(), account.begin(), account.end());
+  }
+  return out;
+}
+
+inline std::vector<StreamAccount> accounts_in(std::span<const uint8_t> bytes) {
+  std::vector<StreamAccount> out(bytes.size() / kPublicKeyBytes);
+  for (size_t i = 0; i < out.size(); i++)
+    std::copy_n(&bytes[i * kPublicKeyBytes], kPublicKeyBytes, out[i].begin());
+  return out;
+}
+
 struct StreamMessage {
   StreamMessageHead head;
   std::vector<uint16_t> filters;
   Bytes content;
+  Bytes loaded;
 };
 
 // Messages of drained bytes.
@@ -93,6 +154,9 @@ inline std::vector<StreamMessage> messages_of(const Bytes& bytes) {
       std::memcpy(message.filters.data(), from, 2 * message.filters.size());
     from += 2 * message.filters.size();
     message.content.assign(from, from + message.head.content_bytes);
+    from += message.content.size();
+    message.loaded.assign(from, from + kPublicKeyBytes * (size_t{message.head.loaded_writable} +
+                                                          message.head.loaded_readonly));
     std::sort(message.filters.begin(), message.filters.end());
     CHECK(message.head.bytes % 8 == 0 && message.head.bytes > 0);
     if (message.head.bytes == 0) break;

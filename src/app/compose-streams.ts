@@ -65,6 +65,7 @@ export function openStreams({
       slot: () => relay.slots.slotClock.slotAt(clock.nowNs()),
       ...(node && { call: (method, params) => node.call(method, params) }),
     },
+    ...(node && { callNode: (method, params, bytesMax) => node.call(method, params, bytesMax) }),
     clock,
     log,
   });

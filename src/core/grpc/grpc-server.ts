@@ -231,7 +231,8 @@ export class GrpcServer {
   #keepAlive(session: ServerHttp2Session, intervalMs: number): Timer {
     let isWaiting = false;
     return this.#options.clock.every(intervalMs, () => {
-      if (isWaiting) {
+      // A destroyed session reports its end later, and throws if it should send a ping.
+      if (isWaiting || session.destroyed) {
         session.destroy();
         return;
       }

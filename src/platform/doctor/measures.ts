@@ -62,6 +62,7 @@ export const measures: Readonly<Record<string, string>> = {
   "quic-buffers": `${measureCommand}, and nstat -az UdpRcvbufErrors does not increase`,
   "quic-firewall": "shredway send --quic from another machine gets a response",
   "quic-certificate": measureCommand,
+  "stream-lookups": "shredway_stream_lookup_tables increases while a client has filters",
   "multicast-interface": measureCommand,
   "multicast-groups": "shredway_relay_group_joined is 1",
   "multicast-filter": "shredway_relay_group_silence_seconds stays low",

@@ -387,6 +387,11 @@ const deshredHelp = {
   stream_messages: "Messages for subscribers of decoded streams.",
   stream_repeated: "Transactions that a block repeated, which decoded streams leave out.",
   stream_lost: "Messages of decoded streams that were lost because the queue was full.",
+  stream_lookups:
+    "Transactions with address lookup tables that decoded streams examined, once for each tier.",
+  stream_unresolved: "Transactions among them with a loaded address that is unknown.",
+  stream_lookup_reports_lost:
+    "Reports of unknown or changed lookup tables that were lost because the queue was full.",
 } as const;
 
 const deshred: readonly RelayMetric[] = [

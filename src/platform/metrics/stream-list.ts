@@ -16,6 +16,15 @@ function byAccount(
   });
 }
 
+/** Absent without a node. */
+function lookupGauge(
+  name: string,
+  help: string,
+  pick: (status: NonNullable<StreamStatus["lookupTables"]>) => number,
+): StreamMetric {
+  return gauge(name, help, ({ lookupTables }) => lookupTables && pick(lookupTables));
+}
+
 export const streamMetrics: readonly StreamMetric[] = [
   byAccount(
     gauges,
@@ -94,5 +103,41 @@ export const streamMetrics: readonly StreamMetric[] = [
     "shredway_stream_refused_connections_total",
     "Connections that were closed because of a limit: 256 per address, 4,096 in total.",
     ({ refusedConnections }) => refusedConnections,
+  ),
+  lookupGauge(
+    "shredway_stream_lookup_tables",
+    "Address lookup tables that are known; at most 16,384.",
+    ({ tables }) => tables,
+  ),
+  lookupGauge(
+    "shredway_stream_lookup_addresses",
+    "Addresses in these tables; at most 1,048,576.",
+    ({ addresses }) => addresses,
+  ),
+  lookupGauge(
+    "shredway_stream_lookup_waiting",
+    "Lookup tables that wait to be read from the node.",
+    ({ waiting }) => waiting,
+  ),
+  counters(
+    "shredway_stream_lookup_requests_total",
+    ["result"],
+    "Requests to the node for lookup tables, by result: ok or failed.",
+    ({ lookupTables }, add) => {
+      if (!lookupTables) return;
+      add(["ok"], lookupTables.answered);
+      add(["failed"], lookupTables.failed);
+    },
+  ),
+  counters(
+    "shredway_stream_lookup_events_total",
+    ["event"],
+    "Lookup tables by event: found or missing in a response of the node, evicted because of a limit, or dropped because too many wait.",
+    ({ lookupTables }, add) => {
+      if (!lookupTables) return;
+      for (const event of ["found", "missing", "evicted", "dropped"] as const) {
+        add([event], lookupTables[event]);
+      }
+    },
   ),
 ];

@@ -120,6 +120,9 @@ export const deshredCounterNames = [
   "stream_messages",
   "stream_repeated",
   "stream_lost",
+  "stream_lookups",
+  "stream_unresolved",
+  "stream_lookup_reports_lost",
   "watched",
   "cpu_ns",
 ] as const;

@@ -134,6 +134,14 @@ export interface NativeRelay {
   /** Fills in the layout of native/stream/streams.h. */
   readStreamLosses(into: BigUint64Array): void;
   onStreams(listener: () => void): void;
+  changeLookupTables(changes: Uint8Array): void;
+  /** Fills with reports of 48 bytes (native/stream/lookup_resolver.h); returns their number. */
+  drainLookupReports(into: Uint8Array): number;
+  lookupTableCounts(): {
+    readonly tables: number;
+    readonly addresses: number;
+    readonly evicted: number;
+  };
   /** Fills with arrivals of 32 bytes (native/relay/arrivals.h); returns their number. */
   drainArrivals(into: Uint8Array): number;
   /** Fills with packets, each after a header of 32 bytes; returns the number of bytes. */

@@ -5,6 +5,7 @@
 import type { StreamMessageName } from "./names.ts";
 import { streamMessageNames } from "./names.ts";
 import { describeNative, guarded, type NativeRelay } from "./native.ts";
+import { RelayLookupTables } from "./relay-lookup-tables.ts";
 
 /** Conditions of one filter: all of them must hold. */
 export interface StreamFilter {
@@ -44,6 +45,17 @@ export interface StreamMessage {
   readonly shredIndex: number;
   readonly isVote: boolean;
   readonly content: Uint8Array;
+  /**
+   * Addresses that a transaction loads from lookup tables. null: at least one of them is unknown; absent:
+   * the transaction has no lookups. Valid during the call that receives it.
+   */
+  readonly loadedAddresses?: LoadedAddresses | null | undefined;
+}
+
+/** 32 bytes each, in the order of the transaction. */
+interface LoadedAddresses {
+  readonly writable: readonly Uint8Array[];
+  readonly readonly: readonly Uint8Array[];
 }
 
 /** Messages lost since the start, because nobody read them in time. */
@@ -59,24 +71,37 @@ const voteRules = ["any", "none", "only"] as const;
 const tiersMax = 8;
 /** The longest message (native/stream/stream_ring.h). */
 const drainBytes = 4 << 20;
-const headBytes = 56;
+const headBytes = 64;
 const tableHeadBytes = 12;
 const filterBytes = 24;
 const accountBytes = 32;
 const signatureBytes = 64;
 
+/** The enum LookupState of native/stream/lookup_resolver.h. */
+const lookupState = { none: 0, resolved: 1 } as const;
+
 type StreamCalls = Pick<
   NativeRelay,
-  "publishStreamFilters" | "drainStreams" | "streamsLost" | "readStreamLosses" | "onStreams"
+  | "publishStreamFilters"
+  | "drainStreams"
+  | "streamsLost"
+  | "readStreamLosses"
+  | "onStreams"
+  | "changeLookupTables"
+  | "drainLookupReports"
+  | "lookupTableCounts"
 >;
 
 export class RelayStreams {
+  /** The address lookup tables that transactions are resolved with. */
+  readonly lookupTables: RelayLookupTables;
   readonly #native: StreamCalls;
   readonly #tiers: readonly string[];
   readonly #buffer = new Uint8Array(drainBytes);
   #generation = 0;
 
   constructor(native: StreamCalls, tiers: readonly string[]) {
+    this.lookupTables = new RelayLookupTables(native);
     this.#native = native;
     this.#tiers = tiers;
   }
@@ -132,6 +157,21 @@ export class RelayStreams {
     guarded("watch_refused", () => this.#native.onStreams(listener));
   }
 
+  /** `at`: beginning of a message; `begin`: of its loaded addresses. */
+  #loaded(view: DataView, at: number, begin: number): StreamMessage["loadedAddresses"] {
+    const state = view.getUint8(at + 53);
+    if (state === lookupState.none) return undefined;
+    if (state !== lookupState.resolved) return null;
+    const listOf = (from: number, length: number) =>
+      Array.from({ length }, (_, i) => {
+        const address = from + i * accountBytes;
+        return this.#buffer.subarray(address, address + accountBytes);
+      });
+    const writable = listOf(begin, view.getUint16(at + 54, true));
+    const readonlyBegin = begin + writable.length * accountBytes;
+    return { writable, readonly: listOf(readonlyBegin, view.getUint16(at + 56, true)) };
+  }
+
   #bitsOf(tiers: ReadonlySet<string>): number {
     return this.#tiers.reduce((bits, tier, i) => (tiers.has(tier) ? bits | (1 << i) : bits), 0);
   }
@@ -144,6 +184,7 @@ export class RelayStreams {
       const filters: number[] = [];
       for (let i = 0; i < count; i++) filters.push(view.getUint16(at + headBytes + 2 * i, true));
       const begin = at + headBytes + 2 * count;
+      const end = begin + view.getUint32(at + 48, true);
       receive({
         kind: streamMessageNames[view.getUint8(at + 4)] ?? "transaction",
         tier: this.#tiers[view.getUint8(at + 5)] ?? "",
@@ -155,8 +196,9 @@ export class RelayStreams {
         batchIndex: view.getUint32(at + 36, true),
         ordinal: view.getUint32(at + 40, true),
         shredIndex: view.getUint32(at + 44, true),
-        content: buffer.subarray(begin, begin + view.getUint32(at + 48, true)),
-        isVote: view.getUint32(at + 52, true) !== 0,
+        content: buffer.subarray(begin, end),
+        isVote: view.getUint8(at + 52) !== 0,
+        loadedAddresses: this.#loaded(view, at, end),
       });
     }
   }

@@ -81,6 +81,10 @@ export function encodeDeshredTransaction(message: StreamMessage): Buffer {
   const infoEnd = scratch.mark;
   scratch.uint(7, message.shredIndex + 1);
   scratch.uint(6, message.batchIndex);
+  // Both lists are empty if an address is unknown.
+  const { writable = [], readonly = [] } = message.loadedAddresses ?? {};
+  for (const address of readonly.toReversed()) scratch.bytes(5, address);
+  for (const address of writable.toReversed()) scratch.bytes(4, address);
   writeTransaction(scratch, 3, transaction);
   scratch.uint(2, message.isVote ? 1 : 0);
   scratch.bytes(1, transaction.signatures[0] ?? new Uint8Array());

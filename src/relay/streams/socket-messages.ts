@@ -46,7 +46,7 @@ export class SocketEncoder {
   #value(message: StreamMessage): string {
     const transaction = this.#read(message);
     const { slot } = message;
-    const loaded = loadedAddresses(transaction);
+    const loaded = loadedAddresses(transaction, message);
     const value =
       `"slot":${slot},"signature":"${this.signature(message)}","transaction":${transactionJson(transaction)}` +
       `,"version":${writeJson(transaction.version)}`;
@@ -93,9 +93,14 @@ function base64Of(bytes: Uint8Array): string {
 }
 
 /** undefined: the version has no lookups; "null": the addresses are unknown. */
-function loadedAddresses({ version, lookups }: WireTransaction): string | undefined {
+function loadedAddresses(
+  { version }: WireTransaction,
+  { loadedAddresses: loaded }: StreamMessage,
+): string | undefined {
   if (version !== 0) return undefined;
-  return lookups.length === 0 ? '{"writable":[],"readonly":[]}' : "null";
+  if (loaded === null) return "null";
+  const { writable = [], readonly = [] } = loaded ?? {};
+  return writeJson({ writable: writable.map(encodeBase58), readonly: readonly.map(encodeBase58) });
 }
 
 /** `result`: JSON text. */

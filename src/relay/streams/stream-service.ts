@@ -21,6 +21,8 @@ import type { FilterLimits } from "./filter-limits.ts";
 import { type GapEncoder, gapEncoderOf } from "./gap-reports.ts";
 import { geyserPaths } from "./geyser-messages.ts";
 import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
+import { LookupTableFollower } from "./lookup-table-follower.ts";
+import type { NodeCall } from "./lookup-table-node.ts";
 import { SocketEncoder } from "./socket-messages.ts";
 import { type SocketHost, SocketStreams, type StreamCall } from "./socket-streams.ts";
 import type { ClientSocket } from "./socket-transport.ts";
@@ -56,6 +58,8 @@ interface StreamServiceDependencies {
   readonly certificate?: FollowedCertificate | undefined;
   readonly access: StreamAccess;
   readonly chain: ChainView;
+  /** A read call of the node that has the address lookup tables; absent: no node is configured. */
+  readonly callNode?: NodeCall | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -104,14 +108,19 @@ export class StreamService implements SocketHost {
     transactions: new SharedTransactions(shreder),
   } as const;
   readonly #timers: readonly Timer[];
+  readonly #lookupTables: LookupTableFollower | null;
   #config: StreamsConfig;
   #server: GrpcServer | undefined;
 
   constructor(dependencies: StreamServiceDependencies) {
-    const { config, streams, clock, log } = dependencies;
+    const { config, streams, callNode, clock, log } = dependencies;
+    const tables = streams.lookupTables;
     this.#dependencies = dependencies;
     this.#config = config;
     this.hub = new StreamHub({ streams, limits: RelayStreams.limits(), clock, log });
+    this.#lookupTables = callNode
+      ? new LookupTableFollower({ tables, call: callNode, clock, log })
+      : null;
     this.#timers = [
       clock.every(accessCheckMs, () => this.#checkAccess()),
       clock.every(pingMs, () => {
@@ -151,6 +160,11 @@ export class StreamService implements SocketHost {
     this.#server = server;
     certificate?.onChange((material) => server.setCertificate(material));
     log.info(`streams: gRPC at ${server.address}`);
+    if (!this.#lookupTables) {
+      log.info(
+        "streams: address lookup tables are not resolved, because solana.rpc is not configured",
+      );
+    }
   }
 
   /** Its address with the real port; empty before `start`. */
@@ -163,7 +177,15 @@ export class StreamService implements SocketHost {
     const open = [...this.#streams].map(({ subscription }) => subscription);
     const filters = this.hub.used();
     const delays = this.#delays;
-    return this.#counts.status({ open, filters, connections, refusedConnections, delays });
+    const lookupTables = this.#lookupTables?.status() ?? null;
+    return this.#counts.status({
+      open,
+      filters,
+      connections,
+      refusedConnections,
+      delays,
+      lookupTables,
+    });
   }
 
   /** Every open stream, and the last ends of each account. */
@@ -194,6 +216,7 @@ export class StreamService implements SocketHost {
     this.#server?.close();
     this.#dependencies.certificate?.close();
     this.hub.close();
+    this.#lookupTables?.close();
   }
 
   /** Every call needs a key with the scope. */

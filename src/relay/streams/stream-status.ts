@@ -3,6 +3,7 @@
 import type { DurationHistogram } from "../../core/duration-histogram.ts";
 import type { GrpcOutcome } from "../../core/grpc/grpc-server.ts";
 import { type EndReason, endReasons } from "./end-reasons.ts";
+import type { LookupTableStatus } from "./lookup-table-follower.ts";
 import { type Dialect, dialects, type Subscription } from "./subscription.ts";
 
 interface AccountStreams {
@@ -34,6 +35,8 @@ export interface StreamStatus {
   readonly refusals: ReadonlyMap<string, number>;
   /** From the receive time of the last shred of a message to the moment it is given to the connection. */
   readonly delays: DurationHistogram;
+  /** Address lookup tables; null: no node is configured, so no address is resolved. */
+  readonly lookupTables: LookupTableStatus | null;
 }
 
 /** Labels are bounded: further accounts count as "other". */
@@ -68,7 +71,7 @@ export class StreamCounts {
   }
 
   status(
-    now: Pick<StreamStatus, "connections" | "refusedConnections" | "filters" | "delays"> & {
+    now: Omit<StreamStatus, "accounts" | "ends" | "refusals"> & {
       readonly open: readonly Subscription[];
     },
   ): StreamStatus {
@@ -85,12 +88,13 @@ export class StreamCounts {
         waitingBytes: waitingBytes + subscription.waitingBytes,
       });
     }
-    const { connections, refusedConnections, filters, delays } = now;
+    const { connections, refusedConnections, filters, delays, lookupTables } = now;
     return {
       connections,
       refusedConnections,
       filters,
       delays,
+      lookupTables,
       accounts: [...sums.values()].map((sum) => ({
         ...sum,
         ...(present.get(sum) ?? { open: 0, waitingBytes: 0 }),

@@ -33,6 +33,7 @@ import { checkService } from "../../platform/doctor/service-checks.ts";
 import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
 import { checkShredstream } from "../../platform/doctor/shredstream-checks.ts";
 import { readShredstreamFacts } from "../../platform/doctor/shredstream-facts.ts";
+import { checkStreamNode } from "../../platform/doctor/stream-checks.ts";
 import { probe, readConfigFacts, systemReader } from "../../platform/doctor/system.ts";
 import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
 import { type Paint, toJson } from "../terminal/formatting.ts";
@@ -91,6 +92,7 @@ async function examine(file: string | undefined): Promise<Finding[]> {
         readMulticastFacts(config.relay, (path) => systemReader.readText(path)),
       ),
       ...checkService(config, file, around),
+      ...checkStreamNode(config),
       ...checkQuic(readQuicFacts(config, systemReader), inspectQuicCertificate(config)),
       ...(database ? checkDatabase(database, isServiceHere) : []),
       ...(databaseFile ? checkDatabaseFile(databaseFile) : []),

@@ -236,4 +236,28 @@ describe("GrpcServer", () => {
     server.close();
     await until(() => open() === 0, "the ends");
   });
+
+  it("sends no ping on a connection that is being closed", async () => {
+    const beats: (() => void)[] = [];
+    const clock = Object.assign(ManualClock.running(), {
+      every: (_: number, action: () => void) => {
+        beats.push(action);
+        return { cancel: () => {} };
+      },
+    });
+    const server = closing(
+      await GrpcServer.open({
+        listen: parseEndpoint("127.0.0.1:0", { allowPortZero: true }),
+        methods: {},
+        keepAliveMs: 20_000,
+        clock,
+        report: () => {},
+      }),
+    );
+    const client = connectHttp2(`http://${server.address}`).on("error", () => {});
+    await until(() => beats.length === 1, "the connection");
+    server.close();
+    for (const beat of beats) expect(beat).not.toThrow();
+    client.destroy();
+  });
 });

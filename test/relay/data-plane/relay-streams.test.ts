@@ -1,6 +1,7 @@
 // Decoded streams from a datagram to JavaScript, through the addon. Native tests cover the engine.
 
 import { describe, expect, it } from "vitest";
+import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import type { Relay } from "../../../src/relay/data-plane/relay.ts";
 import {
   RelayStreams,
@@ -11,6 +12,7 @@ import { until } from "../../support/network/udp-receiver.ts";
 import {
   accountOf,
   batchOf,
+  lookupTransactionOf,
   markerOf,
   openStreamRelay,
   slotOf,
@@ -140,5 +142,71 @@ describe("decoded streams", () => {
     const many = Array.from({ length: accounts + 1 }, (_, i) => accountOf(i));
     expect(publish({ include: many })).toThrow("expected at most 50000 accounts, got 50001");
     expect(publish({})()).toBe(1);
+  });
+
+  it("carry the addresses that transactions load, as an independent reader finds them", async () => {
+    const { relay, send } = openStreamRelay();
+    const random = new SeededRandom(3);
+    const upTo = (max: number) => random.below(max + 1);
+    const content = (table: number) => ({
+      addresses: Array.from({ length: 20 + table }, (_, i) => accountOf(1000 * table + i)),
+      extendedSlot: 0n,
+      extensionBegin: 0,
+    });
+    relay.streams.lookupTables.apply(
+      [1, 2, 3].map((table) => ({
+        table: accountOf(table),
+        usedSlot: 1n,
+        content: content(table),
+      })),
+    );
+    expect(relay.streams.lookupTables.counts()).toEqual({ tables: 3, addresses: 66, evicted: 0 });
+    const indexes = () => Array.from({ length: upTo(3) }, () => upTo(21));
+    const lookups = Array.from({ length: 200 }, () =>
+      Array.from({ length: upTo(3) }, () => ({
+        number: 1 + upTo(3),
+        writable: indexes(),
+        readonly: indexes(),
+      })),
+    );
+    const expected = lookups.map((all) => {
+      if (all.length === 0) return undefined;
+      const isUnknown = all.some(
+        ({ number, writable, readonly }) =>
+          number > 3 || [...writable, ...readonly].some((i) => i >= 20 + number),
+      );
+      if (isUnknown) return null;
+      const listOf = (kind: "writable" | "readonly") =>
+        all.flatMap((one) => one[kind].map((i) => accountOf(1000 * one.number + i)));
+      return { writable: listOf("writable"), readonly: listOf("readonly") };
+    });
+    const loaded: StreamMessage["loadedAddresses"][] = [];
+    relay.streams.onMessages(() => {
+      relay.streams.drain(({ kind, loadedAddresses }) => {
+        if (kind !== "transaction") return;
+        const { writable = [], readonly = [] } = loadedAddresses ?? {};
+        const copy = (all: readonly Uint8Array[]) => all.map((one) => one.slice());
+        loaded.push(loadedAddresses && { writable: copy(writable), readonly: copy(readonly) });
+      }, Number.POSITIVE_INFINITY);
+    });
+    relay.streams.publish([everything], new Set());
+    const transactions = lookups.map((all) =>
+      lookupTransactionOf(
+        [accountOf(8)],
+        all.map(({ number, ...rest }) => ({ table: accountOf(number), ...rest })),
+      ),
+    );
+    send(slotOf(120n, [batchOf(transactions)]));
+    await until(() => loaded.length === 200, "all transactions");
+    // Version 0 without lookups loads nothing.
+    expect(loaded).toEqual(expected);
+    const reports = relay.streams.lookupTables.reports();
+    expect(reports).toContainEqual({ table: accountOf(4), slot: 120n, isChange: false });
+    relay.streams.lookupTables.apply([{ table: accountOf(1), usedSlot: 1n, content: null }]);
+    expect(relay.streams.lookupTables.counts().tables).toBe(2);
+    const wrong = { table: new Uint8Array(31), usedSlot: 1n, content: null };
+    expect(() => relay.streams.lookupTables.apply([wrong])).toThrow(
+      "expected a table and addresses",
+    );
   });
 });

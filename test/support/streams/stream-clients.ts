@@ -16,6 +16,7 @@ import { loadSync } from "@grpc/proto-loader";
 import { parseConfig } from "../../../src/core/configuration/configuration.ts";
 import { ShredwayError } from "../../../src/core/errors.ts";
 import { createLogger } from "../../../src/core/log.ts";
+import type { NodeCall } from "../../../src/relay/streams/lookup-table-node.ts";
 import type { StreamKey } from "../../../src/relay/streams/stream-access.ts";
 import { StreamService } from "../../../src/relay/streams/stream-service.ts";
 import { ManualClock } from "../clocks/manual-clock.ts";
@@ -44,10 +45,14 @@ export interface RunningStreams extends StreamRelay {
   readonly tiers: Map<string, string>;
 }
 
-/** `section`: keys of the section `streams`. The key "alice" belongs to an account of tier-1. */
+/**
+ * `section`: keys of the section `streams`. The key "alice" belongs to an account of tier-1. `callNode`: the
+ * node that has the address lookup tables.
+ */
 export async function runningStreams(
   section = "",
   relayOptions: Parameters<typeof openStreamRelay>[0] = {},
+  callNode?: NodeCall,
 ): Promise<RunningStreams> {
   const { streams } = parseConfig(
     `relay: { shredVersion: 1, authentication: off, sources: [ { name: a, address: 127.0.0.2, tier: tier-1 } ] }
@@ -81,6 +86,7 @@ streams: { listen: "127.0.0.1:0"${section === "" ? "" : `, ${section}`} }`,
         tierOf: (accountId) => tiers.get(accountId) ?? null,
       },
       chain: { slot: () => 123n },
+      callNode,
       clock,
       log: createLogger({ level: "silent" }),
     }),
@@ -164,7 +170,12 @@ export interface DeshredUpdate {
   readonly update?: string;
   readonly deshred_transaction?: {
     readonly slot: number;
-    readonly transaction: { readonly signature: Buffer };
+    readonly transaction: {
+      readonly signature: Buffer;
+      /** Absent: empty. */
+      readonly loaded_writable_addresses?: readonly Buffer[];
+      readonly loaded_readonly_addresses?: readonly Buffer[];
+    };
   };
   readonly deshred_update_parent?: {
     readonly slot: number;

@@ -1,6 +1,7 @@
 // A relay on loopback with sources of two tiers and one for own use, and slots whose transactions a test
 // chooses.
 
+import type { TransactionInstruction } from "@solana/web3.js";
 import { SeededRandom } from "../../../src/core/seeded-random.ts";
 import { PacedSender } from "../../../src/relay/data-plane/paced-sender.ts";
 import { Relay } from "../../../src/relay/data-plane/relay.ts";
@@ -44,18 +45,54 @@ export function transactionOf(accounts: readonly Uint8Array[] = [accountOf(0)]):
   return { signature, wire };
 }
 
-/** The same as version 0, with a lookup of two accounts in a table. */
+/** A legacy transaction with one instruction, by web3.js. */
+export function legacyInstruction({
+  programId,
+  keys,
+  data,
+}: TransactionInstruction): MadeTransaction {
+  const accounts = [...keys.map(({ pubkey }) => pubkey.toBytes()), programId.toBytes()];
+  const { signature, wire } = transactionOf(accounts);
+  const instruction = Buffer.concat([
+    Uint8Array.of(1, keys.length, keys.length),
+    Uint8Array.from(keys, (_, i) => i),
+    Uint8Array.of(data.length),
+    data,
+  ]);
+  return { signature, wire: Buffer.concat([wire.subarray(0, -7), instruction]) };
+}
+
+export interface MadeLookup {
+  readonly table: Uint8Array;
+  /** Indexes, at most 127 each. */
+  readonly writable: readonly number[];
+  readonly readonly: readonly number[];
+}
+
+/** The same as transactionOf in version 0, with lookups. */
+export function lookupTransactionOf(
+  accounts: readonly Uint8Array[],
+  lookups: readonly MadeLookup[],
+): MadeTransaction {
+  const { signature, wire } = transactionOf(accounts);
+  const message = wire.subarray(1 + signature.length);
+  const encoded = lookups.flatMap(({ table, writable, readonly }) => [
+    table,
+    Uint8Array.of(writable.length, ...writable),
+    Uint8Array.of(readonly.length, ...readonly),
+  ]);
+  const parts = [Uint8Array.of(1), signature, Uint8Array.of(0x80), message];
+  const wireWithLookups = Buffer.concat([...parts, Uint8Array.of(lookups.length), ...encoded]);
+  return { signature, wire: wireWithLookups };
+}
+
+/** With a lookup of two accounts in a table. `indexes`: of the writable and of the read-only one. */
 export function v0TransactionOf(
   accounts: readonly Uint8Array[],
   table: Uint8Array,
+  [writable, readonly]: readonly [number, number] = [4, 5],
 ): MadeTransaction {
-  const { signature, wire } = transactionOf(accounts);
-  const lookup = Buffer.concat([Uint8Array.of(1), table, Uint8Array.of(1, 4, 1, 5)]);
-  const message = wire.subarray(1 + signature.length);
-  return {
-    signature,
-    wire: Buffer.concat([Uint8Array.of(1), signature, Uint8Array.of(0x80), message, lookup]),
-  };
+  return lookupTransactionOf(accounts, [{ table, writable: [writable], readonly: [readonly] }]);
 }
 
 /** A batch of one entry. */
