@@ -84,6 +84,8 @@ async function serveGateway(): Promise<void> {
       burst: 1_000_000,
       openMax: 1_000_000,
       openPerAccountMax: 1_000_000,
+      // Nothing lands here. On a chain, most transactions do before they are sent again.
+      resendMs: 600_000,
     },
     routes: [kind === "tpu" ? direct : partner],
   });

@@ -128,7 +128,7 @@ void StreamFilterScenario::measure(size_t filters, uint32_t round) {
   uint64_t matches = 0;
   const double ns = per_operation_ns(list_.items.size(), [&](size_t i) {
     const TransactionList::Item& item = list_.items[i];
-    index->match(item.bytes.data(), item.transaction, 0, ids);
+    index->match(item.bytes.data(), item.transaction, {.tier = 0}, ids);
     matches += ids.size();
   });
   keep(matches);
