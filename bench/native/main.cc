@@ -23,24 +23,12 @@ struct Scenario {
   void (*run)(const Bench&);
 };
 constexpr Scenario kScenarios[] = {
-    {"noise", run_noise},
-    {"cost", run_cost},
-    {"latency", run_latency},
-    {"rate", run_rate},
-    {"steps", run_steps},
-    {"worker", run_worker},
-    {"recovery", run_recovery},
-    {"deshred", run_deshred},
-    {"hand_over", run_hand_over},
-    {"beside", run_beside},
-    {"landings", run_landings},
-    {"stream_filters", run_stream_filters},
-    {"checks", run_checks},
-    {"attacks", run_attacks},
-    {"sample", run_sample},
-    {"http", run_http},
-    {"transmit", run_transmit},
-    {"http_proxy", run_http_proxy},
+    {"noise", run_noise},       {"cost", run_cost},         {"latency", run_latency},
+    {"rate", run_rate},         {"steps", run_steps},       {"worker", run_worker},
+    {"recovery", run_recovery}, {"deshred", run_deshred},   {"hand_over", run_hand_over},
+    {"beside", run_beside},     {"landings", run_landings}, {"stream_filters", run_stream_filters},
+    {"checks", run_checks},     {"attacks", run_attacks},   {"sample", run_sample},
+    {"http", run_http},         {"transmit", run_transmit}, {"http_proxy", run_http_proxy},
 };
 
 bool read_options(int count, char** words, Options& options) {
