@@ -4,10 +4,11 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { WarmUp } from "../../src/app/warm-up.ts";
-import { systemClock } from "../../src/core/clock.ts";
 import { completeConfig } from "../../src/core/configuration/configuration.ts";
 import type { Logger } from "../../src/core/log.ts";
 import { pubkeyOf } from "../../src/core/primitives.ts";
+import { ManualClock } from "../support/clocks/manual-clock.ts";
+import { hasUws } from "../support/gateway/has-uws.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const partner = { name: "partner", kind: "swqos", url: "http://127.0.0.1:9/" } as const;
@@ -29,20 +30,24 @@ function startWith({ directory = temporaryFolder(), engine = "node", more = {} }
     ...more,
   });
   const log = { info: vi.fn<Logger["info"]>(), warn: vi.fn<Logger["warn"]>() };
-  const warmUp = WarmUp.start({ config, log, clock: systemClock });
+  // The clock stands still: a slow machine does not end the warm-up early.
+  const warmUp = WarmUp.start({ config, log, clock: new ManualClock() });
   return { directory, log, warmUp };
 }
 
-it.each(["node", "uws"] as const)("submits all transactions with the engine %s", async (engine) => {
-  const { directory, log, warmUp } = startWith({ engine });
-  await warmUp.ended;
-  expect(log.warn).not.toHaveBeenCalled();
-  expect(log.info).toHaveBeenCalledExactlyOnceWith(
-    expect.objectContaining({ submissions: 25 }),
-    "gateway: warmed up with synthetic submissions",
-  );
-  expect(readdirSync(directory)).toEqual([]);
-});
+it.each(hasUws ? (["node", "uws"] as const) : (["node"] as const))(
+  "submits all transactions with the engine %s",
+  async (engine) => {
+    const { directory, log, warmUp } = startWith({ engine });
+    await warmUp.ended;
+    expect(log.warn).not.toHaveBeenCalled();
+    expect(log.info).toHaveBeenCalledExactlyOnceWith(
+      expect.objectContaining({ submissions: 25 }),
+      "gateway: warmed up with synthetic submissions",
+    );
+    expect(readdirSync(directory)).toEqual([]);
+  },
+);
 
 it("removes what a killed process left", async () => {
   const directory = temporaryFolder();

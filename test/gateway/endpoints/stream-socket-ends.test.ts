@@ -2,6 +2,7 @@
 
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
+import { hasUws } from "../../support/gateway/has-uws.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { hasTestdata, leaderKey, packetsOf, testdataFile } from "../../support/shreds/captures.ts";
 import { readEntries } from "../../support/shreds/entries.ts";
@@ -14,7 +15,6 @@ import {
 } from "../../support/streams/stream-relay.ts";
 import {
   connectTo,
-  hasUws,
   inForce,
   streamKey,
   streamSockets,

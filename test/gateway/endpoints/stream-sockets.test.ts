@@ -3,6 +3,7 @@
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
 import { apiKey, GatewayRun } from "../../support/gateway/gateway.ts";
+import { hasUws } from "../../support/gateway/has-uws.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import {
   accountOf,
@@ -16,7 +17,6 @@ import {
 } from "../../support/streams/stream-relay.ts";
 import {
   connectTo,
-  hasUws,
   inForce,
   StreamSocket,
   streamKey,
@@ -112,6 +112,22 @@ describe("shredTransactionSubscribe", () => {
       }),
     ]);
     expect(client.notifications.every(({ params }) => params.subscription >= 1e9)).toBe(true);
+  });
+
+  it("matches and contains the addresses of known lookup tables", async () => {
+    const run = await streamSockets();
+    const client = await connectTo(run);
+    const filter = { accounts: { include: [text(accountOf(44))] } };
+    await client.subscribe("shredTransactionSubscribe", [filter]);
+    await inForce(run, 1);
+    const addresses = Array.from({ length: 6 }, (_, i) => accountOf(40 + i));
+    const content = { addresses, extendedSlot: 0n, extensionBegin: 0 };
+    run.relay.streams.lookupTables.apply([{ table: accountOf(9), usedSlot: 1n, content }]);
+    run.send(slotOf(120n, [batchOf([v0TransactionOf([accountOf(1)], accountOf(9))])]));
+    await until(() => client.notifications.length === 1, "the transaction");
+    expect(client.notifications[0]?.params.result.value).toMatchObject({
+      loadedAddresses: { writable: [text(accountOf(44))], readonly: [text(accountOf(45))] },
+    });
   });
 
   it("ends with its number, and the connection's other subscriptions continue", async () => {

@@ -36,9 +36,6 @@ export async function streamSockets(
   return { ...running, gateway, url: gateway.url("").replace("http", "ws") };
 }
 
-/** uWebSockets.js has no binary for later versions. */
-export const hasUws = Number(process.versions.node.split(".")[0]) < 24;
-
 interface Answer {
   readonly id?: unknown;
   readonly result?: unknown;
