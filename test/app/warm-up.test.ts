@@ -30,7 +30,7 @@ function startWith({ directory = temporaryFolder(), engine = "node", more = {} }
     ...more,
   });
   const log = { info: vi.fn<Logger["info"]>(), warn: vi.fn<Logger["warn"]>() };
-  // The clock stands still: a slow machine does not end the warm-up early.
+  // The clock does not advance, so a slow machine does not end the warm-up early.
   const warmUp = WarmUp.start({ config, log, clock: new ManualClock() });
   return { directory, log, warmUp };
 }
