@@ -1,6 +1,6 @@
 // Subscribers of decoded streams for the bench, in its own process: minimal gRPC clients.
 //
-// Of 50, 45 name accounts and note the time of every message; the others receive every transaction that is
+// 45 of 50 name accounts and note the time of every message; the others receive every transaction that is
 // not a vote, or all entries, and only read. One more may stop reading.
 
 import { type ClientHttp2Session, connect } from "node:http2";

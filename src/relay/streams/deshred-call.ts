@@ -3,10 +3,9 @@
 // The client sends its filters, may replace them at any time, and receives each matching transaction once
 // with the names of the filters. Created by stream-service.ts.
 
-import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
 import { frameMessage } from "../../core/grpc/status.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
-import { checkFilters, type FilterLimits } from "./filter-limits.ts";
+import { type FilteredCallOptions, FilterRequests } from "./filter-requests.ts";
 import {
   type DeshredRequest,
   decodeDeshredRequest,
@@ -15,10 +14,8 @@ import {
   encodeSlotUpdate,
   encodeUpdateParent,
   pingUpdate,
-  pongUpdate,
 } from "./geyser-messages.ts";
-import type { Attachment, StreamHub, StreamSubscriber } from "./stream-hub.ts";
-import type { Subscription } from "./subscription.ts";
+import type { Attachment, StreamSubscriber } from "./stream-hub.ts";
 
 /** Encodes a message for the first subscriber that needs it; the others share the bytes. */
 export class SharedEncoder {
@@ -42,12 +39,8 @@ const encoderOf: Readonly<Record<StreamMessage["kind"], (message: StreamMessage)
   entries: ({ content }) => Buffer.from(content),
 };
 
-interface DeshredCallOptions {
-  readonly call: GrpcStream;
-  readonly subscription: Subscription;
-  readonly hub: StreamHub;
+interface DeshredCallOptions extends FilteredCallOptions {
   readonly encoder: SharedEncoder;
-  readonly limits: FilterLimits;
 }
 
 export class DeshredCall implements StreamSubscriber {
@@ -55,18 +48,18 @@ export class DeshredCall implements StreamSubscriber {
   readonly wantsEntries = false;
   readonly #options: DeshredCallOptions;
   readonly #attachment: Attachment;
-  #request: DeshredRequest = { filters: [], slots: [], ping: undefined };
+  readonly #requests: FilterRequests<DeshredRequest>;
 
   constructor(options: DeshredCallOptions) {
-    const { call, subscription, hub } = options;
     this.#options = options;
-    this.tier = subscription.tier;
-    this.#attachment = hub.attach(this);
-    // A client that sends no more requests still receives.
-    call.accept(
-      (message) => this.#onRequest(message),
-      () => {},
-    );
+    this.tier = options.subscription.tier;
+    this.#attachment = options.hub.attach(this);
+    this.#requests = new FilterRequests({
+      ...options,
+      attachment: this.#attachment,
+      initial: { filters: [], slots: [], ping: undefined },
+      decode: decodeDeshredRequest,
+    });
   }
 
   onTransaction(message: StreamMessage, filters: readonly string[]): void {
@@ -76,7 +69,7 @@ export class DeshredCall implements StreamSubscriber {
   onEntries(): void {}
 
   onEvent(message: StreamMessage): void {
-    const { filters, slots } = this.#request;
+    const { filters, slots } = this.#requests.present;
     const names =
       message.kind === "restart"
         ? filters.filter((filter) => filter.includesUpdateParent).map(({ name }) => name)
@@ -94,7 +87,7 @@ export class DeshredCall implements StreamSubscriber {
 
   /** Shows the client that the stream is alive. */
   ping(): void {
-    this.#sendNow(pingUpdate);
+    this.#requests.sendNow(pingUpdate);
   }
 
   close(): void {
@@ -105,31 +98,5 @@ export class DeshredCall implements StreamSubscriber {
     const rest = this.#options.encoder.encode(message);
     const framed = frameMessage(Buffer.concat([encodeFilterNames(names), rest]));
     this.#options.subscription.send(framed, message.arrivalNs, message.slot);
-  }
-
-  #sendNow(update: Uint8Array): void {
-    const { subscription } = this.#options;
-    subscription.send(frameMessage(update), null);
-    subscription.flush();
-  }
-
-  #onRequest(bytes: Uint8Array): void {
-    const { subscription } = this.#options;
-    try {
-      const request = decodeDeshredRequest(bytes);
-      // A request with a ping changes no filter.
-      if (request.ping !== undefined) {
-        this.#sendNow(pongUpdate(request.ping));
-        return;
-      }
-      const { hub, limits } = this.#options;
-      const present = this.#request.filters;
-      checkFilters(request.filters, { present, others: request.slots.length, hub, limits });
-      this.#request = request;
-      this.#attachment.setFilters(request.filters);
-    } catch (error) {
-      subscription.endsFor("refused");
-      throw error;
-    }
   }
 }

@@ -7,7 +7,7 @@ import { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import { accountsOf, entriesOf, fieldsMax, votesOf } from "./filter-messages.ts";
 import type { NamedFilter } from "./stream-hub.ts";
-import { writeTransaction } from "./transaction-message.ts";
+import { writeTransactionInfo } from "./transaction-message.ts";
 import { readWireTransaction } from "./wire-transaction.ts";
 
 const service = "/geyser.Geyser";
@@ -85,9 +85,7 @@ export function encodeDeshredTransaction(message: StreamMessage): Buffer {
   const { writable = [], readonly = [] } = message.loadedAddresses ?? {};
   for (const address of readonly.toReversed()) scratch.bytes(5, address);
   for (const address of writable.toReversed()) scratch.bytes(4, address);
-  writeTransaction(scratch, 3, transaction);
-  scratch.uint(2, message.isVote ? 1 : 0);
-  scratch.bytes(1, transaction.signatures[0] ?? new Uint8Array());
+  writeTransactionInfo(scratch, message, transaction);
   scratch.message(1, infoEnd);
   scratch.message(2, updateEnd);
   return scratch.finish();

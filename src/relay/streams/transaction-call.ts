@@ -4,16 +4,14 @@
 // transaction. A transaction that an update-parent marker moves within its slot is sent once if the marker
 // is decoded last. Created by stream-service.ts.
 
-import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
 import { frameMessage } from "../../core/grpc/status.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
-import { checkFilters, type FilterLimits } from "./filter-limits.ts";
-import { encodeFilterNames, pingUpdate, pongUpdate } from "./geyser-messages.ts";
+import { type FilteredCallOptions, FilterRequests } from "./filter-requests.ts";
+import { encodeFilterNames, pingUpdate } from "./geyser-messages.ts";
 import { SlotSignatures } from "./slot-signatures.ts";
 import type { StreamCall } from "./socket-streams.ts";
-import type { Attachment, NamedFilter, StreamHub } from "./stream-hub.ts";
-import type { Subscription } from "./subscription.ts";
-import type { TransactionDialect } from "./transaction-dialects.ts";
+import type { Attachment } from "./stream-hub.ts";
+import type { TransactionDialect, TransactionRequest } from "./transaction-dialects.ts";
 import { readWireTransaction } from "./wire-transaction.ts";
 
 /** Encodes a message for the first subscriber that needs it; the others share the bytes. */
@@ -48,12 +46,8 @@ export class SharedTransactions {
   }
 }
 
-interface TransactionCallOptions {
-  readonly call: GrpcStream;
-  readonly subscription: Subscription;
-  readonly hub: StreamHub;
+interface TransactionCallOptions extends FilteredCallOptions {
   readonly encoder: SharedTransactions;
-  readonly limits: FilterLimits;
 }
 
 export class TransactionCall implements StreamCall {
@@ -62,18 +56,18 @@ export class TransactionCall implements StreamCall {
   readonly #options: TransactionCallOptions;
   readonly #attachment: Attachment;
   readonly #sent = new SlotSignatures();
-  #filters: readonly NamedFilter[] = [];
+  readonly #requests: FilterRequests<TransactionRequest>;
 
   constructor(options: TransactionCallOptions) {
-    const { call, subscription, hub } = options;
     this.#options = options;
-    this.tier = subscription.tier;
-    this.#attachment = hub.attach(this);
-    // A client that sends no more requests still receives.
-    call.accept(
-      (message) => this.#onRequest(message),
-      () => {},
-    );
+    this.tier = options.subscription.tier;
+    this.#attachment = options.hub.attach(this);
+    this.#requests = new FilterRequests({
+      ...options,
+      attachment: this.#attachment,
+      initial: { filters: [], ping: undefined },
+      decode: (bytes) => options.encoder.dialect.decode(bytes),
+    });
   }
 
   onTransaction(message: StreamMessage, filters: readonly string[]): void {
@@ -101,34 +95,10 @@ export class TransactionCall implements StreamCall {
   }
 
   ping(): void {
-    if (this.#options.encoder.dialect.hasPings) this.#sendNow(pingUpdate);
+    if (this.#options.encoder.dialect.hasPings) this.#requests.sendNow(pingUpdate);
   }
 
   close(): void {
     this.#attachment.detach();
-  }
-
-  #sendNow(update: Uint8Array): void {
-    const { subscription } = this.#options;
-    subscription.send(frameMessage(update), null);
-    subscription.flush();
-  }
-
-  #onRequest(bytes: Uint8Array): void {
-    const { subscription, encoder, hub, limits } = this.#options;
-    try {
-      const { filters, ping } = encoder.dialect.decode(bytes);
-      // A request with a ping changes no filter.
-      if (ping !== undefined) {
-        this.#sendNow(pongUpdate(ping));
-        return;
-      }
-      checkFilters(filters, { present: this.#filters, others: 0, hub, limits });
-      this.#filters = filters;
-      this.#attachment.setFilters(filters);
-    } catch (error) {
-      subscription.endsFor("refused");
-      throw error;
-    }
   }
 }

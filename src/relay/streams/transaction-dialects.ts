@@ -9,7 +9,7 @@ import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import { accountsOf, entriesOf, fieldsMax, signatureOf, votesOf } from "./filter-messages.ts";
 import { writeTime } from "./geyser-messages.ts";
 import type { NamedFilter } from "./stream-hub.ts";
-import { writeTransaction } from "./transaction-message.ts";
+import { writeTransaction, writeTransactionInfo } from "./transaction-message.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 
 export const shrederPaths = {
@@ -17,7 +17,7 @@ export const shrederPaths = {
   transactions: "/shredstream.ShrederService/SubscribeTransactions",
 } as const;
 
-interface TransactionRequest {
+export interface TransactionRequest {
   readonly filters: readonly NamedFilter[];
   /** The id of a ping; undefined: the request is not a ping. */
   readonly ping: number | undefined;
@@ -55,9 +55,7 @@ export const preprocessed: TransactionDialect = {
     const updateEnd = scratch.mark;
     scratch.uint(2, Number(message.slot));
     const infoEnd = scratch.mark;
-    writeTransaction(scratch, 3, transaction);
-    scratch.uint(2, message.isVote ? 1 : 0);
-    scratch.bytes(1, transaction.signatures[0] ?? new Uint8Array());
+    writeTransactionInfo(scratch, message, transaction);
     scratch.message(1, infoEnd);
     scratch.message(2, updateEnd);
     return scratch.finish();

@@ -3,6 +3,7 @@
 // Pure. Fields are written in reverse order (reverse-writer.ts).
 
 import type { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
+import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 
 /** Writes it as one field. */
@@ -15,6 +16,17 @@ export function writeTransaction(
   writeMessage(writer, 2, transaction);
   for (const signature of transaction.signatures.toReversed()) writer.bytes(1, signature);
   writer.message(field, end);
+}
+
+/** Writes the first fields of what Yellowstone and Helius send about a transaction: 1 to 3. */
+export function writeTransactionInfo(
+  writer: ReverseWriter,
+  { isVote }: Pick<StreamMessage, "isVote">,
+  transaction: WireTransaction,
+): void {
+  writeTransaction(writer, 3, transaction);
+  writer.uint(2, isVote ? 1 : 0);
+  writer.bytes(1, transaction.signatures[0] ?? new Uint8Array());
 }
 
 function writeMessage(writer: ReverseWriter, field: number, transaction: WireTransaction): void {
