@@ -15,7 +15,7 @@ import {
   encodeUpdateParent,
   pingUpdate,
 } from "./geyser-messages.ts";
-import type { Attachment, StreamSubscriber } from "./stream-hub.ts";
+import type { Attachment, StreamCall } from "./stream-hub.ts";
 
 /** Encodes a message for the first subscriber that needs it; the others share the bytes. */
 export class SharedEncoder {
@@ -43,7 +43,7 @@ interface DeshredCallOptions extends FilteredCallOptions {
   readonly encoder: SharedEncoder;
 }
 
-export class DeshredCall implements StreamSubscriber {
+export class DeshredCall implements StreamCall {
   readonly tier: string;
   readonly wantsEntries = false;
   readonly #options: DeshredCallOptions;
@@ -85,7 +85,6 @@ export class DeshredCall implements StreamSubscriber {
     this.#options.subscription.flush();
   }
 
-  /** Shows the client that the stream is alive. */
   ping(): void {
     this.#requests.sendNow(pingUpdate);
   }

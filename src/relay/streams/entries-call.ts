@@ -7,7 +7,7 @@ import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
 import { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
 import { frameMessage } from "../../core/grpc/status.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
-import type { Attachment, StreamHub, StreamSubscriber } from "./stream-hub.ts";
+import type { Attachment, StreamCall, StreamHub } from "./stream-hub.ts";
 import type { Subscription } from "./subscription.ts";
 
 export const entriesPath = "/shredstream.ShredstreamProxy/SubscribeEntries";
@@ -38,7 +38,7 @@ interface EntriesCallOptions {
   readonly encoder: SharedEntries;
 }
 
-export class EntriesCall implements StreamSubscriber {
+export class EntriesCall implements StreamCall {
   readonly tier: string;
   readonly wantsEntries = true;
   readonly #options: EntriesCallOptions;

@@ -19,7 +19,7 @@ import {
   type SocketSubscription,
 } from "./socket-parameters.ts";
 import { type ClientSocket, SocketConnection, type SocketTransport } from "./socket-transport.ts";
-import type { Attachment, StreamHub, StreamSubscriber } from "./stream-hub.ts";
+import type { Attachment, StreamCall, StreamHub } from "./stream-hub.ts";
 import type { StreamTransport } from "./stream-transport.ts";
 import type { Dialect, Subscription } from "./subscription.ts";
 
@@ -41,13 +41,6 @@ export const socketStreamMethods: readonly string[] = [
   ...subscribing.keys(),
   ...unsubscribing.keys(),
 ];
-
-/** An open stream as the service sees it. */
-export interface StreamCall extends StreamSubscriber {
-  /** Shows the client that the stream is alive. */
-  ping(): void;
-  close(): void;
-}
 
 /** The key of a WebSocket and the client's address. */
 interface SocketCaller {

@@ -18,7 +18,7 @@ import type {
 export type NamedFilter = Omit<StreamFilter, "id" | "tier"> & { readonly name: string };
 
 /** Receives messages of one tier; all calls are synchronous. */
-export interface StreamSubscriber {
+interface StreamSubscriber {
   readonly tier: string;
   readonly wantsEntries: boolean;
   /** A transaction that matches at least one of its filters. */
@@ -30,6 +30,13 @@ export interface StreamSubscriber {
   onLoss(count: bigint): void;
   /** Called after a group of messages. */
   flush(): void;
+}
+
+/** An open stream as the service sees it. */
+export interface StreamCall extends StreamSubscriber {
+  /** Shows the client that the stream is alive. */
+  ping(): void;
+  close(): void;
 }
 
 /** A subscriber's part of the hub. */

@@ -3,15 +3,9 @@
 // Owned by stream-service.ts. An end stays in the list until newer ends of its account replace it.
 
 import type { EndReason } from "./end-reasons.ts";
-import type { Dialect, Subscription } from "./subscription.ts";
+import type { Dialect, StreamHolder, Subscription } from "./subscription.ts";
 
-interface StreamOwner {
-  readonly keyId: string;
-  readonly accountId: string;
-  readonly accountName: string;
-}
-
-interface StreamFacts extends StreamOwner {
+interface StreamFacts extends StreamHolder {
   /** Unique since the start. */
   readonly id: number;
   readonly dialect: Dialect;
@@ -94,7 +88,5 @@ export class StreamRecords {
 
 function factsOf(subscription: Subscription, address: string): StreamFacts {
   const { id, dialect, tier, holder, openedNs, matched, sent, waitingMessages } = subscription;
-  const { keyId, accountId, accountName } = holder;
-  const owner = { keyId, accountId, accountName };
-  return { id, ...owner, dialect, tier, address, openedNs, matched, sent: sent - waitingMessages };
+  return { id, ...holder, dialect, tier, address, openedNs, matched, sent: sent - waitingMessages };
 }

@@ -24,7 +24,7 @@ import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.t
 import { LookupTableFollower } from "./lookup-table-follower.ts";
 import type { NodeCall } from "./lookup-table-node.ts";
 import { SocketEncoder } from "./socket-messages.ts";
-import { type SocketHost, SocketStreams, type StreamCall } from "./socket-streams.ts";
+import { type SocketHost, SocketStreams } from "./socket-streams.ts";
 import type { ClientSocket } from "./socket-transport.ts";
 import {
   authenticate,
@@ -34,7 +34,7 @@ import {
   type StreamKey,
   tierFor,
 } from "./stream-access.ts";
-import { StreamHub } from "./stream-hub.ts";
+import { type StreamCall, StreamHub } from "./stream-hub.ts";
 import { StreamRecords, type StreamSnapshot } from "./stream-records.ts";
 import { StreamCounts, type StreamStatus } from "./stream-status.ts";
 import type { StreamTransport } from "./stream-transport.ts";

@@ -23,7 +23,7 @@ export const dialects = [
 ] as const;
 export type Dialect = (typeof dialects)[number];
 
-interface StreamHolder {
+export interface StreamHolder {
   readonly keyId: string;
   readonly accountId: string;
   readonly accountName: string;

@@ -9,8 +9,7 @@ import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import { type FilteredCallOptions, FilterRequests } from "./filter-requests.ts";
 import { encodeFilterNames, pingUpdate } from "./geyser-messages.ts";
 import { SlotSignatures } from "./slot-signatures.ts";
-import type { StreamCall } from "./socket-streams.ts";
-import type { Attachment } from "./stream-hub.ts";
+import type { Attachment, StreamCall } from "./stream-hub.ts";
 import type { TransactionDialect, TransactionRequest } from "./transaction-dialects.ts";
 import { readWireTransaction } from "./wire-transaction.ts";
 
