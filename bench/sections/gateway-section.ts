@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pubkeyOf } from "../../src/core/primitives.ts";
 import { HttpLoad, LineReader, type LoadPlan, type LoadResult } from "../load/http-load.ts";
+import { serviceArguments } from "../load/service-arguments.ts";
 import { numberOf, textOf } from "../report/lines.ts";
 import { type Summary, summarise } from "../report/statistics.ts";
 import { number } from "../report/table.ts";
@@ -75,7 +76,7 @@ function wordsOf(driver: Exclude<Driver, "proxy">, { sinkPort, folder }: StartOp
   if (driver === "plain")
     return [join(root, "bench/baselines/plain-gateway.mjs"), port, pubkeyOf(tipBytes)];
   if (driver === "undici") return [join(root, "bench/baselines/undici-proxy.mjs"), port];
-  return ["--import", "tsx", join(root, "bench/load/gateway-process.ts"), driver, port, folder];
+  return [...serviceArguments, join(root, "bench/load/gateway-process.ts"), driver, port, folder];
 }
 
 async function start(driver: Driver, options: StartOptions): Promise<Server> {

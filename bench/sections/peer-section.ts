@@ -14,6 +14,7 @@ import { quicheProblem } from "../../src/core/quic/quiche.ts";
 import { HttpLoad, LineReader, type LoadPlan, type LoadResult } from "../load/http-load.ts";
 import { buildQuicProxy, peerProgram, startPeer } from "../load/peer-process.ts";
 import { processTreeUs } from "../load/process-cpu.ts";
+import { serviceArguments } from "../load/service-arguments.ts";
 import { numberOf, textOf } from "../report/lines.ts";
 import { quantile, type Summary, summarise } from "../report/statistics.ts";
 import { number } from "../report/table.ts";
@@ -118,7 +119,7 @@ interface Round {
 }
 
 async function startGateway(folder: string, sinkPort: number): Promise<Server> {
-  const words = ["--import", "tsx", join(root, "bench/load/gateway-process.ts"), "tpu"];
+  const words = [...serviceArguments, join(root, "bench/load/gateway-process.ts"), "tpu"];
   const child = spawn(process.execPath, [...words, String(sinkPort), folder], {
     cwd: root,
     stdio: ["pipe", "pipe", "inherit"],

@@ -19,6 +19,7 @@ import {
   quicLoadProblem,
   type RouteTimes,
 } from "../load/quic-load.ts";
+import { serviceArguments } from "../load/service-arguments.ts";
 import { numberOf, textOf } from "../report/lines.ts";
 import { type Summary, summarise } from "../report/statistics.ts";
 import { number } from "../report/table.ts";
@@ -52,7 +53,7 @@ interface Server {
 }
 
 async function start(kind: Kind, sinkPort: number, folder: string): Promise<Server> {
-  const words = ["--import", "tsx", join(root, "bench/load/gateway-process.ts"), kind];
+  const words = [...serviceArguments, join(root, "bench/load/gateway-process.ts"), kind];
   const child = spawn(process.execPath, [...words, String(sinkPort), join(folder, kind)], {
     cwd: root,
     stdio: ["pipe", "pipe", "inherit"],

@@ -16,6 +16,7 @@ import { pubkeyOf } from "../../src/core/primitives.ts";
 import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
 import { Shredder } from "../../src/relay/data-plane/shredder.ts";
 import { LineReader } from "../load/http-load.ts";
+import { serviceArguments } from "../load/service-arguments.ts";
 import { Payer, registrationBody } from "../load/shred-tips.ts";
 import { fillStore } from "../load/shreds-store.ts";
 import { type Line, numberOf, textOf } from "../report/lines.ts";
@@ -51,7 +52,7 @@ class Server {
 
   static async open(folder: string, accounts: number): Promise<Server> {
     const program = join(root, "bench/load/shreds-process.ts");
-    const words = ["--import", "tsx", program, folder, String(accounts), pubkeyOf(tipBytes)];
+    const words = [...serviceArguments, program, folder, String(accounts), pubkeyOf(tipBytes)];
     const child = spawn(process.execPath, words, { cwd: root, stdio: ["pipe", "pipe", "inherit"] });
     const lines = new LineReader(child);
     return new Server(child, lines, await lines.next());

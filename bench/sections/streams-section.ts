@@ -13,6 +13,7 @@ import { PacedSender } from "../../src/relay/data-plane/paced-sender.ts";
 import { openUdpDescriptor } from "../../src/relay/data-plane/udp-socket.ts";
 import { echoRoundTrips } from "../load/grpc-echo-load.ts";
 import { LineReader } from "../load/http-load.ts";
+import { serviceArguments } from "../load/service-arguments.ts";
 import { StreamSubscribers, subscriberCount } from "../load/stream-subscribers.ts";
 import { StreamTraffic, sourceAddress } from "../load/stream-traffic.ts";
 import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
@@ -47,7 +48,7 @@ class StreamServer {
   }
 
   static async start(leader: Uint8Array): Promise<StreamServer> {
-    const words = ["--import", "tsx", join(root, "bench/load/streams-process.ts")];
+    const words = [...serviceArguments, join(root, "bench/load/streams-process.ts")];
     const hex = Buffer.from(leader).toString("hex");
     const child = spawn(process.execPath, [...words, hex, `${sinkAddress}:${sinkPort}`], {
       cwd: root,

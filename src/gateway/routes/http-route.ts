@@ -69,6 +69,10 @@ export class HttpRoute implements Route {
     return false;
   }
 
+  flush(): void {
+    for (const endpoint of this.#endpoints) endpoint.flush();
+  }
+
   snapshot(): RouteSnapshot {
     const counter = this.#counter;
     const down = this.#endpoints.find((port) => !port.isUp) ?? this.#endpoints[0];

@@ -3,7 +3,7 @@
 // http-route.ts combines one or more of them. A transaction leaves as soon as a connection is free,
 // alone or together with others that wait. Nothing is resent here; the submission pipeline decides
 // about resends. One timer enforces the time-outs, which run from the choice of a connection to the
-// complete response. `report` is never called inside `offer`.
+// complete response. `report` is never called inside `offer`, but may be inside `flush`.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
@@ -84,6 +84,9 @@ export class PartnerEndpoint {
   readonly #underWay = new Set<Request>();
   #nextId = 1;
   #isPumpDue = false;
+  #isPumping = false;
+  /** `flush` sent something in this turn of the event loop. */
+  #isFlushed = false;
   #timeout: Timer | undefined;
   #sweep: Timer | undefined;
   #closing: { readonly closed: Promise<void>; readonly finish: () => void } | undefined;
@@ -145,6 +148,16 @@ export class PartnerEndpoint {
     return true;
   }
 
+  /**
+   * Sends the first transaction of this turn. Others that are offered in the same turn share the free
+   * connections at its end, as arrays.
+   */
+  flush(): void {
+    if (!this.#isPumpDue || this.#isFlushed) return;
+    this.#isFlushed = true;
+    this.#pump();
+  }
+
   /** Settles when all requests have ended or timed out. Idempotent. */
   close(): Promise<void> {
     if (!this.#closing) {
@@ -173,11 +186,23 @@ export class PartnerEndpoint {
     this.#isPumpDue = true;
     queueMicrotask(() => {
       this.#isPumpDue = false;
+      this.#isFlushed = false;
       this.#pump();
     });
   }
 
+  /** Reports may offer, flush or end requests: the running loop takes what they change. */
   #pump(): void {
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    try {
+      this.#startRequests();
+    } finally {
+      this.#isPumping = false;
+    }
+  }
+
+  #startRequests(): void {
     while (this.#free > 0 && this.#health.isUp && !this.#isClosed) {
       if (this.#health.isProving && this.#underWay.size > 0) return;
       const waiting = this.#take();

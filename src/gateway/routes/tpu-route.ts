@@ -185,6 +185,10 @@ export class TpuRoute implements Route {
     return true;
   }
 
+  flush(): void {
+    this.#process.flush();
+  }
+
   snapshot(): RouteSnapshot {
     const counter = this.#counter;
     return {

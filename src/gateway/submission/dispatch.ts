@@ -90,8 +90,9 @@ export class Dispatch {
 
   /**
    * The first attempt of one submission, or of the two of a pair: all are planned before the first is
-   * offered, and it succeeds if a route takes one of them. Pass the results to `begin` after their
-   * AccountTransactions exist. Throws "no_route", "tip_too_low", "overloaded".
+   * offered, and it succeeds if a route takes one of them. If a connection is free, the kernel has the bytes
+   * when it returns. Pass the results to `begin` after their AccountTransactions exist. Throws "no_route",
+   * "tip_too_low", "overloaded".
    */
   first(submissions: readonly Submission[]): readonly FirstAttempt[] {
     const planned = submissions.map((submission) => {
@@ -123,7 +124,16 @@ export class Dispatch {
         `the queues of all routes are full (${[...names].join(", ")}); retry in a second`,
       );
     }
+    this.#flush(planned);
     return offered;
+  }
+
+  /** Everything else that a new submission needs takes longer than handing its bytes to the kernel. */
+  #flush(planned: readonly { readonly decision: Plan<Route> }[]): void {
+    for (const { decision } of planned) {
+      if (decision.kind !== "send") continue;
+      for (const { route } of decision.choices) route.flush?.();
+    }
   }
 
   /** Records the first attempt, and what routes reported during the offer, in the timelines. */

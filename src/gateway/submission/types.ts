@@ -143,6 +143,11 @@ export interface Route {
   readonly isUp: boolean;
   /** Queues it; false: the queue is full or the route down or closed, and `report` is never called. */
   offer(outbound: OutboundTransaction): boolean;
+  /**
+   * Sends what was offered in this turn of the event loop now instead of at its end, as far as connections
+   * are free. Reports may come within the call. Absent: nothing waits for the end of a turn.
+   */
+  flush?(): void;
   snapshot(): RouteSnapshot;
   /** Reports queued transactions as dropped. Settles when requests in progress have ended or were aborted. */
   close(): Promise<void>;

@@ -105,7 +105,20 @@ export class QuicProcess {
       return;
     }
     this.#waiting.push(request);
-    if (this.#waiting.length === 1) queueMicrotask(() => this.#flush());
+    if (this.#waiting.length === 1) queueMicrotask(() => this.flush());
+  }
+
+  /** Passes what waits for the end of this turn of the event loop to the process. */
+  flush(): void {
+    const requests = this.#waiting;
+    this.#waiting = [];
+    if (requests.length === 0) return;
+    this.#process.start();
+    if (!this.#process.isRunning) {
+      for (const { id } of requests) this.#pending.end(id, "process_down");
+      return;
+    }
+    this.#post({ kind: "send", requests });
   }
 
   identify(credentials: QuicheCredentials): void {
@@ -123,22 +136,10 @@ export class QuicProcess {
   }
 
   async #close(): Promise<void> {
-    if (this.#process.isRunning) this.#flush();
+    if (this.#process.isRunning) this.flush();
     await this.#process.close();
     this.#leaders = [];
     this.#pending.endAll("route_closed");
-  }
-
-  #flush(): void {
-    const requests = this.#waiting;
-    this.#waiting = [];
-    if (requests.length === 0) return;
-    this.#process.start();
-    if (!this.#process.isRunning) {
-      for (const { id } of requests) this.#pending.end(id, "process_down");
-      return;
-    }
-    this.#post({ kind: "send", requests });
   }
 
   #post(request: ProcessRequest): void {

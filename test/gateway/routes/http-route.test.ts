@@ -248,6 +248,27 @@ describe("arrays of calls", () => {
     });
     expect(sizes).toEqual([2, 2, 2, 2]);
   });
+
+  it("wait for the end of the turn, except the first that is flushed", async () => {
+    const route = open({ connections: 3, callsPerRequest: 16 });
+    const first = outbound();
+    route.offer(first);
+    await first.ended; // one connection is open now
+    held();
+    const many = Array.from({ length: 5 }, () => outbound());
+    for (const one of many) {
+      route.offer(one);
+      route.flush?.();
+    }
+    expect(many.map(({ kinds }) => kinds)).toEqual(["sent", "", "", "", ""]);
+    await partner.received(4);
+    const sizes = partner.posts.slice(1).map(({ body }) => {
+      const parsed: unknown = JSON.parse(body.toString());
+      return Array.isArray(parsed) ? parsed.length : 1;
+    });
+    expect(sizes.toSorted((a, b) => a - b)).toEqual([1, 2, 2]);
+    addsUp(route);
+  });
 });
 
 describe("closing", () => {

@@ -52,6 +52,7 @@ const step = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant("offer" as const),
       count: fc.integer({ min: 1, max: 6 }),
+      isFlushed: fc.boolean(),
       deadlineMs: fc.constantFrom(-1, 400, 1e6),
     }),
   },
@@ -115,6 +116,7 @@ describe("a route", () => {
                 offered++;
                 if (route.offer(outbound)) accepted.push(outbound);
                 reportsInOffer += outbound.events.length;
+                if (one.isFlushed) route.flush?.();
               }
             }
             countersAddUp(route);

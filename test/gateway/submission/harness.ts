@@ -55,6 +55,8 @@ export class Harness implements LandingObservations, Outcomes {
   readonly full = new Set<string>();
   /** Events that a route reports during an offer. */
   answer: (outbound: OutboundTransaction) => void = () => {};
+  /** Called when the routes shall send what was offered. */
+  flushed: () => void = () => {};
   /** Names of the routes that accepted something, in order. */
   readonly routesUsed: string[] = [];
   isWatchFull = false;
@@ -128,6 +130,7 @@ export class Harness implements LandingObservations, Outcomes {
         this.answer(outbound);
         return true;
       },
+      flush: () => this.flushed(),
       snapshot: () => emptySnapshot(capabilities),
       close: async () => {},
     };

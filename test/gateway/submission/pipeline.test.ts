@@ -107,6 +107,17 @@ describe("submit", () => {
     ]);
   });
 
+  it("leaves before anything is recorded of it, once for all routes", async () => {
+    const harness = new Harness();
+    const facts = harness.facts();
+    const open: number[] = [];
+    harness.flushed = () => open.push(harness.outbound.length, harness.pipeline.snapshot().open);
+    expect(await harness.submit(facts)).toBe("accepted");
+    expect(open).toEqual([1, 0]);
+    await harness.submit(facts); // repeated: it leaves at the end of the turn
+    expect(open).toEqual([1, 0]);
+  });
+
   it("records the tip and the priority fee of the transaction, for each account", async () => {
     const harness = new Harness();
     const amounts = { tipLamports: 2n ** 64n - 1n, priorityFeeLamports: 1_001n };
