@@ -34,6 +34,10 @@ void report_failure(const char* file, int line, const std::string& text) {
   if (++failures_in_test <= 20) std::fprintf(stderr, "%s:%d: %s\n", file, line, text.c_str());
 }
 
+void report_false(const char* file, int line, const char* condition) {
+  report_failure(file, line, condition);
+}
+
 void skip_test(const std::string& reason) { skip_reason = reason; }
 
 std::string testdata() {

@@ -20,6 +20,7 @@ struct Registration {
   Registration(const char* name, const char* file, void (*body)());
 };
 void report_failure(const char* file, int line, const std::string& text);
+void report_false(const char* file, int line, const char* condition);
 void skip_test(const std::string& reason);
 // Folder with shreds/…, or empty if there are no captures.
 std::string testdata();
@@ -42,25 +43,31 @@ std::string show(const T& value) {
   return out.str();
 }
 
+// Outside of the tests, which would otherwise contain this code at each check and compile for long.
+template <typename Left, typename Right>
+[[gnu::noinline, gnu::cold]] void report_difference(const char* file, int line,
+                                                    const char* expression, const Left& left,
+                                                    const Right& right) {
+  report_failure(file, line, std::string(expression) + ": " + show(left) + " and " + show(right));
+}
+
 }  // namespace shredway::test
 
 #define TEST(name)                                                                              \
   static void test_##name();                                                                    \
   static const shredway::test::Registration registration_##name(#name, __FILE__, &test_##name); \
   static void test_##name()
-#define CHECK(condition)                                                              \
-  do {                                                                                \
-    if (!(condition)) shredway::test::report_failure(__FILE__, __LINE__, #condition); \
+#define CHECK(condition)                                                            \
+  do {                                                                              \
+    if (!(condition)) shredway::test::report_false(__FILE__, __LINE__, #condition); \
   } while (0)
-#define CHECK_EQ(left, right)                                                         \
-  do {                                                                                \
-    const auto left_value = (left);                                                   \
-    const auto right_value = (right);                                                 \
-    if (!(left_value == right_value))                                                 \
-      shredway::test::report_failure(__FILE__, __LINE__,                              \
-                                     std::string(#left " == " #right ": ") +          \
-                                         shredway::test::show(left_value) + " and " + \
-                                         shredway::test::show(right_value));          \
+#define CHECK_EQ(left, right)                                                                \
+  do {                                                                                       \
+    const auto left_value = (left);                                                          \
+    const auto right_value = (right);                                                        \
+    if (!(left_value == right_value))                                                        \
+      shredway::test::report_difference(__FILE__, __LINE__, #left " == " #right, left_value, \
+                                        right_value);                                        \
   } while (0)
 #define SKIP(reason)                   \
   do {                                 \
