@@ -230,9 +230,9 @@ export class Dispatch {
     const routes = this.#dependencies.routes();
     const { refusedBy } = submission.sending;
     const open =
-      refusedBy.size === 0
+      refusedBy.length === 0
         ? routes
-        : routes.filter(({ capabilities }) => !refusedBy.has(capabilities.name));
+        : routes.filter(({ capabilities }) => !refusedBy.includes(capabilities.name));
     return plan(submission, open, this.#dependencies.leaders(), policy);
   }
 
@@ -259,7 +259,7 @@ export class Dispatch {
       );
       if (!route.offer(attempt)) continue;
       attempts.push(attempt);
-      sending.takenBy.add(attempt.route);
+      sending.taken(attempt.route);
     }
     if (attempts.length === 0) return attempts;
     const nowMs = this.#nowMs;
@@ -313,7 +313,7 @@ export class Dispatch {
     sending.lost++;
     const isOfLast = attempt.attempt === sending.attempts;
     if (attempt.isRefused) {
-      sending.refusedBy.add(attempt.route);
+      sending.refused(attempt.route);
       if (isOfLast) sending.lastRefused++;
     }
     if (attempt.isUnsent && isOfLast && ++sending.lastUnsent === sending.lastTaken) {
@@ -361,11 +361,11 @@ export class Dispatch {
     const { refusedBy } = sending;
     if (sending.isOver || sending.lost < sending.acceptedCount) return;
     // Routes that close at the end of the process do not refuse anything.
-    if (this.#isClosed || refusedBy.size === 0) return;
+    if (this.#isClosed || refusedBy.length === 0) return;
     const [routes, policy] = [this.#dependencies.routes(), this.#acceptedPolicy];
     const isAnyLeft = routes.some(
       ({ capabilities }) =>
-        !refusedBy.has(capabilities.name) && couldTake(submission, capabilities, policy),
+        !refusedBy.includes(capabilities.name) && couldTake(submission, capabilities, policy),
     );
     const isLastRefused = sending.lastRefused === sending.lastTaken;
     if (isAnyLeft && (this.#maySend(submission) || !isLastRefused)) return;

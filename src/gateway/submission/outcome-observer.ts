@@ -116,7 +116,7 @@ export class OutcomeObserver {
       const boundMs =
         slotNs === null ? unobservedMs : (Number(slotNs) / 1e6) * Number(lifetimeSlots);
       this.#observationEnd.set(tracked, nowMs + boundMs);
-      if (tracked.observedSlots.size > 0) this.#settle(tracked);
+      if (tracked.observedSlots.length > 0) this.#settle(tracked);
     }
     this.#watch(tracked, facts.signatureBytes);
   }
@@ -124,7 +124,8 @@ export class OutcomeObserver {
   /** An earlier process observed it in this slot. Called before `add`. */
   observedBefore(tracked: TrackedTransaction, slot: bigint): void {
     // A node is asked; without one nothing else would report it again.
-    if (!this.#dependencies.outcomes) tracked.observedSlots.add(slot);
+    if (this.#dependencies.outcomes || tracked.observedSlots.includes(slot)) return;
+    tracked.observedSlots = [...tracked.observedSlots, slot];
   }
 
   /** Stops observing it. */
@@ -150,7 +151,7 @@ export class OutcomeObserver {
 
   turn(nowMs: number): void {
     for (const tracked of this.#observationEnd.turn(nowMs)) {
-      const isSettling = !this.#dependencies.outcomes && tracked.observedSlots.size > 0;
+      const isSettling = !this.#dependencies.outcomes && tracked.observedSlots.length > 0;
       if (isSettling) this.#observationEnd.set(tracked, nowMs + this.#limits.restartMs);
       else this.#lifetimeOver(tracked, "unobserved");
     }
@@ -218,16 +219,17 @@ export class OutcomeObserver {
   }
 
   #landedWithoutNode(tracked: TrackedTransaction): void {
-    const slot = [...tracked.observedSlots].at(-1) ?? null;
+    const slot = tracked.observedSlots.at(-1) ?? null;
     const reason = "seen_in_shreds";
     this.#events.handle({ kind: "landing_confirmed", tracked, reason, slot, err: null });
   }
 
   /** The block of this slot began again without it. */
   #withdrawn(tracked: TrackedTransaction, slot: bigint, atNs: bigint): void {
-    if (!tracked.observedSlots.delete(slot)) return;
+    if (!tracked.observedSlots.includes(slot)) return;
+    tracked.observedSlots = tracked.observedSlots.filter((one) => one !== slot);
     const cause = "update_parent";
-    if (tracked.observedSlots.size > 0) {
+    if (tracked.observedSlots.length > 0) {
       this.#events.handle({ kind: "landing_withdrawn", tracked, slot, atNs, cause });
       return;
     }
@@ -240,7 +242,7 @@ export class OutcomeObserver {
     line: { readonly slot: bigint; readonly atNs: bigint; readonly cause: WithdrawalReason },
   ): void {
     tracked.observedMs = null;
-    tracked.observedSlots.clear();
+    tracked.observedSlots = [];
     this.#blocksAbandoned++;
     this.#events.handle({ kind: "block_abandoned", tracked, ...line });
   }
@@ -249,11 +251,11 @@ export class OutcomeObserver {
     tracked.observedMs = this.#nowMs;
     tracked.absentMs = null;
     const { observedSlots } = tracked;
-    if (observedSlots.has(slot) || observedSlots.size >= observedSlotsMax) {
+    if (observedSlots.includes(slot) || observedSlots.length >= observedSlotsMax) {
       this.#events.handle({ kind: "landing_repeated", tracked });
       return;
     }
-    observedSlots.add(slot);
+    tracked.observedSlots = [...observedSlots, slot];
     this.#events.handle({ kind: "landing_observed", tracked, slot, atNs });
   }
 
@@ -329,7 +331,7 @@ export class OutcomeObserver {
     if (observedMs !== null) {
       if (askedMs - observedMs < this.#limits.observationMs) return; // the node may lag behind the shreds
       const atNs = this.#dependencies.clock.nowNs();
-      const slot = [...tracked.observedSlots].at(-1) ?? 0n;
+      const slot = tracked.observedSlots.at(-1) ?? 0n;
       this.#abandoned(tracked, { slot, atNs, cause: "block_abandoned" });
     }
     const lifetime = facts && this.#lifetimes?.of(facts);

@@ -44,7 +44,7 @@ export interface PlanFacts {
    * Names of the routes that took it before. Their minimums no longer apply: a reload may have raised them,
    * and the submission was accepted.
    */
-  readonly takenBy?: ReadonlySet<string>;
+  readonly takenBy?: readonly string[];
 }
 
 export interface PlanRoute {
@@ -153,7 +153,7 @@ function underpaidFor(
 
 /** Whether tip and priority fee are sufficient for the route. */
 function isPaid(facts: PlanFacts, route: RouteCapabilities, policy: PlanPolicy): boolean {
-  if (facts.takenBy?.has(route.name)) return true;
+  if (facts.takenBy?.includes(route.name)) return true;
   return tipOf(facts) >= minimumOf(route, policy) && !underpaidFor(route, facts, policy);
 }
 

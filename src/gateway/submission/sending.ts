@@ -97,6 +97,8 @@ export function isSendingOver(state: SendingState): boolean {
   return state === "stopped" || state === "refused";
 }
 
+const noRoutes: readonly string[] = [];
+
 /** State of dispatch.ts for one submission. */
 export class Sending {
   /** Changed by dispatch.ts alone, as the table has it. */
@@ -113,9 +115,9 @@ export class Sending {
   repeats = 0;
   lastAttemptMs = 0;
   /** Names of routes that refused it for good. */
-  readonly refusedBy = new Set<string>();
+  refusedBy: readonly string[] = noRoutes;
   /** Names of routes that took it, those of an earlier process included. */
-  readonly takenBy = new Set<string>();
+  takenBy: readonly string[] = noRoutes;
   /** Routes that took it, over all attempts, and how many of these refused it or never sent it. */
   acceptedCount = 0;
   lost = 0;
@@ -128,6 +130,14 @@ export class Sending {
 
   get isOver(): boolean {
     return isSendingOver(this.state);
+  }
+
+  refused(route: string): void {
+    if (!this.refusedBy.includes(route)) this.refusedBy = [...this.refusedBy, route];
+  }
+
+  taken(route: string): void {
+    if (!this.takenBy.includes(route)) this.takenBy = [...this.takenBy, route];
   }
 
   /** An attempt that `routes` routes took. */
@@ -147,7 +157,7 @@ export class Sending {
    */
   continueFrom(attempts: number, takenBy: readonly string[] = []): void {
     this.attempts = attempts;
-    for (const route of takenBy) this.takenBy.add(route);
+    this.takenBy = [...new Set([...this.takenBy, ...takenBy])];
     this.isAttemptMissing = attempts === 0;
     // One that is never lost: how the earlier ones ended is not known.
     this.acceptedCount = 1;

@@ -26,6 +26,8 @@ import type {
 /** Monotonic milliseconds are of type `number` in this folder; it is exact for 285,000 years. */
 export const nsPerMs = 1_000_000n;
 
+const noSlots: readonly bigint[] = [];
+
 /** One signature. */
 export class TrackedTransaction {
   readonly signature: string;
@@ -42,7 +44,7 @@ export class TrackedTransaction {
   /** When it was last known to be in a block; null: never, or the block was abandoned. */
   observedMs: number | null = null;
   /** Slots of the blocks that were reported. */
-  readonly observedSlots = new Set<bigint>();
+  observedSlots: readonly bigint[] = noSlots;
   /** When the node was first asked and did not know it after its lifetime was over. */
   absentMs: number | null = null;
   unwatch: (() => void) | null = null;
@@ -90,7 +92,7 @@ export class Submission {
     return this.sending.attempts;
   }
 
-  get takenBy(): ReadonlySet<string> {
+  get takenBy(): readonly string[] {
     return this.sending.takenBy;
   }
 
