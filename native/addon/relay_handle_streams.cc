@@ -19,12 +19,16 @@ Napi::Value RelayHandle::publish_stream_filters(const Napi::CallbackInfo& info) 
   return info.Env().Undefined();
 }
 
-// (Uint8Array) -> number of bytes written to it: whole messages, each with a StreamMessageHead.
+// (Uint8Array, enough) -> number of bytes written to it: whole messages, each with a
+// StreamMessageHead. Stops after the message that reaches `enough` bytes.
 Napi::Value RelayHandle::drain_streams(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   Bytes into{};
-  if (!thread || !read_bytes(info[0], "drainStreams", into)) return info.Env().Undefined();
-  const size_t bytes = thread->drain_streams(const_cast<uint8_t*>(into.data), into.length);
+  uint32_t enough = 0;
+  if (!thread || !read_bytes(info[0], "drainStreams", into) ||
+      !read_u32(info[1], "enough", UINT32_MAX, enough))
+    return info.Env().Undefined();
+  const size_t bytes = thread->drain_streams(const_cast<uint8_t*>(into.data), into.length, enough);
   return Napi::Number::New(info.Env(), static_cast<double>(bytes));
 }
 

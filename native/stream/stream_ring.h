@@ -62,8 +62,8 @@ class StreamRing {
   bool push(StreamMessageHead head, std::span<const uint16_t> filters,
             std::span<const uint8_t> content, std::span<const uint8_t> loaded = {});
   // Reader. Moves whole messages, oldest first, and returns the number of bytes. A message that
-  // does not fit into `max` stays.
-  size_t drain(uint8_t* out, size_t max);
+  // does not fit into `max` stays. Stops after the message that reaches `enough` bytes.
+  size_t drain(uint8_t* out, size_t max, size_t enough = SIZE_MAX);
   // Reader. Length of the oldest message; 0: the ring is empty.
   size_t next_bytes();
 

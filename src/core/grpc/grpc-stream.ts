@@ -35,9 +35,16 @@ export class GrpcStream {
   readonly #dependencies: GrpcStreamDependencies;
   readonly #stream: ServerHttp2Stream;
   #onClose: () => void = () => {};
+  #onHandedOver: (messages: number) => void = () => {};
   #queue: Uint8Array[] = [];
   #queueBytes = 0;
   readonly #frames: FrameReader;
+  /** Messages in each write that has not finished. */
+  readonly #writes: number[] = [];
+  readonly #onWritten = (error?: Error | null): void => {
+    const messages = this.#writes.shift() ?? 0;
+    if (!error) this.#onHandedOver(messages);
+  };
   #isEnded = false;
   #hasResponded = false;
 
@@ -70,6 +77,11 @@ export class GrpcStream {
   /** `listener` is called once, when the call has ended on this side or its client is gone. */
   onClose(listener: () => void): void {
     this.#onClose = listener;
+  }
+
+  /** `listener` is called after the kernel has got messages of `send`, with their number, oldest first. */
+  onHandedOver(listener: (messages: number) => void): void {
+    this.#onHandedOver = listener;
   }
 
   /**
@@ -171,7 +183,11 @@ export class GrpcStream {
       }
       const parts = this.#queue.splice(0, count);
       this.#queueBytes -= bytes;
-      this.#stream.write(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+      this.#writes.push(count);
+      this.#stream.write(
+        parts.length === 1 ? parts[0] : Buffer.concat(parts, bytes),
+        this.#onWritten,
+      );
     }
   }
 }

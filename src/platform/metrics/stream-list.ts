@@ -81,7 +81,7 @@ export const streamMetrics: readonly StreamMetric[] = [
   ),
   histogram(
     "shredway_stream_delay_seconds",
-    "Time from the receive time of the last shred that a message needed to the moment it is given to the connection.",
+    "Time from the receive time of the last shred that a message needed until the kernel has the message. It includes the time that the client's flow control holds it back.",
     ({ delays }) => delays.value(),
   ),
   gauge(

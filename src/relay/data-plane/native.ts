@@ -129,7 +129,7 @@ export interface NativeRelay {
   onLandings(listener: () => void): void;
   publishStreamFilters(table: Uint8Array, generation: number): void;
   /** Fills with whole messages (native/stream/stream_ring.h); returns the number of bytes. */
-  drainStreams(into: Uint8Array): number;
+  drainStreams(into: Uint8Array, enough: number): number;
   streamsLost(): number;
   /** Fills in the layout of native/stream/streams.h. */
   readStreamLosses(into: BigUint64Array): void;

@@ -124,10 +124,13 @@ export class RelayStreams {
     return generation;
   }
 
-  /** Passes on all waiting messages, oldest first, until `bytesMax` bytes. Returns false if some may wait. */
-  drain(receive: (message: StreamMessage) => void, bytesMax: number): boolean {
-    for (let total = 0; total < bytesMax; ) {
-      const bytes = this.#native.drainStreams(this.#buffer);
+  /**
+   * Passes on waiting messages, oldest first, up to the one that reaches `enough` bytes. Returns false if
+   * some may wait.
+   */
+  drain(receive: (message: StreamMessage) => void, enough: number): boolean {
+    for (let total = 0; total < enough; ) {
+      const bytes = this.#native.drainStreams(this.#buffer, enough - total);
       if (bytes === 0) return true;
       total += bytes;
       this.#decode(bytes, receive);

@@ -3,33 +3,19 @@
 // The client sends its filters, may replace them at any time, and receives each matching transaction once
 // with the names of the filters. Created by stream-service.ts.
 
-import { frameMessage } from "../../core/grpc/status.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
+import { type FilterName, filterNameOf } from "./filter-names.ts";
 import { type FilteredCallOptions, FilterRequests } from "./filter-requests.ts";
 import {
   type DeshredRequest,
   decodeDeshredRequest,
   encodeDeshredTransaction,
-  encodeFilterNames,
   encodeSlotUpdate,
   encodeUpdateParent,
   pingUpdate,
 } from "./geyser-messages.ts";
+import type { SharedMessages } from "./shared-messages.ts";
 import type { Attachment, StreamCall } from "./stream-hub.ts";
-
-/** Encodes a message for the first subscriber that needs it; the others share the bytes. */
-export class SharedEncoder {
-  #message: StreamMessage | undefined;
-  #bytes: Buffer = Buffer.alloc(0);
-
-  encode(message: StreamMessage): Buffer {
-    if (this.#message !== message) {
-      this.#bytes = encoderOf[message.kind](message);
-      this.#message = message;
-    }
-    return this.#bytes;
-  }
-}
 
 const encoderOf: Readonly<Record<StreamMessage["kind"], (message: StreamMessage) => Buffer>> = {
   transaction: encodeDeshredTransaction,
@@ -39,8 +25,12 @@ const encoderOf: Readonly<Record<StreamMessage["kind"], (message: StreamMessage)
   entries: ({ content }) => Buffer.from(content),
 };
 
+/** All fields of an update but the names of the filters. */
+export const encodeDeshredUpdate = (message: StreamMessage): Buffer =>
+  encoderOf[message.kind](message);
+
 interface DeshredCallOptions extends FilteredCallOptions {
-  readonly encoder: SharedEncoder;
+  readonly messages: SharedMessages;
 }
 
 export class DeshredCall implements StreamCall {
@@ -62,8 +52,8 @@ export class DeshredCall implements StreamCall {
     });
   }
 
-  onTransaction(message: StreamMessage, filters: readonly string[]): void {
-    this.#send(message, filters);
+  onTransaction(message: StreamMessage, names: readonly FilterName[]): void {
+    this.#send(message, names);
   }
 
   onEntries(): void {}
@@ -74,15 +64,15 @@ export class DeshredCall implements StreamCall {
       message.kind === "restart"
         ? filters.filter((filter) => filter.includesUpdateParent).map(({ name }) => name)
         : slots;
-    if (names.length > 0) this.#send(message, names);
+    if (names.length > 0) this.#send(message, names.map(filterNameOf));
   }
 
   onLoss(count: bigint): void {
     this.#options.subscription.lost(count);
   }
 
-  flush(): void {
-    this.#options.subscription.flush();
+  flush(): boolean {
+    return this.#options.subscription.flush();
   }
 
   ping(): void {
@@ -93,9 +83,8 @@ export class DeshredCall implements StreamCall {
     this.#attachment.detach();
   }
 
-  #send(message: StreamMessage, names: readonly string[]): void {
-    const rest = this.#options.encoder.encode(message);
-    const framed = frameMessage(Buffer.concat([encodeFilterNames(names), rest]));
+  #send(message: StreamMessage, names: readonly FilterName[]): void {
+    const framed = this.#options.messages.framed(message, names);
     this.#options.subscription.send(framed, message.arrivalNs, message.slot);
   }
 }

@@ -13,6 +13,7 @@ import type {
   StreamLosses,
   StreamMessage,
 } from "../data-plane/relay-streams.ts";
+import { type FilterName, FilterNames } from "./filter-names.ts";
 
 /** A filter without what the hub assigns. */
 export type NamedFilter = Omit<StreamFilter, "id" | "tier"> & { readonly name: string };
@@ -22,14 +23,14 @@ interface StreamSubscriber {
   readonly tier: string;
   readonly wantsEntries: boolean;
   /** A transaction that matches at least one of its filters. */
-  onTransaction(message: StreamMessage, filters: readonly string[]): void;
+  onTransaction(message: StreamMessage, names: readonly FilterName[]): void;
   onEntries(message: StreamMessage): void;
   /** Beginning, end or restart of a slot. */
   onEvent(message: StreamMessage): void;
   /** Messages for it were lost, because this process was too slow. */
   onLoss(count: bigint): void;
-  /** Called after a group of messages. */
-  flush(): void;
+  /** Called after a group of messages. Returns whether it wants to be called after the next group too. */
+  flush(): boolean;
 }
 
 /** An open stream as the service sees it. */
@@ -55,6 +56,8 @@ interface HubDependencies {
 
 interface Assigned {
   readonly filter: NamedFilter;
+  /** The filter's own name. */
+  readonly names: readonly [FilterName];
   readonly owner: Attached;
   /** Messages of earlier generations were matched with another filter of this id. */
   since: number | null;
@@ -65,12 +68,15 @@ interface Attached {
   ids: readonly number[];
   /** Losses before its filters were in force. */
   readonly losses: Map<string, bigint>;
+  /** Names of the filters that the transaction of `turn` matches. */
+  matched: readonly FilterName[];
+  turn: number;
 }
 
 /** Changes within this time are published together, because compiling takes some milliseconds. */
 const publishMs = 20;
-/** Read in one turn of the event loop. */
-const turnBytes = 16 << 20;
+/** Read in one turn of the event loop. Connections write between two turns. */
+const turnBytes = 128 << 10;
 
 export class StreamHub {
   readonly #dependencies: HubDependencies;
@@ -80,8 +86,13 @@ export class StreamHub {
   #filters = 0;
   #accounts = 0;
   #publishing: Timer | undefined;
-  #draining: Timer | undefined;
+  #draining: NodeJS.Immediate | undefined;
   #lost: number;
+  readonly #names = new FilterNames();
+  /** Subscribers that received something since their last flush. */
+  readonly #toFlush = new Set<StreamSubscriber>();
+  readonly #matched: Attached[] = [];
+  #turn = 0;
   #isClosed = false;
 
   constructor(dependencies: HubDependencies) {
@@ -92,7 +103,13 @@ export class StreamHub {
   }
 
   attach(subscriber: StreamSubscriber): Attachment {
-    const attached: Attached = { subscriber, ids: [], losses: new Map() };
+    const attached: Attached = {
+      subscriber,
+      ids: [],
+      losses: new Map(),
+      matched: [],
+      turn: 0,
+    };
     this.#attached.add(attached);
     this.#rememberLosses(attached);
     this.#publishLater();
@@ -105,6 +122,7 @@ export class StreamHub {
       },
       detach: () => {
         if (!this.#attached.delete(attached)) return;
+        this.#toFlush.delete(subscriber);
         this.#release(attached);
         this.#publishLater();
       },
@@ -132,7 +150,7 @@ export class StreamHub {
   close(): void {
     this.#isClosed = true;
     this.#publishing?.cancel();
-    this.#draining?.cancel();
+    clearImmediate(this.#draining);
   }
 
   /** Ids are used in turn, so that a message for a former filter finds the id unused. */
@@ -140,7 +158,7 @@ export class StreamHub {
     while (this.#assigned[this.#nextId]) this.#nextId = (this.#nextId + 1) % this.#assigned.length;
     const id = this.#nextId;
     this.#nextId = (id + 1) % this.#assigned.length;
-    this.#assigned[id] = { filter, owner, since: null };
+    this.#assigned[id] = { filter, names: [this.#names.use(filter.name)], owner, since: null };
     this.#filters++;
     this.#accounts += accountsOf(filter);
     return id;
@@ -152,6 +170,7 @@ export class StreamHub {
       if (!assigned) continue;
       this.#filters--;
       this.#accounts -= accountsOf(assigned.filter);
+      this.#names.release(assigned.filter.name);
       this.#assigned[id] = undefined;
     }
     attached.ids = [];
@@ -184,17 +203,20 @@ export class StreamHub {
 
   #drain(): void {
     if (this.#isClosed) return;
-    const { streams, clock } = this.#dependencies;
-    const isEmpty = streams.drain((message) => this.#route(message), turnBytes);
+    const isEmpty = this.#dependencies.streams.drain(this.#receive, turnBytes);
     this.#reportLosses();
-    for (const { subscriber } of this.#attached) subscriber.flush();
+    for (const subscriber of this.#toFlush) {
+      if (!subscriber.flush()) this.#toFlush.delete(subscriber);
+    }
     if (isEmpty) return;
     // Other work gets its turn before the rest.
-    this.#draining ??= clock.after(0, () => {
+    this.#draining ??= setImmediate(() => {
       this.#draining = undefined;
       this.#drain();
     });
   }
+
+  readonly #receive = (message: StreamMessage): void => this.#route(message);
 
   #route(message: StreamMessage): void {
     if (message.kind === "transaction") {
@@ -203,22 +225,32 @@ export class StreamHub {
     }
     for (const { subscriber } of this.#attached) {
       if (subscriber.tier !== message.tier) continue;
+      this.#toFlush.add(subscriber);
       if (message.kind !== "entries") subscriber.onEvent(message);
       else if (subscriber.wantsEntries) subscriber.onEntries(message);
     }
   }
 
   #routeTransaction(message: StreamMessage): void {
-    const names = new Map<StreamSubscriber, string[]>();
+    const turn = ++this.#turn;
+    const matched = this.#matched;
+    matched.length = 0;
     for (const id of message.filters) {
       const assigned = this.#assigned[id];
       if (!assigned || assigned.since === null || message.generation < assigned.since) continue;
-      const { subscriber } = assigned.owner;
-      const known = names.get(subscriber);
-      if (known) known.push(assigned.filter.name);
-      else names.set(subscriber, [assigned.filter.name]);
+      const { owner, names } = assigned;
+      if (owner.turn === turn) {
+        owner.matched = [...owner.matched, ...names];
+        continue;
+      }
+      owner.turn = turn;
+      owner.matched = names;
+      matched.push(owner);
     }
-    for (const [subscriber, filters] of names) subscriber.onTransaction(message, filters);
+    for (const { subscriber, matched: names } of matched) {
+      this.#toFlush.add(subscriber);
+      subscriber.onTransaction(message, names);
+    }
   }
 
   #reportLosses(): void {
@@ -232,7 +264,9 @@ export class StreamHub {
         count += value - (attached.losses.get(key) ?? 0n);
         attached.losses.set(key, value);
       }
-      if (count > 0n) attached.subscriber.onLoss(count);
+      if (count === 0n) continue;
+      this.#toFlush.add(attached.subscriber);
+      attached.subscriber.onLoss(count);
     }
   }
 

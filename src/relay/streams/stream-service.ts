@@ -14,7 +14,7 @@ import { GrpcError } from "../../core/grpc/status.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import { RelayStreams } from "../data-plane/relay-streams.ts";
-import { DeshredCall, SharedEncoder } from "./deshred-call.ts";
+import { DeshredCall, encodeDeshredUpdate } from "./deshred-call.ts";
 import type { EndReason } from "./end-reasons.ts";
 import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
 import type { FilterLimits } from "./filter-limits.ts";
@@ -23,6 +23,7 @@ import { geyserPaths } from "./geyser-messages.ts";
 import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
 import { LookupTableFollower } from "./lookup-table-follower.ts";
 import type { NodeCall } from "./lookup-table-node.ts";
+import { SharedMessages } from "./shared-messages.ts";
 import { SocketEncoder } from "./socket-messages.ts";
 import { type SocketHost, SocketStreams } from "./socket-streams.ts";
 import type { ClientSocket } from "./socket-transport.ts";
@@ -101,7 +102,7 @@ export class StreamService implements SocketHost {
   readonly #counts = new StreamCounts();
   readonly #records = new StreamRecords();
   readonly #delays = new DurationHistogram(delayBounds);
-  readonly #encoder = new SharedEncoder();
+  readonly #deshredMessages = new SharedMessages(encodeDeshredUpdate);
   readonly #entriesEncoder = new SharedEntries();
   readonly #transactionEncoders = {
     preprocessed: new SharedTransactions(preprocessed),
@@ -297,7 +298,7 @@ export class StreamService implements SocketHost {
       const encoder = this.#transactionEncoders[dialect];
       return new TransactionCall({ call, subscription, hub, encoder, limits });
     }
-    return new DeshredCall({ call, subscription, hub, encoder: this.#encoder, limits });
+    return new DeshredCall({ call, subscription, hub, messages: this.#deshredMessages, limits });
   }
 
   #checkRoom({ accountId }: StreamKey): void {

@@ -33,7 +33,7 @@ export interface StreamStatus {
   readonly ends: ReadonlyMap<EndReason, number>;
   /** Calls that ended with an error, by gRPC status. */
   readonly refusals: ReadonlyMap<string, number>;
-  /** From the receive time of the last shred of a message to the moment it is given to the connection. */
+  /** From the receive time of the last shred of a message until the kernel has it. */
   readonly delays: DurationHistogram;
   /** Address lookup tables; null: no node is configured, so no address is resolved. */
   readonly lookupTables: LookupTableStatus | null;

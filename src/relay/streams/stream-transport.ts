@@ -12,6 +12,8 @@ export interface StreamTransport {
   readonly waitingMessages: number;
   /** `listener` is called once, when the stream has ended on either side. */
   onClose(listener: () => void): void;
+  /** `listener` is called after the kernel has got messages of `send`, with their number, oldest first. */
+  onHandedOver(listener: (messages: number) => void): void;
   /** Queues one message. */
   send(message: Uint8Array): void;
   /** Gives queued messages to the connection. */

@@ -32,7 +32,7 @@ it("reads nothing after its end, even if a wake-up of the relay comes late", () 
     onEntries: () => {},
     onEvent: () => {},
     onLoss: () => {},
-    flush: () => {},
+    flush: () => false,
   });
   hub.close();
   wakeUp();
