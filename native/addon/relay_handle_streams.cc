@@ -67,6 +67,43 @@ Napi::Value RelayHandle::on_streams(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
+// (bytes): memory of the history of streams, from the next filters on; 0: none.
+Napi::Value RelayHandle::set_stream_history(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  uint32_t bytes = 0;
+  if (!thread || !read_u32(info[0], "bytes", UINT32_MAX, bytes)) return info.Env().Undefined();
+  thread->streams().set_history_bytes(bytes);
+  return info.Env().Undefined();
+}
+
+// (BigUint64Array of kStreamHistoryWords elements): fills it in the layout of StreamHistoryCounts.
+Napi::Value RelayHandle::read_stream_history(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  if (!thread) return info.Env().Undefined();
+  if (!info[0].IsTypedArray() ||
+      info[0].As<Napi::TypedArray>().TypedArrayType() != napi_biguint64_array ||
+      info[0].As<Napi::TypedArray>().ElementLength() != kStreamHistoryWords) {
+    fail(info.Env(), "readStreamHistory: expected a BigUint64Array of " +
+                         std::to_string(kStreamHistoryWords) + " elements");
+    return info.Env().Undefined();
+  }
+  StreamHistoryCounts counts;
+  thread->streams().read_history(counts);
+  std::memcpy(info[0].As<Napi::BigUint64Array>().Data(), &counts, sizeof counts);
+  return info.Env().Undefined();
+}
+
+// (id of a replay, bytes that it may send since its beginning)
+Napi::Value RelayHandle::grant_replay(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  uint32_t id = 0;
+  uint64_t bytes = 0;
+  if (!thread || !read_u32(info[0], "id", UINT16_MAX, id) || !read_u64(info[1], "bytes", bytes))
+    return info.Env().Undefined();
+  thread->streams().grant_replay(static_cast<uint16_t>(id), bytes);
+  return info.Env().Undefined();
+}
+
 // (Uint8Array in the layout of stream/lookup_tables.h)
 Napi::Value RelayHandle::change_lookup_tables(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());

@@ -51,11 +51,14 @@ void DeshredThread::run() {
     apply_watch_orders();
     streams_.update();
     report_restarts();
+    const bool replayed = streams_.replay_some();
+    if (streams_.take_written()) stream_wake_up_.notify();
     if (read_shreds()) {
       empty_polls = 0;
       publish_counts();
       continue;
     }
+    if (replayed) continue;
     const bool idle = ++empty_polls > kEmptyPollsUntilIdle;
     const bool watched =
         watch_list_.size() > 0 || returns_recovered_.load(std::memory_order_relaxed);
@@ -82,6 +85,7 @@ bool DeshredThread::read_shreds() {
         forwardable_ = std::make_unique<ForwardableRecovery>(*this);
       if (queued.is_new) deshredder_.add(queued.packet, shred, queued.received_ns);
       if (queued.is_forwardable) add_forwardable(queued, shred);
+      streams_.see(shred);
       if (queued.tiers && streams_.is_active())
         streams_.add(queued.packet, shred, queued.tiers, queued.received_ns);
       // The first message of a long turn does not wait for the last one.

@@ -32,6 +32,8 @@ export class GrpcStream {
   /** Address of the caller's end of the connection. */
   readonly peer: string;
   readonly headers: IncomingHttpHeaders;
+  /** Why the connection ended, if its caller did not answer a ping; else empty. */
+  silence = "";
   readonly #dependencies: GrpcStreamDependencies;
   readonly #stream: ServerHttp2Stream;
   #onClose: () => void = () => {};
@@ -141,6 +143,15 @@ export class GrpcStream {
     // The client closes its side when it has read them. A reset could overtake them.
     this.#stream.once("wantTrailers", () => this.#stream.sendTrailers(trailers));
     this.#stream.end();
+  }
+
+  /** The caller did not answer a ping, so its connection ends. */
+  endSilent(detail: string): void {
+    if (this.#isEnded) return;
+    this.silence = detail;
+    this.#queue = [];
+    this.#queueBytes = 0;
+    this.#finish("UNAVAILABLE", detail);
   }
 
   #respond(): void {

@@ -134,6 +134,10 @@ export interface NativeRelay {
   /** Fills in the layout of native/stream/streams.h. */
   readStreamLosses(into: BigUint64Array): void;
   onStreams(listener: () => void): void;
+  setStreamHistory(bytes: number): void;
+  /** Fills in the layout of native/stream/streams.h. */
+  readStreamHistory(into: BigUint64Array): void;
+  grantReplay(id: number, bytes: bigint): void;
   changeLookupTables(changes: Uint8Array): void;
   /** Fills with reports of 48 bytes (native/stream/lookup_resolver.h); returns their number. */
   drainLookupReports(into: Uint8Array): number;

@@ -14,20 +14,15 @@ import {
   encodeUpdateParent,
   pingUpdate,
 } from "./geyser-messages.ts";
+import { resumeOf } from "./resume.ts";
 import type { SharedMessages } from "./shared-messages.ts";
 import type { Attachment, StreamCall } from "./stream-hub.ts";
 
-const encoderOf: Readonly<Record<StreamMessage["kind"], (message: StreamMessage) => Buffer>> = {
-  transaction: encodeDeshredTransaction,
-  slot_begin: encodeSlotUpdate,
-  slot_complete: encodeSlotUpdate,
-  restart: encodeUpdateParent,
-  entries: ({ content }) => Buffer.from(content),
-};
-
 /** All fields of an update but the names of the filters. */
-export const encodeDeshredUpdate = (message: StreamMessage): Buffer =>
-  encoderOf[message.kind](message);
+export function encodeDeshredUpdate(message: StreamMessage): Buffer {
+  if (message.kind === "transaction") return encodeDeshredTransaction(message);
+  return message.kind === "restart" ? encodeUpdateParent(message) : encodeSlotUpdate(message);
+}
 
 interface DeshredCallOptions extends FilteredCallOptions {
   readonly messages: SharedMessages;
@@ -43,7 +38,9 @@ export class DeshredCall implements StreamCall {
   constructor(options: DeshredCallOptions) {
     this.#options = options;
     this.tier = options.subscription.tier;
-    this.#attachment = options.hub.attach(this);
+    const { subscription, fromSlot } = options;
+    this.#attachment = options.hub.attach(this, resumeOf(subscription, fromSlot));
+    subscription.onRead = () => this.#attachment.grant();
     this.#requests = new FilterRequests({
       ...options,
       attachment: this.#attachment,

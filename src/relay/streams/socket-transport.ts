@@ -84,6 +84,8 @@ export class SocketConnection {
 
 export class SocketTransport implements StreamTransport {
   readonly announce: (reason: EndReason) => void;
+  /** The gateway ends connections with silent clients. */
+  readonly silence = "";
   readonly #connection: SocketConnection;
   #onClose: () => void = () => {};
   #onHandedOver: (messages: number) => void = () => {};

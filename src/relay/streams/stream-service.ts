@@ -8,12 +8,13 @@ import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { DurationHistogram } from "../../core/duration-histogram.ts";
-import { GrpcServer } from "../../core/grpc/grpc-server.ts";
+import { type GrpcRequest, GrpcServer } from "../../core/grpc/grpc-server.ts";
 import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { MessageWriter } from "../../core/grpc/protobuf.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
-import { RelayStreams } from "../data-plane/relay-streams.ts";
+import { RelayStreams, replaysMax } from "../data-plane/relay-streams.ts";
 import { DeshredCall, encodeDeshredUpdate } from "./deshred-call.ts";
 import type { EndReason } from "./end-reasons.ts";
 import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
@@ -23,6 +24,7 @@ import { geyserPaths } from "./geyser-messages.ts";
 import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
 import { LookupTableFollower } from "./lookup-table-follower.ts";
 import type { NodeCall } from "./lookup-table-node.ts";
+import { fromSlotOf } from "./resume.ts";
 import { SharedMessages } from "./shared-messages.ts";
 import { SocketEncoder } from "./socket-messages.ts";
 import { type SocketHost, SocketStreams } from "./socket-streams.ts";
@@ -118,7 +120,9 @@ export class StreamService implements SocketHost {
     const tables = streams.lookupTables;
     this.#dependencies = dependencies;
     this.#config = config;
-    this.hub = new StreamHub({ streams, limits: RelayStreams.limits(), clock, log });
+    const limits = RelayStreams.limits();
+    streams.setHistoryBytes(config.replayBytes);
+    this.hub = new StreamHub({ streams, limits, hasHistory: config.replayBytes > 0, clock, log });
     this.#lookupTables = callNode
       ? new LookupTableFollower({ tables, call: callNode, clock, log })
       : null;
@@ -135,7 +139,10 @@ export class StreamService implements SocketHost {
     const { clock, log, certificate, chain } = this.#dependencies;
     const server = await GrpcServer.open({
       listen: parseEndpoint(this.#config.listen, { allowPortZero: true }),
-      methods: this.#authenticated(unaryMethods(chain)),
+      methods: this.#authenticated({
+        ...unaryMethods(chain),
+        [geyserPaths.subscribeReplayInfo]: (request) => this.#replayInfo(request),
+      }),
       streams: {
         [entriesPath]: (call) => this.#subscribe(call, "entries"),
         [shrederPaths.entries]: (call) => this.#subscribe(call, "entries"),
@@ -179,12 +186,16 @@ export class StreamService implements SocketHost {
     const filters = this.hub.used();
     const delays = this.#delays;
     const lookupTables = this.#lookupTables?.status() ?? null;
+    const { bytes, replayed } = this.#dependencies.streams.history();
+    const { replays } = this.hub;
+    const history = { bytes, bytesMax: this.#config.replayBytes, replays, replayed };
     return this.#counts.status({
       open,
       filters,
       connections,
       refusedConnections,
       delays,
+      history,
       lookupTables,
     });
   }
@@ -203,8 +214,9 @@ export class StreamService implements SocketHost {
   apply(config: StreamsConfig | undefined): readonly string[] {
     const before = this.#config;
     if (!config) return ["streams"];
-    this.#config = { ...config, listen: before.listen, ...(before.tls && { tls: before.tls }) };
-    return (["listen", "tls"] as const)
+    const { listen, replayBytes } = before;
+    this.#config = { ...config, listen, replayBytes, ...(before.tls && { tls: before.tls }) };
+    return (["listen", "tls", "replayBytes"] as const)
       .filter((key) => !isDeepStrictEqual(before[key], config[key]))
       .map((key) => `streams.${key}`);
   }
@@ -260,9 +272,24 @@ export class StreamService implements SocketHost {
     const key = authenticate(this.#dependencies.access, call);
     const { peer } = call;
     const encodeGap = gapEncoderOf(call.headers["x-on-lag"], dialect);
+    const hasHistory = this.#config.replayBytes > 0;
+    const fromSlot = fromSlotOf(call.headers["x-from-slot"], dialect, hasHistory);
+    if (fromSlot !== undefined && !this.hub.hasReplayRoom) {
+      throw new GrpcError(
+        "RESOURCE_EXHAUSTED",
+        `replays: expected at most ${replaysMax} at once; retry later`,
+      );
+    }
     this.#open({ transport: call, dialect, key, peer, encodeGap }, (subscription) =>
-      this.#openCall(call, subscription, dialect),
+      this.#openCall(call, { subscription, dialect, fromSlot }),
     );
+  }
+
+  /** The first slot that the caller's streams can begin with; absent: none. Throws GrpcError. */
+  #replayInfo(request: GrpcRequest): Uint8Array {
+    const { access, streams } = this.#dependencies;
+    const tier = tierFor(access, authenticate(access, request), this.#config.tier);
+    return new MessageWriter().uint(1, streams.history().oldest(tier) ?? 0n).finish();
   }
 
   /** Throws GrpcError. */
@@ -288,7 +315,14 @@ export class StreamService implements SocketHost {
     this.#streams.add(open);
   }
 
-  #openCall(call: GrpcStream, subscription: Subscription, dialect: Dialect): StreamCall {
+  #openCall(
+    call: GrpcStream,
+    {
+      subscription,
+      dialect,
+      fromSlot,
+    }: { subscription: Subscription; dialect: Dialect; fromSlot: bigint | undefined },
+  ): StreamCall {
     const { hub } = this;
     if (dialect === "entries") {
       return new EntriesCall({ call, subscription, hub, encoder: this.#entriesEncoder });
@@ -296,9 +330,10 @@ export class StreamService implements SocketHost {
     const limits = this.filterLimits();
     if (dialect === "preprocessed" || dialect === "transactions") {
       const encoder = this.#transactionEncoders[dialect];
-      return new TransactionCall({ call, subscription, hub, encoder, limits });
+      return new TransactionCall({ call, subscription, hub, encoder, limits, fromSlot });
     }
-    return new DeshredCall({ call, subscription, hub, messages: this.#deshredMessages, limits });
+    const messages = this.#deshredMessages;
+    return new DeshredCall({ call, subscription, hub, messages, limits, fromSlot });
   }
 
   #checkRoom({ accountId }: StreamKey): void {

@@ -7,6 +7,8 @@ import type { EndReason } from "./end-reasons.ts";
 
 export interface StreamTransport {
   readonly isEnded: boolean;
+  /** Why the connection ended, if its client was silent; else empty. */
+  readonly silence: string;
   /** Bytes and messages that wait for the client. */
   readonly waitingBytes: number;
   readonly waitingMessages: number;

@@ -22,6 +22,12 @@ export const dialects = [
   "shred",
 ] as const;
 export type Dialect = (typeof dialects)[number];
+/** Dialects whose streams can begin with the history. */
+export const replayedDialects: ReadonlySet<Dialect> = new Set<Dialect>([
+  "deshred",
+  "preprocessed",
+  "transactions",
+]);
 
 export interface StreamHolder {
   readonly keyId: string;
@@ -64,6 +70,8 @@ export class Subscription {
   endText = "";
   /** Messages that the client asked to drop instead of an end. */
   dropped = 0;
+  /** Called when the client has read something. */
+  onRead: () => void = () => {};
   readonly #options: SubscriptionOptions;
   #reason: EndReason = "client";
   /** Receive times of messages that the kernel has not got yet, oldest first. */
@@ -79,6 +87,11 @@ export class Subscription {
     this.openedNs = options.clock.nowNs();
     options.call.onClose(() => {
       this.#arrivals = [];
+      const { silence } = options.call;
+      if (silence !== "") {
+        this.#reason = "silent";
+        this.endText = silence;
+      }
       options.onEnd(this.#reason);
     });
     options.call.onHandedOver((messages) => this.#handedOver(messages));
@@ -86,6 +99,11 @@ export class Subscription {
 
   get waitingBytes(): number {
     return this.#options.call.waitingBytes;
+  }
+
+  /** Bytes of a replay that its queue can take now. The other half remains for what is live. */
+  get replayRoom(): number {
+    return Math.max(0, this.#options.queueBytes / 2 - this.#options.call.waitingBytes);
   }
 
   /** Messages that wait for the connection. */
@@ -146,6 +164,7 @@ export class Subscription {
       this.delaySumNs += delayNs;
       delays.add(delayNs / 1e9);
     }
+    this.onRead();
   }
 
   /** Returns whether messages may follow. After a gap, half of the queue must be free first. */

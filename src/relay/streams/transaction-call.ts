@@ -8,6 +8,7 @@ import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import type { FilterName } from "./filter-names.ts";
 import { type FilteredCallOptions, FilterRequests } from "./filter-requests.ts";
 import { pingUpdate } from "./geyser-messages.ts";
+import { resumeOf } from "./resume.ts";
 import { SharedMessages } from "./shared-messages.ts";
 import { SlotSignatures } from "./slot-signatures.ts";
 import type { Attachment, StreamCall } from "./stream-hub.ts";
@@ -63,7 +64,9 @@ export class TransactionCall implements StreamCall {
   constructor(options: TransactionCallOptions) {
     this.#options = options;
     this.tier = options.subscription.tier;
-    this.#attachment = options.hub.attach(this);
+    const { subscription, fromSlot } = options;
+    this.#attachment = options.hub.attach(this, resumeOf(subscription, fromSlot));
+    subscription.onRead = () => this.#attachment.grant();
     this.#requests = new FilterRequests({
       ...options,
       attachment: this.#attachment,

@@ -19,6 +19,7 @@ const messageOf = (ordinal: number): StreamMessage => ({
   ordinal,
   shredIndex: 0,
   isVote: false,
+  replay: 0,
   content: new Uint8Array(),
 });
 
