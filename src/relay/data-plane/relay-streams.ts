@@ -298,7 +298,7 @@ function replayOf(
   bytes.writeUInt8(tiers.indexOf(tier) & 0xff, 2);
   bytes.writeUInt32LE(filters.length, 4);
   bytes.writeBigUInt64LE(fromSlot, 8);
-  filters.forEach((filter, i) => bytes.writeUInt16LE(filter, replayBytes + 2 * i));
+  for (const [i, filter] of filters.entries()) bytes.writeUInt16LE(filter, replayBytes + 2 * i);
   return bytes;
 }
 
