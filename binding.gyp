@@ -58,6 +58,8 @@
       "native/stream/filter_index.cc",
       "native/stream/lookup_resolver.cc",
       "native/stream/lookup_tables.cc",
+      "native/stream/stream_history.cc",
+      "native/stream/stream_replays.cc",
       "native/stream/stream_ring.cc",
       "native/stream/streams.cc",
       "native/stream/tier_stream.cc",

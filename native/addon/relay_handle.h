@@ -42,6 +42,9 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value streams_lost(const Napi::CallbackInfo& info);
   Napi::Value read_stream_losses(const Napi::CallbackInfo& info);
   Napi::Value on_streams(const Napi::CallbackInfo& info);
+  Napi::Value set_stream_history(const Napi::CallbackInfo& info);
+  Napi::Value read_stream_history(const Napi::CallbackInfo& info);
+  Napi::Value grant_replay(const Napi::CallbackInfo& info);
   Napi::Value change_lookup_tables(const Napi::CallbackInfo& info);
   Napi::Value drain_lookup_reports(const Napi::CallbackInfo& info);
   Napi::Value lookup_table_counts(const Napi::CallbackInfo& info);

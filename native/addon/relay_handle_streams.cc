@@ -19,12 +19,16 @@ Napi::Value RelayHandle::publish_stream_filters(const Napi::CallbackInfo& info) 
   return info.Env().Undefined();
 }
 
-// (Uint8Array) -> number of bytes written to it: whole messages, each with a StreamMessageHead.
+// (Uint8Array, enough) -> number of bytes written to it: whole messages, each with a
+// StreamMessageHead. Stops after the message that reaches `enough` bytes.
 Napi::Value RelayHandle::drain_streams(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   Bytes into{};
-  if (!thread || !read_bytes(info[0], "drainStreams", into)) return info.Env().Undefined();
-  const size_t bytes = thread->drain_streams(const_cast<uint8_t*>(into.data), into.length);
+  uint32_t enough = 0;
+  if (!thread || !read_bytes(info[0], "drainStreams", into) ||
+      !read_u32(info[1], "enough", UINT32_MAX, enough))
+    return info.Env().Undefined();
+  const size_t bytes = thread->drain_streams(const_cast<uint8_t*>(into.data), into.length, enough);
   return Napi::Number::New(info.Env(), static_cast<double>(bytes));
 }
 
@@ -60,6 +64,43 @@ Napi::Value RelayHandle::on_streams(const Napi::CallbackInfo& info) {
   if (!made) return info.Env().Undefined();
   stream_notifier_ = std::move(made);
   thread->set_stream_notifier(stream_notifier_.get());
+  return info.Env().Undefined();
+}
+
+// (bytes): memory of the history of streams, from the next filters on; 0: none.
+Napi::Value RelayHandle::set_stream_history(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  uint32_t bytes = 0;
+  if (!thread || !read_u32(info[0], "bytes", UINT32_MAX, bytes)) return info.Env().Undefined();
+  thread->streams().set_history_bytes(bytes);
+  return info.Env().Undefined();
+}
+
+// (BigUint64Array of kStreamHistoryWords elements): fills it in the layout of StreamHistoryCounts.
+Napi::Value RelayHandle::read_stream_history(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  if (!thread) return info.Env().Undefined();
+  if (!info[0].IsTypedArray() ||
+      info[0].As<Napi::TypedArray>().TypedArrayType() != napi_biguint64_array ||
+      info[0].As<Napi::TypedArray>().ElementLength() != kStreamHistoryWords) {
+    fail(info.Env(), "readStreamHistory: expected a BigUint64Array of " +
+                         std::to_string(kStreamHistoryWords) + " elements");
+    return info.Env().Undefined();
+  }
+  StreamHistoryCounts counts;
+  thread->streams().read_history(counts);
+  std::memcpy(info[0].As<Napi::BigUint64Array>().Data(), &counts, sizeof counts);
+  return info.Env().Undefined();
+}
+
+// (id of a replay, bytes that it may send since its beginning)
+Napi::Value RelayHandle::grant_replay(const Napi::CallbackInfo& info) {
+  DeshredThread* thread = deshred(info.Env());
+  uint32_t id = 0;
+  uint64_t bytes = 0;
+  if (!thread || !read_u32(info[0], "id", UINT16_MAX, id) || !read_u64(info[1], "bytes", bytes))
+    return info.Env().Undefined();
+  thread->streams().grant_replay(static_cast<uint16_t>(id), bytes);
   return info.Env().Undefined();
 }
 

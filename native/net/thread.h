@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -62,6 +63,8 @@ inline void sleep_for_us(uint32_t us) {
   const timespec time = {us / 1'000'000, static_cast<long>(us % 1'000'000) * 1000};
   nanosleep(&time, nullptr);
 }
+// Without it, the kernel may wake the thread 50 us late, to combine timers.
+inline void sleep_precisely() { prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); }
 // Lowers the thread's priority below the process's other threads. No effect if the system refuses.
 inline void yield_to_others() { setpriority(PRIO_PROCESS, 0, 5); }
 

@@ -6,9 +6,10 @@
 namespace shredway {
 namespace {
 
-// Polling intervals of the rings: while shreds arrive and signatures are watched, while shreds
-// arrive and nothing is watched, and after no shred arrived for a while. The scheduler adds about
-// 50 us. Each poll disturbs the thread that runs on the processor.
+// Polling intervals of the rings: while shreds arrive and streams are open, or signatures are
+// watched, or neither, and after no shred arrived for a while. Each poll disturbs the thread that
+// runs on the processor.
+constexpr uint32_t kStreamPollInterval_us = 100;
 constexpr uint32_t kPollInterval_us = 200;
 constexpr uint32_t kUnwatchedPollInterval_us = 1000;
 constexpr uint32_t kIdlePollInterval_us = 2000;
@@ -44,22 +45,27 @@ DeshredThread::~DeshredThread() {
 void DeshredThread::run() {
   drop_privileges_of_this_thread();
   yield_to_others();
+  sleep_precisely();
   uint32_t empty_polls = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
     apply_watch_orders();
     streams_.update();
     report_restarts();
+    const bool replayed = streams_.replay_some();
+    if (streams_.take_written()) stream_wake_up_.notify();
     if (read_shreds()) {
       empty_polls = 0;
       publish_counts();
       continue;
     }
+    if (replayed) continue;
     const bool idle = ++empty_polls > kEmptyPollsUntilIdle;
-    const bool watched = watch_list_.size() > 0 || streams_.is_active() ||
-                         returns_recovered_.load(std::memory_order_relaxed);
-    sleep_for_us(idle      ? kIdlePollInterval_us
-                 : watched ? kPollInterval_us
-                           : kUnwatchedPollInterval_us);
+    const bool watched =
+        watch_list_.size() > 0 || returns_recovered_.load(std::memory_order_relaxed);
+    sleep_for_us(idle                   ? kIdlePollInterval_us
+                 : streams_.is_active() ? kStreamPollInterval_us
+                 : watched              ? kPollInterval_us
+                                        : kUnwatchedPollInterval_us);
   }
 }
 
@@ -79,13 +85,15 @@ bool DeshredThread::read_shreds() {
         forwardable_ = std::make_unique<ForwardableRecovery>(*this);
       if (queued.is_new) deshredder_.add(queued.packet, shred, queued.received_ns);
       if (queued.is_forwardable) add_forwardable(queued, shred);
+      streams_.see(shred);
       if (queued.tiers && streams_.is_active())
         streams_.add(queued.packet, shred, queued.tiers, queued.received_ns);
+      // The first message of a long turn does not wait for the last one.
+      if (streams_.take_written()) stream_wake_up_.notify();
     }
     ring->release(count);
     any |= count > 0;
   }
-  if (streams_.take_written()) stream_wake_up_.notify();
   return any;
 }
 
@@ -226,9 +234,9 @@ void DeshredThread::set_stream_notifier(WakeUpNotifier* notifier) {
   stream_wake_up_.set(notifier, [this] { return streams_.message_ring().next_bytes() > 0; });
 }
 
-size_t DeshredThread::drain_streams(uint8_t* out, size_t max) {
+size_t DeshredThread::drain_streams(uint8_t* out, size_t max, size_t enough) {
   stream_wake_up_.begin_drain();
-  return streams_.message_ring().drain(out, max);
+  return streams_.message_ring().drain(out, max, enough);
 }
 
 size_t DeshredThread::drain(Landing* out, size_t max) {

@@ -95,7 +95,7 @@ class DeshredThread final : private DeshredSink {
   void set_notifier(WakeUpNotifier* notifier);
   void set_stream_notifier(WakeUpNotifier* notifier);
   // Moves messages of streams to `out`; see StreamRing.
-  size_t drain_streams(uint8_t* out, size_t max);
+  size_t drain_streams(uint8_t* out, size_t max, size_t enough);
   Streams& streams() { return streams_; }
   const DeshredCounters& counters() const { return *counters_; }
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t kHeaderBytes = 12;
 constexpr size_t kFilterBytes = 24;  // without signature and accounts
+constexpr size_t kReplayBytes = 16;  // without ids
 constexpr char kMagic[] = "SWF1";
 
 // The fields of an encoded filter.
@@ -56,6 +57,29 @@ std::string check_filter(const uint8_t* bytes, size_t length, uint64_t& accounts
   return "";
 }
 
+// Moves `at` to the end of the replays.
+std::string check_replays(const uint8_t* table, size_t length, size_t& at) {
+  const uint16_t count = load_u16(table + 10);
+  if (count > kStreamReplaysMax) return too_many("replays", kStreamReplaysMax, count);
+  std::vector<bool> used(kStreamReplaysMax);
+  for (uint32_t i = 0; i < count; i++) {
+    if (length - at < kReplayBytes) return "stream filters: the table ends inside a replay";
+    const uint16_t id = load_u16(table + at);
+    const uint32_t filters = load_u32(table + at + 4);
+    if (id == 0 || table[at + 2] >= kStreamTiersMax || used[id % kStreamReplaysMax] ||
+        !(table[9] >> table[at + 2] & 1))
+      return "stream filters: replay " + std::to_string(id) + " has an invalid field";
+    used[id % kStreamReplaysMax] = true;
+    at += kReplayBytes;
+    if (filters > kStreamFiltersMax) return too_many("filters", kStreamFiltersMax, filters);
+    if (length - at < size_t{filters} * 2) return "stream filters: the table ends inside a replay";
+    for (uint32_t j = 0; j < filters; j++, at += 2)
+      if (load_u16(table + at) >= kStreamFiltersMax)
+        return "stream filters: replay " + std::to_string(id) + " has an invalid filter";
+  }
+  return "";
+}
+
 std::string check_filters(const uint8_t* table, size_t length, uint64_t& accounts) {
   if (length < kHeaderBytes || std::memcmp(table, kMagic, 4) != 0)
     return "stream filters: expected 12 header bytes that begin with SWF1, got " +
@@ -73,6 +97,8 @@ std::string check_filters(const uint8_t* table, size_t length, uint64_t& account
     used[filter.id] = true;
     at += filter.bytes();
   }
+  std::string error = check_replays(table, length, at);
+  if (!error.empty()) return error;
   if (at != length)
     return "stream filters: expected " + std::to_string(at) + " bytes, got " +
            std::to_string(length);
@@ -92,7 +118,24 @@ std::unique_ptr<FilterIndex> FilterIndex::parse(const uint8_t* table, size_t len
   const uint32_t count = load_u32(table + 4);
   const uint8_t* at = table + kHeaderBytes;
   for (uint32_t i = 0; i < count; i++) at = index->add_filter(at);
+  index->history_tiers_ = table[9];
+  index->add_replays(at, load_u16(table + 10));
   return index;
+}
+
+void FilterIndex::add_replays(const uint8_t* at, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    ReplayRequest& replay = replays_.emplace_back();
+    replay.id = load_u16(at);
+    replay.tier = at[2];
+    replay.from_slot = load_u64(at + 8);
+    replay.filters.resize(load_u32(at + 4));
+    at += kReplayBytes;
+    for (uint16_t& id : replay.filters) {
+      id = load_u16(at);
+      at += 2;
+    }
+  }
 }
 
 void FilterIndex::reserve(size_t accounts) {

@@ -5,11 +5,14 @@
 // cost of a transaction grows with its accounts and with the filters that they touch, not with the
 // number of subscribers. Strangers choose the accounts, so hashing is keyed.
 //
-//   header   magic "SWF1", u32 filter count, u8 tiers with subscribers of entries, 3 zero bytes
+//   header   magic "SWF1", u32 filter count, u8 tiers with subscribers of entries, u8 tiers whose
+//            history is recorded, u16 replay count
 //   filter   u16 id, u8 tier, u8 vote rule (0 any, 1 no votes, 2 votes only), u32 included
 //   accounts,
 //            u32 excluded accounts, u32 required accounts, u8 1: with a signature, 7 zero bytes,
 //            then the signature (64 bytes, if any) and the accounts (32 bytes each)
+//   replay   u16 id (not 0; different modulo 64), u8 tier, u8 zero, u32 filter count, u64 first
+//            slot, then the ids of the subscriber's filters (u16 each)
 #pragma once
 
 #include <array>
@@ -27,6 +30,15 @@ namespace shredway {
 inline constexpr size_t kStreamTiersMax = 8;
 inline constexpr size_t kStreamFiltersMax = 4096;  // ids are below it
 inline constexpr size_t kStreamAccountsMax = 50'000;
+inline constexpr size_t kStreamReplaysMax = 64;
+
+// A subscriber that reads the history first.
+struct ReplayRequest {
+  uint16_t id;
+  uint8_t tier;
+  uint64_t from_slot;
+  std::vector<uint16_t> filters;
+};
 
 class FilterIndex {
  public:
@@ -43,7 +55,9 @@ class FilterIndex {
   // Bits of the tiers with a filter, and of those with subscribers of entries.
   uint8_t transaction_tiers() const { return transaction_tiers_; }
   uint8_t entry_tiers() const { return entry_tiers_; }
-  uint8_t tiers() const { return transaction_tiers_ | entry_tiers_; }
+  uint8_t history_tiers() const { return history_tiers_; }
+  uint8_t tiers() const { return transaction_tiers_ | entry_tiers_ | history_tiers_; }
+  const std::vector<ReplayRequest>& replays() const { return replays_; }
   // The filter ids of one tier.
   const std::vector<uint16_t>& ids_of(uint32_t tier) const { return ids_[tier]; }
   // Sets `out` to the ids of the tier's filters that the transaction matches, in no order. An
@@ -84,6 +98,7 @@ class FilterIndex {
   FilterIndex() : key_(random_hash_key()) {}
   void reserve(size_t accounts);
   const uint8_t* add_filter(const uint8_t* bytes);
+  void add_replays(const uint8_t* at, uint32_t count);
   void add_account(const uint8_t* account, Posting posting);
   void file_filter(uint32_t number);
   size_t find(const uint8_t* account) const;
@@ -95,6 +110,8 @@ class FilterIndex {
   uint64_t turn_ = 0;
   uint8_t transaction_tiers_ = 0;
   uint8_t entry_tiers_ = 0;
+  uint8_t history_tiers_ = 0;
+  std::vector<ReplayRequest> replays_;
   std::vector<Filter> filters_;
   std::vector<Place> places_;
   std::vector<uint32_t> slots_;  // open addressing: 1 + index in places_; 0: empty

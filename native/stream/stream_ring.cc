@@ -44,9 +44,11 @@ size_t StreamRing::next_bytes() {
   return bytes;
 }
 
-size_t StreamRing::drain(uint8_t* out, size_t max) {
+size_t StreamRing::drain(uint8_t* out, size_t max, size_t enough) {
   size_t drained = 0;
-  for (size_t bytes = next_bytes(); bytes != 0 && bytes <= max - drained; bytes = next_bytes()) {
+  while (drained < enough) {
+    const size_t bytes = next_bytes();
+    if (bytes == 0 || bytes > max - drained) break;
     const uint64_t tail = tail_.load(std::memory_order_relaxed);
     std::memcpy(out + drained, at(tail), bytes);
     drained += bytes;

@@ -18,13 +18,17 @@
 namespace shredway {
 
 // X(name): content of the message.
-#define SHREDWAY_STREAM_MESSAGES(X)                                                             \
-  X(transaction)   /* wire format of a transaction */                                           \
-  X(entries)       /* bytes of a batch, as the leader wrote them */                             \
-  X(slot_begin)    /* the first shred of a slot arrived; `parent` is 0 if it is unknown */      \
-  X(slot_complete) /* all batches of a slot were read */                                        \
-  X(restart)       /* update-parent marker: what precedes batch_index in the slot is withdrawn; \
-                      32 bytes of the parent's block id */
+#define SHREDWAY_STREAM_MESSAGES(X)                                                                \
+  X(transaction)    /* wire format of a transaction */                                             \
+  X(entries)        /* bytes of a batch, as the leader wrote them */                               \
+  X(slot_begin)     /* the first shred of a slot arrived; `parent` is 0 if it is unknown */        \
+  X(slot_complete)  /* all batches of a slot were read */                                          \
+  X(restart)        /* update-parent marker: what precedes batch_index in the slot is withdrawn;   \
+                       32 bytes of the parent's block id */                                        \
+  X(replay_end)     /* the subscriber of the replay is live from now on; `parent` is the number of \
+                      events that its tier lost before */                                          \
+  X(replay_refused) /* the history begins at `slot` (0: unknown) and ends at `parent` */           \
+  X(replay_overtaken) /* what the replay needed next was dropped */
 
 SHREDWAY_NAMED_ENUM(StreamMessageKind, uint8_t, kStreamMessageKindCount, stream_message_name,
                     SHREDWAY_STREAM_MESSAGES)
@@ -48,7 +52,8 @@ struct StreamMessageHead {
   LookupState lookups;
   uint16_t loaded_writable;  // loaded addresses; 0 unless all of them are known
   uint16_t loaded_readonly;
-  uint16_t unused[3];
+  uint16_t replay;  // only the subscriber of this replay gets the message; 0: it is live
+  uint16_t unused[2];
 };
 static_assert(sizeof(StreamMessageHead) == 64);
 
@@ -62,8 +67,8 @@ class StreamRing {
   bool push(StreamMessageHead head, std::span<const uint16_t> filters,
             std::span<const uint8_t> content, std::span<const uint8_t> loaded = {});
   // Reader. Moves whole messages, oldest first, and returns the number of bytes. A message that
-  // does not fit into `max` stays.
-  size_t drain(uint8_t* out, size_t max);
+  // does not fit into `max` stays. Stops after the message that reaches `enough` bytes.
+  size_t drain(uint8_t* out, size_t max, size_t enough = SIZE_MAX);
   // Reader. Length of the oldest message; 0: the ring is empty.
   size_t next_bytes();
 

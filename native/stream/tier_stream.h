@@ -7,12 +7,14 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <vector>
 
 #include "deshred/deshredder.h"
 #include "deshred/slot_restarts.h"
 #include "stream/filter_index.h"
 #include "stream/lookup_resolver.h"
+#include "stream/stream_history.h"
 #include "stream/stream_ring.h"
 
 namespace shredway {
@@ -22,6 +24,8 @@ class StreamSink {
  public:
   virtual void on_message(const StreamMessageHead& head, std::span<const uint16_t> filters,
                           std::span<const uint8_t> content, std::span<const uint8_t> loaded) = 0;
+  // For the history, before the message. Each transaction of a slot is recorded once.
+  virtual void on_record(const StreamMessageHead& head, std::span<const uint8_t> content) = 0;
 
  protected:
   ~StreamSink() = default;
@@ -61,6 +65,17 @@ class TierStream final : private DeshredSink {
   }
   uint64_t repeated() const { return repeated_; }  // transactions that a block repeated
 
+  // A transaction of the history with the filters that it matches now.
+  struct Replayed {
+    StreamMessageHead head;
+    std::span<const uint16_t> filters;
+    std::span<const uint8_t> loaded;
+  };
+  // Returns false if it matches none of `wanted`, or if an update-parent marker abandons it. The
+  // result is valid until the next call of this class.
+  bool match_record(const StreamHistory::Record& record,
+                    const std::bitset<kStreamFiltersMax>& wanted, Replayed& out);
+
  private:
   void on_entry(const BatchPlace& place, const Entry&) override {
     if (place.batch_index == 0) has_plain_blocks_ = true;
@@ -72,6 +87,8 @@ class TierStream final : private DeshredSink {
   void on_slot_begin(const SlotBegin& begin) override;
   void on_slot_complete(const BatchPlace& place) override;
   StreamMessageHead head_of(StreamMessageKind kind, const BatchPlace& place) const;
+  void send_event(const StreamMessageHead& head, std::span<const uint8_t> content = {});
+  bool is_recorded() const { return index_->history_tiers() >> tier_ & 1; }
 
   const uint8_t tier_;
   StreamSink& sink_;

@@ -38,7 +38,7 @@ struct Subscriber {
   }
   void drain() {
     Bytes out(4u << 20);
-    const size_t bytes = thread->drain_streams(out.data(), out.size());
+    const size_t bytes = thread->drain_streams(out.data(), out.size(), SIZE_MAX);
     for (StreamMessage& message :
          messages_of({out.begin(), out.begin() + static_cast<long>(bytes)}))
       messages.push_back(std::move(message));

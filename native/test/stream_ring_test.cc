@@ -63,6 +63,16 @@ TEST(stream_ring_drains_whole_messages_only) {
   CHECK_EQ(ring.drain(out.data(), bytes), 0u);
 }
 
+TEST(stream_ring_stops_draining_after_enough_bytes) {
+  StreamRing ring;
+  for (uint8_t i = 0; i < 3; i++) CHECK(ring.push({}, {}, Bytes(100, i)));
+  const size_t bytes = ring.next_bytes();
+  Bytes out(10 * bytes);
+  CHECK_EQ(ring.drain(out.data(), out.size(), 1), bytes);
+  CHECK_EQ(ring.drain(out.data(), out.size(), bytes + 1), 2 * bytes);
+  CHECK_EQ(ring.drain(out.data(), out.size(), 0), 0u);
+}
+
 TEST(stream_ring_hands_over_between_two_threads) {
   StreamRing ring;
   constexpr uint64_t kMessages = 20'000;

@@ -24,10 +24,14 @@ struct StreamFilter {
   std::optional<std::array<uint8_t, kTransactionSignatureBytes>> signature = {};
 };
 
-inline Bytes filter_table(const std::vector<StreamFilter>& filters, uint8_t entry_tiers = 0) {
+inline Bytes filter_table(const std::vector<StreamFilter>& filters, uint8_t entry_tiers = 0,
+                          uint8_t history_tiers = 0,
+                          const std::vector<ReplayRequest>& replays = {}) {
   Bytes table{'S', 'W', 'F', '1'};
   append(table, static_cast<uint32_t>(filters.size()));
-  append(table, uint32_t{entry_tiers});
+  table.push_back(entry_tiers);
+  table.push_back(history_tiers);
+  append(table, static_cast<uint16_t>(replays.size()));
   for (const StreamFilter& filter : filters) {
     append(table, filter.id);
     table.push_back(filter.tier);
@@ -40,6 +44,13 @@ inline Bytes filter_table(const std::vector<StreamFilter>& filters, uint8_t entr
     for (const auto* list : {&filter.include, &filter.exclude, &filter.require})
       for (const StreamAccount& account : *list)
         table.insert(table.end(), account.begin(), account.end());
+  }
+  for (const ReplayRequest& replay : replays) {
+    append(table, replay.id);
+    append(table, uint16_t{replay.tier});
+    append(table, static_cast<uint32_t>(replay.filters.size()));
+    append(table, replay.from_slot);
+    for (const uint16_t id : replay.filters) append(table, id);
   }
   return table;
 }

@@ -33,6 +33,17 @@ export const streams = z.strictObject({
     unit: "streams",
     meaning: "Maximum number of open streams of an account.",
   }),
+  replayBytes: key(
+    z
+      .union([z.literal(0), integer(1024 * kibibyte, 4_194_303 * kibibyte)])
+      .default(256 * 1024 * kibibyte),
+    {
+      expects: "0, or an integer 1048576 to 4294966272",
+      unit: "bytes",
+      meaning:
+        "Memory for the transactions of the last two minutes, which streams with the metadata `x-from-slot` begin with. It is used while a stream is open, and for two minutes after that. 0: no stream can begin with an earlier slot.",
+    },
+  ),
   filtersMax: key(integer(1, 1000).default(20), {
     expects: "an integer 1 to 1000",
     unit: "filters",

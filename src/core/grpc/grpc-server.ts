@@ -9,6 +9,7 @@ import {
   createServer,
   type Http2SecureServer,
   type Http2Server,
+  type Http2Session,
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
@@ -105,6 +106,7 @@ export class GrpcServer {
   readonly #limits: GrpcLimits;
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #sockets = new Set<Socket>();
+  readonly #calls = new WeakMap<Http2Session, Set<GrpcStream>>();
   readonly #perPeer = new Map<string, number>();
   #refusedConnections = 0;
   #address = "";
@@ -233,6 +235,8 @@ export class GrpcServer {
     return this.#options.clock.every(intervalMs, () => {
       // A destroyed session reports its end later, and throws if it should send a ping.
       if (isWaiting || session.destroyed) {
+        const detail = `silent: no answer to a ping within ${intervalMs / 1000} s`;
+        for (const call of this.#calls.get(session) ?? []) call.endSilent(detail);
         session.destroy();
         return;
       }
@@ -306,12 +310,22 @@ export class GrpcServer {
         onOutcome?.({ path: call.path, peer: call.peer, status, detail }),
       refusalOf: (error) => this.#refusalOf(error),
     });
+    this.#remember(call, stream);
     try {
       handler(call);
     } catch (error) {
       const { status, detail } = this.#refusalOf(error);
       call.end(status, detail);
     }
+  }
+
+  /** Calls with streams of a connection that are open. */
+  #remember(call: GrpcStream, stream: ServerHttp2Stream): void {
+    const { session } = stream;
+    if (!session) return;
+    const calls = this.#calls.get(session) ?? new Set();
+    this.#calls.set(session, calls.add(call));
+    stream.on("close", () => calls.delete(call));
   }
 
   #answer(

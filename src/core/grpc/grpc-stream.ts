@@ -32,12 +32,21 @@ export class GrpcStream {
   /** Address of the caller's end of the connection. */
   readonly peer: string;
   readonly headers: IncomingHttpHeaders;
+  /** Why the connection ended, if its caller did not answer a ping; else empty. */
+  silence = "";
   readonly #dependencies: GrpcStreamDependencies;
   readonly #stream: ServerHttp2Stream;
   #onClose: () => void = () => {};
+  #onHandedOver: (messages: number) => void = () => {};
   #queue: Uint8Array[] = [];
   #queueBytes = 0;
   readonly #frames: FrameReader;
+  /** Messages in each write that has not finished. */
+  readonly #writes: number[] = [];
+  readonly #onWritten = (error?: Error | null): void => {
+    const messages = this.#writes.shift() ?? 0;
+    if (!error) this.#onHandedOver(messages);
+  };
   #isEnded = false;
   #hasResponded = false;
 
@@ -70,6 +79,11 @@ export class GrpcStream {
   /** `listener` is called once, when the call has ended on this side or its client is gone. */
   onClose(listener: () => void): void {
     this.#onClose = listener;
+  }
+
+  /** `listener` is called after the kernel has got messages of `send`, with their number, oldest first. */
+  onHandedOver(listener: (messages: number) => void): void {
+    this.#onHandedOver = listener;
   }
 
   /**
@@ -131,6 +145,15 @@ export class GrpcStream {
     this.#stream.end();
   }
 
+  /** The caller did not answer a ping, so its connection ends. */
+  endSilent(detail: string): void {
+    if (this.#isEnded) return;
+    this.silence = detail;
+    this.#queue = [];
+    this.#queueBytes = 0;
+    this.#finish("UNAVAILABLE", detail);
+  }
+
   #respond(): void {
     this.#hasResponded = true;
     this.#stream.respond(
@@ -171,7 +194,11 @@ export class GrpcStream {
       }
       const parts = this.#queue.splice(0, count);
       this.#queueBytes -= bytes;
-      this.#stream.write(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+      this.#writes.push(count);
+      this.#stream.write(
+        parts.length === 1 ? parts[0] : Buffer.concat(parts, bytes),
+        this.#onWritten,
+      );
     }
   }
 }

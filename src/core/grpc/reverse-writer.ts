@@ -60,6 +60,10 @@ export class ReverseWriter {
 
   /** An integer up to 2^53. */
   #varint(value: number): void {
+    if (value < 0x80 && this.#at > 0) {
+      this.#buffer[--this.#at] = value;
+      return;
+    }
     let length = 1;
     for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 128)) length++;
     this.#at -= length;

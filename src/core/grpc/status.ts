@@ -92,10 +92,19 @@ export function encodeGrpcMessage(text: string): string {
 
 export const frameHeaderBytes = 5;
 
-export function frameMessage(message: Uint8Array): Buffer {
-  const header = Buffer.alloc(frameHeaderBytes);
-  header.writeUInt32BE(message.length, 1);
-  return Buffer.concat([header, message]);
+/** `parts`: of one message. */
+export function frameMessage(...parts: readonly Uint8Array[]): Buffer {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const framed = Buffer.allocUnsafe(frameHeaderBytes + length);
+  framed.writeUInt8(0, 0);
+  framed.writeUInt32BE(length, 1);
+  let at = frameHeaderBytes;
+  for (const part of parts) {
+    framed.set(part, at);
+    at += part.length;
+  }
+  return framed;
 }
 
 /** The single message of a call without streaming. Throws GrpcError. */

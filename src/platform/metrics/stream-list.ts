@@ -66,7 +66,7 @@ export const streamMetrics: readonly StreamMetric[] = [
   counters(
     "shredway_stream_ends_total",
     ["reason"],
-    "Ended streams by reason (docs/streams.md): client (it or its connection ended the stream), lagged, lost, revoked, tier_changed, refused (an invalid request) or closing.",
+    "Ended streams by reason (docs/streams.md): client (it or its connection ended the stream), silent (no answer to a ping), lagged, lost, revoked, tier_changed, refused (an invalid request) or closing.",
     ({ ends }, add) => {
       for (const [reason, count] of ends) add([reason], count);
     },
@@ -81,7 +81,7 @@ export const streamMetrics: readonly StreamMetric[] = [
   ),
   histogram(
     "shredway_stream_delay_seconds",
-    "Time from the receive time of the last shred that a message needed to the moment it is given to the connection.",
+    "Time from the receive time of the last shred that a message needed until the kernel has the message. It includes the time that the client's flow control holds it back.",
     ({ delays }) => delays.value(),
   ),
   gauge(
@@ -103,6 +103,24 @@ export const streamMetrics: readonly StreamMetric[] = [
     "shredway_stream_refused_connections_total",
     "Connections that were closed because of a limit: 256 per address, 4,096 in total.",
     ({ refusedConnections }) => refusedConnections,
+  ),
+  gauge(
+    "shredway_stream_history_bytes",
+    "Memory of the history that streams can begin with; at most shredway_stream_history_max_bytes.",
+    ({ history }) => history.bytes,
+  ),
+  gauge(
+    "shredway_stream_history_max_bytes",
+    "The configured limit of this memory (streams.replayBytes).",
+    ({ history }) => history.bytesMax,
+  ),
+  gauge(
+    "shredway_stream_replays",
+    "Streams that began with an earlier slot and have not reached the end of the history; at most 64.",
+    ({ history }) => history.replays,
+  ),
+  counter("shredway_stream_replayed_total", "Messages from the history.", ({ history }) =>
+    Number(history.replayed),
   ),
   lookupGauge(
     "shredway_stream_lookup_tables",

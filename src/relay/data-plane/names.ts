@@ -139,6 +139,9 @@ export const streamMessageNames = [
   "slot_begin",
   "slot_complete",
   "restart",
+  "replay_end",
+  "replay_refused",
+  "replay_overtaken",
 ] as const;
 export type StreamMessageName = (typeof streamMessageNames)[number];
 

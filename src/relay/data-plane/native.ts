@@ -129,11 +129,15 @@ export interface NativeRelay {
   onLandings(listener: () => void): void;
   publishStreamFilters(table: Uint8Array, generation: number): void;
   /** Fills with whole messages (native/stream/stream_ring.h); returns the number of bytes. */
-  drainStreams(into: Uint8Array): number;
+  drainStreams(into: Uint8Array, enough: number): number;
   streamsLost(): number;
   /** Fills in the layout of native/stream/streams.h. */
   readStreamLosses(into: BigUint64Array): void;
   onStreams(listener: () => void): void;
+  setStreamHistory(bytes: number): void;
+  /** Fills in the layout of native/stream/streams.h. */
+  readStreamHistory(into: BigUint64Array): void;
+  grantReplay(id: number, bytes: bigint): void;
   changeLookupTables(changes: Uint8Array): void;
   /** Fills with reports of 48 bytes (native/stream/lookup_resolver.h); returns their number. */
   drainLookupReports(into: Uint8Array): number;

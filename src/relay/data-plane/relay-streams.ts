@@ -24,6 +24,29 @@ export interface StreamFilter {
   readonly required: readonly Uint8Array[];
 }
 
+/** A subscriber that reads the history before it continues live. */
+export interface StreamReplay {
+  /** 1 to 65535; two replays differ modulo `replaysMax`. */
+  readonly id: number;
+  readonly tier: string;
+  readonly fromSlot: bigint;
+  /** Ids of the subscriber's filters. */
+  readonly filters: readonly number[];
+}
+
+/** Replays at once. */
+export const replaysMax = 64;
+
+/** Everything that the relay decodes, for all subscribers. */
+export interface StreamTable {
+  readonly filters: readonly StreamFilter[];
+  /** Tiers whose batches are wanted. */
+  readonly entryTiers: ReadonlySet<string>;
+  /** Tiers whose history is recorded. */
+  readonly historyTiers: ReadonlySet<string>;
+  readonly replays: readonly StreamReplay[];
+}
+
 /** One message; `content` is valid during the call that receives it. */
 export interface StreamMessage {
   readonly kind: StreamMessageName;
@@ -31,7 +54,10 @@ export interface StreamMessage {
   /** The filters that a transaction matches. */
   readonly filters: readonly number[];
   readonly slot: bigint;
-  /** Parent slot of `slot_begin` (0: unknown) and `restart`. */
+  /**
+   * Parent slot of `slot_begin` (0: unknown) and `restart`; of `replay_end` the number of events that the
+   * tier had lost; of `replay_refused` the newest slot.
+   */
   readonly parent: bigint;
   /** Receive time (CLOCK_REALTIME) of the last shred that it needed. */
   readonly arrivalNs: bigint;
@@ -44,6 +70,8 @@ export interface StreamMessage {
   /** Data shred that completed it. */
   readonly shredIndex: number;
   readonly isVote: boolean;
+  /** The replay that the message belongs to; 0: it is live. */
+  readonly replay: number;
   readonly content: Uint8Array;
   /**
    * Addresses that a transaction loads from lookup tables. null: at least one of them is unknown; absent:
@@ -67,6 +95,15 @@ export interface StreamLosses {
   readonly events: (tier: string) => bigint;
 }
 
+interface StreamHistory {
+  /** Bytes in use. */
+  readonly bytes: number;
+  /** Replayed messages since the start. */
+  readonly replayed: bigint;
+  /** The lowest slot of the tier that can be replayed; null: none. */
+  readonly oldest: (tier: string) => bigint | null;
+}
+
 const voteRules = ["any", "none", "only"] as const;
 const tiersMax = 8;
 /** The longest message (native/stream/stream_ring.h). */
@@ -74,6 +111,7 @@ const drainBytes = 4 << 20;
 const headBytes = 64;
 const tableHeadBytes = 12;
 const filterBytes = 24;
+const replayBytes = 16;
 const accountBytes = 32;
 const signatureBytes = 64;
 
@@ -87,6 +125,9 @@ type StreamCalls = Pick<
   | "streamsLost"
   | "readStreamLosses"
   | "onStreams"
+  | "setStreamHistory"
+  | "readStreamHistory"
+  | "grantReplay"
   | "changeLookupTables"
   | "drainLookupReports"
   | "lookupTableCounts"
@@ -112,27 +153,49 @@ export class RelayStreams {
   }
 
   /**
-   * Replaces all filters. `entryTiers`: tiers whose batches are wanted. Returns the generation that
-   * messages carry from then on. Throws ShredwayError "table_refused"; the previous filters then stay in
-   * force.
+   * Replaces all filters. Returns the generation that messages carry from then on. Throws ShredwayError
+   * "table_refused"; the previous filters then stay in force.
    */
-  publish(filters: readonly StreamFilter[], entryTiers: ReadonlySet<string>): number {
-    const table = encodeFilters(filters, this.#bitsOf(entryTiers), this.#tiers);
+  publish(wanted: StreamTable): number {
+    const table = encodeTable(wanted, this.#tiers);
     const generation = (this.#generation + 1) >>> 0;
     guarded("table_refused", () => this.#native.publishStreamFilters(table, generation));
     this.#generation = generation;
     return generation;
   }
 
-  /** Passes on all waiting messages, oldest first, until `bytesMax` bytes. Returns false if some may wait. */
-  drain(receive: (message: StreamMessage) => void, bytesMax: number): boolean {
-    for (let total = 0; total < bytesMax; ) {
-      const bytes = this.#native.drainStreams(this.#buffer);
+  /**
+   * Passes on waiting messages, oldest first, up to the one that reaches `enough` bytes. Returns false if
+   * some may wait.
+   */
+  drain(receive: (message: StreamMessage) => void, enough: number): boolean {
+    for (let total = 0; total < enough; ) {
+      const bytes = this.#native.drainStreams(this.#buffer, enough - total);
       if (bytes === 0) return true;
       total += bytes;
       this.#decode(bytes, receive);
     }
     return false;
+  }
+
+  /** Memory of the history, from the next `publish` on; below 1 MiB: no history. */
+  setHistoryBytes(bytes: number): void {
+    this.#native.setStreamHistory(bytes);
+  }
+
+  history(): StreamHistory {
+    const words = new BigUint64Array(2 + tiersMax);
+    this.#native.readStreamHistory(words);
+    return {
+      bytes: Number(words[0] ?? 0n),
+      replayed: words[1] ?? 0n,
+      oldest: (tier) => words[2 + this.#tiers.indexOf(tier)] || null,
+    };
+  }
+
+  /** Lets a replay send this many bytes, as `replayedBytes` counts them, since its beginning. */
+  grantReplay(id: number, bytes: number): void {
+    this.#native.grantReplay(id, BigInt(bytes));
   }
 
   /** Number of lost messages; it changes rarely. */
@@ -172,10 +235,6 @@ export class RelayStreams {
     return { writable, readonly: listOf(readonlyBegin, view.getUint16(at + 56, true)) };
   }
 
-  #bitsOf(tiers: ReadonlySet<string>): number {
-    return this.#tiers.reduce((bits, tier, i) => (tiers.has(tier) ? bits | (1 << i) : bits), 0);
-  }
-
   #decode(bytes: number, receive: (message: StreamMessage) => void): void {
     const buffer = this.#buffer;
     const view = new DataView(buffer.buffer, 0, bytes);
@@ -198,24 +257,49 @@ export class RelayStreams {
         shredIndex: view.getUint32(at + 44, true),
         content: buffer.subarray(begin, end),
         isVote: view.getUint8(at + 52) !== 0,
+        replay: view.getUint16(at + 58, true),
         loadedAddresses: this.#loaded(view, at, end),
       });
     }
   }
 }
 
+/** Bytes of a replayed message, as the relay counts them. */
+export function replayedBytes({ content }: StreamMessage): number {
+  return headBytes + content.length;
+}
+
 /** The table of native/stream/filter_index.h. */
-function encodeFilters(
-  filters: readonly StreamFilter[],
-  entryTiers: number,
+function encodeTable(
+  { filters, entryTiers, historyTiers, replays }: StreamTable,
   tiers: readonly string[],
 ): Uint8Array {
-  const parts = filters.flatMap((filter) => [headOf(filter, tiers), ...accountsOf(filter)]);
+  const bitsOf = (wanted: ReadonlySet<string>) =>
+    tiers.reduce((bits, tier, i) => (wanted.has(tier) ? bits | (1 << i) : bits), 0);
   const head = Buffer.alloc(tableHeadBytes);
   head.write("SWF1", "latin1");
   head.writeUInt32LE(filters.length, 4);
-  head.writeUInt8(entryTiers, 8);
-  return Buffer.concat([head, ...parts]);
+  head.writeUInt8(bitsOf(entryTiers), 8);
+  head.writeUInt8(bitsOf(historyTiers), 9);
+  head.writeUInt16LE(replays.length, 10);
+  return Buffer.concat([
+    head,
+    ...filters.flatMap((filter) => [headOf(filter, tiers), ...accountsOf(filter)]),
+    ...replays.map((replay) => replayOf(replay, tiers)),
+  ]);
+}
+
+function replayOf(
+  { id, tier, fromSlot, filters }: StreamReplay,
+  tiers: readonly string[],
+): Uint8Array {
+  const bytes = Buffer.alloc(replayBytes + 2 * filters.length);
+  bytes.writeUInt16LE(id, 0);
+  bytes.writeUInt8(tiers.indexOf(tier) & 0xff, 2);
+  bytes.writeUInt32LE(filters.length, 4);
+  bytes.writeBigUInt64LE(fromSlot, 8);
+  for (const [i, filter] of filters.entries()) bytes.writeUInt16LE(filter, replayBytes + 2 * i);
+  return bytes;
 }
 
 function headOf(filter: StreamFilter, tiers: readonly string[]): Uint8Array {

@@ -3,44 +3,29 @@
 // The client sends its filters, may replace them at any time, and receives each matching transaction once
 // with the names of the filters. Created by stream-service.ts.
 
-import { frameMessage } from "../../core/grpc/status.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
+import { type FilterName, filterNameOf } from "./filter-names.ts";
 import { type FilteredCallOptions, FilterRequests } from "./filter-requests.ts";
 import {
   type DeshredRequest,
   decodeDeshredRequest,
   encodeDeshredTransaction,
-  encodeFilterNames,
   encodeSlotUpdate,
   encodeUpdateParent,
   pingUpdate,
 } from "./geyser-messages.ts";
+import { resumeOf } from "./resume.ts";
+import type { SharedMessages } from "./shared-messages.ts";
 import type { Attachment, StreamCall } from "./stream-hub.ts";
 
-/** Encodes a message for the first subscriber that needs it; the others share the bytes. */
-export class SharedEncoder {
-  #message: StreamMessage | undefined;
-  #bytes: Buffer = Buffer.alloc(0);
-
-  encode(message: StreamMessage): Buffer {
-    if (this.#message !== message) {
-      this.#bytes = encoderOf[message.kind](message);
-      this.#message = message;
-    }
-    return this.#bytes;
-  }
+/** All fields of an update but the names of the filters. */
+export function encodeDeshredUpdate(message: StreamMessage): Buffer {
+  if (message.kind === "transaction") return encodeDeshredTransaction(message);
+  return message.kind === "restart" ? encodeUpdateParent(message) : encodeSlotUpdate(message);
 }
 
-const encoderOf: Readonly<Record<StreamMessage["kind"], (message: StreamMessage) => Buffer>> = {
-  transaction: encodeDeshredTransaction,
-  slot_begin: encodeSlotUpdate,
-  slot_complete: encodeSlotUpdate,
-  restart: encodeUpdateParent,
-  entries: ({ content }) => Buffer.from(content),
-};
-
 interface DeshredCallOptions extends FilteredCallOptions {
-  readonly encoder: SharedEncoder;
+  readonly messages: SharedMessages;
 }
 
 export class DeshredCall implements StreamCall {
@@ -53,7 +38,9 @@ export class DeshredCall implements StreamCall {
   constructor(options: DeshredCallOptions) {
     this.#options = options;
     this.tier = options.subscription.tier;
-    this.#attachment = options.hub.attach(this);
+    const { subscription, fromSlot } = options;
+    this.#attachment = options.hub.attach(this, resumeOf(subscription, fromSlot));
+    subscription.onRead = () => this.#attachment.grant();
     this.#requests = new FilterRequests({
       ...options,
       attachment: this.#attachment,
@@ -62,8 +49,8 @@ export class DeshredCall implements StreamCall {
     });
   }
 
-  onTransaction(message: StreamMessage, filters: readonly string[]): void {
-    this.#send(message, filters);
+  onTransaction(message: StreamMessage, names: readonly FilterName[]): void {
+    this.#send(message, names);
   }
 
   onEntries(): void {}
@@ -74,15 +61,15 @@ export class DeshredCall implements StreamCall {
       message.kind === "restart"
         ? filters.filter((filter) => filter.includesUpdateParent).map(({ name }) => name)
         : slots;
-    if (names.length > 0) this.#send(message, names);
+    if (names.length > 0) this.#send(message, names.map(filterNameOf));
   }
 
   onLoss(count: bigint): void {
     this.#options.subscription.lost(count);
   }
 
-  flush(): void {
-    this.#options.subscription.flush();
+  flush(): boolean {
+    return this.#options.subscription.flush();
   }
 
   ping(): void {
@@ -93,9 +80,8 @@ export class DeshredCall implements StreamCall {
     this.#attachment.detach();
   }
 
-  #send(message: StreamMessage, names: readonly string[]): void {
-    const rest = this.#options.encoder.encode(message);
-    const framed = frameMessage(Buffer.concat([encodeFilterNames(names), rest]));
+  #send(message: StreamMessage, names: readonly FilterName[]): void {
+    const framed = this.#options.messages.framed(message, names);
     this.#options.subscription.send(framed, message.arrivalNs, message.slot);
   }
 }

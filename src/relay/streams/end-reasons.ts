@@ -2,6 +2,7 @@
 
 export const endReasons = [
   "client",
+  "silent",
   "lagged",
   "lost",
   "revoked",

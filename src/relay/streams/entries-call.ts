@@ -72,8 +72,8 @@ export class EntriesCall implements StreamCall {
     this.#options.subscription.lost(count);
   }
 
-  flush(): void {
-    this.#options.subscription.flush();
+  flush(): boolean {
+    return this.#options.subscription.flush();
   }
 
   /** The dialect has no pings; HTTP/2 pings keep the connection alive. */

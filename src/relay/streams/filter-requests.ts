@@ -24,6 +24,8 @@ export interface FilteredCallOptions {
   readonly subscription: Subscription;
   readonly hub: StreamHub;
   readonly limits: FilterLimits;
+  /** The first slot of the history that the client wants; undefined: its stream begins live. */
+  readonly fromSlot: bigint | undefined;
 }
 
 interface FilterRequestsOptions<Request> extends FilteredCallOptions {

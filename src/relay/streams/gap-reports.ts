@@ -15,7 +15,7 @@ export type GapEncoder = (gap: StreamGap) => Uint8Array;
 const pingWithGap: GapEncoder = ({ count, slots }) => {
   const place = slots ? ` first_slot=${slots.first} last_slot=${slots.last}` : "";
   const name = `shredway.dropped count=${count}${place}`;
-  return frameMessage(Buffer.concat([encodeFilterNames([name]), pingUpdate]));
+  return frameMessage(encodeFilterNames([name]), pingUpdate);
 };
 
 const gapField = 1000;

@@ -27,8 +27,6 @@ export function unaryMethods(chain: ChainView): Readonly<Record<string, GrpcHand
       });
       return new MessageWriter().string(1, version).finish();
     },
-    // No slot can be replayed.
-    [geyserPaths.subscribeReplayInfo]: () => new MessageWriter().finish(),
     [geyserPaths.getSlot]: ({ message }) => getSlot(chain, message),
     [geyserPaths.getBlockHeight]: async ({ message }) => {
       const height = await ask(chain, "getBlockHeight", [{ commitment: commitmentIn(message, 1) }]);

@@ -195,8 +195,8 @@ class SocketCall implements StreamCall {
     this.#options.subscription.lost(count);
   }
 
-  flush(): void {
-    this.#options.subscription.flush();
+  flush(): boolean {
+    return this.#options.subscription.flush();
   }
 
   /** The connection has pings of its own. */

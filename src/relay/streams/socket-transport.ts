@@ -60,6 +60,7 @@ export class SocketConnection {
       const parts = this.#queue.splice(0, count);
       for (const { transport, message } of parts) transport.left(message.length);
       if (!this.#socket.sendTexts(parts.map(({ message }) => message))) return;
+      for (const { transport } of parts) transport.handedOver();
     }
   }
 
@@ -83,8 +84,11 @@ export class SocketConnection {
 
 export class SocketTransport implements StreamTransport {
   readonly announce: (reason: EndReason) => void;
+  /** The gateway ends connections with silent clients. */
+  readonly silence = "";
   readonly #connection: SocketConnection;
   #onClose: () => void = () => {};
+  #onHandedOver: (messages: number) => void = () => {};
   /** Messages until the response to the subscription was sent. */
   #held: Uint8Array[] | null = [];
   #waitingBytes = 0;
@@ -112,6 +116,10 @@ export class SocketTransport implements StreamTransport {
     this.#onClose = listener;
   }
 
+  onHandedOver(listener: (messages: number) => void): void {
+    this.#onHandedOver = listener;
+  }
+
   send(message: Uint8Array): void {
     if (this.#isEnded) return;
     this.#waitingBytes += message.length;
@@ -137,6 +145,11 @@ export class SocketTransport implements StreamTransport {
   left(bytes: number): void {
     this.#waitingBytes -= bytes;
     this.#waitingMessages--;
+  }
+
+  /** The kernel, or the memory of the socket, has got a message. */
+  handedOver(): void {
+    if (!this.#isEnded) this.#onHandedOver(1);
   }
 
   end(_status: GrpcStatus, detail: string, reason: EndReason): void {

@@ -12,7 +12,12 @@ import type {
   StreamFilter,
   StreamLosses,
   StreamMessage,
+  StreamReplay,
 } from "../data-plane/relay-streams.ts";
+import { type FilterName, FilterNames } from "./filter-names.ts";
+
+import type { Resume } from "./resume.ts";
+import { type ReplayState, StreamReplays } from "./stream-replays.ts";
 
 /** A filter without what the hub assigns. */
 export type NamedFilter = Omit<StreamFilter, "id" | "tier"> & { readonly name: string };
@@ -22,14 +27,14 @@ interface StreamSubscriber {
   readonly tier: string;
   readonly wantsEntries: boolean;
   /** A transaction that matches at least one of its filters. */
-  onTransaction(message: StreamMessage, filters: readonly string[]): void;
+  onTransaction(message: StreamMessage, names: readonly FilterName[]): void;
   onEntries(message: StreamMessage): void;
   /** Beginning, end or restart of a slot. */
   onEvent(message: StreamMessage): void;
   /** Messages for it were lost, because this process was too slow. */
   onLoss(count: bigint): void;
-  /** Called after a group of messages. */
-  flush(): void;
+  /** Called after a group of messages. Returns whether it wants to be called after the next group too. */
+  flush(): boolean;
 }
 
 /** An open stream as the service sees it. */
@@ -43,11 +48,18 @@ export interface StreamCall extends StreamSubscriber {
 export interface Attachment {
   /** Replaces its filters within 20 ms. The caller has checked `roomFor`. */
   setFilters(filters: readonly NamedFilter[]): void;
+  /** The subscriber's queue has more room for its replay. */
+  grant(): void;
   detach(): void;
 }
 
 interface HubDependencies {
-  readonly streams: Pick<RelayStreams, "publish" | "drain" | "lost" | "losses" | "onMessages">;
+  readonly streams: Pick<
+    RelayStreams,
+    "publish" | "drain" | "lost" | "losses" | "onMessages" | "grantReplay"
+  >;
+  /** The relay records what it decodes for tiers with subscribers of transactions. */
+  readonly hasHistory: boolean;
   readonly limits: { readonly filters: number; readonly accounts: number };
   readonly clock: Clock;
   readonly log: Pick<Logger, "error">;
@@ -55,6 +67,8 @@ interface HubDependencies {
 
 interface Assigned {
   readonly filter: NamedFilter;
+  /** The filter's own name. */
+  readonly names: readonly [FilterName];
   readonly owner: Attached;
   /** Messages of earlier generations were matched with another filter of this id. */
   since: number | null;
@@ -65,12 +79,21 @@ interface Attached {
   ids: readonly number[];
   /** Losses before its filters were in force. */
   readonly losses: Map<string, bigint>;
+  /** Names of the filters that the transaction of `turn` matches. */
+  matched: readonly FilterName[];
+  turn: number;
+  /** null: it is live. */
+  replay: ReplayState | null;
+  /** It gets nothing of lower slots. */
+  readonly fromSlot: bigint;
 }
 
 /** Changes within this time are published together, because compiling takes some milliseconds. */
 const publishMs = 20;
-/** Read in one turn of the event loop. */
-const turnBytes = 16 << 20;
+/** A tier is recorded until this time after its last subscriber, so that it can come back. */
+const historyMs = 120_000;
+/** Read in one turn of the event loop. Connections write between two turns. */
+const turnBytes = 128 << 10;
 
 export class StreamHub {
   readonly #dependencies: HubDependencies;
@@ -80,31 +103,58 @@ export class StreamHub {
   #filters = 0;
   #accounts = 0;
   #publishing: Timer | undefined;
-  #draining: Timer | undefined;
+  #draining: NodeJS.Immediate | undefined;
   #lost: number;
+  readonly #names = new FilterNames();
+  /** Subscribers that received something since their last flush. */
+  readonly #toFlush = new Set<StreamSubscriber>();
+  readonly #matched: Attached[] = [];
+  readonly #replays: StreamReplays<Attached>;
+  /** Tiers without subscribers that are still recorded. */
+  readonly #lingering = new Map<string, Timer>();
+  #turn = 0;
   #isClosed = false;
 
   constructor(dependencies: HubDependencies) {
     this.#dependencies = dependencies;
     this.#assigned = Array.from({ length: dependencies.limits.filters });
     this.#lost = dependencies.streams.lost;
+    this.#replays = new StreamReplays(dependencies.streams);
     dependencies.streams.onMessages(() => this.#drain());
   }
 
-  attach(subscriber: StreamSubscriber): Attachment {
-    const attached: Attached = { subscriber, ids: [], losses: new Map() };
+  /** The caller has checked `hasReplayRoom` for `resume`. */
+  attach(subscriber: StreamSubscriber, resume?: Resume): Attachment {
+    const attached: Attached = {
+      subscriber,
+      ids: [],
+      losses: new Map(),
+      matched: [],
+      turn: 0,
+      replay: null,
+      fromSlot: resume?.fromSlot ?? 0n,
+    };
+    if (resume) attached.replay = this.#replays.add(attached, resume);
     this.#attached.add(attached);
+    this.#linger(subscriber);
     this.#rememberLosses(attached);
     this.#publishLater();
     return {
       setFilters: (filters) => {
         this.#release(attached);
         attached.ids = filters.map((filter) => this.#assign(filter, attached));
+        if (attached.replay) attached.replay.isBegun = true;
         this.#rememberLosses(attached);
         this.#publishLater();
       },
+      grant: () => {
+        if (attached.replay) this.#replays.grant(attached.replay);
+      },
       detach: () => {
         if (!this.#attached.delete(attached)) return;
+        this.#toFlush.delete(subscriber);
+        this.#endReplay(attached);
+        this.#linger(subscriber);
         this.#release(attached);
         this.#publishLater();
       },
@@ -123,6 +173,14 @@ export class StreamHub {
     return { filters: this.#filters, accounts: this.#accounts, isCurrent };
   }
 
+  get replays(): number {
+    return this.#replays.count;
+  }
+
+  get hasReplayRoom(): boolean {
+    return this.#replays.hasRoom;
+  }
+
   /** Filters of each subscriber that has some. */
   filterCounts(): ReadonlyMap<StreamSubscriber, number> {
     return new Map([...this.#attached].map(({ subscriber, ids }) => [subscriber, ids.length]));
@@ -132,7 +190,8 @@ export class StreamHub {
   close(): void {
     this.#isClosed = true;
     this.#publishing?.cancel();
-    this.#draining?.cancel();
+    clearImmediate(this.#draining);
+    for (const timer of this.#lingering.values()) timer.cancel();
   }
 
   /** Ids are used in turn, so that a message for a former filter finds the id unused. */
@@ -140,7 +199,7 @@ export class StreamHub {
     while (this.#assigned[this.#nextId]) this.#nextId = (this.#nextId + 1) % this.#assigned.length;
     const id = this.#nextId;
     this.#nextId = (id + 1) % this.#assigned.length;
-    this.#assigned[id] = { filter, owner, since: null };
+    this.#assigned[id] = { filter, names: [this.#names.use(filter.name)], owner, since: null };
     this.#filters++;
     this.#accounts += accountsOf(filter);
     return id;
@@ -152,6 +211,7 @@ export class StreamHub {
       if (!assigned) continue;
       this.#filters--;
       this.#accounts -= accountsOf(assigned.filter);
+      this.#names.release(assigned.filter.name);
       this.#assigned[id] = undefined;
     }
     attached.ids = [];
@@ -170,11 +230,22 @@ export class StreamHub {
       assigned ? [{ ...assigned.filter, id, tier: assigned.owner.subscriber.tier }] : [],
     );
     const entryTiers = new Set<string>();
-    for (const { subscriber } of this.#attached) {
-      if (subscriber.wantsEntries) entryTiers.add(subscriber.tier);
+    const historyTiers = new Set(this.#lingering.keys());
+    const replays: StreamReplay[] = [];
+    for (const { subscriber, replay, ids } of this.#attached) {
+      const { tier, wantsEntries } = subscriber;
+      if (wantsEntries) entryTiers.add(tier);
+      else if (this.#dependencies.hasHistory) historyTiers.add(tier);
+      if (!replay?.isBegun) continue;
+      replays.push({ id: replay.id, tier, fromSlot: replay.resume.fromSlot, filters: ids });
     }
     try {
-      const generation = this.#dependencies.streams.publish(filters, entryTiers);
+      const generation = this.#dependencies.streams.publish({
+        filters,
+        entryTiers,
+        historyTiers,
+        replays,
+      });
       for (const assigned of this.#assigned) if (assigned) assigned.since ??= generation;
     } catch (error) {
       const text = `streams: filters could not be published: ${messageOf(error)}`;
@@ -184,41 +255,104 @@ export class StreamHub {
 
   #drain(): void {
     if (this.#isClosed) return;
-    const { streams, clock } = this.#dependencies;
-    const isEmpty = streams.drain((message) => this.#route(message), turnBytes);
+    const isEmpty = this.#dependencies.streams.drain(this.#receive, turnBytes);
     this.#reportLosses();
-    for (const { subscriber } of this.#attached) subscriber.flush();
+    for (const subscriber of this.#toFlush) {
+      if (!subscriber.flush()) this.#toFlush.delete(subscriber);
+    }
+    this.#replays.grantAll();
     if (isEmpty) return;
     // Other work gets its turn before the rest.
-    this.#draining ??= clock.after(0, () => {
+    this.#draining ??= setImmediate(() => {
       this.#draining = undefined;
       this.#drain();
     });
   }
 
+  readonly #receive = (message: StreamMessage): void => this.#route(message);
+
   #route(message: StreamMessage): void {
+    if (message.replay !== 0) {
+      this.#routeReplay(message);
+      return;
+    }
     if (message.kind === "transaction") {
       this.#routeTransaction(message);
       return;
     }
-    for (const { subscriber } of this.#attached) {
-      if (subscriber.tier !== message.tier) continue;
+    for (const { subscriber, replay, fromSlot } of this.#attached) {
+      // A replay will find the event in the history.
+      if (subscriber.tier !== message.tier || replay || message.slot < fromSlot) continue;
+      this.#toFlush.add(subscriber);
       if (message.kind !== "entries") subscriber.onEvent(message);
       else if (subscriber.wantsEntries) subscriber.onEntries(message);
     }
   }
 
   #routeTransaction(message: StreamMessage): void {
-    const names = new Map<StreamSubscriber, string[]>();
+    const turn = ++this.#turn;
+    const matched = this.#matched;
+    matched.length = 0;
     for (const id of message.filters) {
       const assigned = this.#assigned[id];
       if (!assigned || assigned.since === null || message.generation < assigned.since) continue;
-      const { subscriber } = assigned.owner;
-      const known = names.get(subscriber);
-      if (known) known.push(assigned.filter.name);
-      else names.set(subscriber, [assigned.filter.name]);
+      const { owner, names } = assigned;
+      if (message.slot < owner.fromSlot) continue;
+      if (owner.turn === turn) {
+        owner.matched = [...owner.matched, ...names];
+        continue;
+      }
+      owner.turn = turn;
+      owner.matched = names;
+      matched.push(owner);
     }
-    for (const [subscriber, filters] of names) subscriber.onTransaction(message, filters);
+    for (const { subscriber, matched: names } of matched) {
+      this.#toFlush.add(subscriber);
+      subscriber.onTransaction(message, names);
+    }
+  }
+
+  /** A message for one subscriber, in the order of the history. */
+  #routeReplay(message: StreamMessage): void {
+    const owner = this.#replays.ownerOf(message.replay);
+    if (!owner?.replay) return;
+    const { subscriber, replay } = owner;
+    this.#replays.received(replay, message);
+    this.#toFlush.add(subscriber);
+    const { kind } = message;
+    if (kind === "transaction") {
+      this.#routeTransaction(message);
+    } else if (kind === "replay_end") {
+      owner.losses.set("events", message.parent);
+      this.#endReplay(owner);
+    } else if (kind === "replay_refused" || kind === "replay_overtaken") {
+      this.#endReplay(owner);
+      replay.resume.refuse(message);
+    } else {
+      subscriber.onEvent(message);
+    }
+  }
+
+  #endReplay(owner: Attached): void {
+    if (!owner.replay) return;
+    this.#replays.remove(owner.replay);
+    owner.replay = null;
+    this.#publishLater();
+  }
+
+  /** A subscriber of its tier came or went. */
+  #linger({ tier, wantsEntries }: StreamSubscriber): void {
+    if (wantsEntries || !this.#dependencies.hasHistory || this.#isClosed) return;
+    this.#lingering.get(tier)?.cancel();
+    this.#lingering.delete(tier);
+    for (const { subscriber } of this.#attached) {
+      if (subscriber.tier === tier && !subscriber.wantsEntries) return;
+    }
+    const end = (): void => {
+      this.#lingering.delete(tier);
+      this.#publishLater();
+    };
+    this.#lingering.set(tier, this.#dependencies.clock.after(historyMs, end));
   }
 
   #reportLosses(): void {
@@ -227,12 +361,16 @@ export class StreamHub {
     this.#lost = lost;
     const losses = this.#dependencies.streams.losses();
     for (const attached of this.#attached) {
+      // Its replay finds them in the history; `replay_end` has the count from which on they matter.
+      if (attached.replay) continue;
       let count = 0n;
       for (const [key, value] of lossesOf(attached, losses)) {
         count += value - (attached.losses.get(key) ?? 0n);
         attached.losses.set(key, value);
       }
-      if (count > 0n) attached.subscriber.onLoss(count);
+      if (count === 0n) continue;
+      this.#toFlush.add(attached.subscriber);
+      attached.subscriber.onLoss(count);
     }
   }
 

@@ -8,13 +8,14 @@ import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { DurationHistogram } from "../../core/duration-histogram.ts";
-import { GrpcServer } from "../../core/grpc/grpc-server.ts";
+import { type GrpcRequest, GrpcServer } from "../../core/grpc/grpc-server.ts";
 import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
+import { MessageWriter } from "../../core/grpc/protobuf.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
-import { RelayStreams } from "../data-plane/relay-streams.ts";
-import { DeshredCall, SharedEncoder } from "./deshred-call.ts";
+import { RelayStreams, replaysMax } from "../data-plane/relay-streams.ts";
+import { DeshredCall, encodeDeshredUpdate } from "./deshred-call.ts";
 import type { EndReason } from "./end-reasons.ts";
 import { EntriesCall, entriesPath, SharedEntries } from "./entries-call.ts";
 import type { FilterLimits } from "./filter-limits.ts";
@@ -23,6 +24,8 @@ import { geyserPaths } from "./geyser-messages.ts";
 import { type ChainView, subscribeRefusal, unaryMethods } from "./geyser-unary.ts";
 import { LookupTableFollower } from "./lookup-table-follower.ts";
 import type { NodeCall } from "./lookup-table-node.ts";
+import { fromSlotOf } from "./resume.ts";
+import { SharedMessages } from "./shared-messages.ts";
 import { SocketEncoder } from "./socket-messages.ts";
 import { type SocketHost, SocketStreams } from "./socket-streams.ts";
 import type { ClientSocket } from "./socket-transport.ts";
@@ -101,7 +104,7 @@ export class StreamService implements SocketHost {
   readonly #counts = new StreamCounts();
   readonly #records = new StreamRecords();
   readonly #delays = new DurationHistogram(delayBounds);
-  readonly #encoder = new SharedEncoder();
+  readonly #deshredMessages = new SharedMessages(encodeDeshredUpdate);
   readonly #entriesEncoder = new SharedEntries();
   readonly #transactionEncoders = {
     preprocessed: new SharedTransactions(preprocessed),
@@ -117,7 +120,9 @@ export class StreamService implements SocketHost {
     const tables = streams.lookupTables;
     this.#dependencies = dependencies;
     this.#config = config;
-    this.hub = new StreamHub({ streams, limits: RelayStreams.limits(), clock, log });
+    const limits = RelayStreams.limits();
+    streams.setHistoryBytes(config.replayBytes);
+    this.hub = new StreamHub({ streams, limits, hasHistory: config.replayBytes > 0, clock, log });
     this.#lookupTables = callNode
       ? new LookupTableFollower({ tables, call: callNode, clock, log })
       : null;
@@ -134,7 +139,10 @@ export class StreamService implements SocketHost {
     const { clock, log, certificate, chain } = this.#dependencies;
     const server = await GrpcServer.open({
       listen: parseEndpoint(this.#config.listen, { allowPortZero: true }),
-      methods: this.#authenticated(unaryMethods(chain)),
+      methods: this.#authenticated({
+        ...unaryMethods(chain),
+        [geyserPaths.subscribeReplayInfo]: (request) => this.#replayInfo(request),
+      }),
       streams: {
         [entriesPath]: (call) => this.#subscribe(call, "entries"),
         [shrederPaths.entries]: (call) => this.#subscribe(call, "entries"),
@@ -178,12 +186,16 @@ export class StreamService implements SocketHost {
     const filters = this.hub.used();
     const delays = this.#delays;
     const lookupTables = this.#lookupTables?.status() ?? null;
+    const { bytes, replayed } = this.#dependencies.streams.history();
+    const { replays } = this.hub;
+    const history = { bytes, bytesMax: this.#config.replayBytes, replays, replayed };
     return this.#counts.status({
       open,
       filters,
       connections,
       refusedConnections,
       delays,
+      history,
       lookupTables,
     });
   }
@@ -202,8 +214,9 @@ export class StreamService implements SocketHost {
   apply(config: StreamsConfig | undefined): readonly string[] {
     const before = this.#config;
     if (!config) return ["streams"];
-    this.#config = { ...config, listen: before.listen, ...(before.tls && { tls: before.tls }) };
-    return (["listen", "tls"] as const)
+    const { listen, replayBytes } = before;
+    this.#config = { ...config, listen, replayBytes, ...(before.tls && { tls: before.tls }) };
+    return (["listen", "tls", "replayBytes"] as const)
       .filter((key) => !isDeepStrictEqual(before[key], config[key]))
       .map((key) => `streams.${key}`);
   }
@@ -259,9 +272,24 @@ export class StreamService implements SocketHost {
     const key = authenticate(this.#dependencies.access, call);
     const { peer } = call;
     const encodeGap = gapEncoderOf(call.headers["x-on-lag"], dialect);
+    const hasHistory = this.#config.replayBytes > 0;
+    const fromSlot = fromSlotOf(call.headers["x-from-slot"], dialect, hasHistory);
+    if (fromSlot !== undefined && !this.hub.hasReplayRoom) {
+      throw new GrpcError(
+        "RESOURCE_EXHAUSTED",
+        `replays: expected at most ${replaysMax} at once; retry later`,
+      );
+    }
     this.#open({ transport: call, dialect, key, peer, encodeGap }, (subscription) =>
-      this.#openCall(call, subscription, dialect),
+      this.#openCall(call, { subscription, dialect, fromSlot }),
     );
+  }
+
+  /** The first slot that the caller's streams can begin with; absent: none. Throws GrpcError. */
+  #replayInfo(request: GrpcRequest): Uint8Array {
+    const { access, streams } = this.#dependencies;
+    const tier = tierFor(access, authenticate(access, request), this.#config.tier);
+    return new MessageWriter().uint(1, streams.history().oldest(tier) ?? 0n).finish();
   }
 
   /** Throws GrpcError. */
@@ -287,7 +315,14 @@ export class StreamService implements SocketHost {
     this.#streams.add(open);
   }
 
-  #openCall(call: GrpcStream, subscription: Subscription, dialect: Dialect): StreamCall {
+  #openCall(
+    call: GrpcStream,
+    {
+      subscription,
+      dialect,
+      fromSlot,
+    }: { subscription: Subscription; dialect: Dialect; fromSlot: bigint | undefined },
+  ): StreamCall {
     const { hub } = this;
     if (dialect === "entries") {
       return new EntriesCall({ call, subscription, hub, encoder: this.#entriesEncoder });
@@ -295,9 +330,10 @@ export class StreamService implements SocketHost {
     const limits = this.filterLimits();
     if (dialect === "preprocessed" || dialect === "transactions") {
       const encoder = this.#transactionEncoders[dialect];
-      return new TransactionCall({ call, subscription, hub, encoder, limits });
+      return new TransactionCall({ call, subscription, hub, encoder, limits, fromSlot });
     }
-    return new DeshredCall({ call, subscription, hub, encoder: this.#encoder, limits });
+    const messages = this.#deshredMessages;
+    return new DeshredCall({ call, subscription, hub, messages, limits, fromSlot });
   }
 
   #checkRoom({ accountId }: StreamKey): void {

@@ -18,6 +18,16 @@ interface AccountStreams {
   readonly waitingBytes: number;
 }
 
+interface StreamHistoryStatus {
+  /** Bytes in use, and the largest number of them. */
+  readonly bytes: number;
+  readonly bytesMax: number;
+  /** Streams that have not reached its end. */
+  readonly replays: number;
+  /** Replayed messages since the start. */
+  readonly replayed: bigint;
+}
+
 export interface StreamStatus {
   readonly connections: number;
   readonly refusedConnections: number;
@@ -33,8 +43,9 @@ export interface StreamStatus {
   readonly ends: ReadonlyMap<EndReason, number>;
   /** Calls that ended with an error, by gRPC status. */
   readonly refusals: ReadonlyMap<string, number>;
-  /** From the receive time of the last shred of a message to the moment it is given to the connection. */
+  /** From the receive time of the last shred of a message until the kernel has it. */
   readonly delays: DurationHistogram;
+  readonly history: StreamHistoryStatus;
   /** Address lookup tables; null: no node is configured, so no address is resolved. */
   readonly lookupTables: LookupTableStatus | null;
 }
@@ -88,12 +99,13 @@ export class StreamCounts {
         waitingBytes: waitingBytes + subscription.waitingBytes,
       });
     }
-    const { connections, refusedConnections, filters, delays, lookupTables } = now;
+    const { connections, refusedConnections, filters, delays, history, lookupTables } = now;
     return {
       connections,
       refusedConnections,
       filters,
       delays,
+      history,
       lookupTables,
       accounts: [...sums.values()].map((sum) => ({
         ...sum,

@@ -7,11 +7,15 @@ import type { EndReason } from "./end-reasons.ts";
 
 export interface StreamTransport {
   readonly isEnded: boolean;
+  /** Why the connection ended, if its client was silent; else empty. */
+  readonly silence: string;
   /** Bytes and messages that wait for the client. */
   readonly waitingBytes: number;
   readonly waitingMessages: number;
   /** `listener` is called once, when the stream has ended on either side. */
   onClose(listener: () => void): void;
+  /** `listener` is called after the kernel has got messages of `send`, with their number, oldest first. */
+  onHandedOver(listener: (messages: number) => void): void;
   /** Queues one message. */
   send(message: Uint8Array): void;
   /** Gives queued messages to the connection. */

@@ -22,6 +22,12 @@ export const dialects = [
   "shred",
 ] as const;
 export type Dialect = (typeof dialects)[number];
+/** Dialects whose streams can begin with the history. */
+export const replayedDialects: ReadonlySet<Dialect> = new Set<Dialect>([
+  "deshred",
+  "preprocessed",
+  "transactions",
+]);
 
 export interface StreamHolder {
   readonly keyId: string;
@@ -58,15 +64,18 @@ export class Subscription {
   sentBytes = 0;
   /** The part of them that came from shreds. */
   matched = 0;
-  /** Sum of their delays, from the last shred to the connection. */
+  /** Sum of their delays, from the last shred until the kernel has got the message. */
   delaySumNs = 0;
   /** The text of its end; empty: the client ended it. */
   endText = "";
   /** Messages that the client asked to drop instead of an end. */
   dropped = 0;
+  /** Called when the client has read something. */
+  onRead: () => void = () => {};
   readonly #options: SubscriptionOptions;
   #reason: EndReason = "client";
-  #arrivals: bigint[] = [];
+  /** Receive times of messages that the kernel has not got yet, oldest first. */
+  #arrivals: (bigint | null)[] = [];
   /** Dropped messages that were not reported yet. */
   #gap: StreamGap | null = null;
 
@@ -77,12 +86,24 @@ export class Subscription {
     this.tier = options.tier;
     this.openedNs = options.clock.nowNs();
     options.call.onClose(() => {
+      this.#arrivals = [];
+      const { silence } = options.call;
+      if (silence !== "") {
+        this.#reason = "silent";
+        this.endText = silence;
+      }
       options.onEnd(this.#reason);
     });
+    options.call.onHandedOver((messages) => this.#handedOver(messages));
   }
 
   get waitingBytes(): number {
     return this.#options.call.waitingBytes;
+  }
+
+  /** Bytes of a replay that its queue can take now. The other half remains for what is live. */
+  get replayRoom(): number {
+    return Math.max(0, this.#options.queueBytes / 2 - this.#options.call.waitingBytes);
   }
 
   /** Messages that wait for the connection. */
@@ -111,10 +132,8 @@ export class Subscription {
       this.end("lagged", "RESOURCE_EXHAUSTED", detail);
       return;
     }
-    this.#queue(framed);
-    if (arrivalNs === null) return;
-    this.matched++;
-    this.#arrivals.push(arrivalNs);
+    this.#queue(framed, arrivalNs);
+    if (arrivalNs !== null) this.matched++;
   }
 
   /** The relay lost messages of this stream. */
@@ -127,19 +146,25 @@ export class Subscription {
     this.end("lost", "DATA_LOSS", detail);
   }
 
-  /** Gives queued messages to the connection. */
-  flush(): void {
-    const { call, clock, delays } = this.#options;
-    if (this.#gap && !call.isEnded) this.#reportGap(call.waitingBytes);
+  /** Gives queued messages to the connection. Returns whether a gap waits for its report. */
+  flush(): boolean {
+    const { call } = this.#options;
+    if (call.isEnded) return false;
+    if (this.#gap) this.#reportGap(call.waitingBytes);
     call.flush();
-    if (this.#arrivals.length === 0) return;
+    return this.#gap !== null;
+  }
+
+  #handedOver(messages: number): void {
+    const { clock, delays } = this.#options;
     const nowNs = clock.nowNs();
-    for (const arrivalNs of this.#arrivals) {
+    for (const arrivalNs of this.#arrivals.splice(0, messages)) {
+      if (arrivalNs === null) continue;
       const delayNs = Number(nowNs - arrivalNs);
       this.delaySumNs += delayNs;
       delays.add(delayNs / 1e9);
     }
-    this.#arrivals = [];
+    this.onRead();
   }
 
   /** Returns whether messages may follow. After a gap, half of the queue must be free first. */
@@ -149,7 +174,7 @@ export class Subscription {
     if (waiting > queueBytes / 2) return false;
     const framed = encodeGap(this.#gap);
     this.#gap = null;
-    this.#queue(framed);
+    this.#queue(framed, null);
     return true;
   }
 
@@ -158,7 +183,8 @@ export class Subscription {
     this.#gap = extended(this.#gap, count, slot);
   }
 
-  #queue(framed: Uint8Array): void {
+  #queue(framed: Uint8Array, arrivalNs: bigint | null): void {
+    this.#arrivals.push(arrivalNs);
     this.#options.call.send(framed);
     this.sent++;
     this.sentBytes += framed.length;

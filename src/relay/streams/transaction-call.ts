@@ -4,29 +4,33 @@
 // transaction. A transaction that an update-parent marker moves within its slot is sent once if the marker
 // is decoded last. Created by stream-service.ts.
 
-import { frameMessage } from "../../core/grpc/status.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
+import type { FilterName } from "./filter-names.ts";
 import { type FilteredCallOptions, FilterRequests } from "./filter-requests.ts";
-import { encodeFilterNames, pingUpdate } from "./geyser-messages.ts";
+import { pingUpdate } from "./geyser-messages.ts";
+import { resumeOf } from "./resume.ts";
+import { SharedMessages } from "./shared-messages.ts";
 import { SlotSignatures } from "./slot-signatures.ts";
 import type { Attachment, StreamCall } from "./stream-hub.ts";
 import type { TransactionDialect, TransactionRequest } from "./transaction-dialects.ts";
-import { readWireTransaction } from "./wire-transaction.ts";
+import { readWireTransaction, type WireTransaction } from "./wire-transaction.ts";
 
-/** Encodes a message for the first subscriber that needs it; the others share the bytes. */
+/** Messages and signatures that the subscribers of one dialect share. */
 export class SharedTransactions {
   readonly dialect: TransactionDialect;
+  readonly #messages: SharedMessages;
   #message: StreamMessage | undefined;
-  #bytes: Buffer = Buffer.alloc(0);
+  #transaction: WireTransaction | undefined;
   #signature = "";
 
   constructor(dialect: TransactionDialect) {
     this.dialect = dialect;
+    this.#messages = new SharedMessages((message) => dialect.encode(message, this.#read(message)));
   }
 
-  encode(message: StreamMessage): Buffer {
-    this.#read(message);
-    return this.#bytes;
+  /** The framed update with these names. */
+  framed(message: StreamMessage, names: readonly FilterName[]): Buffer {
+    return this.#messages.framed(message, names);
   }
 
   /** A text that is equal for equal signatures. */
@@ -35,13 +39,13 @@ export class SharedTransactions {
     return this.#signature;
   }
 
-  #read(message: StreamMessage): void {
-    if (this.#message === message) return;
+  #read(message: StreamMessage): WireTransaction {
+    if (this.#message === message && this.#transaction) return this.#transaction;
     this.#message = message;
-    const transaction = readWireTransaction(message.content);
-    this.#bytes = this.dialect.encode(message, transaction);
-    const [signature = new Uint8Array()] = transaction.signatures;
+    this.#transaction = readWireTransaction(message.content);
+    const [signature = new Uint8Array()] = this.#transaction.signatures;
     this.#signature = Buffer.from(signature).toString("latin1");
+    return this.#transaction;
   }
 }
 
@@ -60,7 +64,9 @@ export class TransactionCall implements StreamCall {
   constructor(options: TransactionCallOptions) {
     this.#options = options;
     this.tier = options.subscription.tier;
-    this.#attachment = options.hub.attach(this);
+    const { subscription, fromSlot } = options;
+    this.#attachment = options.hub.attach(this, resumeOf(subscription, fromSlot));
+    subscription.onRead = () => this.#attachment.grant();
     this.#requests = new FilterRequests({
       ...options,
       attachment: this.#attachment,
@@ -69,13 +75,11 @@ export class TransactionCall implements StreamCall {
     });
   }
 
-  onTransaction(message: StreamMessage, filters: readonly string[]): void {
+  onTransaction(message: StreamMessage, names: readonly FilterName[]): void {
     const { encoder, subscription } = this.#options;
     const { slot, batchIndex, arrivalNs } = message;
     if (!this.#sent.add(slot, encoder.signature(message), batchIndex)) return;
-    const names = encodeFilterNames(filters);
-    const framed = frameMessage(Buffer.concat([names, encoder.encode(message)]));
-    subscription.send(framed, arrivalNs, slot);
+    subscription.send(encoder.framed(message, names), arrivalNs, slot);
   }
 
   onEntries(): void {}
@@ -89,8 +93,8 @@ export class TransactionCall implements StreamCall {
     this.#options.subscription.lost(count);
   }
 
-  flush(): void {
-    this.#options.subscription.flush();
+  flush(): boolean {
+    return this.#options.subscription.flush();
   }
 
   ping(): void {

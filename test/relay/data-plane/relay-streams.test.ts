@@ -7,6 +7,7 @@ import {
   RelayStreams,
   type StreamFilter,
   type StreamMessage,
+  type StreamTable,
 } from "../../../src/relay/data-plane/relay-streams.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import {
@@ -30,13 +31,20 @@ const everything: StreamFilter = {
   required: [],
 };
 
+function tableOf(
+  filters: readonly StreamFilter[],
+  entryTiers: readonly string[] = [],
+): StreamTable {
+  return { filters, entryTiers: new Set(entryTiers), historyTiers: new Set(), replays: [] };
+}
+
 /** Collects copies of all messages. */
 function collect(relay: Relay): StreamMessage[] {
   const messages: StreamMessage[] = [];
   relay.streams.onMessages(() => {
     relay.streams.drain(
       (message) => messages.push({ ...message, content: Uint8Array.from(message.content) }),
-      Number.POSITIVE_INFINITY,
+      2 ** 31,
     );
   });
   return messages;
@@ -52,14 +60,13 @@ describe("decoded streams", () => {
     const vote = transactionOf([accountOf(1), voteProgram]);
     const plain = transactionOf([accountOf(1), accountOf(2)]);
     const generation = relay.streams.publish(
-      [
+      tableOf([
         { ...everything, id: 3, votes: "none" },
         { ...everything, id: 4, votes: "only" },
         { ...everything, id: 4095, include: [accountOf(2), accountOf(9)] },
         { ...everything, id: 6, required: [accountOf(1)], exclude: [accountOf(2)] },
         { ...everything, id: 7, signature: plain.signature },
-      ],
-      new Set(),
+      ]),
     );
     send(slotOf(120n, [batchOf([vote, plain])]));
     await until(() => isDone(messages, "tier-1"), "the end of the slot");
@@ -83,7 +90,7 @@ describe("decoded streams", () => {
   it("carry batches byte for byte and restarts with their parent", async () => {
     const { relay, send } = openStreamRelay();
     const messages = collect(relay);
-    relay.streams.publish([], new Set(["tier-1"]));
+    relay.streams.publish(tableOf([], ["tier-1"]));
     const batches = [
       markerOf(1),
       batchOf([transactionOf()]),
@@ -108,8 +115,7 @@ describe("decoded streams", () => {
     const { relay, send } = openStreamRelay();
     const messages = collect(relay);
     relay.streams.publish(
-      [everything, { ...everything, id: 1, tier: "tier-2" }],
-      new Set(["tier-1", "tier-2"]),
+      tableOf([everything, { ...everything, id: 1, tier: "tier-2" }], ["tier-1", "tier-2"]),
     );
     send(slotOf(130n, [batchOf([transactionOf()])]), "own-use");
     send(slotOf(131n, [batchOf([transactionOf()])]), "tier-2");
@@ -134,7 +140,7 @@ describe("decoded streams", () => {
   it("refuse impossible filters and keep the previous ones", () => {
     const { relay } = openStreamRelay();
     const publish = (filter: Partial<StreamFilter>) => () =>
-      relay.streams.publish([{ ...everything, ...filter }], new Set());
+      relay.streams.publish(tableOf([{ ...everything, ...filter }]));
     expect(publish({ tier: "none" })).toThrow("stream filters: filter 0 has an invalid field");
     expect(publish({ id: 4096 })).toThrow("expected an id below 4096, got 4096");
     expect(publish({ include: [new Uint8Array(31)] })).toThrow("accounts of 32 bytes");
@@ -187,9 +193,9 @@ describe("decoded streams", () => {
         const { writable = [], readonly = [] } = loadedAddresses ?? {};
         const copy = (all: readonly Uint8Array[]) => all.map((one) => one.slice());
         loaded.push(loadedAddresses && { writable: copy(writable), readonly: copy(readonly) });
-      }, Number.POSITIVE_INFINITY);
+      }, 2 ** 31);
     });
-    relay.streams.publish([everything], new Set());
+    relay.streams.publish(tableOf([everything]));
     const transactions = lookups.map((all) =>
       lookupTransactionOf(
         [accountOf(8)],

@@ -15,11 +15,13 @@ it("reads nothing after its end, even if a wake-up of the relay comes late", () 
       drain: () => calls.push("drain") > 0,
       lost: 0,
       losses: () => losses,
+      grantReplay: () => undefined,
       onMessages: (listener) => {
         wakeUp = listener;
       },
     },
     limits: { filters: 8, accounts: 8 },
+    hasHistory: true,
     clock,
     log: { error: () => undefined },
   });
@@ -32,7 +34,7 @@ it("reads nothing after its end, even if a wake-up of the relay comes late", () 
     onEntries: () => {},
     onEvent: () => {},
     onLoss: () => {},
-    flush: () => {},
+    flush: () => false,
   });
   hub.close();
   wakeUp();

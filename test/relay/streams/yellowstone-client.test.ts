@@ -56,6 +56,20 @@ describe("@triton-one/yellowstone-grpc", () => {
     expect(running.service.status().refusals).toEqual(new Map([["UNAVAILABLE", 2]]));
   });
 
+  it("learns the first slot that can be replayed", async () => {
+    const running = await runningStreams();
+    const client = await connected(running);
+    const stream = await client.subscribeDeshred();
+    const { updates } = collect(stream);
+    const everything = { accountInclude: [], accountExclude: [], accountRequired: [] };
+    stream.write({ deshredTransactions: { all: everything }, slots: {} });
+    await until(() => running.service.status().filters.filters === 1, "the filter");
+    await until(() => running.service.status().filters.isCurrent, "the filters");
+    running.send(slotOf(120n, [batchOf([transactionOf()])]));
+    await until(() => updates.some((one) => one.deshredTransaction), "the transaction");
+    expect((await client.subscribeReplayInfo()).firstAvailable).toBe("121");
+  });
+
   it("receives transactions, slots and pongs, and decodes every field", async () => {
     const running = await runningStreams();
     const client = await connected(running);
