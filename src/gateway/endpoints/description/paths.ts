@@ -41,6 +41,7 @@ import { batchBytesMax } from "../body-limits.ts";
 import { rawMethods, rawParameters } from "../raw-endpoints.ts";
 import { uriParameters } from "../request-context.ts";
 import { entriesMax, shredPayParameters, shredPayPath } from "../shred-pay.ts";
+import { keySetType, signingKeysPath } from "../signing-keys.ts";
 import { signaturesMax } from "../status-feed.ts";
 import { socketParameters } from "../submission-sockets.ts";
 import { formatParameter } from "../tip-floor.ts";
@@ -54,6 +55,7 @@ import {
   plainRefusals,
 } from "./http-answers.ts";
 import { callAnswer, callBody, rawAnswer } from "./json-rpc-bodies.ts";
+import { keySet, receiptHeaders } from "./receipt-schemas.ts";
 import { streamNotification } from "./stream-schemas.ts";
 
 export interface Parameter {
@@ -94,7 +96,7 @@ function inQuery(...parameters: readonly Described[]): Parameter[] {
 const callRefusals = jsonRpcRefusals(401, 413, 429, 503);
 
 function callOperation(path: string, id: string, isBlockEngine: boolean): Operation {
-  const { mevProtect, swqosOnly, revertProtection, bundleOnly } = uriParameters;
+  const { mevProtect, swqosOnly, revertProtection, bundleOnly, receipt } = uriParameters;
   const uuid = { name: "uuid", description: "an API key", schema: string };
   return {
     path,
@@ -107,6 +109,7 @@ function callOperation(path: string, id: string, isBlockEngine: boolean): Operat
       mevProtect,
       swqosOnly,
       revertProtection,
+      receipt,
       ...(isBlockEngine ? [bundleOnly, uuid] : []),
     ),
     body: {
@@ -119,6 +122,7 @@ function callOperation(path: string, id: string, isBlockEngine: boolean): Operat
         ...answer("the response, including errors", callAnswer),
         headers: {
           ...limitHeaders,
+          ...receiptHeaders,
           ...(isBlockEngine && {
             "X-Bundle-Id": {
               description: "id of the bundle, if the call sent one",
@@ -141,6 +145,7 @@ const rawParameterList = inQuery(
   uriParameters.mevProtect,
   uriParameters.swqosOnly,
   uriParameters.revertProtection,
+  uriParameters.receipt,
   ...Object.values(rawParameters),
 );
 
@@ -160,7 +165,10 @@ function rawOperation(
     parameters: rawParameterList,
     ...(body && { body }),
     answers: {
-      200: { ...answer("the response, including errors", rawAnswer), headers: limitHeaders },
+      200: {
+        ...answer("the response, including errors", rawAnswer),
+        headers: { ...limitHeaders, ...receiptHeaders },
+      },
       ...callRefusals,
     },
   };
@@ -465,6 +473,18 @@ const rest: readonly Operation[] = [
     parameters: [],
     answers: {
       200: answer("the service responds", word("ok"), "text/plain"),
+      ...jsonRpcRefusals(503),
+    },
+  },
+  {
+    path: signingKeysPath,
+    method: "get",
+    id: "signingKeys",
+    summary: "Returns the public keys of receipts and tip statistics, as a JWK Set.",
+    needsKey: false,
+    parameters: [],
+    answers: {
+      200: answer("the keys", keySet, keySetType),
       ...jsonRpcRefusals(503),
     },
   },
