@@ -14,7 +14,7 @@ export type {
   ShredwayClientOptions,
 } from "./options.ts";
 export { publicKeyProofMessage } from "./public-key-proof.ts";
-export { verifyReceipt } from "./receipts.ts";
+export { verifyReceipt, verifyTipFloor } from "./receipts.ts";
 export type { SigningKeys } from "./signed-statement.ts";
 export type { SocketConstructor, SocketLike } from "./socket.ts";
 export type { WaitOptions, WatchOptions } from "./status-watch.ts";

@@ -2,11 +2,12 @@
 //
 // Used by users' programs and by `shredway verify-receipt`. docs/receipts.md describes the fields.
 
-import { Fields } from "./fields.ts";
+import { readTipSnapshot } from "./answers.ts";
+import { Fields, listOf } from "./fields.ts";
 import { readJson } from "./json.ts";
 import type { KeySet, PublishedKey, Receipt, ReceiptEnd, ReceiptTransaction } from "./responses.ts";
 import { type SigningKeys, statementInvalid, verifyStatement } from "./signed-statement.ts";
-import { endStates } from "./types.ts";
+import { endStates, type TipSnapshot } from "./types.ts";
 
 function readEnd(value: unknown, where: string): ReceiptEnd | null {
   if (value === null) return null;
@@ -55,6 +56,22 @@ export async function verifyReceipt(receipt: string, keys: SigningKeys): Promise
     bundleId: fields.textOrNull("bundleId"),
     transactions: fields.list("transactions", readTransaction),
   };
+}
+
+/**
+ * Returns the snapshot of GET /tip_floor?signed=1 if one of the keys has signed it. `body`: the unchanged
+ * response; `signature`: its header x-shredway-signature. Rejects like verifyReceipt.
+ */
+export async function verifyTipFloor(
+  body: string,
+  signature: string,
+  keys: SigningKeys,
+): Promise<TipSnapshot> {
+  const detached = new TextEncoder().encode(body);
+  await verifyStatement({ jws: signature, type: "shredway-tips", detached }, keys);
+  const [snapshot] = listOf(readJson(body), "/tip_floor", readTipSnapshot);
+  if (snapshot) return snapshot;
+  throw statementInvalid("expected a snapshot, got an empty list");
 }
 
 function readKey(value: unknown, where: string): PublishedKey {

@@ -204,6 +204,8 @@ export interface TipFloorEntry<Integer = bigint> {
   readonly window_start: string;
   /** True if no tip landed in the window; the numbers then describe an earlier window. */
   readonly stale: boolean;
+  /** Only with `signed=1`: the current slot at the refresh; null: unknown. */
+  readonly newest_slot?: Integer | null;
 }
 
 // ---- tips for shreds ----

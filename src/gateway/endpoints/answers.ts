@@ -28,7 +28,7 @@ export const browserHeaders = {
   ...jsonHeaders,
   "access-control-expose-headers":
     "retry-after, x-bundle-id, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, " +
-    "x-shredway-receipt",
+    "x-shredway-receipt, x-shredway-signature",
 } as const;
 
 /** Reasons whose message is the specification's text and gets no prefix. */

@@ -157,7 +157,7 @@ export class Gateway {
       rateLimited: (limit) => this.rateLimited("websocket", limit),
     });
     this.#streamSockets = this.#subscriptions(true);
-    this.#tipFloor = tipFloor && new TipFloorHandler({ clock, tipFloor, addressOf });
+    this.#tipFloor = tipFloor && new TipFloorHandler({ ...dependencies, tipFloor, addressOf });
     this.#paths = this.#makePaths();
   }
 

@@ -44,7 +44,7 @@ import { entriesMax, shredPayParameters, shredPayPath } from "../shred-pay.ts";
 import { keySetType, signingKeysPath } from "../signing-keys.ts";
 import { signaturesMax } from "../status-feed.ts";
 import { socketParameters } from "../submission-sockets.ts";
-import { formatParameter } from "../tip-floor.ts";
+import { formatParameter, signedParameter } from "../tip-floor.ts";
 import { nextPath, slotPath, validatorsPath } from "../tracker-handler.ts";
 import { openApiPath, openRpcPath } from "./document-paths.ts";
 import {
@@ -55,7 +55,7 @@ import {
   plainRefusals,
 } from "./http-answers.ts";
 import { callAnswer, callBody, rawAnswer } from "./json-rpc-bodies.ts";
-import { keySet, receiptHeaders } from "./receipt-schemas.ts";
+import { keySet, receiptHeaders, tipSignatureHeaders } from "./receipt-schemas.ts";
 import { streamNotification } from "./stream-schemas.ts";
 
 export interface Parameter {
@@ -238,24 +238,29 @@ function snapshotSchema(
   amount: SchemaOf<WrittenInteger>,
   averages: Pick<FieldSchemas<Snapshot>, Average> | null,
 ): JsonSchema {
-  return closed<Omit<Snapshot, Average>>(title, {
-    time: described("time of the refresh", time),
-    landed_tips_25th_percentile: amount,
-    landed_tips_50th_percentile: amount,
-    landed_tips_75th_percentile: amount,
-    landed_tips_95th_percentile: amount,
-    landed_tips_99th_percentile: amount,
-    ...averages,
-    count: described(
-      "number of landed tips in the snapshot",
-      wholeNumber(0, Number.MAX_SAFE_INTEGER),
-    ),
-    window_start: time,
-    stale: described(
-      "true if no tip landed in the window; the values are those of an earlier snapshot",
-      boolean,
-    ),
-  });
+  return closed<Omit<Snapshot, Average>>(
+    title,
+    {
+      time: described("time of the refresh", time),
+      landed_tips_25th_percentile: amount,
+      landed_tips_50th_percentile: amount,
+      landed_tips_75th_percentile: amount,
+      landed_tips_95th_percentile: amount,
+      landed_tips_99th_percentile: amount,
+      ...averages,
+      count: described(
+        "number of landed tips in the snapshot",
+        wholeNumber(0, Number.MAX_SAFE_INTEGER),
+      ),
+      window_start: time,
+      stale: described(
+        "true if no tip landed in the window; the values are those of an earlier snapshot",
+        boolean,
+      ),
+      newest_slot: described("with signed=1: slot at the refresh; null: unknown", orNull(slot)),
+    },
+    ["newest_slot"],
+  );
 }
 
 const sol = { ...number, minimum: 0, description: "SOL" };
@@ -274,11 +279,11 @@ const tips: readonly Operation[] = [
     id: "tipFloor",
     summary: "Returns the percentiles of recent landed tips, as an array with one snapshot.",
     needsKey: false,
-    parameters: inQuery(formatParameter),
+    parameters: inQuery(formatParameter, signedParameter),
     answers: {
       200: {
         ...answer("the snapshot", listOf(snapshot, { minItems: 1, maxItems: 1 })),
-        headers: limitHeaders,
+        headers: { ...limitHeaders, ...tipSignatureHeaders },
       },
       ...plainRefusals(400, 429, 503),
     },

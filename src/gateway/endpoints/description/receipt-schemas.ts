@@ -21,6 +21,13 @@ export const receiptHeaders = {
 } as const;
 
 const base64Url = schemaOf<string>({ type: "string", pattern: "^[\\w-]{43}$" });
+export const tipSignatureHeaders = {
+  "X-Shredway-Signature": {
+    description: "with signed=1: JWS with detached content (RFC 7515, appendix F) over the body",
+    schema: string,
+  },
+} as const;
+
 const seconds = described("seconds since 1970", wholeNumber(0, Number.MAX_SAFE_INTEGER));
 
 export const keySet = closed<KeySet>("SigningKeys", {
