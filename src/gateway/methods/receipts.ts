@@ -1,7 +1,7 @@
 // getReceipt, and the receipts of submitting calls.
 //
 // Called through method-table.ts and by request-context.ts. A receipt is signed after the routes have taken
-// the submission and the store has persisted it, so that it delays no transaction.
+// the submission and the store has persisted it, so that it does not delay its own transaction.
 
 import { ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, type Json, writeJson } from "../../core/json-rpc/json-text.ts";
