@@ -45,6 +45,7 @@ const responseTypes = "src/client/responses.ts";
 const responseTypeUsers: readonly string[] = [
   "src/gateway/schema/",
   "src/gateway/methods/",
+  "src/gateway/receipts/",
   "src/gateway/endpoints/",
   "src/platform/portal/",
 ];

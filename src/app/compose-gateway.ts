@@ -24,6 +24,7 @@ import type { HttpServerOptions } from "../gateway/http/types.ts";
 import type { GatewaySettings, Pages } from "../gateway/methods/dependencies.ts";
 import { preflightOf } from "../gateway/methods/preflight.ts";
 import type { NonceService } from "../gateway/nonces/nonce-service.ts";
+import { SigningKeys } from "../gateway/receipts/signing-keys.ts";
 import type { RouteTable } from "../gateway/routes/route-table.ts";
 import { NodeBundleCommitments } from "../gateway/submission/bundle-commitments.ts";
 import { Pipeline } from "../gateway/submission/pipeline.ts";
@@ -39,6 +40,7 @@ import {
   TransactionInspector,
 } from "../gateway/transactions/transaction-checks.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
+import { ensureSigningKey } from "../platform/solana/signing-key-file.ts";
 import { Upstream } from "../platform/solana/upstream.ts";
 import { Store } from "../platform/store/store.ts";
 import { decodeBase58, encodeBase58 } from "../relay/data-plane/base58.ts";
@@ -176,6 +178,7 @@ interface GatewayComponents {
   readonly nodes: NodeDirectory | null;
   readonly keyRing: KeyRing;
   readonly publicKeys: PublicKeys;
+  readonly signingKeys: SigningKeys;
   readonly routes: RouteTable;
   readonly verifier: Pick<SignatureVerifier, "verify" | "close">;
   readonly landings: LandingWatchList | null;
@@ -254,6 +257,7 @@ function createGateway(
       base58: { decode: decodeBase58, encode: encodeBase58 },
       submissions: pipeline,
       bundleCommitments: makeBundleCommitments(options),
+      signer: components.signingKeys,
       preflight: upstream && preflightOf(upstream),
       reads: readMethodsOf(upstream, () => tables.settings.readMethods),
       sockets: upstream,
@@ -272,6 +276,14 @@ function createGateway(
 /** Whether other nodes may use the same database. */
 function isShared({ data }: Config): boolean {
   return data.postgres !== undefined;
+}
+
+function openSigningKeys(
+  { config, clock, log }: GatewayOptions,
+  { signingKeys, node }: Store,
+): Promise<SigningKeys> {
+  const readKey = () => ensureSigningKey(config.data.directory);
+  return SigningKeys.open({ store: signingKeys, readKey, node, clock, log });
 }
 
 function openTips({ config, clock, log }: GatewayOptions, store: Store): Promise<TipStatistics> {
@@ -417,6 +429,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const tables = new Tables(config, partners);
     const certificate = keep(openCertificate(options));
     const store = keep(await openStore(options));
+    const signingKeys = keep(await openSigningKeys(options, store));
     const nodes = keep(await openNodeDirectory(options, store, tables));
     const verifier = keep(options.verifier ?? openVerifier(config));
     const upstream = keep(config.solana ? Upstream.open({ ...config.solana, log, clock }) : null);
@@ -429,9 +442,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const tips = keep(await openTips(options, store));
     const shreds = keep(await openShreds({ options, tables, store, nodes, verifier, landings }));
     const nonces = keep(await openNonces({ config, store, clock, log }));
-    const quic = keep(
-      openQuic({ config, gateway: () => gateway, keyRing, publicKeys, clock, log }),
-    );
+    const quic = keep(openQuic({ ...options, gateway: () => gateway, keyRing, publicKeys }));
     const components = {
       options,
       tables,
@@ -439,6 +450,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       nodes,
       keyRing,
       publicKeys,
+      signingKeys,
       routes,
       verifier,
       landings,

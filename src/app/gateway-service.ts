@@ -15,6 +15,7 @@ import type { Gateway } from "../gateway/endpoints/gateway.ts";
 import type { HttpServerGroup } from "../gateway/http/server-group.ts";
 import type { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import type { NonceService, NonceServiceSnapshot } from "../gateway/nonces/nonce-service.ts";
+import type { SigningKeys } from "../gateway/receipts/signing-keys.ts";
 import type { RouteTable } from "../gateway/routes/route-table.ts";
 import { TpuRoute } from "../gateway/routes/tpu-route.ts";
 import type { Pipeline, PipelineSnapshot } from "../gateway/submission/pipeline.ts";
@@ -76,6 +77,7 @@ interface GatewayServiceDependencies {
   readonly nodes: Pick<NodeDirectory, "differences" | "close"> | null;
   readonly keyRing: KeyRing;
   readonly publicKeys: PublicKeys;
+  readonly signingKeys: Pick<SigningKeys, "close">;
   readonly routes: RouteTable;
   readonly pipeline: Pipeline;
   /** null: the relay does not decode transactions. */
@@ -383,7 +385,7 @@ export class GatewayService {
   }
 
   async #close(): Promise<void> {
-    const { pipeline, routes, store, nodes, others, shreds, tips, nonces, failover } =
+    const { pipeline, routes, store, nodes, others, shreds, tips, nonces, failover, signingKeys } =
       this.#dependencies;
     this.#keyUpdates.close();
     this.#server?.close();
@@ -397,6 +399,7 @@ export class GatewayService {
     await nonces?.close();
     await failoverClosed;
     await nodes?.close();
+    await signingKeys.close();
     await store.close();
     for (const part of others) await part.close();
   }

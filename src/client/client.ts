@@ -25,15 +25,17 @@ import { listOf, textOf } from "./fields.ts";
 import { readJson, writeJson } from "./json.ts";
 import { type KeepAlive, type KeepAliveOptions, keepAlive } from "./keep-alive.ts";
 import type {
+  GetReceiptOptions,
   RegisterTipsOptions,
-  RouteOptions,
   SendAltOptions,
   SendBatchOptions,
   SendBundleOptions,
   SendPairOptions,
   SendTransactionOptions,
   ShredwayClientOptions,
+  SubmissionOptions,
 } from "./options.ts";
+import { readKeySet } from "./receipts.ts";
 import { type FollowOptions, follow, globalWebSocket, type SocketConstructor } from "./socket.ts";
 import {
   type StatusSource,
@@ -42,12 +44,14 @@ import {
   waitForEnds,
   watchStatuses,
 } from "./status-watch.ts";
+import { queryOf } from "./submission-query.ts";
 import { base64Of, encodingOf } from "./transactions.ts";
-import { type CallOptions, Transport } from "./transport.ts";
+import { type CallOptions, type RpcAnswer, Transport } from "./transport.ts";
 import type {
   AltLeader,
   BundleReceipt,
   Destination,
+  KeySet,
   NonceInfo,
   PublicKeyRegistration,
   Region,
@@ -69,12 +73,6 @@ const tipSilenceMs = 16 * 60_000;
 const statusSilenceMs = 45_000;
 /** A signature that does not exist. A status call for it shows whether the key has the scope. */
 const nobodysSignature = "1".repeat(64);
-
-function queryOf({ swqosOnly = false, mevProtect = false }: RouteOptions): string {
-  const switches = [swqosOnly && "swqos-only=true", mevProtect && "mev-protect=true"];
-  const set = switches.filter((each) => each !== false);
-  return set.length === 0 ? "" : `?${set.join("&")}`;
-}
 
 export class ShredwayClient {
   readonly #transport: Transport;
@@ -111,16 +109,11 @@ export class ShredwayClient {
     transactions: readonly TransactionInput[],
     options: SendBundleOptions = {},
   ): Promise<BundleReceipt> {
-    const { mevProtect, revertProtection } = options;
+    const { mevProtect, revertProtection, ...others } = options;
     const encoding = encodingOf(transactions, options.encoding);
     const config = { encoding, mevProtect, revertProtection };
     const params = [transactions.map(base64Of), config];
-    const { result, headers } = await this.#transport.rpc(
-      "sendBundle",
-      params,
-      { isRead: false },
-      options,
-    );
+    const { result, headers } = await this.#answer("sendBundle", params, others);
     return { signatures: readTexts(result, "sendBundle"), bundleId: headers.get("x-bundle-id") };
   }
 
@@ -202,6 +195,22 @@ export class ShredwayClient {
     const { feed } = source;
     if (!feed) throw this.#webSocketMissing();
     return watchStatuses({ ...source, feed }, options);
+  }
+
+  // ---- receipts ---------------------------------------------------------------------------------
+
+  /** A signed statement about the final state of a submission, or about its acceptance. */
+  async getReceipt(
+    signature: string,
+    { statement = "final", ...options }: GetReceiptOptions = {},
+  ): Promise<string> {
+    return textOf(await this.#ask("getReceipt", [signature, { statement }], options), "getReceipt");
+  }
+
+  /** The public keys of receipts and tip statistics. Requires no key. */
+  async getSigningKeys(options?: CallOptions): Promise<KeySet> {
+    const path = "/.well-known/shredway-keys.json";
+    return readKeySet(await this.#get(path, options), path);
   }
 
   // ---- nonces, tips, regions ------------------------------------------------------------------
@@ -415,10 +424,20 @@ export class ShredwayClient {
   async #submit(
     method: string,
     params: readonly unknown[],
-    options: CallOptions & RouteOptions,
+    options: SubmissionOptions,
   ): Promise<unknown> {
-    const query = queryOf(options);
-    return (await this.#transport.rpc(method, params, { isRead: false, query }, options)).result;
+    return (await this.#answer(method, params, options)).result;
+  }
+
+  async #answer(
+    method: string,
+    params: readonly unknown[],
+    options: SubmissionOptions,
+  ): Promise<RpcAnswer> {
+    const call = { isRead: false, query: queryOf(options) };
+    const answer = await this.#transport.rpc(method, params, call, options);
+    options.onReceipt?.(answer.receipt);
+    return answer;
   }
 
   async #destination(

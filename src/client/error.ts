@@ -21,6 +21,10 @@ export const clientReasons = [
   "websocket_refused",
   /** This account has no such submission within the retention time. */
   "submission_unknown",
+  /** A receipt or another signed statement is not one of this service, or was changed. */
+  "statement_invalid",
+  /** A statement is signed with another key than the given ones. */
+  "signing_key_unknown",
   /** An error without a reason, for example from a node behind the service. */
   "unknown",
 ] as const;

@@ -4,6 +4,7 @@ export { ShredwayClient } from "./client.ts";
 export { clientReasons, ShredwayCallError } from "./error.ts";
 export type { KeepAlive, KeepAliveOptions } from "./keep-alive.ts";
 export type {
+  GetReceiptOptions,
   RegisterTipsOptions,
   SendAltOptions,
   SendBatchOptions,
@@ -13,6 +14,8 @@ export type {
   ShredwayClientOptions,
 } from "./options.ts";
 export { publicKeyProofMessage } from "./public-key-proof.ts";
+export { verifyReceipt, verifyTipFloor } from "./receipts.ts";
+export type { SigningKeys } from "./signed-statement.ts";
 export type { SocketConstructor, SocketLike } from "./socket.ts";
 export type { WaitOptions, WatchOptions } from "./status-watch.ts";
 export { tipProofMessage } from "./tip-proof.ts";

@@ -24,17 +24,32 @@ interface EncodingOptions {
   readonly encoding?: "base64" | "base58";
 }
 
+interface ReceiptOptions {
+  /**
+   * Requests a signed receipt and is called with it before the call returns, see verifyReceipt. null: the
+   * submission was accepted, but the response contains no receipt; call getReceipt.
+   */
+  readonly onReceipt?: ((receipt: string | null) => void) | undefined;
+}
+
+/** Options of every submission. */
+export interface SubmissionOptions extends CallOptions, RouteOptions, ReceiptOptions {}
+
 interface ProtectionOptions {
   /** Use only routes with MEV protection. */
   readonly mevProtect?: boolean;
 }
 
-export interface RouteOptions extends ProtectionOptions {
+interface RouteOptions extends ProtectionOptions {
   /** Use only staked partners. */
   readonly swqosOnly?: boolean;
 }
 
-export interface SendTransactionOptions extends CallOptions, EncodingOptions, RouteOptions {
+export interface SendTransactionOptions
+  extends CallOptions,
+    EncodingOptions,
+    RouteOptions,
+    ReceiptOptions {
   /** Default true, unlike stock clients: a simulation may take longer than the rest of a slot. */
   readonly skipPreflight?: boolean;
   readonly preflightCommitment?: "processed" | "confirmed" | "finalized";
@@ -46,14 +61,30 @@ export interface SendTransactionOptions extends CallOptions, EncodingOptions, Ro
   readonly minContextSlot?: bigint | number;
 }
 
-export interface SendBundleOptions extends CallOptions, EncodingOptions, ProtectionOptions {
+export interface SendBundleOptions
+  extends CallOptions,
+    EncodingOptions,
+    ProtectionOptions,
+    ReceiptOptions {
   readonly revertProtection?: boolean;
 }
 
-export interface SendPairOptions extends CallOptions, EncodingOptions, RouteOptions {}
-export interface SendBatchOptions extends CallOptions, EncodingOptions, RouteOptions {}
+export interface SendPairOptions
+  extends CallOptions,
+    EncodingOptions,
+    RouteOptions,
+    ReceiptOptions {}
+export interface SendBatchOptions
+  extends CallOptions,
+    EncodingOptions,
+    RouteOptions,
+    ReceiptOptions {}
 
-export interface SendAltOptions extends CallOptions, EncodingOptions, ProtectionOptions {
+export interface SendAltOptions
+  extends CallOptions,
+    EncodingOptions,
+    ProtectionOptions,
+    ReceiptOptions {
   /**
    * Fall back to the routes of sendTransaction if no partner is the leader or accepts the
    * transaction.
@@ -65,4 +96,9 @@ export interface SendAltOptions extends CallOptions, EncodingOptions, Protection
 export interface RegisterTipsOptions extends CallOptions {
   /** Checks everything and stores nothing. */
   readonly dryRun?: boolean;
+}
+
+export interface GetReceiptOptions extends CallOptions {
+  /** Default: final. */
+  readonly statement?: "final" | "accepted";
 }

@@ -61,6 +61,69 @@ export interface TransactionStatus<Integer = bigint> {
   readonly events: readonly StatusEvent<Integer>[];
 }
 
+/** The final state of a transaction, in a receipt of getReceipt. */
+export interface ReceiptEnd<Integer = bigint> {
+  readonly state: EndState;
+  readonly at: string;
+  readonly reason: string;
+  /** Slot in which it landed; null: it did not land, or the slot is unknown. */
+  readonly slot: Integer | null;
+  /** Error of the chain, for landed_failed. */
+  readonly err: unknown;
+  /** Transaction that superseded this one; null: none is known. */
+  readonly sibling: string | null;
+}
+
+/** One transaction of a receipt. */
+export interface ReceiptTransaction<Integer = bigint> {
+  readonly signature: string;
+  readonly receivedAt: string;
+  /** Sum of its transfers to tip addresses; null: accepted by an earlier version, which did not record it. */
+  readonly tipLamports: Integer | null;
+  /** Routes whose queues have taken it so far, in this order. */
+  readonly routes: readonly string[];
+  /** Why it waits for MEV protection; null: it does not wait. */
+  readonly held: string | null;
+  /** null in a receipt of the acceptance. */
+  readonly end: ReceiptEnd<Integer> | null;
+}
+
+/** The signed content of a receipt. */
+export interface Receipt<Integer = bigint> {
+  /** accepted: the service took the submission; final: the transaction has ended. */
+  readonly statement: "accepted" | "final";
+  /** When it was signed, in seconds since 1970. */
+  readonly iat: number;
+  /** The same time in milliseconds, ISO 8601 in UTC. */
+  readonly time: string;
+  /** Current slot at that time; null: unknown. */
+  readonly slot: Integer | null;
+  readonly method: string;
+  readonly bundleId: string | null;
+  readonly transactions: readonly ReceiptTransaction<Integer>[];
+}
+
+/** A public key of /.well-known/shredway-keys.json: a JWK (RFC 7517). */
+export interface PublishedKey {
+  readonly kty: "OKP";
+  readonly crv: "Ed25519";
+  /** The 32 bytes of the key in base64url. */
+  readonly x: string;
+  /** Thumbprint of the key (RFC 7638). */
+  readonly kid: string;
+  readonly alg: "EdDSA";
+  readonly use: "sig";
+  /** Start of its use, in seconds since 1970. */
+  readonly iat: number;
+  /** End of its use; absent: it is in use. */
+  readonly exp?: number;
+}
+
+/** Response of /.well-known/shredway-keys.json: a JWK Set (RFC 7517). */
+export interface KeySet {
+  readonly keys: readonly PublishedKey[];
+}
+
 /** Message of the WebSocket /status. */
 export interface StatusUpdate<Integer = bigint> {
   readonly signature: string;
@@ -141,6 +204,8 @@ export interface TipFloorEntry<Integer = bigint> {
   readonly window_start: string;
   /** True if no tip landed in the window; the numbers then describe an earlier window. */
   readonly stale: boolean;
+  /** Only with `signed=1`: the current slot at the refresh; null: unknown. */
+  readonly newest_slot?: Integer | null;
 }
 
 // ---- tips for shreds ----

@@ -41,8 +41,10 @@ interface HttpAnswer {
   readonly text: string;
 }
 
-interface RpcAnswer {
+export interface RpcAnswer {
   readonly result: unknown;
+  /** null: the response has none. */
+  readonly receipt: string | null;
   readonly headers: Headers;
 }
 
@@ -164,7 +166,9 @@ export class Transport {
       const answer = await this.#send(call, options);
       const read = this.#read(call, answer);
       if (isObject(read) && Object.hasOwn(read, "result")) {
-        return { result: read["result"], headers: answer.headers };
+        const { result, receipt } = read;
+        const text = typeof receipt === "string" ? receipt : null;
+        return { result, receipt: text, headers: answer.headers };
       }
       throw this.#invalid(call, answer);
     });

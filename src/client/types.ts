@@ -14,8 +14,13 @@ import type {
 export type {
   Destination,
   EndState,
+  KeySet,
   NonceInfo,
+  PublishedKey,
   RateLimitNotice,
+  Receipt,
+  ReceiptEnd,
+  ReceiptTransaction,
   Region,
   RegisteredKey,
   RegisteredKeys,

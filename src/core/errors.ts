@@ -117,6 +117,8 @@ const table = {
   key_unknown: { text: "unknown API key", httpStatus: 404 },
   public_key_unknown: { text: "unknown public key", httpStatus: 404, jsonRpcCode: -32602 },
   public_key_refused: { text: "public key cannot be registered", ...invalidParameters },
+  receipt_unknown: { text: "unknown submission", httpStatus: 404, jsonRpcCode: -32602 },
+  receipt_not_final: { text: "submission has no final state yet", ...invalidParameters },
   destination_unknown: { text: "unknown destination", httpStatus: 404, jsonRpcCode: -32602 },
   destination_refused: { text: "destination not available", ...invalidParameters },
   proof_refused: { text: "invalid ownership token", ...invalidParameters },

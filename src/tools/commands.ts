@@ -13,6 +13,8 @@ export const commands: Readonly<Record<string, () => Promise<Command>>> = {
   race: async () => (await import("./race/race.ts")).race,
   keys: async () => (await import("./commands/keys.ts")).keys,
   "public-keys": async () => (await import("./commands/public-keys.ts")).publicKeys,
+  "signing-keys": async () => (await import("./commands/signing-keys.ts")).signingKeys,
+  "verify-receipt": async () => (await import("./send/verify-receipt.ts")).verifyReceiptCommand,
   destinations: async () => (await import("./commands/destinations.ts")).destinations,
   sources: async () => (await import("./commands/sources.ts")).sources,
   migrate: async () => (await import("./commands/migrate.ts")).migrate,

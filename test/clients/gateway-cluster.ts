@@ -27,6 +27,7 @@ import { parseTransaction } from "../../src/sandbox/chain/wire.ts";
 import { decodeBase58 } from "../../src/sandbox/rpc/bytes.ts";
 import { inspectorFor, noPartners } from "../support/gateway/gateway.ts";
 import { TestPublicKeys } from "../support/gateway/public-keys.ts";
+import { signerOf } from "../support/gateway/signing-keys.ts";
 import { Cluster, type TestService } from "./cluster.ts";
 
 export const tipAddress = encodeBase58(randomBytes(32));
@@ -149,6 +150,7 @@ export class GatewayCluster implements TestService {
       verifier: { verify },
       base58: { decode: (text) => decodeBase58(text, 8000), encode: encodeBase58 },
       submissions,
+      signer: signerOf(1),
       bundleCommitments: new NodeBundleCommitments({ clock: systemClock, reader: node && reader }),
       preflight: node && preflightOf(node),
       reads: readMethodsOf(node),

@@ -47,6 +47,26 @@ export interface JsonRpcAnswer {
   readonly reason: Reason | null;
 }
 
+/** A result with further members of the response object, beside `result`. */
+export class ResultWithMembers {
+  readonly result: unknown;
+  readonly members: Readonly<Record<string, unknown>>;
+
+  constructor(result: unknown, members: Readonly<Record<string, unknown>>) {
+    this.result = result;
+    this.members = members;
+  }
+}
+
+/** The response to a call that succeeded. */
+export function resultText(answer: unknown, id: Json): string {
+  if (!(answer instanceof ResultWithMembers)) {
+    return `{"jsonrpc":"2.0","result":${writeJson(answer ?? null)},"id":${writeJson(id)}}`;
+  }
+  const { result, members } = answer;
+  return writeJson({ jsonrpc: "2.0", result: result ?? null, id, ...members });
+}
+
 interface Call {
   readonly id: Json;
   readonly method: string;
@@ -99,8 +119,7 @@ async function answerCall(value: Json, options: JsonRpcOptions): Promise<JsonRpc
     const call = readCall(value, options);
     if (!call) return { text: "", reason: null };
     const result = await options.dispatch(call.method, call.params);
-    const text = `{"jsonrpc":"2.0","result":${writeJson(result ?? null)},"id":${writeJson(id)}}`;
-    return { text, reason: null };
+    return { text: resultText(result, id), reason: null };
   } catch (thrown) {
     return refused(id, thrown, options);
   }

@@ -12,7 +12,7 @@ import {
   writeJson,
 } from "../../core/json-rpc/json-text.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
-import { callsMax, depthMax } from "./body-limits.ts";
+import { batchBytesMax, callsMax, depthMax } from "./body-limits.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -27,7 +27,8 @@ export const jsonHeaders = { ...baseHeaders, "content-type": "application/json" 
 export const browserHeaders = {
   ...jsonHeaders,
   "access-control-expose-headers":
-    "retry-after, x-bundle-id, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset",
+    "retry-after, x-bundle-id, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, " +
+    "x-shredway-receipt, x-shredway-signature",
 } as const;
 
 /** Reasons whose message is the specification's text and gets no prefix. */
@@ -173,7 +174,7 @@ export function textAnswer(body: string): HttpResponse {
 }
 
 const defaultAllowedHeaders =
-  "content-type, solana-client, api_key, api-key, authorization, x-jito-auth, accept-encoding";
+  "content-type, solana-client, api_key, api-key, authorization, x-jito-auth, x-shredway-receipt, accept-encoding";
 
 /** Response to a CORS preflight request. */
 export function preflightAnswer(head: HttpHead, methods: string): HttpResponse {
@@ -189,4 +190,15 @@ export function preflightAnswer(head: HttpHead, methods: string): HttpResponse {
       vary: "access-control-request-headers",
     },
   };
+}
+
+/** The answer to "OPTIONS *" (RFC 9110, 9.3.7). */
+export const serverOptionsAnswer: HttpResponse = {
+  status: 204,
+  headers: { ...baseHeaders, allow: "GET, HEAD, POST, OPTIONS" },
+};
+
+export function tooLarge(bytesMax: number, bytes: number): HttpResponse {
+  const message = `expected a body of at most ${Math.min(bytesMax, batchBytesMax)} bytes, got ${bytes}`;
+  return refusalAnswer("body_too_large", message);
 }

@@ -6,8 +6,9 @@
 export const endpointGroups = ["gateway", "tips", "tracker", "portal"] as const;
 export type EndpointGroup = (typeof endpointGroups)[number];
 
-/** Every listener serves these paths, for load balancers and Prometheus. */
+/** Every listener serves these paths: for load balancers, Prometheus, and the verification of signatures. */
 const everywhere: ReadonlySet<string> = new Set([
+  "/.well-known/shredway-keys.json",
   "/gethealth",
   "/health/live",
   "/health/ready",

@@ -5,7 +5,7 @@
 // submission continues after its caller disconnects.
 
 import type { Reason } from "../../core/errors.ts";
-import { answerJsonRpc, type JsonRpcAnswer } from "../../core/json-rpc/handle.ts";
+import { answerJsonRpc, type JsonRpcAnswer, resultText } from "../../core/json-rpc/handle.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { errorObjectOf, reasonOf } from "../../core/json-rpc/refusal.ts";
 import { packageVersion } from "../../core/version.ts";
@@ -38,22 +38,26 @@ import {
   preflightAnswer,
   type RefusalShape,
   refusalAnswer,
+  serverOptionsAnswer,
   serverRefusal,
   textAnswer,
+  tooLarge,
   upgradeAnswer,
   withIds,
 } from "./answers.ts";
-import { batchBytesMax, headBytesMax, methodBytesMax } from "./body-limits.ts";
+import { headBytesMax, methodBytesMax } from "./body-limits.ts";
 import { Callers, unauthorized } from "./callers.ts";
 import { Descriptions } from "./description/descriptions.ts";
 import { openApiPath, openRpcPath } from "./description/document-paths.ts";
 import { type EndpointGroup, isServed } from "./endpoint-groups.ts";
 import { Query } from "./query.ts";
 import { readRawMethod, runRaw } from "./raw-endpoints.ts";
+import { receiptHeader } from "./receipt-header.ts";
 import { RequestContext } from "./request-context.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { plainPath, textOf } from "./request-text.ts";
 import { answerShredPay, requestsUnderWayMax, shredPayPath } from "./shred-pay.ts";
+import { answerKeySet, signingKeysPath } from "./signing-keys.ts";
 import { keyPathRoute, withSocketKeys } from "./socket-keys.ts";
 import { StatusFeed } from "./status-feed.ts";
 import { answerStream, type StreamAnswer, type StreamSubmission } from "./stream-submissions.ts";
@@ -153,7 +157,7 @@ export class Gateway {
       rateLimited: (limit) => this.rateLimited("websocket", limit),
     });
     this.#streamSockets = this.#subscriptions(true);
-    this.#tipFloor = tipFloor && new TipFloorHandler({ clock, tipFloor, addressOf });
+    this.#tipFloor = tipFloor && new TipFloorHandler({ ...dependencies, tipFloor, addressOf });
     this.#paths = this.#makePaths();
   }
 
@@ -285,6 +289,7 @@ export class Gateway {
       ["/relay2", post((request) => this.#answerRaw(request, true))],
       [shredPayPath, post((request) => this.#answerShredPay(request))],
       ["/gethealth", get(() => textAnswer("ok"))],
+      [signingKeysPath, get((request) => answerKeySet(request, this.#dependencies.signer))],
       ...blockEnginePaths.map((path): [string, Path] => [path, json]),
       ["/status", { methods: ["GET"], handle: () => upgradeAnswer() }],
       [streamPath, { methods: ["GET"], handle: () => upgradeAnswer() }],
@@ -323,6 +328,7 @@ export class Gateway {
       isBlockEngine,
       isForBrowser: request.header("origin") !== undefined,
       receivedNs: this.#dependencies.clock.nowNs(),
+      receiptHeader: request.header(receiptHeader),
       takeKeyless: () => this.#takeKeyless(request),
       report: (thrown) => this.#report(thrown),
       ended: this.#ended,
@@ -374,7 +380,7 @@ export class Gateway {
       const bytesMax = methodBytesMax(method, true);
       if (body.length > bytesMax) return tooLarge(bytesMax, body.length);
       const result = await runRaw({ context, query, body, isText }, method);
-      answer = { text: writeJson({ jsonrpc: "2.0", result, id: 1 }), reason: null };
+      answer = { text: resultText(result, 1), reason: null };
     } catch (thrown) {
       const error = errorObjectOf(thrown, { report: context.report, prefixOf });
       answer = {
@@ -450,7 +456,8 @@ export class Gateway {
   #subscriptions(takesLongFilters: boolean): WebSocketRoute {
     const { clock, sockets, streams } = this.#dependencies;
     const { report } = this;
-    const contextOf = ({ key }: { readonly key: ApiKey }): RequestContext => this.contextOf(key);
+    const contextOf = (caller: { readonly key: ApiKey; readonly query: Query }): RequestContext =>
+      this.contextOf(caller.key, caller.query);
     return subscriptionRoute({
       node: sockets,
       authorise: (head) => this.#callers.authorise(withSocketKeys(head), scopes),
@@ -474,12 +481,6 @@ export class Gateway {
   }
 }
 
-/** The answer to "OPTIONS *" (RFC 9110, 9.3.7). */
-const serverOptionsAnswer: HttpResponse = {
-  status: 204,
-  headers: { ...baseHeaders, allow: "GET, HEAD, POST, OPTIONS" },
-};
-
 function tipPaths(handler: TipFloorHandler): [string, Path][] {
   return [
     ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => handler.answer(request) }],
@@ -492,8 +493,3 @@ const overloadedAnswer = refusalAnswer(
   `too many submissions in progress: at most ${submissionsUnderWayMax}; retry in 1 s`,
   { headers: { "retry-after": "1" } },
 );
-
-function tooLarge(bytesMax: number, bytes: number): HttpResponse {
-  const message = `expected a body of at most ${Math.min(bytesMax, batchBytesMax)} bytes, got ${bytes}`;
-  return refusalAnswer("body_too_large", message);
-}

@@ -83,6 +83,21 @@ export function uriFlag(name: string, description: string): UriParameter<boolean
   };
 }
 
+/** Like uriFlag; also accepts 1 and 0. */
+export function uriSwitch(name: string, description: string): UriParameter<boolean> {
+  const flag = uriFlag(name, description);
+  return {
+    name,
+    description,
+    schema: { type: "string", enum: ["1", "true", "0", "false"], default: "false" },
+    read: (query) => {
+      const value = query.text(name);
+      if (value === "1" || value === "0") return value === "1";
+      return flag.read(query);
+    },
+  };
+}
+
 /** Reads undefined if absent. */
 export function uriCount(
   name: string,

@@ -198,5 +198,7 @@ export async function runRaw(
   const call = context.callOf(method, [method === "sendBatch" ? "batch" : "submit"]);
   const readers = (isText ? textReaders : byteReaders)(body, isSingle);
   const protection = readProtection([], call.uri);
-  return senders[method]({ call, query, readers, protection });
+  return context.submitted(call, [], (recorded) =>
+    senders[method]({ call: recorded, query, readers, protection }),
+  );
 }

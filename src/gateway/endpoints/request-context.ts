@@ -4,7 +4,11 @@
 // counts against the key's limit; the last result of the limit sets the headers.
 
 import { quote, type Reason, ShredwayError } from "../../core/errors.ts";
-import type { JsonRpcAnswer, JsonRpcOptions } from "../../core/json-rpc/handle.ts";
+import {
+  type JsonRpcAnswer,
+  type JsonRpcOptions,
+  ResultWithMembers,
+} from "../../core/json-rpc/handle.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import { scopeMissing } from "../accounts/missing-scope.ts";
 import type { ApiKey } from "../accounts/types.ts";
@@ -13,12 +17,14 @@ import type { LimitVerdict } from "../methods/dependencies.ts";
 import type { Call, KeyedMethod, Method, MethodContext, UriOptions } from "../methods/method.ts";
 import { findMethod } from "../methods/method-table.ts";
 import { resemblesProtection } from "../methods/protection.ts";
+import { readReceiptOption, withReceipt } from "../methods/receipts.ts";
 import type { Ingress } from "../submission/types.ts";
 import { browserHeaders, jsonHeaders, prefixOf, statusOf } from "./answers.ts";
 import { bodyBytesMax, callsMax, depthMax } from "./body-limits.ts";
 import { unauthorized } from "./callers.ts";
-import { type Query, uriFlag } from "./query.ts";
+import { type Query, uriFlag, uriSwitch } from "./query.ts";
 import { methodUnknown } from "./read-methods.ts";
+import { isReceiptHeaderSet, receiptHeader, receiptHeaderBytesMax } from "./receipt-header.ts";
 
 export const uriParameters = {
   mevProtect: uriFlag("mev-protect", "uses only routes that keep the transaction private"),
@@ -28,6 +34,7 @@ export const uriParameters = {
     "uses only routes that drop a failing transaction instead of landing it as failed",
   ),
   bundleOnly: uriFlag("bundleOnly", "sends the transaction as its own bundle"),
+  receipt: uriSwitch("receipt", "adds a signed receipt to the response (docs/receipts.md)"),
 } as const;
 
 const protectiveParameters = [
@@ -40,7 +47,7 @@ const protectiveParameters = [
  * Also throws ShredwayError "value_invalid" for an unknown parameter that resembles a protective
  * one: a transaction must not be sent without the protection that its sender expects.
  */
-function readUriOptions(query: Query, isBlockEngine: boolean): UriOptions {
+function readUriOptions({ query, isBlockEngine, receiptHeader: header }: CallerFacts): UriOptions {
   const unknown = query.names.find(
     (name) => !protectiveParameters.some((each) => each === name) && resemblesProtection(name),
   );
@@ -57,6 +64,7 @@ function readUriOptions(query: Query, isBlockEngine: boolean): UriOptions {
     swqosOnly: uriParameters.swqosOnly.read(query),
     revertProtection: uriParameters.revertProtection.read(query),
     bundleOnly: uriParameters.bundleOnly.read(query),
+    receipt: uriParameters.receipt.read(query) || isReceiptHeaderSet(header),
   };
 }
 
@@ -71,6 +79,8 @@ interface CallerFacts {
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
   readonly ingress?: Ingress;
+  /** Value of the request's header x-shredway-receipt. */
+  readonly receiptHeader?: string | undefined;
   /** Counts a call without a key against the limit of the caller's address. */
   readonly takeKeyless?: () => LimitVerdict;
   readonly report: (thrown: unknown) => string;
@@ -96,6 +106,8 @@ export class RequestContext implements JsonRpcOptions {
   #verdict: LimitVerdict | undefined;
   #bundleId: string | undefined;
   #retryAfterSeconds: number | undefined;
+  /** The last receipt of this request. */
+  #receipt: string | null = null;
   #lacksKey = false;
 
   constructor(methodContext: MethodContext, facts: CallerFacts) {
@@ -161,13 +173,24 @@ export class RequestContext implements JsonRpcOptions {
     if (!("run" in method)) return method.answer(this.#methodContext, params);
     const call = this.callOf(name, method.scopes);
     if (!name.startsWith("send")) return method.run(call, params);
-    return this.#methodContext.submissionLimit.with(() => method.run(call, params));
+    return this.#methodContext.submissionLimit.with(() =>
+      this.submitted(call, params, (recorded) => method.run(recorded, params)),
+    );
+  }
+
+  /** Runs a submitting method. If a receipt is requested, the result has it as a further member. */
+  submitted(call: Call, params: readonly Json[], run: (call: Call) => unknown): unknown {
+    if (!call.uri.receipt && !readReceiptOption(params)) return run(call);
+    return withReceipt(call, run, this.report).then(({ result, receipt }) => {
+      this.#receipt = receipt;
+      return new ResultWithMembers(result, { receipt });
+    });
   }
 
   /** Throws ShredwayError "unauthorized" or "scope_missing". */
   callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
-    const { isBlockEngine, receivedNs, query, ingress } = this.#facts;
-    this.#uri ??= readUriOptions(query, isBlockEngine);
+    const { isBlockEngine, receivedNs, ingress } = this.#facts;
+    this.#uri ??= readUriOptions(this.#facts);
     const { dependencies, settings, admission } = this.#methodContext;
     // Written field by field: spreading the context takes several times as long.
     return {
@@ -201,7 +224,13 @@ export class RequestContext implements JsonRpcOptions {
 
   response({ text, reason }: JsonRpcAnswer): HttpResponse {
     const status = this.#lacksKey ? 401 : statusOf(reason);
-    return { status, headers: this.#headers(status, reason), body: text };
+    const headers = this.#headers(status, reason);
+    const receipt = this.#receipt;
+    // An array has one receipt for each call, and only in its body.
+    if (receipt && receipt.length <= receiptHeaderBytesMax && !text.startsWith("[")) {
+      headers[receiptHeader] = receipt;
+    }
+    return { status, headers, body: text };
   }
 
   #checkScopes(name: string, scopes: KeyedMethod["scopes"]): ApiKey {

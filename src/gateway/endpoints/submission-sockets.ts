@@ -27,6 +27,8 @@ import { answerOf, handshakeRefusal, pauseRefusal } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
 import { Query, uriFlag } from "./query.ts";
 import { rawParameters } from "./raw-endpoints.ts";
+import { isReceiptHeaderSet, receiptHeader } from "./receipt-header.ts";
+import { uriParameters } from "./request-context.ts";
 import type { StreamAnswer, StreamSubmission } from "./stream-submissions.ts";
 
 const socketsPerKeyMax = 10;
@@ -120,6 +122,7 @@ export class SubmissionSockets implements WebSocketRoute {
     const invalid = handshakeRefusal(() => {
       const query = new Query(head.query);
       refuseMethod(query);
+      refuseReceipt(head, query);
       for (const parameter of checkedParameters) parameter.read(query);
       checkParameters(key, query);
     });
@@ -273,5 +276,16 @@ function refuseMethod(query: Query): void {
   throw new ShredwayError(
     "value_invalid",
     `URI parameter method: expected none on a WebSocket, because each message is a transaction or a bundle; got ${quote(method)}`,
+  );
+}
+
+/** A response frame has no place for a receipt. */
+function refuseReceipt(head: HttpHead, query: Query): void {
+  const isInUrl = uriParameters.receipt.read(query);
+  if (!isInUrl && !isReceiptHeaderSet(head.header(receiptHeader))) return;
+  throw new ShredwayError(
+    "value_invalid",
+    "receipt: expected none on a WebSocket with binary messages, got a request for receipts; call getReceipt " +
+      "afterwards",
   );
 }

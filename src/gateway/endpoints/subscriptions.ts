@@ -26,6 +26,7 @@ import {
 import type { Authorise } from "../methods/dependencies.ts";
 import { answerOf, handshakeRefusal, pauseRefusal, prefixOf } from "./answers.ts";
 import { HandshakePauses } from "./handshake-pauses.ts";
+import { Query } from "./query.ts";
 import {
   type SessionLimits,
   SubscriptionSession,
@@ -59,6 +60,8 @@ type StreamSockets = Pick<StreamService, "openSocket">;
 
 interface Caller {
   readonly key: ApiKey;
+  /** Options in the handshake's URL, which apply to every call. */
+  readonly query: Query;
 }
 
 export interface SubscriptionOptions {
@@ -126,7 +129,7 @@ class Sockets {
     const refusal =
       pauseRefusal(pausedSeconds) ??
       handshakeRefusal(() => this.#options.countHandshake(answer.key));
-    if (!refusal) this.#callers.set(head, answer);
+    if (!refusal) this.#callers.set(head, { key: answer.key, query: new Query(head.query) });
     return refusal;
   }
 

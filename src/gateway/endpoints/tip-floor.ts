@@ -19,8 +19,10 @@ import {
   webSocketIdleSeconds,
 } from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
+import type { StatementSigner } from "../receipts/types.ts";
+import { invalid } from "../schema/shapes.ts";
 import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
-import { Query, uriChoice } from "./query.ts";
+import { Query, uriChoice, uriSwitch } from "./query.ts";
 
 export const requestsPerSecond = 10;
 export const streamsMax = 2;
@@ -45,8 +47,17 @@ export const formatParameter = uriChoice(
   "unit of the amounts; sol: as block engines return them",
 );
 
+export const signedParameter = uriSwitch(
+  "signed",
+  "adds newest_slot to the snapshot, and a signature in the header x-shredway-signature",
+);
+const signatureHeader = "x-shredway-signature";
+
 interface TipFloorDependencies {
   readonly clock: Clock;
+  readonly signer: Pick<StatementSigner, "signDetached">;
+  /** The current slot; null: unknown. */
+  readonly slot: () => bigint | null;
   readonly tipFloor: TipFloor;
   /** 16 bytes. */
   readonly addressOf: (head: HttpHead) => Uint8Array;
@@ -56,6 +67,12 @@ interface TipFloorDependencies {
 interface SnapshotText {
   readonly element: string;
   readonly array: string;
+}
+
+/** A body with its detached signature. */
+interface SignedText {
+  readonly body: string;
+  readonly signature: string;
 }
 
 interface Stream {
@@ -68,7 +85,8 @@ function solOf(lamports: bigint): number {
   return Number(lamports) / 1e9;
 }
 
-function elementOf(snapshot: TipSnapshot, format: Format): string {
+/** `newestSlot` undefined: without this field. */
+function elementOf(snapshot: TipSnapshot, format: Format, newestSlot?: bigint | null): string {
   const amount = format === "sol" ? solOf : (lamports: bigint): bigint => lamports;
   const { percentiles, timeMs, emaP50, count, windowStartMs, isStale } = snapshot;
   const { p25, p50, p75, p95, p99 } = percentiles;
@@ -83,6 +101,7 @@ function elementOf(snapshot: TipSnapshot, format: Format): string {
     count,
     window_start: new Date(windowStartMs).toISOString(),
     stale: isStale,
+    ...(newestSlot !== undefined && { newest_slot: newestSlot }),
   };
   return writeJson(entry);
 }
@@ -104,6 +123,20 @@ function formatOf(head: HttpHead): Format | HttpResponse {
   }
 }
 
+function isSignedRequested(head: HttpHead): boolean | HttpResponse {
+  if (head.query === "") return false;
+  try {
+    return signedParameter.read(new Query(head.query));
+  } catch (thrown) {
+    return plainRefusal("value_invalid", messageOf(thrown));
+  }
+}
+
+const streamUnsigned = plainRefusal(
+  "value_invalid",
+  invalid("URI parameter signed", "none on /tip_stream; GET /tip_floor signs", "1").message,
+);
+
 function limitHeaders({ limit, remaining, resetSeconds }: LimitVerdict): Record<string, string> {
   return {
     "x-ratelimit-limit": String(limit),
@@ -123,12 +156,21 @@ export class TipFloorHandler implements WebSocketRoute {
   readonly #streams = new Map<WebSocketPeer, Stream>();
   readonly #perCaller = new Map<string, number>();
   #texts: Readonly<Record<Format, SnapshotText>>;
+  #snapshot: TipSnapshot;
+  /** The slot at the last refresh of this process; null: none yet, or unknown. */
+  #newestSlot: bigint | null = null;
+  /** Signed once after each refresh, when the first client asks. */
+  readonly #signed = new Map<Format, SignedText>();
 
   constructor(dependencies: TipFloorDependencies) {
     this.#dependencies = dependencies;
     const { tipFloor } = dependencies;
-    this.#texts = textsOf(tipFloor.snapshot);
+    this.#snapshot = tipFloor.snapshot;
+    this.#texts = textsOf(this.#snapshot);
     tipFloor.onRefresh((snapshot) => {
+      this.#snapshot = snapshot;
+      this.#newestSlot = dependencies.slot();
+      this.#signed.clear();
       this.#texts = textsOf(snapshot);
       this.#push([...this.#streams]);
     });
@@ -146,6 +188,9 @@ export class TipFloorHandler implements WebSocketRoute {
     if (!verdict.allowed) return this.#tooMany("requests per second", verdict);
     const format = formatOf(head);
     if (typeof format !== "string") return format;
+    const isSigned = isSignedRequested(head);
+    if (typeof isSigned !== "boolean") return isSigned;
+    const signed = isSigned ? this.#signedText(format) : null;
     const isForBrowser = head.header("origin") !== undefined;
     return {
       status: 200,
@@ -153,9 +198,20 @@ export class TipFloorHandler implements WebSocketRoute {
         ...(isForBrowser ? browserHeaders : jsonHeaders),
         "cache-control": cacheControl,
         ...limitHeaders(verdict),
+        ...(signed && { [signatureHeader]: signed.signature }),
       },
-      body: this.#texts[format].array,
+      body: signed?.body ?? this.#texts[format].array,
     };
+  }
+
+  #signedText(format: Format): SignedText {
+    const known = this.#signed.get(format);
+    if (known) return known;
+    const body = `[${elementOf(this.#snapshot, format, this.#newestSlot)}]`;
+    const signature = this.#dependencies.signer.signDetached("shredway-tips", body);
+    const signed = { body, signature };
+    this.#signed.set(format, signed);
+    return signed;
   }
 
   accept(head: HttpHead): HttpResponse | undefined {
@@ -167,7 +223,10 @@ export class TipFloorHandler implements WebSocketRoute {
       return plainRefusal("rate_limited", message, { headers: { "retry-after": "1" } });
     }
     const format = formatOf(head);
-    return typeof format === "string" ? undefined : format;
+    if (typeof format !== "string") return format;
+    const isSigned = isSignedRequested(head);
+    if (typeof isSigned !== "boolean") return isSigned;
+    return isSigned ? streamUnsigned : undefined;
   }
 
   open(peer: WebSocketPeer, head: HttpHead): void {

@@ -18,6 +18,7 @@ import type { PublicKeys } from "../accounts/public-keys.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpHead, HttpRequest, HttpResponse, WebSocketRoute } from "../http/types.ts";
 import type { Nonces } from "../nonces/types.ts";
+import type { StatementSigner } from "../receipts/types.ts";
 import type { BundleCommitments, Submissions, SubmitMethod } from "../submission/types.ts";
 import type { Tracker } from "../tracker/types.ts";
 
@@ -148,6 +149,7 @@ export interface GatewayDependencies {
   readonly base58: Base58;
   readonly submissions: Submissions;
   readonly bundleCommitments: BundleCommitments;
+  readonly signer: StatementSigner;
   /** null: no node is configured; `skipPreflight: false` has no effect. */
   readonly preflight: Preflight | null;
   readonly reads: ReadMethods;

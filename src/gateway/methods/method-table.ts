@@ -9,6 +9,7 @@ import { discover, discoverName } from "./discover.ts";
 import { type Method, type MethodTable, openMethod } from "./method.ts";
 import { nonceMethods } from "./nonces.ts";
 import { publicKeyMethods } from "./public-keys.ts";
+import { receiptMethods } from "./receipts.ts";
 import { regionMethods } from "./regions.ts";
 import { registrationMethods } from "./registrations.ts";
 import { sendAlt } from "./send-alt.ts";
@@ -34,6 +35,7 @@ export const methods: MethodTable = {
     answer: () => "ok",
   }),
   ...statusMethods,
+  ...receiptMethods,
   ...regionMethods,
   ...tierMethods,
   ...destinationMethods,

@@ -27,6 +27,8 @@ export interface UriOptions {
   readonly revertProtection: boolean;
   /** Option of block engines: send the transaction as its own bundle. */
   readonly bundleOnly: boolean;
+  /** In the URL or a header: the response to a submission contains a signed receipt. */
+  readonly receipt: boolean;
 }
 
 /** Everything that all methods share. */

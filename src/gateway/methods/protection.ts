@@ -9,7 +9,6 @@ import { quote, ShredwayError } from "../../core/errors.ts";
 import { isJsonObject, type Json } from "../../core/json-rpc/json-text.ts";
 import type { JsonSchema } from "../schema/json-schema.ts";
 import { flag, switchField } from "../schema/shapes.ts";
-import type { UriOptions } from "./method.ts";
 
 export interface Protection {
   /** Only routes that keep the transaction private. */
@@ -49,6 +48,7 @@ const otherNames = new Set([
   "maxRetries",
   "max_retries",
   "enableFallback",
+  "receipt",
 ]);
 
 function isProtectionName(name: string): name is ProtectionName {
@@ -102,7 +102,7 @@ function readFlag(position: number, name: ProtectionName, json: Json | undefined
  * The protection that the options objects of `params` and the URL request. Throws ShredwayError
  * "value_invalid" for an invalid value and for an unknown name that resembles a protective option.
  */
-export function readProtection(params: readonly Json[], uri: UriOptions): Protection {
+export function readProtection(params: readonly Json[], uri: Protection): Protection {
   const requested = {
     mevProtect: uri.mevProtect,
     swqosOnly: uri.swqosOnly,

@@ -1,10 +1,11 @@
 // Files with private keys: read only if they are private to their owner, created with mode 0600.
 //
-// Used for key pairs of Solana's tools and for the certificate of the QUIC ingress. No error quotes their
-// content.
+// Used for key pairs of Solana's tools, the certificate of the QUIC ingress and the signing key. No error
+// quotes their content.
 
 import { randomBytes } from "node:crypto";
 import {
+  chownSync,
   closeSync,
   constants,
   fstatSync,
@@ -12,6 +13,8 @@ import {
   linkSync,
   openSync,
   readSync,
+  renameSync,
+  statSync,
   unlinkSync,
   writeSync,
 } from "node:fs";
@@ -78,7 +81,39 @@ export function readPrivateFile(named: PrivateFile, bytesMax: number): Buffer {
  * complete content or not at all. Throws ShredwayError "config_invalid" if the file exists or cannot be
  * created.
  */
-export function createPrivateFile({ path, what }: PrivateFile, text: string): void {
+export function createPrivateFile(file: PrivateFile, text: string): void {
+  // Unlike a rename, a link never replaces a file.
+  writePrivateFile(file, text, (draft) => {
+    try {
+      linkSync(draft, file.path);
+    } finally {
+      unlinkSync(draft);
+    }
+  });
+}
+
+/**
+ * Like createPrivateFile, but replaces a file of that name at once. The new file has the same owner, so
+ * that a service can read what root replaced.
+ */
+export function replacePrivateFile(file: PrivateFile, text: string): void {
+  writePrivateFile(file, text, (draft) => {
+    try {
+      const before = statSync(file.path, { throwIfNoEntry: false });
+      if (before && before.uid !== process.geteuid?.()) chownSync(draft, before.uid, before.gid);
+      renameSync(draft, file.path);
+    } catch (error) {
+      unlinkSync(draft);
+      throw error;
+    }
+  });
+}
+
+function writePrivateFile(
+  { path, what }: PrivateFile,
+  text: string,
+  place: (draft: string) => void,
+): void {
   const draft = `${path}.${randomBytes(6).toString("hex")}`;
   const { O_CREAT, O_EXCL, O_WRONLY } = constants;
   try {
@@ -89,11 +124,7 @@ export function createPrivateFile({ path, what }: PrivateFile, text: string): vo
     } finally {
       closeSync(file);
     }
-    try {
-      linkSync(draft, path); // unlike a rename, it never replaces a file
-    } finally {
-      unlinkSync(draft);
-    }
+    place(draft);
     const folder = openSync(dirname(path), "r");
     try {
       fsyncSync(folder);

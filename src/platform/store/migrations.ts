@@ -200,6 +200,16 @@ export const migrations: readonly Migration[] = [
       PRIMARY KEY (account_id, number)
     )`,
   ],
+  // Public keys of signed statements. Private keys are in files of the nodes.
+  [
+    `CREATE TABLE signing_keys (
+      kid text PRIMARY KEY,
+      public_key {blob} NOT NULL,
+      node text NOT NULL,
+      created_ms bigint NOT NULL,
+      retired_ms bigint
+    )`,
+  ],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

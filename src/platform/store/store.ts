@@ -11,6 +11,7 @@ import { RareWarning } from "../../core/rare-warning.ts";
 import type { PublicKeyStore } from "../../gateway/accounts/public-key-types.ts";
 import type { KeyStore } from "../../gateway/accounts/types.ts";
 import type { ManagedNonceStore } from "../../gateway/nonces/types.ts";
+import type { SigningKeyStore } from "../../gateway/receipts/types.ts";
 import type { SubmissionLister, SubmissionStore } from "../../gateway/submission/types.ts";
 import { decodeBase58, encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { DestinationStore } from "../../shreds/destinations/destination-types.ts";
@@ -36,6 +37,7 @@ import { SqlManagedNonceStore } from "./tables/nonce-store.ts";
 import { SqlPublicKeyStore } from "./tables/public-key-store.ts";
 import { SqlRegistrationStore } from "./tables/registration-store.ts";
 import type { SignatureCodec } from "./tables/signature-codec.ts";
+import { SqlSigningKeyStore } from "./tables/signing-key-store.ts";
 import { columns, SqlSubmissionStore } from "./tables/submission-store.ts";
 import { SqlTierStore } from "./tables/tier-store.ts";
 
@@ -145,6 +147,7 @@ export class Store {
   readonly landedTips: LandedTipStore;
   readonly nonces: ManagedNonceStore;
   readonly nodes: NodeStore;
+  readonly signingKeys: SigningKeyStore;
 
   /** Locks that at most one process holds. */
   readonly locks: Pick<SqlDriver, "tryLock">;
@@ -218,6 +221,7 @@ export class Store {
     this.landedTips = new SqlLandedTipStore(driver, codec);
     this.nonces = new SqlManagedNonceStore(driver);
     this.nodes = new SqlNodeStore(driver);
+    this.signingKeys = new SqlSigningKeyStore(driver);
     this.warnings = warnings;
   }
 

@@ -147,6 +147,7 @@ describe("the HTTP paths", () => {
     await ask(run, "get /status", { query: key });
     expect(await ask(run, "get /stream", { query: key })).toBe(426);
     await ask(run, "get /gethealth");
+    await ask(run, "get /.well-known/shredway-keys.json");
     await ask(run, "get /openrpc.json");
     await ask(run, "get /openapi.json");
     expect(await ask(run, "get /openapi.json", { headers: { "if-none-match": "*" } })).toBe(304);

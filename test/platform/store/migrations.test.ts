@@ -30,6 +30,7 @@ onEachDatabase((databases) => {
         "public_keys",
         "registrations",
         "schema_version",
+        "signing_keys",
         "submissions",
         "tier_clock",
         "tier_events",

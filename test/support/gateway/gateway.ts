@@ -31,6 +31,7 @@ import { closing } from "../closing.ts";
 import { addressOf, wallet } from "../transactions/chain.ts";
 import { checkAnswers } from "./described-answers.ts";
 import { TestPublicKeys } from "./public-keys.ts";
+import { signerOf } from "./signing-keys.ts";
 
 export const tipWallet = wallet(100);
 export const tipAddress = addressOf(tipWallet);
@@ -129,6 +130,7 @@ export class GatewayRun {
     scoped("reader", "read"),
   ]);
   readonly publicKeys = new TestPublicKeys(this.clock, () => this.keys.values());
+  readonly signer = signerOf(1);
   readonly submitted: SubmitRequest[] = [];
   readonly simulated: { wire: Uint8Array; options: unknown }[] = [];
   readonly read: { method: string; params: readonly unknown[] }[] = [];
@@ -222,6 +224,7 @@ export class GatewayRun {
           return () => void listeners.delete(listener);
         },
       },
+      signer: this.signer,
       bundleCommitments: new NodeBundleCommitments({ clock: this.clock, reader: null }),
       preflight,
       reads: {

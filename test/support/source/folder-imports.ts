@@ -35,9 +35,10 @@ export const folderImports: Readonly<Record<string, Readonly<Record<string, read
       tpu: [],
       quic: ["accounts", "tpu"],
       routes: ["submission", "tpu"],
+      receipts: ["submission"],
       schema: ["submission"],
-      methods: ["accounts", "http", "nonces", "schema", "submission", "tracker"],
-      endpoints: ["accounts", "http", "methods", "schema", "submission", "tracker"],
+      methods: ["accounts", "http", "nonces", "receipts", "schema", "submission", "tracker"],
+      endpoints: ["accounts", "http", "methods", "receipts", "schema", "submission", "tracker"],
     },
     platform: {
       solana: [],

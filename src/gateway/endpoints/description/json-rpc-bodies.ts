@@ -8,6 +8,8 @@ import {
   described,
   type JsonSchema,
   listOf,
+  orNull,
+  string,
   word,
 } from "../../schema/json-schema.ts";
 import { callsMax } from "../body-limits.ts";
@@ -32,7 +34,16 @@ const call: JsonSchema = {
 const answer: JsonSchema = {
   title: "CallAnswer",
   oneOf: [
-    closed("CallResult", { jsonrpc: version, result: anyJson, id }),
+    closed(
+      "CallResult",
+      {
+        jsonrpc: version,
+        result: anyJson,
+        id,
+        receipt: described("signed receipt, if a submission requested one", orNull(string)),
+      },
+      ["receipt"],
+    ),
     closed("CallError", { jsonrpc: version, error: jsonRpcError, id }),
   ],
 };

@@ -41,9 +41,10 @@ import { batchBytesMax } from "../body-limits.ts";
 import { rawMethods, rawParameters } from "../raw-endpoints.ts";
 import { uriParameters } from "../request-context.ts";
 import { entriesMax, shredPayParameters, shredPayPath } from "../shred-pay.ts";
+import { keySetType, signingKeysPath } from "../signing-keys.ts";
 import { signaturesMax } from "../status-feed.ts";
 import { socketParameters } from "../submission-sockets.ts";
-import { formatParameter } from "../tip-floor.ts";
+import { formatParameter, signedParameter } from "../tip-floor.ts";
 import { nextPath, slotPath, validatorsPath } from "../tracker-handler.ts";
 import { openApiPath, openRpcPath } from "./document-paths.ts";
 import {
@@ -54,6 +55,7 @@ import {
   plainRefusals,
 } from "./http-answers.ts";
 import { callAnswer, callBody, rawAnswer } from "./json-rpc-bodies.ts";
+import { keySet, receiptHeaders, tipSignatureHeaders } from "./receipt-schemas.ts";
 import { streamNotification } from "./stream-schemas.ts";
 
 export interface Parameter {
@@ -94,7 +96,7 @@ function inQuery(...parameters: readonly Described[]): Parameter[] {
 const callRefusals = jsonRpcRefusals(401, 413, 429, 503);
 
 function callOperation(path: string, id: string, isBlockEngine: boolean): Operation {
-  const { mevProtect, swqosOnly, revertProtection, bundleOnly } = uriParameters;
+  const { mevProtect, swqosOnly, revertProtection, bundleOnly, receipt } = uriParameters;
   const uuid = { name: "uuid", description: "an API key", schema: string };
   return {
     path,
@@ -107,6 +109,7 @@ function callOperation(path: string, id: string, isBlockEngine: boolean): Operat
       mevProtect,
       swqosOnly,
       revertProtection,
+      receipt,
       ...(isBlockEngine ? [bundleOnly, uuid] : []),
     ),
     body: {
@@ -119,6 +122,7 @@ function callOperation(path: string, id: string, isBlockEngine: boolean): Operat
         ...answer("the response, including errors", callAnswer),
         headers: {
           ...limitHeaders,
+          ...receiptHeaders,
           ...(isBlockEngine && {
             "X-Bundle-Id": {
               description: "id of the bundle, if the call sent one",
@@ -141,6 +145,7 @@ const rawParameterList = inQuery(
   uriParameters.mevProtect,
   uriParameters.swqosOnly,
   uriParameters.revertProtection,
+  uriParameters.receipt,
   ...Object.values(rawParameters),
 );
 
@@ -160,7 +165,10 @@ function rawOperation(
     parameters: rawParameterList,
     ...(body && { body }),
     answers: {
-      200: { ...answer("the response, including errors", rawAnswer), headers: limitHeaders },
+      200: {
+        ...answer("the response, including errors", rawAnswer),
+        headers: { ...limitHeaders, ...receiptHeaders },
+      },
       ...callRefusals,
     },
   };
@@ -230,24 +238,29 @@ function snapshotSchema(
   amount: SchemaOf<WrittenInteger>,
   averages: Pick<FieldSchemas<Snapshot>, Average> | null,
 ): JsonSchema {
-  return closed<Omit<Snapshot, Average>>(title, {
-    time: described("time of the refresh", time),
-    landed_tips_25th_percentile: amount,
-    landed_tips_50th_percentile: amount,
-    landed_tips_75th_percentile: amount,
-    landed_tips_95th_percentile: amount,
-    landed_tips_99th_percentile: amount,
-    ...averages,
-    count: described(
-      "number of landed tips in the snapshot",
-      wholeNumber(0, Number.MAX_SAFE_INTEGER),
-    ),
-    window_start: time,
-    stale: described(
-      "true if no tip landed in the window; the values are those of an earlier snapshot",
-      boolean,
-    ),
-  });
+  return closed<Omit<Snapshot, Average>>(
+    title,
+    {
+      time: described("time of the refresh", time),
+      landed_tips_25th_percentile: amount,
+      landed_tips_50th_percentile: amount,
+      landed_tips_75th_percentile: amount,
+      landed_tips_95th_percentile: amount,
+      landed_tips_99th_percentile: amount,
+      ...averages,
+      count: described(
+        "number of landed tips in the snapshot",
+        wholeNumber(0, Number.MAX_SAFE_INTEGER),
+      ),
+      window_start: time,
+      stale: described(
+        "true if no tip landed in the window; the values are those of an earlier snapshot",
+        boolean,
+      ),
+      newest_slot: described("with signed=1: slot at the refresh; null: unknown", orNull(slot)),
+    },
+    ["newest_slot"],
+  );
 }
 
 const sol = { ...number, minimum: 0, description: "SOL" };
@@ -266,11 +279,11 @@ const tips: readonly Operation[] = [
     id: "tipFloor",
     summary: "Returns the percentiles of recent landed tips, as an array with one snapshot.",
     needsKey: false,
-    parameters: inQuery(formatParameter),
+    parameters: inQuery(formatParameter, signedParameter),
     answers: {
       200: {
         ...answer("the snapshot", listOf(snapshot, { minItems: 1, maxItems: 1 })),
-        headers: limitHeaders,
+        headers: { ...limitHeaders, ...tipSignatureHeaders },
       },
       ...plainRefusals(400, 429, 503),
     },
@@ -465,6 +478,18 @@ const rest: readonly Operation[] = [
     parameters: [],
     answers: {
       200: answer("the service responds", word("ok"), "text/plain"),
+      ...jsonRpcRefusals(503),
+    },
+  },
+  {
+    path: signingKeysPath,
+    method: "get",
+    id: "signingKeys",
+    summary: "Returns the public keys of receipts and tip statistics, as a JWK Set.",
+    needsKey: false,
+    parameters: [],
+    answers: {
+      200: answer("the keys", keySet, keySetType),
       ...jsonRpcRefusals(503),
     },
   },

@@ -194,6 +194,7 @@ async function open(): Promise<void> {
       [signatureOf(first)],
       [[signatureOf(first), base58.encode(new Uint8Array(64).fill(9))]],
     ],
+    getReceipt: [[signatureOf(first)], [signatureOf(first), { statement: "accepted" }]],
     getBundleStatuses: [[[bundle]]],
     getInflightBundleStatuses: [[[bundle, "0".repeat(64)]]],
     getTipAccounts: [[]],

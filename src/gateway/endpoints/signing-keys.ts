@@ -1,0 +1,28 @@
+// /.well-known/shredway-keys.json: the public keys of receipts and tip statistics, as a JWK Set (RFC 7517).
+//
+// Mounted by gateway.ts; needs no key. A rotation publishes a key before its first use, so a cached set
+// may lack only the newest one.
+
+import type { HttpHead, HttpResponse } from "../http/types.ts";
+import type { StatementSigner } from "../receipts/types.ts";
+import { browserHeaders, jsonHeaders } from "./answers.ts";
+
+export const signingKeysPath = "/.well-known/shredway-keys.json";
+export const keySetType = "application/jwk-set+json";
+const cacheControl = "public, max-age=300";
+
+export function answerKeySet(
+  head: HttpHead,
+  { keySet }: Pick<StatementSigner, "keySet">,
+): HttpResponse {
+  const isForBrowser = head.header("origin") !== undefined;
+  return {
+    status: 200,
+    headers: {
+      ...(isForBrowser ? browserHeaders : jsonHeaders),
+      "content-type": keySetType,
+      "cache-control": cacheControl,
+    },
+    body: keySet,
+  };
+}
