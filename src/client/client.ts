@@ -19,20 +19,24 @@ import {
   readTier,
   readTierEvents,
   readTipSnapshot,
+  readTransactionPush,
+  readTransactionPushes,
 } from "./answers.ts";
-import { ShredwayCallError } from "./error.ts";
+import { ShredwayCallError, webSocketMissing } from "./error.ts";
 import { listOf, textOf } from "./fields.ts";
 import { readJson, writeJson } from "./json.ts";
 import { type KeepAlive, type KeepAliveOptions, keepAlive } from "./keep-alive.ts";
-import type {
-  RegisterTipsOptions,
-  RouteOptions,
-  SendAltOptions,
-  SendBatchOptions,
-  SendBundleOptions,
-  SendPairOptions,
-  SendTransactionOptions,
-  ShredwayClientOptions,
+import {
+  queryOf,
+  type RegisterTipsOptions,
+  type RouteOptions,
+  type SendAltOptions,
+  type SendBatchOptions,
+  type SendBundleOptions,
+  type SendPairOptions,
+  type SendTransactionOptions,
+  type ShredwayClientOptions,
+  type TransactionPushOptions,
 } from "./options.ts";
 import { type FollowOptions, follow, globalWebSocket, type SocketConstructor } from "./socket.ts";
 import {
@@ -61,6 +65,9 @@ import type {
   TipRegistration,
   TipSnapshot,
   TransactionInput,
+  TransactionPush,
+  TransactionPushes,
+  TransactionPushFilter,
   TransactionStatus,
 } from "./types.ts";
 
@@ -69,12 +76,6 @@ const tipSilenceMs = 16 * 60_000;
 const statusSilenceMs = 45_000;
 /** A signature that does not exist. A status call for it shows whether the key has the scope. */
 const nobodysSignature = "1".repeat(64);
-
-function queryOf({ swqosOnly = false, mevProtect = false }: RouteOptions): string {
-  const switches = [swqosOnly && "swqos-only=true", mevProtect && "mev-protect=true"];
-  const set = switches.filter((each) => each !== false);
-  return set.length === 0 ? "" : `?${set.join("&")}`;
-}
 
 export class ShredwayClient {
   readonly #transport: Transport;
@@ -200,7 +201,7 @@ export class ShredwayClient {
   watchStatuses(options: WatchOptions = {}): AsyncGenerator<StatusUpdate> {
     const source = this.#statusSource();
     const { feed } = source;
-    if (!feed) throw this.#webSocketMissing();
+    if (!feed) throw webSocketMissing();
     return watchStatuses({ ...source, feed }, options);
   }
 
@@ -252,7 +253,7 @@ export class ShredwayClient {
    */
   tipStream(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<TipSnapshot> {
     const feed = this.#feed("/tip_stream", false, (signal) => this.tipFloor({ signal }));
-    if (!feed) throw this.#webSocketMissing();
+    if (!feed) throw webSocketMissing();
     return tipsOf({ ...feed, silenceMs: tipSilenceMs, signal: options.signal });
   }
 
@@ -348,6 +349,31 @@ export class ShredwayClient {
    */
   proveDestination(id: string, token: string, options?: CallOptions): Promise<Destination> {
     return this.#destination("proveDestination", [id, token], options);
+  }
+
+  // ---- transaction pushes ---------------------------------------------------------------------
+
+  /**
+   * Sends matching transactions to a destination over UDP. Call it again before `endsAt`. `filter`: {}
+   * matches everything, null keeps the filter of the open push.
+   */
+  async startTransactionPush(
+    destination: string,
+    filter: TransactionPushFilter | null,
+    { leaseSeconds, shreds, ...options }: TransactionPushOptions = {},
+  ): Promise<TransactionPush> {
+    const params = [destination, filter, { leaseSeconds, shreds }];
+    const what = "startTransactionPush";
+    return readTransactionPush(await this.#ask(what, params, options), what);
+  }
+
+  async stopTransactionPush(destination: string, options: CallOptions = {}): Promise<void> {
+    await this.#submit("stopTransactionPush", [destination], options);
+  }
+
+  async getTransactionPushes(options?: CallOptions): Promise<TransactionPushes> {
+    const what = "getTransactionPushes";
+    return readTransactionPushes(await this.#ask(what, [], options), what);
   }
 
   // ---- public keys of the account -------------------------------------------------------------
@@ -457,14 +483,6 @@ export class ShredwayClient {
   ): Pick<FollowOptions, "url" | "WebSocket" | "diagnose"> | null {
     const WebSocket = this.#WebSocket;
     return WebSocket && { url: this.#transport.socketUrl(path, withKey), WebSocket, diagnose };
-  }
-
-  #webSocketMissing(): ShredwayCallError {
-    return new ShredwayCallError(
-      "websocket_missing: this runtime has no WebSocket: pass an implementation as the option WebSocket, " +
-        "on Node 20 for example that of the package ws",
-      { reason: "websocket_missing" },
-    );
   }
 }
 

@@ -11,8 +11,10 @@ export type {
   SendPairOptions,
   SendTransactionOptions,
   ShredwayClientOptions,
+  TransactionPushOptions,
 } from "./options.ts";
 export { publicKeyProofMessage } from "./public-key-proof.ts";
+export * from "./push-datagram.ts";
 export type { SocketConstructor, SocketLike } from "./socket.ts";
 export type { WaitOptions, WatchOptions } from "./status-watch.ts";
 export { tipProofMessage } from "./tip-proof.ts";

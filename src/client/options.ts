@@ -1,6 +1,4 @@
-// Options of the client and of its calls.
-//
-// Only types.
+// Options of the client and of its calls, and the query of the URL that some of them form.
 
 import type { SocketConstructor } from "./socket.ts";
 import type { CallOptions } from "./transport.ts";
@@ -65,4 +63,18 @@ export interface SendAltOptions extends CallOptions, EncodingOptions, Protection
 export interface RegisterTipsOptions extends CallOptions {
   /** Checks everything and stores nothing. */
   readonly dryRun?: boolean;
+}
+
+export interface TransactionPushOptions extends CallOptions {
+  /** Seconds until the push ends unless it is renewed: 1 to 600. Default 60. */
+  readonly leaseSeconds?: number;
+  /** false: the destination receives no shreds while the push is open. If absent, as before. */
+  readonly shreds?: boolean;
+}
+
+/** The query of the URL of a call. */
+export function queryOf({ swqosOnly = false, mevProtect = false }: RouteOptions): string {
+  const switches = [swqosOnly && "swqos-only=true", mevProtect && "mev-protect=true"];
+  const set = switches.filter((each) => each !== false);
+  return set.length === 0 ? "" : `?${set.join("&")}`;
 }

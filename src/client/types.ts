@@ -26,6 +26,9 @@ export type {
   SubmissionState,
   TierEvent,
   TierView,
+  TransactionPush,
+  TransactionPushes,
+  TransactionPushFilter,
   TransactionStatus,
 } from "./responses.ts";
 

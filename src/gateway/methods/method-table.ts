@@ -18,6 +18,7 @@ import { sendIdeal } from "./send-ideal.ts";
 import { sendTransaction } from "./send-transaction.ts";
 import { statusMethods } from "./statuses.ts";
 import { tierMethods } from "./tiers.ts";
+import { transactionPushMethods } from "./transaction-pushes.ts";
 
 export const methods: MethodTable = {
   sendTransaction,
@@ -40,6 +41,7 @@ export const methods: MethodTable = {
   ...registrationMethods,
   ...publicKeyMethods,
   ...nonceMethods,
+  ...transactionPushMethods,
 };
 
 const byName: ReadonlyMap<string, Method> = new Map([
