@@ -152,12 +152,12 @@ Napi::Object opened(Napi::Env env, SocketResult result) {
   return object;
 }
 
-// (endpoint) -> the bound socket.
+// (endpoint, whether it receives) -> the bound socket.
 Napi::Value open_bound_socket_of(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Endpoint address;
   if (!read_endpoint(info[0], "address", address)) return env.Undefined();
-  return opened(env, open_bound_socket(address));
+  return opened(env, open_bound_socket(address, info[1].ToBoolean().Value()));
 }
 
 // (descriptor) -> the second socket at its port.

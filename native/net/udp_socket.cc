@@ -101,8 +101,8 @@ bool enable_timestamps(int fd) {
 #endif
 }
 
-// Drops all incoming datagrams. They would fill the buffer that the queued ICMP errors share; ICMP
-// errors do not pass this filter.
+// Drops all incoming datagrams. They would wake up a program that only sends, or fill the buffer
+// that queued ICMP errors share; ICMP errors do not pass this filter.
 bool refuse_datagrams(int fd) {
   std::array<sock_filter, 1> program = {{BPF_STMT(BPF_RET | BPF_K, 0)}};
   const sock_fprog filter = {static_cast<uint16_t>(program.size()), program.data()};
@@ -197,10 +197,12 @@ SocketResult open_send_socket(const SendSocketOptions& options) {
   return opened;
 }
 
-SocketResult open_bound_socket(const Endpoint& address) {
+SocketResult open_bound_socket(const Endpoint& address, bool receives) {
   SocketResult opened = open_for(address);
-  if (opened.socket.valid() && !bind_to(opened.socket.fd(), address))
-    return failed("bind", address);
+  if (!opened.socket.valid()) return opened;
+  const int fd = opened.socket.fd();
+  if (!receives && !refuse_datagrams(fd)) return failed("SO_ATTACH_FILTER for", address);
+  if (!bind_to(fd, address)) return failed("bind", address);
   return opened;
 }
 

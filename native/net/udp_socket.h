@@ -67,7 +67,8 @@ SocketResult open_send_socket(const SendSocketOptions& options);
 // A bound socket without other options, for Node.js (its UV_UDP handles accept a descriptor).
 // Node.js sets SO_REUSEADDR on the descriptor, which lets any local user bind the same port.
 // refuse_port_sharing() undoes that and returns false on failure.
-SocketResult open_bound_socket(const Endpoint& address);
+// `receives`: false for a socket that only sends; the kernel drops what arrives at its port.
+SocketResult open_bound_socket(const Endpoint& address, bool receives = true);
 bool refuse_port_sharing(int fd);
 // For a socket that sends to one address only. Returns an error text, empty on success.
 std::string connect_socket(int fd, const Endpoint& to);

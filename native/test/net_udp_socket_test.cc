@@ -73,6 +73,27 @@ TEST(udp_socket_undoes_port_sharing) {
   CHECK(!refuse_port_sharing(-1));
 }
 
+TEST(udp_socket_that_only_sends_gets_no_datagrams) {
+  for (const bool is_ipv4 : families()) {
+    const SocketResult deaf = open_bound_socket(loopback(is_ipv4), false);
+    CHECK_EQ(deaf.error, std::string());
+    const SocketResult other = open_bound_socket(loopback(is_ipv4));
+    for (const int fd : {deaf.socket.fd(), other.socket.fd()}) {
+      const Address to(local_endpoint(fd));
+      CHECK_EQ(sendto(other.socket.fd(), "x", 1, 0, to.get(), to.bytes), 1);
+    }
+    const auto arrived = [](int fd) {
+      char byte = 0;
+      return recv(fd, &byte, 1, MSG_DONTWAIT) == 1;
+    };
+    CHECK(arrived(other.socket.fd()));  // sent last
+    CHECK(!arrived(deaf.socket.fd()));
+    const Address back(local_endpoint(other.socket.fd()));
+    CHECK_EQ(sendto(deaf.socket.fd(), "x", 1, 0, back.get(), back.bytes), 1);
+    CHECK(arrived(other.socket.fd()));
+  }
+}
+
 TEST(udp_socket_is_released_to_its_new_owner) {
   UdpSocket owner = receiver(true);
   const int fd = owner.release();

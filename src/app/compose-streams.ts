@@ -3,6 +3,7 @@
 import { parseAddress } from "../core/addresses/addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
+import { ShredwayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { KeyRing } from "../gateway/accounts/key-ring.ts";
 import type { Callers } from "../gateway/endpoints/callers.ts";
@@ -11,7 +12,11 @@ import { RpcClient } from "../platform/solana/rpc-client.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { StreamAccess } from "../relay/streams/stream-access.ts";
 import { StreamService } from "../relay/streams/stream-service.ts";
+import type { PushDestinations } from "../relay/streams/transaction-pushes.ts";
+import { unknownDestination } from "../shreds/destinations/destination-rules.ts";
+import type { AccountDestination } from "../shreds/destinations/destination-types.ts";
 import type { Tiers } from "../shreds/tiers/types.ts";
+import type { ShredSalesService } from "./shred-sales.ts";
 
 interface AccessDependencies {
   readonly keyRing: KeyRing;
@@ -30,17 +35,52 @@ export function streamAccessOf(
     current: (keyId, peer) => {
       const key = keyRing.get(keyId, clock.nowNs());
       if (!key) return null;
-      const isAllowed = key.allowedRanges.length === 0 || keyRing.allows(key, parseAddress(peer));
-      return isAllowed ? key : null;
+      if (peer === null || key.allowedRanges.length === 0) return key;
+      return keyRing.allows(key, parseAddress(peer)) ? key : null;
     },
     tierOf: (accountId) => shreds?.tiers.tierOf(accountId) ?? null,
   };
+}
+
+/** undefined: no shreds are sold, so accounts have no destinations. */
+function pushDestinationsOf(shreds: ShredSalesService | null): PushDestinations | undefined {
+  if (!shreds) return undefined;
+  const { destinations } = shreds;
+  const active = () =>
+    new Map(destinations.active(shreds.region).map(({ id, address }) => [id, address]));
+  return {
+    active,
+    pauseShreds: (ids) => shreds.pauseShreds(ids),
+    addressOf: (accountId, id) => {
+      const found = destinations.ofAccount(accountId).find((one) => one.id === id);
+      if (!found) throw unknownDestination(id);
+      const address = active().get(id);
+      if (address !== undefined) return address;
+      throw pushRefusal(found, shreds);
+    },
+  };
+}
+
+function pushRefusal(
+  { id, region, state }: Pick<AccountDestination, "id" | "region" | "state">,
+  { destinations, region: own }: Pick<ShredSalesService, "destinations" | "region">,
+): ShredwayError {
+  const refusal = destinations.refusalOf(id);
+  const problem =
+    region !== own
+      ? `is in region ${region}; expected one in region ${own}: call the service of region ${region}`
+      : refusal === null
+        ? `is ${state}; expected an active one: verify it with challengeDestination first`
+        : `is not served: ${refusal}`;
+  return new ShredwayError("destination_refused", `destination ${id} ${problem}`);
 }
 
 interface StreamDependencies {
   readonly config: Config;
   readonly relay: RelayService;
   readonly access: StreamAccess;
+  /** null: this service sells no shreds. */
+  readonly shreds: ShredSalesService | null;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -50,6 +90,7 @@ export function openStreams({
   config,
   relay,
   access,
+  shreds,
   clock,
   log,
 }: StreamDependencies): StreamService | undefined {
@@ -61,6 +102,7 @@ export function openStreams({
     streams: relay.relay.streams,
     certificate: streams.tls && new TlsCertificate(streams.tls, { clock, log, section: "streams" }),
     access,
+    destinations: pushDestinationsOf(shreds),
     chain: {
       slot: () => relay.slots.slotClock.slotAt(clock.nowNs()),
       ...(node && { call: (method, params) => node.call(method, params) }),

@@ -126,7 +126,15 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
     if (subscribers) operations.watchSubscribers(subscribers);
     const accountSubscribers = followAccounts(gateway, subscribers, dependencies);
     const streams =
-      gateway && openStreams({ config, relay, access: gateway.streamAccess, clock, log });
+      gateway &&
+      openStreams({
+        config,
+        relay,
+        access: gateway.streamAccess,
+        shreds: gateway.shreds,
+        clock,
+        log,
+      });
     if (streams) {
       opened.streams = streams;
       operations.watchStreams(streams);

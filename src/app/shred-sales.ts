@@ -50,6 +50,7 @@ export class ShredSalesService implements ShredSales {
   #isPlanned = false;
   #isClosed = false;
   #served = 0;
+  #withoutShreds: ReadonlySet<string> = new Set();
 
   constructor(dependencies: ShredSalesDependencies) {
     this.#dependencies = dependencies;
@@ -82,6 +83,17 @@ export class ShredSalesService implements ShredSales {
 
   get destinations(): AccountDestinations {
     return this.#dependencies.destinations;
+  }
+
+  /** The destinations of these ids receive no shreds from now on; all others do again. */
+  pauseShreds(ids: ReadonlySet<string>): void {
+    this.#withoutShreds = ids;
+    this.#plan();
+  }
+
+  /** The region whose destinations this relay serves. */
+  get region(): string {
+    return this.#region;
   }
 
   readonly tierRules = (): TierRules => this.#dependencies.rules;
@@ -149,7 +161,8 @@ export class ShredSalesService implements ShredSales {
   #publish(): void {
     const { destinations, tiers, relay } = this.#dependencies;
     const active = destinations.active(this.#region);
-    const served = coverageOf(active, (accountId) => tiers.tierOf(accountId));
+    const wanting = active.filter(({ id }) => !this.#withoutShreds.has(id));
+    const served = coverageOf(wanting, (accountId) => tiers.tierOf(accountId));
     this.#served = served.length;
     relay?.setAccountDestinations(served);
   }

@@ -5,6 +5,7 @@
 import { Fields, listOf, textOf } from "./fields.ts";
 import type {
   Destination,
+  EndedTransactionPush,
   GracePeriod,
   NextAltValidator,
   NonceInfo,
@@ -20,6 +21,8 @@ import type {
   TierView,
   TipFloorEntry,
   TipProof,
+  TransactionPush,
+  TransactionPushes,
   TransactionStatus,
 } from "./responses.ts";
 import { type AltLeader, submissionStates, type TipSnapshot } from "./types.ts";
@@ -211,6 +214,60 @@ export function readDestination(value: unknown, where: string): Destination {
 
 export function readDestinations(value: unknown, where: string): Destination[] {
   return listOf(value, where, readDestination);
+}
+
+export function readTransactionPush(value: unknown, where: string): TransactionPush {
+  const fields = new Fields<TransactionPush>(value, where);
+  const accounts = new Fields<TransactionPush["accounts"]>(
+    fields.value("accounts"),
+    `${where}.accounts`,
+  );
+  return {
+    destination: fields.text("destination"),
+    address: fields.text("address"),
+    tier: fields.text("tier"),
+    streamId: fields.text("streamId"),
+    vote: fields.orNull("vote", () => fields.flag("vote")),
+    signature: fields.textOrNull("signature"),
+    accounts: {
+      include: accounts.number("include"),
+      exclude: accounts.number("exclude"),
+      required: accounts.number("required"),
+    },
+    startedAt: fields.text("startedAt"),
+    endsAt: fields.text("endsAt"),
+    shreds: fields.flag("shreds"),
+    nextSequence: fields.number("nextSequence"),
+    matched: fields.number("matched"),
+    sent: fields.number("sent"),
+    sentBytes: fields.number("sentBytes"),
+    skipped: fields.number("skipped"),
+    dropped: fields.number("dropped"),
+    failed: fields.number("failed"),
+    delayNs: fields.orNull("delayNs", () => fields.number("delayNs")),
+  };
+}
+
+function readEndedPush(value: unknown, where: string): EndedTransactionPush {
+  const fields = new Fields<EndedTransactionPush>(value, where);
+  return {
+    address: fields.text("address"),
+    tier: fields.text("tier"),
+    startedAt: fields.text("startedAt"),
+    endedAt: fields.text("endedAt"),
+    reason: fields.text("reason"),
+    text: fields.text("text"),
+    matched: fields.number("matched"),
+    sent: fields.number("sent"),
+  };
+}
+
+export function readTransactionPushes(value: unknown, where: string): TransactionPushes {
+  const fields = new Fields<TransactionPushes>(value, where);
+  return {
+    open: listOf(fields.value("open"), `${where}.open`, readTransactionPush),
+    ended: listOf(fields.value("ended"), `${where}.ended`, readEndedPush),
+  };
 }
 
 export function readRegisteredKey(value: unknown, where: string): RegisteredKey {

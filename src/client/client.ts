@@ -18,11 +18,12 @@ import {
   readTexts,
   readTier,
   readTierEvents,
-  readTipSnapshot,
+  readTransactionPush,
+  readTransactionPushes,
 } from "./answers.ts";
-import { ShredwayCallError } from "./error.ts";
+import { ShredwayCallError, webSocketMissing } from "./error.ts";
 import { listOf, textOf } from "./fields.ts";
-import { readJson, writeJson } from "./json.ts";
+import { writeJson } from "./json.ts";
 import { type KeepAlive, type KeepAliveOptions, keepAlive } from "./keep-alive.ts";
 import type {
   GetReceiptOptions,
@@ -34,9 +35,10 @@ import type {
   SendTransactionOptions,
   ShredwayClientOptions,
   SubmissionOptions,
+  TransactionPushOptions,
 } from "./options.ts";
 import { readKeySet } from "./receipts.ts";
-import { type FollowOptions, follow, globalWebSocket, type SocketConstructor } from "./socket.ts";
+import { type FollowOptions, globalWebSocket, type SocketConstructor } from "./socket.ts";
 import {
   type StatusSource,
   type WaitOptions,
@@ -45,6 +47,7 @@ import {
   watchStatuses,
 } from "./status-watch.ts";
 import { queryOf } from "./submission-query.ts";
+import { readTipFloor, tipsOf } from "./tip-stream.ts";
 import { base64Of, encodingOf } from "./transactions.ts";
 import { type CallOptions, type RpcAnswer, Transport } from "./transport.ts";
 import type {
@@ -65,11 +68,12 @@ import type {
   TipRegistration,
   TipSnapshot,
   TransactionInput,
+  TransactionPush,
+  TransactionPushes,
+  TransactionPushFilter,
   TransactionStatus,
 } from "./types.ts";
 
-/** The service sends a snapshot at least every quarter of an hour. */
-const tipSilenceMs = 16 * 60_000;
 const statusSilenceMs = 45_000;
 /** A signature that does not exist. A status call for it shows whether the key has the scope. */
 const nobodysSignature = "1".repeat(64);
@@ -193,7 +197,7 @@ export class ShredwayClient {
   watchStatuses(options: WatchOptions = {}): AsyncGenerator<StatusUpdate> {
     const source = this.#statusSource();
     const { feed } = source;
-    if (!feed) throw this.#webSocketMissing();
+    if (!feed) throw webSocketMissing();
     return watchStatuses({ ...source, feed }, options);
   }
 
@@ -241,18 +245,7 @@ export class ShredwayClient {
 
   /** Requires no key. */
   async tipFloor(options?: CallOptions): Promise<TipSnapshot> {
-    const [snapshot] = listOf(
-      await this.#get("/tip_floor", options),
-      "/tip_floor",
-      readTipSnapshot,
-    );
-    if (snapshot) return snapshot;
-    throw new ShredwayCallError(
-      "answer_invalid: /tip_floor: expected a snapshot, got an empty list",
-      {
-        reason: "answer_invalid",
-      },
-    );
+    return readTipFloor(await this.#get("/tip_floor", options));
   }
 
   /**
@@ -261,8 +254,8 @@ export class ShredwayClient {
    */
   tipStream(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<TipSnapshot> {
     const feed = this.#feed("/tip_stream", false, (signal) => this.tipFloor({ signal }));
-    if (!feed) throw this.#webSocketMissing();
-    return tipsOf({ ...feed, silenceMs: tipSilenceMs, signal: options.signal });
+    if (!feed) throw webSocketMissing();
+    return tipsOf({ ...feed, signal: options.signal });
   }
 
   // ---- tips for shreds ------------------------------------------------------------------------
@@ -357,6 +350,31 @@ export class ShredwayClient {
    */
   proveDestination(id: string, token: string, options?: CallOptions): Promise<Destination> {
     return this.#destination("proveDestination", [id, token], options);
+  }
+
+  // ---- transaction pushes ---------------------------------------------------------------------
+
+  /**
+   * Sends matching transactions to a destination over UDP. Call it again before `endsAt`. `filter`: {}
+   * matches everything, null keeps the filter of the open push.
+   */
+  async startTransactionPush(
+    destination: string,
+    filter: TransactionPushFilter | null,
+    { leaseSeconds, shreds, ...options }: TransactionPushOptions = {},
+  ): Promise<TransactionPush> {
+    const params = [destination, filter, { leaseSeconds, shreds }];
+    const what = "startTransactionPush";
+    return readTransactionPush(await this.#ask(what, params, options), what);
+  }
+
+  async stopTransactionPush(destination: string, options: CallOptions = {}): Promise<void> {
+    await this.#submit("stopTransactionPush", [destination], options);
+  }
+
+  async getTransactionPushes(options?: CallOptions): Promise<TransactionPushes> {
+    const what = "getTransactionPushes";
+    return readTransactionPushes(await this.#ask(what, [], options), what);
   }
 
   // ---- public keys of the account -------------------------------------------------------------
@@ -476,23 +494,5 @@ export class ShredwayClient {
   ): Pick<FollowOptions, "url" | "WebSocket" | "diagnose"> | null {
     const WebSocket = this.#WebSocket;
     return WebSocket && { url: this.#transport.socketUrl(path, withKey), WebSocket, diagnose };
-  }
-
-  #webSocketMissing(): ShredwayCallError {
-    return new ShredwayCallError(
-      "websocket_missing: this runtime has no WebSocket: pass an implementation as the option WebSocket, " +
-        "on Node 20 for example that of the package ws",
-      { reason: "websocket_missing" },
-    );
-  }
-}
-
-async function* tipsOf(feed: FollowOptions): AsyncGenerator<TipSnapshot> {
-  let before = "";
-  for await (const text of follow(feed)) {
-    // After a reconnection, the service first repeats the current snapshot.
-    if (text === null || text === before) continue;
-    before = text;
-    yield readTipSnapshot(readJson(text), "/tip_stream");
   }
 }

@@ -60,3 +60,11 @@ export class ShredwayCallError extends Error {
     this.data = options.data ?? null;
   }
 }
+
+export function webSocketMissing(): ShredwayCallError {
+  return new ShredwayCallError(
+    "websocket_missing: this runtime has no WebSocket: pass an implementation as the option WebSocket, " +
+      "on Node 20 for example that of the package ws",
+    { reason: "websocket_missing" },
+  );
+}

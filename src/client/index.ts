@@ -12,8 +12,10 @@ export type {
   SendPairOptions,
   SendTransactionOptions,
   ShredwayClientOptions,
+  TransactionPushOptions,
 } from "./options.ts";
 export { publicKeyProofMessage } from "./public-key-proof.ts";
+export * from "./push-datagram.ts";
 export { verifyReceipt, verifyTipFloor } from "./receipts.ts";
 export type { SigningKeys } from "./signed-statement.ts";
 export type { SocketConstructor, SocketLike } from "./socket.ts";

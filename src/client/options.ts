@@ -1,6 +1,4 @@
-// Options of the client and of its calls.
-//
-// Only types.
+// Options of the client and of its calls, and the query of the URL that some of them form.
 
 import type { SocketConstructor } from "./socket.ts";
 import type { CallOptions } from "./transport.ts";
@@ -101,4 +99,11 @@ export interface RegisterTipsOptions extends CallOptions {
 export interface GetReceiptOptions extends CallOptions {
   /** Default: final. */
   readonly statement?: "final" | "accepted";
+}
+
+export interface TransactionPushOptions extends CallOptions {
+  /** Seconds until the push ends unless it is renewed: 1 to 600. Default 60. */
+  readonly leaseSeconds?: number;
+  /** false: the destination receives no shreds while the push is open. If absent, as before. */
+  readonly shreds?: boolean;
 }

@@ -311,6 +311,81 @@ export interface Destination {
   readonly advice: string | null;
 }
 
+// ---- transaction pushes ----
+
+/** Parameter of startTransactionPush. All conditions must hold; absent ones match everything. */
+export interface TransactionPushFilter {
+  /** true: votes only; false: no votes. */
+  readonly vote?: boolean;
+  /** Base58. */
+  readonly signature?: string;
+  /** Base58: at least one of `include`, none of `exclude`, all of `required`. */
+  readonly accounts?: {
+    readonly include?: readonly string[];
+    readonly exclude?: readonly string[];
+    readonly required?: readonly string[];
+  };
+}
+
+/** Response of startTransactionPush, and an open push in getTransactionPushes. */
+export interface TransactionPush {
+  /** Id of the destination. */
+  readonly destination: string;
+  readonly address: string;
+  /** The tier whose sources deliver its transactions. */
+  readonly tier: string;
+  /** 16 hex digits: bytes 8 to 15 of each of its datagrams. */
+  readonly streamId: string;
+  readonly vote: boolean | null;
+  readonly signature: string | null;
+  /** Numbers of accounts in the filter. */
+  readonly accounts: {
+    readonly include: number;
+    readonly exclude: number;
+    readonly required: number;
+  };
+  readonly startedAt: string;
+  /** It ends then, unless startTransactionPush is called again. */
+  readonly endsAt: string;
+  /** Whether the destination also receives shreds. */
+  readonly shreds: boolean;
+  /** Sequence of the next datagram. */
+  readonly nextSequence: number;
+  /** Sent transactions and withdrawals. */
+  readonly matched: number;
+  /** Sent datagrams of every kind. */
+  readonly sent: number;
+  readonly sentBytes: number;
+  /** Transactions that are too long for a datagram. */
+  readonly skipped: number;
+  /** Messages that the service could not send: too many, or the relay was too busy. */
+  readonly dropped: number;
+  /** Datagrams that the kernel refused. */
+  readonly failed: number;
+  /** Mean delay from the last shred to the socket; null: nothing was sent. */
+  readonly delayNs: number | null;
+}
+
+/** A push that has ended, in getTransactionPushes. */
+export interface EndedTransactionPush {
+  readonly address: string;
+  readonly tier: string;
+  readonly startedAt: string;
+  readonly endedAt: string;
+  /** One of client, lease_expired, destination_inactive, revoked, tier_changed and closing. */
+  readonly reason: string;
+  readonly text: string;
+  readonly matched: number;
+  readonly sent: number;
+}
+
+/** Response of getTransactionPushes. */
+export interface TransactionPushes {
+  readonly open: readonly TransactionPush[];
+  /** The last ones of the account on this node, newest first. */
+  readonly ended: readonly EndedTransactionPush[];
+}
+
 // ---- public keys ----
 
 /** Response of registerPublicKey. */

@@ -31,6 +31,9 @@ export type {
   SubmissionState,
   TierEvent,
   TierView,
+  TransactionPush,
+  TransactionPushes,
+  TransactionPushFilter,
   TransactionStatus,
 } from "./responses.ts";
 

@@ -7,6 +7,24 @@ import { integer, key, name, parsed, parseEndpointOrPortZero, tlsFiles } from ".
 
 const kibibyte = 1024;
 
+const push = z.strictObject({
+  from: key(parsed(parseEndpointOrPortZero).default("0.0.0.0:0"), {
+    expects: "an address and port such as 192.0.2.1:20002; with port 0 the kernel chooses a port",
+    meaning: "Local address that sends transaction pushes to IPv4 destinations.",
+  }),
+  fromIpv6: key(parsed(parseEndpointOrPortZero).default("[::]:0"), {
+    expects:
+      "an address and port such as [2001:db8::1]:20002; with port 0 the kernel chooses a port",
+    meaning: "The same for IPv6 destinations.",
+  }),
+  datagramsPerSecondMax: key(integer(100, 1_000_000).default(30_000), {
+    expects: "an integer 100 to 1000000",
+    unit: "datagrams",
+    meaning:
+      "Maximum number of datagrams of all pushes in a second. Each push has an equal share; what exceeds it is dropped and counted.",
+  }),
+});
+
 export const streams = z.strictObject({
   listen: key(parsed(parseEndpointOrPortZero).default("0.0.0.0:10000"), {
     expects: "an address and port such as 0.0.0.0:10000",
@@ -60,5 +78,9 @@ export const streams = z.strictObject({
     unit: "bytes",
     meaning:
       "Messages that may wait for a client that reads slowly. With more, its stream ends with the reason `lagged`.",
+  }),
+  push: key(push.prefault({}), {
+    expects: "a mapping",
+    meaning: "Transaction pushes over UDP (docs/transaction-push.md).",
   }),
 });

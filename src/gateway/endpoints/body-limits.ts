@@ -23,9 +23,13 @@ const listMethods: ReadonlySet<string> = new Set([
   "getSignatureStatuses",
 ]);
 
+/** Its filter may contain some thousand accounts. */
+const filterMethod = "startTransactionPush";
+
 /** Limit of a body with this method; `mayBatch`: the key has the scope "batch". */
 export function methodBytesMax(method: string, mayBatch: boolean): number {
   if (listMethods.has(method)) return bundleBytesMax;
+  if (method === filterMethod) return batchBytesMax;
   return method === "sendBatch" && mayBatch ? batchBytesMax : singleBytesMax;
 }
 

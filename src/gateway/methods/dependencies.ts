@@ -162,8 +162,8 @@ export interface GatewayDependencies {
   /** null: no node is configured; nonce values are unknown. */
   readonly nonces: Nonces | null;
   readonly tracker: Tracker;
-  /** Decoded streams on WebSockets; undefined: they are off. */
-  readonly streams?: () => Pick<StreamService, "openSocket"> | undefined;
+  /** Decoded streams on WebSockets and transaction pushes; undefined: they are off. */
+  readonly streams?: () => Pick<StreamService, "openSocket" | "pushes" | "snapshot"> | undefined;
   /** Searched in this order for paths that the gateway does not serve. */
   readonly pages: readonly Pages[];
   /** The current slot; null: unknown. */

@@ -25,7 +25,7 @@ import {
   string,
   time,
 } from "../schema/json-schema.ts";
-import { type ArgsOf, required } from "../schema/params.ts";
+import { type ArgsOf, type Param, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
 import { flag, optionsOf, requiredField, switchField, text } from "../schema/shapes.ts";
 import type { ShredSales } from "./dependencies.ts";
@@ -115,13 +115,14 @@ async function add(call: Call, { destination }: ArgsOf<typeof addParams>): Promi
 }
 
 const idSchema = schemaOf<string>({ type: "string", pattern: "^d_[0-9a-f]{12}$" });
-const id = required(
+/** The parameter of methods about one destination. */
+export const destinationId: Param<string> = required(
   text({ examples: [samples.destination] }),
   "id of one of the account's destinations",
 );
 
 const updateParams = {
-  id,
+  id: destinationId,
   changes: required(
     optionsOf("DestinationChanges", { recovered: requiredField(flag, recoveredText) }),
     "new settings of the destination",
@@ -146,7 +147,7 @@ async function challenge(call: Call, args: { readonly id: string }): Promise<Des
 }
 
 const proofParams = {
-  id,
+  id: destinationId,
   token: required(text({ examples: [samples.token] }), "token of a challenge: 32 hex digits"),
 };
 
@@ -245,7 +246,7 @@ export const destinationMethods: MethodTable = {
     scopes,
     summary: "Removes a destination.",
     available,
-    params: { id },
+    params: { id: destinationId },
     result: { name: "isRemoved", schema: schemaOf<true>({ type: "boolean", const: true }) },
     errors: ["registration_off", "destination_unknown", "store_failed"],
     example: { params: [samples.destination], result: true },
@@ -255,7 +256,7 @@ export const destinationMethods: MethodTable = {
     scopes,
     summary: "Sends up to three more challenges to a destination.",
     available,
-    params: { id },
+    params: { id: destinationId },
     result: destinationResult,
     errors: ["registration_off", "destination_unknown", "destination_refused", "store_failed"],
     example: { params: [samples.destination], result: sample },

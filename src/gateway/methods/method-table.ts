@@ -19,6 +19,7 @@ import { sendIdeal } from "./send-ideal.ts";
 import { sendTransaction } from "./send-transaction.ts";
 import { statusMethods } from "./statuses.ts";
 import { tierMethods } from "./tiers.ts";
+import { transactionPushMethods } from "./transaction-pushes.ts";
 
 export const methods: MethodTable = {
   sendTransaction,
@@ -42,6 +43,7 @@ export const methods: MethodTable = {
   ...registrationMethods,
   ...publicKeyMethods,
   ...nonceMethods,
+  ...transactionPushMethods,
 };
 
 const byName: ReadonlyMap<string, Method> = new Map([

@@ -7,7 +7,7 @@ import type { JsonSchema } from "./json-schema.ts";
 import type { Shape, ValueOf } from "./shapes.ts";
 
 /** One parameter, by its position. */
-interface Param<T> {
+export interface Param<T> {
   readonly shape: Shape<T>;
   readonly description: string;
   readonly isRequired: boolean;

@@ -30,7 +30,7 @@ export const streamMetrics: readonly StreamMetric[] = [
     gauges,
     {
       name: "shredway_stream_open",
-      help: "Open streams by account and dialect; dialect: entries (SubscribeEntries), deshred (SubscribeDeshred), preprocessed (SubscribePreprocessed), transactions (SubscribeTransactions), shred_transaction (shredTransactionSubscribe) or shred (shredSubscribe). Beyond 100 accounts: other.",
+      help: "Open streams by account and dialect; dialect: entries (SubscribeEntries), deshred (SubscribeDeshred), preprocessed (SubscribePreprocessed), transactions (SubscribeTransactions), shred_transaction (shredTransactionSubscribe), shred (shredSubscribe) or push (startTransactionPush). Beyond 100 accounts: other.",
     },
     ({ open }) => open,
   ),
@@ -51,9 +51,25 @@ export const streamMetrics: readonly StreamMetric[] = [
     counters,
     {
       name: "shredway_stream_dropped_total",
-      help: "Messages that were dropped, because their clients read slowly and asked for gaps instead of an end.",
+      help: "Messages that were dropped: their clients read slowly and asked for gaps instead of an end, or a push has more than its share of datagrams.",
     },
     ({ dropped }) => dropped,
+  ),
+  byAccount(
+    counters,
+    {
+      name: "shredway_stream_skipped_total",
+      help: "Transactions that pushes left out, because they do not fit a datagram.",
+    },
+    ({ skipped }) => skipped,
+  ),
+  byAccount(
+    counters,
+    {
+      name: "shredway_stream_send_failures_total",
+      help: "Datagrams of pushes that the kernel refused.",
+    },
+    ({ failed }) => failed,
   ),
   byAccount(
     gauges,
@@ -66,7 +82,7 @@ export const streamMetrics: readonly StreamMetric[] = [
   counters(
     "shredway_stream_ends_total",
     ["reason"],
-    "Ended streams by reason (docs/streams.md): client (it or its connection ended the stream), silent (no answer to a ping), lagged, lost, revoked, tier_changed, refused (an invalid request) or closing.",
+    "Ended streams by reason (docs/streams.md): client (it or its connection ended the stream), silent (no answer to a ping), lagged, lost, revoked, tier_changed, refused (an invalid request), lease_expired, destination_inactive or closing.",
     ({ ends }, add) => {
       for (const [reason, count] of ends) add([reason], count);
     },

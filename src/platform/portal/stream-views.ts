@@ -62,8 +62,8 @@ export class StreamViews {
   }
 
   #streamView(one: StreamRecord): StreamView {
-    const { filters, waitingBytes } = one;
-    return { ...factsOf(one), filters, waitingBytes, ...this.#recent(one) };
+    const { filters, waitingBytes, leftOut } = one;
+    return { ...factsOf(one), filters, waitingBytes, leftOut, ...this.#recent(one) };
   }
 
   /** A stream that is younger than the first sample began with zero. */

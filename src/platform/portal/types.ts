@@ -155,6 +155,8 @@ export interface StreamView extends StreamFactsView {
   readonly messagesPerSecond: number;
   /** Bytes that the client has not read. */
   readonly waitingBytes: number;
+  /** Dropped messages, and those of a push that could not be sent. */
+  readonly leftOut: number;
   /** Mean of the last ten seconds, from the last shred to the connection; null: no message. */
   readonly delayNs: number | null;
 }

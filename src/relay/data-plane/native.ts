@@ -241,8 +241,8 @@ interface NativeAddon {
   notifyServiceManager(address: string, text: string): string;
   kernelClock(): KernelClock | null;
   readInterface(name: string): NativeInterface;
-  /** `address`: 18 bytes. */
-  openBoundSocket(address: Uint8Array): OpenedDescriptor;
+  /** `address`: 18 bytes. `receives`: false drops what arrives. */
+  openBoundSocket(address: Uint8Array, receives: boolean): OpenedDescriptor;
   /** Opens the second socket at the port of a bound socket. */
   splitPort(descriptor: number): OpenedDescriptor;
   /** False: the kernel rejected it. */

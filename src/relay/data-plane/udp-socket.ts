@@ -17,6 +17,8 @@ interface UdpSocketOptions
   readonly host: string;
   /** 0: the kernel chooses. */
   readonly port: number;
+  /** False: it only sends, and the kernel drops what arrives. Default: true. */
+  readonly receives?: boolean;
 }
 
 function descriptorOf(opened: OpenedDescriptor): number {
@@ -26,9 +28,10 @@ function descriptorOf(opened: OpenedDescriptor): number {
 }
 
 /** The descriptor of a bound socket, which the caller owns. Throws like openUdpSocket. */
-export function openUdpDescriptor(host: string, port: number): number {
+export function openUdpDescriptor(host: string, port: number, receives = true): number {
   const address = formatEndpoint({ bytes: parseAddress(host), port });
-  return descriptorOf(native().openBoundSocket(encodeEndpoint(address, { allowPortZero: true })));
+  const endpoint = encodeEndpoint(address, { allowPortZero: true });
+  return descriptorOf(native().openBoundSocket(endpoint, receives));
 }
 
 /**
@@ -42,7 +45,7 @@ export function splitUdpPort(descriptor: number): number {
 /** A socket for a bound descriptor, which it owns from now on. `host` gives the family. Throws an Error. */
 export function adoptUdpSocket(
   descriptor: number,
-  { host, ...options }: Omit<UdpSocketOptions, "port">,
+  { host, ...options }: Omit<UdpSocketOptions, "port" | "receives">,
 ): Socket {
   const type = host.includes(":") ? "udp6" : "udp4";
   let socket: Socket | undefined;
@@ -63,6 +66,6 @@ export function adoptUdpSocket(
  * A bound socket that is already receiving. Throws an Error whose `code` is the name of the errno, such
  * as "EADDRINUSE", if the system rejects the socket or the address, and the errors of parseAddress.
  */
-export function openUdpSocket({ host, port, ...options }: UdpSocketOptions): Socket {
-  return adoptUdpSocket(openUdpDescriptor(host, port), { host, ...options });
+export function openUdpSocket({ host, port, receives, ...options }: UdpSocketOptions): Socket {
+  return adoptUdpSocket(openUdpDescriptor(host, port, receives), { host, ...options });
 }

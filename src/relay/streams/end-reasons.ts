@@ -8,6 +8,8 @@ export const endReasons = [
   "revoked",
   "tier_changed",
   "refused",
+  "lease_expired",
+  "destination_inactive",
   "closing",
 ] as const;
 export type EndReason = (typeof endReasons)[number];

@@ -5,10 +5,10 @@
 // counters; all streams of the connection end together.
 
 import { quote, ShredwayError } from "../../core/errors.ts";
-import { GrpcError, type GrpcStatus } from "../../core/grpc/status.ts";
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import { checkFilters, type FilterLimits } from "./filter-limits.ts";
+import { withJsonRpcErrors } from "./json-rpc-refusals.ts";
 import { SlotSignatures } from "./slot-signatures.ts";
 import { notificationOf, type SocketEncoder, updateParentOf } from "./socket-messages.ts";
 import {
@@ -83,14 +83,12 @@ export class SocketStreams {
     params: readonly Json[],
     afterResponse: (call: () => void) => void,
   ): number | boolean {
-    try {
+    return withJsonRpcErrors(method, () => {
       const place = { method, accountsMax: this.#host.filterLimits().accountsPerSubscription };
       const read = subscribing.get(method);
       if (read) return this.#subscribe(read(params, place), afterResponse);
       return this.#unsubscribe(method, params);
-    } catch (thrown) {
-      throw thrown instanceof GrpcError ? refusalOf(method, thrown) : thrown;
-    }
+    });
   }
 
   /** Nothing waits in the socket any more. */
@@ -210,16 +208,4 @@ class SocketCall implements StreamCall {
   #send(message: StreamMessage, notification: Buffer): void {
     this.#options.subscription.send(notification, message.arrivalNs, message.slot);
   }
-}
-
-/** Reasons of JSON-RPC errors by gRPC status; all others: "value_invalid". */
-const reasonByStatus = new Map<GrpcStatus, "unauthorized" | "scope_missing" | "rate_limited">([
-  ["UNAUTHENTICATED", "unauthorized"],
-  ["PERMISSION_DENIED", "scope_missing"],
-  ["RESOURCE_EXHAUSTED", "rate_limited"],
-]);
-
-/** The JSON-RPC error for a stream that is not opened. */
-function refusalOf(method: string, { status, detail }: GrpcError): ShredwayError {
-  return new ShredwayError(reasonByStatus.get(status) ?? "value_invalid", `${method}: ${detail}`);
 }

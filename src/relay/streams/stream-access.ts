@@ -17,8 +17,11 @@ export interface StreamKey {
 export interface StreamAccess {
   /** Throws ShredwayError "unauthorized" or "rate_limited". */
   readonly authenticate: (peer: string, keyText: string) => StreamKey;
-  /** The key as it is now; null: it is revoked, expired, or not allowed from this address. */
-  readonly current: (keyId: string, peer: string) => StreamKey | null;
+  /**
+   * The key as it is now; null: it is revoked, expired, or not allowed from this address. `peer`: null if
+   * the stream has no caller.
+   */
+  readonly current: (keyId: string, peer: string | null) => StreamKey | null;
   /** null: the account has no tier. */
   readonly tierOf: (accountId: string) => string | null;
 }

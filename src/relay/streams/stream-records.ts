@@ -24,6 +24,8 @@ export interface StreamRecord extends StreamFacts {
   readonly filters: number;
   /** Bytes that the client has not read. */
   readonly waitingBytes: number;
+  /** Messages that were dropped, do not fit a datagram, or that the kernel refused. */
+  readonly leftOut: number;
   /** Sum of the delays of all matched messages, from their last shred to the connection. */
   readonly delaySumNs: number;
 }
@@ -77,6 +79,7 @@ export class StreamRecords {
         ...factsOf(subscription, peer),
         filters: filtersOf(subscription),
         waitingBytes: subscription.waitingBytes,
+        leftOut: subscription.dropped + subscription.skipped + subscription.failed,
         delaySumNs: subscription.delaySumNs,
       })),
       ended: [...this.#ends.values()]

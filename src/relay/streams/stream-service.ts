@@ -3,6 +3,7 @@
 // Created by src/app/open-service.ts if the section `streams` is configured. The gateway has the WebSockets. It decodes nothing itself: the
 // relay's deshred thread does, for the filters of all subscribers together (stream-hub.ts).
 
+import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
@@ -44,6 +45,7 @@ import type { StreamTransport } from "./stream-transport.ts";
 import { type Dialect, Subscription } from "./subscription.ts";
 import { SharedTransactions, TransactionCall } from "./transaction-call.ts";
 import { preprocessed, shreder, shrederPaths } from "./transaction-dialects.ts";
+import { type PushDestinations, type PushHost, TransactionPushes } from "./transaction-pushes.ts";
 
 type StreamsConfig = NonNullable<Config["streams"]>;
 
@@ -63,6 +65,8 @@ interface StreamServiceDependencies {
   readonly chain: ChainView;
   /** A read call of the node that has the address lookup tables; absent: no node is configured. */
   readonly callNode?: NodeCall | undefined;
+  /** Destinations of accounts, for transaction pushes; absent: this service sells no shreds. */
+  readonly destinations?: PushDestinations | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -96,7 +100,9 @@ const delayBounds = [
   0.0001, 0.0002, 0.0004, 0.0007, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2,
 ] as const;
 
-export class StreamService implements SocketHost {
+export class StreamService implements SocketHost, PushHost {
+  /** null: accounts have no destinations. */
+  readonly pushes: TransactionPushes | null;
   readonly #dependencies: StreamServiceDependencies;
   readonly hub: StreamHub;
   readonly socketEncoder = new SocketEncoder();
@@ -116,7 +122,7 @@ export class StreamService implements SocketHost {
   #server: GrpcServer | undefined;
 
   constructor(dependencies: StreamServiceDependencies) {
-    const { config, streams, callNode, clock, log } = dependencies;
+    const { config, streams, callNode, destinations, clock, log } = dependencies;
     const tables = streams.lookupTables;
     this.#dependencies = dependencies;
     this.#config = config;
@@ -126,6 +132,10 @@ export class StreamService implements SocketHost {
     this.#lookupTables = callNode
       ? new LookupTableFollower({ tables, call: callNode, clock, log })
       : null;
+    const settings = () => this.#config.push;
+    this.pushes = destinations
+      ? new TransactionPushes({ host: this, destinations, settings, randomBytes, clock, log })
+      : null;
     this.#timers = [
       clock.every(accessCheckMs, () => this.#checkAccess()),
       clock.every(pingMs, () => {
@@ -134,8 +144,9 @@ export class StreamService implements SocketHost {
     ];
   }
 
-  /** Opens the listener. Throws ShredwayError "http_open". */
+  /** Opens the listener and the sockets of pushes. Throws ShredwayError. */
   async start(): Promise<void> {
+    this.pushes?.open();
     const { clock, log, certificate, chain } = this.#dependencies;
     const server = await GrpcServer.open({
       listen: parseEndpoint(this.#config.listen, { allowPortZero: true }),
@@ -214,11 +225,23 @@ export class StreamService implements SocketHost {
   apply(config: StreamsConfig | undefined): readonly string[] {
     const before = this.#config;
     if (!config) return ["streams"];
-    const { listen, replayBytes } = before;
-    this.#config = { ...config, listen, replayBytes, ...(before.tls && { tls: before.tls }) };
-    return (["listen", "tls", "replayBytes"] as const)
-      .filter((key) => !isDeepStrictEqual(before[key], config[key]))
-      .map((key) => `streams.${key}`);
+    const { listen, tls, replayBytes } = before;
+    const { from, fromIpv6 } = before.push;
+    this.#config = {
+      ...config,
+      listen,
+      replayBytes,
+      ...(tls && { tls }),
+      push: { ...config.push, from, fromIpv6 },
+    };
+    return [
+      ...(["listen", "tls", "replayBytes"] as const)
+        .filter((key) => !isDeepStrictEqual(before[key], config[key]))
+        .map((key) => `streams.${key}`),
+      ...(["from", "fromIpv6"] as const)
+        .filter((key) => before.push[key] !== config.push[key])
+        .map((key) => `streams.push.${key}`),
+    ];
   }
 
   close(): void {
@@ -226,6 +249,7 @@ export class StreamService implements SocketHost {
     for (const { subscription } of this.#streams) {
       subscription.end("closing", "UNAVAILABLE", "closing: the service is shutting down");
     }
+    this.pushes?.close();
     this.#server?.close();
     this.#dependencies.certificate?.close();
     this.hub.close();
@@ -258,6 +282,14 @@ export class StreamService implements SocketHost {
   ): void {
     const key = currentKey(this.#dependencies.access, keyId, peer);
     this.#open({ ...stream, key, peer }, callOf);
+  }
+
+  openPush(
+    key: StreamKey,
+    { transport, address, encodeGap }: Parameters<PushHost["openPush"]>[1],
+    callOf: (subscription: Subscription) => StreamCall,
+  ): void {
+    this.#open({ transport, dialect: "push", key, peer: address, encodeGap }, callOf);
   }
 
   filterLimits(): FilterLimits {
@@ -363,8 +395,10 @@ export class StreamService implements SocketHost {
 
   #checkAccess(): void {
     const { access } = this.#dependencies;
+    this.pushes?.check();
     for (const { subscription, peer } of this.#streams) {
-      const key = access.current(subscription.holder.keyId, peer);
+      const caller = subscription.dialect === "push" ? null : peer;
+      const key = access.current(subscription.holder.keyId, caller);
       if (!key || !hasScope(key)) {
         const detail = "revoked: the API key is not valid any more, or has lost the scope stream";
         subscription.end("revoked", "UNAUTHENTICATED", detail);

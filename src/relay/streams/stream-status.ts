@@ -14,6 +14,10 @@ interface AccountStreams {
   readonly sentBytes: number;
   /** Messages that clients asked to drop instead of an end. */
   readonly dropped: number;
+  /** Transactions that a datagram cannot contain. */
+  readonly skipped: number;
+  /** Datagrams that the kernel refused. */
+  readonly failed: number;
   /** Bytes that wait for its clients now. */
   readonly waitingBytes: number;
 }
@@ -59,6 +63,16 @@ interface Sum {
   sent: number;
   sentBytes: number;
   dropped: number;
+  skipped: number;
+  failed: number;
+}
+
+function add(sum: Sum, { sent, sentBytes, dropped, skipped, failed }: Subscription): void {
+  sum.sent += sent;
+  sum.sentBytes += sentBytes;
+  sum.dropped += dropped;
+  sum.skipped += skipped;
+  sum.failed += failed;
 }
 
 export class StreamCounts {
@@ -68,10 +82,7 @@ export class StreamCounts {
 
   /** A stream is over. */
   closed(subscription: Subscription, reason: EndReason): void {
-    const sum = sumOf(this.#closed, subscription);
-    sum.sent += subscription.sent;
-    sum.sentBytes += subscription.sentBytes;
-    sum.dropped += subscription.dropped;
+    add(sumOf(this.#closed, subscription), subscription);
     this.#ends.set(reason, (this.#ends.get(reason) ?? 0) + 1);
   }
 
@@ -90,9 +101,7 @@ export class StreamCounts {
     const present = new Map<Sum, { open: number; waitingBytes: number }>();
     for (const subscription of now.open) {
       const sum = sumOf(sums, subscription);
-      sum.sent += subscription.sent;
-      sum.sentBytes += subscription.sentBytes;
-      sum.dropped += subscription.dropped;
+      add(sum, subscription);
       const { open = 0, waitingBytes = 0 } = present.get(sum) ?? {};
       present.set(sum, {
         open: open + 1,
@@ -124,7 +133,7 @@ function sumOf(sums: Map<string, Sum>, { holder, dialect }: Subscription): Sum {
   const known = sums.get(key);
   if (known) return known;
   const account = isKnown ? holder.accountName : "other";
-  const sum: Sum = { account, dialect, sent: 0, sentBytes: 0, dropped: 0 };
+  const sum: Sum = { account, dialect, sent: 0, sentBytes: 0, dropped: 0, skipped: 0, failed: 0 };
   sums.set(key, sum);
   return sum;
 }

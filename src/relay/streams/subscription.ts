@@ -12,7 +12,7 @@ import type { EndReason } from "./end-reasons.ts";
 import { extended, type StreamGap } from "./stream-gap.ts";
 import type { StreamTransport } from "./stream-transport.ts";
 
-/** Each dialect by its call: SubscribeEntries, …, shredTransactionSubscribe, shredSubscribe. */
+/** Each dialect by its call: SubscribeEntries, …, shredSubscribe, startTransactionPush. */
 export const dialects = [
   "entries",
   "deshred",
@@ -20,6 +20,7 @@ export const dialects = [
   "transactions",
   "shred_transaction",
   "shred",
+  "push",
 ] as const;
 export type Dialect = (typeof dialects)[number];
 /** Dialects whose streams can begin with the history. */
@@ -57,7 +58,8 @@ export class Subscription {
   /** Wall time. */
   readonly openedNs: bigint;
   readonly dialect: Dialect;
-  readonly holder: StreamHolder;
+  /** The key whose validity it needs; a push changes it when another key renews the lease. */
+  holder: StreamHolder;
   readonly tier: string;
   /** Messages that were queued for the client, and their bytes. */
   sent = 0;
@@ -72,6 +74,10 @@ export class Subscription {
   dropped = 0;
   /** Called when the client has read something. */
   onRead: () => void = () => {};
+  /** Transactions that a datagram cannot contain. */
+  skipped = 0;
+  /** Datagrams that the kernel refused. */
+  failed = 0;
   readonly #options: SubscriptionOptions;
   #reason: EndReason = "client";
   /** Receive times of messages that the kernel has not got yet, oldest first. */
@@ -122,7 +128,7 @@ export class Subscription {
     if (call.waitingBytes > queueBytes) this.flush();
     const waiting = call.waitingBytes;
     if (encodeGap && !this.#reportGap(waiting)) {
-      if (arrivalNs !== null) this.#drop(1, slot);
+      if (arrivalNs !== null) this.drop(1, slot);
       return;
     }
     if (waiting > queueBytes) {
@@ -139,18 +145,27 @@ export class Subscription {
   /** The relay lost messages of this stream. */
   lost(count: bigint): void {
     if (this.#options.encodeGap) {
-      this.#drop(Number(count), null);
+      this.drop(Number(count), null);
       return;
     }
     const detail = `lost: the relay was too busy and lost ${count} messages of this stream; subscribe again`;
     this.end("lost", "DATA_LOSS", detail);
   }
 
-  /** Gives queued messages to the connection. Returns whether a gap waits for its report. */
-  flush(): boolean {
+  /** Leaves out messages of a client that asked for it; a report follows. `slot`: null: unknown. */
+  drop(count: number, slot: bigint | null): void {
+    this.dropped += count;
+    this.#gap = extended(this.#gap, count, slot);
+  }
+
+  /**
+   * Gives queued messages to the connection. `mayReport`: also the report of a gap. Returns whether one
+   * still waits.
+   */
+  flush(mayReport = true): boolean {
     const { call } = this.#options;
     if (call.isEnded) return false;
-    if (this.#gap) this.#reportGap(call.waitingBytes);
+    if (mayReport && this.#gap) this.#reportGap(call.waitingBytes);
     call.flush();
     return this.#gap !== null;
   }
@@ -176,11 +191,6 @@ export class Subscription {
     this.#gap = null;
     this.#queue(framed, null);
     return true;
-  }
-
-  #drop(count: number, slot: bigint | null): void {
-    this.dropped += count;
-    this.#gap = extended(this.#gap, count, slot);
   }
 
   #queue(framed: Uint8Array, arrivalNs: bigint | null): void {

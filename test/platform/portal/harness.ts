@@ -61,7 +61,7 @@ export class PortalHarness {
 
   static async open(
     sections: Partial<Record<"http" | "data" | "delivery" | "portal" | "relay", object>> &
-      Pick<Given, "routes"> = {},
+      Pick<Given, "routes" | "streams"> = {},
   ): Promise<PortalHarness> {
     const harness = new PortalHarness();
     const directory = temporaryFolder();
@@ -71,6 +71,7 @@ export class PortalHarness {
       tips: { addresses: [tipAddress], shredAddresses: [tipAddress] },
       portal: { ...sections.portal },
       routes: sections.routes ?? [],
+      ...(sections.streams && { streams: sections.streams }),
       delivery: { regions: [region], region, ...sections.delivery },
       relay: {
         listen: "127.0.0.1:0",

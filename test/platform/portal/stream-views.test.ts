@@ -13,7 +13,14 @@ function facts(id: number, account: string) {
 }
 
 function open(id: number, account: string, counts: Partial<StreamRecord>): StreamRecord {
-  return { ...facts(id, account), filters: 1, waitingBytes: 0, delaySumNs: 0, ...counts };
+  return {
+    ...facts(id, account),
+    filters: 1,
+    waitingBytes: 0,
+    leftOut: 0,
+    delaySumNs: 0,
+    ...counts,
+  };
 }
 
 function ended(id: number, account: string): EndedStream {
@@ -48,6 +55,7 @@ it("shows rate and delay of the last ten seconds, and an account only its own", 
         sent: 90,
         messagesPerSecond: 5,
         waitingBytes: 0,
+        leftOut: 0,
         delayNs: 2e6,
       },
     ],

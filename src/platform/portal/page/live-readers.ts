@@ -246,6 +246,7 @@ const streams = object<StreamsView>({
       filters: number,
       messagesPerSecond: number,
       waitingBytes: number,
+      leftOut: number,
       delayNs: orNull(number),
     }),
   ),

@@ -157,7 +157,7 @@ async function landed(signature: string): Promise<void> {
 }
 
 async function open(): Promise<void> {
-  sandbox = await runningSandbox();
+  sandbox = await runningSandbox("127.0.0.1:0", { streams: "127.0.0.1:0" });
   gateway = new RpcClient(sandbox.gatewayUrl, patienceMs);
   const key = new URL(sandbox.gatewayUrl).searchParams.get("api-key") ?? "";
   payer = Keypair.generate();
@@ -213,6 +213,12 @@ async function open(): Promise<void> {
     getPublicKeys: [[]],
     registerPublicKey: [[await registration()]],
     removePublicKey: [[ownPair.address]],
+    startTransactionPush: [
+      [id, {}],
+      [id, null, { leaseSeconds: 600 }],
+    ],
+    getTransactionPushes: [[]],
+    stopTransactionPush: [[id]],
   });
 }
 

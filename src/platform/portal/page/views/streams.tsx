@@ -77,6 +77,7 @@ function OpenStreams({ items, hasAccounts }: TableProps<StreamView>): JSX.Elemen
         { name: "Matched", isNumber: true },
         { name: "Sent", isNumber: true },
         { name: "Waiting bytes", isNumber: true },
+        { name: "Left out", isNumber: true },
         { name: "Delay", isNumber: true },
       ]}
       keyOf={({ name }) => name}
@@ -91,6 +92,7 @@ function OpenStreams({ items, hasAccounts }: TableProps<StreamView>): JSX.Elemen
           <Num>{count(one.matched)}</Num>
           <Num>{count(one.sent)}</Num>
           <FaultCount value={one.waitingBytes} />
+          <FaultCount value={one.leftOut} />
           <Num>{one.delayNs === null ? "–" : nanoseconds(one.delayNs)}</Num>
         </tr>
       )}
