@@ -22,7 +22,7 @@ import {
   readTransactionPushes,
 } from "./answers.ts";
 import { ShredwayCallError, webSocketMissing } from "./error.ts";
-import { listOf, textOf } from "./fields.ts";
+import { textOf } from "./fields.ts";
 import { writeJson } from "./json.ts";
 import { type KeepAlive, type KeepAliveOptions, keepAlive } from "./keep-alive.ts";
 import type {
