@@ -212,7 +212,10 @@ async function open(): Promise<void> {
     getPublicKeys: [[]],
     registerPublicKey: [[await registration()]],
     removePublicKey: [[ownPair.address]],
-    startTransactionPush: [[id, {}], [id, null, { leaseSeconds: 600 }]],
+    startTransactionPush: [
+      [id, {}],
+      [id, null, { leaseSeconds: 600 }],
+    ],
     getTransactionPushes: [[]],
     stopTransactionPush: [[id]],
   });
