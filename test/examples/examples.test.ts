@@ -156,6 +156,13 @@ describe.concurrent("the typed client", () => {
     );
     const [, id = ""] = /^(d_[0-9a-f]{12}) unproved$/m.exec(printed) ?? [];
     expect(printed).toContain(`${id} ${address} active proved by call, until 20`);
+    const push = installed.write("docs/transaction-push.md", "push.mjs");
+    const receiver = installed.start(push, gateway, id, address.replace(/.*:/, ""));
+    try {
+      await until(() => /^\d+n \d+ \d+$/m.test(receiver.stdout), "pushed transactions");
+    } finally {
+      await receiver.close();
+    }
     await new ShredwayClient({ url: gateway }).removeDestination(id);
   });
 

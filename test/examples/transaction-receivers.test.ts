@@ -180,7 +180,7 @@ for (const name of Object.keys(receivers)) {
       const slot = run.sendBatches(batches);
       expect(await program.ended).toBe(0);
       const printed = program.stdout.trimEnd().split("\n");
-      expect(printed.map((line) => line.split(" ")[6]).toSorted()).toEqual(
+      expect(printed.map((line) => line.split(" ")[6] ?? "").toSorted()).toEqual(
         made.map(({ wire }) => textOf(wire)).toSorted(),
       );
       for (const line of printed) {

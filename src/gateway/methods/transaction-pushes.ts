@@ -94,7 +94,7 @@ const startParams = {
       }),
       shreds: field(flag, {
         description:
-          "false: the destination receives no shreds while the push is open; absent: as before, at first true",
+          "false: the destination receives no shreds while the push is open; needs the scope shreds; absent: as before, at first true",
         absent: null,
       }),
     }),
@@ -104,6 +104,11 @@ const startParams = {
 
 function start(call: Call, args: ArgsOf<typeof startParams>): TransactionPush {
   const { destination, filter = null, options } = args;
+  const { scopes: own } = call.key;
+  if (options.shreds !== null && !own.includes("shreds")) {
+    const problem = `the option shreds needs a key with the scope shreds; this one has: ${own.join(", ")}`;
+    throw new ShredwayError("scope_missing", `startTransactionPush: ${problem}`);
+  }
   return shownPush(pushesOf(call).start(call.key, { destination, filter, ...options }));
 }
 

@@ -185,6 +185,7 @@ export class TransactionPushes {
   close(): void {
     this.#timer?.cancel();
     this.#sender?.close();
+    this.#sender = undefined;
   }
 
   /** Throws GrpcError or ShredwayError. */
@@ -195,7 +196,8 @@ export class TransactionPushes {
     const { host, randomBytes, clock } = this.#dependencies;
     const { destination, address } = wanted;
     const filter = this.#read(wanted.filter, []);
-    if (!this.#sender) throw new ShredwayError("http_closing", "transaction pushes are not open");
+    if (!this.#sender)
+      throw new ShredwayError("http_closing", "transaction pushes are not open; retry");
     const target = this.#sender.to(address);
     const nowNs = () => clock.nowNs();
     const transport = new PushTransport({ target, streamId: randomBytes(streamIdBytes), nowNs });

@@ -56,6 +56,12 @@ describe("a push is refused", () => {
       const anonymous = { ...shredsOnly, url: shredsOnly.url.replace(/\?.*/, "") };
       expect(await errorOf(anonymous, method, [id, {}])).toMatch(/^unauthorized: /);
     }
+    const streamOnly = await run.customer("ann", ["stream"]);
+    for (const shreds of [false, true]) {
+      await expect(streamOnly.client.startTransactionPush(id, {}, { shreds })).rejects.toThrow(
+        "scope_missing: startTransactionPush: the option shreds needs a key with the scope shreds",
+      );
+    }
     const poor = await run.customer("carl", ["shreds", "stream"]);
     const receiver = await PushReceiver.open();
     const { id: own } = await run.destination(poor, receiver);

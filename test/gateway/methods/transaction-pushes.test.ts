@@ -12,6 +12,7 @@ import {
   markerOf,
   transactionOf,
 } from "../../support/streams/stream-relay.ts";
+import { StreamSocket } from "../../support/streams/stream-sockets.ts";
 
 const text = (account: Uint8Array) => base58.encode(account);
 const wires = (made: readonly MadeTransaction[]) => made.map(({ wire }) => Buffer.from(wire));
@@ -216,6 +217,31 @@ describe("a transaction push", () => {
     expect(BigInt(last?.dropped ?? 0)).toBe(dropped());
     const { open } = await ann.client.getTransactionPushes();
     expect(open).toMatchObject([{ dropped: Number(dropped()), matched: Number(arrived()) }]);
+  });
+});
+
+describe("a long filter", () => {
+  it("fits a request, up to the limit of accounts on the WebSocket for streams", async () => {
+    const { run, ann, id } = await opened();
+    const include = Array.from({ length: 10_001 }, (_, i) => text(accountOf(i)));
+    const filterOf = (count: number) => ({ accounts: { include: include.slice(0, count) } });
+    const push = await ann.client.startTransactionPush(id, filterOf(5000));
+    expect(push.accounts).toEqual({ include: 5000, exclude: 0, required: 0 });
+    await expect(ann.client.startTransactionPush(id, filterOf(6000))).rejects.toThrow(
+      "body_too_large",
+    );
+    const url = `ws://${run.harness.host}/stream?api-key=${ann.text}`;
+    const socket = await StreamSocket.open(url);
+    const longest = await socket.ask("startTransactionPush", [id, filterOf(10_000)]);
+    expect(longest.result).toMatchObject({ accounts: { include: 10_000 } });
+    const longer = await socket.ask("startTransactionPush", [id, filterOf(10_001)]);
+    expect(longer.error?.message).toBe(
+      "value_invalid: startTransactionPush: accounts in the filter: expected at most 10000, got 10001",
+    );
+    const { open } = await ann.client.getTransactionPushes();
+    expect(open).toMatchObject([{ streamId: push.streamId, accounts: { include: 10_000 } }]);
+    await run.inForce(1);
+    expect(run.harness.service.streams?.status().filters.accounts).toBe(10_000);
   });
 });
 
