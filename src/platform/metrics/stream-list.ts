@@ -82,7 +82,7 @@ export const streamMetrics: readonly StreamMetric[] = [
   counters(
     "shredway_stream_ends_total",
     ["reason"],
-    "Ended streams by reason (docs/streams.md): client (it or its connection ended the stream), silent (no answer to a ping), lagged, lost, revoked, tier_changed, refused (an invalid request), lease_expired, destination_inactive or closing.",
+    "Ended streams by reason (docs/streams.md): client (or its connection), silent (no answer to a ping), lagged, lost, revoked, tier_changed, refused (an invalid request), lease_expired, destination_inactive or closing.",
     ({ ends }, add) => {
       for (const [reason, count] of ends) add([reason], count);
     },
