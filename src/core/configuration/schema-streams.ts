@@ -44,7 +44,7 @@ export const streams = z.strictObject({
     expects: "an integer 1 to 4000",
     unit: "streams",
     meaning:
-      "Maximum number of open streams of all accounts. A subscription on a WebSocket is a stream.",
+      "Maximum number of open streams of all accounts. Each subscription on a WebSocket and each push is a stream.",
   }),
   subscriptionsPerAccountMax: key(integer(1, 4000).default(10), {
     expects: "an integer 1 to 4000",

@@ -86,7 +86,7 @@ export class PushCall implements StreamCall {
   #send(message: StreamMessage): void {
     const { subscription, transport, encoder } = this.#options;
     const { slot, arrivalNs } = message;
-    if (this.#allowance < 1 && this.#refill() < 1) {
+    if (this.#refill() < 1) {
       subscription.drop(1, slot);
       return;
     }

@@ -3,6 +3,8 @@
 import { base58 } from "@scure/base";
 import { describe, expect, it } from "vitest";
 import type { TransactionPush } from "../../../src/client/responses.ts";
+import { completeConfig } from "../../../src/core/configuration/configuration.ts";
+import { tipAddress } from "../../support/gateway/gateway.ts";
 import { until } from "../../support/network/udp-receiver.ts";
 import { PushReceiver, PushRun } from "../../support/streams/push-run.ts";
 import {
@@ -218,6 +220,28 @@ describe("a transaction push", () => {
     const { open } = await ann.client.getTransactionPushes();
     expect(open).toMatchObject([{ dropped: Number(dropped()), matched: Number(arrived()) }]);
   });
+});
+
+it("a reload changes the limit of datagrams at once, and the addresses after a restart", async () => {
+  const { run, ann, receiver, id } = await opened();
+  await ann.client.startTransactionPush(id, {});
+  await run.inForce(1);
+  const { streams } = completeConfig({
+    relay: { shredVersion: 1, authentication: "off" },
+    http: { listen: "127.0.0.1:0" },
+    tips: { addresses: [tipAddress] },
+    streams: {
+      listen: "127.0.0.1:0",
+      push: { from: "127.0.0.1:0", datagramsPerSecondMax: 100 },
+    },
+  });
+  expect(run.harness.service.streams?.apply(streams)).toEqual(["streams.push.from"]);
+  run.send(Array.from({ length: 1500 }, () => transactionOf()));
+  await until(() => {
+    run.move(1000);
+    return receiver.of("gap").length > 0;
+  }, "the report of a gap");
+  expect(receiver.transactions().length).toBeLessThan(1500);
 });
 
 describe("a long filter", () => {
