@@ -77,7 +77,8 @@ it("ends with its service, and begins again on request", { timeout: 300_000 }, a
   const packets = slotOf(slot++, [batchOf([transactionOf()])]);
   feed.enqueue(packets, new BigUint64Array(packets.length));
   const after = await client.startTransactionPush(id, {});
-  expect(receiver.datagrams.slice(silent).every(({ sequence }) => sequence === 0n)).toBe(true);
+  await until(() => receiver.datagrams.length > silent, "the first heartbeat");
+  expect(receiver.datagrams[silent]).toMatchObject({ kind: "heartbeat", sequence: 0n });
   expect(after.streamId).not.toBe(before.streamId);
   await received();
   const ids = receiver.datagrams.slice(silent).map(({ streamId }) => streamId);

@@ -133,12 +133,12 @@ describe("a push ends", () => {
   it("when its lease was not renewed, with a datagram that says so", async () => {
     const all = await opened();
     const { run, ann, receiver, id } = all;
-    await ann.client.startTransactionPush(id, {}, { leaseSeconds: 30 });
-    run.move(20_000);
-    await ann.client.startTransactionPush(id, null, { leaseSeconds: 30 });
-    run.move(20_000);
+    await ann.client.startTransactionPush(id, {}, { leaseSeconds: 300 });
+    run.move(200_000);
+    await ann.client.startTransactionPush(id, null, { leaseSeconds: 300 });
+    run.move(200_000);
     expect((await ann.client.getTransactionPushes()).open).toHaveLength(1);
-    run.move(10_000);
+    run.move(100_000);
     const text = "lease_expired: the push was not renewed in time; call startTransactionPush again";
     expect(await endOf(all)).toMatchObject({
       address: receiver.address,
