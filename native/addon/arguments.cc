@@ -56,6 +56,16 @@ bool read_bytes(const Napi::Value& value, const char* name, Bytes& out) {
   return true;
 }
 
+bool read_words(const Napi::Value& value, const char* name, size_t count, uint64_t*& out) {
+  if (!value.IsTypedArray() ||
+      value.As<Napi::TypedArray>().TypedArrayType() != napi_biguint64_array ||
+      value.As<Napi::TypedArray>().ElementLength() != count)
+    return fail(value.Env(), std::string(name) + ": expected a BigUint64Array of " +
+                                 std::to_string(count) + " elements");
+  out = value.As<Napi::BigUint64Array>().Data();
+  return true;
+}
+
 bool read_u32(const Napi::Value& value, const char* name, uint32_t max, uint32_t& out) {
   const double number = value.IsNumber() ? value.As<Napi::Number>().DoubleValue() : -1;
   if (!(number >= 0 && number <= max) || number != std::floor(number))

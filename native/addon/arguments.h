@@ -32,6 +32,8 @@ struct Bytes {
   size_t length;
 };
 bool read_bytes(const Napi::Value& value, const char* name, Bytes& out);
+// A BigUint64Array of `count` elements. Valid only during the call.
+bool read_words(const Napi::Value& value, const char* name, size_t count, uint64_t*& out);
 // Unsigned integer in [0, max].
 bool read_u32(const Napi::Value& value, const char* name, uint32_t max, uint32_t& out);
 // Property of `object`; `out` does not change if the property is undefined.

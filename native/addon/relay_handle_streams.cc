@@ -43,16 +43,12 @@ Napi::Value RelayHandle::streams_lost(const Napi::CallbackInfo& info) {
 Napi::Value RelayHandle::read_stream_losses(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   if (!thread) return info.Env().Undefined();
-  if (!info[0].IsTypedArray() ||
-      info[0].As<Napi::TypedArray>().TypedArrayType() != napi_biguint64_array ||
-      info[0].As<Napi::TypedArray>().ElementLength() != kStreamLossWords) {
-    fail(info.Env(), "readStreamLosses: expected a BigUint64Array of " +
-                         std::to_string(kStreamLossWords) + " elements");
+  uint64_t* words = nullptr;
+  if (!read_words(info[0], "readStreamLosses", kStreamLossWords, words))
     return info.Env().Undefined();
-  }
   StreamLosses losses;
   thread->streams().read_losses(losses);
-  std::memcpy(info[0].As<Napi::BigUint64Array>().Data(), &losses, sizeof losses);
+  std::memcpy(words, &losses, sizeof losses);
   return info.Env().Undefined();
 }
 
@@ -80,16 +76,12 @@ Napi::Value RelayHandle::set_stream_history(const Napi::CallbackInfo& info) {
 Napi::Value RelayHandle::read_stream_history(const Napi::CallbackInfo& info) {
   DeshredThread* thread = deshred(info.Env());
   if (!thread) return info.Env().Undefined();
-  if (!info[0].IsTypedArray() ||
-      info[0].As<Napi::TypedArray>().TypedArrayType() != napi_biguint64_array ||
-      info[0].As<Napi::TypedArray>().ElementLength() != kStreamHistoryWords) {
-    fail(info.Env(), "readStreamHistory: expected a BigUint64Array of " +
-                         std::to_string(kStreamHistoryWords) + " elements");
+  uint64_t* words = nullptr;
+  if (!read_words(info[0], "readStreamHistory", kStreamHistoryWords, words))
     return info.Env().Undefined();
-  }
   StreamHistoryCounts counts;
   thread->streams().read_history(counts);
-  std::memcpy(info[0].As<Napi::BigUint64Array>().Data(), &counts, sizeof counts);
+  std::memcpy(words, &counts, sizeof counts);
   return info.Env().Undefined();
 }
 

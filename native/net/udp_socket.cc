@@ -101,8 +101,8 @@ bool enable_timestamps(int fd) {
 #endif
 }
 
-// Drops all incoming datagrams. They would wake up a program that only sends, or fill the buffer
-// that queued ICMP errors share; ICMP errors do not pass this filter.
+// Drops all incoming datagrams, for two reasons: they would wake up a program that only sends, and
+// they would fill the buffer of queued ICMP errors. ICMP errors do not pass this filter.
 bool refuse_datagrams(int fd) {
   std::array<sock_filter, 1> program = {{BPF_STMT(BPF_RET | BPF_K, 0)}};
   const sock_fprog filter = {static_cast<uint16_t>(program.size()), program.data()};

@@ -307,6 +307,12 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
+/** The code of an unknown error, such as "ECONNRESET"; empty: it has none. */
+export function codeOf(thrown: unknown): string {
+  const code = typeof thrown === "object" && thrown !== null && "code" in thrown ? thrown.code : "";
+  return typeof code === "string" ? code : "";
+}
+
 /** Quotes `value` for a message: on one line, and shortened if it is long. */
 export function quote(value: unknown): string {
   if (value === undefined) return "nothing";

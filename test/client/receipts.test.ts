@@ -6,27 +6,11 @@ import { ShredwayCallError, type SigningKeys, verifyReceipt } from "../../src/cl
 import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { SigningKey } from "../../src/core/signing-key.ts";
 import { verifyByReference } from "../support/signing/ed25519-reference.ts";
+import { receiptContent } from "../support/signing/receipt-content.ts";
 
 const keyOf = (name: string) => new SigningKey(createHash("sha256").update(name).digest());
 const [key, other] = [keyOf("one"), keyOf("other")];
-const content = {
-  statement: "final",
-  iat: 1_763_724_000,
-  time: "2026-11-21T12:00:00.000Z",
-  slot: 7,
-  method: "sendTransaction",
-  bundleId: null,
-  transactions: [
-    {
-      signature: "5x",
-      receivedAt: "2026-11-21T11:59:59.000Z",
-      tipLamports: 10_000,
-      routes: ["a", "b"],
-      held: null,
-      end: null,
-    },
-  ],
-};
+const content = receiptContent();
 const receipt = key.sign("shredway-receipt", JSON.stringify(content));
 
 function jwkOf({ publicKey }: SigningKey) {

@@ -310,7 +310,7 @@ export class GrpcServer {
         onOutcome?.({ path: call.path, peer: call.peer, status, detail }),
       refusalOf: (error) => this.#refusalOf(error),
     });
-    this.#remember(call, stream);
+    this.#addCall(call, stream);
     try {
       handler(call);
     } catch (error) {
@@ -319,8 +319,8 @@ export class GrpcServer {
     }
   }
 
-  /** Calls with streams of a connection that are open. */
-  #remember(call: GrpcStream, stream: ServerHttp2Stream): void {
+  /** Adds a call to the open ones of its connection until it closes. */
+  #addCall(call: GrpcStream, stream: ServerHttp2Stream): void {
     const { session } = stream;
     if (!session) return;
     const calls = this.#calls.get(session) ?? new Set();

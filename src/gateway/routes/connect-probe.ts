@@ -6,8 +6,8 @@
 
 import { Socket } from "node:net";
 import { buildConnector } from "undici";
-import { messageOf } from "../../core/errors.ts";
-import { codeOf, connectReason } from "./partner-connection.ts";
+import { codeOf, messageOf } from "../../core/errors.ts";
+import { connectReason } from "./partner-connection.ts";
 
 /** `failure`: reason and text; null: the partner accepts connections. The text may contain secrets. */
 type ProbeListener = (failure: string | null) => void;

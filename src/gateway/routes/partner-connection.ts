@@ -10,7 +10,7 @@
 
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { messageOf } from "../../core/errors.ts";
+import { codeOf, messageOf } from "../../core/errors.ts";
 import type { HttpAnswer } from "./dialect.ts";
 import { type Response, type ResponseProblem, ResponseReader } from "./response-reader.ts";
 
@@ -41,11 +41,6 @@ interface RequestListener {
   sent(): void;
   answered(answer: HttpAnswer, retryAfter: string | null): void;
   failed(failure: RequestFailure): void;
-}
-
-export function codeOf(error: unknown): string {
-  const code = typeof error === "object" && error !== null && "code" in error ? error.code : "";
-  return typeof code === "string" ? code : "";
 }
 
 /** The reason for a failed connection attempt. */

@@ -22,7 +22,7 @@ export function hasLanded(end: { readonly kind: string } | null | undefined): bo
 }
 
 // An empty set takes 200 bytes, and every open transaction would have several.
-const noSlots: readonly bigint[] = [];
+export const noSlots: readonly bigint[] = [];
 
 export class Lifecycle {
   readonly #events: TimelineEvent[];

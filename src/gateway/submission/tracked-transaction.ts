@@ -10,7 +10,7 @@
 
 import { createHash } from "node:crypto";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
-import { type EndEvent, Lifecycle } from "./lifecycle.ts";
+import { type EndEvent, Lifecycle, noSlots } from "./lifecycle.ts";
 import { Sending } from "./sending.ts";
 import type { TransactionState } from "./transitions.ts";
 import type {
@@ -25,8 +25,6 @@ import type {
 
 /** Monotonic milliseconds are of type `number` in this folder; it is exact for 285,000 years. */
 export const nsPerMs = 1_000_000n;
-
-const noSlots: readonly bigint[] = [];
 
 /** One signature. */
 export class TrackedTransaction {

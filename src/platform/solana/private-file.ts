@@ -93,8 +93,8 @@ export function createPrivateFile(file: PrivateFile, text: string): void {
 }
 
 /**
- * Like createPrivateFile, but replaces a file of that name at once. The new file has the same owner, so
- * that a service can read what root replaced.
+ * Like createPrivateFile, but replaces a file of that name at once. The new file has the owner of
+ * the previous one: a service can read it if root replaced it.
  */
 export function replacePrivateFile(file: PrivateFile, text: string): void {
   writePrivateFile(file, text, (draft) => {

@@ -5,7 +5,7 @@
 
 import { closeSync, mkdirSync, openSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { codeOf, messageOf, ShredwayError } from "../../core/errors.ts";
 import { forgetJournal } from "./journal/submission-journal.ts";
 import { forgetCommits } from "./sqlite/commit-count.ts";
 
@@ -41,10 +41,6 @@ function warningsOf(directory: string, databasePath: string): string[] {
       `machine can ${isWritable ? "change" : "read"} the data; run: ` +
       `chmod -R go= ${directory}`,
   ];
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 /** Throws if the file may exist, but this user may not look at it. */

@@ -3,18 +3,22 @@
 // Opened by transaction-pushes.ts. The kernel drops everything that arrives at their ports, so nobody can
 // wake up this process there. A datagram that the kernel cannot take now waits in the queue of its socket.
 
-import type { Socket } from "node:dgram";
 import {
   type Endpoint,
   formatAddress,
   formatEndpoint,
-  parseAddress,
   parseEndpoint,
 } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { RareWarning } from "../../core/rare-warning.ts";
+import {
+  addressesOf,
+  checkFamily,
+  type FamilySockets,
+  lacksIpv6,
+} from "../data-plane/family-sockets.ts";
 import { openUdpSocket } from "../data-plane/udp-socket.ts";
 
 interface PushSenderOptions {
@@ -37,12 +41,10 @@ export interface PushTarget {
 /** Requested; without a privilege, the kernel grants at most net.core.wmem_max. */
 const sendBufferBytes = 4 << 20;
 const warnEveryMs = 60_000;
-/** Errors of a machine without IPv6. */
-const withoutIpv6 = new Set(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EPROTONOSUPPORT"]);
 
 export class PushSender {
   readonly #warning: RareWarning;
-  readonly #sockets: Partial<Record<Endpoint["family"], Socket>> = {};
+  readonly #sockets: FamilySockets = {};
 
   /** A machine without IPv6 works without it. Throws ShredwayError "system" or "config_invalid". */
   constructor({ from, fromIpv6, clock, log }: PushSenderOptions) {
@@ -58,11 +60,7 @@ export class PushSender {
 
   /** Own addresses with the ports that the kernel chose. */
   get addresses(): string[] {
-    return [this.#sockets.ipv4, this.#sockets.ipv6].flatMap((socket) => {
-      if (!socket) return [];
-      const { address, port } = socket.address();
-      return [formatEndpoint({ bytes: parseAddress(address), port })];
-    });
+    return addressesOf(this.#sockets);
   }
 
   /** `address`: "ip:port". Throws ShredwayError "destination_refused". */
@@ -97,10 +95,7 @@ export class PushSender {
     const host = formatAddress(endpoint.bytes);
     const text = formatEndpoint(endpoint);
     const isIpv6 = key === "fromIpv6";
-    if ((endpoint.family === "ipv6") !== isIpv6) {
-      const expected = `streams.push.${key}: expected an ${isIpv6 ? "IPv6" : "IPv4"} address`;
-      throw new ShredwayError("config_invalid", `${expected}, got ${text}`);
-    }
+    checkFamily(`streams.push.${key}`, endpoint, isIpv6 ? "ipv6" : "ipv4");
     try {
       const socket = openUdpSocket({
         host,
@@ -114,9 +109,7 @@ export class PushSender {
       socket.on("error", (error) => this.#warn(text, error));
       this.#sockets[endpoint.family] = socket;
     } catch (error) {
-      if (isIpv6 && withoutIpv6.has(codeOf(error)) && endpoint.bytes.every((byte) => byte === 0)) {
-        return;
-      }
+      if (lacksIpv6(endpoint, error)) return;
       const problem = `streams.push.${key}: cannot send from ${text}: ${messageOf(error)}`;
       throw new ShredwayError("system", problem, { cause: error });
     }
@@ -127,9 +120,4 @@ export class PushSender {
       () => `streams: a transaction could not be sent to ${address}: ${messageOf(error)}`,
     );
   }
-}
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "";
 }

@@ -15,7 +15,6 @@ import type {
   StreamReplay,
 } from "../data-plane/relay-streams.ts";
 import { type FilterName, FilterNames } from "./filter-names.ts";
-
 import type { Resume } from "./resume.ts";
 import { type ReplayState, StreamReplays } from "./stream-replays.ts";
 
@@ -283,9 +282,11 @@ export class StreamHub {
     for (const { subscriber, replay, fromSlot } of this.#attached) {
       // A replay will find the event in the history.
       if (subscriber.tier !== message.tier || replay || message.slot < fromSlot) continue;
+      const isEntries = message.kind === "entries";
+      if (isEntries && !subscriber.wantsEntries) continue;
       this.#toFlush.add(subscriber);
-      if (message.kind !== "entries") subscriber.onEvent(message);
-      else if (subscriber.wantsEntries) subscriber.onEntries(message);
+      if (isEntries) subscriber.onEntries(message);
+      else subscriber.onEvent(message);
     }
   }
 

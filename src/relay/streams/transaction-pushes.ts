@@ -104,7 +104,7 @@ interface OpenPush {
 
 /** A method of the gateway; errors name it. */
 const startMethod = "startTransactionPush";
-/** Receivers learn that a push is alive, or lose hope after some of these. */
+/** A receiver without a datagram for several of these intervals can treat the push as ended. */
 const heartbeatMs = 2000;
 const nsPerSecond = 1_000_000_000n;
 

@@ -4,7 +4,7 @@
 // address family. Received datagrams are untrusted: those that cannot be answers are dropped by length
 // and mark, and only a bounded number of the others is processed per second. The sockets never reply.
 
-import type { RemoteInfo, Socket } from "node:dgram";
+import type { RemoteInfo } from "node:dgram";
 import {
   type Endpoint,
   formatAddress,
@@ -13,9 +13,15 @@ import {
   parseEndpoint,
 } from "../../core/addresses/addresses.ts";
 import type { Clock } from "../../core/clock.ts";
-import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { codeOf, messageOf, ShredwayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { RareWarning } from "../../core/rare-warning.ts";
+import {
+  addressesOf,
+  checkFamily,
+  type FamilySockets,
+  lacksIpv6,
+} from "../../relay/data-plane/family-sockets.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { isProofShaped } from "./ownership-proof.ts";
 
@@ -41,19 +47,11 @@ export const inboundPerSecond = 1_000;
 const secondNs = 1_000_000_000n;
 const warnEveryMs = 60_000;
 
-/** Errors of a machine without IPv6, or of a foreign address. */
-const withoutIpv6 = new Set(["EAFNOSUPPORT", "EADDRNOTAVAIL", "EPROTONOSUPPORT"]);
-
-function codeOf(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return typeof code === "string" ? code : "";
-}
-
 export class ChallengeSocket {
   readonly #options: ChallengeSocketOptions;
   /** At most one line a minute. */
   readonly #warning: RareWarning;
-  readonly #sockets: Partial<Record<Endpoint["family"], Socket>> = {};
+  readonly #sockets: FamilySockets = {};
   #secondEndsNs = 0n;
   #leftInSecond = 0;
   #dropped = 0;
@@ -82,11 +80,7 @@ export class ChallengeSocket {
 
   /** Own addresses with the ports that the kernel chose; they may not be destinations. */
   get addresses(): string[] {
-    return [this.#sockets.ipv4, this.#sockets.ipv6].flatMap((socket) => {
-      if (!socket) return [];
-      const { address, port } = socket.address();
-      return [formatEndpoint({ bytes: parseAddress(address), port })];
-    });
+    return addressesOf(this.#sockets);
   }
 
   /** Unprocessed datagrams and failed sends. */
@@ -121,10 +115,7 @@ export class ChallengeSocket {
   #open(key: "listen" | "listenIpv6", endpoint: Endpoint): void {
     const text = formatEndpoint(endpoint);
     const isIpv6 = key === "listenIpv6";
-    if ((endpoint.family === "ipv6") !== isIpv6) {
-      const expected = `delivery.proof.${key}: expected an ${isIpv6 ? "IPv6" : "IPv4"} address`;
-      throw new ShredwayError("config_invalid", `${expected}, got ${text}`);
-    }
+    checkFamily(`delivery.proof.${key}`, endpoint, isIpv6 ? "ipv6" : "ipv4");
     try {
       const socket = openUdpSocket({
         host: formatAddress(endpoint.bytes),
@@ -138,11 +129,7 @@ export class ChallengeSocket {
       socket.on("message", (datagram, from) => this.#receive(datagram, from));
       this.#sockets[endpoint.family] = socket;
     } catch (error) {
-      const mayLack = isIpv6 && endpoint.bytes.every((byte) => byte === 0);
-      if (
-        isIpv6 &&
-        (codeOf(error) === "EAFNOSUPPORT" || (mayLack && withoutIpv6.has(codeOf(error))))
-      ) {
+      if (lacksIpv6(endpoint, error) || (isIpv6 && codeOf(error) === "EAFNOSUPPORT")) {
         this.#options.log.warn(
           "destinations: this machine has no IPv6, so IPv6 destinations get no challenge",
         );

@@ -14,34 +14,18 @@ import { Store } from "../../../src/platform/store/store.ts";
 import { closing } from "../../support/closing.ts";
 import { GatewayRun } from "../../support/gateway/gateway.ts";
 import { shredwayHere } from "../../support/processes/shredway.ts";
+import { receiptContent } from "../../support/signing/receipt-content.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 const log = createLogger({ level: "silent" });
-const content = {
-  statement: "final",
-  iat: 1_763_724_000,
-  time: "2026-11-21T12:00:00.000Z",
-  slot: 7,
-  method: "sendTransaction",
-  bundleId: null,
-  transactions: [
-    {
-      signature: "5x",
-      receivedAt: "2026-11-21T11:59:59.000Z",
-      tipLamports: 10_000,
-      routes: ["a", "b"],
-      held: null,
-      end: {
-        state: "superseded",
-        at: "2026-11-21T11:59:59.900Z",
-        reason: "nonce_advanced",
-        slot: null,
-        err: null,
-        sibling: "6y",
-      },
-    },
-  ],
-};
+const content = receiptContent({
+  state: "superseded",
+  at: "2026-11-21T11:59:59.900Z",
+  reason: "nonce_advanced",
+  slot: null,
+  err: null,
+  sibling: "6y",
+});
 const text = JSON.stringify(content);
 
 /** The signing keys of a running service on a data folder. */
