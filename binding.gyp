@@ -127,7 +127,8 @@
           "dependencies": ["shredway_core"],
           "cflags!": ["-O3"],
           "cflags_cc": ["-O1"],
-          "sources": ["<!@(ls native/test/*.cc)"]
+          "include_dirs": ["native/test"],
+          "sources": ["<!@(node native/test-units.mjs build/native-tests)"]
         }
       ]
     }],

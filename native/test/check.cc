@@ -1,6 +1,7 @@
 #include "check.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -109,7 +110,10 @@ int run_all(const char* filter, const std::map<std::string, std::string>& skip_l
     failures_in_test = 0;
     const auto listed = skip_list.find(test.name);
     skip_reason = listed == skip_list.end() ? "" : listed->second;
+    const auto begin = std::chrono::steady_clock::now();
     if (listed == skip_list.end()) test.body();
+    const std::chrono::duration<double, std::milli> elapsed =
+        std::chrono::steady_clock::now() - begin;
     if (failures_in_test) {
       failed++;
       std::printf("FAILED  %s (%s)\n", test.name, test.file);
@@ -118,7 +122,7 @@ int run_all(const char* filter, const std::map<std::string, std::string>& skip_l
       std::printf("skipped %s: %s\n", test.name, skip_reason.c_str());
     } else {
       passed++;
-      std::printf("ok      %s\n", test.name);
+      std::printf("ok      %s (%.0f ms)\n", test.name, elapsed.count());
     }
     std::fflush(stdout);
   }

@@ -37,15 +37,15 @@ RouteMessage route(const char* gateway = "10.1.0.254") {
   message.source = address_of("10.1.0.1");
   return message;
 }
-NeighbourMessage neighbour(uint16_t state, const char* address = "10.1.0.254") {
+NeighbourMessage neighbour_in(uint16_t state, const char* address = "10.1.0.254") {
   return {kInterface, address_of(address), state, kTheirs};
 }
 
 // One address, 192.0.2.1, with all that it needs.
-struct Case {
+struct NextHopCase {
   LinkMessage link = test::link();
   std::optional<RouteMessage> route = test::route();
-  NeighbourMessage neighbour = test::neighbour(NUD_REACHABLE);
+  NeighbourMessage neighbour = neighbour_in(NUD_REACHABLE);
   NextHopRules rules;
   std::string address = "192.0.2.1";
   NextHops::Entry entry() const {
@@ -61,46 +61,47 @@ struct Case {
 };
 
 TEST(next_hop_view_resolves) {
-  const NextHops::Entry entry = Case{}.entry();
+  const NextHops::Entry entry = NextHopCase{}.entry();
   CHECK_EQ(entry.state, resolved);
   CHECK(entry.hop == (NextHop{kInterface, kOurs, kTheirs, address_of("10.1.0.1")}));
 }
 
 TEST(next_hop_view_goes_by_socket_for_each_reason) {
-  const auto with = [](const std::function<void(Case&)>& change) {
-    Case changed;
+  const auto with = [](const std::function<void(NextHopCase&)>& change) {
+    NextHopCase changed;
     change(changed);
     const NextHops::Entry entry = changed.entry();
     CHECK(entry.state == resolved || entry.hop == NextHop{});
     return entry.state;
   };
-  CHECK_EQ(with([](Case& c) { c.route.reset(); }), no_route);
+  CHECK_EQ(with([](NextHopCase& c) { c.route.reset(); }), no_route);
   for (const uint8_t type : {RTN_LOCAL, RTN_BROADCAST, RTN_ANYCAST, RTN_MULTICAST})
-    CHECK_EQ(with([&](Case& c) { c.route->type = type; }), local);
+    CHECK_EQ(with([&](NextHopCase& c) { c.route->type = type; }), local);
   for (const uint8_t type : {RTN_UNSPEC, RTN_BLACKHOLE, RTN_UNREACHABLE, RTN_PROHIBIT, RTN_THROW})
-    CHECK_EQ(with([&](Case& c) { c.route->type = type; }), no_route);
-  CHECK_EQ(with([](Case& c) { c.route->interface = 4; }), interface_unsuitable);
-  CHECK_EQ(with([](Case& c) { c.route->encapsulated = true; }), interface_unsuitable);
-  CHECK_EQ(with([](Case& c) { c.route->source.reset(); }), no_route);
-  CHECK_EQ(with([](Case& c) { c.link.flags = IFF_UP; }), interface_unsuitable);
-  CHECK_EQ(with([](Case& c) { c.link.flags = IFF_RUNNING; }), interface_unsuitable);
-  CHECK_EQ(with([](Case& c) { c.link.flags |= IFF_LOOPBACK; }), local);
-  CHECK_EQ(with([](Case& c) { c.link.type = ARPHRD_TUNNEL; }), interface_unsuitable);
-  CHECK_EQ(with([](Case& c) { c.link.mac.reset(); }), interface_unsuitable);
-  CHECK_EQ(with([](Case& c) { c.neighbour.mac.reset(); }), neighbour_unknown);
-  CHECK_EQ(with([](Case& c) { c.neighbour.interface = 4; }), neighbour_unknown);
-  CHECK_EQ(with([](Case& c) { c.address = "fe80::9"; }), no_route);
+    CHECK_EQ(with([&](NextHopCase& c) { c.route->type = type; }), no_route);
+  CHECK_EQ(with([](NextHopCase& c) { c.route->interface = 4; }), interface_unsuitable);
+  CHECK_EQ(with([](NextHopCase& c) { c.route->encapsulated = true; }), interface_unsuitable);
+  CHECK_EQ(with([](NextHopCase& c) { c.route->source.reset(); }), no_route);
+  CHECK_EQ(with([](NextHopCase& c) { c.link.flags = IFF_UP; }), interface_unsuitable);
+  CHECK_EQ(with([](NextHopCase& c) { c.link.flags = IFF_RUNNING; }), interface_unsuitable);
+  CHECK_EQ(with([](NextHopCase& c) { c.link.flags |= IFF_LOOPBACK; }), local);
+  CHECK_EQ(with([](NextHopCase& c) { c.link.type = ARPHRD_TUNNEL; }), interface_unsuitable);
+  CHECK_EQ(with([](NextHopCase& c) { c.link.mac.reset(); }), interface_unsuitable);
+  CHECK_EQ(with([](NextHopCase& c) { c.neighbour.mac.reset(); }), neighbour_unknown);
+  CHECK_EQ(with([](NextHopCase& c) { c.neighbour.interface = 4; }), neighbour_unknown);
+  CHECK_EQ(with([](NextHopCase& c) { c.address = "fe80::9"; }), no_route);
   for (const int state : {NUD_NONE, NUD_INCOMPLETE, NUD_FAILED})
-    CHECK_EQ(with([&](Case& c) { c.neighbour.state = static_cast<uint16_t>(state); }),
+    CHECK_EQ(with([&](NextHopCase& c) { c.neighbour.state = static_cast<uint16_t>(state); }),
              neighbour_unknown);
   for (const int state : {NUD_REACHABLE, NUD_DELAY, NUD_PROBE, NUD_NOARP, NUD_PERMANENT})
-    CHECK_EQ(with([&](Case& c) { c.neighbour.state = static_cast<uint16_t>(state); }), resolved);
-  CHECK_EQ(with([](Case& c) { c.neighbour.state = NUD_STALE; }), neighbour_checked);
+    CHECK_EQ(with([&](NextHopCase& c) { c.neighbour.state = static_cast<uint16_t>(state); }),
+             resolved);
+  CHECK_EQ(with([](NextHopCase& c) { c.neighbour.state = NUD_STALE; }), neighbour_checked);
 }
 
 TEST(next_hop_view_uses_the_smallest_mtu) {
   const auto state = [](bool ipv4, uint32_t link_mtu, uint32_t ipv6_mtu, uint32_t route_mtu) {
-    Case c;
+    NextHopCase c;
     c.rules.packet_bytes_max = 1228;
     c.link.mtu = link_mtu;
     c.link.mtu_ipv6 = ipv6_mtu;
@@ -122,7 +123,7 @@ TEST(next_hop_view_uses_the_smallest_mtu) {
 }
 
 TEST(next_hop_view_sends_from_the_configured_source_of_the_family) {
-  Case c;
+  NextHopCase c;
   c.rules.source = address_of("10.9.9.9");
   CHECK(c.entry().hop.source == address_of("10.9.9.9"));
   c.route->source.reset();
@@ -142,7 +143,7 @@ NextHopView view_of(uint8_t count, uint16_t state) {
   view.set_links({link()});
   for (size_t i = 0; i < count; i++) view.set_route(i, route());
   view.follow_routes();
-  view.set_neighbours({neighbour(state)});
+  view.set_neighbours({neighbour_in(state)});
   return view;
 }
 
@@ -160,9 +161,9 @@ size_t checked_one(NextHopView& view) {
 TEST(next_hop_view_checks_a_stale_neighbour_by_one_destination) {
   NextHopView view = view_of(5, NUD_STALE);
   for (int i = 0; i < 3; i++) CHECK_EQ(checked_one(view), size_t{0});
-  CHECK(view.set_neighbour(neighbour(NUD_DELAY)));
+  CHECK(view.set_neighbour(neighbour_in(NUD_DELAY)));
   CHECK_EQ(checked_one(view), size_t{5});
-  CHECK(view.set_neighbour(neighbour(NUD_STALE)));
+  CHECK(view.set_neighbour(neighbour_in(NUD_STALE)));
   CHECK_EQ(checked_one(view), size_t{0});
 }
 
@@ -174,30 +175,30 @@ TEST(next_hop_view_rotates_the_checking_destination) {
     view.turn_stale();
     // A full refresh does not restart the check.
     view.follow_routes();
-    view.set_neighbours({neighbour(NUD_STALE)});
+    view.set_neighbours({neighbour_in(NUD_STALE)});
     CHECK_EQ(checked_one(view), turn % 3);
   }
   // A message about the neighbour arrived meanwhile: its check has just begun.
-  view.set_neighbour(neighbour(NUD_REACHABLE));
+  view.set_neighbour(neighbour_in(NUD_REACHABLE));
   view.turn_stale();
-  view.set_neighbour(neighbour(NUD_STALE));
+  view.set_neighbour(neighbour_in(NUD_STALE));
   view.turn_stale();
   CHECK_EQ(checked_one(view), size_t{0});
 }
 
 TEST(next_hop_view_determines_the_relevant_neighbours) {
   NextHopView view = view_of(2, NUD_REACHABLE);
-  CHECK(!view.set_neighbour(neighbour(NUD_REACHABLE)));
-  CHECK(!view.set_neighbour(neighbour(NUD_REACHABLE, "10.1.0.253")));
-  NeighbourMessage other_link = neighbour(NUD_FAILED);
+  CHECK(!view.set_neighbour(neighbour_in(NUD_REACHABLE)));
+  CHECK(!view.set_neighbour(neighbour_in(NUD_REACHABLE, "10.1.0.253")));
+  NeighbourMessage other_link = neighbour_in(NUD_FAILED);
   other_link.interface = 4;
   CHECK(!view.set_neighbour(other_link));
   CHECK(view.set_neighbour({kInterface, address_of("10.1.0.254"), 0, std::nullopt}));
   for (const auto& entry : view.entries()) CHECK_EQ(entry.state, neighbour_unknown);
   // Neighbours that are not in the full list are removed.
-  view.set_neighbours({neighbour(NUD_REACHABLE)});
+  view.set_neighbours({neighbour_in(NUD_REACHABLE)});
   for (const auto& entry : view.entries()) CHECK_EQ(entry.state, resolved);
-  view.set_neighbours({neighbour(NUD_REACHABLE, "10.1.0.253")});
+  view.set_neighbours({neighbour_in(NUD_REACHABLE, "10.1.0.253")});
   for (const auto& entry : view.entries()) CHECK_EQ(entry.state, neighbour_unknown);
 }
 
@@ -215,7 +216,7 @@ TEST(next_hop_view_preserves_the_state_of_addresses_that_stay) {
   view.follow_routes();
   CHECK_EQ(view.entries()[1].state, resolved);
   CHECK_EQ(view.entries()[2].state, neighbour_unknown);
-  view.set_neighbour(neighbour(NUD_PERMANENT, "10.1.0.253"));
+  view.set_neighbour(neighbour_in(NUD_PERMANENT, "10.1.0.253"));
   CHECK_EQ(view.entries()[2].state, resolved);
 }
 
@@ -244,7 +245,7 @@ TEST(next_hop_view_matches_a_simple_model) {
     constexpr uint16_t kStates[] = {NUD_REACHABLE, NUD_STALE, NUD_FAILED, NUD_NONE};
     for (int i = 0; i < 8; i++) {
       NeighbourMessage one =
-          neighbour(kStates[random.below(4)], random.one_in(2) ? "10.1.0.254" : "10.1.0.253");
+          neighbour_in(kStates[random.below(4)], random.one_in(2) ? "10.1.0.254" : "10.1.0.253");
       if (random.one_in(3)) one.interface = 4;
       view.set_neighbour(one);
       states[{one.interface, one.address}] = one.state;

@@ -155,6 +155,10 @@ struct LoopbackRelay {
     std::map<std::string, uint64_t> verdicts;
     uint64_t received = 0, signature_checks = 0, signatures_replaced = 0;
     uint64_t decided = 0;  // packets with a verdict
+    uint64_t verdict(const char* name) const {
+      const auto found = verdicts.find(name);
+      return found == verdicts.end() ? 0 : found->second;
+    }
   };
   // Waits until `received` datagrams have arrived and have their verdicts, at most 30 s. Pending
   // shreds get theirs within 150 ms.

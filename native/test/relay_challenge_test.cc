@@ -20,11 +20,6 @@ WorkerOptions answering() {
   return options;
 }
 
-uint64_t of(const LoopbackRelay::Counts& counts, const char* verdict) {
-  const auto found = counts.verdicts.find(verdict);
-  return found == counts.verdicts.end() ? 0 : found->second;
-}
-
 }  // namespace
 
 TEST(relay_answers_challenges_of_its_sources_and_nothing_else) {
@@ -40,9 +35,9 @@ TEST(relay_answers_challenges_of_its_sources_and_nothing_else) {
   CHECK(relayed.tier1_source.receive(answered.size()) == answered);
   CHECK(relayed.stranger.receive(0).empty());
   const auto counts = relayed.counts(answered.size() + others.size() + 1);
-  CHECK_EQ(of(counts, "challenge"), answered.size());
-  CHECK_EQ(of(counts, "too_short"), 3u);        // 23 bytes; another magic; from a stranger
-  CHECK_EQ(of(counts, "unknown_variant"), 3u);  // long enough to have a variant
+  CHECK_EQ(counts.verdict("challenge"), answered.size());
+  CHECK_EQ(counts.verdict("too_short"), 3u);        // 23 bytes; another magic; from a stranger
+  CHECK_EQ(counts.verdict("unknown_variant"), 3u);  // long enough to have a variant
 }
 
 TEST(relay_answers_challenges_over_ipv6) {
@@ -83,7 +78,7 @@ TEST(relay_ignores_challenges_unless_enabled) {
   LoopbackRelay relayed;
   relayed.tier1_source.send(relayed.in(), challenge(24, 1));
   const auto counts = relayed.counts(1);
-  CHECK_EQ(of(counts, "too_short"), 1u);
+  CHECK_EQ(counts.verdict("too_short"), 1u);
   CHECK(relayed.tier1_source.receive(0).empty());
 }
 
@@ -100,9 +95,10 @@ TEST(relay_limits_answers_and_forwards_every_shred_in_a_flood_of_challenges) {
   const auto counts = relayed.counts(3 * slot.packets.size());
   const auto seconds =
       std::chrono::ceil<std::chrono::seconds>(std::chrono::system_clock::now() - begin);
-  CHECK_EQ(of(counts, "first"), slot.packets.size());
-  CHECK_EQ(of(counts, "challenge") + of(counts, "too_short"), 2 * slot.packets.size());
-  CHECK(of(counts, "challenge") >= 16);
-  CHECK(of(counts, "challenge") <= 16 * static_cast<uint64_t>(seconds.count()));
-  CHECK_EQ(relayed.tier2_source.receive(of(counts, "challenge")).size(), of(counts, "challenge"));
+  CHECK_EQ(counts.verdict("first"), slot.packets.size());
+  CHECK_EQ(counts.verdict("challenge") + counts.verdict("too_short"), 2 * slot.packets.size());
+  CHECK(counts.verdict("challenge") >= 16);
+  CHECK(counts.verdict("challenge") <= 16 * static_cast<uint64_t>(seconds.count()));
+  CHECK_EQ(relayed.tier2_source.receive(counts.verdict("challenge")).size(),
+           counts.verdict("challenge"));
 }

@@ -21,7 +21,7 @@ namespace {
 constexpr TierMask kOwnUse = 0;
 
 // The specification with containers: who has brought an identity under which root.
-struct Model {
+struct OwnUseModel {
   struct Seen {
     bool arrived = false;
     TierMask served = 0;
@@ -68,7 +68,7 @@ TEST(recent_shreds_with_own_use_match_the_model) {
   for (uint64_t seed = 1; seed <= 6; seed++) {
     std::mt19937_64 random(seed);
     const auto recent = RecentShreds::create(false);
-    Model model;
+    OwnUseModel model;
     for (int i = 0; i < 60'000; i++) {
       const Shred shred = shred_of(1'000'000 + random() % 20, static_cast<uint32_t>(random() % 4),
                                    static_cast<uint8_t>(random() % 64));

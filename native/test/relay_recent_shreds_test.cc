@@ -17,7 +17,7 @@ namespace {
 
 // The specification with containers: per identity the roots in order, and per root the served
 // tiers.
-struct Model {
+struct RecentModel {
   std::map<std::tuple<uint64_t, uint32_t, uint8_t>, std::map<uint32_t, TierMask>> seen;
 
   RecentShreds::Outcome record(const Shred& shred, uint32_t root, TierMask covers) {
@@ -39,7 +39,7 @@ TEST(recent_shreds_matches_the_model) {
   for (uint64_t seed = 1; seed <= 6; seed++) {
     std::mt19937_64 random(seed);
     const auto recent = RecentShreds::create(false);
-    Model model;
+    RecentModel model;
     const uint32_t roots_max = seed % 2 ? 2 : 5;
     for (int i = 0; i < 60'000; i++) {
       const Shred shred = shred_of(1'000'000 + random() % 40, static_cast<uint32_t>(random() % 5),

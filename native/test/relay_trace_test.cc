@@ -17,11 +17,6 @@ Bytes trace(const std::string& region) {
   return bytes;
 }
 
-uint64_t of(const LoopbackRelay::Counts& counts, const char* verdict) {
-  const auto found = counts.verdicts.find(verdict);
-  return found == counts.verdicts.end() ? 0 : found->second;
-}
-
 }  // namespace
 
 TEST(trace_recognises_the_form_of_the_message) {
@@ -50,8 +45,8 @@ TEST(relay_counts_trace_packets_of_its_sources_and_keeps_copies) {
   relayed.tier2_source.send(relayed.in(), trace("ny"));
   relayed.stranger.send(relayed.in(), packet);
   const auto counts = relayed.counts(3);
-  CHECK_EQ(of(counts, "trace"), 2u);
-  CHECK_EQ(of(counts, "too_short"), 1u);  // from a stranger
+  CHECK_EQ(counts.verdict("trace"), 2u);
+  CHECK_EQ(counts.verdict("too_short"), 1u);  // from a stranger
   std::array<Trace, 8> traces;
   CHECK_EQ(relayed.relay->drain_traces(traces.data(), traces.size()), 2u);
   CHECK_EQ(traces[0].source, 0u);
@@ -65,7 +60,7 @@ TEST(relay_counts_trace_packets_of_its_sources_and_keeps_copies) {
 TEST(relay_bounds_the_copies_of_a_flood_of_trace_packets) {
   LoopbackRelay relayed;
   for (int i = 0; i < 200; i++) relayed.tier1_source.send(relayed.in(), trace("ny"));
-  CHECK_EQ(of(relayed.counts(200), "trace"), 200u);
+  CHECK_EQ(relayed.counts(200).verdict("trace"), 200u);
   std::array<Trace, 256> traces;
   CHECK_EQ(relayed.relay->drain_traces(traces.data(), traces.size()), 64u);
 }

@@ -7,15 +7,6 @@
 using namespace shredway;
 using namespace shredway::test;
 
-namespace {
-
-std::vector<Bytes> sorted(std::vector<Bytes> packets) {
-  std::sort(packets.begin(), packets.end());
-  return packets;
-}
-
-}  // namespace
-
 TEST(worker_altered_bytes_under_a_known_signature_cost_no_verification) {
   LoopbackRelay relayed;
   auto packets = make_slot({.slot = kSlot}).packets;

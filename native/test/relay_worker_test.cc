@@ -10,10 +10,6 @@ using namespace shredway::test;
 
 namespace {
 
-std::vector<Bytes> sorted(std::vector<Bytes> packets) {
-  std::sort(packets.begin(), packets.end());
-  return packets;
-}
 std::vector<Bytes> cut(std::vector<Bytes> packets) {
   for (Bytes& packet : packets) packet.resize((packet[64] & 0xc0) == 0x40 ? 1228 : 1203);
   return packets;

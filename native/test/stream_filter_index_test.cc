@@ -8,12 +8,6 @@ using namespace shredway::test;
 
 namespace {
 
-Transaction parsed(const Bytes& bytes) {
-  Transaction transaction;
-  CHECK(parse_transaction(bytes.data(), bytes.size(), transaction) == ParseResult::complete);
-  return transaction;
-}
-
 // The specification: one filter, without an index.
 bool matches_alone(const StreamFilter& filter, const Bytes& bytes, const Transaction& transaction) {
   const auto has = [&](const StreamAccount& account) {

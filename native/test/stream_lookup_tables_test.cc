@@ -13,12 +13,6 @@ namespace {
 
 using Accounts = std::vector<StreamAccount>;
 
-Transaction parsed(const Bytes& bytes) {
-  Transaction transaction;
-  CHECK(parse_transaction(bytes.data(), bytes.size(), transaction) == ParseResult::complete);
-  return transaction;
-}
-
 // `count` addresses; address i is account_of(first + i).
 Accounts addresses_from(uint32_t first, size_t count) {
   Accounts out(count);

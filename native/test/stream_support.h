@@ -24,6 +24,12 @@ struct StreamFilter {
   std::optional<std::array<uint8_t, kTransactionSignatureBytes>> signature = {};
 };
 
+inline Transaction parsed(const Bytes& bytes) {
+  Transaction transaction;
+  CHECK(parse_transaction(bytes.data(), bytes.size(), transaction) == ParseResult::complete);
+  return transaction;
+}
+
 inline Bytes filter_table(const std::vector<StreamFilter>& filters, uint8_t entry_tiers = 0,
                           uint8_t history_tiers = 0,
                           const std::vector<ReplayRequest>& replays = {}) {

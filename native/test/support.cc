@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace shredway::test {
@@ -52,6 +53,11 @@ AuthenticSlot make_slot(const SlotRequest& request) {
   for (size_t i = 0; i < packets.size(); i++)
     slot.packets.emplace_back(packets.packet(i), packets.packet(i) + packets.packet_bytes(i));
   return slot;
+}
+
+std::vector<Bytes> sorted(std::vector<Bytes> packets) {
+  std::sort(packets.begin(), packets.end());
+  return packets;
 }
 
 Endpoint ipv4_endpoint(const char* address, uint16_t port) {

@@ -43,6 +43,7 @@ struct SlotRequest {
 };
 AuthenticSlot make_slot(const SlotRequest& request);
 PublicKey leader_key(uint8_t seed);
+std::vector<Bytes> sorted(std::vector<Bytes> packets);
 
 struct SourceEntry {
   const char* address;  // IPv4 text

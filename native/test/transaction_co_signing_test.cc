@@ -9,6 +9,8 @@
 #include "transaction_support.h"
 #include "verify/signature_verifier.h"
 
+// Their constants name other accounts than those of transaction_facts_test.cc.
+namespace co_signing {
 namespace {
 
 using namespace shredway;
@@ -25,12 +27,6 @@ constexpr uint8_t kPayer = 0, kSigner = 1, kAuthority = 2, kNonce = 3, kSomebody
 constexpr PublicKey kSysvarKey{0x06, 0xa7, 0xd5, 0x17, 0x19, 0x2c, 0x56, 0x8e, 0xe0, 0x8a, 0x84,
                                0x5f, 0x73, 0xd2, 0x97, 0x88, 0xcf, 0x03, 0x5c, 0x31, 0x45, 0xb2,
                                0x1a, 0xb3, 0x44, 0xd8, 0x06, 0x2e, 0xa9, 0x40, 0x00, 0x00};
-
-PublicKey key_of(uint8_t byte) {
-  PublicKey key;
-  key.fill(byte);
-  return key;
-}
 
 struct Attempt {
   TransactionVersion version = TransactionVersion::legacy;
@@ -374,3 +370,5 @@ TEST(co_signing_refusals_have_different_names_and_texts) {
                         co_signing_refusal_name(static_cast<CoSigningRefusal>(j))) != 0);
   }
 }
+
+}  // namespace co_signing

@@ -11,15 +11,7 @@ namespace {
 using namespace shredway;
 using namespace shredway::test;
 
-constexpr TransactionVersion kVersions[] = {TransactionVersion::legacy, TransactionVersion::v0,
-                                            TransactionVersion::v1};
 constexpr uint64_t kU64Max = UINT64_MAX;
-
-PublicKey key_of(uint8_t byte) {
-  PublicKey key;
-  key.fill(byte);
-  return key;
-}
 
 // Indexes of the keys in every transaction of this file: 0 payer, 1 second signer, 2 read-only
 // signer, 3 writable, 4 tip, 5 second tip, 6 writable, 7 System, 8 ComputeBudget, 9 Vote, 10

@@ -13,17 +13,14 @@ namespace {
 using namespace shredway;
 using namespace shredway::test;
 
-constexpr TransactionVersion kVersions[] = {TransactionVersion::legacy, TransactionVersion::v0,
-                                            TransactionVersion::v1};
-
-struct Answer {
+struct Inspection {
   std::string name;
   size_t offset;
   uint64_t got;
   Transaction transaction;
 };
 
-Answer inspect(const Bytes& bytes) {
+Inspection inspect(const Bytes& bytes) {
   static const TransactionInspector inspector({}, {});
   // Detects a read beyond the end.
   const std::unique_ptr<uint8_t[]> copy(new uint8_t[bytes.size()]);
@@ -35,7 +32,7 @@ Answer inspect(const Bytes& bytes) {
   CHECK_EQ(accepted, fault.refusal == TransactionRefusal::accepted);
   return {transaction_refusal_name(fault.refusal), fault.offset, fault.got, transaction};
 }
-Answer inspect(const TestTransaction& parts) { return inspect(write_transaction(parts).bytes); }
+Inspection inspect(const TestTransaction& parts) { return inspect(write_transaction(parts).bytes); }
 
 // Two signers (one read-only), two others (one read-only), and instructions of the last one.
 TestTransaction fine_parts(TransactionVersion version) {
@@ -63,7 +60,7 @@ struct Case {
 
 TEST(transaction_sanitize_accepts_valid_transactions) {
   for (const TransactionVersion version : kVersions) {
-    const Answer answer = inspect(fine_parts(version));
+    const Inspection answer = inspect(fine_parts(version));
     CHECK_EQ(answer.name, "accepted");
     CHECK(answer.transaction.version == version);
   }
@@ -93,7 +90,7 @@ TEST(transaction_sanitize_refuses_one_fault_in_every_version) {
       TestTransaction parts = fine_parts(version);
       one.change(parts);
       if (version == TransactionVersion::v1 && parts.signatures == 7) continue;
-      const Answer answer = inspect(parts);
+      const Inspection answer = inspect(parts);
       CHECK_EQ(answer.name, one.name);
       CHECK_EQ(answer.got, one.got);
     }
@@ -115,7 +112,7 @@ TEST(transaction_sanitize_counts_signatures) {
   for (const TransactionVersion version : {TransactionVersion::legacy, TransactionVersion::v0}) {
     TestTransaction parts = fine_parts(version);
     parts.signatures = 1;
-    Answer answer = inspect(parts);
+    Inspection answer = inspect(parts);
     CHECK_EQ(answer.name, "signature_count_wrong");
     CHECK_EQ(answer.got, uint64_t{1});
     parts.signatures = 0;
@@ -137,7 +134,7 @@ TEST(transaction_sanitize_counts_signatures) {
 TEST(transaction_sanitize_bounds_accounts_with_lookups) {
   TestTransaction parts = fine_parts(TransactionVersion::v0);
   parts.instructions[0].accounts.back() = 8;  // one beyond the last loaded account
-  Answer answer = inspect(parts);
+  Inspection answer = inspect(parts);
   CHECK_EQ(answer.name, "account_out_of_range");
   CHECK_EQ(answer.got, uint64_t{8});
   parts = fine_parts(TransactionVersion::v0);
@@ -172,7 +169,7 @@ TEST(transaction_sanitize_refuses_repeated_keys) {
         Bytes bytes = fine.bytes;
         uint8_t* keys = bytes.data() + fine.layout.keys_begin;
         std::memcpy(keys + j * 32, fine.bytes.data() + fine.layout.keys_begin + i * 32, 32);
-        const Answer answer = inspect(bytes);
+        const Inspection answer = inspect(bytes);
         CHECK_EQ(answer.name, i == j ? "accepted" : "key_repeated");
         if (i != j) {
           CHECK_EQ(answer.got, uint64_t{std::max(i, j)});
@@ -197,7 +194,7 @@ TEST(transaction_sanitize_checks_the_v1_configuration) {
     const char* expected = mask & 32                            ? "config_mask_unknown"
                            : (mask & 3) != 0 && (mask & 3) != 3 ? "config_fee_bits"
                                                                 : "accepted";
-    const Answer answer = inspect(written.bytes);
+    const Inspection answer = inspect(written.bytes);
     CHECK_EQ(answer.name, expected);
     if (answer.name != "accepted") CHECK_EQ(answer.got, uint64_t{mask});
   }
@@ -214,7 +211,7 @@ TEST(transaction_sanitize_checks_the_v1_configuration) {
     parts.config_mask = 31;
     WrittenTransaction written = write_transaction(parts);
     store(written.bytes, size_t{written.layout.instructions_begin} - 4, bytes);
-    const Answer answer = inspect(written.bytes);
+    const Inspection answer = inspect(written.bytes);
     CHECK_EQ(answer.name, fine ? "accepted" : "heap_size_invalid");
     if (!fine) CHECK_EQ(answer.got, uint64_t{bytes});
   }
@@ -229,7 +226,7 @@ TEST(transaction_sanitize_refuses_bytes_that_are_not_a_transaction) {
     CHECK_EQ(inspect(transaction_of_bytes(TransactionVersion::v0, bytes).bytes).name, "too_long");
   CHECK_EQ(inspect(Bytes{0x80}).name, "malformed");
   for (const int first : {0x82, 0x83, 0xff}) {
-    const Answer answer = inspect(Bytes(100, static_cast<uint8_t>(first)));
+    const Inspection answer = inspect(Bytes(100, static_cast<uint8_t>(first)));
     CHECK_EQ(answer.name, "version_unknown");
     CHECK_EQ(answer.got, uint64_t(first - 0x80));
   }
@@ -237,7 +234,7 @@ TEST(transaction_sanitize_refuses_bytes_that_are_not_a_transaction) {
     const WrittenTransaction written = write_transaction(fine_parts(version));
     Bytes bytes = written.bytes;
     bytes.push_back(0);
-    Answer answer = inspect(bytes);
+    Inspection answer = inspect(bytes);
     CHECK_EQ(answer.name, "trailing_bytes");
     CHECK_EQ(answer.got, uint64_t{1});
     CHECK_EQ(answer.offset, written.bytes.size());
@@ -251,7 +248,7 @@ TEST(transaction_sanitize_refuses_bytes_that_are_not_a_transaction) {
   v0.bytes[v0.layout.message_begin] = 0x81;  // v1 has no signatures in front
   CHECK_EQ(inspect(v0.bytes).name, "malformed");
   v0.bytes[v0.layout.message_begin] = 0x82;
-  const Answer answer = inspect(v0.bytes);
+  const Inspection answer = inspect(v0.bytes);
   CHECK_EQ(answer.name, "version_unknown");
   CHECK_EQ(answer.got, uint64_t{2});
   CHECK_EQ(answer.offset, size_t{v0.layout.message_begin});

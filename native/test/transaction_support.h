@@ -12,6 +12,16 @@
 
 namespace shredway::test {
 
+inline constexpr TransactionVersion kVersions[] = {TransactionVersion::legacy,
+                                                   TransactionVersion::v0, TransactionVersion::v1};
+
+// A key of 32 equal bytes.
+inline PublicKey key_of(uint8_t byte) {
+  PublicKey key;
+  key.fill(byte);
+  return key;
+}
+
 struct TestInstruction {
   uint8_t program;
   Bytes accounts, data;

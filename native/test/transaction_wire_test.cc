@@ -8,9 +8,6 @@ namespace {
 using namespace shredway;
 using namespace shredway::test;
 
-constexpr TransactionVersion kVersions[] = {TransactionVersion::legacy, TransactionVersion::v0,
-                                            TransactionVersion::v1};
-
 ParseResult parse(const Bytes& bytes, Transaction& out) {
   size_t needed;
   return parse_exact(bytes, bytes.size(), out, needed);

@@ -14,9 +14,6 @@ namespace {
 using namespace shredway;
 using namespace shredway::test;
 
-constexpr TransactionVersion kVersions[] = {TransactionVersion::legacy, TransactionVersion::v0,
-                                            TransactionVersion::v1};
-
 // Signs with `signers` keys whose seeds count up from `seed`.
 Bytes signed_transaction(TransactionVersion version, uint8_t signers, uint8_t seed,
                          size_t data_bytes = 20) {
