@@ -1,0 +1,319 @@
+// The simulated customers: they register tips, add and remove destinations, and remember what they were
+// told. From that, and from the rules, follows what they must and may receive.
+//
+// A request that a crash interrupts has an unknown result, until the customer asks again. Meanwhile both
+// results are possible, and the checks accept both.
+
+import type { RegistrationResult } from "../../src/shreds/registrations/registration-types.ts";
+import { modelAccount, type ModelTip } from "../shreds/tiers/tier-model.ts";
+import { addressKey } from "./network.ts";
+import { type Entitlement, Violation } from "./relay-checks.ts";
+import { customerCount, tierNames } from "./scenario.ts";
+import { type ServiceLife, tierRules } from "./service-life.ts";
+import type { WallTime } from "./simulated-time.ts";
+import { Wallet } from "./tips.ts";
+
+/** A wall clock that is set forward is noticed within this time. */
+const noticedMs = 5_100;
+/** Challenges are answered once the customer has seen them. */
+const answerMs = 25;
+const proofBytes = 24;
+/** An answered challenge makes the destination active within this time. */
+const proofMs = 10_000;
+
+interface Tip {
+  readonly order: bigint;
+  readonly transaction: string;
+  readonly lamports: bigint;
+  registeredMs: number;
+  /** Lower after a crash while the clock was set back. */
+  registeredLeastMs: number;
+  effectiveMs: number;
+  state: "waiting" | "unknown" | "counted";
+}
+
+interface Destination {
+  readonly address: string;
+  readonly answers: boolean;
+  isAcknowledged: boolean;
+  isRemoving: boolean;
+  /** null: no challenge was answered. */
+  answeredMs: number | null;
+}
+
+class Customer {
+  readonly id: string;
+  readonly name: string;
+  readonly wallet: Wallet;
+  tips: Tip[] = [];
+  readonly destinations = new Map<string, Destination>();
+
+  constructor(number: number) {
+    this.id = `a_${number}`;
+    this.name = `customer-${number}`;
+    this.wallet = new Wallet(`customer ${number}`);
+  }
+}
+
+export class Customers {
+  readonly #customers = Array.from({ length: customerCount }, (_, i) => new Customer(i));
+  readonly #wall: WallTime;
+  readonly #life: () => ServiceLife | null;
+  readonly #note: (text: string) => void;
+  #tipCount = 0;
+  /** The highest wall time so far, which the tiers follow. */
+  #lastMs = 0;
+  #jump: { readonly byMs: number; readonly atNs: number } | null = null;
+  /** A crash happened while the clock was behind `lastMs`. */
+  #isBehind = false;
+
+  constructor(wall: WallTime, life: () => ServiceLife | null, note: (text: string) => void) {
+    this.#wall = wall;
+    this.#life = life;
+    this.#note = note;
+  }
+
+  register(number: number, lamports: number, slot: bigint): void {
+    const customer = this.#customers[number];
+    if (!customer || !this.#life()) return;
+    const tipNumber = ++this.#tipCount;
+    const nowMs = this.#nowMs();
+    const tip: Tip = {
+      order: BigInt(tipNumber),
+      transaction: customer.wallet.tip(lamports, tipNumber),
+      lamports: BigInt(lamports),
+      registeredMs: nowMs,
+      registeredLeastMs: this.#leastMs(nowMs),
+      effectiveMs: nowMs,
+      state: "waiting",
+    };
+    customer.tips.push(tip);
+    this.#send(customer, tip, slot);
+  }
+
+  add(number: number, address: string, answers: boolean): void {
+    const customer = this.#customers[number];
+    const life = this.#life();
+    if (!customer || !life || customer.destinations.has(address)) return;
+    const destination: Destination = {
+      address,
+      answers,
+      isAcknowledged: false,
+      isRemoving: false,
+      answeredMs: null,
+    };
+    customer.destinations.set(address, destination);
+    const region = life.sales.region;
+    life.sales.destinations.add({ id: customer.id, name: customer.name }, region, address).then(
+      () => {
+        destination.isAcknowledged = true;
+        this.#note(`${customer.name} added ${address}`);
+      },
+      (error: unknown) => {
+        customer.destinations.delete(address);
+        this.#note(`${customer.name} could not add ${address}: ${String(error)}`);
+      },
+    );
+  }
+
+  remove(number: number, choice: number): void {
+    const customer = this.#customers[number];
+    const life = this.#life();
+    const all = [...(customer?.destinations.values() ?? [])].filter(
+      ({ isAcknowledged, isRemoving }) => isAcknowledged && !isRemoving,
+    );
+    const destination = all[choice % Math.max(1, all.length)];
+    if (!customer || !life || !destination) return;
+    const known = life.sales.destinations
+      .ofAccount(customer.id)
+      .find(({ address }) => address === destination.address);
+    if (!known) return;
+    destination.isRemoving = true;
+    life.sales.destinations.remove(customer.id, known.id).then(
+      () => {
+        customer.destinations.delete(destination.address);
+        this.#note(`${customer.name} removed ${destination.address}`);
+      },
+      () => {
+        destination.isRemoving = false;
+      },
+    );
+  }
+
+  /** A challenge leaves for a customer's address. */
+  challenged(address: string, datagram: Uint8Array): void {
+    const life = this.#life();
+    const destination = this.#find(address);
+    if (!destination?.answers) return;
+    const answer = datagram.slice(0, proofBytes);
+    this.#wall.time.at(this.#wall.time.nowNs + answerMs * 1e6, () => {
+      const now = this.#life();
+      if (!now || (life && now !== life)) return;
+      destination.answeredMs ??= this.#wall.time.nowMs;
+      now.sales.destinations.answer(address, answer);
+    });
+  }
+
+  clockWasSet(byMs: number): void {
+    if (byMs > 0) this.#jump = { byMs, atNs: this.#wall.time.nowNs };
+  }
+
+  /** The service was killed. */
+  crashed(): void {
+    if (this.#wall.nowMs() < this.#lastMs) this.#isBehind = true;
+    for (const { tips } of this.#customers)
+      for (const tip of tips) if (tip.state === "waiting") tip.state = "unknown";
+  }
+
+  /**
+   * The service runs again: customers ask for what they do not know. Throws Violation if something that
+   * was acknowledged is lost.
+   */
+  restarted(life: ServiceLife, slot: bigint): void {
+    for (const customer of this.#customers) {
+      const listed = new Set(
+        life.sales.destinations.ofAccount(customer.id).map(({ address }) => address),
+      );
+      for (const [address, destination] of customer.destinations) {
+        if (!listed.has(address)) {
+          if (destination.isAcknowledged && !destination.isRemoving)
+            throw new Violation("nothing acknowledged is lost", `destination ${address}`);
+          customer.destinations.delete(address);
+          continue;
+        }
+        destination.isAcknowledged = true;
+        destination.isRemoving = false;
+      }
+      for (const tip of customer.tips) if (tip.state === "unknown") this.#send(customer, tip, slot);
+    }
+  }
+
+  /** By address, in the form of `Sent`. Throws Violation if a customer is told something impossible. */
+  entitlements(life: ServiceLife): Map<string, Entitlement> {
+    const all = new Map<string, Entitlement>();
+    for (const customer of this.#customers) {
+      if (customer.destinations.size === 0) continue;
+      const tier = this.#tierOf(customer);
+      const listed = life.sales.destinations.ofAccount(customer.id);
+      for (const destination of customer.destinations.values()) {
+        const told = listed.find(({ address }) => address === destination.address);
+        const isActive = told?.state === "active";
+        this.#checkProof(destination, isActive);
+        const isPossible = destination.answeredMs !== null;
+        all.set(addressKey(destination.address), {
+          may: isPossible ? tier.may : -1,
+          must: isActive && !destination.isRemoving ? tier.must : -1,
+        });
+      }
+    }
+    return all;
+  }
+
+  #checkProof(destination: Destination, isActive: boolean): void {
+    const { address, answeredMs } = destination;
+    if (isActive && answeredMs === null)
+      throw new Violation("no destination is active without a proof", address);
+    const sinceMs = this.#wall.time.nowMs - (answeredMs ?? this.#wall.time.nowMs);
+    if (!isActive && sinceMs > proofMs && destination.isAcknowledged)
+      throw new Violation("a proof makes a destination active", `${address} after ${sinceMs} ms`);
+  }
+
+  #send(customer: Customer, tip: Tip, slot: bigint): void {
+    const life = this.#life();
+    if (!life) return;
+    const { transaction } = tip;
+    const isRepeated = tip.state === "unknown";
+    const askedMs = this.#nowMs();
+    void life.sales.registrar
+      .register(customer.id, [{ transaction, slot }], false)
+      .then(([result]) => {
+        if (result && this.#life() === life) this.#settle(customer, tip, result, isRepeated, askedMs);
+      });
+  }
+
+  #settle(
+    customer: Customer,
+    tip: Tip,
+    result: RegistrationResult,
+    isRepeated: boolean,
+    askedMs: number,
+  ): void {
+    this.#note(`${customer.name} tip ${tip.order}: ${JSON.stringify(result)}`);
+    if (result.accepted) {
+      if (isRepeated) {
+        tip.registeredMs = askedMs;
+        tip.registeredLeastMs = this.#leastMs(askedMs);
+      }
+      tip.effectiveMs = this.#nowMs();
+      tip.state = "counted";
+    } else if (result.reason === "registered_before") {
+      if (!isRepeated) throw new Violation("a new tip is new", `tip ${tip.order}: ${result.message}`);
+      tip.state = "counted";
+    } else {
+      customer.tips = customer.tips.filter((each) => each !== tip);
+    }
+  }
+
+  #nowMs(): number {
+    this.#lastMs = Math.max(this.#lastMs, this.#wall.nowMs());
+    if (this.#wall.nowMs() >= this.#lastMs) this.#isBehind = false;
+    return this.#lastMs;
+  }
+
+  #leastMs(nowMs: number): number {
+    return this.#isBehind ? this.#wall.nowMs() : nowMs;
+  }
+
+  #find(address: string): Destination | undefined {
+    for (const { destinations } of this.#customers) {
+      const found = destinations.get(address);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  /** The tiers that the rules allow now: more than one around a change. */
+  #tierOf(customer: Customer): Entitlement {
+    const nowMs = this.#nowMs();
+    const times = [nowMs, nowMs - 1, this.#leastMs(nowMs)];
+    const { time } = this.#wall;
+    if (this.#jump && time.nowNs - this.#jump.atNs < noticedMs * 1e6)
+      times.push(nowMs - this.#jump.byMs);
+    const { tips } = customer;
+    const some = tips.filter(({ state }) => state === "counted");
+    const lists = [earliest(tips), latest(tips)];
+    if (some.length < tips.length) lists.push(earliest(some), latest(some));
+    const tiers = lists.flatMap((list) =>
+      [...new Set(times)].map((untilMs) => levelOf(customer.id, list, untilMs)),
+    );
+    return { may: Math.max(...tiers), must: Math.min(...tiers) };
+  }
+}
+
+function earliest(tips: readonly Tip[]): Omit<ModelTip, "accountId">[] {
+  return tips.map(({ order, lamports, registeredLeastMs }) => ({
+    order,
+    lamports,
+    registeredMs: registeredLeastMs,
+    effectiveMs: registeredLeastMs,
+  }));
+}
+
+function latest(tips: readonly Tip[]): Omit<ModelTip, "accountId">[] {
+  return tips.map(({ order, lamports, registeredMs, effectiveMs }) => ({
+    order,
+    lamports,
+    registeredMs,
+    effectiveMs: Math.max(registeredMs, effectiveMs),
+  }));
+}
+
+function levelOf(
+  accountId: string,
+  tips: readonly Omit<ModelTip, "accountId">[],
+  untilMs: number,
+): number {
+  const own = tips.map((tip) => ({ ...tip, accountId }));
+  const { tier } = modelAccount(tierRules, accountId, own, untilMs).state;
+  return tierNames.findIndex((name) => name === tier);
+}
