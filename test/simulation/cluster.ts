@@ -116,6 +116,18 @@ export class Cluster {
     );
   }
 
+  /** The place of a packet, and how it differs from the authentic shreds of that place. */
+  describe(packet: Uint8Array): string {
+    if (packet.length <= fecSetAt + 4) return `a packet of ${packet.length} bytes`;
+    const known = this.#candidates(packet);
+    const differences = known.map(({ packet: bytes }) => {
+      const at = [...packet.keys()].filter((i) => packet[i] !== bytes[i]);
+      return `${at.length} bytes from ${at[0] ?? "the end"} on`;
+    });
+    const text = differences.length > 0 ? differences.join(" or ") : "an unknown place";
+    return `a packet of ${packet.length} bytes at ${placeName(placeOf(packet))} (${text})`;
+  }
+
   #candidates(packet: Uint8Array): readonly AuthenticShred[] {
     if (packet.length <= fecSetAt + 4) return [];
     return this.#byPlace.get(placeName(placeOf(packet))) ?? [];

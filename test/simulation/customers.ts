@@ -145,7 +145,7 @@ export class Customers {
     const life = this.#life();
     const destination = this.#find(address);
     if (!destination?.answers) return;
-    const answer = datagram.slice(0, proofBytes);
+    const answer = Uint8Array.from(datagram.subarray(0, proofBytes));
     this.#wall.time.at(this.#wall.time.nowNs + answerMs * 1e6, () => {
       const now = this.#life();
       if (!now || (life && now !== life)) return;

@@ -8,7 +8,7 @@ import { firstSlot, type SlotPlan } from "./cluster.ts";
 
 export const slotMs = 400;
 /** Arrivals are collected for this time, as a kernel collects them while a worker is busy. */
-export const quantumMs = 5;
+export const quantumMs = 20;
 
 /** Sources by the index of their tier, narrowest first; the last one is for own use. */
 export const sourceNames = ["fast", "middle", "slow", "own"] as const;

@@ -63,10 +63,10 @@ export function configOf({ fixed, tiers }: OperatorChoices): Config {
     relay: {
       listen: listenAddress,
       shredVersion,
-      tiers: tierNames,
+      tiers: [...tierNames],
       leaders: { file: "leaders.json" },
       sources,
-      destinations: fixed,
+      destinations: [...fixed],
     },
   });
 }
@@ -133,7 +133,7 @@ async function openSales(
   const tiers = new AccountTiers({ rules: tierRules, store: tierStore, clock, log });
   const leadership = new TierLeadership({
     store: tierStore,
-    locks: { tryLock: (name, onLost) => driver.tryLock(name, onLost) },
+    locks: { tryLock: (name) => driver.tryLock(name) },
     tiers,
     registrations,
     clock,

@@ -136,7 +136,7 @@ export class Sources {
 }
 
 function changed(original: Uint8Array, forgery: Forgery, random: SeededRandom): Uint8Array {
-  const packet = original.slice();
+  const packet = Uint8Array.from(original); // slice() of a Buffer would share its bytes
   const flip = (at: number): void => {
     packet[at] = (packet[at] ?? 0) ^ (1 + random.below(255));
   };

@@ -290,7 +290,7 @@ export class World {
         sent,
         sources: sourceNames.map((name, i) => ({ name, tier: this.#tierOf(i) })),
         entitlements: this.#entitlements(life),
-        snapshot: life.relay.snapshot(),
+        snapshot: () => life.relay.snapshot(),
         newestSlot: this.#newestSlot,
         isUnsettled: this.#time.nowNs < this.#unsettledUntilNs,
       });

@@ -1,0 +1,50 @@
+// Shrinking: the shortest list of events, of those tried, that still violates the same invariant.
+//
+// Events are independent of each other (scenario.ts), so that any part of a scenario is one, too.
+
+import type { ScenarioEvent } from "./scenario.ts";
+import { type RunResult, World } from "./world.ts";
+
+/** Runs of one shrinking. */
+const runsMax = 400;
+
+export interface Shrunk {
+  readonly events: readonly ScenarioEvent[];
+  readonly result: RunResult;
+  readonly runs: number;
+}
+
+interface ShrinkOptions {
+  readonly seed: number;
+  readonly events: readonly ScenarioEvent[];
+  readonly folder: string;
+  /** The result of these events, with a violation. */
+  readonly result: RunResult;
+}
+
+/** Removes halves, quarters, … and single events, as long as the same invariant is violated. */
+export async function shrink({ seed, folder, ...found }: ShrinkOptions): Promise<Shrunk> {
+  const invariant = found.result.violation?.invariant;
+  let { result } = found;
+  let events = found.events.filter(({ atMs }) => atMs <= result.simulatedMs);
+  let runs = 0;
+  const attempt = async (candidate: readonly ScenarioEvent[]): Promise<boolean> => {
+    runs++;
+    const next = await new World({ seed, events: candidate, folder }).run();
+    if (next.violation?.invariant !== invariant) return false;
+    result = next;
+    events = [...candidate];
+    return true;
+  };
+  for (let size = Math.ceil(events.length / 2); size >= 1 && runs < runsMax; ) {
+    let hasShrunk = false;
+    for (let at = 0; at < events.length && runs < runsMax; ) {
+      const candidate = events.toSpliced(at, size);
+      if (await attempt(candidate)) hasShrunk = true;
+      else at += size;
+    }
+    if (size === 1 && !hasShrunk) break;
+    size = size === 1 ? 1 : Math.ceil(size / 2);
+  }
+  return { events, result, runs };
+}
