@@ -18,6 +18,9 @@ const noticedMs = 5_100;
 /** Challenges are answered once the customer has seen them. */
 const answerMs = 25;
 const proofBytes = 24;
+/** A new destination gets all challenges of its round within this time. */
+const challengesMs = 13_000;
+const challengesOfRound = 3;
 /** An answered challenge makes the destination active within this time. */
 const proofMs = 10_000;
 
@@ -34,7 +37,12 @@ interface Tip {
 
 interface Destination {
   readonly address: string;
-  readonly answers: boolean;
+  /** Number of the challenge that it answers; 0: it answers each with a wrong token. */
+  readonly answers: number;
+  /** Challenges of this life of the service. */
+  challenges: number;
+  /** When it was added; null: before this life, or it is not yet. */
+  addedNs: number | null;
   isAcknowledged: boolean;
   isRemoving: boolean;
   /** null: no challenge was answered. */
@@ -91,13 +99,15 @@ export class Customers {
     this.#send(customer, tip, slot);
   }
 
-  add(number: number, address: string, answers: boolean): void {
+  add(number: number, address: string, answers: number): void {
     const customer = this.#customers[number];
     const life = this.#life();
     if (!customer || !life || customer.destinations.has(address)) return;
     const destination: Destination = {
       address,
       answers,
+      challenges: 0,
+      addedNs: null,
       isAcknowledged: false,
       isRemoving: false,
       answeredMs: null,
@@ -107,6 +117,7 @@ export class Customers {
     life.sales.destinations.add({ id: customer.id, name: customer.name }, region, address).then(
       () => {
         destination.isAcknowledged = true;
+        destination.addedNs = this.#wall.time.nowNs;
         this.#note(`${customer.name} added ${address}`);
       },
       (error: unknown) => {
@@ -144,17 +155,24 @@ export class Customers {
   challenged(address: string, datagram: Uint8Array): void {
     const life = this.#life();
     const destination = this.#find(address);
-    if (!destination?.answers) return;
+    if (!destination) return;
+    destination.challenges++;
+    this.#note(`challenge ${destination.challenges} to ${address}`);
+    const isTrue = destination.answers > 0;
+    if (isTrue && destination.challenges < destination.answers) return;
     const answer = Uint8Array.from(datagram.subarray(0, proofBytes));
+    if (!isTrue) answer[proofBytes - 1] = (answer[proofBytes - 1] ?? 0) ^ 1;
     this.#wall.time.at(this.#wall.time.nowNs + answerMs * 1e6, () => {
       const now = this.#life();
       if (!now || (life && now !== life)) return;
-      destination.answeredMs ??= this.#wall.time.nowMs;
+      if (isTrue) destination.answeredMs ??= this.#wall.time.nowMs;
       now.sales.destinations.answer(address, answer);
     });
   }
 
   clockWasSet(byMs: number): void {
+    for (const { destinations } of this.#customers)
+      for (const destination of destinations.values()) destination.addedNs = null;
     if (byMs > 0) this.#jump = { byMs, atNs: this.#wall.time.nowNs };
   }
 
@@ -183,6 +201,8 @@ export class Customers {
         }
         destination.isAcknowledged = true;
         destination.isRemoving = false;
+        destination.challenges = 0;
+        destination.addedNs = null;
       }
       for (const tip of customer.tips) if (tip.state === "unknown") this.#send(customer, tip, slot);
     }
@@ -210,7 +230,10 @@ export class Customers {
   }
 
   #checkProof(destination: Destination, isActive: boolean): void {
-    const { address, answeredMs } = destination;
+    const { address, answeredMs, addedNs, challenges } = destination;
+    const sinceAddedMs = (this.#wall.time.nowNs - (addedNs ?? this.#wall.time.nowNs)) / 1e6;
+    if (answeredMs === null && sinceAddedMs > challengesMs && challenges < challengesOfRound)
+      throw new Violation("an unproved destination is challenged", `${address}: ${challenges} times`);
     if (isActive && answeredMs === null)
       throw new Violation("no destination is active without a proof", address);
     const sinceMs = this.#wall.time.nowMs - (answeredMs ?? this.#wall.time.nowMs);

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { guarded } from "./guard.ts";
+import { faultNames, findFault } from "./planted-faults.ts";
 import { describeEvent, drawScenario } from "./scenario.ts";
 import { shrink } from "./shrink.ts";
 import { type RunResult, World } from "./world.ts";
@@ -19,7 +20,11 @@ const usage = `npm run simulate -- [options]
   --hours H     run further seeds for H hours
   --trace       print everything that happens
   --repeat      run each seed twice and compare the runs byte for byte
-  --no-shrink   do not look for a shorter list of events`;
+  --no-shrink   do not look for a shorter list of events
+  --faults      find the planted faults instead, or those whose names follow, and print the table`;
+
+/** A planted fault must be found within this number of runs. */
+const faultSeeds = 1000;
 
 interface Options {
   readonly firstSeed: number;
@@ -30,6 +35,8 @@ interface Options {
   readonly trace: boolean;
   readonly repeat: boolean;
   readonly shrinks: boolean;
+  /** Names of planted faults to find; null: run the system as it is. */
+  readonly faults: readonly string[] | null;
 }
 
 function wholeNumber(name: string, text: string, least: number): number {
@@ -39,7 +46,8 @@ function wholeNumber(name: string, text: string, least: number): number {
 }
 
 function readOptions(): Options {
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
     options: {
       seed: { type: "string", default: "1" },
       seeds: { type: "string", default: "1" },
@@ -48,6 +56,7 @@ function readOptions(): Options {
       trace: { type: "boolean", default: false },
       repeat: { type: "boolean", default: false },
       "no-shrink": { type: "boolean", default: false },
+      faults: { type: "boolean", default: false },
     },
   });
   const hours = values.hours === undefined ? undefined : Number(values.hours);
@@ -62,6 +71,7 @@ function readOptions(): Options {
     trace: values.trace,
     repeat: values.repeat,
     shrinks: !values["no-shrink"],
+    faults: values.faults ? (positionals.length > 0 ? positionals : faultNames()) : null,
   };
 }
 
@@ -107,8 +117,20 @@ async function runSeed(seed: number, options: Options, folder: string): Promise<
   return null;
 }
 
+/** Returns whether all were found. */
+function runFaults(names: readonly string[], { seeds, slots }: Options): boolean {
+  let areFound = true;
+  for (const name of names) {
+    const { runs, text } = findFault(name, Math.max(seeds, faultSeeds), slots);
+    areFound &&= runs !== null;
+    console.log(`| ${name} | ${runs ?? "not found"} | ${text} |`);
+  }
+  return areFound;
+}
+
 async function main(): Promise<number> {
   const options = readOptions();
+  if (options.faults) return runFaults(options.faults, options) ? 0 : 1;
   // Files of a run never reach a disk, so that no fsync takes real time.
   const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "shredway-"));
   const beganNs = process.hrtime.bigint();

@@ -61,7 +61,8 @@ type Action =
       readonly kind: "add destination";
       readonly customer: number;
       readonly address: string;
-      readonly answers: boolean;
+      /** Number of the challenge that it answers; 0: it answers each with a wrong token. */
+      readonly answers: number;
     }
   | { readonly kind: "remove destination"; readonly customer: number; readonly choice: number };
 
@@ -142,7 +143,7 @@ function drawAction(
     case "add destination": {
       const number = random.below(addressesPerCustomer);
       const address = `5.6.${customer}.${number}:9001`;
-      return { kind, customer, address, answers: random.happens(0.85) };
+      return { kind, customer, address, answers: random.below(4) };
     }
     case "remove destination":
       return { kind, customer, choice: random.below(addressesPerCustomer) };

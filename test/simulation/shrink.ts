@@ -3,7 +3,7 @@
 // Events are independent of each other (scenario.ts), so that any part of a scenario is one, too.
 
 import type { ScenarioEvent } from "./scenario.ts";
-import { type RunResult, World } from "./world.ts";
+import { type RunResult, World, type WorldOptions } from "./world.ts";
 
 /** Runs of one shrinking. */
 const runsMax = 400;
@@ -20,17 +20,18 @@ interface ShrinkOptions {
   readonly folder: string;
   /** The result of these events, with a violation. */
   readonly result: RunResult;
+  readonly tamper?: WorldOptions["tamper"];
 }
 
 /** Removes halves, quarters, … and single events, as long as the same invariant is violated. */
-export async function shrink({ seed, folder, ...found }: ShrinkOptions): Promise<Shrunk> {
+export async function shrink({ seed, folder, tamper, ...found }: ShrinkOptions): Promise<Shrunk> {
   const invariant = found.result.violation?.invariant;
   let { result } = found;
   let events = found.events.filter(({ atMs }) => atMs <= result.simulatedMs);
   let runs = 0;
   const attempt = async (candidate: readonly ScenarioEvent[]): Promise<boolean> => {
     runs++;
-    const next = await new World({ seed, events: candidate, folder }).run();
+    const next = await new World({ seed, events: candidate, folder, tamper }).run();
     if (next.violation?.invariant !== invariant) return false;
     result = next;
     events = [...candidate];

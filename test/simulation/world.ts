@@ -8,7 +8,7 @@ import { SeededRandom } from "../../src/core/seeded-random.ts";
 import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
 import { Cluster, firstSlot } from "./cluster.ts";
 import { Customers } from "./customers.ts";
-import { addressKey, stepRelay } from "./network.ts";
+import { addressKey, type Sent, stepRelay } from "./network.ts";
 import {
   type CheckedArrival,
   type Entitlement,
@@ -57,6 +57,8 @@ export interface WorldOptions {
   readonly folder: string;
   /** Gets one line for everything that happens. */
   readonly trace?: ((line: string) => void) | undefined;
+  /** Changes what the relay sends, so that a test of the checks has a defect to find. */
+  readonly tamper?: ((sent: readonly Sent[]) => readonly Sent[]) | undefined;
 }
 
 export class World {
@@ -278,7 +280,8 @@ export class World {
         from: this.#origins[source] ?? this.#listener,
         packet,
       }));
-      const sent = stepRelay(life.handle, this.#wall.nowNs(), this.#listener, datagrams);
+      const left = stepRelay(life.handle, this.#wall.nowNs(), this.#listener, datagrams);
+      const sent = this.#options.tamper?.(left) ?? left;
       this.#steps++;
       this.#packets += arrivals.length;
       this.#sent += sent.length;
