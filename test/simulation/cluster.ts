@@ -76,7 +76,10 @@ export class Cluster {
 
   constructor(seed: number) {
     const keyOf = (name: string) => createHash("sha256").update(`${seed} ${name}`).digest();
-    this.#leaders = Array.from({ length: leaderCount }, (_, i) => new Shredder(keyOf(`leader ${i}`)));
+    this.#leaders = Array.from(
+      { length: leaderCount },
+      (_, i) => new Shredder(keyOf(`leader ${i}`)),
+    );
     this.#stranger = new Shredder(keyOf("stranger"));
     const turns = Array.from({ length: scheduledSlots }, (_, slot) => slot);
     this.schedule = buildSchedule(
@@ -161,7 +164,11 @@ export class Cluster {
     }
     packets.push(...block.add([], ticksPerSlot));
     if (version === 0 && shredder !== this.#stranger)
-      this.#ends.set(plan.slot, { slot: plan.slot, blockhash: block.hash, lastRoot: block.lastRoot });
+      this.#ends.set(plan.slot, {
+        slot: plan.slot,
+        blockhash: block.hash,
+        lastRoot: block.lastRoot,
+      });
     return packets;
   }
 

@@ -5,7 +5,7 @@
 // results are possible, and the checks accept both.
 
 import type { RegistrationResult } from "../../src/shreds/registrations/registration-types.ts";
-import { modelAccount, type ModelTip } from "../shreds/tiers/tier-model.ts";
+import { type ModelTip, modelAccount } from "../shreds/tiers/tier-model.ts";
 import { addressKey } from "./network.ts";
 import { type Entitlement, Violation } from "./relay-checks.ts";
 import { customerCount, tierNames } from "./scenario.ts";
@@ -15,6 +15,8 @@ import { Wallet } from "./tips.ts";
 
 /** A wall clock that is set forward is noticed within this time. */
 const noticedMs = 5_100;
+/** The list of an account's tips is read up to this length. */
+const tipsListed = 500;
 /** Challenges are answered once the customer has seen them. */
 const answerMs = 25;
 const proofBytes = 24;
@@ -33,6 +35,8 @@ interface Tip {
   registeredLeastMs: number;
   effectiveMs: number;
   state: "waiting" | "unknown" | "counted";
+  /** Of the transaction; empty: not told yet. */
+  signature: string;
 }
 
 interface Destination {
@@ -49,6 +53,12 @@ interface Destination {
   answeredMs: number | null;
 }
 
+interface Asked {
+  /** An earlier call had no result. */
+  readonly isRepeated: boolean;
+  readonly askedMs: number;
+}
+
 class Customer {
   readonly id: string;
   readonly name: string;
@@ -63,11 +73,22 @@ class Customer {
   }
 }
 
+interface CustomersOptions {
+  readonly wall: WallTime;
+  /** The service; null: it does not run. */
+  readonly life: () => ServiceLife | null;
+  /** Writes to the trace. */
+  readonly note: (text: string) => void;
+  /** Runs an action that may throw Violation. */
+  readonly guard: (action: () => void) => void;
+}
+
 export class Customers {
   readonly #customers = Array.from({ length: customerCount }, (_, i) => new Customer(i));
   readonly #wall: WallTime;
   readonly #life: () => ServiceLife | null;
   readonly #note: (text: string) => void;
+  readonly #guard: (action: () => void) => void;
   #tipCount = 0;
   /** The highest wall time so far, which the tiers follow. */
   #lastMs = 0;
@@ -75,10 +96,11 @@ export class Customers {
   /** A crash happened while the clock was behind `lastMs`. */
   #isBehind = false;
 
-  constructor(wall: WallTime, life: () => ServiceLife | null, note: (text: string) => void) {
+  constructor({ wall, life, note, guard }: CustomersOptions) {
     this.#wall = wall;
     this.#life = life;
     this.#note = note;
+    this.#guard = guard;
   }
 
   register(number: number, lamports: number, slot: bigint): void {
@@ -94,12 +116,13 @@ export class Customers {
       registeredLeastMs: this.#leastMs(nowMs),
       effectiveMs: nowMs,
       state: "waiting",
+      signature: "",
     };
     customer.tips.push(tip);
-    this.#send(customer, tip, slot);
+    void this.#send(customer, tip, slot);
   }
 
-  add(number: number, address: string, answers: number): void {
+  async add(number: number, address: string, answers: number): Promise<void> {
     const customer = this.#customers[number];
     const life = this.#life();
     if (!customer || !life || customer.destinations.has(address)) return;
@@ -113,21 +136,19 @@ export class Customers {
       answeredMs: null,
     };
     customer.destinations.set(address, destination);
-    const region = life.sales.region;
-    life.sales.destinations.add({ id: customer.id, name: customer.name }, region, address).then(
-      () => {
-        destination.isAcknowledged = true;
-        destination.addedNs = this.#wall.time.nowNs;
-        this.#note(`${customer.name} added ${address}`);
-      },
-      (error: unknown) => {
-        customer.destinations.delete(address);
-        this.#note(`${customer.name} could not add ${address}: ${String(error)}`);
-      },
-    );
+    const account = { id: customer.id, name: customer.name };
+    try {
+      await life.sales.destinations.add(account, life.sales.region, address);
+      destination.isAcknowledged = true;
+      destination.addedNs = this.#wall.time.nowNs;
+      this.#note(`${customer.name} added ${address}`);
+    } catch (error) {
+      customer.destinations.delete(address);
+      this.#note(`${customer.name} could not add ${address}: ${String(error)}`);
+    }
   }
 
-  remove(number: number, choice: number): void {
+  async remove(number: number, choice: number): Promise<void> {
     const customer = this.#customers[number];
     const life = this.#life();
     const all = [...(customer?.destinations.values() ?? [])].filter(
@@ -140,15 +161,14 @@ export class Customers {
       .find(({ address }) => address === destination.address);
     if (!known) return;
     destination.isRemoving = true;
-    life.sales.destinations.remove(customer.id, known.id).then(
-      () => {
-        customer.destinations.delete(destination.address);
-        this.#note(`${customer.name} removed ${destination.address}`);
-      },
-      () => {
-        destination.isRemoving = false;
-      },
-    );
+    try {
+      await life.sales.destinations.remove(customer.id, known.id);
+      customer.destinations.delete(destination.address);
+      this.#note(`${customer.name} removed ${destination.address}`);
+    } catch (error) {
+      destination.isRemoving = false;
+      this.#note(`${customer.name} could not remove ${destination.address}: ${String(error)}`);
+    }
   }
 
   /** A challenge leaves for a customer's address. */
@@ -204,8 +224,22 @@ export class Customers {
         destination.challenges = 0;
         destination.addedNs = null;
       }
-      for (const tip of customer.tips) if (tip.state === "unknown") this.#send(customer, tip, slot);
+      for (const tip of customer.tips)
+        if (tip.state === "unknown") void this.#send(customer, tip, slot);
+      void this.#checkTips(customer, life);
     }
+  }
+
+  /** Every tip that was acknowledged is in the account's list. */
+  async #checkTips(customer: Customer, life: ServiceLife): Promise<void> {
+    const acknowledged = customer.tips.filter(({ state }) => state === "counted");
+    const listed = await life.sales.registrar.ofAccount(customer.id, null, tipsListed);
+    const states = new Map(listed.map(({ signature, state }) => [signature, state]));
+    for (const { order, signature } of acknowledged)
+      this.#guard(() => {
+        if (states.get(signature) === "counted" || listed.length === tipsListed) return;
+        throw new Violation("nothing acknowledged is lost", `tip ${order} of ${customer.name}`);
+      });
   }
 
   /** By address, in the form of `Sent`. Throws Violation if a customer is told something impossible. */
@@ -233,7 +267,10 @@ export class Customers {
     const { address, answeredMs, addedNs, challenges } = destination;
     const sinceAddedMs = (this.#wall.time.nowNs - (addedNs ?? this.#wall.time.nowNs)) / 1e6;
     if (answeredMs === null && sinceAddedMs > challengesMs && challenges < challengesOfRound)
-      throw new Violation("an unproved destination is challenged", `${address}: ${challenges} times`);
+      throw new Violation(
+        "an unproved destination is challenged",
+        `${address}: ${challenges} times`,
+      );
     if (isActive && answeredMs === null)
       throw new Violation("no destination is active without a proof", address);
     const sinceMs = this.#wall.time.nowMs - (answeredMs ?? this.#wall.time.nowMs);
@@ -241,40 +278,35 @@ export class Customers {
       throw new Violation("a proof makes a destination active", `${address} after ${sinceMs} ms`);
   }
 
-  #send(customer: Customer, tip: Tip, slot: bigint): void {
+  /** Asks once; the result may never come. */
+  async #send(customer: Customer, tip: Tip, slot: bigint): Promise<void> {
     const life = this.#life();
     if (!life) return;
     const { transaction } = tip;
-    const isRepeated = tip.state === "unknown";
-    const askedMs = this.#nowMs();
-    void life.sales.registrar
-      .register(customer.id, [{ transaction, slot }], false)
-      .then(([result]) => {
-        if (result && this.#life() === life) this.#settle(customer, tip, result, isRepeated, askedMs);
-      });
+    const asked = { isRepeated: tip.state === "unknown", askedMs: this.#nowMs() };
+    const entries = [{ transaction, slot }];
+    const [result] = await life.sales.registrar.register(customer.id, entries, false);
+    if (!result || this.#life() !== life) return;
+    this.#note(`${customer.name} tip ${tip.order}: ${JSON.stringify(result)}`);
+    this.#guard(() => {
+      if (!this.#settle(tip, result, asked))
+        customer.tips = customer.tips.filter((each) => each !== tip);
+    });
   }
 
-  #settle(
-    customer: Customer,
-    tip: Tip,
-    result: RegistrationResult,
-    isRepeated: boolean,
-    askedMs: number,
-  ): void {
-    this.#note(`${customer.name} tip ${tip.order}: ${JSON.stringify(result)}`);
-    if (result.accepted) {
-      if (isRepeated) {
-        tip.registeredMs = askedMs;
-        tip.registeredLeastMs = this.#leastMs(askedMs);
-      }
-      tip.effectiveMs = this.#nowMs();
-      tip.state = "counted";
-    } else if (result.reason === "registered_before") {
-      if (!isRepeated) throw new Violation("a new tip is new", `tip ${tip.order}: ${result.message}`);
-      tip.state = "counted";
-    } else {
-      customer.tips = customer.tips.filter((each) => each !== tip);
+  /** Returns whether the tip counts. */
+  #settle(tip: Tip, result: RegistrationResult, { isRepeated, askedMs }: Asked): boolean {
+    if (!result.accepted && result.reason !== "registered_before") return false;
+    if (!result.accepted && !isRepeated)
+      throw new Violation("a new tip is new", `tip ${tip.order}: ${result.message}`);
+    if (result.accepted && isRepeated) {
+      tip.registeredMs = askedMs;
+      tip.registeredLeastMs = this.#leastMs(askedMs);
     }
+    if (result.accepted) tip.effectiveMs = this.#nowMs();
+    tip.signature = result.signature ?? "";
+    tip.state = "counted";
+    return true;
   }
 
   #nowMs(): number {
@@ -338,5 +370,5 @@ function levelOf(
 ): number {
   const own = tips.map((tip) => ({ ...tip, accountId }));
   const { tier } = modelAccount(tierRules, accountId, own, untilMs).state;
-  return tierNames.findIndex((name) => name === tier);
+  return tierNames.indexOf(tier ?? "");
 }

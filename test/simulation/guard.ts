@@ -25,26 +25,23 @@ function isOurs(line: string | undefined): boolean {
 }
 
 interface Replaced {
-  readonly owner: Record<string, unknown>;
+  readonly owner: object;
   readonly name: string;
   readonly original: unknown;
 }
 
-type Callable = (...values: unknown[]) => unknown;
-
 function replaceWith(owner: object, name: string, label: string, seen: string[]): Replaced {
-  const table: Record<string, unknown> = owner as Record<string, unknown>;
-  const original = table[name];
-  const call = original as Callable;
-  const guarded = function (this: unknown, ...values: unknown[]): unknown {
+  const original: unknown = Reflect.get(owner, name);
+  if (typeof original !== "function") throw new TypeError(`expected ${label} to be a function`);
+  const replacement = function (this: unknown, ...values: unknown[]): unknown {
     const caller = callerOf(new Error("guard").stack ?? "");
-    if (!isOurs(caller)) return call.apply(this, values);
+    if (!isOurs(caller)) return Reflect.apply(original, this, values);
     const text = `${label} was called in a simulation${caller ?? ""}`;
     seen.push(text);
     throw new Error(text);
   };
-  table[name] = Object.assign(guarded, original);
-  return { owner: table, name, original };
+  Reflect.set(owner, name, Object.assign(replacement, original));
+  return { owner, name, original };
 }
 
 /**
@@ -67,6 +64,7 @@ export async function guarded<T>(work: () => Promise<T>): Promise<T> {
     if (seen[0] !== undefined) throw new Error(seen[0]);
     return result;
   } finally {
-    for (const { owner, name, original } of replaced.toReversed()) owner[name] = original;
+    for (const { owner, name, original } of replaced.toReversed())
+      Reflect.set(owner, name, original);
   }
 }

@@ -1,7 +1,7 @@
 // The simulated network card: datagrams to and from a simulated relay.
 
-import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
 import type { NativeSimulatedRelay } from "../../src/relay/data-plane/native.ts";
+import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
 
 /** The layout of native/addon/relay_handle_simulated.cc. */
 const headerBytes = 46;

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const folder = join(root, "test/simulation/faults");
-const copied = ["src", "test", "native", "bench", "binding.gyp", "package.json", "tsconfig.json"];
+const copied = ["src", "test", "native", "binding.gyp", "package.json", "tsconfig.json"];
 
 /** Names of the faults, without ".patch". */
 export function faultNames(): string[] {

@@ -177,10 +177,7 @@ export class RelayChecks {
     return hasChanged;
   }
 
-  #learn(
-    { source, packet }: CheckedArrival,
-    { nowMs, sources, newestSlot }: StepFacts,
-  ): Learned {
+  #learn({ source, packet }: CheckedArrival, { nowMs, sources, newestSlot }: StepFacts): Learned {
     const { arrived, forged, isFar } = this.#window;
     arrived[source] = (arrived[source] ?? 0) + 1;
     this.#arrived[source] = (this.#arrived[source] ?? 0) + 1;
@@ -260,7 +257,9 @@ export class RelayChecks {
     this.#counts = new Map();
     this.#checkReceived(snapshot, before);
     const { sources } = facts;
-    const excuses = sources.map((_, source) => this.#checkVerdicts(facts, snapshot, before, source));
+    const excuses = sources.map((_, source) =>
+      this.#checkVerdicts(facts, snapshot, before, source),
+    );
     const failures = this.#checkDestinations(snapshot, before);
     const names = sources.map(() => new Map<string, string>());
     for (const { source, address, name, isAuthentic } of missing) {
@@ -268,7 +267,8 @@ export class RelayChecks {
       if (served.has(name)) continue; // of several sources
       const left = failures.get(address) ?? 0n;
       failures.set(address, left - 1n);
-      if (left > 0n) served.add(name); // it is not sent again
+      if (left > 0n)
+        served.add(name); // it is not sent again
       else if (isAuthentic) names[source]?.set(name, address);
     }
     for (const [source, found] of names.entries()) {
@@ -295,7 +295,12 @@ export class RelayChecks {
   }
 
   /** Returns how many authentic arrivals of the source may have been refused, or still wait. */
-  #checkVerdicts(facts: StepFacts, snapshot: RelaySnapshot, before: Counts, source: number): number {
+  #checkVerdicts(
+    facts: StepFacts,
+    snapshot: RelaySnapshot,
+    before: Counts,
+    source: number,
+  ): number {
     const name = facts.sources[source]?.name ?? "";
     const row = snapshot.sources.find((each) => each.name === name);
     const mayBeOut = facts.isUnsettled || this.#window.isFar[source] === true;
@@ -313,8 +318,7 @@ export class RelayChecks {
       if (added === 0n || sentVerdicts.has(verdict)) continue;
       refused += added;
       texts.push(`${verdict} +${added}`);
-      const isTrue =
-        reasonsForAuthentic.has(verdict) || (mayBeOut && reasonsOfSlots.has(verdict));
+      const isTrue = reasonsForAuthentic.has(verdict) || (mayBeOut && reasonsOfSlots.has(verdict));
       if (!isTrue) unexplained += added;
     }
     const forged = this.#window.forged[source] ?? 0;

@@ -13,7 +13,7 @@ export const quantumMs = 20;
 /** Sources by the index of their tier, narrowest first; the last one is for own use. */
 export const sourceNames = ["fast", "middle", "slow", "own"] as const;
 export type SourceName = (typeof sourceNames)[number];
-export const tierNames = ["tier-1", "tier-2", "tier-3"] as const;
+export const tierNames: readonly string[] = ["tier-1", "tier-2", "tier-3"];
 
 /** How a forger changes a shred. */
 export const forgeries = [
@@ -87,11 +87,11 @@ const rates: readonly (readonly [Exclude<Action["kind"], "slot">, number])[] = [
   ["reload", 0.05],
   ["fail destination", 0.03],
   ["set clock", 0.01],
-  ["crash", 0.012],
-  ["slow disk", 0.02],
+  ["slow disk", 0.03],
   ["register", 0.12],
   ["add destination", 0.06],
   ["remove destination", 0.025],
+  ["crash", 0.012], // after the calls
 ];
 
 function pick<T>(random: SeededRandom, items: readonly T[]): T {
@@ -158,9 +158,19 @@ function drawPlan(random: SeededRandom, slot: bigint, parents: readonly bigint[]
   return { slot, parent, sets, restartAfter, versions: random.happens(0.05) ? 2 : 1 };
 }
 
+/** Each seed has many of some kinds and few of others, because rare combinations need both. */
+const emphases = [0.2, 1, 1, 3];
+/** Crashes often follow a customer's call so closely that it is in progress. */
+const crashAfterMaxMs = 30;
+
+function isCall({ kind }: ScenarioEvent): boolean {
+  return kind === "register" || kind === "add destination" || kind === "remove destination";
+}
+
 /** `slots`: the duration of the run. A seed and a number of slots always give the same events. */
 export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
   const random = new SeededRandom(BigInt(seed) + 0x5eed_0000_0000n);
+  const emphasized = rates.map(([kind, rate]) => [kind, rate * pick(random, emphases)] as const);
   const events: ScenarioEvent[] = [];
   const parents: bigint[] = [];
   let number = 0;
@@ -174,8 +184,15 @@ export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
       add(atMs, { kind: "slot", plan: drawPlan(random, slot, parents) });
       parents.push(slot);
     }
-    for (const [kind, rate] of rates)
-      if (random.happens(rate)) add(atMs + random.below(slotMs), drawAction(random, kind));
+    for (const [kind, rate] of emphasized) {
+      if (!random.happens(rate)) continue;
+      const call = kind === "crash" && random.happens(0.5) ? events.findLast(isCall) : undefined;
+      const isRecent = call !== undefined && call.atMs >= atMs - slotMs;
+      const whenMs = isRecent
+        ? call.atMs + random.below(crashAfterMaxMs)
+        : atMs + random.below(slotMs);
+      add(whenMs, drawAction(random, kind));
+    }
   }
   return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);
 }

@@ -3,11 +3,11 @@
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { ShredSalesService } from "../../src/app/shred-sales.ts";
 import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
-import { completeConfig, type Config } from "../../src/core/configuration/configuration.ts";
+import { type Config, completeConfig } from "../../src/core/configuration/configuration.ts";
 import { createLogger } from "../../src/core/log.ts";
 import type { SeededRandom } from "../../src/core/seeded-random.ts";
-import { ShredSalesService } from "../../src/app/shred-sales.ts";
 import {
   SignatureVerifier,
   TransactionInspector,
@@ -97,7 +97,11 @@ const noProbe = { check: () => "pending" as const, close: () => {} };
 
 async function openSales(
   { disk, folder, config, random, onChallenge }: LifeOptions,
-  { clock, service, log }: Pick<Parts, "clock" | "service"> & {
+  {
+    clock,
+    service,
+    log,
+  }: Pick<Parts, "clock" | "service"> & {
     readonly log: ReturnType<typeof createLogger>;
   },
 ): Promise<ShredSalesService> {

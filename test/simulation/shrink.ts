@@ -37,15 +37,19 @@ export async function shrink({ seed, folder, tamper, ...found }: ShrinkOptions):
     events = [...candidate];
     return true;
   };
-  for (let size = Math.ceil(events.length / 2); size >= 1 && runs < runsMax; ) {
-    let hasShrunk = false;
-    for (let at = 0; at < events.length && runs < runsMax; ) {
-      const candidate = events.toSpliced(at, size);
-      if (await attempt(candidate)) hasShrunk = true;
-      else at += size;
+  /** Returns whether any part of this size could be removed. */
+  const removeParts = async (size: number): Promise<boolean> => {
+    const before = events.length;
+    let at = 0;
+    while (at < events.length) {
+      if (runs >= runsMax) return false;
+      const isRemoved = await attempt(events.toSpliced(at, size));
+      if (!isRemoved) at += size;
     }
-    if (size === 1 && !hasShrunk) break;
-    size = size === 1 ? 1 : Math.ceil(size / 2);
-  }
+    return events.length < before;
+  };
+  let size = Math.ceil(events.length / 2);
+  for (; size > 1; size = Math.ceil(size / 2)) await removeParts(size);
+  while (await removeParts(1));
   return { events, result, runs };
 }

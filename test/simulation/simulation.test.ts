@@ -67,17 +67,9 @@ describe("the checks", () => {
     return { to, packet: changed };
   };
   const defects: readonly [string, string, (sent: readonly Sent[]) => readonly Sent[]][] = [
-    [
-      "a forged shred",
-      "no forged shred leaves",
-      (sent) => sent.map((one) => copyOf(one, 500)),
-    ],
+    ["a forged shred", "no forged shred leaves", (sent) => sent.map((one) => copyOf(one, 500))],
     ["a shred twice", "no destination gets a shred twice", (sent) => [...sent, ...sent]],
-    [
-      "a shred less",
-      "counters match what left",
-      (sent) => sent.slice(1),
-    ],
+    ["a shred less", "counters match what left", (sent) => sent.slice(1)],
     [
       "a stranger's shred",
       "nothing leaves without entitlement",

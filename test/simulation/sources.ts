@@ -2,7 +2,7 @@
 // duplicates, and may deliver forged or old ones.
 
 import { SeededRandom } from "../../src/core/seeded-random.ts";
-import { type AuthenticShred, type Cluster, signatureBytes, type SlotPlan } from "./cluster.ts";
+import { type AuthenticShred, type Cluster, type SlotPlan, signatureBytes } from "./cluster.ts";
 import type { CheckedArrival } from "./relay-checks.ts";
 import {
   type Forgery,
@@ -64,7 +64,12 @@ export class Sources {
       const chosen = random.below(versions.length + 1);
       const shreds = versions[chosen] ?? versions.flat();
       if (event.atMs < (this.#silentUntilMs.get(name) ?? 0)) continue;
-      this.#send(event.atMs, source, shreds.map(({ packet }) => packet), random);
+      this.#send(
+        event.atMs,
+        source,
+        shreds.map(({ packet }) => packet),
+        random,
+      );
     }
   }
 

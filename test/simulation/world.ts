@@ -9,12 +9,7 @@ import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
 import { Cluster, firstSlot } from "./cluster.ts";
 import { Customers } from "./customers.ts";
 import { addressKey, type Sent, stepRelay } from "./network.ts";
-import {
-  type CheckedArrival,
-  type Entitlement,
-  RelayChecks,
-  Violation,
-} from "./relay-checks.ts";
+import { type CheckedArrival, type Entitlement, RelayChecks, Violation } from "./relay-checks.ts";
 import {
   describeEvent,
   fixedAtStart,
@@ -93,11 +88,12 @@ export class World {
       this.#arriveAt(atMs, arrivals),
     );
     this.#checks = this.#newChecks();
-    this.#customers = new Customers(
-      this.#wall,
-      () => this.#life,
-      (text) => this.#note(text),
-    );
+    this.#customers = new Customers({
+      wall: this.#wall,
+      life: () => this.#life,
+      note: (text) => this.#note(text),
+      guard: (action) => this.#guard(action),
+    });
   }
 
   /** Ends at the first violation. */
@@ -227,10 +223,10 @@ export class World {
         this.#customers.register(event.customer, event.lamports, this.#newestSlot ?? firstSlot);
         return;
       case "add destination":
-        this.#customers.add(event.customer, event.address, event.answers);
+        void this.#customers.add(event.customer, event.address, event.answers);
         return;
       case "remove destination":
-        this.#customers.remove(event.customer, event.choice);
+        void this.#customers.remove(event.customer, event.choice);
         return;
     }
   }
@@ -264,8 +260,7 @@ export class World {
 
   #arriveAt(atMs: number, arrivals: readonly CheckedArrival[]): void {
     this.#time.at(atMs * 1e6, () => {
-      if (this.#arrivals.length === 0)
-        this.#time.at(this.#time.nowNs, () => this.#step()); // with all arrivals of this time
+      if (this.#arrivals.length === 0) this.#time.at(this.#time.nowNs, () => this.#step()); // with all arrivals of this time
       this.#arrivals.push(...arrivals);
     });
   }
@@ -285,7 +280,8 @@ export class World {
       this.#steps++;
       this.#packets += arrivals.length;
       this.#sent += sent.length;
-      if (arrivals.length > 0) this.#note(`${arrivals.length} packets arrive, ${sent.length} leave`);
+      if (arrivals.length > 0)
+        this.#note(`${arrivals.length} packets arrive, ${sent.length} leave`);
       for (const { to, packet } of sent) this.#digest.update(to).update(packet.subarray(0, 83));
       this.#checks.check({
         nowMs: this.#time.nowMs,
@@ -302,13 +298,13 @@ export class World {
 
   /** -1: for own use. */
   #tierOf(source: number): number {
-    return tierNames.findIndex((name) => name === this.#choices.tiers[source]);
+    return tierNames.indexOf(this.#choices.tiers[source] ?? "");
   }
 
   #entitlements(life: ServiceLife): Map<string, Entitlement> {
     const all = this.#customers.entitlements(life);
     for (const { address, tier } of this.#choices.fixed) {
-      const number = tierNames.findIndex((name) => name === tier);
+      const number = tierNames.indexOf(tier);
       all.set(addressKey(address), { may: number, must: number });
     }
     return all;

@@ -48,8 +48,15 @@ export interface SqliteDriverOptions {
   readonly pagesMax?: number;
   readonly lockPath?: string;
   readonly counts?: StoreCounts | undefined;
-  /** Starts the file's thread; tests replace it to end the thread. */
-  readonly start?: (options: SqliteOptions) => Worker;
+  /** Starts the file's thread; tests replace it to end the thread, a simulation to have none. */
+  readonly start?: (options: SqliteOptions) => SqliteThread;
+}
+
+/** What the driver uses of a Worker. */
+export interface SqliteThread {
+  on(event: (typeof events)[number], listener: (value: never) => void): unknown;
+  removeAllListeners(event: (typeof events)[number]): unknown;
+  postMessage(request: WorkerRequest, transfers: readonly ArrayBuffer[]): void;
 }
 
 interface Job extends BatchItem {
@@ -59,7 +66,7 @@ interface Job extends BatchItem {
 }
 
 interface Opened {
-  readonly worker: Worker;
+  readonly worker: SqliteThread;
   readonly foreignVersion: number;
 }
 
@@ -71,7 +78,7 @@ export function startWorker(options: SqliteOptions): Worker {
 const events = ["message", "error", "exit"] as const;
 
 /** Settles with the thread after the file is open, or with the error of the file. */
-function open(worker: Worker): Promise<Opened | Failure> {
+function open(worker: SqliteThread): Promise<Opened | Failure> {
   return new Promise((resolve) => {
     const finish = (result: Opened | Failure): void => {
       for (const event of events) worker.removeAllListeners(event);
@@ -92,7 +99,7 @@ function open(worker: Worker): Promise<Opened | Failure> {
 
 export class SqliteDriver implements SqlDriver {
   readonly #path: string;
-  readonly #worker: Worker;
+  readonly #worker: SqliteThread;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #texts = new TextNumbers();
@@ -150,7 +157,7 @@ export class SqliteDriver implements SqlDriver {
     worker.on("message", (answer: WorkerAnswer) => this.#receive(answer));
     worker.on("error", (error: unknown) => this.#end(messageOf(error)));
     this.#exited = new Promise((resolve) => {
-      worker.on("exit", (code) => {
+      worker.on("exit", (code: number) => {
         this.#end(`exit code ${code}`);
         resolve();
       });
