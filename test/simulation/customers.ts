@@ -8,7 +8,7 @@ import type { RegistrationResult } from "../../src/shreds/registrations/registra
 import { type ModelTip, modelAccount } from "../shreds/tiers/tier-model.ts";
 import { addressKey } from "./network.ts";
 import { type Entitlement, Violation } from "./relay-checks.ts";
-import { customerCount, tierNames } from "./scenario.ts";
+import { accounts, tierNames } from "./scenario.ts";
 import { type ServiceLife, tierRules } from "./service-life.ts";
 import type { WallTime } from "./simulated-time.ts";
 import { Wallet } from "./tips.ts";
@@ -66,10 +66,10 @@ class Customer {
   tips: Tip[] = [];
   readonly destinations = new Map<string, Destination>();
 
-  constructor(number: number) {
-    this.id = `a_${number}`;
-    this.name = `customer-${number}`;
-    this.wallet = new Wallet(`customer ${number}`);
+  constructor({ id, name }: { readonly id: string; readonly name: string }) {
+    this.id = id;
+    this.name = name;
+    this.wallet = new Wallet(name);
   }
 }
 
@@ -84,7 +84,7 @@ interface CustomersOptions {
 }
 
 export class Customers {
-  readonly #customers = Array.from({ length: customerCount }, (_, i) => new Customer(i));
+  readonly #customers = accounts.map((account) => new Customer(account));
   readonly #wall: WallTime;
   readonly #life: () => ServiceLife | null;
   readonly #note: (text: string) => void;

@@ -77,10 +77,11 @@ function readOptions(): Options {
   };
 }
 
-function summaryOf(seed: number, { digest, packets, sent, steps, simulatedMs }: RunResult): string {
+function summaryOf(seed: number, result: RunResult): string {
+  const { digest, packets, sent, sentToCustomers, steps, simulatedMs } = result;
   return (
     `seed ${seed}: ${(simulatedMs / 1000).toFixed(1)} s, ${steps} steps, ${packets} packets, ` +
-    `${sent} sent, digest ${digest.slice(0, 16)}`
+    `${sent} sent (${sentToCustomers} to customers), digest ${digest.slice(0, 16)}`
   );
 }
 

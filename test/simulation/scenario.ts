@@ -72,7 +72,11 @@ export type ScenarioEvent = Action & {
   readonly atMs: number;
 };
 
-export const customerCount = 3;
+const customerCount = 3;
+export const accounts = Array.from({ length: customerCount }, (_, i) => ({
+  id: `a_${i}`,
+  name: `customer-${i}`,
+}));
 const addressesPerCustomer = 3;
 const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
 const amounts = [3, 10, 15, 40, 60, 100];

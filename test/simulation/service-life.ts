@@ -31,7 +31,7 @@ import { AccountTiers } from "../../src/shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../../src/shreds/tiers/tier-leadership.ts";
 import type { TierRules } from "../../src/shreds/tiers/types.ts";
 import { shredVersion } from "./cluster.ts";
-import { type FixedDestination, sourceNames, tierNames } from "./scenario.ts";
+import { accounts, type FixedDestination, sourceNames, tierNames } from "./scenario.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { ProcessClock, type WallTime } from "./simulated-time.ts";
 import { tipAddress } from "./tips.ts";
@@ -95,6 +95,14 @@ interface Parts {
 /** Destinations that fail are found by their customers; the relay hears no ICMP error. */
 const noProbe = { check: () => "pending" as const, close: () => {} };
 
+/** The accounts of all customers, as the operator creates them before the first start. */
+async function addAccounts(driver: SqliteDriver): Promise<void> {
+  const sql = `INSERT INTO accounts (id, name, created_ns) VALUES ($1, $2, $3)
+    ON CONFLICT (id) DO NOTHING`;
+  const statements = accounts.map(({ id, name }) => ({ sql, params: [id, name, 0n] }));
+  await driver.transaction(statements, "durable");
+}
+
 async function openSales(
   { disk, folder, config, random, onChallenge }: LifeOptions,
   {
@@ -108,6 +116,7 @@ async function openSales(
   const path = join(folder, "shredway.db");
   const driver = await SqliteDriver.open({ path, clock, log, start: disk.start });
   await migrate(driver, "blob");
+  await addAccounts(driver);
   const registrationStore = new SqlRegistrationStore(driver, {
     decode: decodeBase58,
     encode: encodeBase58,

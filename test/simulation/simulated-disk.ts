@@ -4,9 +4,9 @@
 // loses what waits, and nothing else.
 
 import { EventEmitter } from "node:events";
+import type { Worker } from "node:worker_threads";
 import type { Timer } from "../../src/core/clock.ts";
 import { SqliteDatabase, type SqliteOptions } from "../../src/platform/store/sqlite/database.ts";
-import type { SqliteThread } from "../../src/platform/store/sqlite/driver.ts";
 import type { WorkerAnswer, WorkerRequest } from "../../src/platform/store/sqlite/worker.ts";
 import type { SimulatedTime } from "./simulated-time.ts";
 
@@ -24,10 +24,11 @@ export class SimulatedDisk {
   }
 
   /** For SqliteDriverOptions.start. */
-  readonly start = (options: SqliteOptions): SqliteThread => {
+  readonly start = (options: SqliteOptions): Worker => {
     const thread = new DiskThread(this.#time, options, () => commitNs + this.delayNs);
     this.#threads.add(thread);
-    return thread;
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the driver uses these members only
+    return thread as unknown as Worker;
   };
 
   /** All processes are killed. */

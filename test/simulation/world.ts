@@ -41,6 +41,8 @@ export interface RunResult {
   readonly steps: number;
   readonly packets: number;
   readonly sent: number;
+  /** Of them, to destinations of customers. */
+  readonly sentToCustomers: number;
   readonly simulatedMs: number;
   readonly violation: Violation | null;
 }
@@ -79,6 +81,7 @@ export class World {
   #steps = 0;
   #packets = 0;
   #sent = 0;
+  #sentToCustomers = 0;
 
   constructor(options: WorldOptions) {
     this.#options = options;
@@ -118,6 +121,7 @@ export class World {
       steps: this.#steps,
       packets: this.#packets,
       sent: this.#sent,
+      sentToCustomers: this.#sentToCustomers,
       simulatedMs: this.#time.nowMs,
       violation: this.#violation,
     };
@@ -283,12 +287,15 @@ export class World {
       if (arrivals.length > 0)
         this.#note(`${arrivals.length} packets arrive, ${sent.length} leave`);
       for (const { to, packet } of sent) this.#digest.update(to).update(packet.subarray(0, 83));
+      const entitlements = this.#entitlements(life);
+      const fixed = new Set(this.#choices.fixed.map(({ address }) => addressKey(address)));
+      this.#sentToCustomers += sent.filter(({ to }) => !fixed.has(to)).length;
       this.#checks.check({
         nowMs: this.#time.nowMs,
         arrivals,
         sent,
         sources: sourceNames.map((name, i) => ({ name, tier: this.#tierOf(i) })),
-        entitlements: this.#entitlements(life),
+        entitlements,
         snapshot: () => life.relay.snapshot(),
         newestSlot: this.#newestSlot,
         isUnsettled: this.#time.nowNs < this.#unsettledUntilNs,

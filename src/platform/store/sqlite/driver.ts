@@ -48,15 +48,8 @@ export interface SqliteDriverOptions {
   readonly pagesMax?: number;
   readonly lockPath?: string;
   readonly counts?: StoreCounts | undefined;
-  /** Starts the file's thread; tests replace it to end the thread, a simulation to have none. */
-  readonly start?: (options: SqliteOptions) => SqliteThread;
-}
-
-/** What the driver uses of a Worker. */
-export interface SqliteThread {
-  on(event: (typeof events)[number], listener: (value: never) => void): unknown;
-  removeAllListeners(event: (typeof events)[number]): unknown;
-  postMessage(request: WorkerRequest, transfers: readonly ArrayBuffer[]): void;
+  /** Starts the file's thread; tests replace it to end the thread. */
+  readonly start?: (options: SqliteOptions) => Worker;
 }
 
 interface Job extends BatchItem {
@@ -66,7 +59,7 @@ interface Job extends BatchItem {
 }
 
 interface Opened {
-  readonly worker: SqliteThread;
+  readonly worker: Worker;
   readonly foreignVersion: number;
 }
 
@@ -78,7 +71,7 @@ export function startWorker(options: SqliteOptions): Worker {
 const events = ["message", "error", "exit"] as const;
 
 /** Settles with the thread after the file is open, or with the error of the file. */
-function open(worker: SqliteThread): Promise<Opened | Failure> {
+function open(worker: Worker): Promise<Opened | Failure> {
   return new Promise((resolve) => {
     const finish = (result: Opened | Failure): void => {
       for (const event of events) worker.removeAllListeners(event);
@@ -99,7 +92,7 @@ function open(worker: SqliteThread): Promise<Opened | Failure> {
 
 export class SqliteDriver implements SqlDriver {
   readonly #path: string;
-  readonly #worker: SqliteThread;
+  readonly #worker: Worker;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #texts = new TextNumbers();
@@ -157,7 +150,7 @@ export class SqliteDriver implements SqlDriver {
     worker.on("message", (answer: WorkerAnswer) => this.#receive(answer));
     worker.on("error", (error: unknown) => this.#end(messageOf(error)));
     this.#exited = new Promise((resolve) => {
-      worker.on("exit", (code: number) => {
+      worker.on("exit", (code) => {
         this.#end(`exit code ${code}`);
         resolve();
       });
