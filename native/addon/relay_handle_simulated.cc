@@ -31,7 +31,7 @@ void write_datagram(const MemoryNetwork::Datagram& datagram, uint8_t* out) {
 }  // namespace
 
 Napi::Function RelayHandle::define_simulated(Napi::Env env) {
-  static char simulated;  // its address tells the constructor which class it constructs
+  static char simulated;  // the constructor compares its address to know its class
   auto all = methods();
   all.push_back(InstanceMethod<&RelayHandle::step>("step"));
   all.push_back(InstanceMethod<&RelayHandle::take_sent>("takeSent"));

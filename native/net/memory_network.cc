@@ -132,7 +132,7 @@ void MemoryNetwork::send_one(const Endpoint& to, const msghdr& message) {
   }
 }
 
-// The clocks of processor time stand still, so that a run repeats byte for byte.
+// The clocks of processor time are frozen, so that a run repeats byte for byte.
 const SocketCalls& MemoryNetwork::calls() {
   static constexpr SocketCalls kCalls = {
       &MemoryNetwork::receive, &MemoryNetwork::send, &receive_no_message,

@@ -1,5 +1,5 @@
-// The simulated customers: they register tips, add and remove destinations, and remember what they were
-// told. From that, and from the rules, follows what they must and may receive.
+// The simulated customers: they register tips, add and remove destinations, and remember what the
+// service reported. From that, and from the rules, follows what they must and may receive.
 //
 // A request that a crash interrupts has an unknown result, until the customer asks again. Meanwhile both
 // results are possible, and the checks accept both.
@@ -35,7 +35,7 @@ interface Tip {
   registeredLeastMs: number;
   effectiveMs: number;
   state: "waiting" | "unknown" | "counted";
-  /** Of the transaction; empty: not told yet. */
+  /** The signature of the transaction; empty: not known yet. */
   signature: string;
 }
 
@@ -242,7 +242,10 @@ export class Customers {
       });
   }
 
-  /** By address, in the form of `Sent`. Throws Violation if a customer is told something impossible. */
+  /**
+   * Entitlements by address, in the form of `Sent`. Throws Violation if the service reports something
+   * impossible to a customer.
+   */
   entitlements(life: ServiceLife): Map<string, Entitlement> {
     const all = new Map<string, Entitlement>();
     for (const customer of this.#customers) {

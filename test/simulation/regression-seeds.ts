@@ -4,7 +4,7 @@ export interface RegressionSeed {
   readonly seed: number;
   /** Slots of the run. */
   readonly slots: number;
-  /** What it found. */
+  /** The defect that it found. */
   readonly found: string;
 }
 

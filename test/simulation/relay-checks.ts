@@ -42,7 +42,7 @@ export interface StepFacts {
   readonly isUnsettled: boolean;
 }
 
-/** What the world knows about a shred in this life of the relay. */
+/** An authentic shred in this life of the relay. */
 interface KnownShred {
   /** Bits of the tiers for which a source has delivered it. */
   tiers: number;
@@ -79,10 +79,10 @@ export class Violation extends Error {
 
 type Counts = Map<string, bigint>;
 
-/** What has happened since the counters were read. */
+/** Everything since the last reading of the counters. */
 interface Window {
   readonly steps: number;
-  /** By source. */
+  /** Packets by source. */
   readonly arrived: number[];
   readonly forged: number[];
   /** Whether a source has delivered shreds of slots far away. */
@@ -91,7 +91,7 @@ interface Window {
   readonly left: Map<string, number>;
 }
 
-/** What a packet contains. */
+/** The content of a packet. */
 interface Learned {
   /** undefined: neither an authentic shred, nor one with another signature. */
   readonly content: AuthenticShred | undefined;

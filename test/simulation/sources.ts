@@ -15,7 +15,7 @@ import {
 interface Profile {
   readonly loss: number;
   readonly leastMs: number;
-  /** Of the exponential part of the delay. */
+  /** Mean of the exponential part of the delay. */
   readonly meanMs: number;
   readonly twice: number;
 }

@@ -36,12 +36,12 @@ const unsettledMs = 15_000;
 const endMs = 3_000;
 
 export interface RunResult {
-  /** Of everything that happened. */
+  /** A hash of everything that happened. */
   readonly digest: string;
   readonly steps: number;
   readonly packets: number;
   readonly sent: number;
-  /** Of them, to destinations of customers. */
+  /** The part of `sent` that went to destinations of customers. */
   readonly sentToCustomers: number;
   readonly simulatedMs: number;
   readonly violation: Violation | null;
