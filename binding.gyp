@@ -21,6 +21,7 @@
       "native/net/address.cc",
       "native/net/challenge_echo.cc",
       "native/net/interface_view.cc",
+      "native/net/memory_network.cc",
       "native/net/multicast_socket.cc",
       "native/net/paced_sender.cc",
       "native/net/port_split.cc",
@@ -89,6 +90,7 @@
       "native/addon/notifier.cc",
       "native/addon/probe_handle.cc",
       "native/addon/relay_handle.cc",
+      "native/addon/relay_handle_simulated.cc",
       "native/addon/relay_handle_streams.cc",
       "native/addon/traffic_handles.cc",
       "native/addon/transaction_handles.cc"

@@ -234,6 +234,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("readInterface", Napi::Function::New<interface_of>(env));
   exports.Set("kernelClock", Napi::Function::New<kernel_clock>(env));
   exports.Set("Relay", RelayHandle::define(env));
+  exports.Set("SimulatedRelay", RelayHandle::define_simulated(env));
   exports.Set("PacedSender", PacedSenderHandle::define(env));
   exports.Set("ReachabilityProbe", ReachabilityProbeHandle::define(env));
   exports.Set("Shredder", ShredderHandle::define(env));

@@ -96,43 +96,46 @@ bool read_signatures(const Napi::Value& value, std::vector<TransactionSignature>
 
 }  // namespace
 
+std::vector<Napi::ClassPropertyDescriptor<RelayHandle>> RelayHandle::methods() {
+  return {InstanceMethod<&RelayHandle::publish_sources>("publishSources"),
+          InstanceMethod<&RelayHandle::publish_fanout>("publishFanout"),
+          InstanceMethod<&RelayHandle::publish_leaders>("publishLeaders"),
+          InstanceMethod<&RelayHandle::join_group>("joinGroup"),
+          InstanceMethod<&RelayHandle::leave_group>("leaveGroup"),
+          InstanceMethod<&RelayHandle::snapshot_words>("snapshotWords"),
+          InstanceMethod<&RelayHandle::read_counters>("readCounters"),
+          InstanceMethod<&RelayHandle::drain_events>("drainEvents"),
+          InstanceMethod<&RelayHandle::drain_traces>("drainTraces"),
+          InstanceMethod<&RelayHandle::set_slot_bounds>("setSlotBounds"),
+          InstanceMethod<&RelayHandle::set_slot_floor>("setSlotFloor"),
+          InstanceMethod<&RelayHandle::watch_signatures>("watchSignatures"),
+          InstanceMethod<&RelayHandle::unwatch_signatures>("unwatchSignatures"),
+          InstanceMethod<&RelayHandle::drain_landings>("drainLandings"),
+          InstanceMethod<&RelayHandle::on_landings>("onLandings"),
+          InstanceMethod<&RelayHandle::publish_stream_filters>("publishStreamFilters"),
+          InstanceMethod<&RelayHandle::drain_streams>("drainStreams"),
+          InstanceMethod<&RelayHandle::streams_lost>("streamsLost"),
+          InstanceMethod<&RelayHandle::read_stream_losses>("readStreamLosses"),
+          InstanceMethod<&RelayHandle::on_streams>("onStreams"),
+          InstanceMethod<&RelayHandle::set_stream_history>("setStreamHistory"),
+          InstanceMethod<&RelayHandle::read_stream_history>("readStreamHistory"),
+          InstanceMethod<&RelayHandle::grant_replay>("grantReplay"),
+          InstanceMethod<&RelayHandle::change_lookup_tables>("changeLookupTables"),
+          InstanceMethod<&RelayHandle::drain_lookup_reports>("drainLookupReports"),
+          InstanceMethod<&RelayHandle::lookup_table_counts>("lookupTableCounts"),
+          InstanceMethod<&RelayHandle::drain_arrivals>("drainArrivals"),
+          InstanceMethod<&RelayHandle::drain_packets>("drainPackets"),
+          InstanceMethod<&RelayHandle::measuring_losses>("measuringLosses"),
+          InstanceMethod<&RelayHandle::receive_drops>("receiveDrops"),
+          InstanceMethod<&RelayHandle::addresses>("addresses"),
+          InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
+          InstanceMethod<&RelayHandle::transmit>("transmit"),
+          InstanceMethod<&RelayHandle::priority_refusal>("priorityRefusal"),
+          InstanceMethod<&RelayHandle::close>("close")};
+}
+
 Napi::Function RelayHandle::define(Napi::Env env) {
-  return DefineClass(env, "NativeRelay",
-                     {InstanceMethod<&RelayHandle::publish_sources>("publishSources"),
-                      InstanceMethod<&RelayHandle::publish_fanout>("publishFanout"),
-                      InstanceMethod<&RelayHandle::publish_leaders>("publishLeaders"),
-                      InstanceMethod<&RelayHandle::join_group>("joinGroup"),
-                      InstanceMethod<&RelayHandle::leave_group>("leaveGroup"),
-                      InstanceMethod<&RelayHandle::snapshot_words>("snapshotWords"),
-                      InstanceMethod<&RelayHandle::read_counters>("readCounters"),
-                      InstanceMethod<&RelayHandle::drain_events>("drainEvents"),
-                      InstanceMethod<&RelayHandle::drain_traces>("drainTraces"),
-                      InstanceMethod<&RelayHandle::set_slot_bounds>("setSlotBounds"),
-                      InstanceMethod<&RelayHandle::set_slot_floor>("setSlotFloor"),
-                      InstanceMethod<&RelayHandle::watch_signatures>("watchSignatures"),
-                      InstanceMethod<&RelayHandle::unwatch_signatures>("unwatchSignatures"),
-                      InstanceMethod<&RelayHandle::drain_landings>("drainLandings"),
-                      InstanceMethod<&RelayHandle::on_landings>("onLandings"),
-                      InstanceMethod<&RelayHandle::publish_stream_filters>("publishStreamFilters"),
-                      InstanceMethod<&RelayHandle::drain_streams>("drainStreams"),
-                      InstanceMethod<&RelayHandle::streams_lost>("streamsLost"),
-                      InstanceMethod<&RelayHandle::read_stream_losses>("readStreamLosses"),
-                      InstanceMethod<&RelayHandle::on_streams>("onStreams"),
-                      InstanceMethod<&RelayHandle::set_stream_history>("setStreamHistory"),
-                      InstanceMethod<&RelayHandle::read_stream_history>("readStreamHistory"),
-                      InstanceMethod<&RelayHandle::grant_replay>("grantReplay"),
-                      InstanceMethod<&RelayHandle::change_lookup_tables>("changeLookupTables"),
-                      InstanceMethod<&RelayHandle::drain_lookup_reports>("drainLookupReports"),
-                      InstanceMethod<&RelayHandle::lookup_table_counts>("lookupTableCounts"),
-                      InstanceMethod<&RelayHandle::drain_arrivals>("drainArrivals"),
-                      InstanceMethod<&RelayHandle::drain_packets>("drainPackets"),
-                      InstanceMethod<&RelayHandle::measuring_losses>("measuringLosses"),
-                      InstanceMethod<&RelayHandle::receive_drops>("receiveDrops"),
-                      InstanceMethod<&RelayHandle::addresses>("addresses"),
-                      InstanceMethod<&RelayHandle::granted_receive_buffer>("grantedReceiveBuffer"),
-                      InstanceMethod<&RelayHandle::transmit>("transmit"),
-                      InstanceMethod<&RelayHandle::priority_refusal>("priorityRefusal"),
-                      InstanceMethod<&RelayHandle::close>("close")});
+  return DefineClass(env, "NativeRelay", methods());
 }
 
 RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info), env_(info.Env()) {
@@ -142,6 +145,8 @@ RelayHandle::RelayHandle(const Napi::CallbackInfo& info) : ObjectWrap(info), env
   }
   RelayOptions options;
   if (!read_options(info[0].As<Napi::Object>(), options)) return;
+  if (info.Data()) network_ = std::make_unique<MemoryNetwork>();
+  options.network = network_.get();
   std::string error;
   relay_ = Relay::open(options, error);
   if (!relay_) Napi::Error::New(info.Env(), error).ThrowAsJavaScriptException();

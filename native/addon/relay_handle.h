@@ -8,6 +8,7 @@
 #include <napi.h>
 
 #include <memory>
+#include <vector>
 
 #include "addon/notifier.h"
 #include "relay/relay.h"
@@ -17,6 +18,9 @@ namespace shredway::addon {
 class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
  public:
   static Napi::Function define(Napi::Env env);
+  // The class of relays in a simulation: their network and clock are the caller's, and step() runs
+  // them (relay_handle_simulated.cc).
+  static Napi::Function define_simulated(Napi::Env env);
   explicit RelayHandle(const Napi::CallbackInfo& info);
   ~RelayHandle() override;
 
@@ -57,7 +61,12 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   Napi::Value transmit(const Napi::CallbackInfo& info);
   Napi::Value priority_refusal(const Napi::CallbackInfo& info);
   void close(const Napi::CallbackInfo& info);
+  Napi::Value step(const Napi::CallbackInfo& info);
+  Napi::Value take_sent(const Napi::CallbackInfo& info);
+  void fail_sends(const Napi::CallbackInfo& info);
 
+  static std::vector<Napi::ClassPropertyDescriptor<RelayHandle>> methods();
+  bool deliver(Napi::Env env, const uint8_t* bytes, size_t length);
   using Publish = std::string (Relay::*)(const uint8_t*, size_t);
   Napi::Value publish(const Napi::CallbackInfo& info, Publish part);
   bool is_open(Napi::Env env) const;
@@ -69,6 +78,7 @@ class RelayHandle : public Napi::ObjectWrap<RelayHandle> {
   static void end_with_environment(void* handle);
   bool read_layout(const Napi::CallbackInfo& info, size_t first, SnapshotLayout& layout) const;
 
+  std::unique_ptr<MemoryNetwork> network_;  // of a simulation; outlives its relay
   std::unique_ptr<Relay> relay_;
   // The relay's thread calls them, so they are destroyed after that thread has ended.
   std::unique_ptr<NotifierHandle> notifier_;

@@ -18,8 +18,9 @@ constexpr size_t kShredsPerTurn = 256;  // shreds read from one ring before the 
 
 }  // namespace
 
-DeshredThread::DeshredThread(uint32_t workers)
-    : counters_(std::make_unique<DeshredCounters>()),
+DeshredThread::DeshredThread(uint32_t workers, const SocketCalls& calls)
+    : calls_(calls),
+      counters_(std::make_unique<DeshredCounters>()),
       deshredder_({}, *this),
       watch_list_(random_hash_key()),
       recent_(random_hash_key()) {
@@ -30,9 +31,13 @@ DeshredThread::DeshredThread(uint32_t workers)
 }
 
 std::unique_ptr<DeshredThread> DeshredThread::start(uint32_t workers, std::string& error) {
-  std::unique_ptr<DeshredThread> thread(new DeshredThread(workers));
+  std::unique_ptr<DeshredThread> thread = create(workers, system_socket_calls());
   error = thread->thread_.start<&DeshredThread::run>(thread.get(), "shredway-see");
   return error.empty() ? std::move(thread) : nullptr;
+}
+
+std::unique_ptr<DeshredThread> DeshredThread::create(uint32_t workers, const SocketCalls& calls) {
+  return std::unique_ptr<DeshredThread>(new DeshredThread(workers, calls));
 }
 
 DeshredThread::~DeshredThread() {
@@ -48,17 +53,10 @@ void DeshredThread::run() {
   sleep_precisely();
   uint32_t empty_polls = 0;
   while (!stopping_.load(std::memory_order_relaxed)) {
-    apply_watch_orders();
-    streams_.update();
-    report_restarts();
-    const bool replayed = streams_.replay_some();
-    if (streams_.take_written()) stream_wake_up_.notify();
-    if (read_shreds()) {
+    if (take_turn()) {
       empty_polls = 0;
-      publish_counts();
       continue;
     }
-    if (replayed) continue;
     const bool idle = ++empty_polls > kEmptyPollsUntilIdle;
     const bool watched =
         watch_list_.size() > 0 || returns_recovered_.load(std::memory_order_relaxed);
@@ -67,6 +65,17 @@ void DeshredThread::run() {
                  : watched              ? kPollInterval_us
                                         : kUnwatchedPollInterval_us);
   }
+}
+
+bool DeshredThread::take_turn() {
+  apply_watch_orders();
+  streams_.update();
+  report_restarts();
+  const bool replayed = streams_.replay_some();
+  if (streams_.take_written()) stream_wake_up_.notify();
+  if (!read_shreds()) return replayed;
+  publish_counts();
+  return true;
 }
 
 // Returns false if all rings were empty.
@@ -148,7 +157,7 @@ void DeshredThread::report(Landing landing) {
   if (!landings_.push(landing)) return counters[DeshredCounter::landings_lost].add(1);
   counters[DeshredCounter::landings].add(1);
   if (!(landing.flags & kBeforeWatch)) {
-    const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+    const uint64_t now_ns = calls_.clock_ns(CLOCK_REALTIME);
     if (now_ns > landing.arrival_ns) counters.report_latency.record(now_ns - landing.arrival_ns);
   }
   landing_wake_up_.notify();
@@ -202,7 +211,7 @@ void DeshredThread::publish_counts() {
   counters[DeshredCounter::stream_lookups].set(lookups.transactions());
   counters[DeshredCounter::stream_unresolved].set(lookups.unresolved());
   counters[DeshredCounter::stream_lookup_reports_lost].set(lookups.reports_lost());
-  counters[DeshredCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
+  counters[DeshredCounter::cpu_ns].set(calls_.clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
 // ---- control --------------------------------------------------------------------------------

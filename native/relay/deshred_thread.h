@@ -18,6 +18,7 @@
 
 #include "deshred/deshredder.h"
 #include "deshred/slot_restarts.h"
+#include "net/socket_calls.h"
 #include "net/thread.h"
 #include "relay/histogram.h"
 #include "relay/landings.h"
@@ -75,6 +76,11 @@ class DeshredThread final : private DeshredSink {
  public:
   // One ring per worker. Returns nullptr and fills `error` if the thread cannot be started.
   static std::unique_ptr<DeshredThread> start(uint32_t workers, std::string& error);
+  // The same without a thread: the caller calls take_turn(). `calls`: the clock to use.
+  static std::unique_ptr<DeshredThread> create(uint32_t workers, const SocketCalls& calls);
+  // Carries out the orders that wait and reads the rings. Returns false if there was nothing to do.
+  // The thread itself.
+  bool take_turn();
   ~DeshredThread();  // stops; the workers must have stopped before
 
   ShredRing& ring_of(uint32_t worker) { return *rings_[worker]; }
@@ -105,7 +111,7 @@ class DeshredThread final : private DeshredSink {
     TransactionSignature signature;
   };
 
-  explicit DeshredThread(uint32_t workers);
+  DeshredThread(uint32_t workers, const SocketCalls& calls);
   void run();
   bool read_shreds();
   void apply_watch_orders();
@@ -138,6 +144,7 @@ class DeshredThread final : private DeshredSink {
     Deshredder deshredder;
   };
 
+  const SocketCalls& calls_;
   std::vector<std::unique_ptr<ShredRing>> rings_;
   std::vector<std::unique_ptr<RecoveredRing>> recovered_;
   RecoveredRing* recovered_ring_ = nullptr;  // ring of the worker whose shreds are being read

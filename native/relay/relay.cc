@@ -80,11 +80,13 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
   error = check(options);
   if (!error.empty()) return nullptr;
   std::unique_ptr<Relay> relay(new Relay);
+  relay->network_ = options.network;
   relay->tier_count_ = options.worker.tier_count;
   std::vector<WorkerSockets> sockets(options.workers);
-  error = relay->open_sockets(options, sockets);
+  error = options.network ? relay->open_in_memory(options, sockets)
+                          : relay->open_sockets(options, sockets);
   if (!error.empty()) return nullptr;
-  if (options.deshred) relay->deshred_ = DeshredThread::start(options.workers, error);
+  if (options.deshred) error = relay->start_deshred(options);
   if (!error.empty()) return nullptr;
   if (options.arrivals) {
     relay->arrivals_ = std::make_unique<ArrivalRings>();
@@ -102,7 +104,7 @@ Relay::~Relay() = default;
 
 std::string Relay::start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets) {
   std::optional<RaisedPriority> raised;
-  priority_refusal_ = crowding(options);
+  priority_refusal_ = options.network ? "a simulation has no threads" : crowding(options);
   if (priority_refusal_.empty()) priority_refusal_ = raised.emplace().refusal();
   for (uint32_t i = 0; i < options.workers; i++) {
     WorkerOptions worker_options = options.worker;
@@ -118,11 +120,33 @@ std::string Relay::start_workers(const RelayOptions& options, std::vector<Worker
     if (clone_plane_) worker_options.clone = clone_plane_->region(i);
     if (!options.cpus.empty()) worker_options.cpu = options.cpus[i];
     std::string error;
-    auto worker = Worker::start(worker_options, std::move(sockets[i]), tables_, error);
+    if (network_) worker_options.calls = &MemoryNetwork::calls();
+    const auto make = network_ ? &Worker::create : &Worker::start;
+    auto worker = make(worker_options, std::move(sockets[i]), tables_, error);
     if (!worker) return error;
     workers_.push_back(std::move(worker));
   }
   return "";
+}
+
+std::string Relay::start_deshred(const RelayOptions& options) {
+  std::string error;
+  deshred_ = network_ ? DeshredThread::create(options.workers, MemoryNetwork::calls())
+                      : DeshredThread::start(options.workers, error);
+  return error;
+}
+
+// Bounded: a turn without work ends the loop, and only delivered datagrams cause work.
+void Relay::step() {
+  const MemoryNetwork::Use use(*network_);
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (const auto& worker : workers_) busy |= worker->take_turn().received_any;
+    if (!deshred_) continue;
+    busy |= deshred_->take_turn();
+    for (uint32_t i = 0; i < workers_.size(); i++) busy |= deshred_->recovered_of(i).waiting() > 0;
+  }
+  for (const auto& worker : workers_) worker->rest();
 }
 
 // Must run after start_workers: all readers must be added before a table is replaced.
@@ -186,6 +210,22 @@ std::string Relay::open_listeners(const RelayOptions& options, const Endpoint& a
   granted_receive_buffer_bytes_ = receive_buffer_bytes(first);
   if (sockets.size() == 1) return "";
   return attach_steering(first, static_cast<uint32_t>(sockets.size()));
+}
+
+// One worker, because a memory network steers nothing.
+std::string Relay::open_in_memory(const RelayOptions& options,
+                                  std::vector<WorkerSockets>& sockets) {
+  if (!options.multicast.empty()) return "expected no multicast groups in a simulation";
+  if (options.workers != 1) return "expected one worker in a simulation";
+  WorkerSockets& own = sockets.front();
+  for (const Endpoint& address : options.listen) {
+    if (address.port == 0) return "expected a listening port other than 0 in a simulation";
+    own.receive.push_back({options.network->open(address), address.port});
+    addresses_.push_back(address);
+  }
+  own.send_ipv4 = options.network->open(any_endpoint(true));
+  own.send_ipv6 = options.network->open(any_endpoint(false));
+  return own.send_ipv6.valid() ? "" : "no descriptor is left for a simulated socket";
 }
 
 // The kernel delivers a multicast datagram to every worker's socket; each has a program that drops

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "clone/clone.h"
+#include "net/memory_network.h"
 #include "relay/worker.h"
 
 namespace shredway {
@@ -40,6 +41,9 @@ struct RelayOptions {
   bool arrivals = false;         // for measuring feeds; with one worker only
   bool receive_filter = true;    // drops noise in the kernel; never with `arrivals`
   bool capture_packets = false;  // also capture the datagrams
+  // The network of a simulation, which must outlive the relay; nullptr: the kernel's. The relay
+  // then starts no thread, and step() runs the turns of its threads.
+  MemoryNetwork* network = nullptr;
 };
 
 inline constexpr uint32_t kWorkersMax = 64;
@@ -52,6 +56,9 @@ class Relay {
   // reason.
   static std::unique_ptr<Relay> open(const RelayOptions& options, std::string& error);
   ~Relay();
+
+  // Runs all threads of a relay with a `network` until none has anything to do.
+  void step();
 
   // Each call replaces one whole table under traffic. Returns an error text, empty on success. A
   // refused table leaves the previous one in force.
@@ -120,8 +127,11 @@ class Relay {
                                    std::vector<WorkerSockets>& sockets);
   std::string start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets);
   void watch_next_hops(const RelayOptions& options);
+  std::string open_in_memory(const RelayOptions& options, std::vector<WorkerSockets>& sockets);
+  std::string start_deshred(const RelayOptions& options);
 
   Tables tables_;
+  MemoryNetwork* network_ = nullptr;
   uint32_t tier_count_ = 1;
   std::vector<Endpoint> addresses_;
   uint32_t granted_receive_buffer_bytes_ = 0;

@@ -284,10 +284,10 @@ void Worker::queue_for_send(const Candidate& candidate, const RecentShreds::Outc
 void Worker::fan_out() {
   if (send_queue_->shreds == 0) return;
   if (send_queued()) {
-    const uint64_t now_ns = clock_ns(CLOCK_REALTIME);
+    const uint64_t sent_ns = now_ns();
     for (uint32_t i = 0; i < send_queue_->shreds; i++)
-      if (now_ns > send_queue_->received_ns[i] && send_queue_->received_ns[i])
-        counters_->latency.record(now_ns - send_queue_->received_ns[i]);
+      if (sent_ns > send_queue_->received_ns[i] && send_queue_->received_ns[i])
+        counters_->latency.record(sent_ns - send_queue_->received_ns[i]);
   }
   send_queue_->shreds = 0;
 }
@@ -374,22 +374,26 @@ void Worker::emit(const Event& event) {
   if (!events_.push(event)) (*counters_)[WorkerCounter::events_lost].add(1);
 }
 
+Worker::Turn Worker::take_turn() {
+  Turn turn;
+  for (const WorkerSockets::Receive& from : sockets_.receive) {
+    if (received_.receive(from.socket.fd()) == 0) continue;
+    turn.received_any = true;
+    turn.more_waiting |= received_.size() == kReceiveBatchMax;
+    handle_batch(from);
+  }
+  if (options_.recovered) queue_recovered();
+  return turn;
+}
+
 void Worker::run() {
   drop_privileges_of_this_thread();  // all sockets are open
-  housekeeping(clock_ns(CLOCK_REALTIME));
+  rest();
   while (!stopping_.load(std::memory_order_relaxed)) {
-    bool received_any = false;
-    bool more_waiting = false;
-    for (const WorkerSockets::Receive& from : sockets_.receive) {
-      if (received_.receive(from.socket.fd()) == 0) continue;
-      received_any = true;
-      more_waiting |= received_.size() == kReceiveBatchMax;
-      handle_batch(from);
-    }
-    if (options_.recovered) queue_recovered();
-    if (received_any) empty_polls_ = 0;
+    const Turn turn = take_turn();
+    if (turn.received_any) empty_polls_ = 0;
     // A short batch means that the socket is empty, so a blocking worker sleeps in poll right away.
-    if (!received_any || (!more_waiting && options_.wait == WaitMode::block)) wait();
+    if (!turn.received_any || (!turn.more_waiting && options_.wait == WaitMode::block)) wait();
   }
 }
 

@@ -19,6 +19,7 @@
 #include "net/challenge_echo.h"
 #include "net/multicast_socket.h"
 #include "net/receive_filter.h"
+#include "net/socket_calls.h"
 #include "net/thread.h"
 #include "net/udp_batch.h"
 #include "net/udp_socket.h"
@@ -89,6 +90,7 @@ struct WorkerOptions {
   // `deshred` too. nullptr: none.
   const std::atomic<uint8_t>* stream_tiers = nullptr;
   ArrivalRings* arrivals = nullptr;  // records every arrival of a shred; nullptr: none
+  const SocketCalls* calls = &system_socket_calls();  // the network and the clock
 };
 
 struct WorkerSockets {
@@ -104,11 +106,22 @@ struct WorkerSockets {
 
 class Worker final : private TransmitObserver {
  public:
-  // Returns nullptr and fills `error` (empty before) if memory, the wake-up descriptor or the CPU
-  // is not available.
+  // Both return nullptr and fill `error` (empty before) if memory, the wake-up descriptor or the
+  // CPU is not available. Without a thread, the caller calls take_turn() and rest().
   static std::unique_ptr<Worker> start(const WorkerOptions& options, WorkerSockets sockets,
                                        Tables& tables, std::string& error);
+  static std::unique_ptr<Worker> create(const WorkerOptions& options, WorkerSockets sockets,
+                                        Tables& tables, std::string& error);
   ~Worker();  // stops
+
+  struct Turn {
+    bool received_any = false;
+    bool more_waiting = false;  // a socket had at least a full batch
+  };
+  // One batch of each receive socket, then recovered shreds. Worker's thread.
+  Turn take_turn();
+  // What an idle worker does from time to time. Worker's thread.
+  void rest() { housekeeping(now_ns()); }
 
   void stop();  // any thread; returns when the thread has ended
   const WorkerCounters& counters() const { return *counters_; }
@@ -221,6 +234,7 @@ class Worker final : private TransmitObserver {
     counters_->sources[source].verdicts[static_cast<size_t>(verdict)].add(1);
     return true;
   }
+  uint64_t now_ns() const;
   void wait();
   void housekeeping(uint64_t now_ns);
   void count_receive_drops(uint64_t now_ns);

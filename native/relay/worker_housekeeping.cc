@@ -28,6 +28,8 @@ void Worker::acquire_tables() {
   (*counters_)[WorkerCounter::cloned_destinations].set(transmit_.cloned_targets());
 }
 
+uint64_t Worker::now_ns() const { return options_.calls->clock_ns(CLOCK_REALTIME); }
+
 void Worker::wait() {
   constexpr uint32_t kEmptyPollCost_ns = 400;  // cost of an empty recvmmsg; only scales spinning
   constexpr uint32_t kPollsPerHousekeeping = 1u << 16;
@@ -36,10 +38,10 @@ void Worker::wait() {
                          (options_.wait == WaitMode::spin &&
                           empty_polls_ > options_.spin_us * 1000 / kEmptyPollCost_ns);
   if (!may_sleep) {
-    if (empty_polls_ % kPollsPerHousekeeping == 0) housekeeping(clock_ns(CLOCK_REALTIME));
+    if (empty_polls_ % kPollsPerHousekeeping == 0) rest();
     return;
   }
-  if (!waiter_.wait(kSleepMax_ms)) housekeeping(clock_ns(CLOCK_REALTIME));
+  if (!waiter_.wait(kSleepMax_ms)) rest();
 }
 
 void Worker::housekeeping(uint64_t now_ns) {
@@ -48,7 +50,7 @@ void Worker::housekeeping(uint64_t now_ns) {
   acquire_tables();  // lets an idle worker release old tables
   transmit_.settle(now_ns);
   expire_pending(now_ns);
-  counters[WorkerCounter::cpu_ns].set(clock_ns(CLOCK_THREAD_CPUTIME_ID));
+  counters[WorkerCounter::cpu_ns].set(options_.calls->clock_ns(CLOCK_THREAD_CPUTIME_ID));
   counters[WorkerCounter::send_calls].set(transmit_.system_calls());
   counters[WorkerCounter::gso_fallbacks].set(transmit_.gso_fallbacks());
   counters[WorkerCounter::clone_triggers].set(transmit_.clone_triggers());
@@ -80,7 +82,7 @@ std::vector<uint64_t> Worker::receive_drops_by_socket() const {
 // Charges each ICMP error for a datagram of this worker to its destination.
 void Worker::read_send_errors(int fd, uint64_t now_ns) {
   std::array<IcmpError, kIcmpErrorsPerRead> errors;
-  const size_t count = read_icmp_errors(fd, errors.data(), errors.size());
+  const size_t count = read_icmp_errors(fd, errors.data(), errors.size(), *options_.calls);
   for (size_t i = 0; i < count; i++) {
     const Destination* destination = tables_->fanout->find(errors[i].destination);
     if (!destination) continue;  // no longer in the table

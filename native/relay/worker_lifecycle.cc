@@ -29,20 +29,29 @@ Worker::Worker(const WorkerOptions& options, WorkerSockets sockets, Tables& tabl
       table_reader_(tables.current()),
       counters_(std::make_unique<WorkerCounters>()),
       recent_(RecentShreds::create(options.prefault)),
+      challenge_echo_(*options.calls),
+      received_(*options.calls),
       transmit_({sockets_.send_ipv4.fd(), sockets_.send_ipv6.fd(), options.gso, options.clone,
                  options.ttl, options.dscp},
-                *this),
+                *this, *options.calls),
       send_queue_(std::make_unique<SendQueue>()),
       receive_drop_counter_(receive_fds(sockets_), multicast_fds(sockets_), options.filtered),
       waiter_(receive_fds(sockets_), error) {
   if (!recent_) error = std::string("cannot reserve memory for recent shreds: ") + strerror(errno);
 }
 
-std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSockets sockets,
-                                      Tables& tables, std::string& error) {
+std::unique_ptr<Worker> Worker::create(const WorkerOptions& options, WorkerSockets sockets,
+                                       Tables& tables, std::string& error) {
   std::unique_ptr<Worker> worker(new Worker(options, std::move(sockets), tables, error));
   if (!error.empty()) return nullptr;
   tables.add_reader(&worker->table_reader_, worker->transmit_.target_rules(options.tier_count));
+  return worker;
+}
+
+std::unique_ptr<Worker> Worker::start(const WorkerOptions& options, WorkerSockets sockets,
+                                      Tables& tables, std::string& error) {
+  std::unique_ptr<Worker> worker = create(options, std::move(sockets), tables, error);
+  if (!worker) return nullptr;
   error = worker->thread_.start<&Worker::run>(worker.get(),
                                               "shredway-" + std::to_string(options.number));
   if (error.empty() && options.cpu >= 0) error = worker->thread_.pin(options.cpu);

@@ -30,7 +30,7 @@ interface ShredSalesDependencies {
   /** Number of registrations by result, since the service started. */
   readonly settled: ReadonlyMap<string, number>;
   readonly destinations: AccountDestinations;
-  readonly challenges: ChallengeSocket;
+  readonly challenges: Pick<ChallengeSocket, "close">;
   readonly log: Logger;
 }
 

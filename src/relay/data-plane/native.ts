@@ -168,6 +168,16 @@ export interface NativeRelay {
   close(): void;
 }
 
+/** A relay of a simulation (native/addon/relay_handle_simulated.cc has the layout of datagrams). */
+export interface NativeSimulatedRelay extends NativeRelay {
+  /** Runs the relay at this time with these datagrams until it has nothing left to do. */
+  step(nowNs: bigint, datagrams: Uint8Array): void;
+  /** Fills with the oldest sent datagrams; returns the number of bytes, 0: none is left. */
+  takeSent(into: Uint8Array): number;
+  /** `destination`: 18 bytes. 0: datagrams to it are sent again. */
+  failSends(destination: Uint8Array, errno: number): void;
+}
+
 export interface PacedSenderCounts {
   /** Datagrams passed to the kernel. */
   readonly sent: bigint;
@@ -248,6 +258,7 @@ interface NativeAddon {
   /** False: the kernel rejected it. */
   refusePortSharing(descriptor: number): boolean;
   Relay: new (options: NativeRelayOptions) => NativeRelay;
+  SimulatedRelay: new (options: NativeRelayOptions) => NativeSimulatedRelay;
   PacedSender: new (to: Uint8Array, from: Uint8Array, bufferBytes: number) => NativePacedSender;
   ReachabilityProbe: new (to: Uint8Array, datagram: Uint8Array) => NativeReachabilityProbe;
   Shredder: new (seed: Uint8Array) => NativeShredder;

@@ -16,6 +16,7 @@ import {
   guarded,
   type NativeRelay,
   type NativeRelayOptions,
+  type NativeSimulatedRelay,
   native,
 } from "./native.ts";
 import { RelayStreams } from "./relay-streams.ts";
@@ -194,9 +195,9 @@ export class Relay {
   readonly #destinationBaseline = new Map<number, BigUint64Array>();
   #closed = false;
 
-  private constructor(options: RelayOptions, clock: Clock) {
+  private constructor(handle: NativeRelay, options: RelayOptions, clock: Clock) {
     const { limits } = describeNative();
-    this.#native = guarded("relay_open", () => new (native().Relay)(nativeOptions(options)));
+    this.#native = handle;
     this.#workers = options.workers;
     this.#clock = clock;
     this.tiers = [...options.tiers];
@@ -212,7 +213,21 @@ export class Relay {
 
   /** Opens sockets and starts the workers. Throws ShredwayError "relay_open" or "address_invalid". */
   static open(options: RelayOptions, clock: Clock = systemClock): Relay {
-    return new Relay(options, clock);
+    const handle = guarded("relay_open", () => new (native().Relay)(nativeOptions(options)));
+    return new Relay(handle, options, clock);
+  }
+
+  /**
+   * Opens the relay of a simulation: without sockets and threads, one worker. The caller delivers
+   * datagrams, steps the relay and takes what it sent, through the handle. Throws like `open`.
+   */
+  static simulate(
+    options: RelayOptions,
+    clock: Clock,
+  ): { readonly relay: Relay; readonly handle: NativeSimulatedRelay } {
+    const make = () => new (native().SimulatedRelay)(nativeOptions(options));
+    const handle = guarded("relay_open", make);
+    return { relay: new Relay(handle, options, clock), handle };
   }
 
   /**

@@ -1,0 +1,154 @@
+// A relay in a simulation: the worker and the deshredder without sockets and threads, in steps.
+#include <cerrno>
+#include <set>
+
+#include "check.h"
+#include "relay/relay.h"
+#include "support.h"
+
+namespace shredway::test {
+namespace {
+
+constexpr uint64_t kSlot = 5000;
+constexpr uint64_t kBegin_ns = 1'700'000'000'000'000'000;
+
+// Two sources of two tiers; one destination in each.
+struct SimulatedLab {
+  MemoryNetwork network;
+  std::unique_ptr<Relay> relay;
+  Endpoint listen = ipv4_endpoint("10.0.0.1", 20000);
+  Endpoint narrow = ipv4_endpoint("10.0.1.1", 9001);
+  Endpoint wide = ipv4_endpoint("10.0.1.2", 9002);
+  uint64_t now_ns = kBegin_ns;
+
+  explicit SimulatedLab(bool wants_recovered = false) {
+    RelayOptions options;
+    options.listen = {listen};
+    options.network = &network;
+    options.worker.tier_count = 2;
+    options.worker.prefault = false;
+    std::string error;
+    relay = Relay::open(options, error);
+    CHECK(relay && error.empty());
+    const Bytes sources = source_table({{"10.0.2.1", 32, 0, 0}, {"10.0.2.2", 32, 1, 1}});
+    const Bytes destinations =
+        fanout_table({{narrow, 0, 0, wants_recovered}, {wide, 1, 1, wants_recovered}});
+    const Bytes leaders = leader_table(leader_key(1), kSlot, 100);
+    CHECK(relay->publish_sources(sources.data(), sources.size()).empty());
+    CHECK(relay->publish_fanout(destinations.data(), destinations.size()).empty());
+    CHECK(relay->publish_leaders(leaders.data(), leaders.size()).empty());
+  }
+  void deliver(const char* from, const Bytes& packet) {
+    CHECK(network.deliver(listen, {ipv4_endpoint(from, 1), packet, now_ns}));
+  }
+  // Runs the relay and removes what it sent.
+  std::vector<MemoryNetwork::Datagram> step() {
+    now_ns += 1'000'000;
+    network.set_time(now_ns);
+    relay->step();
+    std::vector<MemoryNetwork::Datagram> sent(network.sent().begin(), network.sent().end());
+    network.sent().clear();
+    return sent;
+  }
+  uint64_t count_of(WorkerCounter counter) const {
+    const SnapshotLayout layout = relay->layout(0, 0);
+    std::vector<uint64_t> words(layout.words);
+    relay->snapshot(layout, words.data());
+    return words[static_cast<size_t>(counter)];
+  }
+};
+
+size_t sent_to(const std::vector<MemoryNetwork::Datagram>& sent, const Endpoint& to) {
+  std::set<Bytes> different;
+  for (const auto& datagram : sent)
+    if (datagram.peer == to) CHECK(different.insert(datagram.bytes).second);
+  return different.size();
+}
+
+}  // namespace
+
+TEST(a_simulated_relay_sends_each_shred_once_to_the_tiers_of_its_source) {
+  SimulatedLab lab;
+  const AuthenticSlot slot = make_slot({.slot = kSlot, .fec_sets = 2});
+  for (const Bytes& packet : slot.packets) lab.deliver("10.0.2.2", packet);
+  const auto first = lab.step();
+  CHECK(sent_to(first, lab.narrow) == 0);
+  CHECK(sent_to(first, lab.wide) == slot.packets.size());
+  for (const auto& datagram : first) CHECK(datagram.time_ns == lab.now_ns);
+  for (const Bytes& packet : slot.packets) lab.deliver("10.0.2.1", packet);
+  const auto second = lab.step();
+  CHECK(sent_to(second, lab.narrow) == slot.packets.size());
+  CHECK(sent_to(second, lab.wide) == 0);
+  CHECK(lab.count_of(WorkerCounter::received) == 2 * slot.packets.size());
+  CHECK(lab.count_of(WorkerCounter::cpu_ns) == 0);
+}
+
+TEST(a_simulated_relay_does_nothing_between_steps) {
+  SimulatedLab lab;
+  lab.deliver("10.0.2.1", make_slot({.slot = kSlot}).packets.front());
+  CHECK(lab.network.sent().empty());
+  CHECK(lab.step().size() == 2);
+  CHECK(lab.step().empty());
+}
+
+TEST(a_simulated_relay_drops_forged_shreds) {
+  SimulatedLab lab;
+  AuthenticSlot slot = make_slot({.slot = kSlot, .leader_seed = 2});
+  for (Bytes& packet : slot.packets) lab.deliver("10.0.2.1", packet);
+  CHECK(lab.step().empty());
+}
+
+TEST(a_simulated_relay_recovers_shreds_for_destinations_that_want_them) {
+  SimulatedLab lab(true);
+  const AuthenticSlot slot = make_slot({.slot = kSlot});
+  for (size_t i = 16; i < 48; i++) lab.deliver("10.0.2.1", slot.packets[i]);
+  const auto sent = lab.step();
+  CHECK(sent_to(sent, lab.narrow) == slot.packets.size());
+  CHECK(sent_to(sent, lab.wide) == slot.packets.size());
+}
+
+TEST(a_simulated_network_fails_sends_with_an_errno) {
+  SimulatedLab lab;
+  const AuthenticSlot slot = make_slot({.slot = kSlot});
+  lab.network.fail(lab.narrow, EHOSTUNREACH);
+  for (const Bytes& packet : slot.packets) lab.deliver("10.0.2.1", packet);
+  const auto sent = lab.step();
+  CHECK(sent_to(sent, lab.narrow) == 0);
+  CHECK(sent_to(sent, lab.wide) == slot.packets.size());
+  lab.network.fail(lab.narrow, 0);
+  for (const Bytes& packet : make_slot({.slot = kSlot + 1}).packets)
+    lab.deliver("10.0.2.1", packet);
+  CHECK(sent_to(lab.step(), lab.narrow) == slot.packets.size());
+}
+
+TEST(a_simulated_relay_refuses_what_needs_the_kernel) {
+  MemoryNetwork network;
+  const auto refusal = [&](auto change) {
+    RelayOptions options;
+    options.listen = {ipv4_endpoint("10.0.0.1", 20000)};
+    options.network = &network;
+    change(options);
+    std::string error;
+    CHECK(!Relay::open(options, error));
+    return error;
+  };
+  CHECK(refusal([](auto& options) { options.workers = 2; }).find("one worker") !=
+        std::string::npos);
+  CHECK(refusal([](auto& options) { options.listen[0].port = 0; }).find("port") !=
+        std::string::npos);
+  CHECK(refusal([](auto& options) {
+          options.multicast = {ipv4_endpoint("0.0.0.0", 7733)};
+        }).find("multicast") != std::string::npos);
+}
+
+TEST(a_memory_network_refuses_datagrams_that_no_socket_takes) {
+  MemoryNetwork network;
+  const Endpoint known = ipv4_endpoint("10.0.0.1", 1);
+  const UdpSocket socket = network.open(known);
+  for (size_t i = 0; i < MemoryNetwork::kSocketQueueMax; i++)
+    CHECK(network.deliver(known, {{}, {1}, 0}));
+  CHECK(!network.deliver(known, {{}, {1}, 0}));
+  CHECK(!network.deliver(ipv4_endpoint("10.0.0.1", 2), {{}, {1}, 0}));
+}
+
+}  // namespace shredway::test

@@ -1,0 +1,377 @@
+// The simulated customers: they register tips, add and remove destinations, and remember what the
+// service reported. From that, and from the rules, follows what they must and may receive.
+//
+// A request that a crash interrupts has an unknown result, until the customer asks again. Meanwhile both
+// results are possible, and the checks accept both.
+
+import type { RegistrationResult } from "../../src/shreds/registrations/registration-types.ts";
+import { type ModelTip, modelAccount } from "../shreds/tiers/tier-model.ts";
+import { addressKey } from "./network.ts";
+import { type Entitlement, Violation } from "./relay-checks.ts";
+import { accounts, tierNames } from "./scenario.ts";
+import { type ServiceLife, tierRules } from "./service-life.ts";
+import type { WallTime } from "./simulated-time.ts";
+import { Wallet } from "./tips.ts";
+
+/** A wall clock that is set forward is noticed within this time. */
+const noticedMs = 5_100;
+/** The list of an account's tips is read up to this length. */
+const tipsListed = 500;
+/** Challenges are answered once the customer has seen them. */
+const answerMs = 25;
+const proofBytes = 24;
+/** A new destination gets all challenges of its round within this time. */
+const challengesMs = 13_000;
+const challengesOfRound = 3;
+/** An answered challenge makes the destination active within this time. */
+const proofMs = 10_000;
+
+interface Tip {
+  readonly order: bigint;
+  readonly transaction: string;
+  readonly lamports: bigint;
+  registeredMs: number;
+  /** Lower after a crash while the clock was set back. */
+  registeredLeastMs: number;
+  effectiveMs: number;
+  state: "waiting" | "unknown" | "counted";
+  /** The signature of the transaction; empty: not known yet. */
+  signature: string;
+}
+
+interface Destination {
+  readonly address: string;
+  /** Number of the challenge that it answers; 0: it answers each with a wrong token. */
+  readonly answers: number;
+  /** Challenges of this life of the service. */
+  challenges: number;
+  /** When it was added; null: before this life, or it is not yet. */
+  addedNs: number | null;
+  isAcknowledged: boolean;
+  isRemoving: boolean;
+  /** null: no challenge was answered. */
+  answeredMs: number | null;
+}
+
+interface Asked {
+  /** An earlier call had no result. */
+  readonly isRepeated: boolean;
+  readonly askedMs: number;
+}
+
+class Customer {
+  readonly id: string;
+  readonly name: string;
+  readonly wallet: Wallet;
+  tips: Tip[] = [];
+  readonly destinations = new Map<string, Destination>();
+
+  constructor({ id, name }: { readonly id: string; readonly name: string }) {
+    this.id = id;
+    this.name = name;
+    this.wallet = new Wallet(name);
+  }
+}
+
+interface CustomersOptions {
+  readonly wall: WallTime;
+  /** The service; null: it does not run. */
+  readonly life: () => ServiceLife | null;
+  /** Writes to the trace. */
+  readonly note: (text: string) => void;
+  /** Runs an action that may throw Violation. */
+  readonly guard: (action: () => void) => void;
+}
+
+export class Customers {
+  readonly #customers = accounts.map((account) => new Customer(account));
+  readonly #wall: WallTime;
+  readonly #life: () => ServiceLife | null;
+  readonly #note: (text: string) => void;
+  readonly #guard: (action: () => void) => void;
+  #tipCount = 0;
+  /** The highest wall time so far, which the tiers follow. */
+  #lastMs = 0;
+  #jump: { readonly byMs: number; readonly atNs: number } | null = null;
+  /** A crash happened while the clock was behind `lastMs`. */
+  #isBehind = false;
+
+  constructor({ wall, life, note, guard }: CustomersOptions) {
+    this.#wall = wall;
+    this.#life = life;
+    this.#note = note;
+    this.#guard = guard;
+  }
+
+  register(number: number, lamports: number, slot: bigint): void {
+    const customer = this.#customers[number];
+    if (!customer || !this.#life()) return;
+    const tipNumber = ++this.#tipCount;
+    const nowMs = this.#nowMs();
+    const tip: Tip = {
+      order: BigInt(tipNumber),
+      transaction: customer.wallet.tip(lamports, tipNumber),
+      lamports: BigInt(lamports),
+      registeredMs: nowMs,
+      registeredLeastMs: this.#leastMs(nowMs),
+      effectiveMs: nowMs,
+      state: "waiting",
+      signature: "",
+    };
+    customer.tips.push(tip);
+    void this.#send(customer, tip, slot);
+  }
+
+  async add(number: number, address: string, answers: number): Promise<void> {
+    const customer = this.#customers[number];
+    const life = this.#life();
+    if (!customer || !life || customer.destinations.has(address)) return;
+    const destination: Destination = {
+      address,
+      answers,
+      challenges: 0,
+      addedNs: null,
+      isAcknowledged: false,
+      isRemoving: false,
+      answeredMs: null,
+    };
+    customer.destinations.set(address, destination);
+    const account = { id: customer.id, name: customer.name };
+    try {
+      await life.sales.destinations.add(account, life.sales.region, address);
+      destination.isAcknowledged = true;
+      destination.addedNs = this.#wall.time.nowNs;
+      this.#note(`${customer.name} added ${address}`);
+    } catch (error) {
+      customer.destinations.delete(address);
+      this.#note(`${customer.name} could not add ${address}: ${String(error)}`);
+    }
+  }
+
+  async remove(number: number, choice: number): Promise<void> {
+    const customer = this.#customers[number];
+    const life = this.#life();
+    const all = [...(customer?.destinations.values() ?? [])].filter(
+      ({ isAcknowledged, isRemoving }) => isAcknowledged && !isRemoving,
+    );
+    const destination = all[choice % Math.max(1, all.length)];
+    if (!customer || !life || !destination) return;
+    const known = life.sales.destinations
+      .ofAccount(customer.id)
+      .find(({ address }) => address === destination.address);
+    if (!known) return;
+    destination.isRemoving = true;
+    try {
+      await life.sales.destinations.remove(customer.id, known.id);
+      customer.destinations.delete(destination.address);
+      this.#note(`${customer.name} removed ${destination.address}`);
+    } catch (error) {
+      destination.isRemoving = false;
+      this.#note(`${customer.name} could not remove ${destination.address}: ${String(error)}`);
+    }
+  }
+
+  /** A challenge leaves for a customer's address. */
+  challenged(address: string, datagram: Uint8Array): void {
+    const life = this.#life();
+    const destination = this.#find(address);
+    if (!destination) return;
+    destination.challenges++;
+    this.#note(`challenge ${destination.challenges} to ${address}`);
+    const isTrue = destination.answers > 0;
+    if (isTrue && destination.challenges < destination.answers) return;
+    const answer = Uint8Array.from(datagram.subarray(0, proofBytes));
+    if (!isTrue) answer[proofBytes - 1] = (answer[proofBytes - 1] ?? 0) ^ 1;
+    this.#wall.time.at(this.#wall.time.nowNs + answerMs * 1e6, () => {
+      const now = this.#life();
+      if (!now || (life && now !== life)) return;
+      if (isTrue) destination.answeredMs ??= this.#wall.time.nowMs;
+      now.sales.destinations.answer(address, answer);
+    });
+  }
+
+  clockWasSet(byMs: number): void {
+    for (const { destinations } of this.#customers)
+      for (const destination of destinations.values()) destination.addedNs = null;
+    if (byMs > 0) this.#jump = { byMs, atNs: this.#wall.time.nowNs };
+  }
+
+  /** The service was killed. */
+  crashed(): void {
+    if (this.#wall.nowMs() < this.#lastMs) this.#isBehind = true;
+    for (const { tips } of this.#customers)
+      for (const tip of tips) if (tip.state === "waiting") tip.state = "unknown";
+  }
+
+  /**
+   * The service runs again: customers ask for what they do not know. Throws Violation if something that
+   * was acknowledged is lost.
+   */
+  restarted(life: ServiceLife, slot: bigint): void {
+    for (const customer of this.#customers) {
+      const listed = new Set(
+        life.sales.destinations.ofAccount(customer.id).map(({ address }) => address),
+      );
+      for (const [address, destination] of customer.destinations) {
+        if (!listed.has(address)) {
+          if (destination.isAcknowledged && !destination.isRemoving)
+            throw new Violation("nothing acknowledged is lost", `destination ${address}`);
+          customer.destinations.delete(address);
+          continue;
+        }
+        destination.isAcknowledged = true;
+        destination.isRemoving = false;
+        destination.challenges = 0;
+        destination.addedNs = null;
+      }
+      for (const tip of customer.tips)
+        if (tip.state === "unknown") void this.#send(customer, tip, slot);
+      void this.#checkTips(customer, life);
+    }
+  }
+
+  /** Every tip that was acknowledged is in the account's list. */
+  async #checkTips(customer: Customer, life: ServiceLife): Promise<void> {
+    const acknowledged = customer.tips.filter(({ state }) => state === "counted");
+    const listed = await life.sales.registrar.ofAccount(customer.id, null, tipsListed);
+    const states = new Map(listed.map(({ signature, state }) => [signature, state]));
+    for (const { order, signature } of acknowledged)
+      this.#guard(() => {
+        if (states.get(signature) === "counted" || listed.length === tipsListed) return;
+        throw new Violation("nothing acknowledged is lost", `tip ${order} of ${customer.name}`);
+      });
+  }
+
+  /**
+   * Entitlements by address, in the form of `Sent`. Throws Violation if the service reports something
+   * impossible to a customer.
+   */
+  entitlements(life: ServiceLife): Map<string, Entitlement> {
+    const all = new Map<string, Entitlement>();
+    for (const customer of this.#customers) {
+      if (customer.destinations.size === 0) continue;
+      const tier = this.#tierOf(customer);
+      const listed = life.sales.destinations.ofAccount(customer.id);
+      for (const destination of customer.destinations.values()) {
+        const told = listed.find(({ address }) => address === destination.address);
+        const isActive = told?.state === "active";
+        this.#checkProof(destination, isActive);
+        const isPossible = destination.answeredMs !== null;
+        all.set(addressKey(destination.address), {
+          may: isPossible ? tier.may : -1,
+          must: isActive && !destination.isRemoving ? tier.must : -1,
+        });
+      }
+    }
+    return all;
+  }
+
+  #checkProof(destination: Destination, isActive: boolean): void {
+    const { address, answeredMs, addedNs, challenges } = destination;
+    const sinceAddedMs = (this.#wall.time.nowNs - (addedNs ?? this.#wall.time.nowNs)) / 1e6;
+    if (answeredMs === null && sinceAddedMs > challengesMs && challenges < challengesOfRound)
+      throw new Violation(
+        "an unproved destination is challenged",
+        `${address}: ${challenges} times`,
+      );
+    if (isActive && answeredMs === null)
+      throw new Violation("no destination is active without a proof", address);
+    const sinceMs = this.#wall.time.nowMs - (answeredMs ?? this.#wall.time.nowMs);
+    if (!isActive && sinceMs > proofMs && destination.isAcknowledged)
+      throw new Violation("a proof makes a destination active", `${address} after ${sinceMs} ms`);
+  }
+
+  /** Asks once; the result may never come. */
+  async #send(customer: Customer, tip: Tip, slot: bigint): Promise<void> {
+    const life = this.#life();
+    if (!life) return;
+    const { transaction } = tip;
+    const asked = { isRepeated: tip.state === "unknown", askedMs: this.#nowMs() };
+    const entries = [{ transaction, slot }];
+    const [result] = await life.sales.registrar.register(customer.id, entries, false);
+    if (!result || this.#life() !== life) return;
+    this.#note(`${customer.name} tip ${tip.order}: ${JSON.stringify(result)}`);
+    this.#guard(() => {
+      if (!this.#settle(tip, result, asked))
+        customer.tips = customer.tips.filter((each) => each !== tip);
+    });
+  }
+
+  /** Returns whether the tip counts. */
+  #settle(tip: Tip, result: RegistrationResult, { isRepeated, askedMs }: Asked): boolean {
+    if (!result.accepted && result.reason !== "registered_before") return false;
+    if (!result.accepted && !isRepeated)
+      throw new Violation("a new tip is new", `tip ${tip.order}: ${result.message}`);
+    if (result.accepted && isRepeated) {
+      tip.registeredMs = askedMs;
+      tip.registeredLeastMs = this.#leastMs(askedMs);
+    }
+    if (result.accepted) tip.effectiveMs = this.#nowMs();
+    tip.signature = result.signature ?? "";
+    tip.state = "counted";
+    return true;
+  }
+
+  #nowMs(): number {
+    this.#lastMs = Math.max(this.#lastMs, this.#wall.nowMs());
+    if (this.#wall.nowMs() >= this.#lastMs) this.#isBehind = false;
+    return this.#lastMs;
+  }
+
+  #leastMs(nowMs: number): number {
+    return this.#isBehind ? this.#wall.nowMs() : nowMs;
+  }
+
+  #find(address: string): Destination | undefined {
+    for (const { destinations } of this.#customers) {
+      const found = destinations.get(address);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  /** The tiers that the rules allow now: more than one around a change. */
+  #tierOf(customer: Customer): Entitlement {
+    const nowMs = this.#nowMs();
+    const times = [nowMs, nowMs - 1, this.#leastMs(nowMs)];
+    const { time } = this.#wall;
+    if (this.#jump && time.nowNs - this.#jump.atNs < noticedMs * 1e6)
+      times.push(nowMs - this.#jump.byMs);
+    const { tips } = customer;
+    const some = tips.filter(({ state }) => state === "counted");
+    const lists = [earliest(tips), latest(tips)];
+    if (some.length < tips.length) lists.push(earliest(some), latest(some));
+    const tiers = lists.flatMap((list) =>
+      [...new Set(times)].map((untilMs) => levelOf(customer.id, list, untilMs)),
+    );
+    return { may: Math.max(...tiers), must: Math.min(...tiers) };
+  }
+}
+
+function earliest(tips: readonly Tip[]): Omit<ModelTip, "accountId">[] {
+  return tips.map(({ order, lamports, registeredLeastMs }) => ({
+    order,
+    lamports,
+    registeredMs: registeredLeastMs,
+    effectiveMs: registeredLeastMs,
+  }));
+}
+
+function latest(tips: readonly Tip[]): Omit<ModelTip, "accountId">[] {
+  return tips.map(({ order, lamports, registeredMs, effectiveMs }) => ({
+    order,
+    lamports,
+    registeredMs,
+    effectiveMs: Math.max(registeredMs, effectiveMs),
+  }));
+}
+
+function levelOf(
+  accountId: string,
+  tips: readonly Omit<ModelTip, "accountId">[],
+  untilMs: number,
+): number {
+  const own = tips.map((tip) => ({ ...tip, accountId }));
+  const { tier } = modelAccount(tierRules, accountId, own, untilMs).state;
+  return tierNames.indexOf(tier ?? "");
+}

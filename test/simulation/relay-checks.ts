@@ -1,0 +1,379 @@
+// The checks of the relay at every step: what may leave, what must leave, and what the counters say.
+//
+// It shares no code with the relay. It knows the authentic shreds from the cluster, the arrivals from the
+// sources, and who may get what from the caller. docs/simulation.md lists the invariants.
+
+import { type VerdictName, verdictNames } from "../../src/relay/data-plane/names.ts";
+import type { RelaySnapshot } from "../../src/relay/data-plane/snapshot.ts";
+import type { AuthenticShred, Cluster } from "./cluster.ts";
+import type { Sent } from "./network.ts";
+
+/** Tiers are numbers here: 0 is the narrowest. A source of tier n serves tiers n and wider. */
+export interface Entitlement {
+  /** The widest tier that it may have now; -1: it may get nothing. */
+  readonly may: number;
+  /** The widest tier that it has for certain; -1: nothing has to leave to it. */
+  readonly must: number;
+}
+
+export interface CheckedArrival {
+  /** Index of the source. */
+  readonly source: number;
+  readonly packet: Uint8Array;
+}
+
+export interface CheckedSource {
+  readonly name: string;
+  /** -1: for own use. */
+  readonly tier: number;
+}
+
+export interface StepFacts {
+  readonly nowMs: number;
+  readonly arrivals: readonly CheckedArrival[];
+  readonly sent: readonly Sent[];
+  readonly sources: readonly CheckedSource[];
+  readonly entitlements: ReadonlyMap<string, Entitlement>;
+  /** Reads the counters. It takes longer than everything else, so it is called when it can decide. */
+  readonly snapshot: () => RelaySnapshot;
+  /** The newest slot that a leader has produced; undefined: none. */
+  readonly newestSlot: bigint | undefined;
+  /** The wall clock was set, or the service started, a short time ago. */
+  readonly isUnsettled: boolean;
+}
+
+/** An authentic shred in this life of the relay. */
+interface KnownShred {
+  /** Bits of the tiers for which a source has delivered it. */
+  tiers: number;
+  readonly firstMs: number;
+}
+
+const sentVerdicts: ReadonlySet<VerdictName> = new Set([
+  "first",
+  "new_tier",
+  "equivocation",
+  "first_forwardable",
+  "own_use",
+  "duplicate",
+]);
+/** An authentic shred of a present slot is refused for these reasons only. */
+const reasonsForAuthentic: ReadonlySet<VerdictName> = new Set([
+  "source_over_budget",
+  "equivocation_excess",
+]);
+/** Also one of a slot far away, or after a change of the clock. */
+const reasonsOfSlots: ReadonlySet<VerdictName> = new Set(["slot_behind", "slot_ahead"]);
+const presentSlots = 16n;
+/** Shreds that wait for a check get their verdict within this time. */
+const pendingMs = 200;
+
+export class Violation extends Error {
+  readonly invariant: string;
+
+  constructor(invariant: string, text: string) {
+    super(`${invariant}: ${text}`);
+    this.invariant = invariant;
+  }
+}
+
+type Counts = Map<string, bigint>;
+
+/** Everything since the last reading of the counters. */
+interface Window {
+  readonly steps: number;
+  /** Packets by source. */
+  readonly arrived: number[];
+  readonly forged: number[];
+  /** Whether a source has delivered shreds of slots far away. */
+  readonly isFar: boolean[];
+  /** Datagrams by destination. */
+  readonly left: Map<string, number>;
+}
+
+/** The content of a packet. */
+interface Learned {
+  /** undefined: neither an authentic shred, nor one with another signature. */
+  readonly content: AuthenticShred | undefined;
+  readonly isAuthentic: boolean;
+}
+
+/** A shred that should have left. */
+interface Missing {
+  readonly source: number;
+  readonly address: string;
+  readonly name: string;
+  /** False: it arrived with a forged signature, so that it may leave, and need not. */
+  readonly isAuthentic: boolean;
+}
+
+const windowSteps = 25;
+
+function newWindow(): Window {
+  return { steps: 0, arrived: [], forged: [], isFar: [], left: new Map() };
+}
+
+function sumOf(counts: Readonly<Record<string, bigint>>): bigint {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0n);
+}
+
+function hexOf(address: string): string {
+  return Buffer.from(address, "latin1").toString("hex");
+}
+
+export class RelayChecks {
+  readonly #cluster: Cluster;
+  readonly #keyOf: (address: string) => string;
+  readonly #shreds = new Map<string, KnownShred>();
+  /** Names of shreds by destination. */
+  readonly #served = new Map<string, Set<string>>();
+  /** When the entitlement of a destination last changed. */
+  readonly #changes = new Map<string, Entitlement & { readonly sinceMs: number }>();
+  #counts: Counts = new Map();
+  #window = newWindow();
+  /** Since the begin of this life, by source. */
+  readonly #arrived: number[] = [];
+  readonly #quietSinceMs: number[] = [];
+
+  /** `keyOf`: the identity in `Sent` of an address that the relay writes. */
+  constructor(cluster: Cluster, keyOf: (address: string) => string) {
+    this.#cluster = cluster;
+    this.#keyOf = keyOf;
+  }
+
+  /** Throws Violation. */
+  check(facts: StepFacts): void {
+    const hasChanged = this.#noteEntitlements(facts);
+    const forgedBefore = this.#forgedCount();
+    const arrived = facts.arrivals.map((arrival) => this.#learn(arrival, facts));
+    const sentNow = this.#checkSent(facts);
+    const missing = this.#findMissing(facts, arrived, sentNow);
+    this.#window = { ...this.#window, steps: this.#window.steps + 1 };
+    const isDue =
+      hasChanged ||
+      missing.length > 0 ||
+      this.#forgedCount() > forgedBefore ||
+      this.#window.steps >= windowSteps;
+    if (isDue) this.#checkCounters(facts, missing);
+    this.#forget(facts.newestSlot);
+  }
+
+  #forgedCount(): number {
+    return this.#window.forged.reduce((sum, count) => sum + count, 0);
+  }
+
+  /** Returns whether any has changed. */
+  #noteEntitlements({ entitlements, nowMs }: StepFacts): boolean {
+    let hasChanged = false;
+    const note = (address: string, { may, must }: Entitlement): void => {
+      const before = this.#changes.get(address);
+      if (before?.may === may && before.must === must) return;
+      this.#changes.set(address, { may, must, sinceMs: nowMs });
+      hasChanged = true;
+    };
+    for (const [address, entitlement] of entitlements) note(address, entitlement);
+    for (const address of this.#changes.keys())
+      if (!entitlements.has(address)) note(address, { may: -1, must: -1 });
+    return hasChanged;
+  }
+
+  #learn({ source, packet }: CheckedArrival, { nowMs, sources, newestSlot }: StepFacts): Learned {
+    const { arrived, forged, isFar } = this.#window;
+    arrived[source] = (arrived[source] ?? 0) + 1;
+    this.#arrived[source] = (this.#arrived[source] ?? 0) + 1;
+    this.#quietSinceMs[source] = nowMs;
+    const shred = this.#cluster.find(packet);
+    if (!shred) forged[source] = (forged[source] ?? 0) + 1;
+    else if (newestSlot === undefined || newestSlot - shred.place.slot > presentSlots)
+      isFar[source] = true;
+    const content = shred ?? this.#cluster.findSigned(packet);
+    const tier = sources[source]?.tier ?? -1;
+    const learned = { content, isAuthentic: shred !== undefined };
+    if (!content || tier < 0) return learned;
+    const known = this.#shreds.get(content.name) ?? { tiers: 0, firstMs: nowMs };
+    known.tiers |= (0xff << tier) & 0xff;
+    this.#shreds.set(content.name, known);
+    return learned;
+  }
+
+  #checkSent({ sent, entitlements, nowMs }: StepFacts): ReadonlyMap<string, ReadonlySet<string>> {
+    const sentNow = new Map<string, Set<string>>();
+    const { left } = this.#window;
+    for (const { to, packet } of sent) {
+      const shred = this.#cluster.find(packet);
+      left.set(to, (left.get(to) ?? 0) + 1);
+      if (!shred)
+        throw new Violation(
+          "no forged shred leaves",
+          `${this.#cluster.describe(packet)} left to ${hexOf(to)}`,
+        );
+      const { name } = shred;
+      const may = entitlements.get(to)?.may ?? -1;
+      if (may < 0)
+        throw new Violation("nothing leaves without entitlement", `${name} left to ${hexOf(to)}`);
+      const known = this.#shreds.get(name);
+      if (!known || (known.tiers & (1 << may)) === 0)
+        throw new Violation(
+          "no shred of a tier that the destination lacks",
+          `${name} left to ${hexOf(to)}, whose tier is ${may}`,
+        );
+      const served = this.#servedOf(to);
+      const changedMs = this.#changes.get(to)?.sinceMs ?? nowMs;
+      if (served.has(name) && known.firstMs > changedMs)
+        throw new Violation("no destination gets a shred twice", `${name} to ${hexOf(to)}`);
+      served.add(name);
+      const now = sentNow.get(to) ?? new Set<string>();
+      sentNow.set(to, now.add(name));
+    }
+    return sentNow;
+  }
+
+  #findMissing(
+    { arrivals, entitlements, sources, nowMs }: StepFacts,
+    arrived: readonly Learned[],
+    sentNow: ReadonlyMap<string, ReadonlySet<string>>,
+  ): Missing[] {
+    const missing: Missing[] = [];
+    for (const [address, { must }] of entitlements) {
+      if (must < 0) continue;
+      const changedMs = this.#changes.get(address)?.sinceMs ?? nowMs;
+      const served = this.#servedOf(address);
+      for (const [i, { content, isAuthentic }] of arrived.entries()) {
+        const source = arrivals[i]?.source ?? 0;
+        const tier = sources[source]?.tier ?? -1;
+        if (!content || tier < 0 || tier > must) continue;
+        const { name } = content;
+        if (served.has(name) || sentNow.get(address)?.has(name)) continue;
+        if ((this.#shreds.get(name)?.firstMs ?? nowMs) <= changedMs) continue;
+        missing.push({ source, address, name, isAuthentic });
+      }
+    }
+    return missing;
+  }
+
+  #checkCounters(facts: StepFacts, missing: readonly Missing[]): void {
+    const snapshot = facts.snapshot();
+    const before = this.#counts;
+    this.#counts = new Map();
+    this.#checkReceived(snapshot, before);
+    const { sources } = facts;
+    const excuses = sources.map((_, source) =>
+      this.#checkVerdicts(facts, snapshot, before, source),
+    );
+    const failures = this.#checkDestinations(snapshot, before);
+    const names = sources.map(() => new Map<string, string>());
+    for (const { source, address, name, isAuthentic } of missing) {
+      const served = this.#servedOf(address);
+      if (served.has(name)) continue; // of several sources
+      const left = failures.get(address) ?? 0n;
+      failures.set(address, left - 1n);
+      if (left > 0n)
+        served.add(name); // it is not sent again
+      else if (isAuthentic) names[source]?.set(name, address);
+    }
+    for (const [source, found] of names.entries()) {
+      if (found.size <= (excuses[source] ?? 0)) continue;
+      const [[name, address] = ["", ""]] = found;
+      throw new Violation(
+        "every authentic shred leaves, or a reason is counted",
+        `${found.size} shreds of ${sources[source]?.name} did not leave, ` +
+          `${excuses[source]} were counted: ${name} to ${hexOf(address)}`,
+      );
+    }
+    this.#window = newWindow();
+  }
+
+  #checkReceived({ received }: RelaySnapshot, before: Counts): void {
+    this.#counts.set("received", received);
+    const counted = received - (before.get("received") ?? 0n);
+    const arrived = this.#window.arrived.reduce((sum, count) => sum + count, 0);
+    if (counted === BigInt(arrived)) return;
+    throw new Violation(
+      "every packet is counted",
+      `${arrived} arrived, and ${counted} were counted as received`,
+    );
+  }
+
+  /** Returns how many authentic arrivals of the source may have been refused, or still wait. */
+  #checkVerdicts(
+    facts: StepFacts,
+    snapshot: RelaySnapshot,
+    before: Counts,
+    source: number,
+  ): number {
+    const name = facts.sources[source]?.name ?? "";
+    const row = snapshot.sources.find((each) => each.name === name);
+    const mayBeOut = facts.isUnsettled || this.#window.isFar[source] === true;
+    let sum = 0n;
+    let refused = 0n;
+    let unexplained = 0n;
+    const texts: string[] = [];
+    for (const verdict of verdictNames) {
+      const key = `${name} ${verdict}`;
+      const count = row?.verdicts[verdict] ?? 0n;
+      const added = count - (before.get(key) ?? 0n);
+      this.#counts.set(key, count);
+      sum += count;
+      if (added < 0n) throw new Violation("counters never fall", `${key} by ${-added}`);
+      if (added === 0n || sentVerdicts.has(verdict)) continue;
+      refused += added;
+      texts.push(`${verdict} +${added}`);
+      const isTrue = reasonsForAuthentic.has(verdict) || (mayBeOut && reasonsOfSlots.has(verdict));
+      if (!isTrue) unexplained += added;
+    }
+    const forged = this.#window.forged[source] ?? 0;
+    if (unexplained > BigInt(forged))
+      throw new Violation(
+        "an authentic shred is refused for a true reason only",
+        `${name}: ${texts.join(", ")}, but ${forged} forged packets`,
+      );
+    return Number(refused) + this.#checkPending(facts, source, Number(sum));
+  }
+
+  /** Each packet has one verdict, except for a short time while it waits for a check. */
+  #checkPending({ nowMs, sources }: StepFacts, source: number, verdicts: number): number {
+    const waiting = (this.#arrived[source] ?? 0) - verdicts;
+    const quietMs = nowMs - (this.#quietSinceMs[source] ?? 0);
+    if (waiting < 0 || (waiting > 0 && quietMs > pendingMs))
+      throw new Violation(
+        "every packet has one verdict",
+        `${sources[source]?.name}: ${waiting} packets more than verdicts after ${quietMs} ms`,
+      );
+    return waiting;
+  }
+
+  /** Returns the failed datagrams by destination. Those that have left must be counted as sent. */
+  #checkDestinations(snapshot: RelaySnapshot, before: Counts): Map<string, bigint> {
+    const { left } = this.#window;
+    const failures = new Map<string, bigint>();
+    for (const row of snapshot.destinations) {
+      const address = this.#keyOf(row.address);
+      const failed = sumOf(row.failed);
+      this.#counts.set(`sent ${address}`, row.sent);
+      this.#counts.set(`failed ${address}`, failed);
+      failures.set(address, failed - (before.get(`failed ${address}`) ?? 0n));
+      const counted = row.sent - (before.get(`sent ${address}`) ?? 0n);
+      if (counted === BigInt(left.get(address) ?? 0)) continue;
+      throw new Violation(
+        "counters match what left",
+        `${row.address}: ${left.get(address) ?? 0} datagrams left, ${counted} were counted`,
+      );
+    }
+    return failures;
+  }
+
+  #servedOf(address: string): Set<string> {
+    const served = this.#served.get(address) ?? new Set<string>();
+    this.#served.set(address, served);
+    return served;
+  }
+
+  #forget(newestSlot: bigint | undefined): void {
+    if (newestSlot === undefined || this.#shreds.size < 100_000) return;
+    for (const name of this.#shreds.keys()) {
+      if (newestSlot - BigInt(name.split(" ")[0] ?? 0) < 200n) break;
+      this.#shreds.delete(name);
+      for (const served of this.#served.values()) served.delete(name);
+    }
+  }
+}

@@ -1,0 +1,173 @@
+// npm run simulate: runs of the whole system from seeds, until one violates an invariant.
+//
+// Exit code 1: an invariant was violated, or a run differs from its repetition. docs/simulation.md
+// describes the simulation and what to do with a seed.
+
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { guarded } from "./guard.ts";
+import { faultNames, findFault } from "./planted-faults.ts";
+import { describeEvent, drawScenario } from "./scenario.ts";
+import { shrink } from "./shrink.ts";
+import { type RunResult, World } from "./world.ts";
+
+const usage = `npm run simulate -- [options]
+  --seed N      first seed (default 1)
+  --seeds N     number of seeds (default 1)
+  --steps N     slots of 400 ms in each run (default 150)
+  --hours H     run further seeds for H hours
+  --trace       print everything that happens
+  --repeat      run each seed twice and compare the runs byte for byte
+  --no-shrink   do not look for a shorter list of events
+  --faults      find the planted faults instead, or those whose names follow, and print the table`;
+
+/** A planted fault must be found within this number of runs, unless --seeds says otherwise. */
+const faultSeeds = 1000;
+
+interface Options {
+  readonly firstSeed: number;
+  readonly seeds: number;
+  readonly slots: number;
+  /** process.hrtime of the end; undefined: after `seeds`. */
+  readonly endNs: bigint | undefined;
+  readonly trace: boolean;
+  readonly repeat: boolean;
+  readonly shrinks: boolean;
+  /** Names of planted faults to find; null: run the system as it is. */
+  readonly faults: readonly string[] | null;
+}
+
+function wholeNumber(name: string, text: string, least: number): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= least) return value;
+  throw new RangeError(`--${name}: expected an integer of at least ${least}, got ${text}`);
+}
+
+function readOptions(): Options {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      seed: { type: "string", default: "1" },
+      seeds: { type: "string", default: "1" },
+      steps: { type: "string", default: "150" },
+      hours: { type: "string" },
+      trace: { type: "boolean", default: false },
+      repeat: { type: "boolean", default: false },
+      "no-shrink": { type: "boolean", default: false },
+      faults: { type: "boolean", default: false },
+    },
+  });
+  const hours = values.hours === undefined ? undefined : Number(values.hours);
+  if (hours !== undefined && !(hours > 0))
+    throw new RangeError(`--hours: expected a number above 0, got ${values.hours}`);
+  return {
+    firstSeed: wholeNumber("seed", values.seed, 0),
+    seeds: wholeNumber("seeds", values.seeds, 1),
+    slots: wholeNumber("steps", values.steps, 1),
+    endNs:
+      hours === undefined
+        ? undefined
+        : process.hrtime.bigint() + BigInt(Math.round(hours * 3.6e12)),
+    trace: values.trace,
+    repeat: values.repeat,
+    shrinks: !values["no-shrink"],
+    faults: values.faults ? (positionals.length > 0 ? positionals : faultNames()) : null,
+  };
+}
+
+function summaryOf(seed: number, result: RunResult): string {
+  const { digest, packets, sent, sentToCustomers, steps, simulatedMs } = result;
+  return (
+    `seed ${seed}: ${(simulatedMs / 1000).toFixed(1)} s, ${steps} steps, ${packets} packets, ` +
+    `${sent} sent (${sentToCustomers} to customers), digest ${digest.slice(0, 16)}`
+  );
+}
+
+async function explain(
+  seed: number,
+  options: Options,
+  result: RunResult,
+  folder: string,
+): Promise<void> {
+  console.log(`VIOLATION ${result.violation?.message}`);
+  console.log(`repeat it: npm run simulate -- --seed ${seed} --steps ${options.slots} --trace`);
+  if (!options.shrinks) return;
+  const events = drawScenario(seed, options.slots);
+  const shrunk = await guarded(() => shrink({ seed, events, folder, result }));
+  console.log(
+    `${shrunk.events.length} of ${events.length} events suffice (${shrunk.runs} runs): ` +
+      `${shrunk.result.violation?.message}`,
+  );
+  for (const event of shrunk.events) console.log(describeEvent(event));
+}
+
+/** Returns whether all invariants held. */
+async function runSeed(seed: number, options: Options, folder: string): Promise<RunResult | null> {
+  const events = drawScenario(seed, options.slots);
+  const trace = options.trace ? (line: string): void => console.log(line) : undefined;
+  const result = await guarded(() => new World({ seed, events, folder, trace }).run());
+  console.log(summaryOf(seed, result));
+  if (result.violation) {
+    await explain(seed, options, result, folder);
+    return null;
+  }
+  if (!options.repeat) return result;
+  const again = await guarded(() => new World({ seed, events, folder }).run());
+  if (again.digest === result.digest) return result;
+  console.log(`the second run differs: digest ${again.digest.slice(0, 16)}`);
+  return null;
+}
+
+/** Returns whether all were found. */
+function runFaults(names: readonly string[], { seeds, slots }: Options): boolean {
+  let areFound = true;
+  for (const name of names) {
+    const { runs, text } = findFault(name, seeds > 1 ? seeds : faultSeeds, slots);
+    areFound &&= runs !== null;
+    console.log(`| ${name} | ${runs ?? "not found"} | ${text} |`);
+  }
+  return areFound;
+}
+
+async function main(): Promise<number> {
+  const options = readOptions();
+  if (options.faults) return runFaults(options.faults, options) ? 0 : 1;
+  // Files of a run never reach a disk, so that no fsync takes real time.
+  const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "shredway-"));
+  const beganNs = process.hrtime.bigint();
+  const cpuBefore = process.cpuUsage();
+  let simulatedMs = 0;
+  let runs = 0;
+  try {
+    for (let seed = options.firstSeed; ; seed++) {
+      const { endNs, firstSeed, seeds } = options;
+      const isOver =
+        endNs === undefined ? seed >= firstSeed + seeds : process.hrtime.bigint() >= endNs;
+      if (isOver) break;
+      const result = await runSeed(seed, options, folder);
+      if (!result) return 1;
+      simulatedMs += result.simulatedMs;
+      runs++;
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  const tookMs = Number(process.hrtime.bigint() - beganNs) / 1e6;
+  const { user, system } = process.cpuUsage(cpuBefore);
+  console.log(
+    `${runs} runs, no violation: ${(simulatedMs / 1000).toFixed(0)} s simulated, ` +
+      `${(simulatedMs / tookMs).toFixed(1)} times real time, ` +
+      `${(simulatedMs / ((user + system) / 1000)).toFixed(1)} times processor time`,
+  );
+  return 0;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof RangeError) && !(error instanceof TypeError)) throw error;
+  console.error(`${error.message}\n\n${usage}`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,210 @@
+// Scenarios: the list of events of a run, drawn from its seed.
+//
+// Each event carries everything that it needs, with a number of its own that seeds its details. A run
+// with some events removed therefore does the same in the others, which makes shrinking possible.
+
+import { SeededRandom } from "../../src/core/seeded-random.ts";
+import { firstSlot, type SlotPlan } from "./cluster.ts";
+
+export const slotMs = 400;
+/** Arrivals are collected for this time, as a kernel collects them while a worker is busy. */
+export const quantumMs = 20;
+
+/** Sources by the index of their tier, narrowest first; the last one is for own use. */
+export const sourceNames = ["fast", "middle", "slow", "own"] as const;
+export type SourceName = (typeof sourceNames)[number];
+export const tierNames: readonly string[] = ["tier-1", "tier-2", "tier-3"];
+
+/** How a forger changes a shred. */
+export const forgeries = [
+  "payload",
+  "signature",
+  "other key",
+  "other slot",
+  "truncated",
+  "noise",
+] as const;
+export type Forgery = (typeof forgeries)[number];
+
+export interface FixedDestination {
+  readonly address: string;
+  readonly tier: string;
+}
+
+type Action =
+  | { readonly kind: "slot"; readonly plan: SlotPlan }
+  | {
+      readonly kind: "forge";
+      readonly source: SourceName;
+      readonly forgery: Forgery;
+      readonly count: number;
+    }
+  | { readonly kind: "replay"; readonly source: SourceName; readonly slotsBack: number }
+  | { readonly kind: "outage"; readonly source: SourceName; readonly forMs: number }
+  | {
+      readonly kind: "reload";
+      readonly fixed: readonly FixedDestination[];
+      /** Tiers of the first three sources. */
+      readonly tiers: readonly string[];
+    }
+  | {
+      readonly kind: "fail destination";
+      readonly address: string;
+      readonly errno: number;
+      readonly forMs: number;
+    }
+  | { readonly kind: "set clock"; readonly byMs: number }
+  | { readonly kind: "crash"; readonly downMs: number }
+  | { readonly kind: "slow disk"; readonly delayMs: number; readonly forMs: number }
+  | { readonly kind: "register"; readonly customer: number; readonly lamports: number }
+  | {
+      readonly kind: "add destination";
+      readonly customer: number;
+      readonly address: string;
+      /** Number of the challenge that it answers; 0: it answers each with a wrong token. */
+      readonly answers: number;
+    }
+  | { readonly kind: "remove destination"; readonly customer: number; readonly choice: number };
+
+export type ScenarioEvent = Action & {
+  /** Unique; also the seed of its details. */
+  readonly number: number;
+  readonly atMs: number;
+};
+
+const customerCount = 3;
+export const accounts = Array.from({ length: customerCount }, (_, i) => ({
+  id: `a_${i}`,
+  name: `customer-${i}`,
+}));
+const addressesPerCustomer = 3;
+const fixedAddresses = ["9.9.0.1:9000", "9.9.0.2:9000", "9.9.0.3:9000"];
+const amounts = [3, 10, 15, 40, 60, 100];
+/** EAGAIN, EHOSTUNREACH, EPERM, EMSGSIZE, ECONNREFUSED. */
+const errnos = [11, 113, 1, 90, 111];
+
+/** The probability of each kind of event in a slot. */
+const rates: readonly (readonly [Exclude<Action["kind"], "slot">, number])[] = [
+  ["forge", 0.2],
+  ["replay", 0.04],
+  ["outage", 0.03],
+  ["reload", 0.05],
+  ["fail destination", 0.03],
+  ["set clock", 0.01],
+  ["slow disk", 0.03],
+  ["register", 0.12],
+  ["add destination", 0.06],
+  ["remove destination", 0.025],
+  ["crash", 0.012], // after the calls
+];
+
+function pick<T>(random: SeededRandom, items: readonly T[]): T {
+  const item = items[random.below(items.length)];
+  if (item === undefined) throw new RangeError("expected a list that is not empty");
+  return item;
+}
+
+export function fixedAtStart(): readonly FixedDestination[] {
+  return fixedAddresses.map((address, i) => ({ address, tier: tierNames[i] ?? "tier-1" }));
+}
+
+function drawFixed(random: SeededRandom): FixedDestination[] {
+  return fixedAddresses
+    .filter(() => random.happens(0.7))
+    .map((address) => ({ address, tier: pick(random, tierNames) }));
+}
+
+function drawAction(
+  random: SeededRandom,
+  kind: Exclude<Action["kind"], "slot">,
+): Exclude<Action, { readonly kind: "slot" }> {
+  const source = pick(random, sourceNames);
+  const customer = random.below(customerCount);
+  switch (kind) {
+    case "forge":
+      return { kind, source, forgery: pick(random, forgeries), count: 1 + random.below(12) };
+    case "replay":
+      return { kind, source, slotsBack: 1 + random.below(60) };
+    case "outage":
+      return { kind, source, forMs: 200 + random.below(3000) };
+    case "reload":
+      return { kind, fixed: drawFixed(random), tiers: random.shuffled(tierNames) };
+    case "fail destination":
+      return {
+        kind,
+        address: pick(random, fixedAddresses),
+        errno: pick(random, errnos),
+        forMs: 100 + random.below(2000),
+      };
+    case "set clock":
+      return { kind, byMs: random.happens(0.7) ? random.below(8000) : -random.below(2000) };
+    case "crash":
+      return { kind, downMs: 50 + random.below(1500) };
+    case "slow disk":
+      return { kind, delayMs: 20 + random.below(400), forMs: 500 + random.below(2500) };
+    case "register":
+      return { kind, customer, lamports: pick(random, amounts) };
+    case "add destination": {
+      const number = random.below(addressesPerCustomer);
+      const address = `5.6.${customer}.${number}:9001`;
+      return { kind, customer, address, answers: random.below(4) };
+    }
+    case "remove destination":
+      return { kind, customer, choice: random.below(addressesPerCustomer) };
+  }
+}
+
+function drawPlan(random: SeededRandom, slot: bigint, parents: readonly bigint[]): SlotPlan {
+  const sets = 1 + random.below(3);
+  const isFork = random.happens(0.08);
+  const parent = (isFork ? parents.at(-2) : parents.at(-1)) ?? slot - 1n;
+  const restartAfter = sets > 1 && random.happens(0.1) ? 1 : null;
+  return { slot, parent, sets, restartAfter, versions: random.happens(0.05) ? 2 : 1 };
+}
+
+/** Each seed has many of some kinds and few of others, because rare combinations need both. */
+const emphases = [0.2, 1, 1, 3];
+/** Crashes often follow a customer's call so closely that it is in progress. */
+const crashAfterMaxMs = 30;
+
+function isCall({ kind }: ScenarioEvent): boolean {
+  return kind === "register" || kind === "add destination" || kind === "remove destination";
+}
+
+/** `slots`: the duration of the run. A seed and a number of slots always give the same events. */
+export function drawScenario(seed: number, slots: number): ScenarioEvent[] {
+  const random = new SeededRandom(BigInt(seed) + 0x5eed_0000_0000n);
+  const emphasized = rates.map(([kind, rate]) => [kind, rate * pick(random, emphases)] as const);
+  const events: ScenarioEvent[] = [];
+  const parents: bigint[] = [];
+  let number = 0;
+  const add = (atMs: number, action: Action): void => {
+    events.push({ ...action, number: number++, atMs });
+  };
+  for (let i = 0; i < slots; i++) {
+    const atMs = 100 + i * slotMs;
+    const slot = firstSlot + BigInt(i) + 10n;
+    if (!random.happens(0.04)) {
+      add(atMs, { kind: "slot", plan: drawPlan(random, slot, parents) });
+      parents.push(slot);
+    }
+    for (const [kind, rate] of emphasized) {
+      if (!random.happens(rate)) continue;
+      const call = kind === "crash" && random.happens(0.5) ? events.findLast(isCall) : undefined;
+      const isRecent = call !== undefined && call.atMs >= atMs - slotMs;
+      const whenMs = isRecent
+        ? call.atMs + random.below(crashAfterMaxMs)
+        : atMs + random.below(slotMs);
+      add(whenMs, drawAction(random, kind));
+    }
+  }
+  return events.toSorted((a, b) => a.atMs - b.atMs || a.number - b.number);
+}
+
+/** One line for a person. */
+export function describeEvent({ number, atMs, ...action }: ScenarioEvent): string {
+  const text = JSON.stringify(action, (_, value: unknown) =>
+    typeof value === "bigint" ? Number(value) : value,
+  );
+  return `${String(atMs).padStart(8)} ms  #${number}  ${text}`;
+}

@@ -1,0 +1,237 @@
+// One life of the service, from its start to its crash: the real relay service, shred sales and store on
+// the simulated network, disk and clock.
+
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { ShredSalesService } from "../../src/app/shred-sales.ts";
+import { parseEndpoint } from "../../src/core/addresses/addresses.ts";
+import { type Config, completeConfig } from "../../src/core/configuration/configuration.ts";
+import { createLogger } from "../../src/core/log.ts";
+import type { SeededRandom } from "../../src/core/seeded-random.ts";
+import {
+  SignatureVerifier,
+  TransactionInspector,
+} from "../../src/gateway/transactions/transaction-checks.ts";
+import { migrate } from "../../src/platform/store/migrations.ts";
+import { SqliteDriver } from "../../src/platform/store/sqlite/driver.ts";
+import { SqlDestinationStore } from "../../src/platform/store/tables/destination-store.ts";
+import { SqlRegistrationStore } from "../../src/platform/store/tables/registration-store.ts";
+import { SqlTierStore } from "../../src/platform/store/tables/tier-store.ts";
+import { decodeBase58, encodeBase58 } from "../../src/relay/data-plane/base58.ts";
+import type { NativeSimulatedRelay } from "../../src/relay/data-plane/native.ts";
+import { Relay } from "../../src/relay/data-plane/relay.ts";
+import type { LeaderSchedule } from "../../src/relay/leaders/schedule.ts";
+import { RelayService } from "../../src/relay/relay-service.ts";
+import { relayOptionsOf } from "../../src/relay/relay-tables.ts";
+import { destinationSettingsOf } from "../../src/shreds/destinations/destination-rules.ts";
+import { AccountDestinations } from "../../src/shreds/destinations/destinations.ts";
+import { PendingRegistrations } from "../../src/shreds/registrations/pending-registrations.ts";
+import { TipRegistrar } from "../../src/shreds/registrations/registrar.ts";
+import { AccountTiers } from "../../src/shreds/tiers/account-tiers.ts";
+import { TierLeadership } from "../../src/shreds/tiers/tier-leadership.ts";
+import type { TierRules } from "../../src/shreds/tiers/types.ts";
+import { shredVersion } from "./cluster.ts";
+import { accounts, type FixedDestination, sourceNames, tierNames } from "./scenario.ts";
+import type { SimulatedDisk } from "./simulated-disk.ts";
+import { ProcessClock, type WallTime } from "./simulated-time.ts";
+import { tipAddress } from "./tips.ts";
+
+export const listenAddress = "10.0.0.1:20000";
+/** In the order of sourceNames. */
+export const sourceAddresses = ["10.1.0.1", "10.1.0.2", "10.1.0.3", "10.1.0.4"];
+
+export const tierRules: TierRules = {
+  tiers: tierNames.map((name, i) => ({ name, thresholdLamports: [10n, 40n, 90n][i] ?? 0n })),
+  windowMs: 15_000,
+  graceMs: 5_000,
+};
+
+export interface OperatorChoices {
+  readonly fixed: readonly FixedDestination[];
+  /** Tiers of the sources that are forwarded. */
+  readonly tiers: readonly string[];
+}
+
+export function configOf({ fixed, tiers }: OperatorChoices): Config {
+  const sources = sourceNames.map((name, i) => {
+    const address = sourceAddresses[i] ?? "";
+    return name === "own"
+      ? { name, address, tier: "tier-1", forward: false }
+      : { name, address, tier: tiers[i] ?? "tier-1" };
+  });
+  return completeConfig({
+    relay: {
+      listen: listenAddress,
+      shredVersion,
+      tiers: [...tierNames],
+      leaders: { file: "leaders.json" },
+      sources,
+      destinations: [...fixed],
+    },
+  });
+}
+
+export interface LifeOptions {
+  readonly wall: WallTime;
+  readonly disk: SimulatedDisk;
+  readonly folder: string;
+  readonly config: Config;
+  readonly schedule: LeaderSchedule;
+  readonly random: SeededRandom;
+  /** A challenge leaves for this address. */
+  readonly onChallenge: (address: string, datagram: Uint8Array) => void;
+  /** Every line of the service's log. */
+  readonly onLine: (line: string) => void;
+}
+
+interface Parts {
+  readonly clock: ProcessClock;
+  readonly relay: Relay;
+  readonly handle: NativeSimulatedRelay;
+  readonly service: RelayService;
+  readonly sales: ShredSalesService;
+}
+
+/** Destinations that fail are found by their customers; the relay hears no ICMP error. */
+const noProbe = { check: () => "pending" as const, close: () => {} };
+
+/** The accounts of all customers, as the operator creates them before the first start. */
+async function addAccounts(driver: SqliteDriver): Promise<void> {
+  const sql = `INSERT INTO accounts (id, name, created_ns) VALUES ($1, $2, $3)
+    ON CONFLICT (id) DO NOTHING`;
+  const statements = accounts.map(({ id, name }) => ({ sql, params: [id, name, 0n] }));
+  await driver.transaction(statements, "durable");
+}
+
+async function openSales(
+  { disk, folder, config, random, onChallenge }: LifeOptions,
+  {
+    clock,
+    service,
+    log,
+  }: Pick<Parts, "clock" | "service"> & {
+    readonly log: ReturnType<typeof createLogger>;
+  },
+): Promise<ShredSalesService> {
+  const path = join(folder, "shredway.db");
+  const driver = await SqliteDriver.open({ path, clock, log, start: disk.start });
+  await migrate(driver, "blob");
+  await addAccounts(driver);
+  const registrationStore = new SqlRegistrationStore(driver, {
+    decode: decodeBase58,
+    encode: encodeBase58,
+  });
+  const tierStore = new SqlTierStore(driver);
+  const listener = parseEndpoint(listenAddress);
+  const destinations = await AccountDestinations.open(
+    {
+      clock,
+      store: new SqlDestinationStore(driver),
+      log,
+      random: (count) => random.fillBytes(new Uint8Array(count)),
+      sendChallenge: onChallenge,
+      openProbe: () => noProbe,
+      isOwnListener: ({ bytes, port }) =>
+        port === listener.port && Buffer.compare(bytes, listener.bytes) === 0,
+      regionProblem: () => null,
+    },
+    destinationSettingsOf(config),
+  );
+  const registrations = new PendingRegistrations({
+    clock,
+    log,
+    store: registrationStore,
+    sources: null,
+  });
+  const tiers = new AccountTiers({ rules: tierRules, store: tierStore, clock, log });
+  const leadership = new TierLeadership({
+    store: tierStore,
+    locks: { tryLock: (name) => driver.tryLock(name) },
+    tiers,
+    registrations,
+    clock,
+    log,
+    random: () => random.share(),
+  });
+  const addresses = new Set([encodeBase58(tipAddress)]);
+  const inspector = new TransactionInspector({ tipAddresses: [tipAddress], dontFrontPrefixes: [] });
+  // The threads of the verifier run in real time, so that the check runs in this thread.
+  const verifier = SignatureVerifier.open({ threads: 1, queueMax: 1 });
+  const registrar = new TipRegistrar({
+    log,
+    reader: { inspect: (wire) => inspector.inspect(wire), decode: decodeBase58 },
+    verifier: { verify: (wire) => Promise.resolve(verifier.verifyNow(wire)) },
+    store: registrationStore,
+    tiers,
+    pending: registrations,
+    present: () => ({
+      slot: service.leaders().slot ?? null,
+      slotNs: service.slots.slotClock.now(clock.nowNs())?.slotNs ?? null,
+    }),
+    addresses: () => addresses,
+  });
+  const sales = new ShredSalesService({
+    config,
+    relay: service,
+    leadership,
+    tiers,
+    rules: tierRules,
+    registrar,
+    registrations,
+    settled: new Map(),
+    destinations,
+    challenges: { close: () => Promise.resolve(verifier.close()) },
+    log,
+  });
+  await sales.start();
+  return sales;
+}
+
+export class ServiceLife {
+  readonly relay: Relay;
+  readonly handle: NativeSimulatedRelay;
+  readonly service: RelayService;
+  readonly sales: ShredSalesService;
+  readonly #clock: ProcessClock;
+
+  /** Settles when customers are served. The database may be in any state that a crash left. */
+  static async open(options: LifeOptions): Promise<ServiceLife> {
+    const { wall, folder, config, schedule, onLine } = options;
+    mkdirSync(folder, { recursive: true });
+    const clock = new ProcessClock(wall);
+    const log = createLogger({ stream: { write: onLine }, level: "warn" });
+    const opened = Relay.simulate({ ...relayOptionsOf(config.relay), prefault: false }, clock);
+    const service = new RelayService({
+      relay: opened.relay,
+      config,
+      readLeaders: () => schedule,
+      readOwnAddresses: () => [],
+      slotFile: join(folder, "highest-slot.json"),
+      log,
+      clock,
+    });
+    await service.start();
+    const sales = await openSales(options, { clock, service, log });
+    return new ServiceLife({ ...opened, clock, service, sales });
+  }
+
+  private constructor({ relay, handle, service, sales, clock }: Parts) {
+    this.relay = relay;
+    this.handle = handle;
+    this.service = service;
+    this.sales = sales;
+    this.#clock = clock;
+  }
+
+  /** The operator reloads the configuration. */
+  reload(config: Config): void {
+    this.service.apply(config);
+    this.sales.apply(config);
+  }
+
+  /** The process is killed: nothing of it runs again. */
+  kill(): void {
+    this.#clock.end();
+    this.relay.close();
+  }
+}

@@ -1,0 +1,319 @@
+// The world of one run: time, network, sources, service, customers and checks, driven by the events of a
+// scenario. The same events with the same seed give the same run, byte by byte.
+
+import { createHash, type Hash } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { SeededRandom } from "../../src/core/seeded-random.ts";
+import { encodeEndpoint } from "../../src/relay/data-plane/tables.ts";
+import { Cluster, firstSlot } from "./cluster.ts";
+import { Customers } from "./customers.ts";
+import { addressKey, type Sent, stepRelay } from "./network.ts";
+import { type CheckedArrival, type Entitlement, RelayChecks, Violation } from "./relay-checks.ts";
+import {
+  describeEvent,
+  fixedAtStart,
+  type ScenarioEvent,
+  slotMs,
+  sourceNames,
+  tierNames,
+} from "./scenario.ts";
+import {
+  configOf,
+  listenAddress,
+  type OperatorChoices,
+  ServiceLife,
+  sourceAddresses,
+} from "./service-life.ts";
+import { SimulatedDisk } from "./simulated-disk.ts";
+import { SimulatedTime, WallTime } from "./simulated-time.ts";
+import { Sources } from "./sources.ts";
+
+/** Without arrivals, the relay runs this often. */
+const idleMs = 100;
+/** After a start or a change of the clock, slots may be out of range for this time. */
+const unsettledMs = 15_000;
+const endMs = 3_000;
+
+export interface RunResult {
+  /** A hash of everything that happened. */
+  readonly digest: string;
+  readonly steps: number;
+  readonly packets: number;
+  readonly sent: number;
+  /** The part of `sent` that went to destinations of customers. */
+  readonly sentToCustomers: number;
+  readonly simulatedMs: number;
+  readonly violation: Violation | null;
+}
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly events: readonly ScenarioEvent[];
+  /** A folder that exists; the run uses and removes a new one inside. */
+  readonly folder: string;
+  /** Gets one line for everything that happens. */
+  readonly trace?: ((line: string) => void) | undefined;
+  /** Changes what the relay sends, so that a test of the checks has a defect to find. */
+  readonly tamper?: ((sent: readonly Sent[]) => readonly Sent[]) | undefined;
+}
+
+export class World {
+  readonly #options: WorldOptions;
+  readonly #folder: string;
+  readonly #time = new SimulatedTime();
+  readonly #wall = new WallTime(this.#time);
+  readonly #disk = new SimulatedDisk(this.#time);
+  readonly #cluster: Cluster;
+  readonly #sources: Sources;
+  readonly #customers: Customers;
+  readonly #digest: Hash = createHash("sha256");
+  readonly #listener = encodeEndpoint(listenAddress);
+  readonly #origins = sourceAddresses.map((address) => encodeEndpoint(`${address}:9`));
+  #choices: OperatorChoices = { fixed: fixedAtStart(), tiers: tierNames };
+  #life: ServiceLife | null = null;
+  #lives = 0;
+  #checks: RelayChecks;
+  #newestSlot: bigint | undefined;
+  #unsettledUntilNs = 0;
+  #arrivals: CheckedArrival[] = [];
+  #violation: Violation | null = null;
+  #steps = 0;
+  #packets = 0;
+  #sent = 0;
+  #sentToCustomers = 0;
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    this.#folder = mkdtempSync(join(options.folder, "simulation-"));
+    this.#cluster = new Cluster(options.seed);
+    this.#sources = new Sources(this.#cluster, options.seed, (atMs, arrivals) =>
+      this.#arriveAt(atMs, arrivals),
+    );
+    this.#checks = this.#newChecks();
+    this.#customers = new Customers({
+      wall: this.#wall,
+      life: () => this.#life,
+      note: (text) => this.#note(text),
+      guard: (action) => this.#guard(action),
+    });
+  }
+
+  /** Ends at the first violation. */
+  async run(): Promise<RunResult> {
+    const { events } = this.#options;
+    try {
+      this.#start();
+      for (const event of events) {
+        this.#time.at(event.atMs * 1e6, () => this.#guard(() => this.#handle(event)));
+      }
+      this.#idle();
+      const lastMs = (events.at(-1)?.atMs ?? 0) + endMs;
+      for (let atMs = 0; atMs < lastMs && !this.#violation; atMs += slotMs)
+        await this.#time.runUntil(Math.min(lastMs, atMs + slotMs) * 1e6);
+    } finally {
+      this.#life?.kill();
+      this.#disk.crash();
+      rmSync(this.#folder, { recursive: true, force: true });
+    }
+    return {
+      digest: this.#digest.digest("hex"),
+      steps: this.#steps,
+      packets: this.#packets,
+      sent: this.#sent,
+      sentToCustomers: this.#sentToCustomers,
+      simulatedMs: this.#time.nowMs,
+      violation: this.#violation,
+    };
+  }
+
+  #newChecks(): RelayChecks {
+    return new RelayChecks(this.#cluster, addressKey);
+  }
+
+  #guard(action: () => void): void {
+    if (this.#violation) return;
+    try {
+      action();
+    } catch (error) {
+      if (!(error instanceof Violation)) throw error;
+      this.#note(`VIOLATION ${error.message}`);
+      this.#violation = error;
+    }
+  }
+
+  #note(text: string): void {
+    this.#digest.update(`${this.#time.nowNs} ${text}\n`);
+    this.#options.trace?.(`${(this.#time.nowNs / 1e6).toFixed(3).padStart(12)}  ${text}`);
+  }
+
+  #idle(): void {
+    this.#time.at(this.#time.nowNs + idleMs * 1e6, () => {
+      this.#step();
+      this.#idle();
+    });
+  }
+
+  #start(): void {
+    const number = ++this.#lives;
+    const { seed } = this.#options;
+    const opening = ServiceLife.open({
+      wall: this.#wall,
+      disk: this.#disk,
+      folder: this.#folder,
+      config: configOf(this.#choices),
+      schedule: this.#cluster.schedule,
+      random: new SeededRandom(BigInt(seed) * 1000n + BigInt(number)),
+      onChallenge: (address, datagram) => this.#customers.challenged(address, datagram),
+      onLine: (line) => this.#options.trace?.(`${" ".repeat(14)}log ${line.trim()}`),
+    });
+    opening.then(
+      (life) =>
+        this.#guard(() => {
+          if (number !== this.#lives) return life.kill(); // killed while it started
+          this.#life = life;
+          this.#checks = this.#newChecks();
+          this.#unsettle();
+          this.#note(`service ${number} runs`);
+          this.#customers.restarted(life, this.#newestSlot ?? firstSlot);
+        }),
+      (error: unknown) =>
+        this.#guard(() => {
+          if (number !== this.#lives) return;
+          throw new Violation("the service starts after every crash", String(error));
+        }),
+    );
+  }
+
+  #unsettle(): void {
+    this.#unsettledUntilNs = this.#time.nowNs + unsettledMs * 1e6;
+  }
+
+  #handle(event: ScenarioEvent): void {
+    this.#note(describeEvent(event));
+    switch (event.kind) {
+      case "slot":
+        this.#newestSlot = event.plan.slot;
+        this.#sources.produce(event, event.plan);
+        return;
+      case "forge":
+        this.#sources.forge(event, event);
+        return;
+      case "replay":
+        this.#sources.replay(event, event);
+        return;
+      case "outage":
+        this.#sources.interrupt(event.source, event.atMs + event.forMs);
+        return;
+      case "reload":
+        this.#choices = event;
+        this.#life?.reload(configOf(event));
+        return;
+      case "fail destination":
+        this.#failDestination(event.address, event.errno, event.forMs);
+        return;
+      case "set clock":
+        this.#wall.set(event.byMs);
+        this.#customers.clockWasSet(event.byMs);
+        this.#unsettle();
+        return;
+      case "crash":
+        this.#crash(event.downMs);
+        return;
+      case "slow disk":
+        this.#slowDisk(event.delayMs, event.forMs);
+        return;
+      case "register":
+        this.#customers.register(event.customer, event.lamports, this.#newestSlot ?? firstSlot);
+        return;
+      case "add destination":
+        void this.#customers.add(event.customer, event.address, event.answers);
+        return;
+      case "remove destination":
+        void this.#customers.remove(event.customer, event.choice);
+        return;
+    }
+  }
+
+  #failDestination(address: string, errno: number, forMs: number): void {
+    const life = this.#life;
+    life?.handle.failSends(encodeEndpoint(address), errno);
+    this.#time.at(this.#time.nowNs + forMs * 1e6, () => {
+      if (life && life === this.#life) life.handle.failSends(encodeEndpoint(address), 0);
+    });
+  }
+
+  #slowDisk(delayMs: number, forMs: number): void {
+    this.#disk.delayNs += delayMs * 1e6;
+    this.#time.at(this.#time.nowNs + forMs * 1e6, () => {
+      this.#disk.delayNs -= delayMs * 1e6;
+    });
+  }
+
+  #crash(downMs: number): void {
+    this.#life?.kill();
+    this.#life = null;
+    this.#lives++; // a start in progress is killed, too
+    this.#disk.crash();
+    this.#customers.crashed();
+    const lives = this.#lives;
+    this.#time.at(this.#time.nowNs + downMs * 1e6, () => {
+      if (lives === this.#lives) this.#start();
+    });
+  }
+
+  #arriveAt(atMs: number, arrivals: readonly CheckedArrival[]): void {
+    this.#time.at(atMs * 1e6, () => {
+      if (this.#arrivals.length === 0) this.#time.at(this.#time.nowNs, () => this.#step()); // with all arrivals of this time
+      this.#arrivals.push(...arrivals);
+    });
+  }
+
+  #step(): void {
+    this.#guard(() => {
+      const life = this.#life;
+      const arrivals = this.#arrivals;
+      this.#arrivals = [];
+      if (!life) return; // nobody listens
+      const datagrams = arrivals.map(({ source, packet }) => ({
+        from: this.#origins[source] ?? this.#listener,
+        packet,
+      }));
+      const left = stepRelay(life.handle, this.#wall.nowNs(), this.#listener, datagrams);
+      const sent = this.#options.tamper?.(left) ?? left;
+      this.#steps++;
+      this.#packets += arrivals.length;
+      this.#sent += sent.length;
+      if (arrivals.length > 0)
+        this.#note(`${arrivals.length} packets arrive, ${sent.length} leave`);
+      for (const { to, packet } of sent) this.#digest.update(to).update(packet.subarray(0, 83));
+      const entitlements = this.#entitlements(life);
+      const fixed = new Set(this.#choices.fixed.map(({ address }) => addressKey(address)));
+      this.#sentToCustomers += sent.filter(({ to }) => !fixed.has(to)).length;
+      this.#checks.check({
+        nowMs: this.#time.nowMs,
+        arrivals,
+        sent,
+        sources: sourceNames.map((name, i) => ({ name, tier: this.#tierOf(i) })),
+        entitlements,
+        snapshot: () => life.relay.snapshot(),
+        newestSlot: this.#newestSlot,
+        isUnsettled: this.#time.nowNs < this.#unsettledUntilNs,
+      });
+    });
+  }
+
+  /** -1: for own use. */
+  #tierOf(source: number): number {
+    return tierNames.indexOf(this.#choices.tiers[source] ?? "");
+  }
+
+  #entitlements(life: ServiceLife): Map<string, Entitlement> {
+    const all = this.#customers.entitlements(life);
+    for (const { address, tier } of this.#choices.fixed) {
+      const number = tierNames.indexOf(tier);
+      all.set(addressKey(address), { may: number, must: number });
+    }
+    return all;
+  }
+}
