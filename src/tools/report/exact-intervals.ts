@@ -34,7 +34,7 @@ function atMost(hits: number, of: number, share: number): number {
 /** The root of a function that is positive below it. */
 function rootOf(isBelow: (share: number) => boolean): number {
   let [low, high] = [0, 1];
-  for (let i = 0; i < 40; i++) {
+  for (let i = 0; i < 30; i++) {
     const middle = (low + high) / 2;
     if (isBelow(middle)) low = middle;
     else high = middle;
