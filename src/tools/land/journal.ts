@@ -8,6 +8,7 @@
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   fsyncSync,
   ftruncateSync,
@@ -16,9 +17,8 @@ import {
   writeSync,
 } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { dirname } from "node:path";
 import { messageOf, quote, ShredwayError } from "../../core/errors.ts";
-import { isObject } from "../../core/values.ts";
+import { createPrivateFile } from "../../platform/solana/private-file.ts";
 import { type JournalHead, JournalReader, type JournalState } from "./journal-reader.ts";
 import type { RoundRecord, SenderAnswer, TransactionEnd } from "./records.ts";
 
@@ -28,14 +28,20 @@ function bigintText(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? `${value}n` : value;
 }
 
+function lineOf(line: object): string {
+  return `${JSON.stringify(line, bigintText)}\n`;
+}
+
 /** The lines of the file, and its length up to the last complete line. */
 function readLines(path: string, file: number): { lines: string[]; length: number } {
+  if (!fstatSync(file).isFile()) {
+    throw new ShredwayError("system", `journal ${path}: expected a regular file, got another kind`);
+  }
   const bytes = readFileSync(file);
   const length = bytes.lastIndexOf(0x0a) + 1;
   const text = bytes.subarray(0, length).toString("utf8");
   const lines = text === "" ? [] : text.slice(0, -1).split("\n");
-  if (fstatSync(file).isFile()) return { lines, length };
-  throw new ShredwayError("system", `journal ${path}: expected a regular file, got another kind`);
+  return { lines, length };
 }
 
 /** The kernel releases the name when the process ends in any way. */
@@ -45,7 +51,7 @@ async function lock(path: string, file: number): Promise<Server> {
   server.unref();
   await new Promise<void>((resolve, reject) => {
     server.once("error", () => {
-      const message = `journal ${path}: in use by another process; wait for its end, or choose another file with --journal`;
+      const message = `journal ${path}: in use by another process; wait for its end, or choose another file`;
       reject(new ShredwayError("system", message));
     });
     server.listen(`\0shredway-land-${dev}-${ino}`, resolve);
@@ -60,6 +66,7 @@ export class Journal {
   readonly #lock: Server;
   /** A line may be incomplete: nothing may follow it. */
   #isBroken = false;
+  #isClosed = false;
 
   private constructor(path: string, head: JournalHead, file: number, held: Server) {
     this.path = path;
@@ -69,25 +76,17 @@ export class Journal {
   }
 
   /**
-   * Creates the file with mode 0600. Throws ShredwayError "usage" if it exists, and "system" if it cannot
-   * be written.
+   * Creates the file with its first line, at once, with mode 0600. Throws ShredwayError "usage" if it exists, and
+   * "config_invalid" or "system" if it cannot be written.
    */
   static async create(path: string, head: JournalHead): Promise<Journal> {
-    const { O_CREAT, O_EXCL, O_WRONLY, O_APPEND } = constants;
-    let file: number;
-    try {
-      file = openSync(path, O_CREAT | O_EXCL | O_WRONLY | O_APPEND, 0o600);
-    } catch (cause) {
-      if (isObject(cause) && cause["code"] === "EEXIST") {
-        const message = `journal ${path}: the file exists; add --resume to continue its run, or choose another file with --journal`;
-        throw new ShredwayError("usage", message, { cause });
-      }
-      throw new ShredwayError("system", `journal ${path}: ${messageOf(cause)}`, { cause });
+    if (existsSync(path)) {
+      const message = `--journal ${path}: the file exists; continue its run with --resume ${path}, or choose another file`;
+      throw new ShredwayError("usage", message);
     }
-    const journal = new Journal(path, head, file, await lock(path, file));
-    journal.#write({ kind: "run", version, ...head }, true);
-    journal.#syncFolder();
-    return journal;
+    createPrivateFile({ path, what: "journal" }, lineOf({ kind: "run", version, ...head }));
+    const file = openSync(path, constants.O_RDWR | constants.O_APPEND);
+    return new Journal(path, head, file, await lock(path, file));
   }
 
   /**
@@ -108,7 +107,7 @@ export class Journal {
       const { lines, length } = readLines(path, file);
       const state = new JournalReader(path).read(lines, version);
       if (state.isFinished) {
-        const message = `journal ${path}: its run is complete; choose another file with --journal for a new one`;
+        const message = `journal ${path}: its run is complete; start a new one without --resume`;
         throw new ShredwayError("usage", message);
       }
       ftruncateSync(file, length);
@@ -140,32 +139,25 @@ export class Journal {
     this.#write({ kind: "finished" }, true);
   }
 
-  /** Idempotent. */
+  /** Idempotent. Answers and ends that come later are ignored. */
   close(): void {
-    if (!this.#lock.listening) return;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#lock.close();
     closeSync(this.#file);
   }
 
   #write(line: object, isDurable: boolean): void {
-    const bytes = Buffer.from(`${JSON.stringify(line, bigintText)}\n`);
+    if (this.#isClosed && !isDurable) return;
+    const bytes = Buffer.from(lineOf(line));
     try {
-      if (this.#isBroken) throw new Error("an earlier line failed");
+      if (this.#isBroken || this.#isClosed) throw new Error("an earlier line failed");
       for (let at = 0; at < bytes.length; ) at += writeSync(this.#file, bytes, at);
       if (isDurable) fsyncSync(this.#file);
     } catch (cause) {
       this.#isBroken = true;
       const message = `journal ${quote(this.path)}: cannot be written, so nothing more is sent: ${messageOf(cause)}`;
       throw new ShredwayError("system", message, { cause });
-    }
-  }
-
-  #syncFolder(): void {
-    const folder = openSync(dirname(this.path), "r");
-    try {
-      fsyncSync(folder);
-    } finally {
-      closeSync(folder);
     }
   }
 }

@@ -40,8 +40,7 @@ function landedSentence(pair: PairReport, sameNonce: boolean): string {
   const { a, b, landedDifference, isLandedSignificant } = pair;
   const { value, interval } = landedDifference;
   const [more, less] = (value ?? 0) < 0 ? [b, a] : [a, b];
-  const flipped = interval &&
-    more === b && { low: -interval.high, high: -interval.low };
+  const flipped = interval && more === b && { low: -interval.high, high: -interval.low };
   const size = `${points(Math.abs(value ?? 0))} percentage points${range(flipped || interval, points)}`;
   const did = sameNonce ? "won" : "landed";
   const text =
@@ -59,11 +58,16 @@ function warnings(report: LandReport): string[] {
     return sent > 0 && responseNs.count === 0 && rejected;
   });
   const waiting = report.senders.filter(({ open, drops }) => open + (drops["not_landed"] ?? 0) > 0);
-  const unsettled = waiting.reduce((sum, { open, drops }) => sum + open + (drops["not_landed"] ?? 0), 0);
+  const unsettled = waiting.reduce(
+    (sum, { open, drops }) => sum + open + (drops["not_landed"] ?? 0),
+    0,
+  );
   return [
     ...silent.map(({ name }) => `${name} never answered.`),
     ...(interrupted > 0
-      ? [`${grouped(interrupted)} rounds were interrupted; they count as cost and in no comparison.`]
+      ? [
+          `${grouped(interrupted)} rounds were interrupted; they count as cost and in no comparison.`,
+        ]
       : []),
     ...(unsettled > 0
       ? [

@@ -99,8 +99,8 @@ export function publicAddress({ url }: SenderPlan): string {
 /** Everything that must be the same after a resumption, without secrets. */
 export function publicPlan(plan: LandPlan): Readonly<Record<string, string>> {
   const senders = plan.senders.map((sender) => {
-    const { name, dialect, tipLamports, maxRetries, switches } = sender;
-    const tip = `tip=${tipLamports} price=${priceOf(plan, sender)} max-retries=${maxRetries ?? "-"}`;
+    const { name, dialect, tipLamports, tipTo, maxRetries, switches } = sender;
+    const tip = `tip=${tipLamports} tip-to=${tipTo ?? "-"} price=${priceOf(plan, sender)} max-retries=${maxRetries ?? "-"}`;
     const text = `${dialect} ${publicAddress(sender)} ${tip} ${switches.join(" ")}`.trim();
     return [`sender ${name}`, text] as const;
   });

@@ -75,7 +75,7 @@ export class LandRun {
     const timer = clock.every(pollMs, () => void this.#outcomes.poll());
     try {
       await this.#sendRounds();
-      await Promise.allSettled(this.#answers);
+      await this.#settle(() => this.#answers.size > 0);
       await this.#settle(() => this.#outcomes.open > 0);
     } finally {
       timer.cancel();

@@ -61,7 +61,10 @@ export function simulatedRun(
   rounds = 100,
 ): LandFacts {
   const random = new SeededRandom(seed);
-  const plan = planOf(senders.map((_, i) => senderPlan(`sender-${i}`)), { rounds });
+  const plan = planOf(
+    senders.map((_, i) => senderPlan(`sender-${i}`)),
+    { rounds },
+  );
   const records = Array.from({ length: rounds }, (_, i): RoundRecord => {
     const sentMs = i * 1000 + random.share() * slotMs;
     const slot = Math.floor(sentMs / slotMs);

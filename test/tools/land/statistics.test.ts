@@ -2,10 +2,10 @@
 // that is not there.
 
 import { describe, expect, it } from "vitest";
-import { isOutside } from "../../../src/tools/report/bootstrap.ts";
-import type { Estimate } from "../../../src/tools/land/land-statistics.ts";
 import { landReport } from "../../../src/tools/land/land-report.ts";
+import type { Estimate } from "../../../src/tools/land/land-statistics.ts";
 import { landVerdict } from "../../../src/tools/land/land-verdict.ts";
+import { isOutside } from "../../../src/tools/report/bootstrap.ts";
 import { seedsOfRun } from "../../support/vitest/test-scope.ts";
 import { quantileNs, type SimulatedSender, simulatedRun } from "./simulated-runs.ts";
 
@@ -44,7 +44,10 @@ function coverageOf(rounds: number): Coverage {
       ] as const) {
         coverage.note(`${i} time ${name}`, own.timeNs[name], quantileNs(sender, share));
         const { responseMs } = sender;
-        const response = quantileNs({ ...sender, delayMs: responseMs, jitterMs: responseMs }, share);
+        const response = quantileNs(
+          { ...sender, delayMs: responseMs, jitterMs: responseMs },
+          share,
+        );
         coverage.note(`${i} response ${name}`, own.responseNs[name], response);
       }
     }
@@ -58,18 +61,22 @@ function coverageOf(rounds: number): Coverage {
 }
 
 describe("intervals", () => {
-  it.each(seedsOfRun([60, 120]))("contain the truth in at least 95 of 100 runs with %i rounds", (rounds) => {
-    const { counts } = coverageOf(rounds);
-    const all = [...counts.values()];
-    const share = (of: readonly { contained: number; of: number }[]) =>
-      of.reduce((sum, each) => sum + each.contained, 0) / of.reduce((sum, each) => sum + each.of, 0);
-    expect(share(all)).toBeGreaterThanOrEqual(0.95);
-    // Of 100 runs at 95 %, fewer than 90 have a probability of 1 %.
-    const poor = [...counts].filter(([, { contained, of }]) => contained < 0.9 * of);
-    expect(poor).toEqual([]);
-    expect(counts.get("0 time p50")?.of).toBe(100);
-    expect(counts.get("0 time p90")?.of).toBe(100);
-  });
+  it.each(seedsOfRun([60, 120]))(
+    "contain the truth in at least 95 of 100 runs with %i rounds",
+    (rounds) => {
+      const { counts } = coverageOf(rounds);
+      const all = [...counts.values()];
+      const share = (of: readonly { contained: number; of: number }[]) =>
+        of.reduce((sum, each) => sum + each.contained, 0) /
+        of.reduce((sum, each) => sum + each.of, 0);
+      expect(share(all)).toBeGreaterThanOrEqual(0.95);
+      // Of 100 runs at 95 %, fewer than 90 have a probability of 1 %.
+      const poor = [...counts].filter(([, { contained, of }]) => contained < 0.9 * of);
+      expect(poor).toEqual([]);
+      expect(counts.get("0 time p50")?.of).toBe(100);
+      expect(counts.get("0 time p90")?.of).toBe(100);
+    },
+  );
 });
 
 describe("verdicts", () => {
@@ -78,7 +85,10 @@ describe("verdicts", () => {
     const equal = Array.from({ length: 3 }, () => ({ ...(first ?? never()), drop: 0.1 }));
     const silent = seeds.filter((seed) => {
       const report = landReport(simulatedRun(seed, equal), true);
-      const claims = report.pairs.flatMap((pair) => [pair.isTimeSignificant, pair.isLandedSignificant]);
+      const claims = report.pairs.flatMap((pair) => [
+        pair.isTimeSignificant,
+        pair.isLandedSignificant,
+      ]);
       expect(claims).not.toContain(null);
       const verdict = landVerdict(report).join("\n");
       expect(verdict.match(/no difference beyond chance/g)?.length ?? 0).toBe(
