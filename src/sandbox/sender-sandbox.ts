@@ -81,7 +81,7 @@ function senderHandler(
           try {
             chain.send(wire);
           } catch {
-            // As on a network, nobody tells the caller about it.
+            // As on a network, the caller does not learn about it.
           }
         });
       }
@@ -157,6 +157,11 @@ export class SenderSandbox {
   /** URL of the chain's node. */
   get nodeUrl(): string {
     return `http://${this.#endpoint.address}`;
+  }
+
+  /** Transactions that the senders accepted. */
+  get submissions(): number {
+    return this.#servers.reduce((sum, { counts }) => sum + counts.transactions, 0);
   }
 
   /** Begins the first slot. */

@@ -72,7 +72,7 @@ alpn=PROTOCOL, fingerprint=HEX, unverified. docs/land.md explains them and each 
     mark: {
       value: "MARK",
       choices: marks,
-      help: "what tells the transactions apart: amount or memo (default amount)",
+      help: "the difference between the transactions: amount or memo (default amount)",
     },
     price: { value: "N", help: "micro-lamports per compute unit (default 0)" },
     units: {

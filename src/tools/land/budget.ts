@@ -1,7 +1,7 @@
 // Budget of a landing benchmark: the lamports that its signed transactions can cost. Pure.
 //
 // A transaction counts from the moment it is signed, and forever: nobody can take it back. Transactions with
-// the same nonce value form a group, of which only one can land.
+// the same nonce value form a group. Only one of a group can land.
 
 import { ShredwayError } from "../../core/errors.ts";
 

@@ -43,7 +43,7 @@ export interface SenderReport {
   readonly landed: number;
   /** In a confirmed block with an error. */
   readonly failed: number;
-  /** Of the transactions with an end. */
+  /** Share of the transactions with an end. */
   readonly landedShare: Estimate;
   readonly responseNs: Percentiles;
   readonly timeNs: Percentiles;
@@ -99,7 +99,7 @@ export interface LandReport {
 }
 
 function isLanded(transaction: TransactionRecord | undefined): boolean {
-  return transaction?.end?.landing != null;
+  return Boolean(transaction?.end?.landing);
 }
 
 /** The reason why a transaction did not land; null: it did, or it has no end. */

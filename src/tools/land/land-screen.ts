@@ -16,7 +16,7 @@ export function amountText(lamports: bigint): string {
   return `${grouped(Number(lamports))} lamports (${sol} SOL)`;
 }
 
-/** What the benchmark does and costs at most. */
+/** The transactions of the benchmark and their maximum cost. */
 export function costLines(plan: LandPlan): string[] {
   const rows = plan.senders.map((sender) => {
     const { feeLamports, tipLamports, totalLamports } = costOf(plan, sender);

@@ -23,7 +23,7 @@ export interface Estimate {
 }
 
 /** One value of a round; null: the round has none. */
-export type RoundValues = readonly (number | null)[];
+type RoundValues = readonly (number | null)[];
 
 const level = 0.95;
 const draws = 400;

@@ -13,7 +13,7 @@ import { RpcClient } from "../../platform/solana/rpc-client.ts";
 const blockBytesMax = 4 * 1024 * 1024;
 const statusesAtOnce = 256;
 
-export interface Blockhash {
+interface Blockhash {
   readonly blockhash: string;
   readonly lastValidBlockHeight: number;
 }

@@ -84,7 +84,7 @@ export class Outcomes {
 
   /** Ends all transactions that have none yet: the benchmark waits no longer. */
   giveUp(): void {
-    for (const { round, transaction } of [...this.#waiting.values()]) {
+    for (const { round, transaction } of this.#waiting.values()) {
       this.#finish(round, transaction, { state: "not_landed", landing: null });
     }
   }

@@ -50,7 +50,7 @@ export interface LandPlan {
   readonly senders: readonly SenderPlan[];
   readonly rounds: number;
   readonly intervalMs: number;
-  /** What distinguishes the transactions. */
+  /** The part that differs between the transactions. */
   readonly mark: "amount" | "memo";
   /** Nonce account that all transactions of a round use; null: each lands by itself. */
   readonly nonceAccount: string | null;
@@ -62,7 +62,7 @@ export interface LandPlan {
 
 const microPerLamport = 1_000_000n;
 
-export interface Cost {
+interface Cost {
   readonly feeLamports: bigint;
   readonly tipLamports: bigint;
   /** The most that a transaction can cost. */

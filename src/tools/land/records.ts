@@ -16,7 +16,7 @@ export interface ShredObservation {
   readonly ordinal: number;
 }
 
-/** What a sender answered. */
+/** Answer of a sender. */
 export interface SenderAnswer {
   /** Wall clock, at the call of the sender. */
   readonly sentNs: bigint;

@@ -92,7 +92,7 @@ export class LandRun {
     while (!stopped.aborted && this.#missing > 0) {
       if (budget.reservedLamports + roundCost(plan) > budget.limitLamports) {
         onNote(
-          `budget: used up after ${this.rounds.length} rounds, of which a kill interrupted some`,
+          `budget: used up after ${this.rounds.length} rounds; a kill interrupted some of them`,
         );
         return;
       }
@@ -194,7 +194,7 @@ export class LandRun {
         const elapsedNs = Number(clock.monotonicNs() - beganNs);
         const answer = { sentNs, order, responseNs: hasResponse ? elapsedNs : null, error };
         transaction.answer = answer;
-        journal.answer(round.round, transaction.sender, answer);
+        return journal.answer(round.round, transaction.sender, answer);
       });
       // Only the journal fails here. It then refuses the next round, which ends the run.
       const reported = answered.catch((error: unknown) => onNote(messageOf(error)));

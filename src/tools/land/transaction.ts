@@ -1,4 +1,4 @@
-// The transactions of a landing benchmark: a tip, and a mark that tells them apart. Pure.
+// The transactions of a landing benchmark: a tip, and a mark that differs. Pure.
 //
 // With the mark "amount", the payer transfers a different amount to itself, which costs nothing. With "memo",
 // a memo has the run, the round and the sender.
@@ -29,7 +29,7 @@ export const markLamportsMax = 2n * BigInt(amountsPerRun);
 /** Compute units that the transactions of a mark need, with a reserve. */
 export const computeUnitsOf = { amount: 1000, memo: 60_000 } as const;
 
-export interface Mark {
+interface Mark {
   /** Eight hex digits, different for each run. */
   readonly run: string;
   /** From 1. */

@@ -19,7 +19,7 @@ export interface Interval {
 
 /** The middle part of `values` with the share `level`. */
 export function intervalOf(values: readonly number[], level = 0.95): Interval {
-  const sorted = Float64Array.from(values).sort();
+  const sorted = Float64Array.from(values).toSorted();
   const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))] ?? 0;
   const outside = (1 - level) / 2;
   return { low: at(outside), high: at(1 - outside) };
