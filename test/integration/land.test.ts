@@ -12,7 +12,7 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describeQuic("shredway land", () => {
   it("lands through the gateway by HTTP and QUIC, and through a node", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const folder = temporaryFolder();
     const sandbox = await runningSandbox("127.0.0.1:0", { quic: "127.0.0.1:0" });

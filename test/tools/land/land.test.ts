@@ -26,7 +26,7 @@ function rowsOf(path: string): Readonly<Record<string, string>>[] {
 }
 
 describe("land --sandbox", () => {
-  it("writes report, page, picture and table of a short run", { timeout: 60_000 }, async () => {
+  it("writes report, page, picture and table of a short run", { timeout: 180_000 }, async () => {
     const folder = temporaryFolder();
     const files = ["svg", "html", "csv"].flatMap((kind) => [
       `--${kind}`,
@@ -59,7 +59,7 @@ describe("land --sandbox", () => {
     expect(readdirSync(folder).toSorted()).toEqual(["land.csv", "land.html", "land.svg"]);
   });
 
-  it.runIf(isFullRun)("shows the known differences", { timeout: 120_000 }, async () => {
+  it.runIf(isFullRun)("shows the known differences", { timeout: 180_000 }, async () => {
     const words = ["--rounds", "60", "--interval", "180", "--wait", "2", "--json"];
     const { code, stdout } = await shredwayHere("land", "--sandbox", ...words);
     expect(code).toBe(0);
@@ -79,7 +79,7 @@ describe("land --sandbox", () => {
   });
 
   it("lands exactly one transaction of each round with one nonce", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const csv = join(temporaryFolder(), "land.csv");
     const words = ["--same-nonce", "--rounds", "4", "--interval", "20", "--wait", "20", "--json"];
@@ -114,7 +114,7 @@ describe("land", () => {
   });
 
   it("observes landings through the node, and does not repeat a complete run", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const { folder, args } = await senderSandboxRun();
     const journal = join(folder, "land.journal");
@@ -131,7 +131,7 @@ describe("land", () => {
     expect(resumed.stderr).toContain("its run is complete");
   });
 
-  it("continues only the same plan on the same chain", { timeout: 60_000 }, async () => {
+  it("continues only the same plan on the same chain", { timeout: 180_000 }, async () => {
     const { sandbox, folder, args } = await senderSandboxRun();
     const journal = join(folder, "land.journal");
     const words = [...args, "--rounds", "2", "--interval", "20", "--wait", "1", "--poll", "50"];
@@ -177,7 +177,7 @@ describe("land", () => {
     expect(sandbox.submissions).toBe(before);
   });
 
-  it("refuses bad input with a clear error, and sends nothing", { timeout: 60_000 }, async () => {
+  it("refuses bad input with a clear error, and sends nothing", { timeout: 180_000 }, async () => {
     const { sandbox, folder, args } = await senderSandboxRun();
     const file = (name: string, text: string): string => {
       writeFileSync(join(folder, name), text);
@@ -240,7 +240,7 @@ describe("land", () => {
   });
 
   it("refuses an unusable payer, nonce, node or sender before it signs anything", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const { sandbox, folder, args } = await senderSandboxRun();
     const run = (...words: readonly string[]) => {

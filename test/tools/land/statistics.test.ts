@@ -70,7 +70,7 @@ describe("intervals", () => {
         of.reduce((sum, each) => sum + each.contained, 0) /
         of.reduce((sum, each) => sum + each.of, 0);
       expect(share(all)).toBeGreaterThanOrEqual(0.95);
-      // Of 100 runs at 95 %, fewer than 90 have a probability of 1 %.
+      // Fewer than 90 of 100 at 95 % have a probability of 1 %.
       const poor = [...counts].filter(([, { contained, of }]) => contained < 0.9 * of);
       expect(poor).toEqual([]);
       expect(counts.get("0 time p50")?.of).toBe(100);
