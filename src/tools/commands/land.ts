@@ -278,10 +278,12 @@ async function runInSandbox(args: Arguments, terminal: Terminal): Promise<number
       ({ name, url, dialect }) => `${name}=${url} ${words(dialect)}`,
     );
     const senders = readSenders(texts, undefined);
-    const { plan } = readPlan(args, senders, null, sandboxDefaults);
+    // The account does not exist yet, but decides the cost.
+    const isShared = args.flag("same-nonce");
+    const { plan } = readPlan(args, senders, isShared ? sandbox.tipAddress : null, sandboxDefaults);
     const times = readTimes(args, sandboxDefaults);
     sandbox.start();
-    const nonceAccount = args.flag("same-nonce") ? await sandbox.createNonceAccount() : null;
+    const nonceAccount = isShared ? await sandbox.createNonceAccount() : null;
     const complete = { ...plan, nonceAccount };
     const cost = roundCost(complete) * BigInt(plan.rounds);
     const choice: LandChoice = {

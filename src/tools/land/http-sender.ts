@@ -38,6 +38,11 @@ function submissionUrl({ url, dialect, apiKey, switches }: SenderPlan): URL {
   return url;
 }
 
+/** fetch hides the reason of a failed connection in the cause. */
+function causeText(error: unknown): string {
+  return messageOf(error instanceof Error && error.cause !== undefined ? error.cause : error);
+}
+
 function errorResult(reason: string, message: string, hasResponse: boolean): SubmissionResult {
   const bounded = message.slice(0, messageCharactersMax);
   return { error: { reason, message: bounded }, hasResponse };
@@ -77,7 +82,7 @@ export class HttpSender implements Sender {
     try {
       await this.#fetch(this.#url, isPlain ? null : body);
     } catch (error) {
-      const message = `sender ${this.#plan.name}: no response from ${this.#url.host}: ${messageOf(error)}`;
+      const message = `sender ${this.#plan.name}: no response from ${this.#url.host}: ${causeText(error)}`;
       throw new ShredwayError("rpc_failed", message);
     }
   }
@@ -122,8 +127,7 @@ export class HttpSender implements Sender {
       if (error instanceof Error && error.name === "TimeoutError") {
         return errorResult("timeout", `no response within ${this.#timeoutMs} ms`, false);
       }
-      const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-      return errorResult("unreachable", messageOf(cause), false);
+      return errorResult("unreachable", causeText(error), false);
     }
   }
 

@@ -32,7 +32,7 @@ export interface LandFacts {
 export interface SenderReport {
   readonly name: string;
   readonly dialect: string;
-  /** Host and path, without keys. */
+  /** Host, without keys. */
   readonly address: string;
   readonly tipLamports: bigint;
   readonly feeLamports: bigint;

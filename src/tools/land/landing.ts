@@ -23,11 +23,11 @@ import { amountText, costLines, landLine, landLines, landSummary } from "./land-
 import { landVerdict } from "./land-verdict.ts";
 import type { LandNode } from "./node.ts";
 import { type OpenSender, openSenders } from "./open-senders.ts";
-import { type LandPlan, publicPlan, roundCost } from "./plan.ts";
+import { costOf, type LandPlan, publicPlan, roundCost } from "./plan.ts";
 import type { RoundRecord } from "./records.ts";
 import { LandRun } from "./run.ts";
 import { ShredObserver } from "./shred-observer.ts";
-import { markLamportsMax } from "./transaction.ts";
+import { landTransaction, markLamportsMax, messageOfWire } from "./transaction.ts";
 import { transactionTable } from "./transaction-table.ts";
 
 const refreshMs = 1000;
@@ -78,6 +78,25 @@ async function checkPayer({ plan, payer, node }: LandChoice): Promise<void> {
     "value_invalid",
     `payer ${payer.address}: expected a balance of at least ${amountText(needed)}, got ${amountText(balance)}`,
   );
+}
+
+/** The plan computes fees; a chain with other rules would break the budget. */
+async function checkFees(
+  { plan, payer, node }: LandChoice,
+  senders: readonly OpenSender[],
+): Promise<void> {
+  const { blockhash } = await node.blockhash();
+  for (const [i, { plan: sender, tipTo }] of senders.entries()) {
+    const mark = { run: "00000000", round: 0, sender: i };
+    const wire = landTransaction({ plan, sender, payer, tipTo, mark, lifetime: blockhash });
+    const fee = await node.fee(messageOfWire(wire));
+    const { feeLamports } = costOf(plan, sender);
+    if (fee === null || fee <= feeLamports) continue;
+    throw new ShredwayError(
+      "value_invalid",
+      `sender ${sender.name}: expected a fee of at most ${feeLamports} lamports, but the node asks for ${fee}`,
+    );
+  }
 }
 
 async function checkNonce({ plan, payer, node }: LandChoice): Promise<void> {
@@ -164,6 +183,7 @@ export async function runLanding(choice: LandChoice, terminal: Terminal): Promis
   await checkNonce(choice);
   const senders = await openSenders(plan.senders, choice.timeoutMs);
   try {
+    await checkFees(choice, senders);
     if (choice.isDryRun) {
       const total = roundCost(plan) * BigInt(plan.rounds);
       print(`dry run: every sender answers, nothing was sent; start it with --budget ${total}`);

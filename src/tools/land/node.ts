@@ -81,6 +81,15 @@ export class LandNode {
     return readNonceAccount(address, account);
   }
 
+  /** Lamports of the message of a transaction on a recent blockhash; null: the node cannot say. */
+  async fee(message: Uint8Array): Promise<bigint | null> {
+    const method = "getFeeForMessage";
+    const text = Buffer.from(message).toString("base64");
+    const result = await this.rpc.call(method, [text, { commitment: "processed" }]);
+    const value = isObject(result) ? result["value"] : null;
+    return value === null ? null : BigInt(integer(method, value));
+  }
+
   /** In the order of `signatures`. */
   async statuses(
     signatures: readonly string[],

@@ -3,6 +3,7 @@
 // Read from the command line by land-options.ts. The journal stores the public part, so that a run
 // continues only with the same plan.
 
+import { createHash } from "node:crypto";
 import { lamportsPerSignature } from "../../gateway/nonces/nonce-transactions.ts";
 
 /** Ways to hand a transaction to a sender. */
@@ -91,9 +92,14 @@ export function roundCost(plan: LandPlan): bigint {
   return costs.reduce((most, cost) => (cost > most ? cost : most), 0n);
 }
 
-/** Host and path; a query, a user or a password may be secret. */
+/** Only the host: every other part of a URL may be a key. */
 export function publicAddress({ url }: SenderPlan): string {
-  return `${url.host}${url.pathname === "/" ? "" : url.pathname}`;
+  return url.host;
+}
+
+/** Digits that differ for another path at the same host. */
+function pathDigest({ url }: SenderPlan): string {
+  return createHash("sha256").update(`${url.host}${url.pathname}`).digest("hex").slice(0, 16);
 }
 
 /** Everything that must be the same after a resumption, without secrets. */
@@ -101,7 +107,8 @@ export function publicPlan(plan: LandPlan): Readonly<Record<string, string>> {
   const senders = plan.senders.map((sender) => {
     const { name, dialect, tipLamports, tipTo, maxRetries, switches } = sender;
     const tip = `tip=${tipLamports} tip-to=${tipTo ?? "-"} price=${priceOf(plan, sender)} max-retries=${maxRetries ?? "-"}`;
-    const text = `${dialect} ${publicAddress(sender)} ${tip} ${switches.join(" ")}`.trim();
+    const text =
+      `${dialect} ${publicAddress(sender)} path=${pathDigest(sender)} ${tip} ${switches.join(" ")}`.trim();
     return [`sender ${name}`, text] as const;
   });
   return {

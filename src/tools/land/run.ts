@@ -15,12 +15,12 @@ import { Outcomes } from "./outcomes.ts";
 import { costOf, type LandPlan, roundCost } from "./plan.ts";
 import { isComplete, type RoundRecord } from "./records.ts";
 import type { ShredObserver } from "./shred-observer.ts";
-import { landTransaction } from "./transaction.ts";
+import { landTransaction, signatureOfWire } from "./transaction.ts";
 
 const failuresMax = 20;
 const failurePauseMs = 1000;
 const waitStepMs = 50;
-const signatureBytes = 64;
+const stopGraceMs = 2000;
 
 interface LandRunOptions {
   readonly plan: LandPlan;
@@ -75,7 +75,7 @@ export class LandRun {
     const timer = clock.every(pollMs, () => void this.#outcomes.poll());
     try {
       await this.#sendRounds();
-      await this.#settle(() => this.#answers.size > 0);
+      await this.#settleAnswers();
       await this.#settle(() => this.#outcomes.open > 0);
     } finally {
       timer.cancel();
@@ -123,6 +123,15 @@ export class LandRun {
     }
   }
 
+  /** Also after a stop, for a moment: a round without its answers would compare nothing later. */
+  async #settleAnswers(): Promise<void> {
+    const { clock, waitMs, stopped } = this.#options;
+    const beganNs = clock.monotonicNs();
+    const limitMs = () => (stopped.aborted ? Math.min(stopGraceMs, waitMs) : waitMs);
+    const elapsedMs = () => Number(clock.monotonicNs() - beganNs) / 1e6;
+    while (this.#answers.size > 0 && elapsedMs() < limitMs()) await clock.sleep(waitStepMs);
+  }
+
   async #lifetime(): Promise<
     Pick<RoundRecord, "lastValidBlockHeight" | "nonce"> & { text: string }
   > {
@@ -149,7 +158,7 @@ export class LandRun {
     const signed = senders.map(({ plan: sender, tipTo }, i) => {
       const mark = { run: journal.head.run, round: number, sender: i };
       const wire = landTransaction({ plan, sender, payer, tipTo, mark, lifetime: lifetime.text });
-      const bytes = wire.subarray(1, 1 + signatureBytes); // the only signature, the payer's
+      const bytes = signatureOfWire(wire);
       return { wire, bytes, text: encodeBase58(bytes) };
     });
     const round: RoundRecord = {

@@ -68,6 +68,18 @@ function markInstruction({ plan, payer, mark }: TransactionOptions): BuildInstru
   return transferInstruction(payer.publicKey, payer.publicKey, BigInt(amount));
 }
 
+const signatureBytes = 64;
+
+/** The only signature: the payer's. */
+export function signatureOfWire(wire: Uint8Array): Uint8Array {
+  return wire.subarray(1, 1 + signatureBytes);
+}
+
+/** The signed part. */
+export function messageOfWire(wire: Uint8Array): Uint8Array {
+  return wire.subarray(1 + signatureBytes);
+}
+
 /** Signed wire bytes. Throws ShredwayError "value_invalid" for invalid base58. */
 export function landTransaction(options: TransactionOptions): Uint8Array {
   const { plan, sender, payer, tipTo, lifetime } = options;

@@ -3,7 +3,10 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { land } from "../../../src/tools/commands/land.ts";
 import type { LandReport } from "../../../src/tools/land/land-report.ts";
+import { until } from "../../support/network/udp-receiver.ts";
+import { CommandRun } from "../../support/processes/command-run.ts";
 import { shredwayHere } from "../../support/processes/shredway.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 import { isFullRun } from "../../support/vitest/test-scope.ts";
@@ -129,6 +132,50 @@ describe("land", () => {
     const resumed = await shredwayHere("land", ...words, "--resume", journal);
     expect(resumed.code).toBe(2);
     expect(resumed.stderr).toContain("its run is complete");
+  });
+
+  it("stops on Ctrl-C with a report, and continues later", { timeout: 180_000 }, async () => {
+    const { sandbox, folder, args } = await senderSandboxRun();
+    const journal = join(folder, "land.journal");
+    const words = [
+      ...args,
+      "--rounds",
+      "6",
+      "--interval",
+      "60",
+      "--budget",
+      "270000",
+      "--wait",
+      "1",
+    ];
+    const running = new CommandRun(land, [
+      ...words,
+      "--poll",
+      "50",
+      "--journal",
+      journal,
+      "--json",
+    ]);
+    await until(() => sandbox.submissions >= 6, "two rounds");
+    running.stop();
+    expect(await running.code).toBe(0);
+    const stopped = running.objects<FinalReport>().at(-1);
+    expect(stopped?.final).toBe(true);
+    expect(running.stderr).toContain(`continue with the same command and --resume ${journal}`);
+    const before = sandbox.submissions;
+    const resumed = await shredwayHere(
+      "land",
+      ...words,
+      "--poll",
+      "50",
+      "--resume",
+      journal,
+      "--json",
+    );
+    expect(resumed.code).toBe(0);
+    expect(finalReport(resumed.stdout)).toMatchObject({ rounds: { planned: 6, complete: 6 } });
+    expect(before).toBeLessThan(18);
+    expect(sandbox.submissions).toBe(18);
   });
 
   it("continues only the same plan on the same chain", { timeout: 180_000 }, async () => {

@@ -84,7 +84,7 @@ describe("verdicts", () => {
     const [first] = senders;
     const equal = Array.from({ length: 3 }, () => ({ ...(first ?? never()), drop: 0.1 }));
     const silent = seeds.filter((seed) => {
-      const report = landReport(simulatedRun(seed, equal), true);
+      const report = landReport(simulatedRun(seed, equal, 60), true);
       const claims = report.pairs.flatMap((pair) => [
         pair.isTimeSignificant,
         pair.isLandedSignificant,
@@ -105,6 +105,12 @@ describe("verdicts", () => {
     expect(times.length).toBe(20);
     const shares = reports.filter(({ pairs }) => pairs[1]?.isLandedSignificant);
     expect(shares.length).toBeGreaterThanOrEqual(18);
+    const reversed = landReport(simulatedRun(1, senders.toReversed()), true);
+    const verdict = landVerdict(reversed).join("\n");
+    expect(verdict).toMatch(
+      /^sender-2 landed more often than sender-0 by [\d.]+ percentage points/m,
+    );
+    expect(verdict).toMatch(/sender-0 was before sender-2 in 0\.0 % .* behind in the median/);
   });
 });
 
