@@ -55,7 +55,12 @@ function grid(endNs: number, xOf: (ns: number) => number): string[] {
   ]);
   const times = Array.from({ length: ticks + 1 }, (_, i) => (i * endNs) / ticks).flatMap((ns) => [
     `<line class="grid" x1="${round(xOf(ns))}" x2="${round(xOf(ns))}" y1="${plot.top}" y2="${plot.bottom}"/>`,
-    label(xOf(ns), plot.bottom + 16, tickOf(ns), ' class="soft" text-anchor="middle"'),
+    label(
+      xOf(ns),
+      plot.bottom + 16,
+      ns === 0 ? "0" : tickOf(ns),
+      ' class="soft" text-anchor="middle"',
+    ),
   ]);
   return [...shares, ...times];
 }

@@ -28,7 +28,7 @@ type RoundValues = readonly (number | null)[];
 const level = 0.95;
 const draws = 400;
 /** More, because their intervals reach further into the tails. */
-const comparisonDraws = 2000;
+const comparisonDraws = 1000;
 
 /** The turns of the rounds' slots: rounds of one turn are resampled together. */
 export class Turns {

@@ -12,7 +12,7 @@ import type { Journal } from "./journal.ts";
 import type { LandNode } from "./node.ts";
 import type { OpenSender } from "./open-senders.ts";
 import { Outcomes } from "./outcomes.ts";
-import { costOf, type LandPlan, roundCost } from "./plan.ts";
+import { costOf, type LandPlan } from "./plan.ts";
 import { isComplete, type RoundRecord } from "./records.ts";
 import type { ShredObserver } from "./shred-observer.ts";
 import { landTransaction, signatureOfWire } from "./transaction.ts";
@@ -65,8 +65,7 @@ export class LandRun {
   }
 
   /**
-   * Sends the missing rounds and waits for their ends. True: the run is complete; false: it was stopped, or the
-   * budget is used up by rounds that a kill interrupted. Throws ShredwayError "system" if the journal cannot be
+   * Sends the missing rounds and waits for their ends. False: it was stopped, and can continue. Throws ShredwayError "system" if the journal cannot be
    * written, and "rpc_failed" if the node fails repeatedly.
    */
   async run(): Promise<boolean> {
@@ -87,17 +86,12 @@ export class LandRun {
   }
 
   async #sendRounds(): Promise<void> {
-    const { plan, stopped, clock, random, onNote, budget } = this.#options;
+    const { plan, stopped, clock, random, onNote } = this.#options;
     let failures = 0;
     while (!stopped.aborted && this.#missing > 0) {
-      if (budget.reservedLamports + roundCost(plan) > budget.limitLamports) {
-        onNote(
-          `budget: used up after ${this.rounds.length} rounds; a kill interrupted some of them`,
-        );
-        return;
-      }
       try {
         const round = await this.#round();
+        if (!round) return;
         failures = 0;
         if (plan.nonceAccount !== null) await this.#settle(() => isOpen(round));
         if (this.#missing > 0) await clock.sleep(plan.intervalMs * (0.5 + random()), stopped);
@@ -144,17 +138,15 @@ export class LandRun {
     return { text: blockhash, nonce: null, lastValidBlockHeight };
   }
 
-  async #round(): Promise<RoundRecord> {
-    const { plan, node, senders, journal, budget, payer, observer } = this.#options;
+  /** null: it was stopped, or the budget permits no further round. */
+  async #round(): Promise<RoundRecord | null> {
+    const { plan, node, senders, journal, payer, observer } = this.#options;
     const lifetime = await this.#lifetime();
     const slot = await node.slot();
-    const number = this.#nextRound++;
-    budget.reserve(
-      plan.senders.map((sender, i) => ({
-        group: lifetime.nonce ?? `${number}/${i}`,
-        lamports: costOf(plan, sender).totalLamports,
-      })),
-    );
+    if (this.#options.stopped.aborted) return null;
+    const number = this.#nextRound;
+    if (!this.#reserve(number, lifetime.nonce)) return null;
+    this.#nextRound++;
     const signed = senders.map(({ plan: sender, tipTo }, i) => {
       const mark = { run: journal.head.run, round: number, sender: i };
       const wire = landTransaction({ plan, sender, payer, tipTo, mark, lifetime: lifetime.text });
@@ -183,6 +175,21 @@ export class LandRun {
     this.rounds.push(round);
     this.#outcomes.add(round, true);
     return round;
+  }
+
+  /** False: the budget is used up. */
+  #reserve(round: number, nonce: string | null): boolean {
+    const { plan, budget, onNote } = this.#options;
+    const reservations = plan.senders.map((sender, i) => ({
+      group: nonce ?? `${round}/${i}`,
+      lamports: costOf(plan, sender).totalLamports,
+    }));
+    if (!budget.allows(reservations)) {
+      onNote(`budget: used up after ${this.rounds.length} rounds; a kill interrupted some of them`);
+      return false;
+    }
+    budget.reserve(reservations);
+    return true;
   }
 
   /** Calls all senders at once, in a random order, so that none always comes first. */
