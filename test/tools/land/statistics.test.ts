@@ -60,7 +60,7 @@ function coverageOf(rounds: number): Coverage {
   return coverage;
 }
 
-describe("intervals", () => {
+describe("intervals", { timeout: 180_000 }, () => {
   it.each(seedsOfRun([60, 120]))(
     "contain the truth in at least 95 of 100 runs with %i rounds",
     (rounds) => {
@@ -79,7 +79,7 @@ describe("intervals", () => {
   );
 });
 
-describe("verdicts", () => {
+describe("verdicts", { timeout: 180_000 }, () => {
   it("claim no difference in at least 95 of 100 runs without one", () => {
     const [first] = senders;
     const equal = Array.from({ length: 3 }, () => ({ ...(first ?? never()), drop: 0.1 }));
