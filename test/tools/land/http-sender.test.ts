@@ -1,7 +1,7 @@
 // Senders over HTTP: the request of each dialect, and the reason for each kind of response.
 
 import { once } from "node:events";
-import { createServer, type IncomingMessage } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { HttpSender } from "../../../src/tools/land/http-sender.ts";
@@ -17,15 +17,12 @@ interface Received {
 /** A server that answers with `answer`; null: never. */
 async function serverWith(answer: { status?: number; body: string } | null) {
   const received: Received[] = [];
-  const server = createServer(async (request, response) => {
-    const body = await buffer(request);
-    received.push({
-      url: request.url ?? "",
-      headers: request.headers,
-      body: body.toString("latin1"),
-    });
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = (await buffer(request)).toString("latin1");
+    received.push({ url: request.url ?? "", headers: request.headers, body });
     if (answer) response.writeHead(answer.status ?? 200).end(answer.body);
-  });
+  };
+  const server = createServer((request, response) => void respond(request, response));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   closing({

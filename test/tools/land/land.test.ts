@@ -95,8 +95,9 @@ describe("land --sandbox", () => {
       rows.filter((row) => row["round"] === round),
     );
     for (const round of rounds) {
-      const states = round.map(({ state }) => state).toSorted();
-      expect(states).toEqual(["landed", "superseded", "superseded"]);
+      const landed = round.filter(({ state }) => state === "landed");
+      const superseded = round.filter(({ state }) => state === "superseded");
+      expect([landed.length, superseded.length]).toEqual([1, 2]);
     }
     // Only the most expensive transaction of a round counts.
     expect(report.budget).toMatchObject({ reservedLamports: 60_000, spentLamports: 60_000 });
