@@ -8,7 +8,7 @@ import {
   Transaction,
 } from "@solana/web3.js";
 import { parsePubkey, pubkeyBytes } from "../../src/core/primitives.ts";
-import { buildTransaction, transferInstruction } from "../../src/sandbox/chain/build.ts";
+import { buildTransaction, transferInstruction } from "../../src/core/transactions/build-legacy.ts";
 import { SandboxKeyPair } from "../../src/sandbox/chain/keys.ts";
 import { payerName, soakSeed } from "./cluster-messages.ts";
 

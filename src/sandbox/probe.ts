@@ -8,11 +8,11 @@ import type { Clock } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { parsePubkey, pubkeyBytes } from "../core/primitives.ts";
+import { buildTransaction, transferInstruction } from "../core/transactions/build-legacy.ts";
 import { isObject } from "../core/values.ts";
 import type { RpcClient } from "../platform/solana/rpc-client.ts";
 import { encodeBase58 } from "../relay/data-plane/base58.ts";
 import type { LandingWatchList } from "../relay/landing-watch-list.ts";
-import { buildTransaction, transferInstruction } from "./chain/build.ts";
 import type { SandboxKeyPair } from "./chain/keys.ts";
 
 export interface ProbeRecord {

@@ -11,6 +11,7 @@ export const commands: Readonly<Record<string, () => Promise<Command>>> = {
   replay: async () => (await import("./replay/replay.ts")).replay,
   listen: async () => (await import("./listen/listen.ts")).listen,
   race: async () => (await import("./race/race.ts")).race,
+  land: async () => (await import("./commands/land.ts")).land,
   keys: async () => (await import("./commands/keys.ts")).keys,
   "public-keys": async () => (await import("./commands/public-keys.ts")).publicKeys,
   "signing-keys": async () => (await import("./commands/signing-keys.ts")).signingKeys,

@@ -4,14 +4,14 @@
 // third one sets a priority fee. All transfers differ, because the amount counts up.
 
 import { SeededRandom } from "../../core/seeded-random.ts";
-import { computeBudgetProgram } from "./addresses.ts";
 import {
   type BuildInstruction,
   buildTransaction,
   transferInstruction,
   u32Bytes,
   u64Bytes,
-} from "./build.ts";
+} from "../../core/transactions/build-legacy.ts";
+import { computeBudgetProgram } from "./addresses.ts";
 import { SandboxKeyPair } from "./keys.ts";
 
 interface BackgroundOptions {

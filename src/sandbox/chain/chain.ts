@@ -9,11 +9,15 @@
 import { ShredwayError } from "../../core/errors.ts";
 import { parsePubkey, pubkeyBytes, u64Max } from "../../core/primitives.ts";
 import { lifetimeSlots } from "../../core/solana-constants.ts";
+import {
+  buildTransaction,
+  transferInstruction,
+  u32Bytes,
+} from "../../core/transactions/build-legacy.ts";
 import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { computeBudgetProgram, slotHashesSysvar, sysvarOwner } from "./addresses.ts";
 import { Background } from "./background.ts";
-import { buildTransaction, transferInstruction, u32Bytes } from "./build.ts";
 import { type Candidate, candidateOf, Executor } from "./executor.ts";
 import { ChainFaults } from "./faults.ts";
 import { createGenesis } from "./genesis.ts";

@@ -6,9 +6,9 @@
 // failed transaction (litesvm 1.4.1 charges the fee and omits both). It does not know blocks and
 // queues.
 
+import { systemProgram } from "../../core/transactions/build-legacy.ts";
 import { encodeBase58 } from "../../relay/data-plane/base58.ts";
 import { sameKey } from "./addresses.ts";
-import { systemProgram } from "./build.ts";
 import { loadFailures } from "./failures.ts";
 import { type Fee, feeOf } from "./fees.ts";
 import { sha256 } from "./keys.ts";

@@ -4,8 +4,12 @@
 // and the accounts from the options. The vote program itself creates the vote accounts.
 
 import { lamportsPerSol } from "../../core/solana-constants.ts";
+import {
+  type AccountUse,
+  buildTransaction,
+  u32Bytes,
+} from "../../core/transactions/build-legacy.ts";
 import { clockSysvar, rentSysvar, voteProgram } from "./addresses.ts";
-import { type AccountUse, buildTransaction, u32Bytes } from "./build.ts";
 import type { SandboxKeyPair } from "./keys.ts";
 import type { Svm } from "./svm.ts";
 import type { ClusterValidator } from "./validators.ts";

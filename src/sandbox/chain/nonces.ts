@@ -6,8 +6,8 @@
 // advance would write now. Account data: u32 version, u32 state, 32 authority, 32 value, u64
 // lamports per signature.
 
+import { systemProgram } from "../../core/transactions/build-legacy.ts";
 import { sameKey } from "./addresses.ts";
-import { systemProgram } from "./build.ts";
 import { sha256 } from "./keys.ts";
 import type { VmAccount } from "./svm.ts";
 import { isStaticWritable, type WireTransaction } from "./wire.ts";

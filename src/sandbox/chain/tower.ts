@@ -5,7 +5,7 @@
 // one. Vote = instruction 14 of the vote program (TowerSync): root, lockouts as offsets, hash of
 // the newest slot, no timestamp, block id.
 
-import { lengthBytes, u32Bytes, u64Bytes } from "./build.ts";
+import { lengthBytes, u32Bytes, u64Bytes } from "../../core/transactions/build-legacy.ts";
 
 interface Lockout {
   readonly slot: bigint;

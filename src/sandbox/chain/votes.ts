@@ -4,9 +4,9 @@
 // program; the identity pays. A validator votes once per block, for its parent. A fork restores the
 // towers as it restores the vote accounts.
 
+import { buildTransaction } from "../../core/transactions/build-legacy.ts";
 import { voteProgram } from "./addresses.ts";
 import type { ParentEnd } from "./block-shreds.ts";
-import { buildTransaction } from "./build.ts";
 import { emptyTower, type Tower, towerSyncData, withVote } from "./tower.ts";
 import type { ClusterValidator } from "./validators.ts";
 

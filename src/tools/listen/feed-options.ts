@@ -81,7 +81,8 @@ export function splitName(option: string, text: string, what: string): [string, 
   return [name, text.slice(at + 1)];
 }
 
-function parseFeed(text: string): FeedOption {
+/** A feed "NAME=…". Throws a usage error. */
+export function parseFeed(text: string): FeedOption {
   const [name, rest] = splitName(
     "feed",
     text,
@@ -163,12 +164,13 @@ export async function openLeaders(args: Arguments, terminal: Terminal): Promise<
   const url = args.text("rpc");
   if (args.flag("verify") && file === undefined && url === undefined)
     throw usageError("--verify requires --leaders FILE or --rpc URL");
-  if (url !== undefined) return fromNode(url, terminal);
+  if (url !== undefined) return leadersFromNode(url, terminal);
   const schedule = file === undefined ? undefined : loadLeaderSchedule(file);
   return { schedule, follow: () => undefined, stop: () => undefined };
 }
 
-async function fromNode(url: string, terminal: Terminal): Promise<LeaderSource> {
+/** Follows the leader schedule of a node. Throws ShredwayError "rpc_failed" or "usage". */
+export async function leadersFromNode(url: string, terminal: Terminal): Promise<LeaderSource> {
   let newest: LeaderSchedule | undefined;
   let publishTo: ((schedule: LeaderSchedule) => void) | undefined;
   let failure = "";

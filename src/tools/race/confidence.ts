@@ -1,20 +1,20 @@
 // Confidence: 95 % intervals of the race's results.
 //
-// Bootstrap over turns of leaders (leader-turns.ts): turns are resampled with replacement, and the
-// middle 95 % of the results is the interval. The seed is fixed, so the same race gives the same
-// intervals. Below `groupsMin` turns there are no intervals, because they would be too narrow.
+// Block bootstrap (../report/bootstrap.ts) over turns of leaders (leader-turns.ts). Below `groupsMin`
+// turns there are no intervals.
 
-import { SeededRandom } from "../../core/seeded-random.ts";
+import {
+  drawnQuantile,
+  drawsOf,
+  type GroupedValues,
+  groupedValues,
+  groupsMin,
+  type Interval,
+  intervalOf,
+} from "../report/bootstrap.ts";
 import type { Group } from "./leader-turns.ts";
 
-const groupsMin = 8;
 const draws = 400;
-const seed = 95;
-
-export interface Interval {
-  readonly low: number;
-  readonly high: number;
-}
 
 interface PairConfidence {
   /** Share of shreds that the first feed of the pair delivered first. */
@@ -32,57 +32,19 @@ export interface Confidence {
   readonly pairs: readonly (PairConfidence | null)[] | null;
 }
 
-function intervalOf(values: number[]): Interval {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))] ?? 0;
-  return { low: at(0.025), high: at(0.975) };
-}
-
-/** Values of all sketches of a pair, ascending, each with its group. */
-interface Pool {
-  readonly values: Float64Array;
-  readonly groupOf: Uint32Array;
-  readonly weights: Float64Array;
-}
-
-function poolOf(groups: readonly Group[], pair: number): Pool {
-  const entries = groups.flatMap((group, number) => {
-    const { sketch, weight } = group.pairs[pair] ?? { sketch: [], weight: 0 };
-    return Array.from(sketch, (value) => ({ value, number, weight }));
-  });
-  entries.sort((a, b) => a.value - b.value);
-  return {
-    values: Float64Array.from(entries, ({ value }) => value),
-    groupOf: Uint32Array.from(entries, ({ number }) => number),
-    weights: Float64Array.from(entries, ({ weight }) => weight),
-  };
-}
-
-function medianOf({ values, groupOf, weights }: Pool, times: Uint32Array, half: number): number {
-  let seen = 0;
-  for (let i = 0; i < values.length; i++) {
-    seen += (weights[i] ?? 0) * (times[groupOf[i] ?? 0] ?? 0);
-    if (seen >= half) return values[i] ?? 0;
-  }
-  return values.at(-1) ?? 0;
+function poolOf(groups: readonly Group[], pair: number): GroupedValues {
+  return groupedValues(
+    groups.flatMap(({ pairs }, group) => {
+      const { sketch, weight } = pairs[pair] ?? { sketch: [], weight: 0 };
+      return Array.from(sketch, (value) => ({ value, group, weight }));
+    }),
+  );
 }
 
 function sum(groups: readonly Group[], times: Uint32Array, of: (group: Group) => number): number {
   let total = 0;
   for (const [i, group] of groups.entries()) total += (times[i] ?? 0) * of(group);
   return total;
-}
-
-function drawsOf(groups: number): Uint32Array[] {
-  const random = new SeededRandom(seed);
-  return Array.from({ length: draws }, () => {
-    const times = new Uint32Array(groups);
-    for (let i = 0; i < groups; i++) {
-      const drawn = random.below(groups);
-      times[drawn] = (times[drawn] ?? 0) + 1;
-    }
-    return times;
-  });
 }
 
 function pairConfidence(
@@ -98,7 +60,7 @@ function pairConfidence(
     const both = sum(groups, times, (group) => group.pairs[pair]?.both ?? 0);
     if (both === 0) continue;
     shares.push(sum(groups, times, (group) => group.pairs[pair]?.wins ?? 0) / both);
-    medians.push(medianOf(pool, times, both / 2));
+    medians.push(drawnQuantile(pool, times, both / 2));
   }
   return { winShare: intervalOf(shares), medianNs: intervalOf(medians) };
 }
@@ -108,7 +70,7 @@ export function confidenceOf(groups: readonly Group[]): Confidence {
   if (!first || groups.length < groupsMin) {
     return { groups: groups.length, winShares: null, pairs: null };
   }
-  const drawn = drawsOf(groups.length);
+  const drawn = drawsOf(groups.length, draws);
   const winShares = Array.from(first.wins, (_, feed) =>
     intervalOf(
       drawn.map(

@@ -1,8 +1,8 @@
 // Picture of one feed as SVG: arrival times of FEC sets, and the completeness of each slot. Pure.
 
 import type { LagHistogram } from "../../core/log-linear-histogram.ts";
+import { cdfTicksNs, feedColours, label, pictureStyle, round, tickOf } from "../report/svg.ts";
 import type { FeedTiming } from "./feed-timing.ts";
-import { cdfTicksNs, feedColours, label, pictureStyle, round, tickOf } from "./svg.ts";
 
 const width = 960;
 const plot = { left: 64, right: 790, top: 92, bottom: 300 } as const;

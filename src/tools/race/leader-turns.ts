@@ -5,8 +5,8 @@
 // for each pair a sketch of the lags. Memory is bounded: with too many turns, neighbours are
 // merged.
 
-/** Number of consecutive slots of a leader. */
-const slotsPerTurn = 4;
+import { slotsPerTurn } from "../report/bootstrap.ts";
+
 const groupsMax = 512;
 const sketchMax = 64;
 

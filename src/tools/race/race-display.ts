@@ -2,13 +2,13 @@
 //
 // Also defines the input and output of both kinds of races (race-live.ts, race-captures.ts).
 
+import { formatLag } from "../report/number-text.ts";
 import { toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 import { type RaceFacts, type RaceReport, racePicture, raceReport } from "./race-report.ts";
 import { raceLines } from "./race-screen.ts";
 import type { RaceSession } from "./race-session.ts";
 import type { ShredTable } from "./shred-table.ts";
-import { formatLag } from "./verdict.ts";
 
 export interface RacePlan {
   readonly settleNs: number;

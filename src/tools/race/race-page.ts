@@ -1,19 +1,12 @@
 // HTML page of a race: verdict, picture and tables in one self-contained file without scripts.
 // Pure.
 
+import { formatLag, percent } from "../report/number-text.ts";
+import { reportPage, section } from "../report/page.ts";
 import { raceSvg } from "./race-picture.ts";
 import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./race-report.ts";
 import { traceTitle } from "./race-screen.ts";
-import { escapeText } from "./svg.ts";
-import { formatLag, pairOf, percent } from "./verdict.ts";
-
-const style = `
-  :root { color-scheme: light dark }
-  body { font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em }
-  table { border-collapse: collapse; margin: .5em 0 1.5em; font-variant-numeric: tabular-nums }
-  th, td { padding: .25em .7em; text-align: right; border-bottom: 1px solid #8886; white-space: nowrap }
-  th:first-child, td:first-child { text-align: left }
-  .warn { font-weight: 600 } .scroll { overflow-x: auto } svg { max-width: 100%; height: auto }`;
+import { pairOf } from "./verdict.ts";
 
 function lag(ns: number | null): string {
   return ns === null ? "-" : formatLag(ns);
@@ -21,17 +14,6 @@ function lag(ns: number | null): string {
 
 function count(value: number | null): string {
   return value === null ? "-" : value.toLocaleString("en-US");
-}
-
-function section(
-  title: string,
-  heads: readonly string[],
-  rows: readonly (readonly string[])[],
-): string {
-  const cells = (tag: string, row: readonly string[]) =>
-    `<tr>${row.map((cell) => `<${tag}>${escapeText(cell)}</${tag}>`).join("")}</tr>`;
-  const body = rows.map((row) => cells("td", row)).join("\n");
-  return `<h2>${escapeText(title)}</h2>\n<div class="scroll"><table><thead>${cells("th", heads)}</thead>\n<tbody>${body}</tbody></table></div>`;
 }
 
 function lagSection(
@@ -165,30 +147,33 @@ export function racePage(
   verdict: readonly string[],
 ): string {
   const names = report.feeds.map(({ name }) => name).join(" against ");
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Race: ${escapeText(names)}</title>
-<style>${style}</style>
-</head>
-<body>
-<h1>${escapeText(names)}</h1>
-<ul>
-${verdict.map((sentence) => `<li>${escapeText(sentence)}</li>`).join("\n")}
-</ul>
-${raceSvg(report, picture)}
-${firstArrivalsSection(report)}
-${lagSection("Lag of shreds relative to the best other feed (below 0: ahead)", report, ({ lagNs }) => lagNs)}
-${lagSection("Lag of FEC sets until recovery was possible", report, ({ fecSets }) => fecSets.lagNs)}
-${lagSection("Lag of slots until recovery of every FEC set was possible", report, ({ slots }) => slots.lagNs)}
-${completenessSection(report)}
-${pairSection(report)}
-${receivedSection(report)}
-${traceSection(report)}
-<p>${count(report.slots.judged)} slots judged, ${count(report.slots.edge)} excluded; settling time ${report.settleMs} ms; clock resolution ${report.resolutionNs} ns; intervals from ${count(report.turns)} turns of leaders.</p>
-</body>
-</html>
-`;
+  return reportPage({
+    title: `Race: ${names}`,
+    heading: names,
+    verdict,
+    body: [
+      raceSvg(report, picture),
+      firstArrivalsSection(report),
+      lagSection(
+        "Lag of shreds relative to the best other feed (below 0: ahead)",
+        report,
+        ({ lagNs }) => lagNs,
+      ),
+      lagSection(
+        "Lag of FEC sets until recovery was possible",
+        report,
+        ({ fecSets }) => fecSets.lagNs,
+      ),
+      lagSection(
+        "Lag of slots until recovery of every FEC set was possible",
+        report,
+        ({ slots }) => slots.lagNs,
+      ),
+      completenessSection(report),
+      pairSection(report),
+      receivedSection(report),
+      traceSection(report),
+      `<p>${count(report.slots.judged)} slots judged, ${count(report.slots.edge)} excluded; settling time ${report.settleMs} ms; clock resolution ${report.resolutionNs} ns; intervals from ${count(report.turns)} turns of leaders.</p>`,
+    ],
+  });
 }

@@ -3,9 +3,19 @@
 // Three panels: the share of shreds that each feed had delivered by the time since the first
 // arrival; first arrivals with intervals; and each feed's coverage per slot.
 
+import { formatLag, percent } from "../report/number-text.ts";
+import {
+  cdfTicksNs,
+  escapeText,
+  feedColours,
+  label,
+  pictureStyle,
+  round,
+  tickOf,
+  wrapped,
+} from "../report/svg.ts";
 import type { CdfPoint, FeedReport, RacePicture, RaceReport } from "./race-report.ts";
-import { cdfTicksNs, escapeText, feedColours, label, pictureStyle, round, tickOf } from "./svg.ts";
-import { formatLag, percent, verdictOf } from "./verdict.ts";
+import { verdictOf } from "./verdict.ts";
 
 const width = 960;
 const plot = { left: 64, right: 790, top: 92, bottom: 352 } as const;
@@ -149,22 +159,10 @@ function stripPanel(report: RaceReport, { coverage }: RacePicture, top: number):
   ];
 }
 
-/** Splits the text into lines that fit. */
-function lines(text: string, charactersMax: number): string[] {
-  const out = [""];
-  for (const word of text.split(" ")) {
-    const last = out.length - 1;
-    const longer = `${out[last]} ${word}`.trim();
-    if (longer.length > charactersMax) out.push(word);
-    else out[last] = longer;
-  }
-  return out;
-}
-
 export function raceSvg(report: RaceReport, picture: RacePicture): string {
   const feeds = report.feeds.length;
   const stripTop = barsTop + feeds * rowHeight + 44;
-  const verdict = verdictOf(report).flatMap((sentence) => lines(sentence, 140));
+  const verdict = verdictOf(report).flatMap((sentence) => wrapped(sentence, 140));
   const verdictTop = stripTop + feeds * rowHeight + 22;
   const height = verdictTop + verdict.length * 17 + 10;
   const names = report.feeds.map(({ name }) => name).join(" against ");

@@ -4,7 +4,8 @@
 // values are null.
 
 import type { LagHistogram } from "../../core/log-linear-histogram.ts";
-import { type Confidence, confidenceOf, type Interval } from "./confidence.ts";
+import { type Interval, isOutside } from "../report/bootstrap.ts";
+import { type Confidence, confidenceOf } from "./confidence.ts";
 import type { FirstArrivalCounts } from "./feed-counters.ts";
 import type { PairScore, SlotCoverageRow } from "./race-scores.ts";
 import type { RaceSession } from "./race-session.ts";
@@ -223,10 +224,6 @@ function firstArrivalReport(
     winShare: shareOf(wins, all),
     lagNs: lagNumbers(lag),
   };
-}
-
-function isOutside({ low, high }: Interval, value: number): boolean {
-  return value < low || value > high;
 }
 
 function pairReport(

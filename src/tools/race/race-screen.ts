@@ -1,5 +1,6 @@
 // Terminal output of `race`: a compact live screen, and the summary at the end. Pure.
 
+import { formatLag } from "../report/number-text.ts";
 import {
   formatClock,
   formatCount,
@@ -8,7 +9,7 @@ import {
   table,
 } from "../terminal/formatting.ts";
 import type { FeedReport, LagNumbers, RacePicture, RaceReport } from "./race-report.ts";
-import { formatLag, pairOf } from "./verdict.ts";
+import { pairOf } from "./verdict.ts";
 
 const bars = " ▁▂▃▄▅▆▇█";
 const curveColumns = 50;

@@ -2,8 +2,11 @@
 
 import { base58 } from "@scure/base";
 import { expect, it } from "vitest";
+import {
+  buildTransaction,
+  transferInstruction,
+} from "../../../src/core/transactions/build-legacy.ts";
 import type { ApiKey } from "../../../src/gateway/accounts/types.ts";
-import { buildTransaction, transferInstruction } from "../../../src/sandbox/chain/build.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { apiKey, GatewayRun, tipAddress } from "../../support/gateway/gateway.ts";
 import { until } from "../../support/network/udp-receiver.ts";

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { buildTransaction, transferInstruction } from "../../../src/sandbox/chain/build.ts";
+import {
+  buildTransaction,
+  transferInstruction,
+} from "../../../src/core/transactions/build-legacy.ts";
 import { type Candidate, candidateOf } from "../../../src/sandbox/chain/executor.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { LeaderQueue } from "../../../src/sandbox/chain/queue.ts";

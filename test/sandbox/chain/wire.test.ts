@@ -3,8 +3,8 @@ import { Message, PublicKey, TransactionMessage, VersionedTransaction } from "@s
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ShredwayError } from "../../../src/core/errors.ts";
+import { buildTransaction } from "../../../src/core/transactions/build-legacy.ts";
 import { encodeBase58 } from "../../../src/relay/data-plane/base58.ts";
-import { buildTransaction } from "../../../src/sandbox/chain/build.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { isStaticWritable, parseTransaction } from "../../../src/sandbox/chain/wire.ts";
 import { addressOf, alice, bob, ChainRun, transferOf } from "../../support/transactions/chain.ts";

@@ -3,9 +3,12 @@
 import { expect } from "vitest";
 import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
 import { newEcdsaCredentials } from "../../../src/core/quic/certificate.ts";
+import {
+  buildTransaction,
+  transferInstruction,
+} from "../../../src/core/transactions/build-legacy.ts";
 import { isObject } from "../../../src/core/values.ts";
 import { RpcClient } from "../../../src/platform/solana/rpc-client.ts";
-import { buildTransaction, transferInstruction } from "../../../src/sandbox/chain/build.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import { sandboxPace } from "../../../src/sandbox/plan.ts";
 import type { Sandbox } from "../../../src/sandbox/sandbox.ts";

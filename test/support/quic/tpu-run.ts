@@ -9,8 +9,11 @@ import { formatAddress, parseEndpoint } from "../../../src/core/addresses/addres
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { RouteConfig } from "../../../src/core/configuration/configuration.ts";
 import { parsePubkey, pubkeyBytes } from "../../../src/core/primitives.ts";
+import {
+  buildTransaction,
+  transferInstruction,
+} from "../../../src/core/transactions/build-legacy.ts";
 import { TpuRoute, type TpuRouteDependencies } from "../../../src/gateway/routes/tpu-route.ts";
-import { buildTransaction, transferInstruction } from "../../../src/sandbox/chain/build.ts";
 import { SandboxKeyPair } from "../../../src/sandbox/chain/keys.ts";
 import type { ChainOptions } from "../../../src/sandbox/chain/options.ts";
 import { SandboxTpu, type SandboxTpuOptions } from "../../../src/sandbox/tpu/tpu-leaders.ts";

@@ -1,10 +1,13 @@
-// Transactions that the sandbox itself sends: transfers, votes, genesis.
+// Builds and signs legacy transactions of any programs, as wire bytes.
 //
-// Called by the faucet, background traffic, votes and genesis. Legacy format; one or more signers,
-// and the first one pays. Keys have the order of a message: signers first, and writable before
-// read-only.
+// Pure. Used by `shredway land` and by the sandbox for everything that it sends itself. One or more signers,
+// and the first one pays. Keys have the order of a message: signers first, and writable before read-only.
 
-import type { SandboxKeyPair } from "./keys.ts";
+interface MessageSigner {
+  /** 32 bytes. */
+  readonly publicKey: Uint8Array;
+  sign(message: Uint8Array): Uint8Array;
+}
 
 export interface AccountUse {
   readonly key: Uint8Array;
@@ -77,7 +80,7 @@ function sortedKeys(payer: Uint8Array, instructions: readonly BuildInstruction[]
 
 /** The signed wire bytes. Every signing account of the instructions must be among `signers`. */
 export function buildTransaction(
-  signers: readonly SandboxKeyPair[],
+  signers: readonly MessageSigner[],
   instructions: readonly BuildInstruction[],
   blockhash: Uint8Array,
 ): Uint8Array {

@@ -1,6 +1,6 @@
 // Shared parts of pictures: colours, style sheet and text. Pure.
 
-import { formatLag } from "./verdict.ts";
+import { formatLag } from "./number-text.ts";
 
 export const feedColours: readonly string[] = [
   "#2f7ed8",
@@ -52,4 +52,16 @@ export function label(x: number, y: number, text: string, extra = ""): string {
 
 export function tickOf(lagNs: number): string {
   return formatLag(lagNs).replace(/\.0+(?= )/, "");
+}
+
+/** Splits the text into lines that fit. */
+export function wrapped(text: string, charactersMax: number): string[] {
+  const out = [""];
+  for (const word of text.split(" ")) {
+    const last = out.length - 1;
+    const longer = `${out[last]} ${word}`.trim();
+    if (longer.length > charactersMax) out.push(word);
+    else out[last] = longer;
+  }
+  return out;
 }
