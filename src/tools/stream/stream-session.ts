@@ -64,7 +64,7 @@ export class StreamSession {
   readonly #point = new ResumePoint();
   /** Metadata x-from-slot of the call; null: it is live. */
   #fromSlot: bigint | null;
-  /** The slot that the call should continue before; null: its first event has come. */
+  /** The newest slot before the loss; null: the first event after it has come. */
   #expected: bigint | null = null;
   /** Messages that could not be decoded. */
   unreadable = 0;
@@ -124,7 +124,7 @@ export class StreamSession {
   /** The first event after a loss shows whether the server continues where the session was. */
   #checkContinuation(slot: bigint): void {
     if (this.#expected === null) return;
-    const continues = slot < this.#expected;
+    const continues = slot < this.#expected || slot === this.#fromSlot;
     this.#dependencies.onNote(
       continues
         ? `continues at slot ${slot}`

@@ -54,7 +54,7 @@ function reportOf(session: RaceSession<ShredArrival>, names = ["a", "b"]): RaceR
     {
       feeds: names.map((name) => ({ ...feed, name })),
       unit: "shred",
-    seconds: 1,
+      seconds: 1,
       verified: true,
       settleNs: 1e8,
       resolutionNs: 1,
