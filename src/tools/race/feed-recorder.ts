@@ -75,6 +75,8 @@ const arrivalBytes = 32;
 const arrivalsAtOnce = 8192;
 const packetHeadBytes = 32;
 const packetsBytes = 1 << 20;
+/** Decoded messages that are read in one turn of the event loop. */
+const turnBytes = 1 << 20;
 const lastInSlotFlags = 0xc0;
 
 export class FeedRecorder {
@@ -156,9 +158,11 @@ export class FeedRecorder {
       const [signature] = readWireTransaction(content).signatures;
       if (signature) onTransaction(slot, signature);
     };
-    streams.onMessages(() => {
-      if (!this.#isClosed) streams.drain(receive, Number.MAX_SAFE_INTEGER);
-    });
+    const read = (): void => {
+      // Other work gets its turn before the rest.
+      if (!this.#isClosed && !streams.drain(receive, turnBytes)) setImmediate(read);
+    };
+    streams.onMessages(read);
     const filter = { id: 0, tier, votes: "any", signature: null } as const;
     const none = new Set<string>();
     streams.publish({
