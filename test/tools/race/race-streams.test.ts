@@ -20,12 +20,13 @@ describe("race with streams", () => {
     const key = join(temporaryFolder(), "key");
     writeFileSync(key, "alice\n");
     const { address } = streams.service;
-    const program = Shredway.run(
-      ...["race", "--json", "--settle", "200", "--seconds", "100"],
-      ...["--feed", `udp=127.0.0.1:${port}`],
-      ...["--stream", `fast=http://${address}`, "--stream-key", `fast=${key}`],
-      ...["--stream", `other=entries:http://${address}/?api-key=alice`],
-    );
+    const words = [
+      "race --json --settle 200 --seconds 100",
+      `--feed udp=127.0.0.1:${port}`,
+      `--stream fast=http://${address} --stream-key fast=${key}`,
+      `--stream other=entries:http://${address}/?api-key=alice`,
+    ];
+    const program = Shredway.run(...words.join(" ").split(" "));
     closing({ close: () => program.kill() });
     await until(() => {
       const { accounts, filters } = streams.service.status();
