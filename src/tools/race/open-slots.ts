@@ -7,7 +7,7 @@
 export interface FeedCounts {
   /** Arrivals, including duplicates and late ones. */
   arrivals: number;
-  /** What this feed had already delivered. */
+  /** Arrivals that this feed had already delivered. */
   repeats: number;
   /** Arrivals of settled slots. */
   late: number;

@@ -25,7 +25,7 @@ export interface FeedFacts {
   readonly traces: readonly RegionLag[];
 }
 
-/** What the feeds are compared by. */
+/** The unit of comparison. */
 export type RaceUnit = "shred" | "transaction";
 
 /** A race of any unit. */

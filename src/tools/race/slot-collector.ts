@@ -5,7 +5,7 @@
 import { type FeedCounts, OpenSlots } from "./open-slots.ts";
 import { type ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
 
-export interface SlotCollectorOptions {
+interface SlotCollectorOptions {
   readonly feeds: number;
   readonly settleNs: number;
   readonly onSettled: (slot: SlotArrivals) => void;

@@ -9,9 +9,9 @@ import type { StreamEvent } from "./stream-messages.ts";
 const slotsRepeated = 8n;
 
 export class ResumePoint {
-  /** What was shown, by slot; of the repeated slots only. */
+  /** Events that were shown, by slot; of the repeated slots only. */
   readonly #shown = new Map<bigint, string[]>();
-  /** What the server may repeat, by slot. */
+  /** Events that the server may repeat, by slot. */
   #before = new Map<bigint, Set<string>>();
   #newest: bigint | null = null;
 

@@ -64,7 +64,7 @@ export const folderImports: Readonly<Record<string, Readonly<Record<string, read
       completion: ["terminal"],
       listen: ["race", "terminal"],
       manual: ["terminal"],
-      race: ["listen", "terminal"],
+      race: ["listen", "send", "stream", "terminal"],
       replay: ["terminal"],
       sandbox: ["terminal"],
       send: ["sandbox", "terminal"],
