@@ -265,15 +265,16 @@ describe("ends and losses", () => {
     const streams = await running();
     const proxy = await proxyTo(streams.service.address);
     const words = ["stream", "--url", proxy.url, "--api-key", "alice", "--count", "2"];
-    const result = shredwayHere(...words);
+    const program = Shredway.run(...words);
+    closing({ close: () => program.kill() });
     await inForce(streams);
     streams.send(slotOf(120n, [batchOf([transactionOf()])]));
-    await until(() => (streams.service.status().accounts[0]?.sent ?? 0) > 0, "a message");
+    await program.printed(/^120 /m);
     proxy.cut();
     await until(() => streams.service.status().ends.get("client") === 1, "the loss");
     await inForce(streams);
     streams.send(slotOf(121n, [batchOf([transactionOf(), transactionOf()])]));
-    const { code, stderr } = await result;
+    const { code, stderr } = await program.end();
     expect(code).toBe(0);
     expect(stderr).toMatch(
       /^shredway stream: connection to \S+: .*; connecting again in [\d.]+ s$/m,
