@@ -124,11 +124,12 @@ export class StreamSession {
   /** The first event after a loss shows whether the server continues where the session was. */
   #checkContinuation(slot: bigint): void {
     if (this.#expected === null) return;
-    const continues = slot < this.#expected || slot === this.#fromSlot;
+    const isRepeated = slot === this.#expected && slot === this.#fromSlot;
+    const continues = slot < this.#expected || isRepeated;
     this.#dependencies.onNote(
       continues
         ? `continues at slot ${slot}`
-        : `the first slot is ${slot}, expected one before ${this.#expected}; transactions may be missing`,
+        : `the first slot is ${slot}, expected at most ${this.#expected}; transactions may be missing`,
     );
     this.#expected = null;
   }
