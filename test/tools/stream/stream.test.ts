@@ -281,7 +281,9 @@ describe("ends and losses", () => {
     );
     expect(stderr).toMatch(/^shredway stream: connected again after [\d.]+ s$/m);
     // The history has no slot that the program knows, because its first one is incomplete.
-    expect(stderr).toContain("the first slot is 121, expected at most 120; transactions may be missing");
+    expect(stderr).toContain(
+      "the first slot is 121, expected at most 120; transactions may be missing",
+    );
     expect(stderr).toMatch(/interruptions 1 \([\d.]+ s\)/);
   });
 
