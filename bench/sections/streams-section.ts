@@ -16,6 +16,7 @@ import { LineReader } from "../load/http-load.ts";
 import { serviceArguments } from "../load/service-arguments.ts";
 import { StreamSubscribers, subscriberCount } from "../load/stream-subscribers.ts";
 import { StreamTraffic, sourceAddress } from "../load/stream-traffic.ts";
+import { raiseThreads } from "../load/thread-priority.ts";
 import { byRound, type Line, numberOf, ofKind, textOf } from "../report/lines.ts";
 import { quantile, type Summary, summarise } from "../report/statistics.ts";
 import { number } from "../report/table.ts";
@@ -270,7 +271,7 @@ function matchingOf(lines: readonly Line[]): ReadonlyMap<number, Summary> {
   );
 }
 
-function report(rounds: readonly Round[], lines: readonly Line[]): Section {
+function report(rounds: readonly Round[], lines: readonly Line[], hasPace: boolean): Section {
   const matching = matchingOf(lines);
   const named = new Map(
     [...matching].map(([accounts, summary]) => [
@@ -300,7 +301,10 @@ function report(rounds: readonly Round[], lines: readonly Line[]): Section {
     notes: [
       `${shredsPerSecond.toLocaleString("en-US")} shreds/s with about 200 bytes for each transaction, half of them votes. 45 subscribers ` +
         `name ten accounts each and are measured (${number(messages)} messages in a run), three receive everything but votes, two ` +
-        "all entries. Source and subscribers share the CPUs with the relay.",
+        "all entries. Source and subscribers share the CPUs with the relay. " +
+        (hasPace
+          ? "The source has the priority of the relay's worker, so that it keeps its pace."
+          : "The source has no raised priority (CAP_SYS_NICE), so that its bursts count in the relay's latency."),
       "To the kernel: by the service's metric, in its buckets, for all subscribers. To the subscriber: for those that are measured, " +
         "also the loopback and the subscriber's own work. Each message of the echo makes a round trip.",
     ],
@@ -344,12 +348,13 @@ export async function streamsSection(
   const sink = openUdpDescriptor(sinkAddress, sinkPort);
   const server = await StreamServer.start(traffic.leader);
   const sender = PacedSender.open({ to: server.relay, from: `${sourceAddress}:0` });
+  const hasPace = raiseThreads("shredway-paced");
   try {
     const bench = { server, sender, traffic, seconds: small ? 1 : 5 };
     await measureRun(bench, "subscribers"); // warm-up for the compiler
     const results: Round[] = [];
     for (let i = 0; i < rounds; i++) results.push(await measureRound(bench, i));
-    return report(results, lines);
+    return report(results, lines, hasPace);
   } finally {
     sender.close();
     server.close();

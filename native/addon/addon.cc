@@ -52,6 +52,7 @@ Napi::Object limits(Napi::Env env) {
   set("slotRowFields", kSlotRowFields);
   set("watchedSignatures", WatchList::kSignaturesMax);
   set("streamFilters", kStreamFiltersMax);
+  set("streamFilterIds", kStreamFilterIds);
   set("streamAccounts", kStreamAccountsMax);
   set("tipAddresses", AddressSet::kAddressesMax);
   set("verifierThreads", kVerifierThreadsMax);

@@ -6,9 +6,9 @@
 namespace shredway {
 namespace {
 
-// Polling intervals of the rings: while shreds arrive and streams are open, or signatures are
-// watched, or neither, and after no shred arrived for a while. Each poll disturbs the thread that
-// runs on the processor.
+// Polling intervals of the rings: while shreds arrive and somebody reads streams, or signatures are
+// watched, or neither (a history may be recorded), and after no shred arrived for a while. Each
+// poll disturbs the thread that runs on the processor.
 constexpr uint32_t kStreamPollInterval_us = 100;
 constexpr uint32_t kPollInterval_us = 200;
 constexpr uint32_t kUnwatchedPollInterval_us = 1000;
@@ -60,10 +60,10 @@ void DeshredThread::run() {
     const bool idle = ++empty_polls > kEmptyPollsUntilIdle;
     const bool watched =
         watch_list_.size() > 0 || returns_recovered_.load(std::memory_order_relaxed);
-    sleep_for_us(idle                   ? kIdlePollInterval_us
-                 : streams_.is_active() ? kStreamPollInterval_us
-                 : watched              ? kPollInterval_us
-                                        : kUnwatchedPollInterval_us);
+    sleep_for_us(idle                 ? kIdlePollInterval_us
+                 : streams_.is_live() ? kStreamPollInterval_us
+                 : watched            ? kPollInterval_us
+                                      : kUnwatchedPollInterval_us);
   }
 }
 

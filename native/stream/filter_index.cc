@@ -46,8 +46,8 @@ std::string too_many(const char* what, size_t max, uint64_t got) {
 std::string check_filter(const uint8_t* bytes, size_t length, uint64_t& accounts) {
   if (length < kFilterBytes) return "stream filters: the table ends inside a filter";
   const EncodedFilter filter(bytes);
-  if (filter.id >= kStreamFiltersMax)
-    return "stream filters: expected an id below " + std::to_string(kStreamFiltersMax) + ", got " +
+  if (filter.id >= kStreamFilterIds)
+    return "stream filters: expected an id below " + std::to_string(kStreamFilterIds) + ", got " +
            std::to_string(filter.id);
   if (filter.tier >= kStreamTiersMax || filter.vote > 2 || bytes[16] > 1)
     return "stream filters: filter " + std::to_string(filter.id) + " has an invalid field";
@@ -74,7 +74,7 @@ std::string check_replays(const uint8_t* table, size_t length, size_t& at) {
     if (filters > kStreamFiltersMax) return too_many("filters", kStreamFiltersMax, filters);
     if (length - at < size_t{filters} * 2) return "stream filters: the table ends inside a replay";
     for (uint32_t j = 0; j < filters; j++, at += 2)
-      if (load_u16(table + at) >= kStreamFiltersMax)
+      if (load_u16(table + at) >= kStreamFilterIds)
         return "stream filters: replay " + std::to_string(id) + " has an invalid filter";
   }
   return "";
@@ -86,7 +86,7 @@ std::string check_filters(const uint8_t* table, size_t length, uint64_t& account
            std::to_string(length) + " bytes";
   const uint32_t count = load_u32(table + 4);
   if (count > kStreamFiltersMax) return too_many("filters", kStreamFiltersMax, count);
-  std::vector<bool> used(kStreamFiltersMax);
+  std::vector<bool> used(kStreamFilterIds);
   size_t at = kHeaderBytes;
   for (uint32_t i = 0; i < count; i++) {
     std::string error = check_filter(table + at, length - at, accounts);

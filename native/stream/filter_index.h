@@ -28,7 +28,9 @@
 namespace shredway {
 
 inline constexpr size_t kStreamTiersMax = 8;
-inline constexpr size_t kStreamFiltersMax = 4096;  // ids are below it
+inline constexpr size_t kStreamFiltersMax = 4096;
+// Ids are below it. A filter and the one that replaces it have different ids at the same time.
+inline constexpr size_t kStreamFilterIds = 2 * kStreamFiltersMax;
 inline constexpr size_t kStreamAccountsMax = 50'000;
 inline constexpr size_t kStreamReplaysMax = 64;
 

@@ -1,8 +1,26 @@
 #include "stream/stream_history.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cstdlib>
 
 namespace shredway {
+namespace {
+
+constexpr size_t kHugePageBytes = 2u << 20;
+
+}  // namespace
+
+void StreamHistory::Free::operator()(uint8_t* bytes) const { std::free(bytes); }
+
+std::unique_ptr<StreamHistory> StreamHistory::create(size_t capacity) {
+  const size_t bytes = (capacity + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+  Memory memory(static_cast<uint8_t*>(std::aligned_alloc(kHugePageBytes, bytes)));
+  if (!memory) return nullptr;
+  madvise(memory.get(), bytes, MADV_HUGEPAGE);  // a request: the kernel may refuse
+  return std::unique_ptr<StreamHistory>(new StreamHistory(capacity / 8 * 8, std::move(memory)));
+}
 
 // A record is contiguous. A zero length says that the next one begins at the front.
 void StreamHistory::append(StreamMessageHead head, std::span<const uint8_t> content) {

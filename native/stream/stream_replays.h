@@ -26,7 +26,7 @@ class StreamReplays {
     uint64_t from_slot = 0;
     uint64_t position = 0;    // in the history
     uint64_t sent_bytes = 0;  // counted as the control thread counts them
-    std::bitset<kStreamFiltersMax> filters;
+    std::bitset<kStreamFilterIds> filters;
   };
 
   // Any thread. Bytes that the replay may send since its beginning.
@@ -50,7 +50,7 @@ class StreamReplays {
 
   std::array<Replay, kStreamReplaysMax> replays_{};
   std::array<std::atomic<uint64_t>, kStreamReplaysMax> credits_{};
-  std::bitset<kStreamFiltersMax> owned_;  // filters of replays that are not done
+  std::bitset<kStreamFilterIds> owned_;  // filters of replays that are not done
   size_t active_ = 0;
   size_t turn_ = 0;
 };

@@ -28,7 +28,8 @@ namespace shredway {
   X(replay_end)     /* the subscriber of the replay is live from now on; `parent` is the number of \
                       events that its tier lost before */                                          \
   X(replay_refused) /* the history begins at `slot` (0: unknown) and ends at `parent` */           \
-  X(replay_overtaken) /* what the replay needed next was dropped */
+  X(replay_overtaken) /* what the replay needed next was dropped */                                \
+  X(filters_applied)  /* no later message was matched with filters before `generation` */
 
 SHREDWAY_NAMED_ENUM(StreamMessageKind, uint8_t, kStreamMessageKindCount, stream_message_name,
                     SHREDWAY_STREAM_MESSAGES)

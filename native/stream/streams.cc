@@ -40,6 +40,7 @@ void Streams::read_losses(StreamLosses& out) const {
 
 void Streams::update() {
   lookups_.update();
+  if (applied_waits_) report_applied();
   if (!is_published_.load(std::memory_order_acquire)) return;
   std::unique_ptr<FilterIndex> former = std::move(index_);  // freed after the tiers have left it
   {
@@ -58,16 +59,29 @@ void Streams::update() {
     if (!stream) stream.reset(new TierStream(tier, *this, lookups_));
     stream->use(*index_);
   }
+  is_live_ = (index_->transaction_tiers() | index_->entry_tiers()) != 0;
   use_history();
   replays_.use(*index_);
+  report_applied();
+}
+
+// The ring has everything that the former filters matched. If it is full, the next turn tries
+// again.
+void Streams::report_applied() {
+  StreamMessageHead head{};
+  head.kind = StreamMessageKind::filters_applied;
+  head.generation = generation_;
+  applied_waits_ = !ring_.push(head, {}, {});
+  written_ = true;
 }
 
 // A tier whose recording begins has lost a part of the slots that have begun already.
 void Streams::use_history() {
   const size_t bytes = history_bytes_.load(std::memory_order_relaxed);
-  const uint8_t wanted = bytes < StreamHistory::kBytesMin ? 0 : index_->history_tiers();
+  uint8_t wanted = bytes < StreamHistory::kBytesMin ? 0 : index_->history_tiers();
   if (wanted == 0) history_.reset();
-  else if (!history_) history_ = std::make_unique<StreamHistory>(bytes);
+  else if (!history_) history_ = StreamHistory::create(bytes);
+  if (!history_) wanted = 0;  // replays are refused
   for (uint8_t tier = 0; tier < kStreamTiersMax; tier++) {
     const bool is_new = (wanted & ~history_tiers_) >> tier & 1;
     if (is_new) history_->begin_tier(tier, newest_slot_ == 0 ? 0 : newest_slot_ + 1);

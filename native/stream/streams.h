@@ -21,11 +21,11 @@ namespace shredway {
 
 // Numbers of lost messages since the start, in the layout that the control plane reads.
 struct StreamLosses {
-  std::array<uint64_t, kStreamFiltersMax> by_filter{};
+  std::array<uint64_t, kStreamFilterIds> by_filter{};
   std::array<uint64_t, kStreamTiersMax> entries{};  // batches, by tier
   std::array<uint64_t, kStreamTiersMax> events{};   // begin, end and restart of slots, by tier
 };
-inline constexpr size_t kStreamLossWords = kStreamFiltersMax + 2 * kStreamTiersMax;
+inline constexpr size_t kStreamLossWords = kStreamFilterIds + 2 * kStreamTiersMax;
 static_assert(sizeof(StreamLosses) == 8 * kStreamLossWords);
 
 // Contents of the history, in the layout that the control plane reads.
@@ -41,8 +41,9 @@ class Streams final : private StreamSink {
  public:
   // ---- control thread ----
 
-  // Replaces the filters of all subscribers. Messages that are matched with them carry
-  // `generation`. Returns an error text, empty on success; the previous filters then stay in force.
+  // Replaces the filters of all subscribers. A message filters_applied with `generation` follows
+  // the last one that was matched with the former filters; those after it carry `generation`.
+  // Returns an error text, empty on success; the previous filters then stay in force.
   std::string publish(const uint8_t* table, size_t length, uint32_t generation);
   StreamRing& message_ring() { return ring_; }
   uint64_t lost() const { return lost_total_.load(std::memory_order_acquire); }
@@ -64,6 +65,8 @@ class Streams final : private StreamSink {
   // Puts published filters and lookup tables into force.
   void update();
   bool is_active() const { return active_tiers_ != 0; }
+  // Somebody waits for messages; otherwise the tiers are only recorded.
+  bool is_live() const { return is_live_; }
   // For every shred, before add().
   void see(const Shred& shred) {
     if (shred.slot > newest_slot_) newest_slot_ = shred.slot;
@@ -81,6 +84,7 @@ class Streams final : private StreamSink {
                   std::span<const uint8_t> content, std::span<const uint8_t> loaded) override;
   void on_record(const StreamMessageHead& head, std::span<const uint8_t> content) override;
   void use_history();
+  void report_applied();
   bool replay(StreamReplays::Replay& replay);
   bool replay_record(StreamReplays::Replay& replay, const StreamHistory::Record& record);
   bool push_replayed(StreamReplays::Replay& replay, StreamMessageHead head,
@@ -99,6 +103,8 @@ class Streams final : private StreamSink {
   std::unique_ptr<FilterIndex> index_;  // in force; deshred thread
   uint32_t generation_ = 0;
   uint8_t active_tiers_ = 0;
+  bool is_live_ = false;
+  bool applied_waits_ = false;  // filters_applied found the ring full
   bool written_ = false;
   uint64_t newest_slot_ = 0;
   uint8_t history_tiers_ = 0;
@@ -109,7 +115,7 @@ class Streams final : private StreamSink {
   std::atomic<uint64_t> history_used_{0}, replayed_{0};
   std::array<std::atomic<uint64_t>, kStreamTiersMax> oldest_{};
   StreamRing ring_;
-  std::array<LossCounter, kStreamFiltersMax> lost_by_filter_{};
+  std::array<LossCounter, kStreamFilterIds> lost_by_filter_{};
   std::array<LossCounter, kStreamTiersMax> lost_entries_{}, lost_events_{};
   LossCounter lost_total_{0};
   std::atomic<uint64_t> messages_{0}, repeated_{0};

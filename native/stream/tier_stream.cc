@@ -86,7 +86,7 @@ void TierStream::on_transaction(const BatchPlace& place, const EntryTransaction&
 
 // The tables are those of now: an address that was unknown then may be known.
 bool TierStream::match_record(const StreamHistory::Record& record,
-                              const std::bitset<kStreamFiltersMax>& wanted, Replayed& out) {
+                              const std::bitset<kStreamFilterIds>& wanted, Replayed& out) {
   const StreamMessageHead& head = record.head;
   if (head.batch_index < restarts_.begin_of(head.slot)) return false;
   Transaction transaction;

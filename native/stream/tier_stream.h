@@ -74,7 +74,7 @@ class TierStream final : private DeshredSink {
   // Returns false if it matches none of `wanted`, or if an update-parent marker abandons it. The
   // result is valid until the next call of this class.
   bool match_record(const StreamHistory::Record& record,
-                    const std::bitset<kStreamFiltersMax>& wanted, Replayed& out);
+                    const std::bitset<kStreamFilterIds>& wanted, Replayed& out);
 
  private:
   void on_entry(const BatchPlace& place, const Entry&) override {

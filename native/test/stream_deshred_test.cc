@@ -41,7 +41,8 @@ struct Subscriber {
     const size_t bytes = thread->drain_streams(out.data(), out.size(), SIZE_MAX);
     for (StreamMessage& message :
          messages_of({out.begin(), out.begin() + static_cast<long>(bytes)}))
-      messages.push_back(std::move(message));
+      if (message.head.kind != StreamMessageKind::filters_applied)
+        messages.push_back(std::move(message));
   }
   // Waits until the thread has read `batches` batches in its own decoder and drains.
   void drain_after(uint64_t batches) {

@@ -126,8 +126,8 @@ TEST(stream_filters_refuse_malformed_tables) {
   Bytes longer = valid;
   longer.push_back(0);
   CHECK_EQ(error_of(longer), "stream filters: expected 156 bytes, got 157");
-  CHECK_EQ(error_of(filter_table({{.id = 4096}})),
-           "stream filters: expected an id below 4096, got 4096");
+  CHECK_EQ(error_of(filter_table({{.id = 8192}})),
+           "stream filters: expected an id below 8192, got 8192");
   CHECK_EQ(error_of(filter_table({{.id = 5}, {.id = 5}})),
            "stream filters: id 5 occurs more than once");
   CHECK_EQ(error_of(filter_table({{.id = 6, .tier = 8}})),

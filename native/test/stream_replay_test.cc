@@ -151,6 +151,61 @@ TEST(stream_replays_neither_repeat_nor_lose_at_any_seam) {
   }
 }
 
+TEST(streams_apply_other_filters_between_two_messages) {
+  std::mt19937 random(11);
+  for (size_t seam = 0; seam < 40; seam++) {
+    Harness harness;
+    const std::vector<Bytes> packets = shuffled_slots(100, 2, random);
+    const size_t change = random() % packets.size();
+    harness.filters.push_back({.id = 1});
+    harness.publish();
+    for (size_t i = 0; i < packets.size(); i++) {
+      if (i == change) {
+        harness.filters.back().id = 2;
+        harness.publish();
+      }
+      harness.add(packets[i]);
+    }
+    harness.drain();
+    // Both filters together match what the observer sees, and the report stands between them.
+    std::vector<std::string> sent = harness.of(1, 0);
+    for (std::string& signature : harness.of(2, 0)) sent.push_back(std::move(signature));
+    CHECK(sent == expected_of(harness, 0));
+    uint32_t applied = 0;
+    for (const StreamMessage& message : harness.messages) {
+      const StreamMessageHead& head = message.head;
+      if (head.kind == StreamMessageKind::filters_applied) CHECK_EQ(++applied, head.generation);
+      else CHECK_EQ(head.generation, applied);
+    }
+    CHECK_EQ(applied, harness.generation);
+  }
+}
+
+TEST(streams_report_applied_filters_once_a_full_ring_has_room) {
+  Harness harness;
+  StreamRing& ring = harness.streams.message_ring();
+  while (ring.push({}, {}, Bytes(1u << 20))) continue;
+  while (ring.push({}, {}, {})) continue;
+  harness.publish();
+  harness.streams.update();
+  harness.drain();
+  CHECK_EQ(harness.count(StreamMessageKind::filters_applied, 0), 1u);  // the first ones
+  harness.streams.update();
+  CHECK(harness.streams.take_written());
+  harness.streams.update();
+  harness.drain();
+  CHECK_EQ(harness.count(StreamMessageKind::filters_applied, 0), 2u);
+  CHECK_EQ(harness.last(0)->head.generation, harness.generation);
+}
+
+TEST(streams_are_live_while_somebody_reads_them) {
+  Harness harness;
+  CHECK(harness.streams.is_live() && harness.streams.is_active());
+  harness.filters.clear();
+  harness.publish();
+  CHECK(!harness.streams.is_live() && harness.streams.is_active());
+}
+
 TEST(stream_replays_refuse_what_the_history_does_not_have) {
   std::mt19937 random(7);
   Harness harness;
@@ -197,39 +252,39 @@ TEST(stream_replays_end_when_the_history_overtakes_them) {
 }
 
 TEST(stream_history_drops_what_is_older_than_two_minutes) {
-  StreamHistory history(StreamHistory::kBytesMin);
+  const auto history = StreamHistory::create(StreamHistory::kBytesMin);
   StreamMessageHead head{};
   for (uint64_t slot = 1; slot <= 10; slot++) {
     head.slot = slot;
     head.arrival_ns = slot * 20'000'000'000;
-    history.append(head, Bytes(100, static_cast<uint8_t>(slot)));
+    history->append(head, Bytes(100, static_cast<uint8_t>(slot)));
   }
   // Slot 4 is 120 s older than slot 10.
-  CHECK_EQ(history.oldest(0), 4u);
-  uint64_t position = history.begin();
-  for (uint64_t slot = 4; slot <= 10; slot++) CHECK_EQ(history.read(position).head.slot, slot);
-  CHECK_EQ(position, history.end());
+  CHECK_EQ(history->oldest(0), 4u);
+  uint64_t position = history->begin();
+  for (uint64_t slot = 4; slot <= 10; slot++) CHECK_EQ(history->read(position).head.slot, slot);
+  CHECK_EQ(position, history->end());
 }
 
 TEST(stream_history_keeps_records_whole_around_its_end) {
   std::mt19937 random(9);
-  StreamHistory history(StreamHistory::kBytesMin);
+  const auto history = StreamHistory::create(StreamHistory::kBytesMin);
   std::vector<std::pair<uint64_t, Bytes>> model;
   StreamMessageHead head{};
   for (uint64_t slot = 1; slot <= 5000; slot++) {
     head.slot = slot;
     Bytes content(random() % 4000, static_cast<uint8_t>(slot));
-    history.append(head, content);
+    history->append(head, content);
     model.emplace_back(slot, std::move(content));
     if (slot % 500 != 0) continue;
-    size_t at = static_cast<size_t>(history.oldest(0)) - 1;
-    for (uint64_t position = history.begin(); position != history.end(); at++) {
-      const StreamHistory::Record record = history.read(position);
+    size_t at = static_cast<size_t>(history->oldest(0)) - 1;
+    for (uint64_t position = history->begin(); position != history->end(); at++) {
+      const StreamHistory::Record record = history->read(position);
       CHECK_EQ(record.head.slot, model[at].first);
       CHECK(Bytes(record.content.begin(), record.content.end()) == model[at].second);
     }
     CHECK_EQ(at, model.size());
-    CHECK(history.bytes() <= StreamHistory::kBytesMin);
+    CHECK(history->bytes() <= StreamHistory::kBytesMin);
   }
 }
 
@@ -244,7 +299,7 @@ TEST(stream_tables_refuse_malformed_replays) {
   CHECK(refused({{1, 8, 5, {}}}));
   CHECK(refused({{1, 0, 5, {}}}, 2));
   CHECK(refused({{1, 0, 5, {}}, {65, 0, 5, {}}}));
-  CHECK(refused({{1, 0, 5, {4096}}}));
+  CHECK(refused({{1, 0, 5, {kStreamFilterIds}}}));
   CHECK(refused(std::vector<ReplayRequest>(65, {1, 0, 5, {}})));
   const Bytes table = filter_table({{.id = 0}}, 0, 1, {{1, 0, 5, {0}}});
   for (size_t length = 0; length < table.size(); length++)

@@ -43,6 +43,7 @@ const table = {
   unknown_tier: { text: "unknown tier" },
   watch_refused: { text: "signatures could not be watched" },
   rpc_failed: { text: "Solana node request failed", ...nodeFailure },
+  stream_failed: { text: "decoded stream failed" },
   sender_open: { text: "paced sender failed to open" },
   http_open: { text: "HTTP server failed to listen" },
   quic_open: { text: "QUIC ingress failed to listen" },

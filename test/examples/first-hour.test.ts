@@ -33,7 +33,7 @@ async function start(): Promise<void> {
     "--rpc",
     at("8899"),
     "--streams",
-    "127.0.0.1:0",
+    at("10000"),
     "--quic",
     "127.0.0.1:0",
   ];
@@ -60,7 +60,7 @@ async function killed(block: string): Promise<string> {
 }
 
 function withPorts(text: string): string {
-  return text.replaceAll(/\b(8780|8899|20001|20301)\b/g, (port) => String(ports.get(port)));
+  return text.replaceAll(/\b(8780|8899|10000|20001|20301)\b/g, (port) => String(ports.get(port)));
 }
 
 beforeAll(async () => {
@@ -69,6 +69,7 @@ beforeAll(async () => {
   ports = new Map([
     ["8780", await freePortPair()],
     ["8899", await freePortPair()],
+    ["10000", await freePortPair()],
     ["20000", udp],
     ["20001", udp + 1],
     ["20301", await freeUdpPort()],
@@ -112,6 +113,7 @@ describe.skipIf(!hasCurl)("docs/first-hour.md", () => {
     ["a destination", /active proved by \w+, until /],
     ["a tier", /^tier tier-1 of 200000000 lamports$/m],
     ["a race", /tier-1[\s\S]*first/],
+    ["a decoded stream", /^received 5 transactions in /m],
     ["the kill", /^the sandbox ended with null$/m],
     ["the state after the kill", /"tier":"tier-1","sumLamports":200000000/],
     ["its destination", /"state":"active"/],

@@ -142,6 +142,7 @@ export const streamMessageNames = [
   "replay_end",
   "replay_refused",
   "replay_overtaken",
+  "filters_applied",
 ] as const;
 export type StreamMessageName = (typeof streamMessageNames)[number];
 

@@ -47,6 +47,7 @@ interface NativeDescription {
     readonly slotRowFields: number;
     readonly watchedSignatures: number;
     readonly streamFilters: number;
+    readonly streamFilterIds: number;
     readonly streamAccounts: number;
     readonly tipAddresses: number;
     readonly verifierThreads: number;

@@ -9,7 +9,7 @@ import { RelayLookupTables } from "./relay-lookup-tables.ts";
 
 /** Conditions of one filter: all of them must hold. */
 export interface StreamFilter {
-  /** Unique; below `limits().filters`. */
+  /** Unique; below `limits().ids`. */
   readonly id: number;
   /** Name of the tier whose sources are decoded. */
   readonly tier: string;
@@ -147,13 +147,14 @@ export class RelayStreams {
     this.#tiers = tiers;
   }
 
-  static limits(): { readonly filters: number; readonly accounts: number } {
-    const { streamFilters, streamAccounts } = describeNative().limits;
-    return { filters: streamFilters, accounts: streamAccounts };
+  /** Ids are below `ids`. */
+  static limits(): { readonly filters: number; readonly ids: number; readonly accounts: number } {
+    const { streamFilters, streamFilterIds, streamAccounts } = describeNative().limits;
+    return { filters: streamFilters, ids: streamFilterIds, accounts: streamAccounts };
   }
 
   /**
-   * Replaces all filters. Returns the generation that messages carry from then on. Throws ShredwayError
+   * Replaces all filters. Returns the generation that messages carry from the message `filters_applied` on. Throws ShredwayError
    * "table_refused"; the previous filters then stay in force.
    */
   publish(wanted: StreamTable): number {
@@ -204,14 +205,14 @@ export class RelayStreams {
   }
 
   losses(): StreamLosses {
-    const { filters } = RelayStreams.limits();
-    const words = new BigUint64Array(filters + 2 * tiersMax);
+    const { ids } = RelayStreams.limits();
+    const words = new BigUint64Array(ids + 2 * tiersMax);
     this.#native.readStreamLosses(words);
     const ofTier = (tier: string, begin: number) => words[begin + this.#tiers.indexOf(tier)] ?? 0n;
     return {
       byFilter: (id) => words[id] ?? 0n,
-      entries: (tier) => ofTier(tier, filters),
-      events: (tier) => ofTier(tier, filters + tiersMax),
+      entries: (tier) => ofTier(tier, ids),
+      events: (tier) => ofTier(tier, ids + tiersMax),
     };
   }
 

@@ -1,7 +1,8 @@
 // Limits of the filters of one stream, and of all streams together.
 
 import { GrpcError } from "../../core/grpc/status.ts";
-import type { NamedFilter, StreamHub } from "./stream-hub.ts";
+import { accountsIn, type NamedFilter } from "./named-filter.ts";
+import type { StreamHub } from "./stream-hub.ts";
 
 export interface FilterLimits {
   readonly filtersPerSubscription: number;
@@ -33,13 +34,6 @@ export function checkFilters(
     "RESOURCE_EXHAUSTED",
     `filters of all subscribers: expected at most ${filtersMax} more filters and ` +
       `${accountsMax} more accounts, got ${filters.length} and ${accounts}; retry later`,
-  );
-}
-
-function accountsIn(filters: readonly NamedFilter[]): number {
-  return filters.reduce(
-    (sum, one) => sum + one.include.length + one.exclude.length + one.required.length,
-    0,
   );
 }
 

@@ -5,7 +5,7 @@ import { MessageReader } from "../../core/grpc/protobuf.ts";
 import { GrpcError } from "../../core/grpc/status.ts";
 import { parsePubkey, pubkeyBytes } from "../../core/primitives.ts";
 import { decodeBase58 } from "../data-plane/base58.ts";
-import type { NamedFilter } from "./stream-hub.ts";
+import type { NamedFilter } from "./named-filter.ts";
 
 /** All accounts of a subscription, and some other fields. */
 export const fieldsMax = 60_000;

@@ -7,7 +7,8 @@ import type { GrpcStream } from "../../core/grpc/grpc-stream.ts";
 import { frameMessage } from "../../core/grpc/status.ts";
 import { checkFilters, type FilterLimits } from "./filter-limits.ts";
 import { pongUpdate } from "./geyser-messages.ts";
-import type { Attachment, NamedFilter, StreamHub } from "./stream-hub.ts";
+import type { NamedFilter } from "./named-filter.ts";
+import type { Attachment, StreamHub } from "./stream-hub.ts";
 import type { Subscription } from "./subscription.ts";
 
 interface FilterRequest {
@@ -39,10 +40,13 @@ interface FilterRequestsOptions<Request> extends FilteredCallOptions {
 export class FilterRequests<Request extends FilterRequest> {
   readonly #options: FilterRequestsOptions<Request>;
   #present: Request;
+  /** The newest request; its filters may not be in force yet. */
+  #newest: Request;
 
   constructor(options: FilterRequestsOptions<Request>) {
     this.#options = options;
     this.#present = options.initial;
+    this.#newest = options.initial;
     // A client that sends no more requests still receives.
     options.call.accept(
       (message) => this.#take(message),
@@ -50,7 +54,7 @@ export class FilterRequests<Request extends FilterRequest> {
     );
   }
 
-  /** The request that is in force. */
+  /** The request that is in force for the message that is being passed on. */
   get present(): Request {
     return this.#present;
   }
@@ -71,10 +75,12 @@ export class FilterRequests<Request extends FilterRequest> {
         this.sendNow(pongUpdate(ping));
         return;
       }
-      const present = this.#present.filters;
+      const present = this.#newest.filters;
       checkFilters(filters, { present, others: slots.length, hub, limits });
-      this.#present = request;
-      attachment.setFilters(filters);
+      this.#newest = request;
+      attachment.setFilters(filters, () => {
+        this.#present = request;
+      });
     } catch (error) {
       subscription.endsFor("refused");
       throw error;

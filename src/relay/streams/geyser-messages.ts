@@ -6,7 +6,7 @@ import { MessageReader, MessageWriter } from "../../core/grpc/protobuf.ts";
 import { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import { accountsOf, entriesOf, fieldsMax, votesOf } from "./filter-messages.ts";
-import type { NamedFilter } from "./stream-hub.ts";
+import type { NamedFilter } from "./named-filter.ts";
 import { writeTransactionInfo } from "./transaction-message.ts";
 import { readWireTransaction } from "./wire-transaction.ts";
 

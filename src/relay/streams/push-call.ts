@@ -4,9 +4,10 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
+import type { NamedFilter } from "./named-filter.ts";
 import { heartbeatDatagram, pushPayloadBytesMax, type SharedDatagrams } from "./push-datagrams.ts";
 import type { PushTransport } from "./push-transport.ts";
-import type { Attachment, NamedFilter, StreamCall, StreamHub } from "./stream-hub.ts";
+import type { Attachment, StreamCall, StreamHub } from "./stream-hub.ts";
 import type { Subscription } from "./subscription.ts";
 
 interface PushCallOptions {
@@ -42,7 +43,7 @@ export class PushCall implements StreamCall {
     this.#attachment.setFilters([filter]);
   }
 
-  /** Replaces the filter within 20 ms. The caller has checked its limits. */
+  /** Replaces the filter without a gap. The caller has checked its limits. */
   replace(filter: NamedFilter): void {
     this.#attachment.setFilters([filter]);
   }

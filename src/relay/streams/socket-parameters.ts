@@ -11,7 +11,7 @@ import {
   type JsonObject,
 } from "../../core/json-rpc/json-text.ts";
 import { decodeBase58 } from "../data-plane/base58.ts";
-import type { NamedFilter } from "./stream-hub.ts";
+import type { NamedFilter } from "./named-filter.ts";
 
 const encodings = ["base58", "base64", "json"] as const;
 const detailNames = ["full", "accounts", "signatures"] as const;

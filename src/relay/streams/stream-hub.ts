@@ -13,13 +13,13 @@ import type {
   StreamLosses,
   StreamMessage,
   StreamReplay,
+  StreamTable,
 } from "../data-plane/relay-streams.ts";
-import { type FilterName, FilterNames } from "./filter-names.ts";
+import { FilterIds } from "./filter-ids.ts";
+import type { FilterName } from "./filter-names.ts";
+import { accountsIn, type NamedFilter } from "./named-filter.ts";
 import type { Resume } from "./resume.ts";
 import { type ReplayState, StreamReplays } from "./stream-replays.ts";
-
-/** A filter without what the hub assigns. */
-export type NamedFilter = Omit<StreamFilter, "id" | "tier"> & { readonly name: string };
 
 /** Receives messages of one tier; all calls are synchronous. */
 interface StreamSubscriber {
@@ -45,8 +45,12 @@ export interface StreamCall extends StreamSubscriber {
 
 /** A subscriber's part of the hub. */
 export interface Attachment {
-  /** Replaces its filters within 20 ms. The caller has checked `roomFor`. */
-  setFilters(filters: readonly NamedFilter[]): void;
+  /**
+   * Replaces its filters within some 20 ms. Nothing is lost or repeated: up to one message the former ones
+   * decide, from then on the new ones. `onApplied` is called between the two, unless other filters replace
+   * them before. The caller has checked `room`.
+   */
+  setFilters(filters: readonly NamedFilter[], onApplied?: () => void): void;
   /** The subscriber's queue has more room for its replay. */
   grant(): void;
   detach(): void;
@@ -59,23 +63,23 @@ interface HubDependencies {
   >;
   /** The relay records what it decodes for tiers with subscribers of transactions. */
   readonly hasHistory: boolean;
-  readonly limits: { readonly filters: number; readonly accounts: number };
+  /** `ids`: at least twice as many as filters. */
+  readonly limits: { readonly filters: number; readonly ids: number; readonly accounts: number };
   readonly clock: Clock;
   readonly log: Pick<Logger, "error">;
 }
 
-interface Assigned {
-  readonly filter: NamedFilter;
-  /** The filter's own name. */
-  readonly names: readonly [FilterName];
-  readonly owner: Attached;
-  /** Messages of earlier generations were matched with another filter of this id. */
-  since: number | null;
-}
-
 interface Attached {
   readonly subscriber: StreamSubscriber;
+  /** Its filters in the newest table. */
   ids: readonly number[];
+  /** Its filters in the table before, until the relay has applied the newest one. */
+  formerIds: readonly number[];
+  /** Its filters in the next table; null: they do not change. */
+  wanted: readonly NamedFilter[] | null;
+  onApplied: () => void;
+  /** The filters that count against the limits. */
+  counted: readonly NamedFilter[];
   /** Losses before its filters were in force. */
   readonly losses: Map<string, bigint>;
   /** Names of the filters that the transaction of `turn` matches. */
@@ -97,14 +101,16 @@ const turnBytes = 128 << 10;
 export class StreamHub {
   readonly #dependencies: HubDependencies;
   readonly #attached = new Set<Attached>();
-  readonly #assigned: (Assigned | undefined)[];
-  #nextId = 0;
+  readonly #ids: FilterIds<Attached>;
   #filters = 0;
   #accounts = 0;
   #publishing: Timer | undefined;
+  /** Generation of the newest table until the relay has applied it. */
+  #pending: number | null = null;
+  /** Subscribers whose filters it replaces, and what they want to be called. */
+  #changing: ReadonlyMap<Attached, () => void> = new Map();
   #draining: NodeJS.Immediate | undefined;
   #lost: number;
-  readonly #names = new FilterNames();
   /** Subscribers that received something since their last flush. */
   readonly #toFlush = new Set<StreamSubscriber>();
   readonly #matched: Attached[] = [];
@@ -116,7 +122,7 @@ export class StreamHub {
 
   constructor(dependencies: HubDependencies) {
     this.#dependencies = dependencies;
-    this.#assigned = Array.from({ length: dependencies.limits.filters });
+    this.#ids = new FilterIds(dependencies.limits.ids);
     this.#lost = dependencies.streams.lost;
     this.#replays = new StreamReplays(dependencies.streams);
     dependencies.streams.onMessages(() => this.#drain());
@@ -127,6 +133,10 @@ export class StreamHub {
     const attached: Attached = {
       subscriber,
       ids: [],
+      formerIds: [],
+      wanted: null,
+      onApplied: () => {},
+      counted: [],
       losses: new Map(),
       matched: [],
       turn: 0,
@@ -139,11 +149,10 @@ export class StreamHub {
     this.#rememberLosses(attached);
     this.#publishLater();
     return {
-      setFilters: (filters) => {
-        this.#release(attached);
-        attached.ids = filters.map((filter) => this.#assign(filter, attached));
-        if (attached.replay) attached.replay.isBegun = true;
-        this.#rememberLosses(attached);
+      setFilters: (filters, onApplied = () => {}) => {
+        this.#count(attached, filters);
+        attached.wanted = filters;
+        attached.onApplied = onApplied;
         this.#publishLater();
       },
       grant: () => {
@@ -154,7 +163,8 @@ export class StreamHub {
         this.#toFlush.delete(subscriber);
         this.#endReplay(attached);
         this.#linger(subscriber);
-        this.#release(attached);
+        this.#count(attached, []);
+        this.#ids.release([...attached.ids, ...attached.formerIds]);
         this.#publishLater();
       },
     };
@@ -168,7 +178,7 @@ export class StreamHub {
 
   /** `isCurrent`: the relay uses the filters of all subscribers. */
   used(): { readonly filters: number; readonly accounts: number; readonly isCurrent: boolean } {
-    const isCurrent = this.#publishing === undefined;
+    const isCurrent = this.#publishing === undefined && this.#pending === null;
     return { filters: this.#filters, accounts: this.#accounts, isCurrent };
   }
 
@@ -182,7 +192,9 @@ export class StreamHub {
 
   /** Filters of each subscriber that has some. */
   filterCounts(): ReadonlyMap<StreamSubscriber, number> {
-    return new Map([...this.#attached].map(({ subscriber, ids }) => [subscriber, ids.length]));
+    return new Map(
+      [...this.#attached].map(({ subscriber, counted }) => [subscriber, counted.length]),
+    );
   }
 
   /** A wake-up of the relay may still be on its way; it has no effect. */
@@ -193,27 +205,10 @@ export class StreamHub {
     for (const timer of this.#lingering.values()) timer.cancel();
   }
 
-  /** Ids are used in turn, so that a message for a former filter finds the id unused. */
-  #assign(filter: NamedFilter, owner: Attached): number {
-    while (this.#assigned[this.#nextId]) this.#nextId = (this.#nextId + 1) % this.#assigned.length;
-    const id = this.#nextId;
-    this.#nextId = (id + 1) % this.#assigned.length;
-    this.#assigned[id] = { filter, names: [this.#names.use(filter.name)], owner, since: null };
-    this.#filters++;
-    this.#accounts += accountsOf(filter);
-    return id;
-  }
-
-  #release(attached: Attached): void {
-    for (const id of attached.ids) {
-      const assigned = this.#assigned[id];
-      if (!assigned) continue;
-      this.#filters--;
-      this.#accounts -= accountsOf(assigned.filter);
-      this.#names.release(assigned.filter.name);
-      this.#assigned[id] = undefined;
-    }
-    attached.ids = [];
+  #count(attached: Attached, filters: readonly NamedFilter[]): void {
+    this.#filters += filters.length - attached.counted.length;
+    this.#accounts += accountsIn(filters) - accountsIn(attached.counted);
+    attached.counted = filters;
   }
 
   #publishLater(): void {
@@ -225,31 +220,71 @@ export class StreamHub {
   }
 
   #publish(): void {
-    const filters = this.#assigned.flatMap((assigned, id) =>
-      assigned ? [{ ...assigned.filter, id, tier: assigned.owner.subscriber.tier }] : [],
-    );
+    if (this.#pending !== null) {
+      this.#publishLater();
+      return;
+    }
+    const changing = [...this.#attached].filter(({ wanted }) => wanted !== null);
+    this.#replaceFilters(changing);
+    try {
+      const generation = this.#dependencies.streams.publish(this.#table());
+      this.#ids.published(generation);
+      this.#pending = generation;
+      this.#changing = new Map(changing.map((one) => [one, one.onApplied]));
+      for (const attached of changing) attached.wanted = null;
+    } catch (error) {
+      for (const attached of changing) {
+        this.#ids.release(attached.ids);
+        attached.ids = attached.formerIds;
+        attached.formerIds = [];
+      }
+      const text = `streams: filters could not be published: ${messageOf(error)}`;
+      this.#dependencies.log.error({ err: error }, text);
+    }
+  }
+
+  #replaceFilters(changing: readonly Attached[]): void {
+    if (changing.length === 0) return;
+    const losses = this.#dependencies.streams.losses();
+    for (const attached of changing) {
+      attached.formerIds = attached.ids;
+      attached.ids = (attached.wanted ?? []).map((filter) => this.#ids.assign(filter, attached));
+      for (const id of attached.ids) attached.losses.set(String(id), losses.byFilter(id));
+      if (attached.replay) attached.replay.isBegun = true;
+    }
+  }
+
+  #table(): StreamTable {
+    const filters: StreamFilter[] = [];
     const entryTiers = new Set<string>();
     const historyTiers = new Set(this.#lingering.keys());
     const replays: StreamReplay[] = [];
     for (const { subscriber, replay, ids } of this.#attached) {
       const { tier, wantsEntries } = subscriber;
+      for (const id of ids) {
+        const filter = this.#ids.filterOf(id);
+        if (filter) filters.push({ ...filter, id, tier });
+      }
       if (wantsEntries) entryTiers.add(tier);
       else if (this.#dependencies.hasHistory) historyTiers.add(tier);
       if (!replay?.isBegun) continue;
       replays.push({ id: replay.id, tier, fromSlot: replay.resume.fromSlot, filters: ids });
     }
-    try {
-      const generation = this.#dependencies.streams.publish({
-        filters,
-        entryTiers,
-        historyTiers,
-        replays,
-      });
-      for (const assigned of this.#assigned) if (assigned) assigned.since ??= generation;
-    } catch (error) {
-      const text = `streams: filters could not be published: ${messageOf(error)}`;
-      this.#dependencies.log.error({ err: error }, text);
+    return { filters, entryTiers, historyTiers, replays };
+  }
+
+  /** No later message was matched with former filters. */
+  #applied(): void {
+    this.#pending = null;
+    this.#reportLosses();
+    for (const [attached, onApplied] of this.#changing) {
+      if (!this.#attached.has(attached)) continue;
+      this.#ids.release(attached.formerIds);
+      for (const id of attached.formerIds) attached.losses.delete(String(id));
+      attached.formerIds = [];
+      onApplied();
     }
+    this.#changing = new Map();
   }
 
   #drain(): void {
@@ -271,6 +306,8 @@ export class StreamHub {
   readonly #receive = (message: StreamMessage): void => this.#route(message);
 
   #route(message: StreamMessage): void {
+    if (this.#pending !== null && message.generation >= this.#pending) this.#applied();
+    if (message.kind === "filters_applied") return;
     if (message.replay !== 0) {
       this.#routeReplay(message);
       return;
@@ -295,8 +332,8 @@ export class StreamHub {
     const matched = this.#matched;
     matched.length = 0;
     for (const id of message.filters) {
-      const assigned = this.#assigned[id];
-      if (!assigned || assigned.since === null || message.generation < assigned.since) continue;
+      const assigned = this.#ids.matched(id, message.generation);
+      if (!assigned) continue;
       const { owner, names } = assigned;
       if (message.slot < owner.fromSlot) continue;
       if (owner.turn === turn) {
@@ -382,14 +419,16 @@ export class StreamHub {
   }
 }
 
-function accountsOf({ include, exclude, required }: NamedFilter): number {
-  return include.length + exclude.length + required.length;
-}
-
 /** The counters of what the subscriber would have received. */
-function lossesOf({ subscriber, ids }: Attached, losses: StreamLosses): [string, bigint][] {
+function lossesOf(
+  { subscriber, ids, formerIds }: Attached,
+  losses: StreamLosses,
+): [string, bigint][] {
   const { tier, wantsEntries } = subscriber;
-  const all = ids.map((id): [string, bigint] => [String(id), losses.byFilter(id)]);
+  const all = [...ids, ...formerIds].map((id): [string, bigint] => [
+    String(id),
+    losses.byFilter(id),
+  ]);
   all.push(wantsEntries ? ["entries", losses.entries(tier)] : ["events", losses.events(tier)]);
   return all;
 }

@@ -8,7 +8,7 @@ import { ReverseWriter } from "../../core/grpc/reverse-writer.ts";
 import type { StreamMessage } from "../data-plane/relay-streams.ts";
 import { accountsOf, entriesOf, fieldsMax, signatureOf, votesOf } from "./filter-messages.ts";
 import { writeTime } from "./geyser-messages.ts";
-import type { NamedFilter } from "./stream-hub.ts";
+import type { NamedFilter } from "./named-filter.ts";
 import { writeTransaction, writeTransactionInfo } from "./transaction-message.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 

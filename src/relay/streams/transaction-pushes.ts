@@ -11,6 +11,7 @@ import type { Json } from "../../core/json-rpc/json-text.ts";
 import type { Logger } from "../../core/log.ts";
 import { checkFilters, type FilterLimits } from "./filter-limits.ts";
 import { withJsonRpcErrors } from "./json-rpc-refusals.ts";
+import type { NamedFilter } from "./named-filter.ts";
 import { PushCall } from "./push-call.ts";
 import { gapDatagram, SharedDatagrams, streamIdBytes } from "./push-datagrams.ts";
 import { PushSender } from "./push-sender.ts";
@@ -18,7 +19,7 @@ import { PushTransport } from "./push-transport.ts";
 import { readShredTransaction } from "./socket-parameters.ts";
 import type { StreamKey } from "./stream-access.ts";
 import type { StreamGap } from "./stream-gap.ts";
-import type { NamedFilter, StreamCall, StreamHub } from "./stream-hub.ts";
+import type { StreamCall, StreamHub } from "./stream-hub.ts";
 import type { StreamTransport } from "./stream-transport.ts";
 import type { Subscription } from "./subscription.ts";
 

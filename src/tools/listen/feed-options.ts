@@ -119,12 +119,10 @@ export function checkNames(names: readonly string[], option: string): void {
   }
 }
 
-export function readFeeds(args: Arguments): FeedOption[] {
+/** `others`: names of other participants. */
+export function readFeeds(args: Arguments, others: readonly string[] = []): FeedOption[] {
   const feeds = args.texts("feed").map(parseFeed);
-  checkNames(
-    feeds.map(({ name }) => name),
-    "feed",
-  );
+  checkNames([...feeds.map(({ name }) => name), ...others], "feed");
   for (const [i, feed] of feeds.entries()) {
     const other = feeds.slice(0, i).find(({ port }) => port === feed.port);
     if (!other) continue;

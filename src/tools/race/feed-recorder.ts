@@ -1,19 +1,21 @@
 // Feed recorder: receives feeds and reports each shred with its feed and kernel receive time.
 //
-// A relay without destinations that reports every arrival (native/relay/arrivals.h), so feeds are
-// measured by the relay's own rules. `race` and `listen` drain it several times a second.
+// A relay without destinations that reports every arrival (native/relay/arrivals.h) or decodes
+// transactions, so feeds are measured by the relay's own rules. `race` and `listen` drain it several times a second.
 // Arrivals that find a ring full are counted. Datagrams are handed out only with `recordPackets`.
 
 import { type Endpoint, familyOf } from "../../core/addresses/addresses.ts";
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { createLogger } from "../../core/log.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
+import type { StreamMessage } from "../../relay/data-plane/relay-streams.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { RelayTrace } from "../../relay/data-plane/traces.ts";
 import type { LeaderSchedule } from "../../relay/leaders/schedule.ts";
 import { type ConfiguredSource, groupListenersOf } from "../../relay/multicast/group-plan.ts";
 import { readInterface } from "../../relay/multicast/interface-reader.ts";
 import { MulticastGroups } from "../../relay/multicast/multicast-groups.ts";
+import { readWireTransaction } from "../../relay/streams/wire-transaction.ts";
 import { messageIn } from "../terminal/log-lines.ts";
 import { blankArrival, type ShredArrival } from "./slot-arrivals.ts";
 
@@ -38,6 +40,8 @@ interface FeedRecorderOptions {
   readonly answerChallenges?: boolean;
   /** Whether to hand out the datagrams too. */
   readonly recordPackets?: boolean;
+  /** Decodes the shreds, and gets each transaction as it is complete. Shreds are not reported then. */
+  readonly onTransaction?: (slot: bigint, signature: Uint8Array) => void;
   /** Gets messages about multicast groups: joined, or why not. */
   readonly onNote?: (text: string) => void;
 }
@@ -71,6 +75,8 @@ const arrivalBytes = 32;
 const arrivalsAtOnce = 8192;
 const packetHeadBytes = 32;
 const packetsBytes = 1 << 20;
+/** Decoded messages that are read in one turn of the event loop. */
+const turnBytes = 1 << 20;
 const lastInSlotFlags = 0xc0;
 
 export class FeedRecorder {
@@ -84,6 +90,7 @@ export class FeedRecorder {
   readonly #view = new DataView(this.#bytes.buffer);
   readonly #packets: Uint8Array;
   readonly #groups: MulticastGroups;
+  #isClosed = false;
 
   private constructor(relay: Relay, options: FeedRecorderOptions, clock: Clock) {
     this.#relay = relay;
@@ -111,8 +118,10 @@ export class FeedRecorder {
         shredVersion: options.shredVersion,
         answerChallenges: options.answerChallenges === true,
         prefault: false,
-        deshred: false,
-        arrivals: options.recordPackets === true ? "with-packets" : "shreds",
+        deshred: options.onTransaction !== undefined,
+        ...(!options.onTransaction && {
+          arrivals: options.recordPackets === true ? "with-packets" : "shreds",
+        }),
         ...(options.receiveBufferBytes !== undefined && {
           receive: { bufferBytes: options.receiveBufferBytes },
         }),
@@ -123,6 +132,7 @@ export class FeedRecorder {
     try {
       if (options.schedule) relay.publishLeaders(options.schedule);
       recorder.#publish(options.feeds);
+      if (options.onTransaction) recorder.#decodeFor(options.onTransaction);
     } catch (error) {
       relay.close();
       throw error;
@@ -139,6 +149,33 @@ export class FeedRecorder {
       const id = this.#relay.sourceNumber(name);
       if (id !== undefined) this.#feedById.set(id, number);
     }
+  }
+
+  #decodeFor(onTransaction: (slot: bigint, signature: Uint8Array) => void): void {
+    const { streams } = this.#relay;
+    const receive = ({ kind, slot, content }: StreamMessage): void => {
+      if (kind !== "transaction") return;
+      const [signature] = readWireTransaction(content).signatures;
+      if (signature) onTransaction(slot, signature);
+    };
+    const read = (): void => {
+      // Other work gets its turn before the rest.
+      if (!this.#isClosed && !streams.drain(receive, turnBytes)) setImmediate(read);
+    };
+    streams.onMessages(read);
+    const filter = { id: 0, tier, votes: "any", signature: null } as const;
+    const none = new Set<string>();
+    streams.publish({
+      filters: [{ ...filter, include: [], exclude: [], required: [] }],
+      entryTiers: none,
+      historyTiers: none,
+      replays: [],
+    });
+  }
+
+  /** Decoded transactions that this program was too slow to read. */
+  get transactionsLost(): number {
+    return this.#relay.streams.lost;
   }
 
   publishLeaders(schedule: LeaderSchedule): void {
@@ -194,6 +231,7 @@ export class FeedRecorder {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#groups.close();
     this.#relay.close();
   }

@@ -13,7 +13,8 @@ import { LeaderCheck } from "./leader-check.ts";
 import type { RacePlan, RaceResult } from "./race-display.ts";
 import type { FeedFacts } from "./race-report.ts";
 import { RaceSession } from "./race-session.ts";
-import { blankArrival } from "./slot-arrivals.ts";
+import { blankArrival, type ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
+import { SlotCollector } from "./slot-collector.ts";
 
 export interface CaptureFeed {
   readonly name: string;
@@ -98,12 +99,15 @@ async function merge(readers: readonly Reader[], options: CaptureRaceOptions): P
     readers[0]?.nextNs ?? 0n,
   );
   const { table } = plan;
-  const session = new RaceSession({
-    feeds: readers.length,
-    settleNs: plan.settleNs,
-    graceNs,
-    ...(table && { onScored: (slot) => table.add(slot) }),
-  });
+  const session = new RaceSession(
+    {
+      feeds: readers.length,
+      settleNs: plan.settleNs,
+      graceNs,
+      ...(table && { onScored: (slot) => slot instanceof SlotArrivals && table.add(slot) }),
+    },
+    (collector) => new SlotCollector(collector),
+  );
   const scorer = new SlotScorer(session, plan, leaders);
   let nowNs = 0;
   for (let count = 0; !terminal.stopped.aborted; count++) {
@@ -150,6 +154,7 @@ function factsOf(
     seconds: nowNs / 1e9,
     verified: leaders.schedule !== undefined,
     settleNs: plan.settleNs,
+    unit: "shred",
     resolutionNs: readers.some(({ isMicroseconds }) => isMicroseconds) ? 1000 : 1,
     lost: 0,
     feeds: readers.map(feedFacts),
@@ -167,12 +172,16 @@ function feedFacts({ feed, received, refused }: Reader): FeedFacts {
 
 /** Converts packets to arrivals; refusals have the relay's names. */
 class SlotScorer {
-  readonly #session: RaceSession;
+  readonly #session: RaceSession<ShredArrival>;
   readonly #version: number;
   readonly #check: LeaderCheck | undefined;
   readonly #arrival = blankArrival();
 
-  constructor(session: RaceSession, { shredVersion }: RacePlan, { schedule }: LeaderSource) {
+  constructor(
+    session: RaceSession<ShredArrival>,
+    { shredVersion }: RacePlan,
+    { schedule }: LeaderSource,
+  ) {
     this.#session = session;
     this.#version = shredVersion;
     this.#check = schedule && new LeaderCheck(schedule);

@@ -5,9 +5,14 @@
 import { formatLag } from "../report/number-text.ts";
 import { toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
-import { type RaceFacts, type RaceReport, racePicture, raceReport } from "./race-report.ts";
+import {
+  type AnyRaceSession,
+  type RaceFacts,
+  type RaceReport,
+  racePicture,
+  raceReport,
+} from "./race-report.ts";
 import { raceLines } from "./race-screen.ts";
-import type { RaceSession } from "./race-session.ts";
 import type { ShredTable } from "./shred-table.ts";
 
 export interface RacePlan {
@@ -19,7 +24,7 @@ export interface RacePlan {
 }
 
 export interface RaceResult {
-  readonly session: RaceSession;
+  readonly session: AnyRaceSession;
   readonly facts: RaceFacts;
 }
 
@@ -35,7 +40,7 @@ export function showRace(
   else terminal.line(liveLine(report));
 }
 
-function liveLine({ seconds, feeds, shreds, slots, verified }: RaceReport): string {
+function liveLine({ unit, seconds, feeds, shreds, slots, verified }: RaceReport): string {
   const shares = feeds.map(({ name, winShare, coverage }) =>
     winShare === null || coverage === null
       ? `${name} -`
@@ -49,7 +54,7 @@ function liveLine({ seconds, feeds, shreds, slots, verified }: RaceReport): stri
   );
   return [
     `${Math.round(seconds)} s`,
-    `${shreds.distinct} shreds in ${slots.judged} slots judged`,
+    `${shreds.distinct} ${unit}s in ${slots.judged} slots judged`,
     ...shares,
     ...delays,
     verified ? "verified" : "NOT VERIFIED",

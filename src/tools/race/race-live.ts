@@ -9,14 +9,16 @@ import { FeedRecorder } from "./feed-recorder.ts";
 import { type RacePlan, type RaceResult, showRace } from "./race-display.ts";
 import type { FeedFacts, RaceFacts } from "./race-report.ts";
 import { RaceSession } from "./race-session.ts";
+import { type ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
+import { SlotCollector } from "./slot-collector.ts";
 import { TraceLags } from "./trace-lags.ts";
 
 const drainMs = 20;
 const refreshMs = 1000;
 /** Maximum time to wait for a silent feed before slots are judged without it. */
-const graceNs = 10e9;
+export const graceNs = 10e9;
 
-interface LiveRaceOptions {
+export interface LiveRaceOptions {
   readonly plan: RacePlan;
   readonly leaders: LeaderSource;
   readonly terminal: Terminal;
@@ -41,18 +43,38 @@ export async function raceLive(
     leaders.follow((schedule) => recorder.publishLeaders(schedule));
     const running = new RunningRace(feeds, recorder, { ...options, clock });
     announce(feeds, recorder, options);
-    const timer = clock.every(drainMs, () => running.drain());
-    const ended = endOf(terminal.stopped, plan.seconds);
-    await every(refreshMs, ended, () => {
-      showRace(running.result(), { json: plan.json, terminal });
-      return true;
-    });
-    timer.cancel();
-    terminal.endBlock();
-    return running.finish();
+    return await runLive(running, { plan, terminal, clock });
   } finally {
     recorder.close();
   }
+}
+
+interface LiveRace {
+  /** Takes what has arrived. */
+  drain(): void;
+  result(): RaceResult;
+  finish(): RaceResult;
+}
+
+/** Shows the race until its end. `failed`: it cannot go on; then throws its reason. */
+export async function runLive(
+  race: LiveRace,
+  options: Pick<LiveRaceOptions, "plan" | "terminal"> & {
+    readonly clock: Clock;
+    readonly failed?: AbortSignal;
+  },
+): Promise<RaceResult> {
+  const { plan, terminal, clock, failed } = options;
+  const timer = clock.every(drainMs, () => race.drain());
+  const stopped = failed ? AbortSignal.any([terminal.stopped, failed]) : terminal.stopped;
+  await every(refreshMs, endOf(stopped, plan.seconds), () => {
+    showRace(race.result(), { json: plan.json, terminal });
+    return true;
+  });
+  timer.cancel();
+  terminal.endBlock();
+  failed?.throwIfAborted();
+  return race.finish();
 }
 
 function announce(
@@ -76,13 +98,13 @@ function announce(
     );
 }
 
-function sourceOf({ listen, source, group, port }: FeedOption): string {
+export function sourceOf({ listen, source, group, port }: FeedOption): string {
   if (group) return `group ${group.address} on ${group.interface} to port ${port}`;
   return `${listen.join(" and ")}${source === undefined ? "" : ` from ${source}`}`;
 }
 
 class RunningRace {
-  readonly #session: RaceSession;
+  readonly #session: RaceSession<ShredArrival>;
   readonly #feeds: readonly FeedOption[];
   readonly #recorder: FeedRecorder;
   readonly #traces = new TraceLags();
@@ -97,12 +119,15 @@ class RunningRace {
     this.#recorder = recorder;
     this.#options = options;
     const { settleNs, table } = options.plan;
-    this.#session = new RaceSession({
-      feeds: feeds.length,
-      settleNs,
-      graceNs,
-      ...(table && { onScored: (slot) => table.add(slot) }),
-    });
+    this.#session = new RaceSession(
+      {
+        feeds: feeds.length,
+        settleNs,
+        graceNs,
+        ...(table && { onScored: (slot) => slot instanceof SlotArrivals && table.add(slot) }),
+      },
+      (collector) => new SlotCollector(collector),
+    );
   }
 
   drain(): void {
@@ -141,6 +166,7 @@ class RunningRace {
       seconds: this.#now() / 1e9,
       verified: this.#options.leaders.schedule !== undefined,
       settleNs: this.#options.plan.settleNs,
+      unit: "shred",
       resolutionNs: 1,
       lost: this.#recorder.losses().arrivals,
       feeds: this.#feeds.map((feed) => this.#feedFacts(feed, snapshot, drops)),

@@ -41,13 +41,13 @@ function pairSection(report: RaceReport): string {
     }),
   ]);
   return section(
-    "Pairs: median advance of the row over the column, share of shreds that the row delivered first",
+    `Pairs: median advance of the row over the column, share of ${report.unit}s that the row delivered first`,
     ["ahead of", ...names],
     rows,
   );
 }
 
-function firstArrivalsSection({ feeds }: RaceReport): string {
+function firstArrivalsSection({ unit, feeds }: RaceReport): string {
   const rows = feeds.map((feed) => [
     feed.name,
     count(feed.wins),
@@ -66,40 +66,37 @@ function firstArrivalsSection({ feeds }: RaceReport): string {
     "tied",
     "share",
     "95 % interval",
-    "of common shreds",
+    `of common ${unit}s`,
     "alone",
     "share",
   ];
   return section("First arrivals", heads, rows);
 }
 
-function completenessSection({ feeds }: RaceReport): string {
+function completenessSection({ unit, feeds }: RaceReport): string {
+  const ofShreds = (cells: readonly string[]): readonly string[] => (unit === "shred" ? cells : []);
   const rows = feeds.map((feed) => [
     feed.name,
     percent(feed.coverage, 2),
-    percent(feed.dataCoverage, 2),
-    percent(feed.codeCoverage, 2),
+    ...ofShreds([percent(feed.dataCoverage, 2), percent(feed.codeCoverage, 2)]),
     count(feed.losses.missed),
     count(feed.losses.bursts),
     count(feed.losses.longest),
-    percent(feed.fecSets.share, 2),
-    percent(feed.slots.share, 2),
+    ...ofShreds([percent(feed.fecSets.share, 2), percent(feed.slots.share, 2)]),
   ]);
   const heads = [
     "feed",
     "coverage",
-    "data",
-    "code",
+    ...ofShreds(["data", "code"]),
     "missed",
     "in runs",
     "longest run",
-    "sets ready",
-    "slots ready",
+    ...ofShreds(["sets ready", "slots ready"]),
   ];
   return section("Completeness", heads, rows);
 }
 
-function receivedSection({ feeds }: RaceReport): string {
+function receivedSection({ unit, feeds }: RaceReport): string {
   const rows = feeds.map((feed) => [
     feed.name,
     feed.from,
@@ -117,14 +114,14 @@ function receivedSection({ feeds }: RaceReport): string {
     "feed",
     "from",
     "received",
-    "shreds",
+    `${unit}s`,
     "duplicates",
     "late",
     "conflicting",
     "dropped by the kernel",
     "refused",
   ];
-  return section("Received packets", heads, rows);
+  return section(unit === "shred" ? "Received packets" : "Received", heads, rows);
 }
 
 /** Empty without trace packets. */
@@ -141,6 +138,15 @@ function traceSection({ feeds }: RaceReport): string {
   return section(title, ["feed and region", "packets", "min", "p50", "p95", "p99", "max"], rows);
 }
 
+/** Empty in a race by transactions. */
+function recoverySections(report: RaceReport): string {
+  if (report.unit !== "shred") return "";
+  const sets = "Lag of FEC sets until recovery was possible";
+  const slots = "Lag of slots until recovery of every FEC set was possible";
+  return `${lagSection(sets, report, ({ fecSets }) => fecSets.lagNs)}
+${lagSection(slots, report, (feed) => feed.slots.lagNs)}`;
+}
+
 export function racePage(
   report: RaceReport,
   picture: RacePicture,
@@ -155,20 +161,11 @@ export function racePage(
       raceSvg(report, picture),
       firstArrivalsSection(report),
       lagSection(
-        "Lag of shreds relative to the best other feed (below 0: ahead)",
+        `Lag of ${report.unit}s relative to the best other feed (below 0: ahead)`,
         report,
         ({ lagNs }) => lagNs,
       ),
-      lagSection(
-        "Lag of FEC sets until recovery was possible",
-        report,
-        ({ fecSets }) => fecSets.lagNs,
-      ),
-      lagSection(
-        "Lag of slots until recovery of every FEC set was possible",
-        report,
-        ({ slots }) => slots.lagNs,
-      ),
+      recoverySections(report),
       completenessSection(report),
       pairSection(report),
       receivedSection(report),

@@ -1,6 +1,6 @@
 // Picture of a race: one self-contained SVG for light and dark pages, without scripts. Pure.
 //
-// Three panels: the share of shreds that each feed had delivered by the time since the first
+// Three panels: the share of shreds (or transactions) that each feed had delivered by the time since the first
 // arrival; first arrivals with intervals; and each feed's coverage per slot.
 
 import { formatLag, percent } from "../report/number-text.ts";
@@ -60,7 +60,7 @@ function curvePanel(report: RaceReport, picture: RacePicture): string[] {
     label(
       plot.left,
       plot.top - 12,
-      "Share of all shreds that a feed delivered, by the time since the first feed",
+      `Share of all ${report.unit}s that a feed delivered, by the time since the first feed`,
       ' class="panel"',
     ),
     ...shares,
@@ -120,7 +120,7 @@ function barPanel(report: RaceReport): string[] {
     label(
       plot.left,
       barsTop - 14,
-      "First arrivals, share of all shreds (line: 95 % interval), and median lag",
+      `First arrivals, share of all ${report.unit}s (line: 95 % interval), and median lag`,
       ' class="panel"',
     ),
     ...rows,
@@ -152,7 +152,7 @@ function stripPanel(report: RaceReport, { coverage }: RacePicture, top: number):
     label(
       plot.left,
       top - 14,
-      "Coverage per slot (full colour: all of the slot's shreds; half of them: nearly empty)",
+      `Coverage per slot (full colour: all of the slot's ${report.unit}s; half of them: nearly empty)`,
       ' class="panel"',
     ),
     ...rows,
@@ -166,7 +166,7 @@ export function raceSvg(report: RaceReport, picture: RacePicture): string {
   const verdictTop = stripTop + feeds * rowHeight + 22;
   const height = verdictTop + verdict.length * 17 + 10;
   const names = report.feeds.map(({ name }) => name).join(" against ");
-  const under = `${report.slots.judged} slots, ${report.shreds.distinct.toLocaleString("en-US")} shreds, ${Math.round(report.seconds)} s`;
+  const under = `${report.slots.judged} slots, ${report.shreds.distinct.toLocaleString("en-US")} ${report.unit}s, ${Math.round(report.seconds)} s`;
   const state = report.verified ? "verified" : "NOT VERIFIED";
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="${escapeText(verdict.join(" "))}">`,

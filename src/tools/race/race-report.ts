@@ -26,7 +26,14 @@ export interface FeedFacts {
   readonly traces: readonly RegionLag[];
 }
 
+/** The unit of comparison. */
+export type RaceUnit = "shred" | "transaction";
+
+/** A race of any unit. */
+export type AnyRaceSession = Omit<RaceSession<never>, "note">;
+
 export interface RaceFacts {
+  readonly unit: RaceUnit;
   readonly feeds: readonly FeedFacts[];
   readonly seconds: number;
   readonly verified: boolean;
@@ -121,7 +128,9 @@ export interface CdfPoint {
   readonly share: number;
 }
 
+/** In a race by transactions, the numbers of shreds are those of transactions, and there are no FEC sets. */
 export interface RaceReport {
+  readonly unit: RaceUnit;
   readonly seconds: number;
   readonly verified: boolean;
   readonly settleMs: number;
@@ -169,7 +178,7 @@ function lagNumbers(lag: LagHistogram): LagNumbers {
 }
 
 interface ReportContext {
-  readonly session: RaceSession;
+  readonly session: AnyRaceSession;
   readonly facts: RaceFacts;
   readonly confidence: Confidence;
 }
@@ -253,7 +262,7 @@ function pairReport(
 
 /** `withIntervals` costs up to some hundred milliseconds, too much for a live screen. */
 export function raceReport(
-  session: RaceSession,
+  session: AnyRaceSession,
   facts: RaceFacts,
   withIntervals: boolean,
 ): RaceReport {
@@ -262,6 +271,7 @@ export function raceReport(
   const none = { groups: groups.length, winShares: null, pairs: null };
   const context = { session, facts, confidence: withIntervals ? confidenceOf(groups) : none };
   return {
+    unit: facts.unit,
     seconds: facts.seconds,
     verified: facts.verified,
     settleMs: facts.settleNs / 1e6,
@@ -283,7 +293,7 @@ export function raceReport(
   };
 }
 
-function lateStartNotes({ lateStarts }: RaceSession, { feeds }: RaceFacts): string[] {
+function lateStartNotes({ lateStarts }: AnyRaceSession, { feeds }: RaceFacts): string[] {
   return lateStarts.map(({ feed, firstNs }) => {
     const name = feeds[feed]?.name ?? "";
     return `${name} started after ${(firstNs / 1e9).toFixed(1)} s; the comparison begins there.`;
@@ -296,7 +306,7 @@ const cdfLagsNs: readonly number[] = [
   ...Array.from({ length: 121 }, (_, i) => 1e4 * 10 ** (i / 24)),
 ];
 
-export function racePicture({ scores }: RaceSession): RacePicture {
+export function racePicture({ scores }: AnyRaceSession): RacePicture {
   const cdf = scores.feeds.map((feed) =>
     cdfLagsNs.map((lagNs) => ({
       lagNs,

@@ -1,5 +1,6 @@
 // Race scores: first arrivals, lags and losses of every feed over all judged slots.
 //
+// A slot has shreds or, in a race with streams, transactions, which are counted as data shreds without FEC sets.
 // race-session.ts adds settled slots; race-report.ts reads the scores. A feed wins a shred if it alone
 // delivers it first; arrivals in the same nanosecond tie. A lag is relative to the best other
 // feed, so only shreds that another feed also delivered have one.
@@ -7,7 +8,10 @@
 import { LagHistogram } from "../../core/log-linear-histogram.ts";
 import { FirstArrivalCounts, MissingRuns, NewestRows } from "./feed-counters.ts";
 import { Groups } from "./leader-turns.ts";
-import { recoverableFrom, type SlotArrivals, setLeaves } from "./slot-arrivals.ts";
+import { recoverableFrom, SlotArrivals, setLeaves } from "./slot-arrivals.ts";
+import type { TransactionArrivals } from "./transaction-collector.ts";
+
+export type JudgedSlot = SlotArrivals | TransactionArrivals;
 
 export interface SlotCoverageRow {
   readonly slot: number;
@@ -89,11 +93,21 @@ export class RaceScores {
     return this.distinctData + this.distinctCode;
   }
 
-  add(slot: SlotArrivals): void {
+  add(slot: JudgedSlot): void {
     this.slots++;
     this.groups.startSlot(slot.slot);
-    const rows: Float64Array[] = [];
     const delivered = this.feeds.map(() => 0);
+    if (slot instanceof SlotArrivals) {
+      this.#addShreds(slot, delivered);
+    } else {
+      for (const row of slot.times.values()) this.#addShred(row, true, delivered);
+      this.#addMisses([...slot.times.values()]);
+    }
+    this.#coverage.add({ slot: slot.slot, distinct: slot.distinct, delivered });
+  }
+
+  #addShreds(slot: SlotArrivals, delivered: number[]): void {
+    const rows: Float64Array[] = [];
     const readyAt = this.feeds.map(() => Number.NEGATIVE_INFINITY);
     for (const { times } of slot.sets.values()) {
       this.sets++;
@@ -110,7 +124,6 @@ export class RaceScores {
       this.wholeSlots++;
       if (slot.sets.size === slot.setCount) this.#race(readyAt, ({ slots }) => slots);
     }
-    this.#coverage.add({ slot: slot.slot, distinct: slot.distinct, delivered });
   }
 
   #addShred(row: Float64Array, isData: boolean, delivered: number[]): void {

@@ -38,9 +38,9 @@ function drops({ kernelDrops }: FeedReport): string {
 }
 
 function head(report: RaceReport, paint: Paint): string {
-  const { slots, shreds, verified } = report;
+  const { unit, slots, shreds, verified } = report;
   const state = verified ? paint.good("VERIFIED") : paint.note("NOT VERIFIED");
-  return `${paint.bold("race")}  ${formatClock(report.seconds)}  ${state}  judged ${formatCount(shreds.distinct)} shreds in ${slots.judged} slots; ${slots.underWay} slots in progress, ${slots.edge} excluded`;
+  return `${paint.bold("race")}  ${formatClock(report.seconds)}  ${state}  judged ${formatCount(shreds.distinct)} ${unit}s in ${slots.judged} slots; ${slots.underWay} slots in progress, ${slots.edge} excluded`;
 }
 
 function feedTable(report: RaceReport, paint: Paint): string[] {
@@ -53,7 +53,7 @@ function feedTable(report: RaceReport, paint: Paint): string[] {
     lag(feed.lagNs.p5),
     lag(feed.lagNs.p50),
     lag(feed.lagNs.p95),
-    share(feed.fecSets.winShare),
+    ...(report.unit === "shred" ? [share(feed.fecSets.winShare)] : []),
     drops(feed),
     refusedText(feed),
   ]);
@@ -67,7 +67,7 @@ function feedTable(report: RaceReport, paint: Paint): string[] {
       { title: "LAG p5", right: true, width: 8 },
       { title: "p50", right: true, width: 8 },
       { title: "p95", right: true, width: 8 },
-      { title: "SETS FIRST", right: true },
+      ...(report.unit === "shred" ? [{ title: "SETS FIRST", right: true }] : []),
       { title: "DROPPED", right: true },
       { title: "REFUSED" },
     ],
@@ -95,7 +95,9 @@ function curves(report: RaceReport, { cdf }: RacePicture, paint: Paint): string[
   const ticks = ["10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s"];
   const axis = ticks.map((tick) => tick.padEnd(step)).join("");
   return [
-    paint.dim("share of all shreds that a feed delivered, by the time since the first feed"),
+    paint.dim(
+      `share of all ${report.unit}s that a feed delivered, by the time since the first feed`,
+    ),
     ...lines,
     paint.dim(`${" ".repeat(width + 2)}${axis}`.trimEnd()),
   ];
@@ -115,7 +117,7 @@ export function raceLines(report: RaceReport, picture: RacePicture, paint: Paint
     "",
     ...(traces.length > 0 ? [paint.dim(traceTitle), ...traces, ""] : []),
     paint.dim(
-      `lag: relative to the best other feed, below 0 is ahead; a slot is judged after ${report.settleMs} ms without new shreds. Press Ctrl-C to stop.`,
+      `lag: relative to the best other feed, below 0 is ahead; a slot is judged after ${report.settleMs} ms without new ${report.unit}s. Press Ctrl-C to stop.`,
     ),
   ];
 }
@@ -137,33 +139,40 @@ function lagTable(report: RaceReport, of: (feed: FeedReport) => LagNumbers): str
 }
 
 function completenessTable(report: RaceReport): string[] {
+  const isByShreds = report.unit === "shred";
+  const ofShreds = <T>(cells: readonly T[]): readonly T[] => (isByShreds ? cells : []);
   const rows = report.feeds.map((feed) => [
     feed.name,
     share(feed.coverage),
-    share(feed.dataCoverage),
-    share(feed.codeCoverage),
+    ...ofShreds([share(feed.dataCoverage), share(feed.codeCoverage)]),
     formatCount(feed.losses.missed),
     formatCount(feed.losses.bursts),
     formatCount(feed.losses.longest),
-    share(feed.fecSets.share),
-    share(feed.fecSets.winShare),
-    share(feed.slots.share),
-    share(feed.slots.winShare),
+    ...ofShreds([
+      share(feed.fecSets.share),
+      share(feed.fecSets.winShare),
+      share(feed.slots.share),
+      share(feed.slots.winShare),
+    ]),
   ]);
   const right = true;
   return table(
     [
       { title: "FEED", width: 8 },
       { title: "COVERAGE", right },
-      { title: "DATA", right },
-      { title: "CODE", right },
+      ...ofShreds([
+        { title: "DATA", right },
+        { title: "CODE", right },
+      ]),
       { title: "MISSED", right },
       { title: "IN RUNS", right },
       { title: "LONGEST", right },
-      { title: "SETS READY", right },
-      { title: "FIRST", right },
-      { title: "SLOTS READY", right },
-      { title: "FIRST", right },
+      ...ofShreds([
+        { title: "SETS READY", right },
+        { title: "FIRST", right },
+        { title: "SLOTS READY", right },
+        { title: "FIRST", right },
+      ]),
     ],
     rows,
   );
@@ -186,7 +195,7 @@ function countTable(report: RaceReport): string[] {
     [
       { title: "FEED", width: 8 },
       { title: "RECEIVED", right },
-      { title: "SHREDS", right },
+      { title: report.unit === "shred" ? "SHREDS" : "TRANSACTIONS", right },
       { title: "DUPLICATES", right },
       { title: "LATE", right },
       { title: "CONFLICTING", right },
@@ -242,7 +251,7 @@ function winTable(report: RaceReport): string[] {
       { title: "TIED", right },
       { title: "SHARE", right },
       { title: "95 % INTERVAL", right },
-      { title: "OF COMMON SHREDS", right },
+      { title: `OF COMMON ${report.unit === "shred" ? "SHREDS" : "TRANSACTIONS"}`, right },
       { title: "ALONE", right },
       { title: "SHARE", right },
     ],
@@ -276,12 +285,7 @@ export function raceSummary(
   const part = (title: string, lines: readonly string[]) => ["", paint.bold(title), ...lines];
   const isJudged = report.shreds.distinct > 0;
   const traces = traceTable(report);
-  const judged = [
-    ...part("first arrivals", winTable(report)),
-    ...part(
-      "lag of shreds relative to the best other feed (below 0: ahead)",
-      lagTable(report, ({ lagNs }) => lagNs),
-    ),
+  const setParts = [
     ...part(
       "lag of FEC sets until recovery was possible",
       lagTable(report, ({ fecSets }) => fecSets.lagNs),
@@ -290,16 +294,24 @@ export function raceSummary(
       "lag of slots until recovery of every FEC set was possible",
       lagTable(report, ({ slots }) => slots.lagNs),
     ),
+  ];
+  const judged = [
+    ...part("first arrivals", winTable(report)),
+    ...part(
+      `lag of ${report.unit}s relative to the best other feed (below 0: ahead)`,
+      lagTable(report, ({ lagNs }) => lagNs),
+    ),
+    ...(report.unit === "shred" ? setParts : []),
     ...part("completeness", completenessTable(report)),
     ...part(
-      "pairs: median advance of the row over the column, share of shreds that the row delivered first",
+      `pairs: median advance of the row over the column, share of ${report.unit}s that the row delivered first`,
       matrix(report),
     ),
   ];
   return [
     head(report, paint),
     ...(isJudged ? judged : []),
-    ...part("received packets", countTable(report)),
+    ...part(report.unit === "shred" ? "received packets" : "received", countTable(report)),
     ...(traces.length > 0 ? part(traceTitle, traces) : []),
     ...part(
       "verdict",

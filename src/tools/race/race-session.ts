@@ -5,16 +5,30 @@
 // the last feed are excluded, and slots that have not settled at the end. A feed that sends
 // nothing within `graceNs` is not waited for. If it starts later, the comparison begins again there.
 
-import { RaceScores } from "./race-scores.ts";
-import type { ShredArrival, SlotArrivals } from "./slot-arrivals.ts";
-import { SlotCollector } from "./slot-collector.ts";
+import type { FeedCounts } from "./open-slots.ts";
+import { type JudgedSlot, RaceScores } from "./race-scores.ts";
+
+/** Collects arrivals by slot until the slot is settled. */
+interface RaceCollector<Arrival> {
+  readonly counts: readonly FeedCounts[];
+  /** Slots in progress, in order of their first arrivals. */
+  readonly open: readonly JudgedSlot[];
+  note(arrival: Arrival): void;
+  settle(nowNs: number): void;
+}
+
+interface CollectorOptions {
+  readonly feeds: number;
+  readonly settleNs: number;
+  readonly onSettled: (slot: JudgedSlot) => void;
+}
 
 interface RaceSessionOptions {
   readonly feeds: number;
   readonly settleNs: number;
   readonly graceNs: number;
   /** Called with every judged slot. */
-  readonly onScored?: (slot: SlotArrivals) => void;
+  readonly onScored?: (slot: JudgedSlot) => void;
 }
 
 interface LateStart {
@@ -26,8 +40,9 @@ interface LateStart {
 /** Maximum number of slots in progress, counted from the median. */
 const underWayMax = 64;
 
-export class RaceSession {
-  readonly collector: SlotCollector;
+/** `Arrival`: of a shred or a transaction. */
+export class RaceSession<Arrival> {
+  readonly collector: RaceCollector<Arrival>;
   /** Feeds that started after the comparison had begun without them. */
   readonly lateStarts: LateStart[] = [];
   /** Excluded slots: not every feed could receive all of them. */
@@ -37,14 +52,17 @@ export class RaceSession {
   /** Feeds without an arrival when the comparison began. */
   #absent: number[] = [];
   /** Slots that settled before the start of the last feed is known. */
-  #waiting: SlotArrivals[] = [];
+  #waiting: JudgedSlot[] = [];
   /** Highest slot in progress at the start of the last feed; undefined until it is known. */
   #edge: number | undefined;
 
-  constructor(options: RaceSessionOptions) {
+  constructor(
+    options: RaceSessionOptions,
+    collect: (options: CollectorOptions) => RaceCollector<Arrival>,
+  ) {
     this.#options = options;
     this.#scores = new RaceScores(options.feeds);
-    this.collector = new SlotCollector({
+    this.collector = collect({
       feeds: options.feeds,
       settleNs: options.settleNs,
       onSettled: (slot) => this.#settle(slot),
@@ -60,7 +78,7 @@ export class RaceSession {
     return this.#edge !== undefined;
   }
 
-  note(arrival: ShredArrival): void {
+  note(arrival: Arrival): void {
     this.collector.note(arrival);
   }
 
@@ -117,12 +135,12 @@ export class RaceSession {
     return inProgress.findLast((slot) => slot <= median + underWayMax) ?? -1;
   }
 
-  #settle(slot: SlotArrivals): void {
+  #settle(slot: JudgedSlot): void {
     if (this.#edge === undefined) this.#waiting.push(slot);
     else this.#score(slot);
   }
 
-  #score(slot: SlotArrivals): void {
+  #score(slot: JudgedSlot): void {
     if (slot.slot <= (this.#edge ?? -1)) {
       this.edgeSlots++;
       return;

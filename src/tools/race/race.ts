@@ -1,13 +1,14 @@
 // `shredway race`: compares two or more feeds, live or captured: which delivers each shred first,
-// and by how much.
+// and by how much. With decoded streams, it compares transactions.
 //
-// Reads the options, runs the race (race-live.ts, race-captures.ts) and writes its report as
+// Reads the options, runs the race (race-live.ts, race-streams.ts, race-captures.ts) and writes its report as
 // screen, JSON, picture, page or table of shreds. Needs no gateway and no configuration.
 
 import { writeFileSync } from "node:fs";
 import { messageOf, ShredwayError } from "../../core/errors.ts";
 import {
   checkNames,
+  type FeedOption,
   feedsMax,
   leaderOptions,
   openLeaders,
@@ -24,7 +25,9 @@ import { racePage } from "./race-page.ts";
 import { raceSvg } from "./race-picture.ts";
 import { racePicture, raceReport } from "./race-report.ts";
 import { raceSummary } from "./race-screen.ts";
+import { raceStreams } from "./race-streams.ts";
 import { ShredTable } from "./shred-table.ts";
+import { readStreams, streamOptions } from "./stream-options.ts";
 import { verdictOf } from "./verdict.ts";
 
 const settleMsDefault = 2000;
@@ -37,6 +40,7 @@ export const race: Command = {
     "race --feed NAME=[ADDRESS:]PORT[@SENDER] --feed NAME=GROUP[%INTERFACE]:PORT … [--leaders FILE | --rpc URL] [--verify] " +
       "[--shred-version N] [--seconds S] [--settle MS] [--buffer-mb N] [--json] [--svg FILE] " +
       "[--html FILE] [--csv FILE]",
+    "race --stream NAME=[DIALECT:]URL … [--stream-key NAME=FILE …] [--feed …] [the same options, but --csv]",
     "race --capture NAME=FILE --capture … [the same options]",
   ],
   description: `
@@ -50,6 +54,9 @@ Otherwise every screen says NOT VERIFIED. A shred is judged when its slot had no
 --settle, so that slower feeds are counted. Slots that a feed could only receive in part are omitted.
 95 % intervals show whether a difference is significant.
 
+With --stream, decoded streams take part, and the unit is the transaction: its first observation in each feed and
+stream, by the time at which this program has it. Feeds of shreds are decoded, each by itself.
+
 --capture compares recorded feeds by their own times (pcap, pcapng), exactly and repeatably. Ctrl-C
 prints the summary. docs/race.md explains each number.`,
   options: {
@@ -59,6 +66,7 @@ prints the summary. docs/race.md explains each number.`,
       help: "NAME=PORT, NAME=ADDRESS:PORT, each optionally with @SENDER, or NAME=GROUP%INTERFACE:PORT; twice or more",
     },
     capture: { value: "NAME=FILE", repeated: true, help: "a recorded feed; twice or more" },
+    ...streamOptions,
     ...leaderOptions,
     "shred-version": { value: "N", help: "refuse other shred versions (default: accept any)" },
     seconds: { value: "S", help: "stop after this time (default: at Ctrl-C)" },
@@ -77,6 +85,8 @@ prints the summary. docs/race.md explains each number.`,
     "shredway race --feed ours=20001 --feed edge=233.84.178.1%doublezero1:7733",
     "shredway race --feed ours=20001 --feed theirs=20002 --rpc https://rpc.example --seconds 600",
     "shredway race --feed a=20001@192.0.2.1 --feed b=20001@198.51.100.0/24 --html race.html",
+    "shredway race --feed ours=20001 --stream theirs=https://stream.example --stream-key theirs=key.txt",
+    "shredway race --stream a=http://127.0.0.1:10000 --stream b=entries:http://127.0.0.1:9999",
     "shredway race --capture a=a.pcap --capture b=b.pcapng --leaders leaders.json --json",
   ],
   run,
@@ -97,10 +107,15 @@ function readCaptures(args: Arguments): CaptureFeed[] {
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
   args.exclusive("feed", "capture");
+  args.exclusive("stream", "capture");
+  args.exclusive("stream", "csv");
   if (args.given("capture")) args.exclusive("capture", "seconds");
   if (args.given("capture")) args.exclusive("capture", "buffer-mb");
   const captures = args.given("capture") ? readCaptures(args) : [];
-  const feeds = args.given("capture") ? [] : readFeeds(args);
+  const streams = readStreams(args);
+  const streamNames = streams.map(({ name }) => name);
+  const feeds = args.given("capture") ? [] : readFeeds(args, streamNames);
+  if (streams.length > 0) checkPorts(feeds);
   const shredVersion = args.integer("shred-version", { min: 0, max: 65_535 }) ?? 0;
   const settleMs = args.positive("settle", settleMsMax) ?? settleMsDefault;
   const seconds = args.positive("seconds", 2_000_000);
@@ -113,15 +128,29 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
   const json = args.flag("json");
   const plan = { settleNs: settleMs * 1e6, seconds, shredVersion, json, table };
   try {
+    const options = { plan, leaders, terminal, bufferBytes: bufferMb * 2 ** 20 };
     const raced =
       captures.length > 0
         ? await raceCaptures(captures, { plan, leaders, terminal })
-        : await raceLive(feeds, { plan, leaders, terminal, bufferBytes: bufferMb * 2 ** 20 });
+        : streams.length > 0
+          ? await raceStreams(feeds, streams, options)
+          : await raceLive(feeds, options);
     table?.close();
     return end(raced, { files, json, terminal });
   } finally {
     leaders.stop();
     table?.close();
+  }
+}
+
+/** Each feed of shreds has a relay of its own, and two relays cannot share a port. */
+function checkPorts(feeds: readonly FeedOption[]): void {
+  for (const [i, { name, port }] of feeds.entries()) {
+    const other = feeds.slice(0, i).find((one) => one.port === port);
+    if (!other) continue;
+    throw usageError(
+      `--feed ${name}: port ${port} is also the port of ${other.name}; with --stream, expected a port for each feed`,
+    );
   }
 }
 

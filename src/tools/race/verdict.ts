@@ -1,7 +1,7 @@
 // Verdict of a race in sentences that claim no more than the numbers show. Pure.
 
 import { formatLag, grouped, percent } from "../report/number-text.ts";
-import type { FeedReport, PairReport, RaceReport } from "./race-report.ts";
+import type { FeedReport, PairReport, RaceReport, RaceUnit } from "./race-report.ts";
 
 function byWins({ feeds }: RaceReport): FeedReport[] {
   return feeds.toSorted((a, b) => (b.winShare ?? 0) - (a.winShare ?? 0));
@@ -50,14 +50,14 @@ export function pairOf(report: RaceReport, of: string, against: string): PairRep
   return pair && fromPerspective(pair, of);
 }
 
-function pairSentence(pair: PairReport): string {
-  if (pair.both === 0) return `${pair.a} and ${pair.b} have no shreds in common.`;
+function pairSentence(pair: PairReport, unit: RaceUnit): string {
+  if (pair.both === 0) return `${pair.a} and ${pair.b} have no ${unit}s in common.`;
   const median = pair.advanceNs.p50 ?? 0;
   const { medianInterval: between } = pair;
   const range = between ? ` (${formatLag(between.low)} to ${formatLag(between.high)})` : "";
   const side = median === 0 ? "equal to" : median > 0 ? "ahead of" : "behind";
   const by = median === 0 ? "" : ` by ${formatLag(Math.abs(median))}`;
-  const middle = `Of the ${grouped(pair.both)} shreds that both delivered, ${pair.a} was first for ${percent(pair.winShare ?? 0)}, ${side} ${pair.b}${by} in the median`;
+  const middle = `Of the ${grouped(pair.both)} ${unit}s that both delivered, ${pair.a} was first for ${percent(pair.winShare ?? 0)}, ${side} ${pair.b}${by} in the median`;
   if (pair.significant === null) return `${middle}; the race is too short to exclude chance.`;
   return pair.significant
     ? `${middle}${range}.`
@@ -65,6 +65,7 @@ function pairSentence(pair: PairReport): string {
 }
 
 function warnings(report: RaceReport): string[] {
+  const { unit } = report;
   const silent = report.feeds.filter(({ received }) => received === 0).map(({ name }) => name);
   const withoutValidShreds = report.feeds
     .filter(({ received, shreds }) => received > 0 && shreds === 0)
@@ -72,22 +73,28 @@ function warnings(report: RaceReport): string[] {
   const dropped = report.feeds.filter(({ kernelDrops }) => (kernelDrops ?? 0) > 0);
   const late = report.feeds.filter((feed) => feed.late > lateShareMax * feed.shreds);
   return [
-    ...silent.map((name) => `${name} delivered no packets.`),
-    ...withoutValidShreds.map((name) => `${name} delivered no valid shreds; see REFUSED.`),
+    ...silent.map((name) => `${name} delivered ${unit === "shred" ? "no packets" : "nothing"}.`),
+    ...withoutValidShreds.map((name) => `${name} delivered no valid ${unit}s; see REFUSED.`),
     ...dropped.map(
       ({ name, kernelDrops }) =>
         `THIS MACHINE LOST ${grouped(kernelDrops ?? 0)} packets of ${name}. The race is unfair to it; use a larger receive buffer (--buffer-mb).`,
     ),
     ...late.map(
       ({ name, late: count, shreds }) =>
-        `${percent(count / shreds)} of the shreds of ${name} arrived after their slots were judged; use --settle with more than ${report.settleMs} ms.`,
+        `${percent(count / shreds)} of the ${unit}s of ${name} arrived after their slots were judged; use --settle with more than ${report.settleMs} ms.`,
     ),
     ...(report.lost > 0
-      ? [`THIS MACHINE LOST ${grouped(report.lost)} shreds because it was too slow to record them.`]
+      ? [
+          `THIS MACHINE LOST ${grouped(report.lost)} ${unit}s because it was too slow to record them.`,
+        ]
       : []),
     ...(report.verified
       ? []
-      : ["NOT VERIFIED: no leader schedule; a feed may have won with forgeries (--leaders FILE)."]),
+      : [
+          unit === "transaction"
+            ? "NOT VERIFIED: no leader signs what a stream sends; it may have won with forgeries."
+            : "NOT VERIFIED: no leader schedule; a feed may have won with forgeries (--leaders FILE).",
+        ]),
   ];
 }
 
@@ -101,15 +108,21 @@ export function verdictOf(report: RaceReport): string[] {
     const why =
       report.slots.edge > 0
         ? `all ${report.slots.edge} slots are excluded; run the race longer`
-        : "no shreds received";
+        : `no ${report.unit}s received`;
     return [`No result: ${why}.`, ...warnings(report), ...report.notes];
   }
   const between = winner.winShareInterval;
   const range = between ? ` (${percent(between.low)} to ${percent(between.high)})` : "";
-  const first = `${winner.name} was first for ${percent(winner.winShare ?? 0)}${range} of ${grouped(report.shreds.distinct)} shreds in ${report.slots.judged} slots.`;
+  const first = `${winner.name} was first for ${percent(winner.winShare ?? 0)}${range} of ${grouped(report.shreds.distinct)} ${report.unit}s in ${report.slots.judged} slots.`;
   const pairs = others.flatMap(({ name }) => pairOf(report, winner.name, name) ?? []);
   const alone = report.feeds
     .filter(({ solo }) => solo > 0)
     .map(({ name, soloShare }) => `${name} alone delivered ${percent(soloShare ?? 0, 2)}.`);
-  return [first, ...pairs.map(pairSentence), ...alone, ...warnings(report), ...report.notes];
+  return [
+    first,
+    ...pairs.map((pair) => pairSentence(pair, report.unit)),
+    ...alone,
+    ...warnings(report),
+    ...report.notes,
+  ];
 }

@@ -32,7 +32,7 @@ function readUrl(args: Arguments, environment: Environment): URL {
   throw usageError(`${what}: invalid value ${quote(text)}; expected http://host:port or https://…`);
 }
 
-function keyInFile(path: string): string {
+export function keyInFile(path: string): string {
   try {
     return readFileSync(path, "utf8").trim();
   } catch (error) {

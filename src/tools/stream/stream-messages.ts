@@ -1,15 +1,18 @@
-// Messages of the two dialects that `shredway stream` speaks: requests, and what it shows of the responses.
+// Messages of the gRPC dialects that `shredway stream` and `shredway race` speak: requests, and what they show of
+// the responses.
 //
 // Pure. Responses are untrusted: decoders throw ProtobufError, or RangeError for a malformed transaction.
 
 import { encodeBase58 } from "../../core/base58.ts";
 import { MessageReader, MessageWriter } from "../../core/grpc/protobuf.ts";
 import { WireReader } from "../../core/transactions/wire-reader.ts";
-import { readTransaction, type WireTransaction } from "../../relay/streams/wire-transaction.ts";
+import { readTransaction } from "../../relay/streams/wire-transaction.ts";
 import type { FilterChoice, StreamDialect } from "./stream-target.ts";
 
 export const streamPaths: Readonly<Record<StreamDialect, string>> = {
   deshred: "/geyser.Geyser/SubscribeDeshred",
+  preprocessed: "/geyser.Geyser/SubscribePreprocessed",
+  transactions: "/shredstream.ShrederService/SubscribeTransactions",
   entries: "/shredstream.ShredstreamProxy/SubscribeEntries",
 };
 
@@ -18,6 +21,8 @@ export interface ShownTransaction {
   readonly slot: bigint;
   readonly signature: string;
   readonly isVote: boolean;
+  /** First data shred of its batch; 0: the dialect does not contain it. */
+  readonly batchIndex: bigint;
   /** null: the dialect does not contain it. */
   readonly createdAtNs: bigint | null;
 }
@@ -53,15 +58,23 @@ const firstShredReceived = 3n;
 export function encodeRequest(dialect: StreamDialect, filter: FilterChoice): Uint8Array {
   if (dialect === "entries") return new Uint8Array();
   const { vote, include, exclude, required } = filter;
-  const conditions = new MessageWriter()
-    .optionalBool(1, vote)
-    .strings(2, include)
-    .strings(3, exclude)
-    .strings(4, required)
-    .uint(5, 1);
-  const entry = new MessageWriter().string(1, filterName).message(2, conditions.finish());
-  const slots = new MessageWriter().string(1, filterName).message(2, new Uint8Array());
-  return new MessageWriter().message(1, entry.finish()).message(3, slots.finish()).finish();
+  const conditions = new MessageWriter();
+  const named = (bytes: Uint8Array) =>
+    new MessageWriter().string(1, filterName).message(2, bytes).finish();
+  if (dialect === "transactions") {
+    conditions.strings(3, include).strings(4, exclude).strings(6, required);
+    return new MessageWriter().message(3, named(conditions.finish())).finish();
+  }
+  conditions.optionalBool(1, vote);
+  if (dialect === "preprocessed") {
+    conditions.strings(3, include).strings(4, exclude).strings(5, required);
+    return new MessageWriter().message(1, named(conditions.finish())).finish();
+  }
+  conditions.strings(2, include).strings(3, exclude).strings(4, required).uint(5, 1);
+  return new MessageWriter()
+    .message(1, named(conditions.finish()))
+    .message(3, named(new Uint8Array()))
+    .finish();
 }
 
 /** The answer to a ping, which changes no filter. */
@@ -71,10 +84,12 @@ export const pingRequest = new MessageWriter()
 
 export function decodeUpdate(dialect: StreamDialect, bytes: Uint8Array): readonly StreamEvent[] {
   const reader = new MessageReader(bytes);
-  return dialect === "entries" ? eventsOfEntries(reader) : eventsOfDeshred(reader);
+  if (dialect === "entries") return eventsOfEntries(reader);
+  return dialect === "transactions" ? eventsOfTransactions(reader) : eventsOfUpdate(reader);
 }
 
-function eventsOfDeshred(reader: MessageReader): readonly StreamEvent[] {
+/** Updates of `preprocessed` have some of the fields of `deshred`. */
+function eventsOfUpdate(reader: MessageReader): readonly StreamEvent[] {
   const update = reader.message(2);
   const info = update?.message(1);
   if (update && info) {
@@ -84,6 +99,7 @@ function eventsOfDeshred(reader: MessageReader): readonly StreamEvent[] {
         slot: update.uint(2),
         signature: encodeBase58(info.bytes(1)),
         isVote: info.uint(2) !== 0n,
+        batchIndex: info.uint(6),
         createdAtNs: timeOf(reader.message(5)),
       },
     ];
@@ -105,6 +121,27 @@ function timeOf(time: MessageReader | undefined): bigint | null {
   return time ? time.uint(1) * 1_000_000_000n + time.uint(2) : null;
 }
 
+function eventsOfTransactions(reader: MessageReader): readonly StreamEvent[] {
+  const update = reader.message(4);
+  const transaction = update?.message(1);
+  const message = transaction?.message(2);
+  if (!update || !transaction || !message) return [];
+  const [signature = new Uint8Array()] = transaction.byteStrings(1);
+  const programs = message
+    .byteStrings(4)
+    .map((instruction) => Number(new MessageReader(instruction).uint(1)));
+  return [
+    {
+      kind: "transaction",
+      slot: update.uint(2),
+      signature: encodeBase58(signature),
+      isVote: isVote(programs, message.byteStrings(2)),
+      batchIndex: 0n,
+      createdAtNs: timeOf(reader.message(11)),
+    },
+  ];
+}
+
 /** A block marker has no entries, so its batch has no events. */
 function eventsOfEntries(message: MessageReader): readonly StreamEvent[] {
   const slot = message.uint(1);
@@ -118,7 +155,11 @@ function eventsOfEntries(message: MessageReader): readonly StreamEvent[] {
         kind: "transaction",
         slot,
         signature: encodeBase58(transaction.signatures[0] ?? new Uint8Array()),
-        isVote: isVote(transaction),
+        isVote: isVote(
+          transaction.instructions.map(({ program }) => program),
+          transaction.keys,
+        ),
+        batchIndex: 0n,
         createdAtNs: null,
       });
     }
@@ -126,9 +167,9 @@ function eventsOfEntries(message: MessageReader): readonly StreamEvent[] {
   return events;
 }
 
-/** As the relay decides it: one instruction, of the vote program. */
-function isVote({ instructions, keys }: WireTransaction): boolean {
-  const [only, ...others] = instructions;
-  const program = only && keys[only.program];
+/** As the relay decides it: one instruction, of the vote program. `programs`: their places among the keys. */
+function isVote(programs: readonly number[], keys: readonly Uint8Array[]): boolean {
+  const [only, ...others] = programs;
+  const program = only === undefined ? undefined : keys[only];
   return others.length === 0 && program !== undefined && encodeBase58(program) === voteProgramId;
 }

@@ -85,8 +85,8 @@ export class StreamReport {
       this.#delays.record(delayNs);
       this.#recentDelays.record(delayNs);
     }
-    // Entries do not name the parent. The other dialect reports the beginning of each slot.
-    if (this.#options.dialect === "entries") this.#gaps.note(slot, slot - 1n);
+    // Only deshred reports the beginning of each slot with its parent.
+    if (this.#options.dialect !== "deshred") this.#gaps.note(slot, slot - 1n);
     this.#print(transactionText(transaction, delayNs), transactionJson(transaction, delayNs));
   }
 

@@ -1,13 +1,15 @@
 // A subscription that stays: one call, and a new one after each loss of the connection.
 //
 // What the server refuses, and `lagged` or `lost`, ends the session. Everything else after the first
-// success is a loss: the session waits, connects again, and counts the interruption.
+// success is a loss: the session waits, connects again where it was, and counts the interruption. A server that
+// does not have these slots any more is asked for the first one that it has, and then for the live stream.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { type GrpcEnd, GrpcStreamCall } from "../../core/grpc/grpc-stream-call.ts";
 import { ProtobufError } from "../../core/grpc/protobuf.ts";
 import type { GrpcStatus } from "../../core/grpc/status.ts";
 import { BackOff } from "../../relay/shredstream/back-off.ts";
+import { ResumePoint } from "./resume-point.ts";
 import {
   decodeUpdate,
   encodeRequest,
@@ -59,12 +61,18 @@ export class StreamSession {
   #lostNs: bigint | null = null;
   #interruptions = 0;
   #interruptedMs = 0;
+  readonly #point = new ResumePoint();
+  /** Metadata x-from-slot of the call; null: it is live. */
+  #fromSlot: bigint | null;
+  /** The newest slot before the loss; null: the first event after it has come. */
+  #expected: bigint | null = null;
   /** Messages that could not be decoded. */
   unreadable = 0;
 
   constructor(dependencies: SessionDependencies) {
     this.#dependencies = dependencies;
     this.#backOff = new BackOff({ ...backOff, random: dependencies.random });
+    this.#fromSlot = dependencies.target.fromSlot;
     this.#connect();
   }
 
@@ -86,7 +94,10 @@ export class StreamSession {
       url,
       path: streamPaths[dialect],
       // Servers of both dialects expect the key under different names.
-      metadata: apiKey === null ? {} : { "x-token": apiKey, "x-api-key": apiKey },
+      metadata: {
+        ...(apiKey !== null && { "x-token": apiKey, "x-api-key": apiKey }),
+        ...(this.#fromSlot !== null && { "x-from-slot": `${this.#fromSlot}` }),
+      },
       certificateAuthorities,
       messageBytesMax,
       clock,
@@ -105,9 +116,22 @@ export class StreamSession {
     this.#interruptedMs += lostMs;
     this.#lostNs = null;
     const seconds = (lostMs / 1000).toFixed(1);
+    const isMissing = this.#fromSlot === null ? "; transactions of this time are missing" : "";
+    this.#expected = this.#fromSlot === null ? null : this.#point.newest;
+    this.#dependencies.onNote(`connected again after ${seconds} s${isMissing}`);
+  }
+
+  /** The first event after a loss shows whether the server continues where the session was. */
+  #checkContinuation(slot: bigint): void {
+    if (this.#expected === null) return;
+    const isRepeated = slot === this.#expected && slot === this.#fromSlot;
+    const continues = slot < this.#expected || isRepeated;
     this.#dependencies.onNote(
-      `connected again after ${seconds} s; transactions of this time are missing`,
+      continues
+        ? `continues at slot ${slot}`
+        : `the first slot is ${slot}, expected at most ${this.#expected}; transactions may be missing`,
     );
+    this.#expected = null;
   }
 
   #receive(message: Uint8Array): void {
@@ -122,7 +146,8 @@ export class StreamSession {
     }
     for (const event of events) {
       if (event.kind === "ping") this.#call?.send(pingRequest);
-      this.#dependencies.onEvent(event);
+      else this.#checkContinuation(event.slot);
+      if (this.#point.note(event)) this.#dependencies.onEvent(event);
     }
   }
 
@@ -130,6 +155,10 @@ export class StreamSession {
     const { clock, onEnd, onNote } = this.#dependencies;
     // The server may still count the stream that was lost.
     const isTooMany = this.#lostNs !== null && end.status === "RESOURCE_EXHAUSTED";
+    if (this.#isOverlapRefused(end)) {
+      this.#connect();
+      return;
+    }
     if (!this.#wasOpen || (finalStatuses.includes(end.status) && !isTooMany)) {
       onEnd(end);
       return;
@@ -137,10 +166,25 @@ export class StreamSession {
     if (this.#lostNs === null) {
       this.#lostNs = clock.monotonicNs();
       this.#interruptions++;
+      this.#point.lose();
+    }
+    if (this.#dependencies.target.dialect !== "entries" && this.#point.slot !== null) {
+      this.#fromSlot = this.#point.slot;
     }
     const delayMs = this.#backOff.next();
     onNote(`${endText(end)}; connecting again in ${(delayMs / 1000).toFixed(1)} s`);
     this.#timer = clock.after(delayMs, () => this.#connect());
+  }
+
+  /** After a loss, the server does not have the slot at which the session would continue. */
+  #isOverlapRefused({ status, detail }: GrpcEnd): boolean {
+    if (this.#interruptions === 0 || this.#fromSlot === null) return false;
+    if (status !== "OUT_OF_RANGE" && status !== "INVALID_ARGUMENT") return false;
+    const [, first = ""] = /last available: (\d{1,20})$/.exec(detail) ?? [];
+    const next = first === "" ? null : BigInt(first);
+    this.#dependencies.onNote(`cannot continue at slot ${this.#fromSlot}: ${detail}`);
+    this.#fromSlot = next !== null && next > this.#fromSlot ? next : null;
+    return true;
   }
 
   #openLossMs(): number {

@@ -12,7 +12,7 @@ export const streamUrlVariable = "SHREDWAY_STREAMS_URL";
 export const streamUrlDefault = "http://127.0.0.1:10000";
 
 /** In the words of docs/streams.md. */
-export const streamDialects = ["deshred", "entries"] as const;
+export const streamDialects = ["deshred", "preprocessed", "transactions", "entries"] as const;
 export type StreamDialect = (typeof streamDialects)[number];
 
 /** Conditions of the server's filter, with accounts in base58. */
@@ -32,8 +32,11 @@ export interface StreamTarget {
   readonly certificateAuthorities: string | undefined;
   readonly dialect: StreamDialect;
   readonly filter: FilterChoice;
+  /** The stream begins with the history from this slot on; null: live. */
+  readonly fromSlot: bigint | null;
 }
 
+const slotMax = (1n << 64n) - 1n;
 const filterOptions = ["include", "exclude", "required", "vote", "no-vote"] as const;
 
 /** Throws ShredwayError "usage". */
@@ -49,6 +52,7 @@ export function readStreamTarget(args: Arguments, environment: Environment): Str
     certificateAuthorities,
     dialect,
     filter,
+    fromSlot: readFromSlot(args, dialect),
   };
 }
 
@@ -71,6 +75,14 @@ function readFilter(args: Arguments, dialect: StreamDialect): FilterChoice {
       );
     }
   }
+  if (dialect === "transactions") {
+    const given = (["vote", "no-vote"] as const).find((name) => args.given(name));
+    if (given !== undefined) {
+      throw usageError(
+        `--${given} is not allowed with --dialect transactions, whose filters have accounts only; expected --dialect deshred`,
+      );
+    }
+  }
   const accounts = (name: string) => args.texts(name).map((text) => accountIn(name, text));
   return {
     vote: args.flag("vote") ? true : args.flag("no-vote") ? false : undefined,
@@ -78,6 +90,18 @@ function readFilter(args: Arguments, dialect: StreamDialect): FilterChoice {
     exclude: accounts("exclude"),
     required: accounts("required"),
   };
+}
+
+function readFromSlot(args: Arguments, dialect: StreamDialect): bigint | null {
+  const text = args.text("from-slot");
+  if (text === undefined) return null;
+  if (dialect === "entries") {
+    throw usageError(
+      "--from-slot is not allowed with --dialect entries, because only transactions are kept; expected --dialect deshred",
+    );
+  }
+  if (/^\d{1,20}$/.test(text) && BigInt(text) <= slotMax) return BigInt(text);
+  throw usageError(`--from-slot: invalid value ${quote(text)}; expected a slot`);
 }
 
 function accountIn(name: string, text: string): string {

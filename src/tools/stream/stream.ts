@@ -1,6 +1,6 @@
 // `shredway stream`: prints a decoded stream of transactions live, with its rate and its delay.
 //
-// A client like any other: it speaks two dialects over gRPC, and connects again after a loss.
+// A client like any other: it speaks the gRPC dialects, and continues after a loss of the connection.
 
 import { systemClock } from "../../core/clock.ts";
 import type { GrpcEnd } from "../../core/grpc/grpc-stream-call.ts";
@@ -23,7 +23,7 @@ export const stream: Command = {
   name: "stream",
   summary: "print a decoded stream of transactions live, with its rate and delay",
   usage: [
-    "stream [--url URL] [--api-key-file FILE | --api-key KEY] [--ca FILE] [--dialect DIALECT] [--include ACCOUNT …] " +
+    "stream [--url URL] [--api-key-file FILE | --api-key KEY] [--ca FILE] [--dialect DIALECT] [--from-slot SLOT] [--include ACCOUNT …] " +
       "[--exclude ACCOUNT …] [--required ACCOUNT …] [--vote | --no-vote] [--count N] [--seconds S] [--json]",
   ],
   description: `
@@ -32,10 +32,12 @@ delay. A second line with rate, delay, slot and gaps is updated once a second on
 
 The dialect deshred (Yellowstone's SubscribeDeshred) has filters, and its messages contain the time at which the
 server received the last needed shred. The delay is the time from then until this program has the message; on two
-machines it contains the difference of their clocks. The dialect entries (Jito's SubscribeEntries) has neither.
+machines it contains the difference of their clocks. The dialects preprocessed (Helius's SubscribePreprocessed) and
+transactions (Shreder's SubscribeTransactions) have filters and the time, but no messages about slots. The dialect
+entries (Jito's SubscribeEntries) has neither.
 
 Without --url, the sandbox on this machine is used, with the key that the sandbox stored in ./data. After a loss of
-the connection the program reports it and connects again. It ends with exit code 1 if the server refuses the key
+the connection the program reports it, connects again, and asks the server to continue where it was. It ends with exit code 1 if the server refuses the key
 or the filter, and if the stream ends as lagged or lost.`,
   options: {
     url: {
@@ -48,7 +50,11 @@ or the filter, and if the stream ends as lagged or lost.`,
     dialect: {
       value: "DIALECT",
       choices: streamDialects,
-      help: `${streamDialects.join(" or ")} (default ${streamDialects[0]})`,
+      help: `${streamDialects.join(", ")} (default ${streamDialects[0]})`,
+    },
+    "from-slot": {
+      value: "SLOT",
+      help: "begin with the transactions of this slot, at most two minutes ago (default: live)",
     },
     include: {
       value: "ACCOUNT",
@@ -71,6 +77,7 @@ or the filter, and if the stream ends as lagged or lost.`,
     "shredway stream",
     "shredway stream --no-vote --include 675kPX9MHTjS2zt1qfr1NYHuzeLXfQM9H24wFSUt1Mp8",
     "shredway stream --url https://gateway.example:10000 --api-key-file key.txt --json",
+    "shredway stream --from-slot 427286518",
     "shredway stream --url http://127.0.0.1:9999 --dialect entries --seconds 60",
   ],
   run,

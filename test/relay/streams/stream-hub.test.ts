@@ -20,7 +20,7 @@ it("reads nothing after its end, even if a wake-up of the relay comes late", () 
         wakeUp = listener;
       },
     },
-    limits: { filters: 8, accounts: 8 },
+    limits: { filters: 8, ids: 16, accounts: 8 },
     hasHistory: true,
     clock,
     log: { error: () => undefined },

@@ -128,6 +128,31 @@ describe("SubscribeDeshred", () => {
     ]);
   });
 
+  it("applies other filters between two transactions, without a loss or a repetition", async () => {
+    const running = await runningStreams();
+    const everything = (name: string) => ({ deshred_transactions: { [name]: {} } });
+    const client = subscribeDeshred(running.service.address, everything("0"));
+    await inForce(running, { streams: 1, filters: 1 });
+    const made = Array.from({ length: 300 }, () => transactionOf());
+    for (let i = 0; i < 30; i++) {
+      if (i % 3 === 0) client.call.write(everything(`${i / 3 + 1}`));
+      running.send(slotOf(BigInt(120 + i), [batchOf(made.slice(10 * i, 10 * i + 10))]));
+      running.clock.move(25);
+      await until(() => transactionsIn(client).length >= 10 * i, "the transactions before");
+    }
+    await until(() => transactionsIn(client).length >= made.length, "all transactions");
+    const signatures = transactionsIn(client).map(({ signature }) => encodeBase58(signature));
+    expect(signatures.toSorted()).toEqual(
+      made.map(({ signature }) => encodeBase58(signature)).toSorted(),
+    );
+    const names = transactionsIn(client).map(({ filters }) => Number(filters.join()));
+    expect(names).toEqual(names.toSorted((a, b) => a - b));
+    await inForce(running, { streams: 1, filters: 1 });
+    running.send(slotOf(200n, [batchOf([transactionOf()])]));
+    await until(() => transactionsIn(client).length > made.length, "one more");
+    expect(transactionsIn(client).at(-1)?.filters).toEqual(["10"]);
+  });
+
   it("answers pings, and replaces filters without a new call", async () => {
     const running = await runningStreams();
     const client = subscribeDeshred(running.service.address, all);

@@ -65,7 +65,7 @@ export const folderImports: Readonly<Record<string, Readonly<Record<string, read
       completion: ["terminal"],
       listen: ["race", "terminal"],
       manual: ["terminal"],
-      race: ["listen", "report", "terminal"],
+      race: ["listen", "report", "send", "stream", "terminal"],
       replay: ["terminal"],
       report: [],
       sandbox: ["terminal"],

@@ -7,6 +7,8 @@ import { racePage } from "../../../src/tools/race/race-page.ts";
 import { raceSvg } from "../../../src/tools/race/race-picture.ts";
 import { type RaceReport, racePicture, raceReport } from "../../../src/tools/race/race-report.ts";
 import { RaceSession } from "../../../src/tools/race/race-session.ts";
+import type { ShredArrival } from "../../../src/tools/race/slot-arrivals.ts";
+import { SlotCollector } from "../../../src/tools/race/slot-collector.ts";
 import { pairOf, verdictOf } from "../../../src/tools/race/verdict.ts";
 
 /**
@@ -17,8 +19,11 @@ function raceOf(
   slots: number,
   shiftOf: (turn: number, random: SeededRandom) => number,
   shreds = 64,
-): RaceSession {
-  const session = new RaceSession({ feeds: 2, settleNs: 1e8, graceNs: 1e9 });
+): RaceSession<ShredArrival> {
+  const session = new RaceSession<ShredArrival>(
+    { feeds: 2, settleNs: 1e8, graceNs: 1e9 },
+    (options) => new SlotCollector(options),
+  );
   const random = new SeededRandom(5);
   let shift = 0;
   for (let slot = 0; slot < slots; slot++) {
@@ -42,12 +47,13 @@ function raceOf(
   return session;
 }
 
-function reportOf(session: RaceSession, names = ["a", "b"]): RaceReport {
+function reportOf(session: RaceSession<ShredArrival>, names = ["a", "b"]): RaceReport {
   const feed = { from: "", received: 1, refused: {}, kernelDrops: 0, traces: [] };
   return raceReport(
     session,
     {
       feeds: names.map((name) => ({ ...feed, name })),
+      unit: "shred",
       seconds: 1,
       verified: true,
       settleNs: 1e8,

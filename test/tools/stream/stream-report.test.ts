@@ -25,7 +25,8 @@ function reportOn(isTTY: boolean, json = false) {
 
 function transaction(delayNs: bigint): ShownTransaction {
   const createdAtNs = 10n * secondNs - delayNs;
-  return { kind: "transaction", slot: 7n, signature: "5Tk", isVote: false, createdAtNs };
+  const place = { slot: 7n, batchIndex: 0n };
+  return { kind: "transaction", ...place, signature: "5Tk", isVote: false, createdAtNs };
 }
 
 describe("StreamReport", () => {

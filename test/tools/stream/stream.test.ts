@@ -108,6 +108,26 @@ describe("shredway stream", () => {
     expect((await result).stdout).toMatch(new RegExp(`^120 {2}${signatureOf(vote)} .* {2}vote\n$`));
   });
 
+  it.each(["preprocessed", "transactions"])("reads %s, with votes and delays", async (dialect) => {
+    const streams = await running();
+    const account = accountOf(2);
+    const filter = ["--dialect", dialect, "--include", text(account), "--count", "2", "--json"];
+    const result = shredwayHere(...streams.words, ...filter);
+    await inForce(streams);
+    const made = [v0TransactionOf([account], accountOf(9)), transactionOf([account, voteProgram])];
+    streams.send(slotOf(120n, [batchOf([transactionOf(), ...made])]));
+    expect(objectsIn(await result)).toEqual(
+      made.map((transaction, i) => ({
+        kind: "transaction",
+        slot: 120,
+        signature: signatureOf(transaction),
+        vote: i === 1,
+        createdAtNs: expect.stringMatching(/^\d{19}$/),
+        delayNs: expect.any(Number),
+      })),
+    );
+  });
+
   it("reads entries, with markers between them", async () => {
     const streams = await running();
     const result = shredwayHere(...streams.words, "--dialect", "entries", "--count", "3", "--json");
@@ -183,11 +203,23 @@ describe("refusals", () => {
   it.each([
     [["--include", "0"], "--include: "],
     [["--vote", "--no-vote"], "--vote and --no-vote exclude each other"],
-    [["--dialect", "fast"], '--dialect: invalid value "fast"; expected one of deshred, entries'],
+    [
+      ["--dialect", "fast"],
+      '--dialect: invalid value "fast"; expected one of deshred, preprocessed',
+    ],
     [
       ["--dialect", "entries", "--vote"],
       "--vote is not allowed with --dialect entries, which has no filters; expected --dialect deshred",
     ],
+    [
+      ["--dialect", "transactions", "--no-vote"],
+      "--no-vote is not allowed with --dialect transactions",
+    ],
+    [
+      ["--dialect", "entries", "--from-slot", "1"],
+      "--from-slot is not allowed with --dialect entries",
+    ],
+    [["--from-slot", "-1"], '--from-slot: invalid value "-1"; expected a slot'],
     [["--url", "host:1"], '--url: invalid value "host:1"; expected http://host:port'],
     [["--ca", "x"], "--ca requires a URL with https, got http://127.0.0.1:10000"],
     [["--url", "https://a:1", "--ca", "/does/not/exist"], "--ca: cannot read /does/not/exist"],
@@ -233,23 +265,89 @@ describe("ends and losses", () => {
     const streams = await running();
     const proxy = await proxyTo(streams.service.address);
     const words = ["stream", "--url", proxy.url, "--api-key", "alice", "--count", "2"];
-    const result = shredwayHere(...words);
+    const program = Shredway.run(...words);
+    closing({ close: () => program.kill() });
     await inForce(streams);
     streams.send(slotOf(120n, [batchOf([transactionOf()])]));
-    await until(() => (streams.service.status().accounts[0]?.sent ?? 0) > 0, "a message");
+    await program.printed(/^120 /m);
     proxy.cut();
     await until(() => streams.service.status().ends.get("client") === 1, "the loss");
     await inForce(streams);
     streams.send(slotOf(121n, [batchOf([transactionOf(), transactionOf()])]));
-    const { code, stderr } = await result;
+    const { code, stderr } = await program.end();
     expect(code).toBe(0);
     expect(stderr).toMatch(
       /^shredway stream: connection to \S+: .*; connecting again in [\d.]+ s$/m,
     );
-    expect(stderr).toMatch(
-      /^shredway stream: connected again after [\d.]+ s; transactions of this time are missing$/m,
+    expect(stderr).toMatch(/^shredway stream: connected again after [\d.]+ s$/m);
+    // The history has no slot that the program knows, because its first one is incomplete.
+    expect(stderr).toContain(
+      "the first slot is 121, expected at most 120; transactions may be missing",
     );
     expect(stderr).toMatch(/interruptions 1 \([\d.]+ s\)/);
+  });
+
+  it.each(["deshred", "preprocessed", "transactions"])(
+    "continues %s after a loss without a gap or a repetition",
+    async (dialect) => {
+      const streams = await running();
+      const proxy = await proxyTo(streams.service.address);
+      const made = Array.from({ length: 5 }, () => transactionOf());
+      const words = ["stream", "--url", proxy.url, "--api-key", "alice", "--dialect", dialect];
+      const program = Shredway.run(...words, "--count", "5", "--json");
+      closing({ close: () => program.kill() });
+      await inForce(streams);
+      streams.send(slotOf(110n, [batchOf(made.slice(0, 1))]));
+      streams.send(slotOf(111n, [batchOf(made.slice(1, 4))]));
+      await program.printed(new RegExp(made.slice(3, 4).map(signatureOf).join("")));
+      proxy.cut();
+      await until(() => streams.service.status().ends.get("client") === 1, "the loss");
+      streams.send(slotOf(112n, [batchOf(made.slice(4))]));
+      const { code, stdout, stderr } = await program.end();
+      expect({ code, printed: objectsIn({ stdout, stderr, code }) }).toMatchObject({
+        code: 0,
+        printed: made.map((one) => ({ signature: signatureOf(one) })),
+      });
+      expect(stderr).toContain("cannot continue at slot 104: broadcast from 104 is not available");
+      expect(stderr).toContain("continues at slot 111");
+    },
+  );
+
+  it("continues live without a history, and says that transactions are missing", async () => {
+    const streams = await running("replayBytes: 0");
+    const proxy = await proxyTo(streams.service.address);
+    const words = ["stream", "--url", proxy.url, "--api-key", "alice", "--count", "2"];
+    const program = Shredway.run(...words);
+    closing({ close: () => program.kill() });
+    await inForce(streams);
+    streams.send(slotOf(120n, [batchOf([transactionOf()])]));
+    await program.printed(/^120 /m);
+    proxy.cut();
+    await until(() => streams.service.status().ends.get("client") === 1, "the loss");
+    await program.printed(/transactions of this time are missing$/m, "stderr");
+    await inForce(streams);
+    streams.send(slotOf(121n, [batchOf([transactionOf()])]));
+    const { code, stderr } = await program.end();
+    expect(code).toBe(0);
+    expect(stderr).toContain("cannot continue at slot 113: from_slot is not supported");
+  });
+
+  it("begins at --from-slot, and ends if the history does not have it", async () => {
+    const streams = await running();
+    const first = shredwayHere(...streams.words, "--count", "2");
+    await inForce(streams);
+    const made = [transactionOf(), transactionOf()];
+    for (const [i, slot] of [110n, 111n].entries()) {
+      streams.send(slotOf(slot, [batchOf(made.slice(i, i + 1))]));
+    }
+    await first;
+    const from = (slot: string) =>
+      shredwayHere(...streams.words, "--from-slot", slot, "--count", "1", "--json");
+    const [signature] = made.slice(1).map(signatureOf);
+    expect(objectsIn(await from("111"))).toMatchObject([{ slot: 111, signature }]);
+    const refused = await from("100");
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toContain("OUT_OF_RANGE: broadcast from 100 is not available");
   });
 
   it("ends with exit code 1 and the reason if it reads too slowly, and at a revoked key", async () => {
