@@ -1,4 +1,4 @@
-// The checks of fan-out inside the kernel (relay.transmit: clone). Pure.
+// The checks of fan-out inside the kernel (relay.transmit: clone or auto). Pure.
 //
 // A part of checks.ts. A probe tries whether clone works; these checks name what is missing if it does
 // not.
@@ -13,7 +13,7 @@ const clonesSince = [5, 10] as const;
 const transmitQueueLeast = 1000;
 
 export function cloning({ facts, configured, probes }: Input): Found {
-  const { ok, warn, withLevel } = about(
+  const { ok, warn } = about(
     "transmit",
     "With many destinations, cloning in the kernel costs a small fraction of one send per destination (docs/transmit.md).",
   );
@@ -21,8 +21,9 @@ export function cloning({ facts, configured, probes }: Input): Found {
   const finding = `${setting}, but shreds would be sent by socket: ${probes.cloneRefusal}`;
   if (configured.transmit === "socket") return ok(setting);
   if (probes.cloneRefusal !== null) {
-    const level = configured.transmit === "clone" ? "warn" : "ok";
-    return withLevel(level, finding, level === "ok" ? null : remedyOf(facts));
+    const remedy = remedyOf(facts);
+    if (configured.transmit === "clone") return warn(finding, remedy);
+    return ok(`${finding}\nto clone: ${remedy}`);
   }
   if (facts.bpfJit === 0) {
     return warn(

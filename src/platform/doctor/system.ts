@@ -8,6 +8,7 @@ import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts"
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
 import { describeNative, kernelClock } from "../../relay/data-plane/native.ts";
+import type { TransmitMode } from "../../relay/data-plane/names.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { coverageText, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
@@ -53,7 +54,7 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
   };
   try {
     const { ed25519, sha256Accelerated } = describeNative();
-    const tried = tryRelay(receiveBufferBytes, transmit === "socket" ? "socket" : "clone");
+    const tried = tryRelay(receiveBufferBytes, transmit === "auto" ? "automatic" : transmit);
     return {
       ...nothing,
       ...tried,
@@ -69,7 +70,7 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
 
 function tryRelay(
   bufferBytes: number,
-  transmit: "socket" | "clone",
+  transmit: TransmitMode,
 ): Pick<Probes, "grantedReceiveBufferBytes" | "cloneRefusal" | "priorityRefusal"> {
   const relay = Relay.open({
     listen: ["127.0.0.1:0"],

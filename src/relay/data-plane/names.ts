@@ -60,6 +60,10 @@ export const sendFailureNames = [
 ] as const;
 export type SendFailureName = (typeof sendFailureNames)[number];
 
+/** How shreds leave the machine. Source: native/relay/relay.h. */
+export const transmitModeNames = ["socket", "clone", "automatic"] as const;
+export type TransmitMode = (typeof transmitModeNames)[number];
+
 /** Why a destination is sent to by socket where clones are in use; "resolved": cloned. Source: native/clone/next_hops.h. */
 export const nextHopStateNames = [
   "resolved",
@@ -69,6 +73,8 @@ export const nextHopStateNames = [
   "neighbour_unknown",
   "neighbour_checked",
   "mtu_small",
+  "queue_lossy",
+  "output_rules",
 ] as const;
 export type NextHopStateName = (typeof nextHopStateNames)[number];
 

@@ -84,7 +84,7 @@ export interface NativeRelayOptions {
   keepRetransmitterSignatures?: boolean;
   receiveFilter?: boolean;
   gso?: boolean;
-  transmit?: "socket" | "clone";
+  transmit?: TransmitMode;
   ttl?: number;
   dscp?: number;
   prefault?: boolean;

@@ -10,7 +10,7 @@ import { slotOf } from "../../core/primitives.ts";
 import type { LeaderSchedule } from "../leaders/schedule.ts";
 import { CounterIds } from "./counter-ids.ts";
 import { joinSignatures, type LandingReport, readLandings } from "./landings.ts";
-import { type EventName, eventNames } from "./names.ts";
+import { type EventName, eventNames, type TransmitMode } from "./names.ts";
 import {
   describeNative,
   guarded,
@@ -72,9 +72,10 @@ export interface RelayOptions {
   };
   /**
    * "clone": copies inside the kernel, for destinations with a resolved next hop. It needs privileges;
-   * without them every shred is sent by socket (see `Relay.transmit`). Default "socket".
+   * without them every shred is sent by socket (see `Relay.transmit`). "automatic": the same, but by
+   * socket also where clones could be lost or would bypass a rule. Default "socket".
    */
-  readonly transmit?: "socket" | "clone";
+  readonly transmit?: TransmitMode;
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];
   /**
