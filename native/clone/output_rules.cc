@@ -73,8 +73,8 @@ struct OldFamily {
   const char* label;
 };
 constexpr OldFamily kOldFamilies[] = {
-    {AF_INET, IPPROTO_IP, "iptable_", "/proc/net/ip_tables_names", "iptables"},
-    {AF_INET6, IPPROTO_IPV6, "ip6table_", "/proc/net/ip6_tables_names", "ip6tables"}};
+    {AF_INET, IPPROTO_IP, "iptable_", "/proc/thread-self/net/ip_tables_names", "iptables"},
+    {AF_INET6, IPPROTO_IPV6, "ip6table_", "/proc/thread-self/net/ip6_tables_names", "ip6tables"}};
 constexpr const char* kOldTables[] = {"filter", "mangle", "nat", "raw", "security"};
 
 // The first word of each line.

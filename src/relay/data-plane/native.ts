@@ -12,6 +12,7 @@ import {
   nextHopStateNames,
   sendFailureNames,
   streamMessageNames,
+  type TransmitMode,
   transactionRefusalNames,
   verdictNames,
   workerCounterNames,
@@ -234,7 +235,7 @@ export type OpenedDescriptor =
 
 interface NativeAddon {
   describe(): NativeDescription;
-  giveUpNetworkPrivileges(): void;
+  giveUpNetworkPrivileges(): number;
   confineProcess(parent: number, memoryBytes: number): string;
   restartWithoutRings(descriptors: number): string;
   /** The reason why the text did not reach the socket; empty on success. */
@@ -318,11 +319,11 @@ export function native(): NativeAddon {
 }
 
 /**
- * Drops, for the calling thread and its future threads, the capabilities that clones are opened with.
- * Other threads keep theirs.
+ * Drops the capabilities that clones are opened with, for all threads of this process. Returns the
+ * number of threads that kept one: expected 0.
  */
-export function giveUpNetworkPrivileges(): void {
-  native().giveUpNetworkPrivileges();
+export function giveUpNetworkPrivileges(): number {
+  return native().giveUpNetworkPrivileges();
 }
 
 /**

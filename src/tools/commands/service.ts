@@ -27,7 +27,10 @@ const options: Readonly<Record<string, OptionSpec>> = {
     value: "FILE",
     help: `the service's configuration (default ${defaultConfig})`,
   },
-  clone: { ...ofInstall, help: "also add the privileges for relay.transmit: clone" },
+  unprivileged: {
+    ...ofInstall,
+    help: "without the capabilities for clones: every shred is sent by socket",
+  },
   now: { ...ofInstall, help: "also start the service, or restart it if its unit changed" },
   force: { help: "replace or remove files that were edited" },
   "dry-run": { help: "print every step with all contents, and change nothing" },
@@ -39,7 +42,7 @@ export function serviceCommand(host: Host): Command {
     name: "service",
     summary: "install this program as a systemd service, or remove it",
     usage: [
-      "service install [--config FILE] [--clone] [--now] [--force] [--dry-run]",
+      "service install [--config FILE] [--unprivileged] [--now] [--force] [--dry-run]",
       "service uninstall [--force] [--dry-run]",
     ],
     description: `
@@ -75,10 +78,10 @@ async function run(host: Host, args: Arguments, terminal: Terminal): Promise<num
   if (!isDry) checkMachine(host, action, terminal);
   const force = args.flag("force");
   if (action === "install") {
-    const [clone, now] = [args.flag("clone"), args.flag("now")];
+    const [unprivileged, now] = [args.flag("unprivileged"), args.flag("now")];
     const given = args.text("config");
     const config = given === undefined ? undefined : resolve(given);
-    const plan = await installPlan(host, { config, clone, now, force });
+    const plan = await installPlan(host, { config, unprivileged, now, force });
     await carryOut(plan, { action, isDry, host }, terminal);
     if (!isDry && !plan.isRunning) showNext(host, plan.config, terminal);
     return exitCodes.ok;
