@@ -223,16 +223,16 @@ void OutputRules::take_firewall(const NetlinkMessage& message) {
   const bool is_rule = type == NFT_MSG_NEWRULE || type == NFT_MSG_DELRULE;
   const bool is_chain = type == NFT_MSG_NEWCHAIN || type == NFT_MSG_DELCHAIN;
   if (!is_rule && !is_chain) return;
+  const uint16_t table_attribute = is_rule ? uint16_t{NFTA_RULE_TABLE} : uint16_t{NFTA_CHAIN_TABLE};
+  const uint16_t chain_attribute = is_rule ? uint16_t{NFTA_RULE_CHAIN} : uint16_t{NFTA_CHAIN_NAME};
   uint64_t handle = 0;
   struct {
     bool is_output = false;
     bool drops = false;
   } found;
   each_attribute(attributes, [&](uint16_t attribute, Bytes payload) {
-    if (attribute == (is_rule ? NFTA_RULE_TABLE : NFTA_CHAIN_TABLE))
-      std::get<1>(key) = text(payload);
-    if (attribute == (is_rule ? NFTA_RULE_CHAIN : NFTA_CHAIN_NAME))
-      std::get<2>(key) = text(payload);
+    if (attribute == table_attribute) std::get<1>(key) = text(payload);
+    if (attribute == chain_attribute) std::get<2>(key) = text(payload);
     if (is_rule && attribute == NFTA_RULE_HANDLE) handle = handle_of(payload);
     if (is_rule) return;
     if (attribute == NFTA_CHAIN_POLICY) found.drops = big_endian(payload) == NF_DROP;

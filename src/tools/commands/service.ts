@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ShredwayError } from "../../core/errors.ts";
 import { Host, serviceUser } from "../service/host.ts";
-import { defaultConfig, installPlan, type Plan, uninstallPlan } from "../service/plan.ts";
+import { defaultConfig, installPlan, isInstalled, type Plan, uninstallPlan } from "../service/plan.ts";
 import { runSteps, scriptOf } from "../service/steps.ts";
 import { readAction } from "../terminal/actions.ts";
 import { type Arguments, type Command, exitCodes, type OptionSpec } from "../terminal/command.ts";
@@ -63,14 +63,16 @@ except configuration, data and user. --dry-run prints all steps as a shell scrip
   };
 }
 
-export const service: Command = serviceCommand(
-  new Host({
+function machine(): Host {
+  return new Host({
     root: "/",
     uid: process.geteuid?.() ?? 0,
     node: process.execPath,
     packageFolder: resolve(fileURLToPath(new URL("../../../", import.meta.url))),
-  }),
-);
+  });
+}
+
+export const service: Command = serviceCommand(machine());
 
 async function run(host: Host, args: Arguments, terminal: Terminal): Promise<number> {
   const { action } = readAction<Action>(args, { name: "service", actions, options });
@@ -91,6 +93,15 @@ async function run(host: Host, args: Arguments, terminal: Terminal): Promise<num
   else await carryOut(plan, { action, isDry, host }, terminal);
   if (!isDry) showRemaining(plan.remaining, terminal);
   return exitCodes.ok;
+}
+
+/** Updates the files of an installed service to this version, whose unit permits clones. */
+export async function updateUnit(terminal: Terminal): Promise<void> {
+  const host = machine();
+  if (!host.hasSystemd || !isInstalled(host)) return;
+  const options = { config: undefined, unprivileged: false, now: false, force: false };
+  const plan = await installPlan(host, options);
+  await carryOut(plan, { action: "install", isDry: false, host }, terminal);
 }
 
 function checkMachine(host: Host, action: Action, terminal: Terminal): void {

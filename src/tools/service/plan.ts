@@ -226,6 +226,11 @@ export async function installPlan(host: Host, options: InstallOptions): Promise<
   };
 }
 
+/** Whether the unit file exists, written by this program or by hand. */
+export function isInstalled(host: Host): boolean {
+  return host.linkStat(unitPath) !== undefined;
+}
+
 /** The configuration that the installed unit names, or the default. */
 function installedConfig(host: Host): string {
   const found = /^ExecStart=.* --config (\S+)$/m.exec(host.read(unitPath) ?? "");
