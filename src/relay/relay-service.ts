@@ -171,9 +171,7 @@ export class RelayService {
       warnings.push("relay.sources: every source is for own use, so no shred is sent");
     const { transmit } = this.relay;
     if (this.#inForce.transmit === "clone" && transmit.mode === "socket") {
-      warnings.push(
-        `relay.transmit is clone, but shreds are sent by socket: ${transmit.refusal}`,
-      );
+      warnings.push(`relay.transmit is clone, but shreds are sent by socket: ${transmit.refusal}`);
     }
     const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel returns twice the size
     if (granted < receive.bufferBytes) {

@@ -6,7 +6,13 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ShredwayError } from "../../core/errors.ts";
 import { Host, serviceUser } from "../service/host.ts";
-import { defaultConfig, installPlan, isInstalled, type Plan, uninstallPlan } from "../service/plan.ts";
+import {
+  defaultConfig,
+  installPlan,
+  isInstalled,
+  type Plan,
+  uninstallPlan,
+} from "../service/plan.ts";
 import { runSteps, scriptOf } from "../service/steps.ts";
 import { readAction } from "../terminal/actions.ts";
 import { type Arguments, type Command, exitCodes, type OptionSpec } from "../terminal/command.ts";

@@ -205,7 +205,8 @@ async function runService(
     service = opened;
     await opened.start();
     const privileged = giveUpNetworkPrivileges();
-    if (privileged > 0) log.warn(`${privileged} threads kept the capabilities to change the network`);
+    if (privileged > 0)
+      log.warn(`${privileged} threads kept the capabilities to change the network`);
     for (const warning of opened.warnings()) log.warn(warning);
     for (const { name, detail } of opened.degraded()) {
       log.warn(`degraded: ${name}: ${detail}; /health/ready returns 503 until this is repaired`);

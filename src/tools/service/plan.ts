@@ -65,7 +65,11 @@ function unitFile(host: Host, config: string): WrittenFile {
 }
 
 function unprivilegedFile(): WrittenFile {
-  return writtenFile(unprivilegedPath, templateText("shredway.service.d/unprivileged.conf"), dropInRemedy);
+  return writtenFile(
+    unprivilegedPath,
+    templateText("shredway.service.d/unprivileged.conf"),
+    dropInRemedy,
+  );
 }
 
 function sysctlFile(): WrittenFile {
