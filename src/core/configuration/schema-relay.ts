@@ -137,7 +137,9 @@ const receive = z.strictObject({
   busyPollMicroseconds: key(integer(0, 1_000_000).default(0), {
     expects: "an integer 0 to 1000000",
     unit: "µs",
-    meaning: "SO_BUSY_POLL of the receive sockets: the kernel polls the NIC. 0 disables it.",
+    meaning:
+      "SO_BUSY_POLL and SO_PREFER_BUSY_POLL of the receive sockets: the kernel polls the NIC. " +
+      "0 disables it.",
   }),
 });
 

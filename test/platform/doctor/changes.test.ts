@@ -39,8 +39,11 @@ describe("settingsIn", () => {
       ],
     ],
     [
-      "echo 2 > /sys/class/net/eth0/napi_defer_hard_irqs",
-      [{ path: "/sys/class/net/eth0/napi_defer_hard_irqs", value: "2" }],
+      "echo 2 > /sys/class/net/eth0/napi_defer_hard_irqs && echo 9 > /sys/class/net/eth0/gro_flush_timeout",
+      [
+        { path: "/sys/class/net/eth0/napi_defer_hard_irqs", value: "2" },
+        { path: "/sys/class/net/eth0/gro_flush_timeout", value: "9" },
+      ],
     ],
   ])("finds the settings of %s", (remedy, settings) => {
     expect(settingsIn(remedy)).toEqual(settings);
