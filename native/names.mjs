@@ -32,13 +32,6 @@ const lists = [
     meaning: "Why a message to a destination failed.",
   },
   {
-    header: "native/relay/relay.h",
-    macro: "SHREDWAY_TRANSMIT_MODES",
-    constant: "transmitModeNames",
-    type: "TransmitMode",
-    meaning: "How shreds leave the machine.",
-  },
-  {
     header: "native/clone/next_hops.h",
     macro: "SHREDWAY_NEXT_HOP_STATES",
     constant: "nextHopStateNames",

@@ -7,12 +7,12 @@
 import { messageOf } from "../../core/errors.ts";
 
 /** A file of the kernel and its value. */
-export interface Setting {
+interface Setting {
   readonly path: string;
   readonly value: string;
 }
 
-export interface Change {
+interface Change {
   readonly path: string;
   readonly before: string;
   readonly after: string;

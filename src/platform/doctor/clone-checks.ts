@@ -48,7 +48,7 @@ function remedyOf({ kernel, hasTun, capNetAdmin, capBpf, capPerfmon }: Input["fa
   return "see docs/transmit.md, or set relay.transmit: socket";
 }
 
-export function transmitQueue({ facts, configured }: Input): Found {
+export function transmitQueue({ facts, configured, probes }: Input): Found {
   const { ok, warn } = about(
     "transmit-queue",
     "Clones of a burst reach the NIC's queue together. Clones that do not fit are lost and counted as buffer_full.",
@@ -60,7 +60,8 @@ export function transmitQueue({ facts, configured }: Input): Found {
   const short = known.filter(
     ({ transmitQueueLength }) => (transmitQueueLength ?? 0) < transmitQueueLeast,
   );
-  if (configured.transmit === "socket" || short.length === 0) return ok(finding);
+  const isUnused = configured.transmit === "socket" || probes.cloneRefusal !== null;
+  if (isUnused || short.length === 0) return ok(finding);
   return warn(
     finding,
     short.map(({ name }) => `ip link set dev ${name} txqueuelen 10000`).join(" && "),

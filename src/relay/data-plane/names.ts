@@ -60,10 +60,6 @@ export const sendFailureNames = [
 ] as const;
 export type SendFailureName = (typeof sendFailureNames)[number];
 
-/** How shreds leave the machine. Source: native/relay/relay.h. */
-export const transmitModeNames = ["socket", "clone", "automatic"] as const;
-export type TransmitMode = (typeof transmitModeNames)[number];
-
 /** Why a destination is sent to by socket where clones are in use; "resolved": cloned. Source: native/clone/next_hops.h. */
 export const nextHopStateNames = [
   "resolved",

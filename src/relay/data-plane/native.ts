@@ -12,11 +12,11 @@ import {
   nextHopStateNames,
   sendFailureNames,
   streamMessageNames,
-  type TransmitMode,
   transactionRefusalNames,
   verdictNames,
   workerCounterNames,
 } from "./names.ts";
+import type { TransmitMode } from "./transmit-in-use.ts";
 
 interface NativeDescription {
   readonly verdicts: readonly string[];

@@ -10,7 +10,7 @@ import { slotOf } from "../../core/primitives.ts";
 import type { LeaderSchedule } from "../leaders/schedule.ts";
 import { CounterIds } from "./counter-ids.ts";
 import { joinSignatures, type LandingReport, readLandings } from "./landings.ts";
-import { type EventName, eventNames, type TransmitMode } from "./names.ts";
+import { type EventName, eventNames } from "./names.ts";
 import {
   describeNative,
   guarded,
@@ -40,7 +40,7 @@ import {
   type Source,
 } from "./tables.ts";
 import { drainTraces, type RelayTrace } from "./traces.ts";
-import { readTransmit, type TransmitInUse } from "./transmit-in-use.ts";
+import { readTransmit, type TransmitInUse, type TransmitMode } from "./transmit-in-use.ts";
 
 export interface RelayOptions {
   /** "ip:port"; port 0 (the kernel chooses) only with one worker. IPv6 as "[::]:20000". */
@@ -71,9 +71,8 @@ export interface RelayOptions {
     readonly dscp?: number;
   };
   /**
-   * "clone": copies inside the kernel, for destinations with a resolved next hop. It needs privileges;
-   * without them every shred is sent by socket (see `Relay.transmit`). "automatic": the same, but by
-   * socket also where clones could be lost or would bypass a rule. Default "socket".
+   * Clones need a resolved next hop and privileges; without them every shred is sent by socket (see
+   * `Relay.transmit`). Default "socket".
    */
   readonly transmit?: TransmitMode;
   /** Worker i runs on cpus[i]. */
