@@ -153,8 +153,8 @@ export function peersSection(lines: readonly Line[], missing: readonly string[])
         "authenticates shreds. The other programs forward everything and get one copy. Shredway's row is its data " +
         "plane with all of its threads, without the control plane.",
       "Latency counts from the time at which the shred should have been sent, so a slow relay cannot hide later " +
-        "shreds. p99 and p99.9 are of all rounds together, the others medians; “–”: fewer than 100,000 shreds. A " +
-        "loss and a repetition of the same shred cancel each other.",
+        "shreds. Latencies are of all rounds together, the processor time is the median of the rounds. “–”: fewer than " +
+        "100,000 shreds. A loss and a repetition of the same shred cancel each other.",
       ...modes.map(
         (line) =>
           `Shredway chose for ${numberOf(line, "destinations")} destinations: ${numberOf(line, "cloned")} by clone` +
