@@ -134,9 +134,11 @@ describe("findRelayPeers", () => {
   });
 
   it("refuses a path that cannot be executed", () => {
-    vi.stubEnv("SHREDWAY_PEER_JITO", "/etc/hostname");
+    const path = join(temporaryFolder(), "proxy");
+    writeFileSync(path, "", { mode: 0o600 });
+    vi.stubEnv("SHREDWAY_PEER_JITO", path);
     expect(() => findRelayPeers()).toThrow(
-      'SHREDWAY_PEER_JITO: expected the path of an executable file, got "/etc/hostname"',
+      `SHREDWAY_PEER_JITO: expected the path of an executable file, got "${path}"`,
     );
   });
 });

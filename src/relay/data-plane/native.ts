@@ -16,7 +16,6 @@ import {
   verdictNames,
   workerCounterNames,
 } from "./names.ts";
-import type { TransmitMode } from "./transmit-in-use.ts";
 
 interface NativeDescription {
   readonly verdicts: readonly string[];
@@ -227,6 +226,9 @@ export interface NativeSignatureVerifier {
   onResults(listener: () => void): void;
   close(): void;
 }
+
+/** Requested modes; "automatic": clones where they are possible, lose nothing and bypass no rule. */
+export type TransmitMode = "socket" | "clone" | "automatic";
 
 /** The descriptor belongs to the caller. */
 export type OpenedDescriptor =

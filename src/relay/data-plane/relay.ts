@@ -17,6 +17,7 @@ import {
   type NativeRelay,
   type NativeRelayOptions,
   native,
+  type TransmitMode,
 } from "./native.ts";
 import { RelayStreams } from "./relay-streams.ts";
 import {
@@ -40,7 +41,7 @@ import {
   type Source,
 } from "./tables.ts";
 import { drainTraces, type RelayTrace } from "./traces.ts";
-import { readTransmit, type TransmitInUse, type TransmitMode } from "./transmit-in-use.ts";
+import { readTransmit, type TransmitInUse } from "./transmit-in-use.ts";
 
 export interface RelayOptions {
   /** "ip:port"; port 0 (the kernel chooses) only with one worker. IPv6 as "[::]:20000". */
@@ -70,10 +71,7 @@ export interface RelayOptions {
     /** 0 to 63 (default 0). */
     readonly dscp?: number;
   };
-  /**
-   * Clones need a resolved next hop and privileges; without them every shred is sent by socket (see
-   * `Relay.transmit`). Default "socket".
-   */
+  /** Clones need privileges; without them shreds go by socket (see `Relay.transmit`). Default "socket". */
   readonly transmit?: TransmitMode;
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];

@@ -2,9 +2,6 @@
 
 import type { NativeRelay } from "./native.ts";
 
-/** Requested modes; "automatic": clones where they are possible, lose nothing and bypass no rule. */
-export type TransmitMode = "socket" | "clone" | "automatic";
-
 /** How datagrams leave the machine. */
 export type TransmitInUse =
   | { readonly mode: "clone"; readonly interface: string }
