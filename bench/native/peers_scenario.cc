@@ -7,6 +7,9 @@
 // schedule, and every latency counts from the scheduled time of the shred, so that a contestant
 // that is slow now cannot hide later shreds. Interleaved, round by round.
 //
+// A round is disturbed if the generator itself was late or the sink lost datagrams: other programs
+// took their CPU. Such a round says nothing about the contestant and is left out of the totals.
+//
 // Words of a peer's command: {port} is its listening port; {list:C} is replaced by one word
 // "IP<C>PORT" for each destination; {joined:C} inside a word by all "IP:PORT", joined by C.
 #include <algorithm>
@@ -28,6 +31,8 @@ constexpr uint32_t kDestinationsMax = 200;
 constexpr size_t kShredsPerRow = 100'000;  // for a p99.9
 constexpr size_t kShredsPerSmallRow = 1'024;
 constexpr uint32_t kStepsPerOctave = 8;  // of the histograms
+constexpr uint64_t kLateMax_ns = 1'000'000;
+constexpr double kLateShareMax = 0.01;
 
 struct Contestant {
   std::string name;
@@ -35,6 +40,13 @@ struct Contestant {
   uint32_t copies = kSources;
   std::vector<uint64_t> first_ns{}, last_ns{};  // of all rounds
   uint64_t lost = 0, repeated = 0;
+  uint32_t rounds = 0;  // that were not disturbed
+};
+
+// What the generator did.
+struct Sent {
+  std::vector<uint64_t> scheduled_ns;  // of each burst, CLOCK_REALTIME
+  size_t late = 0;                     // bursts
 };
 
 struct Case {
@@ -100,6 +112,7 @@ class PeersScenario {
   PeersScenario(const Bench& bench, const TransmitNetwork& network, int sink_socket)
       : bench_(bench),
         network_(network),
+        sink_socket_(sink_socket),
         sink_port_(local_port(sink_socket)),
         sink_(stream_, sink_socket, bench.helper_cpu) {
     for (uint32_t i = 0; i < kSources; i++) generators_[i].bind_to(INADDR_LOOPBACK + i);
@@ -120,7 +133,7 @@ class PeersScenario {
   void add_ours(const char* name, const TransmitPath& path, TransmitMode mode);
   void run_case(const Case& which);
   void run_slot(Contestant& contestant, const Case& which, uint32_t round);
-  std::vector<uint64_t> send(const Contestant& contestant, const Case& which, size_t bursts);
+  Sent send(const Contestant& contestant, const Case& which, size_t bursts);
   void print_total(const Case& which, Contestant& contestant);
 
   const Bench& bench_;
@@ -128,6 +141,7 @@ class PeersScenario {
   ShredStream stream_;
   PacketList packets_;
   std::array<Generator, kSources> generators_;
+  const int sink_socket_;  // belongs to the sink
   const uint16_t sink_port_;
   Sink sink_;
   std::vector<Contestant> contestants_;
@@ -177,20 +191,23 @@ void PeersScenario::enter(uint32_t count) {
   }
 }
 
-// Returns the scheduled time of each burst.
-std::vector<uint64_t> PeersScenario::send(const Contestant& contestant, const Case& which,
-                                          size_t bursts) {
+// A late generator continues from the present instead of sending what it missed at once.
+Sent PeersScenario::send(const Contestant& contestant, const Case& which, size_t bursts) {
   const uint64_t to_realtime_ns = realtime_ns() - monotonic_ns();
-  const uint64_t begin_ns = monotonic_ns() + 1'000'000;
-  std::vector<uint64_t> scheduled_ns(bursts);
-  for (size_t i = 0; i < bursts; i++) {
-    const uint64_t at_ns = begin_ns + i * which.interval_ns();
+  Sent sent;
+  uint64_t at_ns = monotonic_ns() + kLateMax_ns;
+  for (size_t i = 0; i < bursts; i++, at_ns += which.interval_ns()) {
     sleep_until_ns(at_ns);
-    scheduled_ns[i] = at_ns + to_realtime_ns;
+    const uint64_t now_ns = monotonic_ns();
+    if (now_ns > at_ns + kLateMax_ns) {
+      sent.late++;
+      at_ns = now_ns;
+    }
+    sent.scheduled_ns.push_back(at_ns + to_realtime_ns);
     for (uint32_t copy = 0; copy < contestant.copies; copy++)
       (void)generators_[copy].send_burst(packets_, i * which.burst, (i + 1) * which.burst);
   }
-  return scheduled_ns;
+  return sent;
 }
 
 void PeersScenario::run_slot(Contestant& contestant, const Case& which, uint32_t round) {
@@ -201,10 +218,14 @@ void PeersScenario::run_slot(Contestant& contestant, const Case& which, uint32_t
   for (Generator& generator : generators_) generator.connect_to(contestant.driver->port());
   sink_.expect(stream_.number_of(packets_.packet(0)), shreds);
   const uint64_t cpu_before_ns = contestant.driver->cpu_ns();
-  const std::vector<uint64_t> scheduled_ns = send(contestant, which, bursts);
+  const uint64_t drops_before = receive_drops(sink_socket_);
+  const Sent sent = send(contestant, which, bursts);
   const std::vector<SinkArrival> arrivals = sink_.wait_for_arrivals(which.destinations);
   const uint64_t cpu_ns = contestant.driver->cpu_ns() - cpu_before_ns;
   if (round == 0) return;  // warms up
+  const uint64_t sink_drops = receive_drops(sink_socket_) - drops_before;
+  const bool disturbed = sink_drops > 0 || static_cast<double>(sent.late) >
+                                               kLateShareMax * static_cast<double>(bursts);
   std::vector<uint64_t> first, last;
   uint64_t delivered = 0, lost = 0, repeated = 0;
   for (size_t i = 0; i < shreds; i++) {
@@ -213,21 +234,25 @@ void PeersScenario::run_slot(Contestant& contestant, const Case& which, uint32_t
     lost += which.destinations - std::min(arrival.copies, which.destinations);
     repeated += std::max(arrival.copies, which.destinations) - which.destinations;
     if (arrival.copies < which.destinations) continue;
-    const uint64_t at_ns = scheduled_ns[i / which.burst];
+    const uint64_t at_ns = sent.scheduled_ns[i / which.burst];
     first.push_back(arrival.first_ns - std::min(arrival.first_ns, at_ns));
     last.push_back(arrival.last_ns - std::min(arrival.last_ns, at_ns));
   }
-  contestant.lost += lost;
-  contestant.repeated += repeated;
-  contestant.first_ns.insert(contestant.first_ns.end(), first.begin(), first.end());
-  contestant.last_ns.insert(contestant.last_ns.end(), last.begin(), last.end());
+  if (!disturbed) {
+    contestant.rounds++;
+    contestant.lost += lost;
+    contestant.repeated += repeated;
+    contestant.first_ns.insert(contestant.first_ns.end(), first.begin(), first.end());
+    contestant.last_ns.insert(contestant.last_ns.end(), last.begin(), last.end());
+  }
   std::sort(first.begin(), first.end());
   std::sort(last.begin(), last.end());
   ReportLine line("peers");
   line.text("contestant", contestant.name.c_str()).count("destinations", which.destinations);
   line.count("burst", which.burst).count("round", round).count("samples", first.size());
   line.count("lost", lost).count("repeated", repeated).count("delivered", delivered);
-  line.count("cpu_ns", cpu_ns);
+  line.count("cpu_ns", cpu_ns).truth("disturbed", disturbed).count("late", sent.late);
+  line.count("sink_drops", sink_drops);
   line.count("first_p50_ns", percentile(first, 0.5)).count("last_p50_ns", percentile(last, 0.5));
   line.count("first_p99_ns", percentile(first, 0.99)).count("last_p99_ns", percentile(last, 0.99));
   line.print();
@@ -242,6 +267,7 @@ void PeersScenario::print_total(const Case& which, Contestant& contestant) {
   line.text("contestant", contestant.name.c_str()).count("destinations", which.destinations);
   line.count("burst", which.burst).count("copies", contestant.copies);
   line.count("rate", which.shreds_per_second()).count("samples", first.size());
+  line.count("rounds", contestant.rounds).count("rounds_all", bench_.options.rounds);
   line.count("lost", contestant.lost).count("repeated", contestant.repeated);
   line.count("first_p50_ns", percentile(first, 0.5)).count("last_p50_ns", percentile(last, 0.5));
   line.count("first_p99_ns", percentile(first, 0.99)).count("last_p99_ns", percentile(last, 0.99));
@@ -251,6 +277,7 @@ void PeersScenario::print_total(const Case& which, Contestant& contestant) {
   contestant.first_ns = {};
   contestant.last_ns = {};
   contestant.lost = contestant.repeated = 0;
+  contestant.rounds = 0;
 }
 
 void PeersScenario::run_case(const Case& which) {

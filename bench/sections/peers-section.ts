@@ -51,10 +51,13 @@ class Rows {
     return this.totals.filter((line) => caseOf(line) === which);
   }
 
-  /** Values of the rounds in which nothing was lost, by round. */
+  /** Values of the rounds that were not disturbed, by round. */
   values(which: string, contestant: string, of: (line: Line) => number): Map<number, number> {
     const own = this.rounds.filter(
-      (line) => caseOf(line) === which && textOf(line, "contestant") === contestant,
+      (line) =>
+        caseOf(line) === which &&
+        textOf(line, "contestant") === contestant &&
+        line.get("disturbed") !== true,
     );
     return new Map(own.map((line) => [numberOf(line, "round"), of(line)]));
   }
@@ -80,6 +83,7 @@ function table(rows: Rows, which: string): Table {
       "shreds",
       "lost",
       "repeated",
+      "rounds",
     ],
     rows: totals.map((line) => [
       nameOf(line),
@@ -93,6 +97,7 @@ function table(rows: Rows, which: string): Table {
       String(numberOf(line, "samples")),
       String(numberOf(line, "lost")),
       String(numberOf(line, "repeated")),
+      `${numberOf(line, "rounds")} of ${numberOf(line, "rounds_all")}`,
     ]),
   };
 }
@@ -107,7 +112,7 @@ const compared: readonly (readonly [what: string, of: (line: Line) => number])[]
 function ratioToBest(rows: Rows, which: string, of: (line: Line) => number): Summary {
   const others = rows
     .totalsOf(which)
-    .filter((line) => numberOf(line, "lost") === 0)
+    .filter((line) => numberOf(line, "lost") === 0 && numberOf(line, "rounds") > 0)
     .map((line) => textOf(line, "contestant"))
     .filter((contestant) => !contestant.startsWith("shredway") && contestant !== "forwarder");
   const best = others.map((contestant) => rows.values(which, contestant, of));
@@ -120,7 +125,9 @@ function ratioToBest(rows: Rows, which: string, of: (line: Line) => number): Sum
 
 function findingsOf(rows: Rows): Finding[] {
   return rows.cases.flatMap((which) => {
-    const lost = rows.totalsOf(which).filter((line) => textOf(line, "contestant") === "shredway");
+    const lost = rows
+      .totalsOf(which)
+      .filter((line) => textOf(line, "contestant") === "shredway" && numberOf(line, "rounds") > 0);
     const wrong = lost.map((line) => numberOf(line, "lost") + numberOf(line, "repeated"));
     return [
       finding(`shredway, ${which}: lost and repeated`, summarise(wrong), {
@@ -155,6 +162,8 @@ export function peersSection(lines: readonly Line[], missing: readonly string[])
       "Latency counts from the time at which the shred should have been sent, so a slow relay cannot hide later " +
         "shreds. Latencies are of all rounds together, the processor time is the median of the rounds. “–”: fewer than " +
         "100,000 shreds. A loss and a repetition of the same shred cancel each other.",
+      "Rounds: those in which the generator kept its schedule (99 % within 1 ms) and the sink lost nothing. In the " +
+        "others, further programs took the CPU of the generator; they are left out.",
       ...modes.map(
         (line) =>
           `Shredway chose for ${numberOf(line, "destinations")} destinations: ${numberOf(line, "cloned")} by clone` +

@@ -13,14 +13,21 @@ const line = (fields: Fields) => parseLine(JSON.stringify(fields));
 const rounds = [1, 2, 3, 4, 5];
 const row = { destinations: 10, burst: 32 };
 
-function linesOf(contestants: Record<string, { ns: number; lost?: number }>, samples = 100_000) {
-  return Object.entries(contestants).flatMap(([contestant, { ns, lost = 0 }]) => [
+interface Measured {
+  readonly ns: number;
+  readonly lost?: number;
+  readonly disturbed?: boolean;
+}
+
+function linesOf(contestants: Record<string, Measured>, samples = 100_000) {
+  return Object.entries(contestants).flatMap(([contestant, { ns, lost = 0, disturbed = false }]) => [
     ...rounds.map((round) =>
       line({
         kind: "peers",
         contestant,
         ...row,
         round,
+        disturbed,
         samples: samples / 5,
         delivered: 1000,
         cpu_ns: ns * 1000,
@@ -37,6 +44,8 @@ function linesOf(contestants: Record<string, { ns: number; lost?: number }>, sam
       samples,
       lost,
       repeated: 0,
+      rounds: disturbed ? 0 : 5,
+      rounds_all: 5,
       first_p50_ns: ns,
       first_p99_ns: ns * 2,
       last_p50_ns: ns * 10,
@@ -65,7 +74,7 @@ describe("the section peers", () => {
       [0.5, "met"],
     ]);
     expect(tables[0]?.title).toBe(`${name}, 5,000 shreds/s`);
-    expect(tables[0]?.rows[0]?.join(" ")).toContain("123 100000 0 0");
+    expect(tables[0]?.rows[0]?.join(" ")).toContain("123 100000 0 0 5 of 5");
     expect(histograms?.[`shredway, ${name}, last`]).toEqual([
       [1024, 3],
       [2048, 1],
@@ -81,6 +90,9 @@ describe("the section peers", () => {
       "missed",
       "missed",
     ]);
+    expect(verdicts({ shredway: { ns: 500, disturbed: true }, socat: { ns: 400 } })).toEqual(
+      Array(4).fill("inconclusive"),
+    );
     expect(verdicts({ shredway: { ns: 500 } })).toEqual([
       "met",
       "inconclusive",
