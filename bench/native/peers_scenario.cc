@@ -43,7 +43,7 @@ struct Contestant {
   uint32_t rounds = 0;  // that were not disturbed
 };
 
-// What the generator did.
+// Result of the generator.
 struct Sent {
   std::vector<uint64_t> scheduled_ns;  // of each burst, CLOCK_REALTIME
   size_t late = 0;                     // bursts
