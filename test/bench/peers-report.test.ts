@@ -20,41 +20,43 @@ interface Measured {
 }
 
 function linesOf(contestants: Record<string, Measured>, samples = 100_000) {
-  return Object.entries(contestants).flatMap(([contestant, { ns, lost = 0, disturbed = false }]) => [
-    ...rounds.map((round) =>
+  return Object.entries(contestants).flatMap(
+    ([contestant, { ns, lost = 0, disturbed = false }]) => [
+      ...rounds.map((round) =>
+        line({
+          kind: "peers",
+          contestant,
+          ...row,
+          round,
+          disturbed,
+          samples: samples / 5,
+          delivered: 1000,
+          cpu_ns: ns * 1000,
+          last_p50_ns: ns * 10,
+          last_p99_ns: ns * 20,
+        }),
+      ),
       line({
-        kind: "peers",
+        kind: "peers_total",
         contestant,
         ...row,
-        round,
-        disturbed,
-        samples: samples / 5,
-        delivered: 1000,
-        cpu_ns: ns * 1000,
+        copies: 3,
+        rate: 5000,
+        samples,
+        lost,
+        repeated: 0,
+        rounds: disturbed ? 0 : 5,
+        rounds_all: 5,
+        first_p50_ns: ns,
+        first_p99_ns: ns * 2,
         last_p50_ns: ns * 10,
         last_p99_ns: ns * 20,
+        last_p999_ns: 123_456,
+        first_histogram: "80:3",
+        last_histogram: "80:3 88:1",
       }),
-    ),
-    line({
-      kind: "peers_total",
-      contestant,
-      ...row,
-      copies: 3,
-      rate: 5000,
-      samples,
-      lost,
-      repeated: 0,
-      rounds: disturbed ? 0 : 5,
-      rounds_all: 5,
-      first_p50_ns: ns,
-      first_p99_ns: ns * 2,
-      last_p50_ns: ns * 10,
-      last_p99_ns: ns * 20,
-      last_p999_ns: 123_456,
-      first_histogram: "80:3",
-      last_histogram: "80:3 88:1",
-    }),
-  ]);
+    ],
+  );
 }
 
 describe("the section peers", () => {

@@ -105,8 +105,8 @@ async function run(host: Host, args: Arguments, terminal: Terminal): Promise<num
 export async function updateUnit(terminal: Terminal): Promise<void> {
   const host = machine();
   if (!host.hasSystemd || !isInstalled(host)) return;
-  const options = { config: undefined, unprivileged: false, now: false, force: false };
-  const plan = await installPlan(host, options);
+  const wanted = { config: undefined, unprivileged: false, now: false, force: false };
+  const plan = await installPlan(host, wanted);
   await carryOut(plan, { action: "install", isDry: false, host }, terminal);
 }
 
