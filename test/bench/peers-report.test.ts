@@ -108,9 +108,8 @@ describe("the section peers", () => {
     const lines = [...linesOf({ shredway: { ns: 500 } }, 99_995), skipped];
     const { tables, notes } = peersSection(lines, ["jito: not found"]);
     expect(tables[0]?.rows[0]).toContain("–");
-    expect(notes.join("\n")).toMatch(
-      /Skipped jito: not found\.[^]*Skipped socat: it did not listen\./,
-    );
+    expect(notes).toContain("Skipped jito: not found.");
+    expect(notes).toContain("Skipped socat: it did not listen.");
   });
 });
 
