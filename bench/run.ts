@@ -8,6 +8,7 @@ import { parseArgs } from "node:util";
 import type { BenchPart } from "../src/tools/commands/bench.ts";
 import { compareWithCommit } from "./against.ts";
 import { buildNativeProgram, findProgram, runScenario } from "./load/native-program.ts";
+import { findRelayPeers, peerWords } from "./load/relay-peers.ts";
 import { microSection } from "./micro.ts";
 import { numbersPart, writeDocuments } from "./report/documents.ts";
 import { type Line, numberOf, ofKind, textOf } from "./report/lines.ts";
@@ -31,6 +32,7 @@ import { landingsSection } from "./sections/landing-section.ts";
 import { latencySection, rateSection } from "./sections/latency-section.ts";
 import { loopSection } from "./sections/loop-section.ts";
 import { peerSection } from "./sections/peer-section.ts";
+import { peersSection } from "./sections/peers-section.ts";
 import { quicSection } from "./sections/quic-section.ts";
 import { regionsSection } from "./sections/regions-section.ts";
 import { findingText, type Section, verdictsText } from "./sections/section.ts";
@@ -45,6 +47,10 @@ interface Scenario {
   /** Scenario of the native program; absent: the section drives the program itself. */
   readonly native?: string;
   readonly timeoutMs: number;
+  /** Further options of the native program. */
+  readonly words?: () => readonly string[];
+  /** Takes long: the full form runs only if it is named. */
+  readonly onlyNamed?: boolean;
   readonly section: (
     lines: readonly Line[],
     small: boolean,
@@ -91,6 +97,14 @@ const scenarios: readonly Scenario[] = [
     section: (_, small, { program, rounds }) => peerSection(program, { rounds, small }),
   },
   {
+    name: "peers",
+    native: "peers",
+    timeoutMs: 7_200_000,
+    words: () => peerWords(findRelayPeers().peers),
+    onlyNamed: true,
+    section: (lines) => peersSection(lines, findRelayPeers().missing),
+  },
+  {
     name: "loop",
     timeoutMs: 300_000,
     section: (_, small, { rounds }) => loopSection({ rounds, small }),
@@ -109,7 +123,8 @@ const scenarios: readonly Scenario[] = [
   { name: "micro", native: "sample", timeoutMs: 10_000, section: microSection },
 ];
 
-const usage = `npm run bench -- [options]
+const usage = `npm run bench -- [NAME…] [options]
+  NAME             the same as --only NAME
   --only NAME      one of ${scenarios.map(({ name }) => name).join(", ")}; may be repeated
   --small          everything once or twice (for CI): a smoke test, not a measurement
   --rounds N       rounds of each measurement, 1 to 1000 (default 7, small 2)
@@ -135,7 +150,8 @@ interface Options {
 }
 
 function readOptions(): Options {
-  const { values } = parseArgs({
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
     options: {
       only: { type: "string", multiple: true, default: [] },
       small: { type: "boolean", default: false },
@@ -158,7 +174,8 @@ function readOptions(): Options {
   if (!Number.isInteger(rounds) || rounds < 1 || rounds > 1000) {
     throw new Error(`--rounds: expected a number from 1 to 1000, got ${values.rounds}`);
   }
-  const unknown = values.only.find((name) => !scenarios.some((scenario) => scenario.name === name));
+  const only = [...values.only, ...positionals];
+  const unknown = only.find((name) => !scenarios.some((scenario) => scenario.name === name));
   if (unknown !== undefined) {
     const names = scenarios.map(({ name }) => name).join(", ");
     throw new Error(`--only: expected one of ${names}; got ${unknown}`);
@@ -167,7 +184,7 @@ function readOptions(): Options {
     throw new Error("--report: expected a full measurement, got --small; run it without --small");
   }
   const format = values.json ? "json" : values.markdown ? "markdown" : "text";
-  const { only, small, loopback, report, documents, program, against } = values;
+  const { small, loopback, report, documents, program, against } = values;
   return { only, small, rounds, format, loopback, report, documents, program, against };
 }
 
@@ -219,8 +236,8 @@ async function run(options: Options): Promise<Report> {
   const machine = describeMachine();
   if (!options.program) say("building the native half …");
   const program = options.program ?? buildNativeProgram();
-  const native = (name: string, timeoutMs: number) =>
-    runScenario(program, name, { ...options, timeoutMs });
+  const native = (name: string, timeoutMs: number, words: readonly string[] = []) =>
+    runScenario(program, name, { ...options, timeoutMs, words });
   let setup: Line = new Map();
   const noise = async () => {
     const lines = await native("noise", 30_000);
@@ -234,14 +251,16 @@ async function run(options: Options): Promise<Report> {
   };
 
   const chosen = scenarios.filter(
-    ({ name }) => options.only.length === 0 || options.only.includes(name),
+    ({ name, onlyNamed = false }) =>
+      options.only.includes(name) || (options.only.length === 0 && (options.small || !onlyNamed)),
   );
   const noiseBefore = await noise();
   const sections: (Section & { seconds: number })[] = [];
   for (const scenario of chosen) {
     say(`${scenario.name} …`);
     const begin = performance.now();
-    const lines = scenario.native ? await native(scenario.native, scenario.timeoutMs) : [];
+    const { native: nativeName, timeoutMs, words } = scenario;
+    const lines = nativeName ? await native(nativeName, timeoutMs, words?.()) : [];
     const section = await scenario.section(lines, options.small, { ...options, program });
     const seconds = Math.round((performance.now() - begin) / 1000);
     say(`${scenario.name}: ${seconds} s`);

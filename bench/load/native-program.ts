@@ -49,6 +49,8 @@ export interface ScenarioOptions {
   readonly timeoutMs: number;
   /** Run without a network namespace, even if one is available. */
   readonly loopback: boolean;
+  /** Further options of the program. */
+  readonly words?: readonly string[];
 }
 
 /** Runs one scenario and returns its lines. Throws if the program fails or takes too long. */
@@ -69,6 +71,7 @@ export async function runScenario(
     "--dgram",
     join(root, "bench/baselines/dgram-relay.mjs"),
     ...(samplicator ? ["--samplicator", samplicator] : []),
+    ...(options.words ?? []),
   ];
   const child = spawn(program, words, {
     stdio: ["ignore", "pipe", "inherit"],

@@ -70,13 +70,18 @@ void OurRelay::find_threads(const std::vector<pid_t>& before, const OurRelayOpti
   for (const pid_t thread : threads()) {
     if (std::find(before.begin(), before.end(), thread) != before.end()) continue;
     const std::string name = thread_name(thread);
+    if (options.whole_cost || name == "shredway-0") counted_threads_.push_back(thread);
     if (name == "shredway-0") worker_thread_ = thread;
     if (name == "shredway-see" && !options.deshred_cpus.empty())
       let_run_on(thread, options.deshred_cpus);
   }
 }
 
-uint64_t OurRelay::cpu_ns() const { return thread_cpu_ns(worker_thread_); }
+uint64_t OurRelay::cpu_ns() const {
+  uint64_t sum = 0;
+  for (const pid_t thread : counted_threads_) sum += thread_cpu_ns(thread);
+  return sum;
+}
 
 void OurRelay::read_counters() {
   const SnapshotLayout layout = relay_->layout(sources_, 0);

@@ -49,6 +49,7 @@ struct OurRelayOptions {
   // CPU.
   std::vector<int> deshred_cpus = {};
   TransmitMode transmit = TransmitMode::socket;
+  bool whole_cost = false;  // cpu_ns() counts all threads of the relay, not only the worker
 };
 
 class OurRelay final : public Driver {
@@ -76,6 +77,7 @@ class OurRelay final : public Driver {
   std::unique_ptr<Relay> relay_;
   uint32_t sources_ = 1;
   pid_t worker_thread_ = 0;
+  std::vector<pid_t> counted_threads_;
   std::vector<uint64_t> counters_;
 };
 

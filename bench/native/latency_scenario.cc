@@ -5,6 +5,7 @@
 // addresses that one socket receives, with the kernel's receive time for each datagram; the sink
 // polls every millisecond, so that waking it costs the relay nothing. Interleaved, round by round.
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "drivers.h"
@@ -18,6 +19,8 @@ namespace {
 struct Contestant {
   const char* name;
   std::unique_ptr<Driver> driver;
+  // Set: open only during its own slots, because it would take the CPU from the others.
+  std::function<std::unique_ptr<Driver>()> open{};
   std::vector<uint64_t> first_ns{}, last_ns{};  // of all rounds
   uint64_t lost = 0;
 };
@@ -54,7 +57,7 @@ class LatencyScenario {
     pin(0, bench_.helper_cpu);
     const bool small = bench_.options.small;
     for (const uint32_t count :
-         small ? std::vector<uint32_t>{10} : std::vector<uint32_t>{1, 50, 200}) {
+         small ? std::vector<uint32_t>{10} : std::vector<uint32_t>{1, 10, 50, 200}) {
       enter(count);
       for (const uint32_t burst : {1u, 32u}) run_case({count, burst});
     }
@@ -86,7 +89,7 @@ void LatencyScenario::enter(uint32_t count) {
   const auto add = [&](const char* name, std::unique_ptr<Driver> driver) {
     if (driver) contestants_.push_back({name, std::move(driver)});
   };
-  const auto ours = [&](WaitMode wait) {
+  const auto ours = [this, cpu, destinations](WaitMode wait) {
     return OurRelay::open({.destinations = destinations,
                            .cpu = cpu,
                            .leader = stream_.leader(),
@@ -96,6 +99,8 @@ void LatencyScenario::enter(uint32_t count) {
   add("forwarder", std::make_unique<ForwarderDriver>(destinations, cpu));
   add("shredway", ours(WaitMode::block));
   add("shredway_spin", ours(WaitMode::spin));
+  contestants_.push_back({"shredway_busy", nullptr,
+                          [ours]() -> std::unique_ptr<Driver> { return ours(WaitMode::busy); }});
   add("dgram", start_dgram(bench_, destinations));
   add("samplicator", start_samplicator(bench_, destinations));
 }
@@ -103,6 +108,8 @@ void LatencyScenario::enter(uint32_t count) {
 void LatencyScenario::run_slot(Contestant& contestant, const Case& which, uint32_t round) {
   // New shreds for each slot, so that late datagrams of an overloaded relay are not counted.
   stream_.make(bursts(which) * which.burst, packets_);
+  if (contestant.open) contestant.driver = contestant.open();
+  if (!contestant.driver) return;
   generator_.connect_to(contestant.driver->port());
   const size_t count = bursts(which);
   std::vector<uint64_t> sent_ns(count);
@@ -115,6 +122,7 @@ void LatencyScenario::run_slot(Contestant& contestant, const Case& which, uint32
     sleep_until_ns(next_ns);
   }
   const std::vector<SinkArrival> arrivals = sink_->wait_for_arrivals(which.destinations);
+  if (contestant.open) contestant.driver = nullptr;
   if (round == 0) return;
   std::vector<uint64_t> first, last;
   for (size_t i = 0; i < arrivals.size(); i++) {

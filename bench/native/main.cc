@@ -2,7 +2,9 @@
 //
 // Started by bench/run.ts, which interprets the lines:
 //   shredway_bench SCENARIO [--small] [--rounds N] [--loopback] [--node PATH] [--dgram PATH]
-//                           [--samplicator PATH]
+//                           [--samplicator PATH] [--peer NAME [--peer-copies 1]
+//                           [--peer-destinations N]
+//                            --peer-word WORD...]...
 // Prints one JSON object per line: first "setup", then the raw values of every round.
 #include <cstdio>
 #include <cstdlib>
@@ -29,6 +31,7 @@ constexpr Scenario kScenarios[] = {
     {"beside", run_beside},     {"landings", run_landings}, {"stream_filters", run_stream_filters},
     {"checks", run_checks},     {"attacks", run_attacks},   {"sample", run_sample},
     {"http", run_http},         {"transmit", run_transmit}, {"http_proxy", run_http_proxy},
+    {"peers", run_peers},
 };
 
 bool read_options(int count, char** words, Options& options) {
@@ -44,6 +47,14 @@ bool read_options(int count, char** words, Options& options) {
     else if (word == "--node" && has_value) options.node = words[++i];
     else if (word == "--dgram" && has_value) options.dgram_relay = words[++i];
     else if (word == "--samplicator" && has_value) options.samplicator = words[++i];
+    else if (word == "--peer" && has_value) options.peers.push_back({words[++i]});
+    else if (word == "--peer-copies" && has_value && !options.peers.empty())
+      options.peers.back().copies = words[++i][0] == '1' ? 1 : 3;
+    else if (word == "--peer-destinations" && has_value && !options.peers.empty())
+      options.peers.back().destinations_max =
+          static_cast<uint32_t>(std::strtoul(words[++i], nullptr, 10));
+    else if (word == "--peer-word" && has_value && !options.peers.empty())
+      options.peers.back().command.push_back(words[++i]);
     else return false;
   }
   return options.rounds >= 1 && options.rounds <= 1000;
@@ -93,9 +104,11 @@ int main(int count, char** words) {
   if (result >= 0) return result;
   std::fprintf(stderr,
                "expected: shredway_bench noise|cost|latency|rate|steps|worker|recovery|deshred|"
-               "hand_over|beside|landings|checks|sample|http|http_proxy|transmit [--small] "
+               "hand_over|beside|landings|checks|sample|http|http_proxy|transmit|peers [--small] "
                "[--rounds 1..1000] "
                "[--loopback] "
-               "[--node PATH] [--dgram PATH] [--samplicator PATH]\n");
+               "[--node PATH] [--dgram PATH] [--samplicator PATH] "
+               "[--peer NAME [--peer-copies 1] [--peer-destinations N] "
+               "--peer-word WORD...]...\n");
   return 2;
 }

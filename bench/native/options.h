@@ -17,6 +17,15 @@ struct Options {
   std::string node;         // path of the Node.js binary, empty: no such driver
   std::string dgram_relay;  // path of bench/baselines/dgram-relay.mjs
   std::string samplicator;  // path of samplicator, empty: not installed
+  // Another relay and the words of its command, with places for port and destinations
+  // (peers_scenario.cc).
+  struct Peer {
+    std::string name;
+    std::vector<std::string> command{};
+    uint32_t copies = 3;                   // 1 for programs that do not remove duplicates
+    uint32_t destinations_max = 1u << 16;  // that the program can serve
+  };
+  std::vector<Peer> peers;
 };
 
 struct Bench {
@@ -31,6 +40,7 @@ void run_cost(const Bench& bench);
 void run_latency(const Bench& bench);
 void run_rate(const Bench& bench);
 void run_transmit(const Bench& bench);
+void run_peers(const Bench& bench);
 void run_steps(const Bench& bench);
 void run_worker(const Bench& bench);
 void run_recovery(const Bench& bench);

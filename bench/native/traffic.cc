@@ -120,6 +120,13 @@ Generator::Generator() : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
 
 Generator::~Generator() { close(fd_); }
 
+void Generator::bind_to(uint32_t from) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(from);
+  (void)bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
 void Generator::connect_to(uint16_t port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -73,6 +73,8 @@ class Generator {
   ~Generator();
   Generator(const Generator&) = delete;
   Generator& operator=(const Generator&) = delete;
+  // Sends from this address, in host order.
+  void bind_to(uint32_t address);
   void connect_to(uint16_t port);
   // Returns false if the kernel did not accept all of them.
   bool send_burst(const PacketList& packets, size_t begin, size_t end);

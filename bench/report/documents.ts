@@ -1,11 +1,12 @@
 // The generated parts of docs/benchmarks.md, docs/performance.md, docs/transmit.md and docs/security.md,
-// made from the stored report.
+// and the picture docs/images/peers.svg, made from the stored report.
 //
 // `npm run bench -- --report` writes them; test/bench/documents.test.ts compares them with the file.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { measuredText, targetText, verdictsText } from "../sections/section.ts";
+import { peersPicture } from "./peers-picture.ts";
 import type { StoredReport, StoredRun, StoredSection } from "./stored-report.ts";
 import { summaryPart } from "./summary-table.ts";
 import { renderMarkdown } from "./table.ts";
@@ -106,14 +107,27 @@ export function documents(stored: StoredReport): Document[] {
     ["docs/transmit.md", transmitPart(stored)],
     ["docs/security.md", attacksPart(stored)],
   ] as const;
-  return parts.map(([path, part]) => {
-    const text = readFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), "utf8");
-    return { path, text, wanted: replacePart(text, part) };
-  });
+  const picture = peersPicture(stored);
+  return [
+    ...parts.map(([path, part]) => {
+      const text = readFileSync(fileOf(path), "utf8");
+      return { path, text, wanted: replacePart(text, part) };
+    }),
+    ...(picture === undefined ? [] : [pictureDocument("docs/images/peers.svg", picture)]),
+  ];
+}
+
+function fileOf(path: string): string {
+  return fileURLToPath(new URL(`../../${path}`, import.meta.url));
+}
+
+function pictureDocument(path: string, wanted: string): Document {
+  const file = fileOf(path);
+  return { path, text: existsSync(file) ? readFileSync(file, "utf8") : "", wanted };
 }
 
 export function writeDocuments(stored: StoredReport): void {
   for (const { path, wanted } of documents(stored)) {
-    writeFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)), wanted);
+    writeFileSync(fileOf(path), wanted);
   }
 }

@@ -49,6 +49,7 @@ export interface StoredSection {
   readonly tables: readonly Table[];
   readonly notes: readonly string[];
   readonly findings: readonly Finding[];
+  readonly histograms?: Section["histograms"];
 }
 
 export interface StoredReport {
@@ -118,7 +119,7 @@ export function withRun(
   const { takenAt, rounds } = report;
   const run: StoredRun = { takenAt, commit, rounds, facts: factsOf(report) };
   const fresh = report.sections.map(
-    ({ name, title, tables, notes, findings, seconds }): StoredSection => ({
+    ({ name, title, tables, notes, findings, seconds, histograms }): StoredSection => ({
       name,
       title,
       run: stored.runs.length,
@@ -126,6 +127,7 @@ export function withRun(
       tables,
       notes,
       findings,
+      ...(histograms && { histograms }),
     }),
   );
   const replaced = new Set(fresh.map(({ name }) => name));

@@ -20,6 +20,9 @@ export interface Finding {
   readonly verdict: Verdict;
 }
 
+/** Pairs of a bucket's lower bound in nanoseconds and its count. */
+export type Histogram = readonly (readonly [fromNs: number, count: number])[];
+
 export interface Section {
   readonly name: string;
   readonly title: string;
@@ -28,6 +31,8 @@ export interface Section {
   readonly findings: readonly Finding[];
   /** Everything in the tables, as numbers, for --json. */
   readonly values: Readonly<Record<string, Summary>>;
+  /** Distributions of latencies, which the stored report keeps. */
+  readonly histograms?: Readonly<Record<string, Histogram>>;
 }
 
 export function finding(

@@ -106,9 +106,10 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
   return object;
 }
 
-// Acts on the calling thread only.
-void give_up_network_privileges(const Napi::CallbackInfo&) {
-  drop_network_privileges_of_this_thread();
+// -> number of threads that kept a privilege.
+Napi::Value give_up_network_privileges(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(),
+                           static_cast<double>(drop_network_privileges_of_all_threads()));
 }
 
 // (parent's process id, bytes) -> the steps that the system refused; empty: none.

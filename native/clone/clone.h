@@ -10,3 +10,4 @@
 #include "clone/clone_plane.h"
 #include "clone/next_hop_watch.h"
 #include "clone/next_hops.h"
+#include "clone/output_rules.h"

@@ -7,47 +7,28 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "clone/netlink_attributes.h"
 
 namespace shredway {
 namespace {
 
-constexpr size_t kDevconfMtu6 = 2;      // DEVCONF_MTU6 of linux/ipv6.h
-constexpr uint16_t kTypeMask = 0x3fff;  // NLA_TYPE_MASK: two bits of a type are flags
+constexpr size_t kDevconfMtu6 = 2;  // DEVCONF_MTU6 of linux/ipv6.h
+using netlink::after;
+using netlink::aligned;
+using netlink::append;
+using netlink::append_attribute;
+using netlink::Bytes;
+using netlink::each_attribute;
+using netlink::read;
 
-using Bytes = std::span<const uint8_t>;
+uint32_t number(Bytes payload) { return netlink::number<uint32_t>(payload); }
 
-constexpr size_t aligned(size_t length) { return (length + 3) & ~size_t{3}; }
-
-// The bytes after the first `length` bytes and their padding; the last part may lack padding.
-Bytes after(Bytes bytes, size_t length) {
-  return bytes.subspan(std::min(aligned(length), bytes.size()));
-}
-
-template <typename T>
-bool read(Bytes bytes, T& out) {
-  if (bytes.size() < sizeof out) return false;
-  std::memcpy(&out, bytes.data(), sizeof out);
-  return true;
-}
-
-// Calls take(type, payload) for each attribute; a truncated attribute ends the loop.
-template <typename Take>
-void each_attribute(Bytes bytes, Take take) {
-  nlattr header;
-  while (read(bytes, header)) {
-    if (header.nla_len < sizeof header || header.nla_len > bytes.size()) return;
-    take(static_cast<uint16_t>(header.nla_type & kTypeMask),
-         bytes.subspan(sizeof header, header.nla_len - sizeof header));
-    bytes = after(bytes, header.nla_len);
-  }
-}
-
-uint32_t number(Bytes payload) {
-  uint32_t value = 0;
-  return payload.size() == sizeof value && read(payload, value) ? value : 0;
+std::string text(Bytes payload) {
+  const std::string all(payload.begin(), payload.end());
+  return all.substr(0, all.find('\0'));
 }
 
 std::optional<MacAddress> mac(Bytes payload) {
@@ -101,16 +82,11 @@ uint32_t mtu_of_families(Bytes payload) {
   return mtu;
 }
 
-template <typename T>
-void append(std::vector<uint8_t>& out, const T& value) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
-  out.insert(out.end(), bytes, bytes + sizeof value);
-}
-
-void append_attribute(std::vector<uint8_t>& out, uint16_t type, Bytes payload) {
-  append(out, nlattr{static_cast<uint16_t>(sizeof(nlattr) + payload.size()), type});
-  out.insert(out.end(), payload.begin(), payload.end());
-  out.resize(aligned(out.size()));
+// IFLA_LINKINFO: devices without hardware have a kind, for example "veth".
+bool names_kind(Bytes payload) {
+  bool named = false;
+  each_attribute(payload, [&](uint16_t type, Bytes) { named |= type == IFLA_INFO_KIND; });
+  return named;
 }
 
 Bytes payload_of(const AddressBytes& bytes) {
@@ -167,6 +143,8 @@ std::optional<LinkMessage> read_link(const NetlinkMessage& message) {
     if (type == IFLA_MTU) link.mtu = number(payload);
     if (type == IFLA_ADDRESS) link.mac = mac(payload);
     if (type == IFLA_AF_SPEC) link.mtu_ipv6 = mtu_of_families(payload);
+    if (type == IFLA_LINKINFO) link.is_virtual = names_kind(payload);
+    if (type == IFLA_IFNAME) link.name = text(payload);
   });
   return link;
 }

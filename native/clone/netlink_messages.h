@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "clone/next_hops.h"
@@ -46,6 +47,9 @@ struct LinkMessage {
   uint32_t mtu = 0;
   uint32_t mtu_ipv6 = 0;  // 0: the same
   std::optional<MacAddress> mac;
+  std::string name;
+  bool is_virtual = false;  // a device without hardware, such as veth
+  bool segments = false;    // cuts UDP bursts itself, or passes them on whole; not in the message
 };
 struct NeighbourMessage {
   uint32_t interface = 0;

@@ -19,16 +19,18 @@ NetlinkSocket::NetlinkSocket(int fd) : fd_(fd), buffer_(kBufferBytes) {}
 
 NetlinkSocket::~NetlinkSocket() { close(fd_); }
 
-std::unique_ptr<NetlinkSocket> NetlinkSocket::open(std::span<const unsigned> groups,
+std::unique_ptr<NetlinkSocket> NetlinkSocket::open(int protocol, std::span<const unsigned> groups,
                                                    uint32_t receive_buffer_bytes,
                                                    std::string& error) {
-  const auto refused = [&](const char* call) {
-    error = std::string("routing netlink: ") + call + ": " + std::strerror(errno);
+  const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+  const auto refused = [&](const char* call) -> std::unique_ptr<NetlinkSocket> {
+    const int error_number = errno;
+    error = "netlink " + std::to_string(protocol) + ": " + call + ": " + std::strerror(errno);
+    if (fd >= 0) close(fd);
+    errno = error_number;
     return nullptr;
   };
-  const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
   if (fd < 0) return refused("socket");
-  std::unique_ptr<NetlinkSocket> opened(new NetlinkSocket(fd));
   const int bytes = static_cast<int>(receive_buffer_bytes);
   // Exceeding the system's limit needs a privilege; the size that the kernel grants is sufficient.
   if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0)
@@ -39,7 +41,7 @@ std::unique_ptr<NetlinkSocket> NetlinkSocket::open(std::span<const unsigned> gro
   for (const unsigned group : groups)
     if (setsockopt(fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof group) != 0)
       return refused("NETLINK_ADD_MEMBERSHIP");
-  return opened;
+  return std::unique_ptr<NetlinkSocket>(new NetlinkSocket(fd));
 }
 
 NetlinkSocket::Read NetlinkSocket::read(std::span<const uint8_t>& datagram) {

@@ -1,8 +1,8 @@
-// Netlink socket: a socket to the kernel's routing tables, for whole datagrams.
+// Netlink socket: a socket to one of the kernel's subsystems, for whole datagrams.
 //
-// Used by next_hop_watch only, from one thread. Never blocks: the kernel answers a request inside
-// send(), so an answer that is missing afterwards was lost. Drops messages that did not come from
-// the kernel.
+// Used by next_hop_watch and output_rules, each from one thread. Never blocks: the kernel answers a
+// request inside send(), so an answer that is missing afterwards was lost. Drops messages that did
+// not come from the kernel.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,10 @@ namespace shredway {
 
 class NetlinkSocket {
  public:
-  // Joins the multicast groups (RTNLGRP_*) in the network namespace of the calling thread. Returns
-  // nullptr and fills `error` if the kernel refuses.
-  static std::unique_ptr<NetlinkSocket> open(std::span<const unsigned> groups,
+  // Joins the multicast groups in the network namespace of the calling thread. `protocol`: the
+  // subsystem, NETLINK_*. Returns nullptr and fills `error` if the kernel refuses; errno then has
+  // the reason.
+  static std::unique_ptr<NetlinkSocket> open(int protocol, std::span<const unsigned> groups,
                                              uint32_t receive_buffer_bytes, std::string& error);
   ~NetlinkSocket();
   NetlinkSocket(const NetlinkSocket&) = delete;

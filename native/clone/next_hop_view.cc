@@ -6,6 +6,7 @@
 #include <net/if_arp.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shredway {
 namespace {
@@ -76,6 +77,10 @@ void NextHopView::set_links(const std::vector<LinkMessage>& links) {
   for (const LinkMessage& link : links) links_[link.interface] = link;
 }
 
+bool NextHopView::set_output_rules(bool exist) {
+  return std::exchange(output_rules_, exist) != exist;
+}
+
 void NextHopView::set_neighbours(const std::vector<NeighbourMessage>& neighbours) {
   for (auto& known : neighbours_) known.second.forget();
   for (const NeighbourMessage& neighbour : neighbours) set_neighbour(neighbour);
@@ -116,6 +121,11 @@ NextHops::Entry NextHopView::entry(const Destination& destination) const {
   if ((link.flags & kUsable) != kUsable || link.type != ARPHRD_ETHER || !link.mac ||
       route.encapsulated)
     return goes_by_socket(NextHopState::interface_unsuitable);
+  if (output_rules_) return goes_by_socket(NextHopState::output_rules);
+  // A device without hardware has no queue of its own. It drops what its receiving side cannot take
+  // at once, and reports success. A burst that stays whole is one packet there.
+  if (rules_.avoids_lossy_queues && link.is_virtual && !link.segments)
+    return goes_by_socket(NextHopState::queue_lossy);
 
   const bool ipv4 = is_ipv4(destination.address);
   const uint32_t head_bytes = ipv4 ? kIpv4HeaderBytes : kIpv6HeaderBytes;

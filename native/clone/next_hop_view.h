@@ -20,6 +20,7 @@ namespace shredway {
 struct NextHopRules {
   std::optional<AddressBytes> source;  // configured source, for addresses of its family
   uint32_t packet_bytes_max = 1228;    // UDP payload
+  bool avoids_lossy_queues = false;    // the state queue_lossy occurs
 };
 
 class NextHopView {
@@ -40,6 +41,8 @@ class NextHopView {
   // Must be called after set_route(): determines the relevant neighbours.
   void follow_routes();
   void set_links(const std::vector<LinkMessage>& links);
+  // Whether rules for outgoing datagrams exist. Returns true if that changed.
+  bool set_output_rules(bool exist);
   // Replaces all neighbours; neighbours that are not in the list are removed.
   void set_neighbours(const std::vector<NeighbourMessage>& neighbours);
   // Returns true if it is the next hop of a wanted address and something changed.
@@ -78,6 +81,7 @@ class NextHopView {
   NextHops::Entry entry(const Destination& destination) const;
 
   const NextHopRules rules_;
+  bool output_rules_ = false;
   std::vector<Destination> destinations_;  // by address
   std::map<uint32_t, LinkMessage> links_;
   std::map<NeighbourKey, Neighbour> neighbours_;

@@ -14,9 +14,11 @@
 #include <mutex>
 #include <optional>
 
+#include "clone/device_features.h"
 #include "clone/netlink_socket.h"
 #include "clone/next_hop_view.h"
 #include "net/thread.h"
+#include "net/udp_socket.h"
 #include "system/privileges.h"
 
 namespace shredway {
@@ -47,6 +49,13 @@ constexpr uint32_t kAnswerBufferBytes = 1u << 20;
 // True for an error that does not concern the route.
 bool is_temporary(int error) { return error == ENOBUFS || error == ENOMEM || error == EAGAIN; }
 
+// Only where the answer matters: a machine may have hundreds of interfaces.
+void read_features(std::vector<LinkMessage>& links) {
+  const UdpSocket socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  for (LinkMessage& link : links)
+    if (link.is_virtual) link.segments = device_segments_udp(socket.fd(), link.name);
+}
+
 }  // namespace
 
 class NextHopWatch::Impl {
@@ -63,8 +72,8 @@ class NextHopWatch::Impl {
     notifier_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (notifier_ < 0) return std::string("eventfd: ") + std::strerror(errno);
     // Subscribe first, then ask, so that no change is missed in between.
-    events_ = NetlinkSocket::open(kGroups, options_.receive_buffer_bytes, error);
-    if (events_) requests_ = NetlinkSocket::open({}, kAnswerBufferBytes, error);
+    events_ = NetlinkSocket::open(NETLINK_ROUTE, kGroups, options_.receive_buffer_bytes, error);
+    if (events_) requests_ = NetlinkSocket::open(NETLINK_ROUTE, {}, kAnswerBufferBytes, error);
     if (!requests_) return error;
     return thread_.start<&Impl::run>(this, "shredway-hops");
   }
@@ -86,6 +95,7 @@ class NextHopWatch::Impl {
   static NextHopRules rules_of(const NextHopWatchOptions& options) {
     NextHopRules rules;
     rules.packet_bytes_max = options.packet_bytes_max;
+    rules.avoids_lossy_queues = options.output_rules != nullptr;
     const AddressBytes& source = options.source.address;
     const auto rest = source.begin() + (is_ipv4(source) ? kIpv4At : 0);
     if (std::any_of(rest, source.end(), [](uint8_t byte) { return byte != 0; }))
@@ -106,6 +116,7 @@ class NextHopWatch::Impl {
   void wait();
   void apply_wanted();
   void take_messages();
+  void take_output_rules();
   void apply_change(const NetlinkMessage& message);
   void ask_for_stale_neighbours();
   void refresh_due(uint64_t at_ns) { refresh_at_ns_ = std::min(refresh_at_ns_, at_ns); }
@@ -153,6 +164,7 @@ void NextHopWatch::Impl::run() {
     else if (clock_ns(CLOCK_MONOTONIC) >= ask_at_ns_) ask_for_stale_neighbours();
     // Messages that arrived meanwhile go into the same table.
     take_messages();
+    take_output_rules();
     if (changed_ && !stopping() && clock_ns(CLOCK_MONOTONIC) >= publish_at_ns_) publish();
     wait();
   }
@@ -163,7 +175,12 @@ void NextHopWatch::Impl::wait() {
   const uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
   uint64_t until_ns = std::min(refresh_at_ns_, ask_at_ns_);
   if (changed_) until_ns = std::min(until_ns, publish_at_ns_);
-  pollfd entries[] = {{notifier_, POLLIN, 0}, {events_->fd(), POLLIN, 0}};
+  pollfd entries[] = {{notifier_, POLLIN, 0},
+                      {events_->fd(), POLLIN, 0},
+                      {-1, POLLIN, 0},  // poll ignores negative descriptors
+                      {-1, POLLIN, 0}};
+  if (options_.output_rules)
+    for (size_t i = 0; i < 2; i++) entries[2 + i].fd = options_.output_rules->fds()[i];
   const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
   const timespec time = {static_cast<time_t>(left_ns / 1'000'000'000),
                          static_cast<long>(left_ns % 1'000'000'000)};
@@ -204,6 +221,12 @@ void NextHopWatch::Impl::take_messages() {
   }
 }
 
+void NextHopWatch::Impl::take_output_rules() {
+  if (!options_.output_rules) return;
+  options_.output_rules->update();
+  changed_ |= view_.set_output_rules(!options_.output_rules->found().empty());
+}
+
 void NextHopWatch::Impl::apply_change(const NetlinkMessage& message) {
   if (message.type == RTM_NEWNEIGH || message.type == RTM_DELNEIGH) {
     const auto neighbour = read_neighbour(message);
@@ -238,6 +261,7 @@ void NextHopWatch::Impl::resolve(bool everything) {
     refresh_at_ns_ = kNever_ns;
     std::vector<LinkMessage> links;
     whole = request_all(RTM_GETLINK, &read_link, links);
+    if (options_.output_rules) read_features(links);
     view_.set_links(links);
   }
   whole &= request_routes(everything);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "clone/next_hops.h"
+#include "clone/output_rules.h"
 #include "net/address.h"
 
 namespace shredway {
@@ -23,6 +24,8 @@ struct NextHopWatchOptions {
   uint32_t packet_bytes_max = 1228;          // UDP payload that must fit the path's MTU
   uint32_t receive_buffer_bytes = 1u << 20;  // receive buffer; messages beyond it are lost
   uint32_t refresh_interval_ms = 10'000;     // full refresh, in case a message was lost
+  // Set: destinations go by socket while such rules exist, or if their interface could lose clones.
+  std::shared_ptr<OutputRules> output_rules{};
   // Called from the watch's thread when the table differs from the last published one. Never called
   // after stop(); must not call stop().
   std::function<void(std::shared_ptr<const NextHops>)> publish;

@@ -38,7 +38,9 @@ struct NextHop {
   X(neighbour_checked,                                                                 \
     "one destination of a stale next hop: "                                            \
     "its datagrams make the kernel probe the next hop")                                \
-  X(mtu_small, "a whole shred exceeds the MTU of the interface or route")
+  X(mtu_small, "a whole shred exceeds the MTU of the interface or route")              \
+  X(queue_lossy, "the interface may lose parts of bursts without counting them")       \
+  X(output_rules, "a firewall rule or IPsec policy applies to outgoing datagrams")
 SHREDWAY_NAMED_ENUM(NextHopState, uint8_t, kNextHopStateCount, next_hop_state_name,
                     SHREDWAY_NEXT_HOP_STATES)
 

@@ -160,10 +160,13 @@ SocketResult open_receive_socket(const ReceiveSocketOptions& options) {
   const int fd = opened.socket.fd();
   if (!enable_timestamps(fd)) return failed("SO_TIMESTAMPNS for", options.address);
   set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, options.buffer_bytes);
-  // Optional: without CAP_NET_ADMIN, values above net.core.busy_read are refused.
+  // Optional: without CAP_NET_ADMIN, values above net.core.busy_read are refused, and preferred
+  // busy polling too. With it the kernel leaves the interrupts of the queue off while the worker
+  // polls, if the device defers them (napi_defer_hard_irqs, gro_flush_timeout).
   if (options.busy_poll_us > 0) {
     const auto busy_poll_us = std::min<uint32_t>(options.busy_poll_us, INT_MAX);
     set_option(fd, SOL_SOCKET, SO_BUSY_POLL, static_cast<int>(busy_poll_us));
+    set_option(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, 1);
   }
   if (options.multicast) {
     if (std::string refused = prepare_for_groups(fd, options.address.is_ipv4()); !refused.empty())

@@ -92,8 +92,7 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
     relay->arrivals_ = std::make_unique<ArrivalRings>();
     if (options.capture_packets) relay->arrivals_->packets = std::make_unique<PacketRing>();
   }
-  if (options.transmit == TransmitMode::clone)
-    relay->clone_plane_ = ClonePlane::open({options.workers}, relay->transmit_refusal_);
+  relay->open_clones(options);
   error = relay->start_workers(options, std::move(sockets));
   if (!error.empty()) return nullptr;
   if (relay->clone_plane_) relay->watch_next_hops(options);
@@ -101,6 +100,20 @@ std::unique_ptr<Relay> Relay::open(const RelayOptions& options, std::string& err
 }
 
 Relay::~Relay() = default;
+
+// The plane first: without privileges, its error names them.
+void Relay::open_clones(const RelayOptions& options) {
+  if (options.transmit == TransmitMode::socket) return;
+  clone_plane_ = ClonePlane::open({options.workers}, transmit_refusal_);
+  if (!clone_plane_ || options.transmit != TransmitMode::automatic) return;
+  output_rules_ = OutputRules::open(transmit_refusal_);
+  if (output_rules_) {
+    transmit_refusal_ = output_rules_->found();
+    if (transmit_refusal_.empty()) return;
+    transmit_refusal_ += "; clones would bypass them";
+  }
+  clone_plane_.reset();
+}
 
 std::string Relay::start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets) {
   std::optional<RaisedPriority> raised;
@@ -153,6 +166,7 @@ void Relay::step() {
 void Relay::watch_next_hops(const RelayOptions& options) {
   NextHopWatchOptions watch_options;
   watch_options.source = options.send_from;
+  watch_options.output_rules = std::move(output_rules_);
   watch_options.publish = [this](std::shared_ptr<const NextHops> next_hops) {
     tables_.replace(&TableSet::next_hops, std::move(next_hops));
   };

@@ -18,9 +18,10 @@
 namespace shredway {
 
 // How shreds leave the machine.
-#define SHREDWAY_TRANSMIT_MODES(X)                                    \
-  X(socket, "one datagram per destination through the network stack") \
-  X(clone, "cloned inside the kernel; by socket if the next hop is unknown")
+#define SHREDWAY_TRANSMIT_MODES(X)                                           \
+  X(socket, "one datagram per destination through the network stack")        \
+  X(clone, "cloned inside the kernel; by socket if the next hop is unknown") \
+  X(automatic, "cloned where it is possible, loses nothing and bypasses no rule")
 SHREDWAY_NAMED_ENUM(TransmitMode, uint8_t, kTransmitModeCount, transmit_mode_name,
                     SHREDWAY_TRANSMIT_MODES)
 
@@ -104,10 +105,11 @@ class Relay {
   size_t worker_count() const { return workers_.size(); }
   // Receive buffer that the kernel granted to the first receive socket, in the kernel's unit.
   uint32_t granted_receive_buffer_bytes() const { return granted_receive_buffer_bytes_; }
-  TransmitMode transmit_in_use() const {
+  TransmitMode transmit_in_use() const {  // clone or socket
     return next_hop_watch_ ? TransmitMode::clone : TransmitMode::socket;
   }
-  // Why the requested mode is not in use and how to enable it; empty if it is in use.
+  // Why clones are not in use although they were requested, and how to enable them; empty if they
+  // are, or were not requested.
   const std::string& transmit_refusal() const { return transmit_refusal_; }
   // Why the workers have the priority of all other threads; empty: they precede them.
   const std::string& priority_refusal() const { return priority_refusal_; }
@@ -126,6 +128,7 @@ class Relay {
   std::string open_group_listeners(const RelayOptions& options, const Endpoint& address,
                                    std::vector<WorkerSockets>& sockets);
   std::string start_workers(const RelayOptions& options, std::vector<WorkerSockets> sockets);
+  void open_clones(const RelayOptions& options);
   void watch_next_hops(const RelayOptions& options);
   std::string open_in_memory(const RelayOptions& options, std::vector<WorkerSockets>& sockets);
   std::string start_deshred(const RelayOptions& options);
@@ -138,9 +141,10 @@ class Relay {
   std::string transmit_refusal_;
   std::string priority_refusal_;
   SlotBounds slot_bounds_;
-  std::unique_ptr<ClonePlane> clone_plane_;  // outlives the workers, which send through it
-  std::unique_ptr<DeshredThread> deshred_;   // outlives the workers, which write to its rings
-  std::unique_ptr<ArrivalRings> arrivals_;   // outlive the worker, which writes to them
+  std::unique_ptr<ClonePlane> clone_plane_;    // outlives the workers, which send through it
+  std::unique_ptr<OutputRules> output_rules_;  // automatic mode; moves to the next-hop watch
+  std::unique_ptr<DeshredThread> deshred_;     // outlives the workers, which write to its rings
+  std::unique_ptr<ArrivalRings> arrivals_;     // outlive the worker, which writes to them
   std::vector<std::unique_ptr<Worker>> workers_;
   std::unique_ptr<NextHopWatch> next_hop_watch_;  // replaces tables, so it ends first
 };

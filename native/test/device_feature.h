@@ -9,41 +9,12 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <string>
-#include <vector>
 
+#include "clone/device_features.h"
 #include "net/udp_socket.h"
 
 namespace shredway::test {
-
-inline bool ethtool(int fd, const std::string& interface, void* command) {
-  ifreq request{};
-  std::strncpy(request.ifr_name, interface.c_str(), sizeof request.ifr_name - 1);
-  request.ifr_data = static_cast<char*>(command);
-  return ioctl(fd, SIOCETHTOOL, &request) == 0;
-}
-
-// Index of the feature's bit, or -1.
-inline int feature_bit(int fd, const std::string& interface, const char* feature) {
-  alignas(8) std::array<uint8_t, sizeof(ethtool_sset_info) + sizeof(uint32_t)> bytes{};
-  auto* info = reinterpret_cast<ethtool_sset_info*>(bytes.data());
-  info->cmd = ETHTOOL_GSSET_INFO;
-  info->sset_mask = 1ull << ETH_SS_FEATURES;
-  if (!ethtool(fd, interface, info) || !info->sset_mask) return -1;
-  const uint32_t count = info->data[0];
-  std::vector<uint64_t> names((sizeof(ethtool_gstrings) + count * ETH_GSTRING_LEN) / 8 + 1);
-  auto* strings = reinterpret_cast<ethtool_gstrings*>(names.data());
-  strings->cmd = ETHTOOL_GSTRINGS;
-  strings->string_set = ETH_SS_FEATURES;
-  strings->len = count;
-  if (!ethtool(fd, interface, strings)) return -1;
-  const auto* text = reinterpret_cast<const char*>(strings->data);
-  for (uint32_t bit = 0; bit < strings->len; bit++)
-    if (std::strncmp(text + bit * ETH_GSTRING_LEN, feature, ETH_GSTRING_LEN) == 0)
-      return static_cast<int>(bit);
-  return -1;
-}
 
 // Switches a feature by its name in `ethtool -k` (tx-udp-segmentation, tx-checksum-ip-generic) for
 // an interface of this thread's namespace. Returns false if it does not exist or cannot be set.
@@ -63,7 +34,10 @@ inline bool set_device_feature(const std::string& interface, const char* feature
     request->cmd = ETHTOOL_SFEATURES;
     request->size = blocks;
     request->features[word] = {mask, on ? mask : 0};
-    if (ethtool(socket.fd(), interface, request)) return true;
+    ifreq set{};
+    interface.copy(set.ifr_name, sizeof set.ifr_name - 1);
+    set.ifr_data = reinterpret_cast<char*>(request);
+    if (ioctl(socket.fd(), SIOCETHTOOL, &set) == 0) return true;
   }
   return false;
 }

@@ -139,6 +139,21 @@ TEST(udp_socket_ipv6_does_not_receive_ipv4) {
   CHECK(ipv6_supported());
 }
 
+TEST(udp_socket_prefers_busy_polling_if_it_may_and_was_asked) {
+  for (const uint32_t busy_poll_us : {0u, 50u}) {
+    const SocketResult opened =
+        open_receive_socket({.address = any_endpoint(true), .busy_poll_us = busy_poll_us});
+    CHECK_EQ(opened.error, std::string());
+    int poll_us = -1, prefers = -1;
+    socklen_t bytes = sizeof poll_us;
+    CHECK_EQ(getsockopt(opened.socket.fd(), SOL_SOCKET, SO_BUSY_POLL, &poll_us, &bytes), 0);
+    if (poll_us == 0 && busy_poll_us > 0) SKIP("CAP_NET_ADMIN is needed");
+    CHECK_EQ(poll_us, static_cast<int>(busy_poll_us));
+    CHECK_EQ(getsockopt(opened.socket.fd(), SOL_SOCKET, SO_PREFER_BUSY_POLL, &prefers, &bytes), 0);
+    CHECK_EQ(prefers, busy_poll_us > 0 ? 1 : 0);
+  }
+}
+
 TEST(udp_socket_buffers_follow_the_requested_size) {
   const SocketResult small = open_receive_socket({loopback(true), 1, false, 0});
   const SocketResult large = open_receive_socket({loopback(true), 1u << 20, false, 0});

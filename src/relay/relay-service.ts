@@ -34,6 +34,7 @@ import {
 import { TraceDelays } from "./shredstream/trace-delays.ts";
 import { SlotFloor } from "./slot-floor.ts";
 import { TrafficCheck } from "./traffic-check.ts";
+import { TransmitReport } from "./transmit-report.ts";
 
 const checkIntervalMs = 10_000;
 
@@ -79,6 +80,7 @@ export class RelayService {
   readonly #floor: SlotFloor | undefined;
   #watch: ScheduleCheck | undefined;
   readonly #traffic = new TrafficCheck();
+  readonly #transmit: TransmitReport;
   readonly #multicast: MulticastGroups;
   /** Listening addresses of groups, fixed at the start. */
   readonly #groupListeners: readonly string[];
@@ -101,7 +103,6 @@ export class RelayService {
   /** Addresses of accounts in the active table. */
   #served: ReadonlySet<string> = new Set();
   #inForce: RelayConfig;
-  #cloneFallbacks = 0n;
   #closed = false;
 
   /** Publishes the tables. Throws ShredwayError if a file or a table is rejected. */
@@ -110,6 +111,7 @@ export class RelayService {
     this.#readLeaders = dependencies.readLeaders;
     this.#readOwnAddresses = dependencies.readOwnAddresses;
     this.#log = dependencies.log;
+    this.#transmit = new TransmitReport(this.relay, this.#log);
     this.#clock = dependencies.clock;
     this.#inForce = dependencies.config.relay;
     this.#node = dependencies.node;
@@ -138,13 +140,7 @@ export class RelayService {
 
   /** Settles when the leader schedule is active, or when the node could not provide it yet. */
   async start(): Promise<void> {
-    const { transmit } = this.relay;
-    if (transmit.mode === "clone") {
-      this.#log.info(
-        { interface: transmit.interface },
-        "relay: shreds are cloned inside the kernel for destinations with a resolved next hop",
-      );
-    }
+    this.#transmit.logStart(this.#inForce.transmit);
     const { priorityRefusal } = this.relay;
     if (priorityRefusal !== null) this.#log.info(normalPriorityText(priorityRefusal));
     this.shredstream.start();
@@ -174,10 +170,8 @@ export class RelayService {
     else if (sources.length > 0 && !sources.some(isForwardedSource))
       warnings.push("relay.sources: every source is for own use, so no shred is sent");
     const { transmit } = this.relay;
-    if (transmit.mode === "socket" && transmit.refusal !== null) {
-      warnings.push(
-        `relay.transmit is ${this.#inForce.transmit}, but shreds are sent by socket: ${transmit.refusal}`,
-      );
+    if (this.#inForce.transmit === "clone" && transmit.mode === "socket") {
+      warnings.push(`relay.transmit is clone, but shreds are sent by socket: ${transmit.refusal}`);
     }
     const granted = this.relay.grantedReceiveBufferBytes / 2; // the kernel returns twice the size
     if (granted < receive.bufferBytes) {
@@ -471,21 +465,7 @@ export class RelayService {
   #poll(): void {
     this.#listenerReached = this.#readListeners();
     this.#checkTraffic();
-    this.#checkClones();
-  }
-
-  /** Triggers that the kernel accepts but does not clone: a firewall, or a deleted interface. */
-  #checkClones(): void {
-    const { workers } = this.relay.snapshot();
-    const now = workers.reduce((total, worker) => total + worker.clone_fallbacks, 0n);
-    if (now > this.#cloneFallbacks) {
-      this.#log.warn(
-        `relay: ${now - this.#cloneFallbacks} datagrams were sent by socket in the last ` +
-          `${checkIntervalMs / 1000} s because the kernel did not clone them; if it ignores triggers, all ` +
-          "shreds are sent by socket until a restart: see docs/transmit.md",
-      );
-    }
-    this.#cloneFallbacks = now;
+    this.#transmit.check();
   }
 
   #checkTraffic(): void {

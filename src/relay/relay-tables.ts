@@ -28,7 +28,7 @@ export function relayOptionsOf(relay: RelayConfig): RelayOptions {
         source: formatEndpoint({ bytes: parseAddress(source), port: 0 }),
       }),
     },
-    transmit: relay.transmit === "socket" ? "socket" : "clone",
+    transmit: relay.transmit === "auto" ? "automatic" : relay.transmit,
     ...(relay.cpus && { cpus: relay.cpus }),
     failedChecksPerSecond: relay.failedChecksPerSecond,
     keepRetransmitterSignatures: relay.keepRetransmitterSignatures,

@@ -144,6 +144,7 @@ function sandboxConfig(
       tiers: [...sandboxTiers],
       shredVersion: sandboxPace.shredVersion,
       allowPrivateDestinations: true,
+      transmit: "socket", // every receiver is on loopback
       receive: { bufferBytes: sandboxBufferBytes },
       sources: [
         ...sandboxSources.map(({ name, address, tier }) => ({ name, address, tier })),

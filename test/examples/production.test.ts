@@ -141,8 +141,8 @@ function analyze(...words: readonly string[]) {
 
 describe("shredway.service", () => {
   it.skipIf(!hasAnalyze).each([
-    [[], 14],
-    [["clone.conf"], 21],
+    [[], 21],
+    [["unprivileged.conf"], 15],
   ])("is understood by systemd with %o, and exposes at most %d tenths", (dropIns, tenths) => {
     const file = unit(...dropIns);
     expect(analyze("verify", file)).toEqual({ status: 0, text: "" });

@@ -414,7 +414,7 @@ describe("start --config", () => {
       "relay: { listen: 127.0.0.1:0, shredVersion: 1, authentication: off }",
     );
     const service = run("start", "--config", file);
-    await service.printed(/^ready .*authentication=off transmit=socket$/m);
+    await service.printed(/^ready .*authentication=off transmit=(clone|socket)$/m);
     await service.printed(/AUTHENTICATION IS OFF/, "stderr");
     service.signal("SIGINT");
     expect((await service.end()).code).toBe(0);

@@ -26,9 +26,10 @@ describe("relayOptionsOf", () => {
       ttl: 9,
       dscp: 46,
     });
-    expect(relayOptionsOf(relay("")).transmit).toBe("socket");
+    expect(relayOptionsOf(relay("")).transmit).toBe("automatic");
+    expect(relayOptionsOf(relay("transmit: socket")).transmit).toBe("socket");
     expect(relayOptionsOf(relay("transmit: clone")).transmit).toBe("clone");
-    expect(relayOptionsOf(relay("transmit: auto")).transmit).toBe("clone");
+    expect(relayOptionsOf(relay("transmit: auto")).transmit).toBe("automatic");
     expect(relayOptionsOf(relay("")).send).not.toHaveProperty("source");
     expect(relayOptionsOf(relay(""))).not.toHaveProperty("cpus");
   });

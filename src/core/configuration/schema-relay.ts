@@ -137,7 +137,9 @@ const receive = z.strictObject({
   busyPollMicroseconds: key(integer(0, 1_000_000).default(0), {
     expects: "an integer 0 to 1000000",
     unit: "µs",
-    meaning: "SO_BUSY_POLL of the receive sockets: the kernel polls the NIC. 0 disables it.",
+    meaning:
+      "SO_BUSY_POLL and SO_PREFER_BUSY_POLL of the receive sockets: the kernel polls the NIC. " +
+      "0 disables it.",
   }),
 });
 
@@ -267,14 +269,14 @@ export const relay = z.strictObject({
     expects: "a mapping",
     meaning: "Options of the send sockets.",
   }),
-  transmit: key(transmit.default("socket"), {
+  transmit: key(transmit.default("auto"), {
     expects: "socket, clone or auto",
     meaning:
       "Transmit mode. `socket`: the network stack sends to one destination after the " +
       "other. `clone`: the kernel clones one send for every destination whose next hop is " +
       "known. It requires CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON and /dev/net/tun; without " +
-      "them the relay logs this once and uses sockets (docs/transmit.md). `auto`: like " +
-      "`clone`, but `shredway doctor` accepts a machine without these requirements.",
+      "them the relay warns once and uses sockets (docs/transmit.md). `auto`: clones where " +
+      "the machine allows it and clones lose nothing and bypass no rule, otherwise sockets.",
   }),
   cpus: key(z.array(integer(0, 1023)).min(1).max(configLimits.workers).exactOptional(), {
     expects: "a list of CPU numbers 0 to 1023, as many as workers",

@@ -349,6 +349,7 @@ const checks: readonly ((input: Input) => Found)[] = [
   nic.segmentation,
   nic.coalescing,
   nic.nicDrops,
+  nic.deferral,
   kernel.busyPoll,
   kernel.softnet,
   kernel.udpDrops,

@@ -1,4 +1,4 @@
-// The checks of fan-out inside the kernel (relay.transmit: clone). Pure.
+// The checks of fan-out inside the kernel (relay.transmit: clone or auto). Pure.
 //
 // A part of checks.ts. A probe tries whether clone works; these checks name what is missing if it does
 // not.
@@ -13,7 +13,7 @@ const clonesSince = [5, 10] as const;
 const transmitQueueLeast = 1000;
 
 export function cloning({ facts, configured, probes }: Input): Found {
-  const { ok, warn, withLevel } = about(
+  const { ok, warn } = about(
     "transmit",
     "With many destinations, cloning in the kernel costs a small fraction of one send per destination (docs/transmit.md).",
   );
@@ -21,8 +21,9 @@ export function cloning({ facts, configured, probes }: Input): Found {
   const finding = `${setting}, but shreds would be sent by socket: ${probes.cloneRefusal}`;
   if (configured.transmit === "socket") return ok(setting);
   if (probes.cloneRefusal !== null) {
-    const level = configured.transmit === "clone" ? "warn" : "ok";
-    return withLevel(level, finding, level === "ok" ? null : remedyOf(facts));
+    const remedy = remedyOf(facts);
+    if (configured.transmit === "clone") return warn(finding, remedy);
+    return ok(`${finding}\nto clone: ${remedy}`);
   }
   if (facts.bpfJit === 0) {
     return warn(
@@ -47,7 +48,7 @@ function remedyOf({ kernel, hasTun, capNetAdmin, capBpf, capPerfmon }: Input["fa
   return "see docs/transmit.md, or set relay.transmit: socket";
 }
 
-export function transmitQueue({ facts, configured }: Input): Found {
+export function transmitQueue({ facts, configured, probes }: Input): Found {
   const { ok, warn } = about(
     "transmit-queue",
     "Clones of a burst reach the NIC's queue together. Clones that do not fit are lost and counted as buffer_full.",
@@ -59,7 +60,8 @@ export function transmitQueue({ facts, configured }: Input): Found {
   const short = known.filter(
     ({ transmitQueueLength }) => (transmitQueueLength ?? 0) < transmitQueueLeast,
   );
-  if (configured.transmit === "socket" || short.length === 0) return ok(finding);
+  const isUnused = configured.transmit === "socket" || probes.cloneRefusal !== null;
+  if (isUnused || short.length === 0) return ok(finding);
   return warn(
     finding,
     short.map(({ name }) => `ip link set dev ${name} txqueuelen 10000`).join(" && "),

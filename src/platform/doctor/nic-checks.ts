@@ -124,3 +124,27 @@ export function nicDrops(input: Input): Found {
     };
   });
 }
+
+// The values of the kernel's documentation of NAPI (busy polling): two empty rounds, then 200 µs.
+const deferredRounds = 2;
+const flushTimeoutNs = 200_000;
+
+export function deferral(input: Input): Found {
+  const why =
+    "A worker that polls the NIC itself is interrupted for each packet unless the NIC defers its interrupts.";
+  const isWanted = input.configured.busyPollMicroseconds > 0;
+  return forEachNic("busy-poll-deferral", why, input, (nic) => {
+    const { name, deferredInterrupts, flushTimeoutNs: timeout } = nic;
+    if (deferredInterrupts === null || timeout === null) return null;
+    const folder = `/sys/class/net/${name}`;
+    const isSet = deferredInterrupts > 0 && timeout > 0;
+    return {
+      text: `${name}: interrupts deferred for ${deferredInterrupts} rounds, at most ${timeout / 1000} µs`,
+      remedy:
+        isWanted && !isSet
+          ? `echo ${deferredRounds} > ${folder}/napi_defer_hard_irqs && ` +
+            `echo ${flushTimeoutNs} > ${folder}/gro_flush_timeout`
+          : null,
+    };
+  });
+}

@@ -33,6 +33,10 @@ export interface NicDetails {
   readonly received: number | null;
   /** Packets lost in the NIC because the host did not read them in time. */
   readonly missed: number | null;
+  /** Rounds of polling without packets before interrupts are on again; null: unknown. */
+  readonly deferredInterrupts: number | null;
+  /** Time until the kernel polls a queue that nobody polls; null: unknown. */
+  readonly flushTimeoutNs: number | null;
   /** Distributes packets to CPUs in software (RPS). */
   readonly steersInSoftware: boolean;
 }
@@ -71,6 +75,8 @@ function readNic(reader: SystemReader, name: string, hasEthtool: boolean): NicDe
     missed: missed.every((count) => count === null)
       ? null
       : missed.reduce<number>((sum, count) => sum + (count ?? 0), 0),
+    deferredInterrupts: numberIn(reader.readText(`${folder}/napi_defer_hard_irqs`)),
+    flushTimeoutNs: numberIn(reader.readText(`${folder}/gro_flush_timeout`)),
     steersInSoftware: reader
       .list(`${folder}/queues`)
       .some((queue) =>

@@ -1,16 +1,17 @@
 // The real machine: reads files, runs a few read-only tools, opens and closes sockets.
 //
-// Called only by src/tools/commands/doctor.ts. Changes nothing.
+// Called only by src/tools/commands/doctor.ts. Only `settingFiles` and `loadTun` change something.
 
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
-import { describeNative, kernelClock } from "../../relay/data-plane/native.ts";
+import { describeNative, kernelClock, type TransmitMode } from "../../relay/data-plane/native.ts";
 import { Relay } from "../../relay/data-plane/relay.ts";
 import { openUdpSocket } from "../../relay/data-plane/udp-socket.ts";
 import { coverageText, loadLeaderSchedule } from "../../relay/leaders/schedule.ts";
+import type { SettingFiles } from "./changes.ts";
 import type { ConfigFacts } from "./config-checks.ts";
 import type { SystemReader } from "./facts.ts";
 import { fileFact, type PortFact } from "./file-facts.ts";
@@ -40,6 +41,19 @@ export const systemReader: SystemReader = {
   },
 };
 
+/** Kernel settings as files. A refused write throws. */
+export const settingFiles: SettingFiles = {
+  read: (path) => systemReader.readText(path) ?? undefined,
+  write: (path, value) => writeFileSync(path, value, { mode: 0o600 }),
+};
+
+/** Loads the kernel module of clones' private interface; null: done, or the reason why not. */
+export function loadTun(): string | null {
+  const done = spawnSync("modprobe", ["tun"], { encoding: "utf8", timeout: toolTimeoutMs });
+  if (done.status === 0) return null;
+  return done.error?.message ?? (done.stderr.trim() || `exit code ${done.status}`);
+}
+
 /** Probes the addon, the receive buffer of a socket, and clone if configured. */
 export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Probes {
   const nothing = {
@@ -53,7 +67,7 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
   };
   try {
     const { ed25519, sha256Accelerated } = describeNative();
-    const tried = tryRelay(receiveBufferBytes, transmit === "socket" ? "socket" : "clone");
+    const tried = tryRelay(receiveBufferBytes, transmit === "auto" ? "automatic" : transmit);
     return {
       ...nothing,
       ...tried,
@@ -69,7 +83,7 @@ export function probe({ receiveBufferBytes, transmit }: ConfiguredSettings): Pro
 
 function tryRelay(
   bufferBytes: number,
-  transmit: "socket" | "clone",
+  transmit: TransmitMode,
 ): Pick<Probes, "grantedReceiveBufferBytes" | "cloneRefusal" | "priorityRefusal"> {
   const relay = Relay.open({
     listen: ["127.0.0.1:0"],

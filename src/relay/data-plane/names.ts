@@ -69,6 +69,8 @@ export const nextHopStateNames = [
   "neighbour_unknown",
   "neighbour_checked",
   "mtu_small",
+  "queue_lossy",
+  "output_rules",
 ] as const;
 export type NextHopStateName = (typeof nextHopStateNames)[number];
 

@@ -85,7 +85,7 @@ export interface NativeRelayOptions {
   keepRetransmitterSignatures?: boolean;
   receiveFilter?: boolean;
   gso?: boolean;
-  transmit?: "socket" | "clone";
+  transmit?: TransmitMode;
   ttl?: number;
   dscp?: number;
   prefault?: boolean;
@@ -238,6 +238,9 @@ export interface NativeSignatureVerifier {
   close(): void;
 }
 
+/** Requested modes; "automatic": clones where they are possible, lose nothing and bypass no rule. */
+export type TransmitMode = "socket" | "clone" | "automatic";
+
 /** The descriptor belongs to the caller. */
 export type OpenedDescriptor =
   | { readonly descriptor: number }
@@ -245,7 +248,7 @@ export type OpenedDescriptor =
 
 interface NativeAddon {
   describe(): NativeDescription;
-  giveUpNetworkPrivileges(): void;
+  giveUpNetworkPrivileges(): number;
   confineProcess(parent: number, memoryBytes: number): string;
   restartWithoutRings(descriptors: number): string;
   /** The reason why the text did not reach the socket; empty on success. */
@@ -330,11 +333,11 @@ export function native(): NativeAddon {
 }
 
 /**
- * Drops, for the calling thread and its future threads, the capabilities that clones are opened with.
- * Other threads keep theirs.
+ * Drops the capabilities that clones are opened with, for all threads of this process. Returns the
+ * number of threads that kept one: expected 0.
  */
-export function giveUpNetworkPrivileges(): void {
-  native().giveUpNetworkPrivileges();
+export function giveUpNetworkPrivileges(): number {
+  return native().giveUpNetworkPrivileges();
 }
 
 /**

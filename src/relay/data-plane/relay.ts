@@ -18,6 +18,7 @@ import {
   type NativeRelayOptions,
   type NativeSimulatedRelay,
   native,
+  type TransmitMode,
 } from "./native.ts";
 import { RelayStreams } from "./relay-streams.ts";
 import {
@@ -71,11 +72,8 @@ export interface RelayOptions {
     /** 0 to 63 (default 0). */
     readonly dscp?: number;
   };
-  /**
-   * "clone": copies inside the kernel, for destinations with a resolved next hop. It needs privileges;
-   * without them every shred is sent by socket (see `Relay.transmit`). Default "socket".
-   */
-  readonly transmit?: "socket" | "clone";
+  /** Clones need privileges; without them shreds go by socket (see `Relay.transmit`). Default "socket". */
+  readonly transmit?: TransmitMode;
   /** Worker i runs on cpus[i]. */
   readonly cpus?: readonly number[];
   /**

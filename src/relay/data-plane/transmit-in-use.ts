@@ -5,7 +5,7 @@ import type { NativeRelay } from "./native.ts";
 /** How datagrams leave the machine. */
 export type TransmitInUse =
   | { readonly mode: "clone"; readonly interface: string }
-  /** `refusal`: why "clone" is not in use, and how to enable it; null: it was not requested. */
+  /** `refusal`: why clones are not in use, and how to enable them; null: they were not requested. */
   | { readonly mode: "socket"; readonly refusal: string | null };
 
 export function readTransmit(relay: NativeRelay): TransmitInUse {

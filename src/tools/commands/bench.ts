@@ -33,6 +33,7 @@ const parts = [
   "shreds",
   "tpu",
   "peer",
+  "peers",
   "loop",
   "streams",
   "regions",

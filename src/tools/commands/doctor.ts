@@ -1,6 +1,6 @@
 // `shredway doctor`: finds problems of this machine and configuration, with reason and remedy.
 //
-// Reads and tests; changes nothing. Exit code 1 if a check fails.
+// Reads and tests. Only --apply and --revert change something. Exit code 1 if a check fails.
 
 import { inspectDatabase, inspectDatabaseFile } from "../../app/database-inspection.ts";
 import { inspectQuicCertificate } from "../../app/quic-certificate.ts";
@@ -12,7 +12,8 @@ import {
   loadConfig,
   parseConfig,
 } from "../../core/configuration/configuration.ts";
-import { messageOf } from "../../core/errors.ts";
+import { messageOf, ShredwayError } from "../../core/errors.ts";
+import { applySettings, revertChanges, settingsIn } from "../../platform/doctor/changes.ts";
 import { checkMachine } from "../../platform/doctor/checks.ts";
 import { checkConfiguration, configuredSettingsOf } from "../../platform/doctor/config-checks.ts";
 import { checkDatabase, checkDatabaseFile } from "../../platform/doctor/database-checks.ts";
@@ -34,30 +35,44 @@ import { readServiceFacts } from "../../platform/doctor/service-facts.ts";
 import { checkShredstream } from "../../platform/doctor/shredstream-checks.ts";
 import { readShredstreamFacts } from "../../platform/doctor/shredstream-facts.ts";
 import { checkStreamNode } from "../../platform/doctor/stream-checks.ts";
-import { probe, readConfigFacts, systemReader } from "../../platform/doctor/system.ts";
-import { type Arguments, type Command, exitCodes } from "../terminal/command.ts";
+import {
+  loadTun,
+  probe,
+  readConfigFacts,
+  settingFiles,
+  systemReader,
+} from "../../platform/doctor/system.ts";
+import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { type Paint, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { updateUnit } from "./service.ts";
 
 export const doctor: Command = {
   name: "doctor",
   summary: "check this machine and configuration, with the remedy for each problem",
-  usage: ["doctor [--config FILE] [--json]"],
+  usage: ["doctor [--config FILE] [--json]", "doctor --apply [--config FILE]", "doctor --revert"],
   description: `
 Checks kernel limits, CPUs, NICs, clock, capabilities, libraries and memory, and tests the buffers that
 the relay requests. With --config it also checks the requirements of that file, the file itself and the
 files it refers to. It checks the ports, and connects to the database, the node, the block engines and the
 partners without submitting anything. Each finding explains how to verify its remedy. Nothing is changed. The exit code
-is 1 if a check fails; warnings do not count.`,
+is 1 if a check fails; warnings do not count.
+
+--apply, as root, sets the kernel settings of its remedies until the machine starts again, loads the module tun and
+updates an installed unit, so that the relay may clone. --revert restores the settings.`,
   options: {
     config: { value: "FILE", help: "check this configuration and its requirements" },
     json: { help: "print one JSON object with counts and all findings" },
+    apply: { help: "set the kernel settings of the remedies, and grant what clones need" },
+    revert: { help: "restore the kernel settings that --apply changed since the machine started" },
   },
   examples: ["shredway doctor", "shredway doctor --config shredway.yaml --json"],
   run,
 };
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
+  if (args.flag("revert")) return revert(args, terminal);
+  if (args.flag("apply")) return apply(args, terminal);
   const findings = await examine(args.text("config"));
   const counts = countLevels(findings);
   if (args.flag("json")) {
@@ -69,6 +84,37 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     terminal.line(`${counts.ok} ok, ${counts.warn} to improve, ${counts.fail} to fix`);
   }
   return counts.fail > 0 ? exitCodes.failed : exitCodes.ok;
+}
+
+function requireRoot(option: string): void {
+  if (process.geteuid?.() === 0) return;
+  throw new ShredwayError("system", `doctor ${option}: expected root, got another user; use sudo`);
+}
+
+async function apply(args: Arguments, terminal: Terminal): Promise<number> {
+  if (args.flag("json")) throw usageError("--json is not allowed with --apply");
+  requireRoot("--apply");
+  const findings = await examine(args.text("config"));
+  const remedies = findings.filter(({ level }) => level !== "ok").map(({ remedy }) => remedy ?? "");
+  const settings = remedies.flatMap(settingsIn);
+  for (const line of applySettings(settingFiles, settings)) terminal.line(line);
+  if (!systemReader.list("/dev/net").includes("tun")) {
+    const refusal = loadTun();
+    terminal.line(refusal === null ? "loaded  module tun" : `not loaded  module tun: ${refusal}`);
+  }
+  await updateUnit(terminal);
+  if (settings.length > 0) terminal.note("the settings hold until the machine starts again");
+  return exitCodes.ok;
+}
+
+function revert(args: Arguments, terminal: Terminal): number {
+  for (const name of ["apply", "json", "config"])
+    if (args.given(name)) throw usageError(`--${name} is not allowed with --revert`);
+  requireRoot("--revert");
+  const lines = revertChanges(settingFiles);
+  for (const line of lines) terminal.line(line);
+  if (lines.length === 0) terminal.line("nothing to revert");
+  return exitCodes.ok;
 }
 
 async function examine(file: string | undefined): Promise<Finding[]> {

@@ -6,7 +6,13 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ShredwayError } from "../../core/errors.ts";
 import { Host, serviceUser } from "../service/host.ts";
-import { defaultConfig, installPlan, type Plan, uninstallPlan } from "../service/plan.ts";
+import {
+  defaultConfig,
+  installPlan,
+  isInstalled,
+  type Plan,
+  uninstallPlan,
+} from "../service/plan.ts";
 import { runSteps, scriptOf } from "../service/steps.ts";
 import { readAction } from "../terminal/actions.ts";
 import { type Arguments, type Command, exitCodes, type OptionSpec } from "../terminal/command.ts";
@@ -27,7 +33,10 @@ const options: Readonly<Record<string, OptionSpec>> = {
     value: "FILE",
     help: `the service's configuration (default ${defaultConfig})`,
   },
-  clone: { ...ofInstall, help: "also add the privileges for relay.transmit: clone" },
+  unprivileged: {
+    ...ofInstall,
+    help: "without the capabilities for clones: every shred is sent by socket",
+  },
   now: { ...ofInstall, help: "also start the service, or restart it if its unit changed" },
   force: { help: "replace or remove files that were edited" },
   "dry-run": { help: "print every step with all contents, and change nothing" },
@@ -39,7 +48,7 @@ export function serviceCommand(host: Host): Command {
     name: "service",
     summary: "install this program as a systemd service, or remove it",
     usage: [
-      "service install [--config FILE] [--clone] [--now] [--force] [--dry-run]",
+      "service install [--config FILE] [--unprivileged] [--now] [--force] [--dry-run]",
       "service uninstall [--force] [--dry-run]",
     ],
     description: `
@@ -60,14 +69,16 @@ except configuration, data and user. --dry-run prints all steps as a shell scrip
   };
 }
 
-export const service: Command = serviceCommand(
-  new Host({
+function machine(): Host {
+  return new Host({
     root: "/",
     uid: process.geteuid?.() ?? 0,
     node: process.execPath,
     packageFolder: resolve(fileURLToPath(new URL("../../../", import.meta.url))),
-  }),
-);
+  });
+}
+
+export const service: Command = serviceCommand(machine());
 
 async function run(host: Host, args: Arguments, terminal: Terminal): Promise<number> {
   const { action } = readAction<Action>(args, { name: "service", actions, options });
@@ -75,10 +86,10 @@ async function run(host: Host, args: Arguments, terminal: Terminal): Promise<num
   if (!isDry) checkMachine(host, action, terminal);
   const force = args.flag("force");
   if (action === "install") {
-    const [clone, now] = [args.flag("clone"), args.flag("now")];
+    const [unprivileged, now] = [args.flag("unprivileged"), args.flag("now")];
     const given = args.text("config");
     const config = given === undefined ? undefined : resolve(given);
-    const plan = await installPlan(host, { config, clone, now, force });
+    const plan = await installPlan(host, { config, unprivileged, now, force });
     await carryOut(plan, { action, isDry, host }, terminal);
     if (!isDry && !plan.isRunning) showNext(host, plan.config, terminal);
     return exitCodes.ok;
@@ -88,6 +99,15 @@ async function run(host: Host, args: Arguments, terminal: Terminal): Promise<num
   else await carryOut(plan, { action, isDry, host }, terminal);
   if (!isDry) showRemaining(plan.remaining, terminal);
   return exitCodes.ok;
+}
+
+/** Updates the files of an installed service to this version, whose unit permits clones. */
+export async function updateUnit(terminal: Terminal): Promise<void> {
+  const host = machine();
+  if (!host.hasSystemd || !isInstalled(host)) return;
+  const wanted = { config: undefined, unprivileged: false, now: false, force: false };
+  const plan = await installPlan(host, wanted);
+  await carryOut(plan, { action: "install", isDry: false, host }, terminal);
 }
 
 function checkMachine(host: Host, action: Action, terminal: Terminal): void {

@@ -204,7 +204,9 @@ async function runService(
     const opened = await openServiceOf(file, log, systemClock);
     service = opened;
     await opened.start();
-    if (opened.relay.relay.transmit.mode === "clone") giveUpNetworkPrivileges();
+    const privileged = giveUpNetworkPrivileges();
+    if (privileged > 0)
+      log.warn(`${privileged} threads kept the capabilities to change the network`);
     for (const warning of opened.warnings()) log.warn(warning);
     for (const { name, detail } of opened.degraded()) {
       log.warn(`degraded: ${name}: ${detail}; /health/ready returns 503 until this is repaired`);

@@ -23,7 +23,7 @@ const dataFolder = "/var/lib/shredway";
 const unitName = "shredway.service";
 const unitPath = `/etc/systemd/system/${unitName}`;
 const dropInFolder = `${unitPath}.d`;
-const clonePath = `${dropInFolder}/clone.conf`;
+const unprivilegedPath = `${dropInFolder}/unprivileged.conf`;
 const sysctlPath = "/etc/sysctl.d/60-shredway.conf";
 const sysusersPath = "/etc/sysusers.d/shredway.conf";
 
@@ -44,8 +44,8 @@ interface InstallPlan extends Plan {
 interface InstallOptions {
   /** Undefined: that of the installed unit, or the default. */
   readonly config: string | undefined;
-  /** Install the drop-in for relay.transmit: clone. */
-  readonly clone: boolean;
+  /** Install the drop-in that takes the capabilities for clones away. */
+  readonly unprivileged: boolean;
   readonly now: boolean;
   readonly force: boolean;
 }
@@ -64,8 +64,12 @@ function unitFile(host: Host, config: string): WrittenFile {
   return writtenFile(unitPath, unitText(host, config), dropInRemedy);
 }
 
-function cloneFile(): WrittenFile {
-  return writtenFile(clonePath, templateText("shredway.service.d/clone.conf"), dropInRemedy);
+function unprivilegedFile(): WrittenFile {
+  return writtenFile(
+    unprivilegedPath,
+    templateText("shredway.service.d/unprivileged.conf"),
+    dropInRemedy,
+  );
 }
 
 function sysctlFile(): WrittenFile {
@@ -195,14 +199,14 @@ function unitSteps(
 }
 
 export async function installPlan(host: Host, options: InstallOptions): Promise<InstallPlan> {
-  const { clone, now, force } = options;
+  const { unprivileged, now, force } = options;
   const config = options.config ?? installedConfig(host);
   checkConfigPath(config);
   const ids = await host.serviceIds();
   checkProgram(host, ids);
-  // The drop-in stays until `uninstall`: a later call without --clone keeps the privileges.
-  const hasClone = clone || host.linkStat(clonePath) !== undefined;
-  const units = [unitFile(host, config), ...(hasClone ? [cloneFile()] : [])];
+  // The drop-in stays until `uninstall`: a later call without --unprivileged adds no privileges.
+  const hasDropIn = unprivileged || host.linkStat(unprivilegedPath) !== undefined;
+  const units = [unitFile(host, config), ...(hasDropIn ? [unprivilegedFile()] : [])];
   if (!force) refuseForeign(host, [sysusersFile(), sysctlFile(), ...units], "replace");
   const state = await unitState(host);
   const ofUnits = unitSteps(host, state, { units, now });
@@ -226,6 +230,11 @@ export async function installPlan(host: Host, options: InstallOptions): Promise<
   };
 }
 
+/** Whether the unit file exists, written by this program or by hand. */
+export function isInstalled(host: Host): boolean {
+  return host.linkStat(unitPath) !== undefined;
+}
+
 /** The configuration that the installed unit names, or the default. */
 function installedConfig(host: Host): string {
   const found = /^ExecStart=.* --config (\S+)$/m.exec(host.read(unitPath) ?? "");
@@ -245,13 +254,13 @@ function removeSteps(host: Host, files: readonly WrittenFile[]): Step[] {
 
 export async function uninstallPlan(host: Host, force: boolean): Promise<UninstallPlan> {
   const config = installedConfig(host);
-  const units = [unitFile(host, config), cloneFile()];
+  const units = [unitFile(host, config), unprivilegedFile()];
   const others = [sysctlFile(), sysusersFile()];
   if (!force) refuseForeign(host, [...units, ...others], "remove");
   const state = await unitState(host);
   const removed = removeSteps(host, units);
   const dropIns = host.stat(dropInFolder) ? readdirSync(host.at(dropInFolder)) : [];
-  const isEmpty = dropIns.length === 1 && dropIns[0] === "clone.conf";
+  const isEmpty = dropIns.length === 1 && dropIns[0] === "unprivileged.conf";
   const remaining = [
     config === defaultConfig ? dirname(config) : config,
     dataFolder,

@@ -33,7 +33,7 @@ describe("good configurations", () => {
           busyPollMicroseconds: 0,
         },
         send: { bufferBytes: 16_777_216, gso: true, ttl: 64, dscp: 0 },
-        transmit: "socket",
+        transmit: "auto",
         failedChecksPerSecond: 1000,
         keepRetransmitterSignatures: false,
         deshred: true,

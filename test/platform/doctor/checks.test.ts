@@ -323,7 +323,7 @@ describe("checkConfiguration", () => {
       sendBufferBytes: 16_777_216,
       listenAddresses: 1,
       usesIpv6: true,
-      transmit: "socket",
+      transmit: "auto",
     });
   });
 });

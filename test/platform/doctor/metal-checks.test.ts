@@ -47,6 +47,8 @@ const healthyNic: NicDetails = {
   coalescingUs: 0,
   received: 10_000_000,
   missed: 0,
+  deferredInterrupts: 0,
+  flushTimeoutNs: 0,
   steersInSoftware: false,
 };
 
@@ -198,6 +200,22 @@ describe("bare-metal checks", () => {
       "net.core.rmem_max=67108864",
     ],
     ["udp-drops", { kernel: { udp: { delivered: 1e6, bufferFull: 5 } } }, "ok", null],
+    ["busy-poll-deferral", {}, "ok", null],
+    [
+      "busy-poll-deferral",
+      { nic: {}, configured: { busyPollMicroseconds: 50 } },
+      "warn",
+      "echo 2 > /sys/class/net/eth0/napi_defer_hard_irqs && echo 200000 > /sys/class/net/eth0/gro_flush_timeout",
+    ],
+    [
+      "busy-poll-deferral",
+      {
+        nic: { deferredInterrupts: 2, flushTimeoutNs: 200_000 },
+        configured: { busyPollMicroseconds: 50 },
+      },
+      "ok",
+      null,
+    ],
     ["swap", { kernel: { swappiness: 60 } }, "warn", "vm.swappiness=1"],
     ["swap", { kernel: { swappiness: 1 } }, "ok", null],
     [
@@ -285,6 +303,8 @@ describe("bare-metal facts", () => {
     "/proc/self/limits": "Limit Soft Hard\nMax locked memory         65536   65536   bytes\n",
     "/sys/class/net/eth0/device/uevent": "DRIVER=ice\nPCI_ID=1\n",
     "/sys/class/net/eth0/device/numa_node": "1\n",
+    "/sys/class/net/eth0/napi_defer_hard_irqs": "2\n",
+    "/sys/class/net/eth0/gro_flush_timeout": "200000\n",
     "/sys/class/net/eth0/statistics/rx_packets": "1000\n",
     "/sys/class/net/eth0/statistics/rx_missed_errors": "3\n",
     "/sys/class/net/eth0/statistics/rx_fifo_errors": "4\n",
@@ -347,6 +367,8 @@ describe("bare-metal facts", () => {
           coalescingUs: 50,
           received: 1000,
           missed: 7,
+          deferredInterrupts: 2,
+          flushTimeoutNs: 200_000,
           steersInSoftware: true,
         },
       ],

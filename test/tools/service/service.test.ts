@@ -20,7 +20,7 @@ const isRoot = process.geteuid?.() === 0;
 const hasAnalyze = spawnSync("systemd-analyze", ["--version"]).status === 0;
 
 const unit = "/etc/systemd/system/shredway.service";
-const clone = `${unit}.d/clone.conf`;
+const unprivileged = `${unit}.d/unprivileged.conf`;
 const sysctl = "/etc/sysctl.d/60-shredway.conf";
 const sysusers = "/etc/sysusers.d/shredway.conf";
 const config = "/etc/shredway/shredway.yaml";
@@ -51,14 +51,14 @@ async function installed(...words: readonly string[]): Promise<Machine> {
 describe.runIf(isRoot)("service install", () => {
   it("writes user, unit, kernel settings, folders and configuration, and enables the unit", async () => {
     const machine = new Machine();
-    const { code, stdout, stderr } = await machine.service("install", "--clone");
+    const { code, stdout, stderr } = await machine.service("install", "--unprivileged");
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(machine.commands()).toEqual(installCommands);
     for (const [path, name] of [
       [sysusers, "shredway.sysusers.conf"],
       [sysctl, "shredway.sysctl.conf"],
       [unit, "shredway.service"],
-      [clone, "shredway.service.d/clone.conf"],
+      [unprivileged, "shredway.service.d/unprivileged.conf"],
     ] as const) {
       expect(machine.read(path)).toMatch(
         /^# Written by shredway service install, checksum \w{16}\./,
@@ -135,7 +135,7 @@ describe.runIf(isRoot)("service install", () => {
   });
 
   it("never overwrites an edited file without --force", async () => {
-    const machine = await installed("--clone");
+    const machine = await installed("--unprivileged");
     machine.write(unit, machine.read(unit).replace("WatchdogSec=30", "WatchdogSec=60"));
     machine.write(sysctl, "net.core.rmem_max = 1\n");
     const before = machine.snapshot();
@@ -208,12 +208,12 @@ describe.runIf(isRoot)("service install", () => {
   });
 
   it.runIf(hasAnalyze)("writes a unit that systemd accepts", async () => {
-    const machine = await installed("--clone");
+    const machine = await installed("--unprivileged");
     const folder = temporaryFolder();
     mkdirSync(join(folder, "shredway.service.d"));
     const text = machine.read(unit).replaceAll("/usr/bin/node", process.execPath);
     writeFileSync(join(folder, "shredway.service"), text.replaceAll("file:/opt", "file:/"));
-    writeFileSync(join(folder, "shredway.service.d/clone.conf"), machine.read(clone));
+    writeFileSync(join(folder, "shredway.service.d/unprivileged.conf"), machine.read(unprivileged));
     const found = spawnSync("systemd-analyze", ["verify", join(folder, "shredway.service")], {
       encoding: "utf8",
     });
@@ -227,12 +227,12 @@ describe.runIf(isRoot)("service install", () => {
 describe.runIf(isRoot)("service install --dry-run", () => {
   it("prints a shell script whose result is that of the command", async () => {
     const [byScript, byCommand] = [new Machine(), new Machine()];
-    const { stdout } = await byScript.service("install", "--clone", "--now", "--dry-run");
+    const { stdout } = await byScript.service("install", "--unprivileged", "--now", "--dry-run");
     byScript.shell(stdout);
-    await byCommand.service("install", "--clone", "--now");
+    await byCommand.service("install", "--unprivileged", "--now");
     expect(byScript.snapshot()).toEqual(byCommand.snapshot());
     expect(byScript.commands()).toEqual(byCommand.commands());
-    const again = await byScript.service("install", "--clone", "--now", "--dry-run");
+    const again = await byScript.service("install", "--unprivileged", "--now", "--dry-run");
     for (const line of again.stdout.trim().split("\n")) expect(line).toMatch(/^# /);
   });
 
@@ -249,7 +249,7 @@ describe.runIf(isRoot)("service install --dry-run", () => {
 describe("--dry-run", () => {
   it.each([
     "install",
-    "install --now --clone --force",
+    "install --now --unprivileged --force",
     "install --config /srv/x/x.yaml",
     "uninstall",
   ])("of %s changes nothing, also without root and systemd", async (call) => {
@@ -269,7 +269,7 @@ describe.runIf(isRoot)("service uninstall", () => {
   it("removes what install wrote, and names what remains", async () => {
     const machine = new Machine();
     machine.write("/etc/sysctl.d/99-other.conf", "");
-    await machine.service("install", "--clone", "--now");
+    await machine.service("install", "--unprivileged", "--now");
     machine.write("/etc/shredway/secrets/rpc", "secret");
     machine.commands();
     const { code, stdout } = await machine.service("uninstall");
@@ -293,11 +293,11 @@ describe.runIf(isRoot)("service uninstall", () => {
   });
 
   it("leaves drop-ins of the operator", async () => {
-    const machine = await installed("--clone");
+    const machine = await installed("--unprivileged");
     machine.write(`${unit}.d/override.conf`, "[Service]\nNice=-5\n");
     const { stdout } = await machine.service("uninstall");
     expect(machine.exists(`${unit}.d/override.conf`)).toBe(true);
-    expect(machine.exists(clone)).toBe(false);
+    expect(machine.exists(unprivileged)).toBe(false);
     expect(stdout).toContain(`${unit}.d`);
   });
 
