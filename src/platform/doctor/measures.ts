@@ -45,7 +45,7 @@ export const measures: Readonly<Record<string, string>> = {
   "nic-coalescing": latency,
   "nic-drops": "ethtool -S NIC: missed, no_buffer and fifo counters do not increase",
   "busy-poll": latency,
-  "busy-poll-deferral": "/proc/interrupts: the NIC's counters increase slowly under traffic",
+  "busy-poll-irqs": "/proc/interrupts: the NIC's counters increase slowly under traffic",
   softnet: "the second and third column of /proc/net/softnet_stat do not increase",
   "udp-drops": `nstat -az UdpRcvbufErrors, and ${drops}`,
   swap: "no swapping: si and so of vmstat 1 are 0",

@@ -133,7 +133,7 @@ export function deferral(input: Input): Found {
   const why =
     "A worker that polls the NIC itself is interrupted for each packet unless the NIC defers its interrupts.";
   const isWanted = input.configured.busyPollMicroseconds > 0;
-  return forEachNic("busy-poll-deferral", why, input, (nic) => {
+  return forEachNic("busy-poll-irqs", why, input, (nic) => {
     const { name, deferredInterrupts, flushTimeoutNs: timeout } = nic;
     if (deferredInterrupts === null || timeout === null) return null;
     const folder = `/sys/class/net/${name}`;

@@ -200,15 +200,15 @@ describe("bare-metal checks", () => {
       "net.core.rmem_max=67108864",
     ],
     ["udp-drops", { kernel: { udp: { delivered: 1e6, bufferFull: 5 } } }, "ok", null],
-    ["busy-poll-deferral", {}, "ok", null],
+    ["busy-poll-irqs", {}, "ok", null],
     [
-      "busy-poll-deferral",
+      "busy-poll-irqs",
       { nic: {}, configured: { busyPollMicroseconds: 50 } },
       "warn",
       "echo 2 > /sys/class/net/eth0/napi_defer_hard_irqs && echo 200000 > /sys/class/net/eth0/gro_flush_timeout",
     ],
     [
-      "busy-poll-deferral",
+      "busy-poll-irqs",
       {
         nic: { deferredInterrupts: 2, flushTimeoutNs: 200_000 },
         configured: { busyPollMicroseconds: 50 },
