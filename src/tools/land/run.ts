@@ -117,7 +117,7 @@ export class LandRun {
     }
   }
 
-  /** Also after a stop, for a moment: a round without its answers would compare nothing later. */
+  /** Also after a stop, at most 2 s: a round without its answers would compare nothing later. */
   async #settleAnswers(): Promise<void> {
     const { clock, waitMs, stopped } = this.#options;
     const beganNs = clock.monotonicNs();
