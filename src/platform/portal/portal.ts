@@ -108,7 +108,6 @@ export class Portal implements Pages {
 
   close(): void {
     this.#live.close();
-    this.#dependencies.tips.close();
   }
 
   /** Returns the cookie's valid session with its key, or null. */
