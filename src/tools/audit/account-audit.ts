@@ -77,7 +77,11 @@ export async function auditAccount(store: SqlAuditStore, task: AuditTask): Promi
   const tips = countedFactsOf([...facts.values()]);
   const inPeriod = events.filter(({ atMs }) => atMs >= fromMs && atMs <= untilMs);
   const anchor = anchorOf(events, fromMs);
-  const { events: expected, state } = recomputeTiers(tips, rules, anchor, horizon, inPeriod);
+  const { events: expected, state } = recomputeTiers(tips, horizon, {
+    rules,
+    anchor,
+    stored: inPeriod,
+  });
   differences.push(...ofEvents(inPeriod, expected));
   if (stored && untilMs === evaluatedMs) differences.push(...ofState(stored.state, state));
   const firstMs = asked.reduce((least, one) => Math.min(least, one.registeredMs), untilMs);

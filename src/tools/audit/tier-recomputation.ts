@@ -86,26 +86,21 @@ function effectsOf(
   return effects.toSorted((a, b) => (a.order < b.order ? -1 : 1));
 }
 
-/** `stored`: the events that the result is compared with, from the anchor on. */
-export function recomputeTiers(
-  facts: readonly CountedFact[],
-  rules: TierRules,
-  anchor: Anchor,
-  horizon: Horizon,
-  stored: readonly RecomputedEvent[],
-  effectMaxMs = defaultEffectMaxMs,
-): Recomputation {
-  return new Walk({ rules, anchor, stored, effectMaxMs }).run(
-    effectsOf(facts, rules, horizon.order),
-    horizon.untilMs,
-  );
-}
-
 interface WalkOptions {
   readonly rules: TierRules;
   readonly anchor: Anchor;
+  /** The events that the result is compared with, from the anchor on. */
   readonly stored: readonly RecomputedEvent[];
-  readonly effectMaxMs: number;
+  /** Default: a minute. */
+  readonly effectMaxMs?: number;
+}
+
+export function recomputeTiers(
+  facts: readonly CountedFact[],
+  horizon: Horizon,
+  options: WalkOptions,
+): Recomputation {
+  return new Walk(options).run(effectsOf(facts, options.rules, horizon.order), horizon.untilMs);
 }
 
 class Walk {
@@ -118,7 +113,7 @@ class Walk {
   readonly #held: CountedFact[] = [];
   #position: Position;
 
-  constructor({ rules, anchor, stored, effectMaxMs }: WalkOptions) {
+  constructor({ rules, anchor, stored, effectMaxMs = defaultEffectMaxMs }: WalkOptions) {
     const { fromMs, tier, graceSinceMs, eventCount } = anchor;
     this.#rules = rules;
     this.#fromMs = fromMs;
@@ -134,7 +129,7 @@ class Walk {
       this.#applyUntil(effect.ms);
       const isBefore = this.#isBefore(effect);
       const pending = effects.slice(i, i + effectsTried);
-      while (!isBefore && this.#comesFirst(pending, untilMs)) this.#applyNext();
+      if (!isBefore) this.#applyBefore(pending, untilMs);
       // The window ended before the claim took effect.
       if (effect.kind === "claimed" && !this.#held.includes(effect.fact)) continue;
       this.#take(this.#effect(this.#position, effect, this.#timeOf(effect)), isBefore);
@@ -167,6 +162,11 @@ class Walk {
 
   #applyUntil(ms: number): void {
     while (this.#nextMs() <= ms) this.#applyNext();
+  }
+
+  /** What precedes the first of the pending effects although it is due later. */
+  #applyBefore(pending: readonly Effect[], untilMs: number): void {
+    while (this.#comesFirst(pending, untilMs)) this.#applyNext();
   }
 
   #applyNext(): void {

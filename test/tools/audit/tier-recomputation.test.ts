@@ -134,18 +134,22 @@ describe("the recomputed history", () => {
             const stored = events.filter((event) => event.accountId === accountId);
             const delayMs = isSlow ? 9 : 0;
             const horizon = { untilMs: endMs, order: BigInt(facts.length) };
-            const whole = recomputeTiers(own, rules, beginning, horizon, stored, delayMs);
+            const whole = recomputeTiers(own, horizon, {
+              rules,
+              anchor: beginning,
+              stored,
+              effectMaxMs: delayMs,
+            });
             expect(whole.events.map((event) => ({ ...event, accountId }))).toEqual(stored);
             const state = states.get(accountId);
             if (state) expect({ ...whole.state, accountId }).toEqual(state);
-            const later = recomputeTiers(
-              own,
+            const anchor = anchorOf(whole.events, fromMs);
+            const later = recomputeTiers(own, horizon, {
               rules,
-              anchorOf(whole.events, fromMs),
-              horizon,
+              anchor,
               stored,
-              delayMs,
-            );
+              effectMaxMs: delayMs,
+            });
             expect(later.events).toEqual(whole.events.filter(({ atMs }) => atMs >= fromMs));
             expect(later.state).toEqual(whole.state);
           }
@@ -180,7 +184,12 @@ describe("the recomputed history", () => {
       const facts = [fact(1n, 20n, 100), fact(2n, 25n, countedMs)];
       const { events } = engineOf(facts);
       const horizon = { untilMs: endMs, order: 2n };
-      const { events: found } = recomputeTiers(facts, rules, beginning, horizon, events, 9);
+      const { events: found } = recomputeTiers(facts, horizon, {
+        rules,
+        anchor: beginning,
+        stored: events,
+        effectMaxMs: 9,
+      });
       expect(found.map((event) => ({ accountId: "a", ...event }))).toEqual(events);
       expect(found.some(({ kind }) => kind === "grace_cancelled")).toBe(countedMs === 497);
     }

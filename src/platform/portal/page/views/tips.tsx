@@ -64,7 +64,7 @@ interface PeriodChoiceProps {
 
 function PeriodChoice({ period, onChoose }: PeriodChoiceProps): JSX.Element {
   return (
-    <fieldset class="choice">
+    <fieldset class="segments">
       <legend class="hidden">Period</legend>
       {periods.map((each) => (
         <button
