@@ -82,7 +82,11 @@ function registrationRow(registration: Registration): Row {
     lamports,
     countedLamports,
     settledMs === null ? null : iso(settledMs),
-    ...[null, null, null, null, null],
+    null,
+    null,
+    null,
+    null,
+    null,
   ]);
   return { atMs: registeredMs, line };
 }

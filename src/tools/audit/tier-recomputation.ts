@@ -164,7 +164,7 @@ class Walk {
     while (this.#nextMs() <= ms) this.#applyNext();
   }
 
-  /** What precedes the first of the pending effects although it is due later. */
+  /** Applies changes that precede the first of the pending effects although they are due later. */
   #applyBefore(pending: readonly Effect[], untilMs: number): void {
     while (this.#comesFirst(pending, untilMs)) this.#applyNext();
   }

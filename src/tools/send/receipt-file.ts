@@ -64,17 +64,18 @@ export class ReceiptFile {
 
   /** A receipt that is not about these signatures is as useless as a forged one. */
   async #keep(receipt: string, signatures: readonly string[], expected: Statement): Promise<void> {
+    const wanted = signatures.join(", ");
     try {
       this.#keys ??= await this.#client.getSigningKeys();
       const { statement, transactions } = await verifyReceipt(receipt, this.#keys);
-      const named = transactions.map((one) => one.signature);
-      if (statement !== expected || String(named) !== String(signatures)) {
-        throw new Error(`expected ${expected} of ${signatures}, got ${statement} of ${named}`);
+      const named = transactions.map((one) => one.signature).join(", ");
+      if (statement !== expected || named !== wanted) {
+        throw new Error(`expected ${expected} of ${wanted}, got ${statement} of ${named}`);
       }
       appendFileSync(this.path, `${receipt}\n`);
       this.count++;
     } catch (error) {
-      this.problems.push(`invalid receipt of ${signatures}: ${messageOf(error)}`);
+      this.problems.push(`invalid receipt of ${wanted}: ${messageOf(error)}`);
     }
   }
 }
