@@ -47,6 +47,7 @@ import { decodeBase58, encodeBase58 } from "../relay/data-plane/base58.ts";
 import { LandingWatchList } from "../relay/landing-watch-list.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { StreamService } from "../relay/streams/stream-service.ts";
+import type { WriteLocks } from "../relay/streams/write-locks.ts";
 import { TipStatistics } from "../tips/tip-statistics.ts";
 import { openNonces, TrackerPart } from "./compose-partners.ts";
 import { openPortal } from "./compose-portal.ts";
@@ -80,6 +81,8 @@ interface GatewayOptions {
   readonly verifier?: Pick<SignatureVerifier, "verify" | "close">;
   /** Decoded streams, called after the start; undefined: they are off. */
   readonly streams?: () => StreamService | undefined;
+  /** Like `streams`; undefined: the relay decodes no transactions. */
+  readonly writeLocks?: () => WriteLocks | undefined;
   /** Leaders of the TPU routes. Default: those of the relay. One bench section has leaders without a chain. */
   readonly leaders?: UpcomingLeaders;
 }
@@ -241,7 +244,7 @@ function createGateway(
     nonces,
     tracker,
   } = components;
-  const { clock, log, relay, streams } = options;
+  const { clock, log, relay, streams, writeLocks } = options;
   const take: EndpointGroupDependencies["limits"]["take"] = (key, nowNs) =>
     rates.take(key.id, rateLimitOf(tables.config, key), nowNs);
   return new Gateway(
@@ -263,9 +266,11 @@ function createGateway(
       sockets: upstream,
       shreds,
       tipFloor: tips,
+      tipHistory: tips.history,
       nonces,
       tracker,
       ...(streams && { streams }),
+      ...(writeLocks && { writeLocks }),
       pages,
       slot: () => relay?.leaders().slot ?? null,
     },

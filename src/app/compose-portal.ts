@@ -23,8 +23,7 @@ import { Portal } from "../platform/portal/portal.ts";
 import type { Store } from "../platform/store/store.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import { destinationSettingsOf } from "../shreds/destinations/destination-rules.ts";
-import { TipHistory } from "../tips/tip-history.ts";
-import type { TipFloor } from "../tips/tip-types.ts";
+import type { TipStatistics } from "../tips/tip-statistics.ts";
 import type { QuicService } from "./compose-quic.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { rateLimitOf } from "./gateway-settings.ts";
@@ -39,7 +38,7 @@ interface PortalOptions {
   readonly keyRing: KeyRing;
   readonly routes: RouteTable;
   readonly pipeline: Submissions;
-  readonly tips: TipFloor;
+  readonly tips: TipStatistics;
   readonly shreds: ShredSales | null;
   /** null: no other node uses the database. */
   readonly nodes: Pick<NodeDirectory, "regionProblem"> | null;
@@ -144,7 +143,7 @@ export function openPortal(options: PortalOptions): Portal | null {
     traceDelays: () => relay?.traces.delays() ?? [],
     shreds,
     shredTipAddresses: () => options.settings.regions[0].shredTipAddresses,
-    tips: new TipHistory(tips),
+    tips,
     submissions: pipeline,
     submissionLists: store.submissions,
     routes: () => routes.snapshots(),

@@ -12,7 +12,6 @@ import {
 } from "../core/addresses/own-addresses.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
-import { thresholdsOf } from "../core/configuration/schema-delivery.ts";
 import type { Logger } from "../core/log.ts";
 import type {
   SignatureVerifier,
@@ -32,8 +31,8 @@ import { PendingRegistrations } from "../shreds/registrations/pending-registrati
 import { TipRegistrar } from "../shreds/registrations/registrar.ts";
 import { AccountTiers } from "../shreds/tiers/account-tiers.ts";
 import { TierLeadership } from "../shreds/tiers/tier-leadership.ts";
-import type { TierRules } from "../shreds/tiers/types.ts";
 import { ShredSalesService } from "./shred-sales.ts";
+import { tierRulesOf } from "./tier-rules.ts";
 
 interface ShredSalesOptions {
   readonly config: Config;
@@ -58,16 +57,6 @@ interface ShredSalesOptions {
 
 /** How long the list of own addresses is valid. */
 const ownAddressesNs = 5_000_000_000n;
-const dayMs = 24 * 3_600_000;
-
-function tierRulesOf({ relay, tiers }: Config): TierRules {
-  const thresholds = thresholdsOf(relay.tiers, tiers.thresholdLamports);
-  return {
-    tiers: thresholds.map(([name, lamports]) => ({ name, thresholdLamports: BigInt(lamports) })),
-    windowMs: dayMs,
-    graceMs: dayMs,
-  };
-}
 
 /**
  * Whether an endpoint belongs to this service or, unless such destinations are allowed, to this machine. A

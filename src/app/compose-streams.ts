@@ -1,4 +1,5 @@
-// Composition of decoded streams: the gateway's keys and tiers, the relay's shreds, the node.
+// Composition of decoded streams: the gateway's keys and tiers, the relay's shreds, the node; and of the
+// observation of write locks, which reads them too.
 
 import { parseAddress } from "../core/addresses/addresses.ts";
 import type { Clock } from "../core/clock.ts";
@@ -9,10 +10,14 @@ import type { KeyRing } from "../gateway/accounts/key-ring.ts";
 import type { Callers } from "../gateway/endpoints/callers.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import { RpcClient } from "../platform/solana/rpc-client.ts";
+import { decodeBase58 } from "../relay/data-plane/base58.ts";
+import { RelayStreams } from "../relay/data-plane/relay-streams.ts";
 import type { RelayService } from "../relay/relay-service.ts";
 import type { StreamAccess } from "../relay/streams/stream-access.ts";
+import { StreamHub } from "../relay/streams/stream-hub.ts";
 import { StreamService } from "../relay/streams/stream-service.ts";
 import type { PushDestinations } from "../relay/streams/transaction-pushes.ts";
+import { WriteLocks } from "../relay/streams/write-locks.ts";
 import { unknownDestination } from "../shreds/destinations/destination-rules.ts";
 import type { AccountDestination } from "../shreds/destinations/destination-types.ts";
 import type { Tiers } from "../shreds/tiers/types.ts";
@@ -111,4 +116,46 @@ export function openStreams({
     clock,
     log,
   });
+}
+
+export interface OpenWriteLocks {
+  readonly observer: WriteLocks;
+  close(): void;
+}
+
+type WriteLockDependencies = Pick<StreamDependencies, "config" | "relay" | "clock" | "log"> & {
+  readonly streams: StreamService | undefined;
+};
+
+/** undefined: the relay decodes no transactions. */
+export function openWriteLocks({
+  config,
+  relay,
+  streams,
+  clock,
+  log,
+}: WriteLockDependencies): OpenWriteLocks | undefined {
+  const { deshred, tiers } = config.relay;
+  const tier = tiers.at(-1);
+  if (!deshred || tier === undefined) return undefined;
+  // One hub reads the streams of a relay: that of the subscribers, if there are some.
+  const own = streams
+    ? null
+    : new StreamHub({
+        streams: relay.relay.streams,
+        limits: RelayStreams.limits(),
+        hasHistory: false,
+        clock,
+        log,
+      });
+  const hub = streams?.hub ?? own;
+  if (!hub) return undefined;
+  const observer = new WriteLocks({ hub, tier, decode: decodeBase58, clock });
+  return {
+    observer,
+    close: () => {
+      observer.close();
+      own?.close();
+    },
+  };
 }

@@ -22,7 +22,7 @@ import { slotFileIn } from "../relay/slot-floor.ts";
 import type { StreamService } from "../relay/streams/stream-service.ts";
 import { AccountSubscribers } from "./account-subscribers.ts";
 import { openGateway } from "./compose-gateway.ts";
-import { openStreams } from "./compose-streams.ts";
+import { type OpenWriteLocks, openStreams, openWriteLocks } from "./compose-streams.ts";
 import type { GatewayService } from "./gateway-service.ts";
 import { Operations } from "./operations.ts";
 import { Service } from "./service.ts";
@@ -108,7 +108,7 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
   try {
     const { pages } = operations;
     // Both refer to each other: streams use the gateway's keys.
-    const opened: { streams?: StreamService } = {};
+    const opened: { streams?: StreamService; writeLocks?: OpenWriteLocks } = {};
     const gateway =
       config.http &&
       (await openGateway({
@@ -118,6 +118,7 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
         log,
         clock,
         streams: () => opened.streams,
+        writeLocks: () => opened.writeLocks?.observer,
         ...(tierClock && { tierClock }),
       }));
     if (gateway) operations.watch(gateway);
@@ -140,8 +141,11 @@ export async function openService(dependencies: ServiceDependencies): Promise<Se
       operations.watchStreams(streams);
       gateway?.showStreams(streams);
     }
+    const writeLocks = gateway && openWriteLocks({ config, relay, streams, clock, log });
+    if (writeLocks) opened.writeLocks = writeLocks;
     return new Service({
       relay,
+      ...(writeLocks && { writeLocks }),
       ...(streams && { streams }),
       ...(subscribers && { subscribers }),
       ...(accountSubscribers && { accountSubscribers }),

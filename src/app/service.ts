@@ -15,6 +15,10 @@ import type { GatewayService } from "./gateway-service.ts";
 import type { Operations } from "./operations.ts";
 import type { WarmUp } from "./warm-up.ts";
 
+interface Closable {
+  close(): void;
+}
+
 interface ServiceDependencies {
   readonly relay: RelayService;
   readonly gateway?: GatewayService;
@@ -22,6 +26,8 @@ interface ServiceDependencies {
   readonly subscribers?: SubscriberService;
   /** Absent: the section `streams` is not configured. */
   readonly streams?: StreamService;
+  /** Absent: no gateway, or the relay decodes no transactions. */
+  readonly writeLocks?: Closable;
   /** Absent: accounts cannot be subscribers. */
   readonly accountSubscribers?: AccountSubscribers;
   /** Absent: no metrics. */
@@ -43,6 +49,7 @@ export class Service {
   readonly operations: Operations | undefined;
   readonly subscribers: SubscriberService | undefined;
   readonly streams: StreamService | undefined;
+  readonly #writeLocks: Closable | undefined;
   readonly #accountSubscribers: AccountSubscribers | undefined;
   readonly #configWarnings: readonly string[];
   readonly #readConfig: () => Config;
@@ -56,6 +63,7 @@ export class Service {
     gateway,
     subscribers,
     streams,
+    writeLocks,
     accountSubscribers,
     operations,
     config,
@@ -68,6 +76,7 @@ export class Service {
     this.gateway = gateway;
     this.subscribers = subscribers;
     this.streams = streams;
+    this.#writeLocks = writeLocks;
     this.#accountSubscribers = accountSubscribers;
     this.operations = operations;
     this.#configWarnings = config ? configWarnings(config) : [];
@@ -138,6 +147,7 @@ export class Service {
     await this.#warmUp?.close();
     this.#accountSubscribers?.close();
     this.subscribers?.close();
+    this.#writeLocks?.close();
     this.streams?.close();
     await this.gateway?.close();
     this.operations?.close();

@@ -20,12 +20,15 @@ import type {
   TierThreshold,
   TierView,
   TipFloorEntry,
+  TipHistoryEntry,
+  TipPercentileFields,
+  TipPercentiles,
   TipProof,
   TransactionPush,
   TransactionPushes,
   TransactionStatus,
 } from "./responses.ts";
-import { type AltLeader, submissionStates, type TipSnapshot } from "./types.ts";
+import { type AltLeader, submissionStates, type TipQuarter, type TipSnapshot } from "./types.ts";
 
 export function readEvent(value: unknown, where: string): StatusEvent {
   const fields = new Fields<StatusEvent>(value, where);
@@ -97,16 +100,35 @@ export function readRegions(value: unknown, where: string): Region[] {
   return listOf(value, where, readRegion);
 }
 
-export function readTipSnapshot(value: unknown, where: string): TipSnapshot {
-  const fields = new Fields<TipFloorEntry>(value, where);
+function percentilesOf(
+  fields: Fields<TipPercentileFields>,
+): Omit<TipPercentiles, "time" | "count"> {
   return {
-    time: fields.text("time"),
-    windowStart: fields.text("window_start"),
     p25: fields.integer("landed_tips_25th_percentile"),
     p50: fields.integer("landed_tips_50th_percentile"),
     p75: fields.integer("landed_tips_75th_percentile"),
     p95: fields.integer("landed_tips_95th_percentile"),
     p99: fields.integer("landed_tips_99th_percentile"),
+  };
+}
+
+export function readTipQuarter(value: unknown, where: string): TipQuarter {
+  const fields = new Fields<TipHistoryEntry>(value, where);
+  const percentiles = fields.value("percentiles");
+  const place = `${where}.percentiles`;
+  return {
+    time: fields.text("time"),
+    count: fields.integer("count"),
+    percentiles: percentiles === null ? null : percentilesOf(new Fields(percentiles, place)),
+  };
+}
+
+export function readTipSnapshot(value: unknown, where: string): TipSnapshot {
+  const fields = new Fields<TipFloorEntry>(value, where);
+  return {
+    time: fields.text("time"),
+    windowStart: fields.text("window_start"),
+    ...percentilesOf(fields),
     count: fields.integer("count"),
     stale: fields.flag("stale"),
   };

@@ -23,7 +23,6 @@ import {
 } from "./answers.ts";
 import { ShredwayCallError, webSocketMissing } from "./error.ts";
 import { textOf } from "./fields.ts";
-import { writeJson } from "./json.ts";
 import { type KeepAlive, type KeepAliveOptions, keepAlive } from "./keep-alive.ts";
 import type {
   GetReceiptOptions,
@@ -35,6 +34,7 @@ import type {
   SendTransactionOptions,
   ShredwayClientOptions,
   SubmissionOptions,
+  TipAccountOptions,
   TransactionPushOptions,
 } from "./options.ts";
 import { readKeySet } from "./receipts.ts";
@@ -47,7 +47,8 @@ import {
   watchStatuses,
 } from "./status-watch.ts";
 import { queryOf } from "./submission-query.ts";
-import { readTipFloor, tipsOf } from "./tip-stream.ts";
+import { registrationCall } from "./tip-registration.ts";
+import { readTipFloor, readTipHistory, tipHistoryPath, tipsOf } from "./tip-stream.ts";
 import { base64Of, encodingOf } from "./transactions.ts";
 import { type CallOptions, type RpcAnswer, Transport } from "./transport.ts";
 import type {
@@ -65,6 +66,7 @@ import type {
   StatusUpdate,
   TierEvent,
   TierView,
+  TipHistory,
   TipRegistration,
   TipSnapshot,
   TransactionInput,
@@ -225,9 +227,15 @@ export class ShredwayClient {
     return readNonce(await this.#ask("getNonce", [of], options), "getNonce");
   }
 
-  /** The order of the addresses changes with each response: use the first address. */
-  async getTipAccounts(region?: string, options?: CallOptions): Promise<string[]> {
-    const params = region === undefined ? [] : [region];
+  /**
+   * Use the first address: the order rotates with each response, or is ascending by write locks in recent
+   * blocks (`orderBy`), which throws "contention_unknown" until the service has observed some.
+   */
+  async getTipAccounts(
+    region?: string,
+    { orderBy, ...options }: TipAccountOptions = {},
+  ): Promise<string[]> {
+    const params = [{ region, orderBy }];
     return readTexts(await this.#ask("getTipAccounts", params, options), "getTipAccounts");
   }
 
@@ -246,6 +254,12 @@ export class ShredwayClient {
   /** Requires no key. */
   async tipFloor(options?: CallOptions): Promise<TipSnapshot> {
     return readTipFloor(await this.#get("/tip_floor", options));
+  }
+
+  /** One entry per quarter hour; those without a refresh are missing. Requires no key. */
+  async tipHistory(period: TipHistory["period"], options?: CallOptions): Promise<TipHistory> {
+    const path = `${tipHistoryPath}?period=${period}`;
+    return readTipHistory(await this.#get(path, options), tipHistoryPath);
   }
 
   /**
@@ -268,19 +282,7 @@ export class ShredwayClient {
     tips: readonly TipRegistration[],
     options: RegisterTipsOptions = {},
   ): Promise<RegistrationReceipt> {
-    const entries = tips.map(({ transaction, slot, proof }) => ({
-      transaction: base64Of(transaction),
-      slot,
-      ...(proof !== undefined && { proof: base64Of(proof) }),
-    }));
-    const path = `/shred-pay?verbose=true${options.dryRun ? "&dry_run=true" : ""}`;
-    const call = {
-      method: "POST",
-      path,
-      body: writeJson(entries),
-      isRead: false,
-      what: "/shred-pay",
-    } as const;
+    const call = registrationCall(tips, options);
     return readReceipt(await this.#transport.json(call, options), "/shred-pay");
   }
 

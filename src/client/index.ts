@@ -12,11 +12,12 @@ export type {
   SendPairOptions,
   SendTransactionOptions,
   ShredwayClientOptions,
+  TipAccountOptions,
   TransactionPushOptions,
 } from "./options.ts";
 export { publicKeyProofMessage } from "./public-key-proof.ts";
 export * from "./push-datagram.ts";
-export { verifyReceipt, verifyTipFloor } from "./receipts.ts";
+export { verifyReceipt, verifyTipFloor, verifyTipHistory } from "./receipts.ts";
 export type { SigningKeys } from "./signed-statement.ts";
 export type { SocketConstructor, SocketLike } from "./socket.ts";
 export type { WaitOptions, WatchOptions } from "./status-watch.ts";

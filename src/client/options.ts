@@ -96,6 +96,11 @@ export interface RegisterTipsOptions extends CallOptions {
   readonly dryRun?: boolean;
 }
 
+export interface TipAccountOptions extends CallOptions {
+  /** Default: rotation. */
+  readonly orderBy?: "rotation" | "contention";
+}
+
 export interface GetReceiptOptions extends CallOptions {
   /** Default: final. */
   readonly statement?: "final" | "accepted";

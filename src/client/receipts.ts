@@ -7,7 +7,8 @@ import { Fields, listOf } from "./fields.ts";
 import { readJson } from "./json.ts";
 import type { KeySet, PublishedKey, Receipt, ReceiptEnd, ReceiptTransaction } from "./responses.ts";
 import { type SigningKeys, statementInvalid, verifyStatement } from "./signed-statement.ts";
-import { endStates, type TipSnapshot } from "./types.ts";
+import { readTipHistory, tipHistoryPath } from "./tip-stream.ts";
+import { endStates, type TipHistory, type TipSnapshot } from "./types.ts";
 
 function readEnd(value: unknown, where: string): ReceiptEnd | null {
   if (value === null) return null;
@@ -72,6 +73,17 @@ export async function verifyTipFloor(
   const [snapshot] = listOf(readJson(body), "/tip_floor", readTipSnapshot);
   if (snapshot) return snapshot;
   throw statementInvalid("expected a snapshot, got an empty list");
+}
+
+/** Returns the content of GET /tip_floor/history?signed=1, like verifyTipFloor. */
+export async function verifyTipHistory(
+  body: string,
+  signature: string,
+  keys: SigningKeys,
+): Promise<TipHistory> {
+  const detached = new TextEncoder().encode(body);
+  await verifyStatement({ jws: signature, type: "shredway-tip-history", detached }, keys);
+  return readTipHistory(readJson(body), tipHistoryPath);
 }
 
 function readKey(value: unknown, where: string): PublishedKey {

@@ -186,17 +186,18 @@ export interface TipPercentiles<Integer = bigint> {
   readonly count: Integer;
 }
 
-/**
- * Response of GET /tip_floor and message of /tip_stream, with the field names of block engines.
- * Amounts in lamports or SOL.
- */
-export interface TipFloorEntry<Integer = bigint> {
-  readonly time: string;
+/** With the field names of block engines. Amounts in lamports or SOL. */
+export interface TipPercentileFields<Integer = bigint> {
   readonly landed_tips_25th_percentile: Integer;
   readonly landed_tips_50th_percentile: Integer;
   readonly landed_tips_75th_percentile: Integer;
   readonly landed_tips_95th_percentile: Integer;
   readonly landed_tips_99th_percentile: Integer;
+}
+
+/** Response of GET /tip_floor and message of /tip_stream. */
+export interface TipFloorEntry<Integer = bigint> extends TipPercentileFields<Integer> {
+  readonly time: string;
   /** Present only in SOL. */
   readonly ema_landed_tips_50th_percentile?: Integer;
   /** Number of landed tips in the window; 0: no tip has ever landed. */
@@ -206,6 +207,32 @@ export interface TipFloorEntry<Integer = bigint> {
   readonly stale: boolean;
   /** Only with `signed=1`: the current slot at the refresh; null: unknown. */
   readonly newest_slot?: Integer | null;
+}
+
+/** Response of GET /tip_floor/history. */
+export interface TipHistoryView<Integer = bigint> {
+  readonly period: "24h" | "7d";
+  /** Unit of the percentiles. */
+  readonly unit: "lamports" | "sol";
+  /** Distance of the entries. */
+  readonly resolution_seconds: Integer;
+  /** `time` of the newest entry with landed tips; null: none in the period. */
+  readonly newest: string | null;
+  /** True if no tip landed in the last quarter hour, or the last refresh is missing. */
+  readonly stale: boolean;
+  /** Only with `signed=1`: the current slot when the response was signed; null: unknown. */
+  readonly newest_slot?: Integer | null;
+  /** Ascending. A quarter hour without a refresh, as while the service was down, is missing. */
+  readonly entries: readonly TipHistoryEntry<Integer>[];
+}
+
+export interface TipHistoryEntry<Integer = bigint> {
+  /** Time of the refresh; the entry covers the 15 minutes before it. */
+  readonly time: string;
+  /** Number of landed tips. */
+  readonly count: Integer;
+  /** Null: no tip landed. */
+  readonly percentiles: TipPercentileFields<Integer> | null;
 }
 
 // ---- tips for shreds ----

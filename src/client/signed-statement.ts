@@ -20,7 +20,7 @@ interface Statement {
   /** JWS in compact serialization, or with detached content. */
   readonly jws: string;
   /** Expected header `typ`. */
-  readonly type: "shredway-receipt" | "shredway-tips";
+  readonly type: "shredway-receipt" | "shredway-tips" | "shredway-tip-history";
   /** The bytes that a detached signature covers. */
   readonly detached?: Uint8Array;
 }

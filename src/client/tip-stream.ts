@@ -1,11 +1,14 @@
-// Tip statistics: the body of /tip_floor, and the snapshots of /tip_stream.
+// Tip statistics: the bodies of /tip_floor and /tip_floor/history, and the snapshots of /tip_stream.
 
-import { readTipSnapshot } from "./answers.ts";
+import { readTipQuarter, readTipSnapshot } from "./answers.ts";
 import { ShredwayCallError } from "./error.ts";
-import { listOf } from "./fields.ts";
+import { Fields, listOf } from "./fields.ts";
 import { readJson } from "./json.ts";
+import type { TipHistoryView } from "./responses.ts";
 import { type FollowOptions, follow } from "./socket.ts";
-import type { TipSnapshot } from "./types.ts";
+import type { TipHistory, TipSnapshot } from "./types.ts";
+
+export const tipHistoryPath = "/tip_floor/history";
 
 /** The service sends a snapshot at least every quarter of an hour. */
 const silenceMs = 16 * 60_000;
@@ -16,6 +19,17 @@ export function readTipFloor(body: unknown): TipSnapshot {
   if (snapshot) return snapshot;
   const problem = "answer_invalid: /tip_floor: expected a snapshot, got an empty list";
   throw new ShredwayCallError(problem, { reason: "answer_invalid" });
+}
+
+export function readTipHistory(value: unknown, where: string): TipHistory {
+  const fields = new Fields<TipHistoryView>(value, where);
+  return {
+    period: fields.oneOf("period", ["24h", "7d"]),
+    resolutionSeconds: fields.integer("resolution_seconds"),
+    newest: fields.textOrNull("newest"),
+    stale: fields.flag("stale"),
+    entries: fields.list("entries", readTipQuarter),
+  };
 }
 
 export async function* tipsOf(feed: Omit<FollowOptions, "silenceMs">): AsyncGenerator<TipSnapshot> {

@@ -24,7 +24,7 @@ interface TransportOptions {
   readonly readRetries: number;
 }
 
-interface HttpCall {
+export interface HttpCall {
   readonly method: "GET" | "POST";
   /** Path with the query. */
   readonly path: string;

@@ -8,6 +8,7 @@ import type {
   RegisteredKey,
   SubmissionState,
   TipFloorEntry,
+  TipHistoryView,
   TipPercentiles,
 } from "./responses.ts";
 
@@ -62,6 +63,25 @@ export interface BundleReceipt {
 export interface TipSnapshot extends TipPercentiles {
   readonly windowStart: TipFloorEntry["window_start"];
   readonly stale: TipFloorEntry["stale"];
+}
+
+/** Landed tips by quarter hour, ascending. */
+export interface TipHistory {
+  readonly period: TipHistoryView["period"];
+  readonly resolutionSeconds: bigint;
+  /** Time of the newest entry with landed tips; null: none in the period. */
+  readonly newest: string | null;
+  /** True if no tip landed in the last quarter hour, or the last refresh is missing. */
+  readonly stale: boolean;
+  readonly entries: readonly TipQuarter[];
+}
+
+/** The 15 minutes before `time`, in lamports. */
+export interface TipQuarter {
+  readonly time: string;
+  readonly count: bigint;
+  /** Null: no tip landed. */
+  readonly percentiles: Omit<TipPercentiles, "time" | "count"> | null;
 }
 
 export interface TipRegistration {

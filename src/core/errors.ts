@@ -110,6 +110,7 @@ const table = {
   non_partner_slot: { text: "current leader is not an alternative partner", ...invalidParameters },
   priority_fee_too_low: { text: "priority fee below the minimum", ...invalidParameters },
   leader_unknown: { text: "unknown leader", httpStatus: 404 },
+  contention_unknown: { text: "write locks of tip addresses are not known", ...notReady },
   batch_refused: { text: "batch rejected", ...invalidRequest },
   batch_failed: { text: "batch could not be sent", ...internalError },
   upstream_missing: { text: "no node is configured for this method", ...methodNotFound },
@@ -197,6 +198,7 @@ export interface ErrorDetails {
   pair_invalid?: TransactionIndex;
   nonce_stale?: { readonly expected: string; readonly got: string };
   nonce_pending?: RetryAfter;
+  contention_unknown?: RetryAfter;
   co_signing_refused?: TransactionFault;
   priority_fee_too_low?: {
     readonly minimumLamportsPerUnit: bigint;

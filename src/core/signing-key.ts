@@ -7,7 +7,7 @@ import { createHash, createPrivateKey } from "node:crypto";
 import { KeyPair } from "./key-pair.ts";
 
 /** Media types of the header `typ`, so that no statement can be mistaken for one of another kind. */
-export type StatementType = "shredway-receipt" | "shredway-tips";
+export type StatementType = "shredway-receipt" | "shredway-tips" | "shredway-tip-history";
 
 function base64Url(bytes: Uint8Array | string): string {
   return Buffer.from(bytes).toString("base64url");

@@ -10,6 +10,7 @@
 import type { Clock, Timer } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import { OtherTips } from "./other-tips.ts";
+import { quarterMs, TipHistory } from "./tip-history.ts";
 import type { LandedTip, LandedTipStore, TipFloor, TipSnapshot } from "./tip-types.ts";
 import { TipWindow, tipLamportsMax, type WindowPercentiles } from "./tip-window.ts";
 import { TipWriter } from "./tip-writer.ts";
@@ -23,7 +24,7 @@ interface TipStatisticsDependencies {
 }
 
 const windowMs = 15 * 60_000;
-const refreshMs = windowMs;
+const refreshMs = quarterMs;
 /** Delay until a change of the wall clock is noticed. */
 const wakeMs = 10_000;
 /** A clock that moves back and forth across a quarter hour causes one refresh. */
@@ -59,8 +60,14 @@ function averageOf(before: bigint, median: bigint): bigint {
 }
 
 export class TipStatistics implements TipFloor {
+  /** The refreshes of the last seven days. */
+  readonly history: TipHistory;
   readonly #clock: Clock;
+  readonly #store: LandedTipStore;
+  readonly #isShared: boolean;
   readonly #writer: TipWriter;
+  /** Monotonic milliseconds. */
+  readonly #openedMs: number;
   readonly #others: OtherTips | null;
   readonly #window = new TipWindow({ windowMs });
   readonly #listeners = new Set<(snapshot: TipSnapshot) => void>();
@@ -80,7 +87,11 @@ export class TipStatistics implements TipFloor {
 
   private constructor(dependencies: TipStatisticsDependencies) {
     this.#clock = dependencies.clock;
+    this.#store = dependencies.store;
+    this.#isShared = dependencies.isShared === true;
     this.#writer = new TipWriter(dependencies);
+    this.#openedMs = this.#nowMs;
+    this.history = new TipHistory(() => this.#wallMs);
     const others = {
       store: dependencies.store,
       nowMs: () => this.#wallMs,
@@ -90,7 +101,7 @@ export class TipStatistics implements TipFloor {
       },
       failed: (error: unknown) => this.#writer.warn("the database", error),
     };
-    this.#others = dependencies.isShared === true ? new OtherTips(others, windowMs) : null;
+    this.#others = this.#isShared ? new OtherTips(others, windowMs) : null;
     this.#snapshot = noTips(this.#wallMs);
     this.#quarter = this.#quarterNow;
   }
@@ -98,7 +109,8 @@ export class TipStatistics implements TipFloor {
   /** Starts with the data of the store. Never rejects: without an answer, it starts empty. */
   static async open(dependencies: TipStatisticsDependencies): Promise<TipStatistics> {
     const statistics = new TipStatistics(dependencies);
-    await statistics.#restore(dependencies.store);
+    await statistics.#restore();
+    await statistics.#loadHistory();
     statistics.#turn();
     return statistics;
   }
@@ -167,7 +179,8 @@ export class TipStatistics implements TipFloor {
     return Math.floor(this.#wallMs / refreshMs);
   }
 
-  async #restore(store: LandedTipStore): Promise<void> {
+  async #restore(): Promise<void> {
+    const store = this.#store;
     try {
       const last = await store.lastSnapshot();
       if (last) {
@@ -183,6 +196,14 @@ export class TipStatistics implements TipFloor {
         behind = tips.at(-1) ?? null;
         if (tips.length < tipsPerRead) return;
       }
+    } catch (error) {
+      this.#writer.warn("the database", error);
+    }
+  }
+
+  async #loadHistory(): Promise<void> {
+    try {
+      await this.history.load(this.#store);
     } catch (error) {
       this.#writer.warn("the database", error);
     }
@@ -267,10 +288,7 @@ export class TipStatistics implements TipFloor {
     } else {
       this.#snapshot = last.count === 0 ? noTips(timeMs) : { ...last, isStale: true };
     }
-    if (kind === "on time") {
-      const stored = this.#snapshot.count > 0 ? this.#snapshot : null;
-      this.#writer.refreshed(stored, Math.floor(timeMs / refreshMs), timeMs - windowMs);
-    }
+    if (kind === "on time") this.#persist(found, timeMs);
     for (const listener of this.#listeners) {
       try {
         listener(this.#snapshot);
@@ -278,5 +296,19 @@ export class TipStatistics implements TipFloor {
         this.#writer.warn("a listener", error);
       }
     }
+  }
+
+  #persist(found: WindowPercentiles | null, timeMs: number): void {
+    const quarter = Math.floor(timeMs / refreshMs);
+    const stored = this.#snapshot.count > 0 ? this.#snapshot : null;
+    this.#writer.refreshed(stored, quarter, timeMs - windowMs);
+    // A process that did not observe the whole window cannot say that no tip landed in it.
+    if (!found && this.#nowMs - this.#openedMs < windowMs) return;
+    const { count, percentiles } = found ?? { count: 0, percentiles: null };
+    const tips = { quarter, timeMs, count, percentiles };
+    this.history.add(tips);
+    this.#writer.addQuarter(tips);
+    // Other nodes may have stored quarter hours that this one missed.
+    if (this.#isShared || !this.history.isLoaded) void this.#loadHistory();
   }
 }

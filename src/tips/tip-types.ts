@@ -31,6 +31,27 @@ export interface TipFloor {
   onRefresh(listener: (snapshot: TipSnapshot) => void): () => void;
 }
 
+/** The landed tips of one quarter hour, as in the snapshot at its refresh. */
+export interface TipQuarter {
+  /** Number of the quarter hour since 1970 that the refresh began. */
+  readonly quarter: number;
+  /** Time of the refresh, wall milliseconds; the window is the 15 minutes before it. */
+  readonly timeMs: number;
+  readonly count: number;
+  /** Null: no tip landed, `count` is 0. */
+  readonly percentiles: TipSnapshot["percentiles"] | null;
+}
+
+/** Quarter hours of the last seven days; tip-history.ts implements it. */
+export interface TipHistoryReader {
+  /** Grows with every change. */
+  readonly generation: number;
+  /**
+   * Quarter hours of the last `hours`, ascending. One without a refresh is missing.
+   */
+  last(hours: number): readonly TipQuarter[];
+}
+
 export interface LandedTip {
   /** Base58. */
   readonly signature: string;
@@ -54,4 +75,11 @@ export interface LandedTipStore {
    */
   keepSnapshot(snapshot: TipSnapshot, quarter: number): Promise<void>;
   lastSnapshot(): Promise<TipSnapshot | null>;
+  /**
+   * The first entry of a quarter hour stays, from any node. Deletes those of other weeks when there are too
+   * many.
+   */
+  keepQuarter(tips: TipQuarter): Promise<void>;
+  /** Quarter hours from `from` to `to`, both inclusive, ascending. */
+  quarters(from: number, to: number): Promise<TipQuarter[]>;
 }

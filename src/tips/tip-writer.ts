@@ -8,7 +8,8 @@ import type { Clock, Timer } from "../core/clock.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { RareWarning } from "../core/rare-warning.ts";
-import type { LandedTip, LandedTipStore, TipSnapshot } from "./tip-types.ts";
+import { quartersMax } from "./tip-history.ts";
+import type { LandedTip, LandedTipStore, TipQuarter, TipSnapshot } from "./tip-types.ts";
 
 interface TipWriterDependencies {
   readonly clock: Clock;
@@ -33,6 +34,8 @@ export class TipWriter {
   readonly #added = new Map<string, LandedTip>();
   readonly #removed = new Set<string>();
   #snapshot: { readonly snapshot: TipSnapshot; readonly quarter: number } | null = null;
+  /** Ascending. */
+  #quarters: TipQuarter[] = [];
   #forgetBeforeMs: number | null = null;
   #timer: Timer | null = null;
   #writing: Promise<void> | null = null;
@@ -61,6 +64,11 @@ export class TipWriter {
     this.#wake();
   }
 
+  addQuarter(tips: TipQuarter): void {
+    this.#quarters = [...this.#quarters, tips].slice(-quartersMax);
+    this.#wake();
+  }
+
   /** At most one line in ten seconds. */
   warn(what: string, error: unknown): void {
     this.#warning.give(() => `tip statistics: ${what} failed: ${messageOf(error)}`);
@@ -78,7 +86,8 @@ export class TipWriter {
 
   get #isWaiting(): boolean {
     const count = this.#added.size + this.#removed.size;
-    return count > 0 || this.#snapshot !== null || this.#forgetBeforeMs !== null;
+    const isRefreshed = this.#snapshot !== null || this.#forgetBeforeMs !== null;
+    return count > 0 || isRefreshed || this.#quarters.length > 0;
   }
 
   #wake(): void {
@@ -116,6 +125,7 @@ export class TipWriter {
       areTipsPersisted = true;
       if (snapshot) await store.keepSnapshot(snapshot.snapshot, snapshot.quarter);
       if (forgetBeforeMs !== null) await store.forgetBefore(forgetBeforeMs);
+      await this.#writeQuarters();
       return true;
     } catch (error) {
       if (!areTipsPersisted) this.#takeBack(added, removed);
@@ -123,6 +133,15 @@ export class TipWriter {
       this.#forgetBeforeMs ??= forgetBeforeMs;
       this.warn("the database", error);
       return false;
+    }
+  }
+
+  async #writeQuarters(): Promise<void> {
+    for (;;) {
+      const [first] = this.#quarters;
+      if (!first) return;
+      await this.#dependencies.store.keepQuarter(first);
+      this.#quarters = this.#quarters.filter((one) => one !== first);
     }
   }
 

@@ -16,6 +16,7 @@ export const commands: Readonly<Record<string, () => Promise<Command>>> = {
   "public-keys": async () => (await import("./commands/public-keys.ts")).publicKeys,
   "signing-keys": async () => (await import("./commands/signing-keys.ts")).signingKeys,
   "verify-receipt": async () => (await import("./send/verify-receipt.ts")).verifyReceiptCommand,
+  audit: async () => (await import("./commands/audit.ts")).audit,
   destinations: async () => (await import("./commands/destinations.ts")).destinations,
   sources: async () => (await import("./commands/sources.ts")).sources,
   migrate: async () => (await import("./commands/migrate.ts")).migrate,

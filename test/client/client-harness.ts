@@ -24,12 +24,13 @@ import { until } from "../support/network/udp-receiver.ts";
 export class ClientHarness {
   readonly sandbox: Sandbox;
   readonly payer = Keypair.generate();
-  readonly #folder: string;
+  /** Data folder of the sandbox. */
+  readonly folder: string;
   #made = 0;
 
   private constructor(sandbox: Sandbox, folder: string) {
     this.sandbox = sandbox;
-    this.#folder = folder;
+    this.folder = folder;
   }
 
   static async open(): Promise<ClientHarness> {
@@ -111,7 +112,7 @@ export class ClientHarness {
 
   async close(): Promise<void> {
     await this.sandbox.close();
-    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   #latest(): { blockhash: string; lastValidBlockHeight: number } {

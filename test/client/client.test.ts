@@ -150,6 +150,13 @@ describe.concurrent("tips, regions, partners", () => {
     expect(new Set(await client.getTipAccounts("frankfurt"))).toEqual(
       new Set(region?.tipAddresses),
     );
+    // The first question starts the observation.
+    await expect(client.getTipAccounts(undefined, { orderBy: "contention" })).rejects.toMatchObject(
+      {
+        reason: "contention_unknown",
+        retryAfterSeconds: 10,
+      },
+    );
     const shredTips = await client.getShredTipAccounts();
     expect(new Set(shredTips)).toEqual(new Set(region?.shredTipAddresses));
   });
@@ -159,6 +166,9 @@ describe.concurrent("tips, regions, partners", () => {
     expect(Date.parse(snapshot.time)).toBeGreaterThan(Date.parse(snapshot.windowStart));
     expect(typeof snapshot.p99).toBe("bigint");
     expect(typeof snapshot.count).toBe("bigint");
+    const history = await client.tipHistory("7d");
+    expect(history).toMatchObject({ period: "7d", resolutionSeconds: 900n });
+    expect(history.entries.length).toBeLessThanOrEqual(672);
   });
 
   it("returns the alternative partners, and the next one", async () => {

@@ -157,6 +157,7 @@ export class GatewayCluster implements TestService {
       sockets: node,
       shreds: null,
       tipFloor: null,
+      tipHistory: null,
       nonces: null,
       tracker: noPartners,
       pages: [],

@@ -46,6 +46,14 @@ class StoreView implements LandedTipStore {
   async lastSnapshot() {
     return (await this.#openStore()).lastSnapshot();
   }
+
+  async keepQuarter(...given: Parameters<LandedTipStore["keepQuarter"]>): Promise<void> {
+    return (await this.#openStore()).keepQuarter(...given);
+  }
+
+  async quarters(...given: Parameters<LandedTipStore["quarters"]>) {
+    return (await this.#openStore()).quarters(...given);
+  }
 }
 
 interface Node {

@@ -1,49 +1,69 @@
 import { expect, it } from "vitest";
 import { TipHistory } from "../../src/tips/tip-history.ts";
-import type { TipSnapshot } from "../../src/tips/tip-types.ts";
+import type { TipQuarter } from "../../src/tips/tip-types.ts";
 
 const quarterMs = 15 * 60_000;
 
-function snapshotAt(quarter: number, count = 1): TipSnapshot {
-  const timeMs = quarter * quarterMs;
-  const percentiles = { p25: 1n, p50: 2n, p75: 3n, p95: 4n, p99: 5n };
-  const windowStartMs = timeMs - quarterMs;
-  return { timeMs, percentiles, emaP50: 2n, count, windowStartMs, isStale: false };
+function tipsOf(quarter: number, count = 1): TipQuarter {
+  const percentiles = count > 0 ? { p25: 1n, p50: 2n, p75: 3n, p95: 4n, p99: 5n } : null;
+  return { quarter, timeMs: quarter * quarterMs, count, percentiles };
 }
 
-function floor(first: TipSnapshot) {
-  let listener: (snapshot: TipSnapshot) => void = () => undefined;
-  const tips = {
-    snapshot: first,
-    onRefresh: (notifications: typeof listener) => {
-      listener = notifications;
-      return () => {
-        listener = () => undefined;
-      };
-    },
-  };
-  return { tips, tell: (snapshot: TipSnapshot) => listener(snapshot) };
+class Run {
+  quarter = 1000;
+  readonly history = new TipHistory(() => this.quarter * quarterMs);
+
+  shown(hours: number): number[] {
+    return this.history.last(hours).map(({ quarter }) => quarter);
+  }
 }
 
-it("retains a day of quarter hours, oldest first, including those of an earlier process", () => {
-  const { tips, tell } = floor(snapshotAt(1000));
-  const history = new TipHistory(tips);
-  expect(history.list.map(({ timeMs }) => timeMs / quarterMs)).toEqual([1000]);
-  for (let quarter = 1001; quarter < 1200; quarter++) tell(snapshotAt(quarter));
-  const quarters = history.list.map(({ timeMs }) => timeMs / quarterMs);
-  expect([quarters.length, quarters[0], quarters.at(-1)]).toEqual([96, 1104, 1199]);
-  // After a pause the old ones are removed.
-  tell(snapshotAt(1400));
-  expect(history.list.length).toBe(1);
-  history.close();
-  tell(snapshotAt(1401));
-  expect(history.list.length).toBe(1);
+it("has seven days of quarter hours, oldest first, and missing ones stay missing", () => {
+  const run = new Run();
+  for (run.quarter = 1000; run.quarter < 2000; run.quarter++) {
+    if (run.quarter % 10 !== 3) run.history.add(tipsOf(run.quarter));
+  }
+  run.quarter = 1999;
+  const week = run.shown(168);
+  expect([week[0], week.at(-1)]).toEqual([1328, 1999]);
+  expect(week).toEqual(
+    Array.from({ length: 672 }, (_, i) => 1328 + i).filter((quarter) => quarter % 10 !== 3),
+  );
+  const day = run.shown(24);
+  expect([day[0], day.at(-1)]).toEqual([1904, 1999]);
+  // Time alone ends them.
+  run.quarter = 1999 + 672;
+  expect(run.shown(168)).toEqual([]);
 });
 
-it("stays in order after the clock was set back, and starts empty without tips", () => {
-  const { tips, tell } = floor(snapshotAt(1000, 0));
-  const history = new TipHistory(tips);
-  expect(history.list).toEqual([]);
-  for (const quarter of [1000, 1001, 1000, 1000, 1001]) tell(snapshotAt(quarter));
-  expect(history.list.map(({ timeMs }) => timeMs / quarterMs)).toEqual([1000, 1001]);
+it("has the first refresh of a quarter hour, unless the database has another one", async () => {
+  const run = new Run();
+  run.history.add(tipsOf(999, 3));
+  run.history.add(tipsOf(999, 4));
+  run.history.add(tipsOf(1000, 0));
+  expect(run.history.last(24)).toEqual([tipsOf(999, 3), tipsOf(1000, 0)]);
+  const asked: number[][] = [];
+  const quarters = async (...range: [number, number]) => {
+    asked.push(range);
+    return [tipsOf(998, 8), tipsOf(999, 9)];
+  };
+  const { generation, isLoaded } = run.history;
+  expect(isLoaded).toBe(false);
+  await run.history.load({ quarters });
+  expect(asked).toEqual([[329, 1000]]);
+  expect(run.history.last(24)).toEqual([tipsOf(998, 8), tipsOf(999, 9), tipsOf(1000, 0)]);
+  expect(run.history.isLoaded).toBe(true);
+  expect(run.history.generation).toBeGreaterThan(generation);
+});
+
+it("is bounded and shows no future while the clock is set back and forth", () => {
+  const run = new Run();
+  for (const quarter of [1000, 1500, 1000, 90_000, 1001, 5, 1002]) {
+    run.quarter = quarter;
+    run.history.add(tipsOf(quarter));
+  }
+  expect(run.shown(168)).toEqual([1002]);
+  run.quarter = 1001;
+  run.history.add(tipsOf(1001));
+  expect(run.shown(168)).toEqual([1001]);
 });

@@ -64,6 +64,7 @@ import { answerStream, type StreamAnswer, type StreamSubmission } from "./stream
 import { SubmissionSockets } from "./submission-sockets.ts";
 import { subscriptionRoute } from "./subscriptions.ts";
 import { TipFloorHandler } from "./tip-floor.ts";
+import { TipHistoryHandler, tipHistoryPath } from "./tip-history.ts";
 import {
   isSlotPath,
   nextPath,
@@ -230,8 +231,8 @@ export class Gateway {
   }
 
   #unknownPath(served: ReadonlySet<EndpointGroup> | undefined): HttpResponse {
-    const listed = this.#dependencies.pages.flatMap((pages) => pages.listed);
-    const known = [...this.#paths.keys(), ...listed];
+    const { pages } = this.#dependencies;
+    const known = [...this.#paths.keys(), ...pages.flatMap(({ listed }) => listed)];
     const shown = served ? known.filter((path) => isServed(path, served)) : known;
     return refusalAnswer("path_unknown", `unknown path; expected one of ${shown.join(", ")}`);
   }
@@ -247,13 +248,9 @@ export class Gateway {
       return { status: 302, headers: { ...baseHeaders, location: home } };
     const allow = [...path.methods, "OPTIONS"].join(", ");
     if (request.method === "OPTIONS") return preflightAnswer(request, allow);
-    return refusalAnswer(
-      "http_method",
-      `method ${request.method.slice(0, 20)} is not allowed; expected ${allow}`,
-      {
-        headers: { allow },
-      },
-    );
+    const method = request.method.slice(0, 20);
+    const message = `method ${method} is not allowed; expected ${allow}`;
+    return refusalAnswer("http_method", message, { headers: { allow } });
   }
 
   #findPath(head: HttpHead): Path | undefined {
@@ -265,6 +262,14 @@ export class Gateway {
       if (found) return found;
     }
     return undefined;
+  }
+
+  #historyPaths(): [string, Path][] {
+    const { tipHistory } = this.#dependencies;
+    if (!tipHistory) return [];
+    const addressOf = (head: HttpHead): Uint8Array => this.#callers.addressOf(head);
+    const handler = new TipHistoryHandler({ ...this.#dependencies, tipHistory, addressOf });
+    return [[tipHistoryPath, { methods: ["GET", "HEAD"], handle: (head) => handler.answer(head) }]];
   }
 
   /** The page to which a browser at "/" is redirected. */
@@ -294,6 +299,7 @@ export class Gateway {
       ["/status", { methods: ["GET"], handle: () => upgradeAnswer() }],
       [streamPath, { methods: ["GET"], handle: () => upgradeAnswer() }],
       ...(tipFloor ? tipPaths(tipFloor) : []),
+      ...this.#historyPaths(),
       [validatorsPath, get((request) => tracker.answerValidators(request))],
       [nextPath, get((request) => tracker.answerNext(request))],
       [slotPath, get((request) => tracker.answerAt(request))],
@@ -306,11 +312,8 @@ export class Gateway {
   bodyBytesMax(head: HttpHead): number {
     const announced = Number(head.header("content-length") ?? Number.NaN);
     if (announced <= headBytesMax(false)) return headBytesMax(false);
-    const { key } = this.#callers.find(
-      head,
-      new Query(head.query),
-      blockEnginePath.test(head.path),
-    );
+    const isBlockEngine = blockEnginePath.test(head.path);
+    const { key } = this.#callers.find(head, new Query(head.query), isBlockEngine);
     return headBytesMax(Boolean(key));
   }
 
@@ -483,7 +486,7 @@ export class Gateway {
 
 function tipPaths(handler: TipFloorHandler): [string, Path][] {
   return [
-    ["/tip_floor", { methods: ["GET", "HEAD"], handle: (request) => handler.answer(request) }],
+    ["/tip_floor", { methods: ["GET", "HEAD"], handle: (head) => handler.answer(head) }],
     ["/tip_stream", { methods: ["GET"], handle: () => upgradeAnswer() }],
   ];
 }

@@ -30,6 +30,7 @@ const groupByPath: Readonly<Record<string, string>> = {
   "/status": "status",
   "/stream": "stream",
   "/tip_floor": "tip_floor",
+  "/tip_floor/history": "tip_history",
   "/tip_stream": "tip_stream",
   "/metrics": "metrics",
   "/openrpc.json": "description",

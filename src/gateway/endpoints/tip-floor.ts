@@ -6,7 +6,6 @@
 
 import type { TipFloorEntry, WrittenInteger } from "../../client/responses.ts";
 import type { Clock } from "../../core/clock.ts";
-import { messageOf } from "../../core/errors.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import type { TipFloor, TipSnapshot } from "../../tips/tip-types.ts";
 import { callerOf } from "../accounts/rate-limits.ts";
@@ -21,8 +20,16 @@ import {
 import type { LimitVerdict } from "../methods/dependencies.ts";
 import type { StatementSigner } from "../receipts/types.ts";
 import { invalid } from "../schema/shapes.ts";
-import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
-import { Query, uriChoice, uriSwitch } from "./query.ts";
+import { plainRefusal } from "./answers.ts";
+import {
+  amountIn,
+  type Format,
+  percentileFields,
+  readTipQuery,
+  type SignedText,
+  tipAnswer,
+  tooMany,
+} from "./tip-answers.ts";
 
 export const requestsPerSecond = 10;
 export const streamsMax = 2;
@@ -36,23 +43,6 @@ const backpressureBytesMax = 16 * 1024;
 const callersMax = 65_536;
 /** Streams per event-loop turn: about a millisecond. */
 const streamsPerStep = 100;
-/** Snapshots last 15 minutes; caches must not serve an old one for long. */
-const cacheControl = "public, max-age=5";
-
-const formats = ["lamports", "sol"] as const;
-type Format = (typeof formats)[number];
-export const formatParameter = uriChoice(
-  "format",
-  formats,
-  "unit of the amounts; sol: as block engines return them",
-);
-
-export const signedParameter = uriSwitch(
-  "signed",
-  "adds newest_slot to the snapshot, and a signature in the header x-shredway-signature",
-);
-const signatureHeader = "x-shredway-signature";
-
 interface TipFloorDependencies {
   readonly clock: Clock;
   readonly signer: Pick<StatementSigner, "signDetached">;
@@ -69,35 +59,18 @@ interface SnapshotText {
   readonly array: string;
 }
 
-/** A body with its detached signature. */
-interface SignedText {
-  readonly body: string;
-  readonly signature: string;
-}
-
 interface Stream {
   readonly caller: string;
   readonly format: Format;
 }
 
-/** Exact to 15 digits, like the values of block engines. */
-function solOf(lamports: bigint): number {
-  return Number(lamports) / 1e9;
-}
-
 /** `newestSlot` undefined: without this field. */
 function elementOf(snapshot: TipSnapshot, format: Format, newestSlot?: bigint | null): string {
-  const amount = format === "sol" ? solOf : (lamports: bigint): bigint => lamports;
   const { percentiles, timeMs, emaP50, count, windowStartMs, isStale } = snapshot;
-  const { p25, p50, p75, p95, p99 } = percentiles;
   const entry: TipFloorEntry<WrittenInteger> = {
     time: new Date(timeMs).toISOString(),
-    landed_tips_25th_percentile: amount(p25),
-    landed_tips_50th_percentile: amount(p50),
-    landed_tips_75th_percentile: amount(p75),
-    landed_tips_95th_percentile: amount(p95),
-    landed_tips_99th_percentile: amount(p99),
-    ...(format === "sol" && { ema_landed_tips_50th_percentile: amount(emaP50) }),
+    ...percentileFields(percentiles, format),
+    ...(format === "sol" && { ema_landed_tips_50th_percentile: amountIn(format, emaP50) }),
     count,
     window_start: new Date(windowStartMs).toISOString(),
     stale: isStale,
@@ -114,36 +87,10 @@ function textsOf(snapshot: TipSnapshot): Record<Format, SnapshotText> {
   return { lamports: textOf("lamports"), sol: textOf("sol") };
 }
 
-function formatOf(head: HttpHead): Format | HttpResponse {
-  if (head.query === "") return "lamports";
-  try {
-    return formatParameter.read(new Query(head.query));
-  } catch (thrown) {
-    return plainRefusal("value_invalid", messageOf(thrown));
-  }
-}
-
-function isSignedRequested(head: HttpHead): boolean | HttpResponse {
-  if (head.query === "") return false;
-  try {
-    return signedParameter.read(new Query(head.query));
-  } catch (thrown) {
-    return plainRefusal("value_invalid", messageOf(thrown));
-  }
-}
-
 const streamUnsigned = plainRefusal(
   "value_invalid",
   invalid("URI parameter signed", "none on /tip_stream; GET /tip_floor signs", "1").message,
 );
-
-function limitHeaders({ limit, remaining, resetSeconds }: LimitVerdict): Record<string, string> {
-  return {
-    "x-ratelimit-limit": String(limit),
-    "x-ratelimit-remaining": String(remaining),
-    "x-ratelimit-reset": String(resetSeconds),
-  };
-}
 
 export class TipFloorHandler implements WebSocketRoute {
   readonly messageBytesMax = messageBytesMax;
@@ -185,23 +132,12 @@ export class TipFloorHandler implements WebSocketRoute {
   answer(head: HttpHead): HttpResponse {
     const caller = callerOf(this.#dependencies.addressOf(head));
     const verdict = this.#take(this.#requests, caller);
-    if (!verdict.allowed) return this.#tooMany("requests per second", verdict);
-    const format = formatOf(head);
-    if (typeof format !== "string") return format;
-    const isSigned = isSignedRequested(head);
-    if (typeof isSigned !== "boolean") return isSigned;
+    if (!verdict.allowed) return tooMany("requests per second", verdict);
+    const query = readTipQuery(head);
+    if (!query.isRead) return query.refusal;
+    const { format, isSigned } = query;
     const signed = isSigned ? this.#signedText(format) : null;
-    const isForBrowser = head.header("origin") !== undefined;
-    return {
-      status: 200,
-      headers: {
-        ...(isForBrowser ? browserHeaders : jsonHeaders),
-        "cache-control": cacheControl,
-        ...limitHeaders(verdict),
-        ...(signed && { [signatureHeader]: signed.signature }),
-      },
-      body: signed?.body ?? this.#texts[format].array,
-    };
+    return tipAnswer(head, verdict, signed ?? { body: this.#texts[format].array });
   }
 
   #signedText(format: Format): SignedText {
@@ -217,22 +153,20 @@ export class TipFloorHandler implements WebSocketRoute {
   accept(head: HttpHead): HttpResponse | undefined {
     const caller = callerOf(this.#dependencies.addressOf(head));
     const verdict = this.#take(this.#handshakes, caller);
-    if (!verdict.allowed) return this.#tooMany("handshakes per second", verdict);
+    if (!verdict.allowed) return tooMany("handshakes per second", verdict);
     if ((this.#perCaller.get(caller) ?? 0) >= streamsMax) {
       const message = `too many streams from this address: at most ${streamsMax}; close one or retry in 1 s`;
       return plainRefusal("rate_limited", message, { headers: { "retry-after": "1" } });
     }
-    const format = formatOf(head);
-    if (typeof format !== "string") return format;
-    const isSigned = isSignedRequested(head);
-    if (typeof isSigned !== "boolean") return isSigned;
-    return isSigned ? streamUnsigned : undefined;
+    const query = readTipQuery(head);
+    if (!query.isRead) return query.refusal;
+    return query.isSigned ? streamUnsigned : undefined;
   }
 
   open(peer: WebSocketPeer, head: HttpHead): void {
     const caller = callerOf(this.#dependencies.addressOf(head));
-    const format = formatOf(head);
-    const stream = { caller, format: typeof format === "string" ? format : "lamports" } as const;
+    const query = readTipQuery(head);
+    const stream = { caller, format: query.isRead ? query.format : "lamports" } as const;
     this.#streams.set(peer, stream);
     this.#perCaller.set(caller, (this.#perCaller.get(caller) ?? 0) + 1);
     peer.send(this.#texts[stream.format].element);
@@ -261,12 +195,5 @@ export class TipFloorHandler implements WebSocketRoute {
 
   #take(limits: WindowLimits, caller: string): LimitVerdict {
     return limits.take(caller, this.#dependencies.clock.monotonicNs());
-  }
-
-  #tooMany(unit: string, verdict: LimitVerdict): HttpResponse {
-    const seconds = String(verdict.retryAfterSeconds);
-    const message = `rate limit exceeded: ${verdict.limit} ${unit} from an address; retry in ${seconds} s`;
-    const headers = { "retry-after": seconds, ...limitHeaders(verdict) };
-    return plainRefusal("rate_limited", message, { headers });
   }
 }

@@ -10,10 +10,11 @@ import type { NodeSockets } from "../../core/json-rpc/node.ts";
 import type { Logger } from "../../core/log.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
 import type { StreamService } from "../../relay/streams/stream-service.ts";
+import type { WriteLocks } from "../../relay/streams/write-locks.ts";
 import type { Destinations } from "../../shreds/destinations/destination-types.ts";
 import type { Registrar } from "../../shreds/registrations/registration-types.ts";
 import type { TierRules, Tiers } from "../../shreds/tiers/types.ts";
-import type { TipFloor } from "../../tips/tip-types.ts";
+import type { TipFloor, TipHistoryReader } from "../../tips/tip-types.ts";
 import type { PublicKeys } from "../accounts/public-keys.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpHead, HttpRequest, HttpResponse, WebSocketRoute } from "../http/types.ts";
@@ -159,9 +160,12 @@ export interface GatewayDependencies {
   readonly shreds: ShredSales | null;
   /** null: this service does not publish tip statistics. */
   readonly tipFloor: TipFloor | null;
+  readonly tipHistory: TipHistoryReader | null;
   /** null: no node is configured; nonce values are unknown. */
   readonly nonces: Nonces | null;
   readonly tracker: Tracker;
+  /** Write locks of accounts in recent blocks; undefined: the relay decodes no transactions. */
+  readonly writeLocks?: () => Pick<WriteLocks, "locksOf"> | undefined;
   /** Decoded streams on WebSockets and transaction pushes; undefined: they are off. */
   readonly streams?: () => Pick<StreamService, "openSocket" | "pushes" | "snapshot"> | undefined;
   /** Searched in this order for paths that the gateway does not serve. */

@@ -2,7 +2,8 @@
 // service.
 //
 // Called through method-table.ts. The address lists rotate from call to call: callers that use the first
-// address spread over all of them, so no address's write lock becomes a bottleneck.
+// address spread over all of them, so no address's write lock becomes a bottleneck. On request, the
+// addresses of submissions are ordered by their write locks in recent blocks instead.
 
 import type { Region } from "../../client/responses.ts";
 import { quote, ShredwayError } from "../../core/errors.ts";
@@ -10,7 +11,7 @@ import { scopes } from "../accounts/types.ts";
 import { boolean, closed, listOf, orNull, publicKey, string } from "../schema/json-schema.ts";
 import { optional } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
-import { type Field, optionsOf, readText, type Shape } from "../schema/shapes.ts";
+import { type Field, field, oneOf, optionsOf, readText, type Shape } from "../schema/shapes.ts";
 import {
   type Call,
   countedOpenMethod,
@@ -24,27 +25,50 @@ function rotated<T>(list: readonly T[], turn: number): T[] {
   return [...list.slice(start), ...list.slice(0, start)];
 }
 
-const namedRegion = optionsOf("NamedRegion", {
-  region: {
-    schema: { type: "string", description: "name of the region" },
-    isRequired: false,
-    // Absent means the default; null is not a region name.
-    readerOf: (what, name) => (given) =>
-      Object.hasOwn(given, name) ? readText(`${what}.${name}`, given[name]) : null,
-  } satisfies Field<string | null>,
-});
-
-/** null: the region of this machine. */
-const regionShape: Shape<string | null> = {
-  schema: { anyOf: [{ type: "string" }, namedRegion.schema] },
-  reader: (what) => {
-    const readNamed = namedRegion.reader(what);
-    return (json) => (typeof json === "string" ? json : readNamed(json).region);
-  },
+const regionField: Field<string | null> = {
+  schema: { type: "string", description: "name of the region" },
+  isRequired: false,
+  // Absent means the default; null is not a region name.
+  readerOf: (what, name) => (given) =>
+    Object.hasOwn(given, name) ? readText(`${what}.${name}`, given[name]) : null,
 };
 
+const namedRegion = optionsOf("NamedRegion", { region: regionField });
+
+const orders = ["rotation", "contention"] as const;
+const accountChoice = optionsOf("TipAccountChoice", {
+  region: regionField,
+  orderBy: field(oneOf(orders), {
+    description:
+      "rotation: from call to call; contention: ascending by write locks in the blocks of the last minute",
+    absent: "rotation",
+    fallback: "rotation",
+  }),
+});
+
+/** A text is the name of the region. `ofText`: the options that it stands for. */
+function textOr<T>(options: Shape<T>, ofText: (text: string) => T): Shape<T> {
+  return {
+    schema: { anyOf: [{ type: "string" }, options.schema] },
+    reader: (what) => {
+      const read = options.reader(what);
+      return (json) => (typeof json === "string" ? ofText(json) : read(json));
+    },
+  };
+}
+
+const regionMeaning = "name of the region; default: the region of this service";
 const params = {
-  region: optional(regionShape, "name of the region; default: the region of this service"),
+  region: optional(
+    textOr(namedRegion, (region) => ({ region })),
+    regionMeaning,
+  ),
+};
+const choiceParams = {
+  choice: optional(
+    textOr(accountChoice, (region) => ({ region, orderBy: "rotation" as const })),
+    `${regionMeaning}; and the order`,
+  ),
 };
 
 type AddressList = "tipAddresses" | "shredTipAddresses";
@@ -68,6 +92,27 @@ function tipAccounts(call: Offer, name: string | null, list: AddressList): strin
   );
 }
 
+/** The least contended address first; equal ones rotate. Throws ShredwayError "contention_unknown". */
+function byContention(
+  call: Offer & Pick<MethodContext, "dependencies">,
+  name: string | null,
+): string[] {
+  const addresses = tipAccounts(call, name, "tipAddresses");
+  const observed = call.dependencies.writeLocks?.();
+  if (!observed) {
+    throw new ShredwayError(
+      "contention_unknown",
+      "orderBy: contention needs a relay that decodes transactions: relay.deshred; expected rotation",
+    );
+  }
+  const all = new Set(call.settings.regions.flatMap(({ tipAddresses }) => tipAddresses));
+  const locks = observed.locksOf(addresses, [...all]);
+  return addresses
+    .map((address, i) => ({ address, locks: locks[i] ?? 0 }))
+    .toSorted((a, b) => a.locks - b.locks)
+    .map(({ address }) => address);
+}
+
 function regionList({ settings }: Call): Region[] {
   return settings.regions.map((region, index) => ({
     name: region.name,
@@ -79,7 +124,6 @@ function regionList({ settings }: Call): Region[] {
 }
 
 const addresses = {
-  params,
   result: { name: "addresses", schema: listOf(publicKey) },
 } as const;
 
@@ -89,19 +133,24 @@ export const regionMethods: MethodTable = {
   getTipAccounts: countedOpenMethod({
     ...addresses,
     summary: "Returns the tip addresses of submissions.",
-    description: `${rotation} Without a key, an address may call it 10 times a second.`,
-    errors: [],
+    params: choiceParams,
+    description: `${rotation} With \`orderBy: "contention"\`, the address with the fewest write locks in the blocks of the last minute is the first one. Without a key, an address may call it 10 times a second.`,
+    errors: ["contention_unknown"],
     example: { params: [], result: [samples.tipAddress] },
-    run: (context, { region: name }) => tipAccounts(context, name, "tipAddresses"),
+    run: (context, { choice: { region, orderBy } }) =>
+      orderBy === "contention"
+        ? byContention(context, region)
+        : tipAccounts(context, region, "tipAddresses"),
   }),
   getShredTipAccounts: method({
     ...addresses,
     scopes,
+    params,
     summary: "Returns the addresses of tips for shreds.",
     description: rotation,
     errors: ["registration_off"],
     example: { params: [], result: [samples.shredTipAddress] },
-    run: (call, { region: name }) => tipAccounts(call, name, "shredTipAddresses"),
+    run: (call, { region: { region } }) => tipAccounts(call, region, "shredTipAddresses"),
   }),
   getRegions: method({
     scopes,

@@ -7,7 +7,8 @@ import { quote, type Reason, retryAfterOf, ShredwayError } from "../../core/erro
 import { isJsonArray, isJsonObject, type Json, readJson } from "../../core/json-rpc/json-text.ts";
 import type { HttpResponse } from "../../gateway/http/types.ts";
 import { ApiKeyActions, type ApiKeyActionsDependencies, type Holder } from "./api-key-actions.ts";
-import type { PortalGateway } from "./dependencies.ts";
+import { tipPoints } from "./customer-views.ts";
+import type { PortalDependencies, PortalGateway } from "./dependencies.ts";
 import { jsonAnswer, refusal } from "./responses.ts";
 
 export const gatewayMethods = [
@@ -27,7 +28,9 @@ export const gatewayMethods = [
   "registerPublicKey",
   "removePublicKey",
 ] as const;
-const ownMethods = ["getKeys", "rotateKey", "revokeKey"] as const;
+const ownMethods = ["getKeys", "rotateKey", "revokeKey", "getTipHistory"] as const;
+/** The live feed has the last 24 hours. */
+const tipHistoryHours = 7 * 24;
 
 const depthMax = 8;
 
@@ -80,12 +83,16 @@ function messageFor(
   return `internal error; ask the operator for log reference ${report(thrown)}`;
 }
 
+type CallsDependencies = ApiKeyActionsDependencies & Pick<PortalDependencies, "tips">;
+
 export class Calls {
   readonly #gateway: () => PortalGateway;
   readonly #actions: ApiKeyActions;
+  readonly #tips: CallsDependencies["tips"];
 
-  constructor(dependencies: ApiKeyActionsDependencies) {
+  constructor(dependencies: CallsDependencies) {
     this.#gateway = dependencies.gateway;
+    this.#tips = dependencies.tips;
     this.#actions = new ApiKeyActions(dependencies);
   }
 
@@ -110,6 +117,8 @@ export class Calls {
         return this.#actions.rotate(holder, params[0]);
       case "revokeKey":
         return this.#actions.revoke(holder, params[0]);
+      case "getTipHistory":
+        return tipPoints(this.#tips.history, tipHistoryHours);
       default:
         if (gatewayMethods.some((name) => name === method)) {
           return this.#gateway().dispatch(holder.key, method, params);

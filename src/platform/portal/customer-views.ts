@@ -8,8 +8,7 @@ import { destinationFacts } from "../../gateway/methods/destinations.ts";
 import { tierFacts, tipProofOf } from "../../gateway/methods/tiers.ts";
 import { coverageOf, failedTotal } from "../../relay/data-plane/report.ts";
 import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
-import type { TipHistory } from "../../tips/tip-history.ts";
-import type { TipSnapshot } from "../../tips/tip-types.ts";
+import type { TipHistoryReader, TipQuarter, TipSnapshot } from "../../tips/tip-types.ts";
 import type { Sample } from "./sampler.ts";
 import type {
   CoverageView,
@@ -119,7 +118,9 @@ export function coverageView(sample: Sample | null): CoverageView {
   };
 }
 
-function tipPoint({ timeMs, percentiles, count, isStale }: TipSnapshot): TipPoint {
+type TipFacts = Pick<TipSnapshot, "timeMs" | "count" | "isStale" | "percentiles">;
+
+function tipPoint({ timeMs, percentiles, count, isStale }: TipFacts): TipPoint {
   return {
     time: new Date(timeMs).toISOString(),
     p25: Number(percentiles.p25),
@@ -132,6 +133,23 @@ function tipPoint({ timeMs, percentiles, count, isStale }: TipSnapshot): TipPoin
   };
 }
 
-export function tipsView({ now, list }: Pick<TipHistory, "now" | "list">): TipsView {
-  return { now: tipPoint(now), history: list.map(tipPoint) };
+const noPercentiles = { p25: 0n, p50: 0n, p75: 0n, p95: 0n, p99: 0n };
+
+/** The quarter hours of the last `hours`; a count of 0 means that no tip landed. */
+export function tipPoints(history: TipHistoryReader, hours: number): TipPoint[] {
+  return history
+    .last(hours)
+    .map(({ timeMs, count, percentiles }: TipQuarter) =>
+      tipPoint({ timeMs, count, percentiles: percentiles ?? noPercentiles, isStale: false }),
+    );
+}
+
+export function tipsView({
+  snapshot,
+  history,
+}: {
+  readonly snapshot: TipSnapshot;
+  readonly history: TipHistoryReader;
+}): TipsView {
+  return { now: tipPoint(snapshot), history: tipPoints(history, 24) };
 }

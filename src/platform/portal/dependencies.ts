@@ -20,7 +20,7 @@ import type { RelaySnapshot } from "../../relay/data-plane/snapshot.ts";
 import type { SubscriptionStatus } from "../../relay/shredstream/subscription-status.ts";
 import type { TraceDelays } from "../../relay/shredstream/trace-delays.ts";
 import type { StreamSnapshot } from "../../relay/streams/stream-records.ts";
-import type { TipHistory } from "../../tips/tip-history.ts";
+import type { TipFloor, TipHistoryReader } from "../../tips/tip-types.ts";
 import type { SessionKeys } from "./sessions.ts";
 import type { ServiceView } from "./types.ts";
 
@@ -86,7 +86,7 @@ export interface PortalDependencies {
   /** Null if this service does not register tips for shreds. */
   readonly shreds: ShredSales | null;
   readonly shredTipAddresses: () => readonly string[];
-  readonly tips: TipHistory;
+  readonly tips: Pick<TipFloor, "snapshot"> & { readonly history: TipHistoryReader };
   readonly submissions: Pick<Submissions, "subscribe" | "statuses">;
   readonly submissionLists: SubmissionLister;
   readonly routes: () => readonly RouteSnapshot[];

@@ -20,6 +20,7 @@ import { type Holder, timeText } from "./api-key-actions.ts";
 import { Calls, refusalOf } from "./calls.ts";
 import type { PortalDependencies } from "./dependencies.ts";
 import { LiveFeed } from "./live-feed.ts";
+import { MonthExport } from "./month-export.ts";
 import { isOwnOrigin, isSecure } from "./origin.ts";
 import { PageFiles } from "./page-files.ts";
 import { emptyAnswer, jsonAnswer, plainAnswer, refusal } from "./responses.ts";
@@ -30,6 +31,7 @@ const cookieName = "shredway_session";
 const pagePath = "/portal/";
 const sessionPath = "/portal/api/session";
 const callPath = "/portal/api/call";
+const exportPath = "/portal/api/export";
 const livePath = "/portal/live";
 /** Room for one call; the gateway limits longer bodies to 16 kB. */
 const bodyBytesMax = 8192;
@@ -60,6 +62,7 @@ export class Portal implements Pages {
   readonly #sessions: Sessions;
   readonly #files: PageFiles;
   readonly #calls: Calls;
+  readonly #export: MonthExport;
   readonly #live: LiveFeed;
   readonly #paths: ReadonlyMap<string, Path>;
 
@@ -69,6 +72,7 @@ export class Portal implements Pages {
     this.#sessions = new Sessions({ clock, keys, hours: sessionHours });
     this.#files = new PageFiles(pageFolder, log);
     this.#calls = new Calls(dependencies);
+    this.#export = new MonthExport(dependencies);
     this.#live = new LiveFeed(dependencies, (head) => this.#admitted(head));
     this.webSockets = { [livePath]: this.#live };
     this.#paths = new Map([
@@ -82,6 +86,7 @@ export class Portal implements Pages {
         }),
       ],
       [callPath, pathOf({ POST: (request) => this.#answerCall(request) })],
+      [exportPath, pathOf({ GET: (request) => this.#answerExport(request) })],
       [livePath, pathOf({ GET: () => upgradeAnswer })],
     ]);
   }
@@ -108,7 +113,6 @@ export class Portal implements Pages {
 
   close(): void {
     this.#live.close();
-    this.#dependencies.tips.close();
   }
 
   /** Returns the cookie's valid session with its key, or null. */
@@ -200,6 +204,18 @@ export class Portal implements Pages {
     if (refused) return refused;
     const holder = this.#holderOf(request);
     return holder ? this.#calls.answer(holder, textOf(request.body)) : notSignedIn;
+  }
+
+  async #answerExport(request: HttpRequest): Promise<HttpResponse> {
+    const holder = this.#holderOf(request);
+    if (!holder) return notSignedIn;
+    const gateway = this.#dependencies.gateway();
+    try {
+      gateway.admit(holder.key, "getRegistrations");
+      return await this.#export.answer(holder.key, request.query);
+    } catch (thrown) {
+      return refusalOf(thrown, (fault) => gateway.report(fault));
+    }
   }
 
   /** Refuses a body that is foreign, not JSON or too long, before it is parsed. */

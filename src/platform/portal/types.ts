@@ -256,7 +256,10 @@ export interface TipPoint extends TipPercentiles<number> {
 
 export interface TipsView {
   readonly now: TipPoint;
-  /** One point per quarter of an hour, ascending, at most 24 hours. */
+  /**
+   * One point per quarter hour, ascending, of the last 24 hours. Quarter hours without a refresh are
+   * missing; a count of 0 means that no tip landed.
+   */
   readonly history: readonly TipPoint[];
 }
 

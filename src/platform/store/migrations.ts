@@ -210,6 +210,19 @@ export const migrations: readonly Migration[] = [
       retired_ms bigint
     )`,
   ],
+  // Percentiles of landed tips by quarter hour; NULL: no tip landed in it.
+  [
+    `CREATE TABLE tip_quarters (
+      quarter bigint PRIMARY KEY,
+      time_ms bigint NOT NULL,
+      tip_count bigint NOT NULL,
+      p25 bigint,
+      p50 bigint,
+      p75 bigint,
+      p95 bigint,
+      p99 bigint
+    )`,
+  ],
 ];
 
 const versionTable = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL)";

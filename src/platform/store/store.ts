@@ -29,6 +29,7 @@ import { PostgresDriver } from "./postgres/driver.ts";
 import { SqliteDriver } from "./sqlite/driver.ts";
 import { requireStart } from "./start-check.ts";
 import { counted, StoreCounts, type StoreNumbers } from "./store-counts.ts";
+import { SqlAuditStore } from "./tables/audit-store.ts";
 import { SqlDestinationStore } from "./tables/destination-store.ts";
 import { SqlKeyStore } from "./tables/key-store.ts";
 import { SqlLandedTipStore } from "./tables/landed-tip-store.ts";
@@ -148,6 +149,7 @@ export class Store {
   readonly nonces: ManagedNonceStore;
   readonly nodes: NodeStore;
   readonly signingKeys: SigningKeyStore;
+  readonly audit: SqlAuditStore;
 
   /** Locks that at most one process holds. */
   readonly locks: Pick<SqlDriver, "tryLock">;
@@ -221,6 +223,7 @@ export class Store {
     this.landedTips = new SqlLandedTipStore(driver, codec);
     this.nonces = new SqlManagedNonceStore(driver);
     this.nodes = new SqlNodeStore(driver);
+    this.audit = new SqlAuditStore(driver, codec);
     this.signingKeys = new SqlSigningKeyStore(driver);
     this.warnings = warnings;
   }

@@ -11,6 +11,7 @@ import { bundleTransactionsMax } from "../../core/transactions/bundle-limits.ts"
 import { type Arguments, type Command, exitCodes, usageError } from "../terminal/command.ts";
 import { formatNs, toJson } from "../terminal/formatting.ts";
 import type { Terminal } from "../terminal/terminal.ts";
+import { ReceiptFile } from "./receipt-file.ts";
 import {
   keyVariable,
   quicPortDefault,
@@ -30,7 +31,7 @@ export const send: Command = {
   summary: "send transactions to a gateway by HTTP or QUIC, and show the response",
   usage: [
     "send [TRANSACTION …] [--file FILE …] [--bundle] [--url URL] [--api-key-file FILE | --api-key KEY] [--mev-protect] " +
-      "[--wait] [--timeout SECONDS] [--json]",
+      "[--wait] [--receipt FILE] [--timeout SECONDS] [--json]",
     "send … --quic [--quic-address ADDRESS] [--fingerprint HEX | --unverified]",
   ],
   description: `
@@ -41,6 +42,10 @@ transaction, or texts, one on each line. Without a transaction, standard input i
 A signature means that a route of the gateway accepted the transaction. --wait also waits for its final state.
 Without --url, the gateway of the sandbox on this machine is used, with the key that the sandbox stored in ./data.
 A key on the command line is visible to other users of this machine: prefer --api-key-file or ${keyVariable}.
+
+--receipt asks for a signed receipt of each submission, verifies it with the keys that the service publishes, and
+appends it to the file, one on each line; with --wait, those of the final states follow. shredway verify-receipt
+reads the file. The exit code is 1 if a receipt is missing or invalid.
 
 With --quic the transactions are sent over QUIC. Before the key is sent, the certificate of the service is checked:
 by its fingerprint, or by the certificate authorities of Node.js and the name in the address. On a loopback
@@ -60,6 +65,7 @@ address it is not checked.`,
     },
     unverified: { help: "accept any certificate; an attacker can then take the API key" },
     wait: { help: `wait for the final state of each transaction, at most ${waitSecondsMax} s` },
+    receipt: { value: "FILE", help: "append the signed receipts to this file" },
     timeout: {
       value: "SECONDS",
       help: `limit of each response (default ${timeoutSecondsDefault})`,
@@ -69,6 +75,7 @@ address it is not checked.`,
   positional: "TRANSACTION",
   examples: [
     "shredway send --file transaction.bin",
+    "shredway send --file transaction.bin --wait --receipt receipts.txt",
     "shredway send --file transaction.bin --quic --wait",
     "shredway send - --url https://gateway.example --api-key-file key.txt --json",
     "shredway send --file one.txt --file two.txt --bundle",
@@ -97,6 +104,8 @@ interface Result {
 interface SendOptions {
   readonly mevProtect: boolean;
   readonly timeoutMs: number;
+  /** Null: no receipts are requested. */
+  readonly receipts: ReceiptFile | null;
 }
 
 async function run(args: Arguments, terminal: Terminal): Promise<number> {
@@ -114,8 +123,11 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     );
   }
   const { url, apiKey } = target;
-  const options = { mevProtect: args.flag("mev-protect"), timeoutMs: seconds * 1000 };
-  const client = new ShredwayClient({ url, apiKey, timeoutMs: options.timeoutMs });
+  const timeoutMs = seconds * 1000;
+  const client = new ShredwayClient({ url, apiKey, timeoutMs });
+  const receiptPath = args.text("receipt");
+  const receipts = receiptPath === undefined ? null : ReceiptFile.open(receiptPath, client);
+  const options = { mevProtect: args.flag("mev-protect"), timeoutMs, receipts };
   const sender = await open(target, client, options);
   if (sender instanceof ShredwayCallError) {
     terminal.note(`shredway send: nothing was sent: ${sender.message}`);
@@ -126,13 +138,21 @@ async function run(args: Arguments, terminal: Terminal): Promise<number> {
     const groups = isBundle ? [given] : given.map((each) => [each]);
     for (const group of groups) {
       if (terminal.stopped.aborted) break;
-      report.sent(await submit(sender, group, isBundle));
+      const results = await submit(sender, group, isBundle);
+      report.sent(results);
+      await receipts?.accepted(results);
     }
   } finally {
     sender.close();
   }
-  if (args.flag("wait")) await report.wait(client);
-  return report.isGood && !terminal.stopped.aborted ? exitCodes.ok : exitCodes.failed;
+  if (args.flag("wait")) {
+    const ended = await report.wait(client);
+    await receipts?.ended(ended);
+  }
+  for (const line of receipts?.problems ?? []) terminal.note(`shredway send: ${line}`);
+  if (receipts) terminal.note(`receipts: ${receipts.count} verified, in ${receipts.path}`);
+  const isGood = report.isGood && (receipts?.problems.length ?? 0) === 0;
+  return isGood && !terminal.stopped.aborted ? exitCodes.ok : exitCodes.failed;
 }
 
 async function open(
@@ -149,11 +169,15 @@ async function open(
   }
 }
 
-async function openHttp(client: ShredwayClient, { mevProtect }: SendOptions): Promise<Sender> {
+async function openHttp(
+  client: ShredwayClient,
+  { mevProtect, receipts }: SendOptions,
+): Promise<Sender> {
   await client.getHealth(); // opens the connection
+  const options = { mevProtect, ...(receipts && { onReceipt: receipts.received }) };
   return {
-    one: (content) => client.sendTransaction(content, { mevProtect }),
-    bundle: async (contents) => (await client.sendBundle(contents, { mevProtect })).signatures,
+    one: (content) => client.sendTransaction(content, options),
+    bundle: async (contents) => (await client.sendBundle(contents, options)).signatures,
     close: () => undefined,
   };
 }
@@ -161,9 +185,10 @@ async function openHttp(client: ShredwayClient, { mevProtect }: SendOptions): Pr
 async function openQuic(
   { apiKey }: Target,
   { address, server }: NonNullable<Target["quic"]>,
-  options: SendOptions,
+  { mevProtect, timeoutMs }: SendOptions,
 ): Promise<Sender> {
-  const client = await connectQuic({ address, apiKey, ...options, ...(server && { server }) });
+  const more = { mevProtect, timeoutMs, ...(server && { server }) };
+  const client = await connectQuic({ address, apiKey, ...more });
   return {
     one: (content) => client.send(content),
     bundle: (contents) => client.sendBundle(contents),
@@ -213,9 +238,10 @@ class Report {
     }
   }
 
-  /** Ctrl-C ends the wait; the signatures are printed in any case. */
-  async wait(client: ShredwayClient): Promise<void> {
+  /** Ctrl-C ends the wait; the signatures are printed in any case. Returns those with a final state. */
+  async wait(client: ShredwayClient): Promise<readonly string[]> {
     const { stopped } = this.#terminal;
+    const ended: string[] = [];
     for (const result of this.#waiting) {
       try {
         const signature = result.signature ?? "";
@@ -224,6 +250,7 @@ class Report {
         const status = await client.waitForEnd(signature, { signal: stopped, timeoutMs });
         this.#terminal.clearProgress();
         if (status.state !== "landed") this.isGood = false;
+        ended.push(signature);
         this.#print(result, status);
       } catch (error) {
         this.isGood = false;
@@ -232,6 +259,7 @@ class Report {
         if (!stopped.aborted) this.#terminal.note(`shredway send: ${messageOf(error)}`);
       }
     }
+    return ended;
   }
 
   #print(result: Result, status: TransactionStatus | null): void {

@@ -7,7 +7,7 @@ import { isObject } from "../../../src/core/values.ts";
 import { operations } from "../../../src/gateway/endpoints/description/paths.ts";
 import type { GatewayDependencies } from "../../../src/gateway/methods/dependencies.ts";
 import type { TimelineEvent } from "../../../src/gateway/submission/types.ts";
-import type { TipFloor } from "../../../src/tips/tip-types.ts";
+import type { TipFloor, TipHistoryReader } from "../../../src/tips/tip-types.ts";
 import { Files } from "../../platform/store/files.ts";
 import { entry, openHarness, presentSlot, tip } from "../../shreds/registrations/harness.ts";
 import { closing } from "../../support/closing.ts";
@@ -29,6 +29,15 @@ const tipFloor: TipFloor = {
     isStale: false,
   },
   onRefresh: () => () => {},
+};
+
+const { percentiles } = tipFloor.snapshot;
+const tipHistory: TipHistoryReader = {
+  generation: 1,
+  last: () => [
+    { quarter: 1, timeMs: 900_000, count: 0, percentiles: null },
+    { quarter: 2, timeMs: 1_800_000, count: 5, percentiles },
+  ],
 };
 
 function tracker(isKnown: boolean): GatewayDependencies["tracker"] {
@@ -64,7 +73,7 @@ async function open(isKnown = true): Promise<GatewayRun> {
       prove: none,
     },
   };
-  return GatewayRun.open({}, { shreds, tipFloor, tracker: tracker(isKnown) });
+  return GatewayRun.open({}, { shreds, tipFloor, tipHistory, tracker: tracker(isKnown) });
 }
 
 const seen = new Set<string>();
@@ -143,6 +152,12 @@ describe("the HTTP paths", () => {
     for (const query of ["", "?format=sol", "?format=x"])
       await ask(run, "get /tip_floor", { query });
     for (let i = 0; i < 12; i++) await ask(run, "get /tip_floor");
+    for (const query of ["?period=7d&signed=1", "?format=sol"]) {
+      expect(await ask(run, "get /tip_floor/history", { query })).toBe(200);
+    }
+    expect(await ask(run, "get /tip_floor/history")).toBe(429);
+    await run.clock.advance(1000);
+    expect(await ask(run, "get /tip_floor/history", { query: "?period=x" })).toBe(400);
     await ask(run, "get /tip_stream");
     await ask(run, "get /status", { query: key });
     expect(await ask(run, "get /stream", { query: key })).toBe(426);

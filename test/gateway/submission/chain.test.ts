@@ -45,6 +45,8 @@ const noTipStore: LandedTipStore = {
   forgetBefore: async () => {},
   keepSnapshot: async () => {},
   lastSnapshot: async () => null,
+  keepQuarter: async () => undefined,
+  quarters: async () => [],
 };
 
 /** Forwards accepted transactions to the leader's queue, unless it is set to lose them. */

@@ -35,6 +35,7 @@ onEachDatabase((databases) => {
         "tier_clock",
         "tier_events",
         "tier_states",
+        "tip_quarters",
         "tip_snapshots",
       ]);
       await migrate(driver, blobType);

@@ -1,9 +1,15 @@
 // A store of registrations in memory. It can fail and delay its callers.
 
-import type { LandedTip, LandedTipStore, TipSnapshot } from "../../../src/tips/tip-types.ts";
+import type {
+  LandedTip,
+  LandedTipStore,
+  TipQuarter,
+  TipSnapshot,
+} from "../../../src/tips/tip-types.ts";
 
 export class MemoryStore implements LandedTipStore {
   readonly tips = new Map<string, LandedTip>();
+  readonly byQuarter = new Map<number, TipQuarter>();
   last: TipSnapshot | null = null;
   /** The start of each read so far. */
   readonly readings: number[] = [];
@@ -51,6 +57,18 @@ export class MemoryStore implements LandedTipStore {
   async lastSnapshot(): Promise<TipSnapshot | null> {
     this.#check();
     return this.last;
+  }
+
+  async keepQuarter(tips: TipQuarter): Promise<void> {
+    this.#check();
+    if (!this.byQuarter.has(tips.quarter)) this.byQuarter.set(tips.quarter, tips);
+  }
+
+  async quarters(from: number, to: number): Promise<TipQuarter[]> {
+    this.#check();
+    return [...this.byQuarter.values()]
+      .filter(({ quarter }) => quarter >= from && quarter <= to)
+      .toSorted((a, b) => a.quarter - b.quarter);
   }
 
   #check(): void {

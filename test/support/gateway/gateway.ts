@@ -238,6 +238,7 @@ export class GatewayRun {
       sockets: null,
       shreds: null,
       tipFloor: null,
+      tipHistory: null,
       nonces: null,
       tracker: noPartners,
       pages: [],

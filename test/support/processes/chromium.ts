@@ -56,12 +56,17 @@ const portalBuild = fileURLToPath(
 );
 const portalWaitMs = 60_000;
 
+/** Builds the page from its sources. A service that was opened before may have no page, or an older one. */
+export function buildPortal(): void {
+  execFileSync(process.execPath, [portalBuild]);
+}
+
 /** Builds the portal and opens a view of it, signed in with the key in the gateway's URL. */
 export async function openPortalView(
   gatewayUrl: string,
   view: string,
 ): Promise<{ readonly page: Page; readonly complaints: Complaints }> {
-  execFileSync(process.execPath, [portalBuild]);
+  buildPortal();
   const { origin, searchParams } = new URL(gatewayUrl);
   const browser = closing(await openChromium());
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });

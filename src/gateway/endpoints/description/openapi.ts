@@ -4,7 +4,8 @@
 
 import type { Answer, Header } from "./http-answers.ts";
 import { type DescriptionFacts, license, title } from "./openrpc.ts";
-import { type Operation, operations, type Parameter } from "./paths.ts";
+import type { Operation, Parameter } from "./operation.ts";
+import { operations } from "./paths.ts";
 
 const openApiVersion = "3.1.0";
 

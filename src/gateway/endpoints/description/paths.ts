@@ -3,93 +3,36 @@
 // openapi.ts and the API document read it; gateway.ts serves the paths. Tests compare both and
 // validate real responses against the schemas. URL parameters are the objects that also parse them.
 
-import type {
-  FilterSet,
-  NextAltValidator,
-  RegistrationReceipt,
-  RejectedRegistration,
-  TipFloorEntry,
-  WrittenInteger,
-} from "../../../client/responses.ts";
-import { registrationReasons } from "../../../shreds/registrations/registration-types.ts";
-import { transactionText } from "../../methods/submission-params.ts";
+import type { FilterSet, NextAltValidator, WrittenInteger } from "../../../client/responses.ts";
 import {
-  boolean,
   closed,
   described,
   enumOf,
-  type FieldSchemas,
-  type JsonSchema,
-  lamports,
   listOf,
-  number,
   orNull,
   publicKey,
-  type Sample,
-  type SchemaOf,
   schemaOf,
   signatureText,
   slot,
   string,
-  time,
   wholeNumber,
   word,
 } from "../../schema/json-schema.ts";
 import { samples } from "../../schema/samples.ts";
 import { pushedEventSchema, rateLimitSchema } from "../../schema/status-schema.ts";
-import { batchBytesMax } from "../body-limits.ts";
 import { rawMethods, rawParameters } from "../raw-endpoints.ts";
 import { uriParameters } from "../request-context.ts";
-import { entriesMax, shredPayParameters, shredPayPath } from "../shred-pay.ts";
 import { keySetType, signingKeysPath } from "../signing-keys.ts";
 import { signaturesMax } from "../status-feed.ts";
 import { socketParameters } from "../submission-sockets.ts";
-import { formatParameter, signedParameter } from "../tip-floor.ts";
 import { nextPath, slotPath, validatorsPath } from "../tracker-handler.ts";
 import { openApiPath, openRpcPath } from "./document-paths.ts";
-import {
-  type Answers,
-  answer,
-  jsonRpcRefusals,
-  limitHeaders,
-  plainRefusals,
-} from "./http-answers.ts";
+import { answer, jsonRpcRefusals, limitHeaders, plainRefusals } from "./http-answers.ts";
 import { callAnswer, callBody, rawAnswer } from "./json-rpc-bodies.ts";
-import { keySet, receiptHeaders, tipSignatureHeaders } from "./receipt-schemas.ts";
+import { inQuery, type Operation } from "./operation.ts";
+import { keySet, receiptHeaders } from "./receipt-schemas.ts";
 import { streamNotification } from "./stream-schemas.ts";
-
-export interface Parameter {
-  readonly name: string;
-  readonly description: string;
-  readonly schema: JsonSchema;
-  readonly in: "query" | "path";
-}
-
-export interface Operation {
-  readonly path: string;
-  readonly method: "get" | "post";
-  /** Unique; generated clients use it as a name. */
-  readonly id: string;
-  readonly summary: string;
-  readonly description?: string;
-  readonly needsKey: boolean;
-  readonly parameters: readonly Parameter[];
-  readonly body?: { readonly type: string; readonly schema: JsonSchema; readonly example?: Sample };
-  readonly answers: Answers;
-  /** Messages of the path's WebSocket: `request` from the client, `message` from the service. */
-  readonly webSocket?: { readonly request?: JsonSchema; readonly message: JsonSchema };
-}
-
-type Described = Pick<Parameter, "name" | "description" | "schema">;
-
-function inQuery(...parameters: readonly Described[]): Parameter[] {
-  return parameters.map(({ name, description, schema }) => ({
-    name,
-    description,
-    schema,
-    in: "query",
-  }));
-}
+import { tips } from "./tip-paths.ts";
 
 // ---- JSON-RPC -------------------------------------------------------------------------------
 
@@ -226,134 +169,6 @@ const calls: readonly Operation[] = [
       example: samples.transaction,
     },
   ),
-];
-
-// ---- tips -----------------------------------------------------------------------------------
-
-type Snapshot = TipFloorEntry<WrittenInteger>;
-type Average = "ema_landed_tips_50th_percentile";
-
-function snapshotSchema(
-  title: string,
-  amount: SchemaOf<WrittenInteger>,
-  averages: Pick<FieldSchemas<Snapshot>, Average> | null,
-): JsonSchema {
-  return closed<Omit<Snapshot, Average>>(
-    title,
-    {
-      time: described("time of the refresh", time),
-      landed_tips_25th_percentile: amount,
-      landed_tips_50th_percentile: amount,
-      landed_tips_75th_percentile: amount,
-      landed_tips_95th_percentile: amount,
-      landed_tips_99th_percentile: amount,
-      ...averages,
-      count: described(
-        "number of landed tips in the snapshot",
-        wholeNumber(0, Number.MAX_SAFE_INTEGER),
-      ),
-      window_start: time,
-      stale: described(
-        "true if no tip landed in the window; the values are those of an earlier snapshot",
-        boolean,
-      ),
-      newest_slot: described("with signed=1: slot at the refresh; null: unknown", orNull(slot)),
-    },
-    ["newest_slot"],
-  );
-}
-
-const sol = { ...number, minimum: 0, description: "SOL" };
-const snapshot: JsonSchema = {
-  title: "TipSnapshot",
-  oneOf: [
-    snapshotSchema("TipSnapshotInLamports", lamports, null),
-    snapshotSchema("TipSnapshotInSol", sol, { ema_landed_tips_50th_percentile: sol }),
-  ],
-};
-
-const tips: readonly Operation[] = [
-  {
-    path: "/tip_floor",
-    method: "get",
-    id: "tipFloor",
-    summary: "Returns the percentiles of recent landed tips, as an array with one snapshot.",
-    needsKey: false,
-    parameters: inQuery(formatParameter, signedParameter),
-    answers: {
-      200: {
-        ...answer("the snapshot", listOf(snapshot, { minItems: 1, maxItems: 1 })),
-        headers: { ...limitHeaders, ...tipSignatureHeaders },
-      },
-      ...plainRefusals(400, 429, 503),
-    },
-  },
-  {
-    path: "/tip_stream",
-    method: "get",
-    id: "tipStream",
-    summary: "WebSocket: pushes the current snapshot at once, and the new one after every refresh.",
-    needsKey: false,
-    parameters: inQuery(formatParameter),
-    answers: {
-      101: { description: "the WebSocket is open" },
-      ...plainRefusals(400, 429, 503),
-      ...jsonRpcRefusals(426),
-    },
-    webSocket: { message: snapshot },
-  },
-  {
-    path: shredPayPath,
-    method: "post",
-    id: "registerTips",
-    summary: "Registers tips for shreds.",
-    description: `Each entry is checked by itself: an invalid entry is skipped, and \`verbose\` returns it with its reason. The body has at most ${batchBytesMax} bytes. Accepted entries are stored on disk. An entry whose transaction names the account (memo or reference key of getTier), or that has a proof, takes the tip over from a registration without a proof during 24 hours.`,
-    needsKey: true,
-    parameters: inQuery(...Object.values(shredPayParameters)),
-    body: {
-      type: "application/json",
-      schema: listOf(
-        {
-          title: "RegistrationEntry",
-          type: "object",
-          required: ["transaction", "slot"],
-          properties: {
-            transaction: transactionText,
-            slot: { anyOf: [slot, { type: "string", pattern: "^[0-9]{1,20}$" }] },
-            proof: described(
-              "the fee payer's signature over the text `shredway: register tip\\naccount: ACCOUNT\\ntransaction: SIGNATURE\\n` (64 bytes in base58 or base64); ACCOUNT: tipProof.account of getTier",
-              string,
-            ),
-          },
-        },
-        { minItems: 1, maxItems: entriesMax },
-      ),
-      example: [{ transaction: samples.transaction, slot: samples.slot }],
-    },
-    answers: {
-      200: {
-        ...answer(
-          "accepted signatures, in order",
-          closed<Pick<RegistrationReceipt, "accepted"> & Partial<RegistrationReceipt>>(
-            "Registered",
-            {
-              accepted: listOf(signatureText, { maxItems: entriesMax }),
-              rejected: listOf(
-                closed<RejectedRegistration>("RejectedEntry", {
-                  index: wholeNumber(0, entriesMax - 1),
-                  reason: enumOf(registrationReasons),
-                  message: string,
-                }),
-              ),
-            },
-            ["rejected"],
-          ),
-        ),
-        headers: limitHeaders,
-      },
-      ...plainRefusals(400, 401, 403, 404, 413, 429, 503),
-    },
-  },
 ];
 
 // ---- partners, statuses, the service itself -------------------------------------------------

@@ -5,6 +5,7 @@
 
 import type * as Response from "../../../client/responses.ts";
 import type { AnyState, KeyView, NewKeyView, SessionView } from "../types.ts";
+import { tipPoint } from "./live-readers.ts";
 import {
   anything,
   flag,
@@ -140,6 +141,8 @@ export const registeredKeys = object<{
     }),
   ),
 });
+
+export const tipHistory = list(tipPoint);
 
 /** Reader for calls whose result is not used. */
 export const done = anything;

@@ -126,7 +126,7 @@ const coverage = object<CoverageView>({
   receiveToSend: histogram,
 });
 
-const tipPoint = object<TipPoint>({
+export const tipPoint = object<TipPoint>({
   time: text,
   p25: number,
   p50: number,

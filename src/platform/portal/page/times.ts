@@ -21,6 +21,11 @@ export function clock(atMs: number): string {
   return isoOf(atMs).slice(11, 16);
 }
 
+/** "11-21" */
+export function day(atMs: number): string {
+  return isoOf(atMs).slice(5, 10);
+}
+
 /** "14:05:12 UTC" */
 export function clockSeconds(atMs: number): string {
   return `${isoOf(atMs).slice(11, 19)}${space}UTC`;

@@ -6,9 +6,23 @@
 
 import { isShredwayError, quote, ShredwayError } from "../../../core/errors.ts";
 import { isJsonObject, type Json, readJson, writeJson } from "../../../core/json-rpc/json-text.ts";
-import type { LandedTip, LandedTipStore, TipSnapshot } from "../../../tips/tip-types.ts";
+import { quartersMax } from "../../../tips/tip-history.ts";
+import type {
+  LandedTip,
+  LandedTipStore,
+  TipQuarter,
+  TipSnapshot,
+} from "../../../tips/tip-types.ts";
 import { tipLamportsMax } from "../../../tips/tip-window.ts";
-import { bytesAt, integerAt, type Row, type SqlDriver, type Statement, textAt } from "../driver.ts";
+import {
+  bytesAt,
+  integerAt,
+  integerOrNullAt,
+  type Row,
+  type SqlDriver,
+  type Statement,
+  textAt,
+} from "../driver.ts";
 import type { SignatureCodec } from "./signature-codec.ts";
 
 const addTip = `INSERT INTO landed_tips (signature, lamports, landed_ms) VALUES ($1, $2, $3)
@@ -29,6 +43,15 @@ const addSnapshot = `INSERT INTO tip_snapshots (id, snapshot)
   SELECT CAST($1 AS bigint), CAST($2 AS text) WHERE NOT EXISTS (SELECT 1 FROM tip_snapshots)
   ON CONFLICT (id) DO NOTHING`;
 const selectSnapshot = "SELECT snapshot FROM tip_snapshots ORDER BY id DESC LIMIT 1";
+const quarterColumns = "quarter, time_ms, tip_count, p25, p50, p75, p95, p99";
+const addQuarter = `INSERT INTO tip_quarters (${quarterColumns})
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (quarter) DO NOTHING`;
+/** Deletes nothing before, because the clock of this node may be wrong and the rows those of others. */
+const quarterRowsMax = 2 * quartersMax;
+const removeQuarters = `DELETE FROM tip_quarters WHERE (quarter <= $1 OR quarter > $2)
+  AND (SELECT COUNT(*) FROM tip_quarters) > ${quarterRowsMax}`;
+const selectQuarters = `SELECT ${quarterColumns} FROM tip_quarters
+  WHERE quarter >= $1 AND quarter <= $2 ORDER BY quarter LIMIT ${quartersMax}`;
 
 function unexpected(expected: string, got: unknown): ShredwayError {
   return new ShredwayError("store_failed", `the store: expected ${expected}, got ${quote(got)}`);
@@ -69,6 +92,26 @@ function snapshotOf(text: string): TipSnapshot {
     count: Number(integerOf(fields["count"], "count")),
     windowStartMs: timeOf(fields["windowStartMs"], "windowStartMs"),
     isStale,
+  };
+}
+
+function quarterOf(row: Row): TipQuarter {
+  const count = Number(integerAt(row, 2));
+  const percentile = (at: number): bigint => integerOf(integerAt(row, at), "percentile");
+  const isEmpty = integerOrNullAt(row, 3) === null;
+  return {
+    quarter: Number(integerAt(row, 0)),
+    timeMs: timeOf(integerAt(row, 1), "time_ms"),
+    count,
+    percentiles: isEmpty
+      ? null
+      : {
+          p25: percentile(3),
+          p50: percentile(4),
+          p75: percentile(5),
+          p95: percentile(6),
+          p99: percentile(7),
+        },
   };
 }
 
@@ -146,6 +189,23 @@ export class SqlLandedTipStore implements LandedTipStore {
       if (isShredwayError(cause, "store_failed")) throw cause;
       throw new ShredwayError("store_failed", "the store: expected a snapshot as JSON", { cause });
     }
+  }
+
+  async keepQuarter({ quarter, timeMs, count, percentiles }: TipQuarter): Promise<void> {
+    const { p25 = null, p50 = null, p75 = null, p95 = null, p99 = null } = percentiles ?? {};
+    const id = BigInt(quarter);
+    const values = [id, BigInt(timeMs), BigInt(count), p25, p50, p75, p95, p99];
+    const kept = BigInt(quartersMax);
+    const statements = [
+      { sql: addQuarter, params: values },
+      { sql: removeQuarters, params: [id - kept, id + kept] },
+    ];
+    await this.#driver.transaction(statements, "survives-kill");
+  }
+
+  async quarters(from: number, to: number): Promise<TipQuarter[]> {
+    const rows = await this.#driver.query(selectQuarters, [BigInt(from), BigInt(to)]);
+    return rows.map(quarterOf);
   }
 
   #tipOf(row: Row): LandedTip {

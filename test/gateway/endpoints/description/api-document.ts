@@ -6,7 +6,8 @@
 import { errorTable, type Reason, reasons } from "../../../../src/core/errors.ts";
 import { writeJson } from "../../../../src/core/json-rpc/json-text.ts";
 import { statusOf } from "../../../../src/gateway/endpoints/answers.ts";
-import { type Operation, operations } from "../../../../src/gateway/endpoints/description/paths.ts";
+import type { Operation } from "../../../../src/gateway/endpoints/description/operation.ts";
+import { operations } from "../../../../src/gateway/endpoints/description/paths.ts";
 import { readMethodNames } from "../../../../src/gateway/endpoints/read-methods.ts";
 import type { Method } from "../../../../src/gateway/methods/method.ts";
 import { methods } from "../../../../src/gateway/methods/method-table.ts";

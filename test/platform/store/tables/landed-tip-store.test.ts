@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { SqlDriver } from "../../../../src/platform/store/driver.ts";
 import { SqlLandedTipStore } from "../../../../src/platform/store/tables/landed-tip-store.ts";
-import type { LandedTip, TipSnapshot } from "../../../../src/tips/tip-types.ts";
+import type { LandedTip, TipQuarter, TipSnapshot } from "../../../../src/tips/tip-types.ts";
 import { onEachDatabase } from "../databases.ts";
 import { signatureCodec } from "../files.ts";
 
@@ -98,6 +98,56 @@ onEachDatabase((databases) => {
       const second = await opened(path);
       expect(await second.store.since(0, null, 10)).toEqual([tipOf(1, 100)]);
       expect(await second.store.lastSnapshot()).toEqual(snapshot);
+    });
+  });
+
+  describe("the history", () => {
+    const { percentiles } = snapshot;
+    const of = (quarter: number, count = 1): TipQuarter => ({
+      quarter,
+      timeMs: quarter * 900_000,
+      count,
+      percentiles: count > 0 ? percentiles : null,
+    });
+
+    it("has the first entry of each quarter hour after a restart, also those without tips", async () => {
+      const path = databases.location();
+      const stores = await Promise.all([opened(path), opened(path)]);
+      for (let quarter = 10; quarter < 15; quarter++) {
+        await stores[quarter % 2]?.store.keepQuarter(of(quarter, quarter - 11));
+        await stores[(quarter + 1) % 2]?.store.keepQuarter(of(quarter, 99));
+      }
+      await Promise.all(stores.map(({ driver }) => driver.close()));
+      const { store } = await opened(path);
+      expect(await store.quarters(11, 13)).toEqual([of(11, 0), of(12, 1), of(13, 2)]);
+      expect(await store.quarters(15, 20)).toEqual([]);
+    });
+
+    it("has bounded rows, and a wrong clock deletes nothing of the others", async () => {
+      const { store, driver } = await opened();
+      const rows = async () =>
+        (await driver.query("SELECT COUNT(*), MIN(quarter) FROM tip_quarters", []))[0];
+      const fill = (from: number, to: number) => {
+        const sql = "INSERT INTO tip_quarters (quarter, time_ms, tip_count) VALUES ($1, 1, 0)";
+        const each = (_: unknown, i: number) => ({ sql, params: [BigInt(from + i)] });
+        return driver.transaction(Array.from({ length: to - from + 1 }, each), "durable");
+      };
+      await fill(1, 672);
+      await store.keepQuarter(of(50_000));
+      expect(await rows()).toEqual([673n, 1n]);
+      await fill(673, 1342);
+      await store.keepQuarter(of(1343));
+      expect(await rows()).toEqual([1344n, 1n]);
+      await store.keepQuarter(of(1344));
+      expect(await rows()).toEqual([672n, 673n]);
+    });
+
+    it("is refused when somebody wrote nonsense", async () => {
+      const { store, driver } = await opened();
+      const sql = `INSERT INTO tip_quarters (quarter, time_ms, tip_count, p25, p50)
+        VALUES (5, 1, 1, 1, -1)`;
+      await driver.transaction([{ sql, params: [] }], "durable");
+      await expect(store.quarters(1, 9)).rejects.toMatchObject({ reason: "store_failed" });
     });
   });
 

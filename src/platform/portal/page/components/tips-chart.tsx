@@ -1,11 +1,13 @@
-// Tips chart: percentiles of landed tips over a day, one line each, on a logarithmic SOL axis.
+// Tips chart: percentiles of landed tips over a day or a week, one line each, on a logarithmic SOL axis.
 
 import type { JSX } from "preact";
+import { useMemo } from "preact/hooks";
 import type uPlot from "uplot";
 import type { TipPoint } from "../../types.ts";
 import type { ChartKind, Paint } from "../chart-drawing.ts";
 import { logExtent, logTicks } from "../scale.ts";
-import { clock, ms, stamp } from "../times.ts";
+import { clock, day, ms, stamp } from "../times.ts";
+import { isAlone, type ShownTips, withGaps } from "../tip-gaps.ts";
 import { count, sol, solDigits } from "../units.ts";
 import { Chart } from "./chart.tsx";
 import { type Column, cellClass, Numbers, Rows, Table } from "./rows.tsx";
@@ -18,10 +20,12 @@ const hourMs = 60 * 60_000;
 const endLabelGap = 13;
 const ticksMax = 8;
 
-function pointText(point: TipPoint): string {
+function pointText(point: ShownTips): string {
+  const at = stamp(ms(point.time));
+  if (point.isGap) return `${at}: no values.`;
+  if (!hasTips(point)) return `${at}: no tip landed.`;
   const values = percentiles.map((name) => `${name} ${sol(point[name])}`).join(" · ");
-  const stale = point.isStale ? ", stale" : "";
-  return `${stamp(ms(point.time))}: ${values} (${count(point.count)} tips${stale}).`;
+  return `${at}: ${values} (${count(point.count)} tips).`;
 }
 
 /** False for points without tips; they are not drawn. */
@@ -39,14 +43,18 @@ function spread(places: readonly number[]): number[] {
   });
 }
 
-/** Labels are at full hours UTC: every step divides a day. */
+/** Labels are at full hours UTC: every step divides a day. Midnights of a week show the day. */
 function hourAxis(paint: Paint): uPlot.Axis {
   return {
     ...paint.axis(null),
     size: 24,
     space: 48,
-    incrs: [1, 2, 3, 4, 6, 12, 24].map((hours) => hours * hourMs),
-    values: (_, splits) => splits.map((at) => clock(at)),
+    incrs: [1, 2, 3, 4, 6, 12, 24, 48].map((hours) => hours * hourMs),
+    values: (plot, splits) => {
+      const { min = 0, max = 0 } = plot.scales["x"] ?? {};
+      const isLong = (max ?? 0) - (min ?? 0) > 36 * hourMs;
+      return splits.map((at) => (isLong && at % (24 * hourMs) === 0 ? day(at) : clock(at)));
+    },
   };
 }
 
@@ -61,7 +69,7 @@ function solAxis(paint: Paint): uPlot.Axis {
 }
 
 /** Names of the lines at their right ends. */
-function nameAxis(shown: () => readonly TipPoint[], paint: Paint): uPlot.Axis {
+function nameAxis(shown: () => readonly ShownTips[], paint: Paint): uPlot.Axis {
   return {
     ...paint.axis(null),
     scale: "y",
@@ -79,14 +87,13 @@ function nameAxis(shown: () => readonly TipPoint[], paint: Paint): uPlot.Axis {
   };
 }
 
-function lineOf(name: Percentile, shown: () => readonly TipPoint[], paint: Paint): uPlot.Series {
+function lineOf(name: Percentile, shown: () => readonly ShownTips[], paint: Paint): uPlot.Series {
   const stroke = () => paint.colour(name);
-  // A single point needs a marker, because a line would be invisible.
-  const show = () => shown().length === 1;
-  return { stroke, width: 1.75, points: { show, size: 6, fill: stroke, width: 0 } };
+  const filter = () => shown().flatMap((_, i) => (isAlone(shown(), i) ? [i] : []));
+  return { stroke, width: 1.75, points: { show: true, filter, size: 6, fill: stroke, width: 0 } };
 }
 
-const kind: ChartKind<readonly TipPoint[]> = {
+const kind: ChartKind<readonly ShownTips[]> = {
   height: 260,
   countOf: (points) => points.length,
   dataOf: (points) => [
@@ -120,9 +127,10 @@ const kind: ChartKind<readonly TipPoint[]> = {
 };
 
 export function TipsChart({ points }: { readonly points: readonly TipPoint[] }): JSX.Element {
+  const shown = useMemo(() => withGaps(points), [points]);
   return (
     <>
-      <Chart kind={kind} shown={points} label="Percentiles of landed tips, every 15 minutes" />
+      <Chart kind={kind} shown={shown} label="Percentiles of landed tips, every 15 minutes" />
       <Numbers>{() => <TipsTable points={points} />}</Numbers>
     </>
   );
@@ -146,7 +154,7 @@ function TipsTable({ points }: { readonly points: readonly TipPoint[] }): JSX.El
             </th>
             {percentiles.map((name) => (
               <td key={name} class={cellClass({ isNumber: true })}>
-                {solDigits(point[name])}
+                {hasTips(point) ? solDigits(point[name]) : "–"}
               </td>
             ))}
             <td class={cellClass({ isNumber: true })}>{count(point.count)}</td>

@@ -1,10 +1,11 @@
 // Audit trail: all tier events and registered tips, page by page, newest first.
 
 import type { ComponentChildren, JSX } from "preact";
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useId, useRef, useState } from "preact/hooks";
 import type { TierView } from "../../types.ts";
 import { call } from "../api.ts";
 import { type Registration, registrations, type TierEvent, tierEvents } from "../call-readers.ts";
+import { nowMs } from "../clock.ts";
 import { Badge, Empty, LoadedPart, Panel, Sol, When } from "../components/basics.tsx";
 import { type Column, Rows, Table } from "../components/rows.tsx";
 import { type Loaded, useLoaded } from "../hooks.ts";
@@ -67,8 +68,32 @@ function Pager<T>({ paged, items, placeOf, what }: PagerProps<T>): JSX.Element |
   );
 }
 
+/** Downloads a month of both tables; the browser saves the file. */
+function MonthExport(): JSX.Element {
+  const now = new Date(nowMs()).toISOString().slice(0, 7);
+  const [month, setMonth] = useState(now);
+  const id = useId();
+  return (
+    <div class="buttons export">
+      <label for={id}>Month</label>
+      <input
+        id={id}
+        type="month"
+        max={now}
+        value={month}
+        placeholder="YYYY-MM"
+        onInput={({ currentTarget }) => setMonth(currentTarget.value)}
+      />
+      <a class="button" href={`/portal/api/export?period=${encodeURIComponent(month)}`} download>
+        Export CSV
+      </a>
+    </div>
+  );
+}
+
 interface TrailProps<T extends object> {
   readonly title: string;
+  readonly aside?: ComponentChildren;
   readonly paged: Paged<T>;
   readonly empty: ComponentChildren;
   readonly columns: readonly Column[];
@@ -78,9 +103,9 @@ interface TrailProps<T extends object> {
 }
 
 function Trail<T extends object>(props: TrailProps<T>): JSX.Element {
-  const { title, paged, empty, columns, placeOf, keyOf, draw } = props;
+  const { title, aside, paged, empty, columns, placeOf, keyOf, draw } = props;
   return (
-    <Panel title={title}>
+    <Panel title={title} aside={aside}>
       <LoadedPart loaded={paged.loaded} again={paged.again}>
         {(items) => (
           <>
@@ -155,6 +180,7 @@ export function Registrations({ tier }: { readonly tier: TierView }): JSX.Elemen
   return (
     <Trail
       title="Registered tips"
+      aside={<MonthExport />}
       paged={paged}
       empty="No registered tips yet."
       columns={[

@@ -1,11 +1,14 @@
-// Tips of transactions that landed through this service: current percentiles and the last 24
-// hours.
+// Tips of transactions that landed through this service: current percentiles, and those of the last 24
+// hours or seven days.
 
 import type { JSX } from "preact";
+import { useCallback, useState } from "preact/hooks";
 import type { TipPoint, TipsView } from "../../types.ts";
-import { Ago, Badge, Empty, Loading, Panel } from "../components/basics.tsx";
+import { call } from "../api.ts";
+import { tipHistory } from "../call-readers.ts";
+import { Ago, Badge, Empty, LoadedPart, Loading, Panel } from "../components/basics.tsx";
 import { percentiles, TipsChart } from "../components/tips-chart.tsx";
-import { useTopic } from "../hooks.ts";
+import { useLoaded, useTopic } from "../hooks.ts";
 import { counted, lamportsText, shortSol, sol } from "../units.ts";
 
 function Snapshot({ now }: { readonly now: TipPoint }): JSX.Element {
@@ -51,18 +54,71 @@ function NowPanel({ now }: { readonly now: TipPoint }): JSX.Element {
   );
 }
 
-function DayPanel({ history }: Pick<TipsView, "history">): JSX.Element {
-  const points = history.filter(({ count }) => count > 0).length;
+const periods = ["24 hours", "7 days"] as const;
+type Period = (typeof periods)[number];
+
+interface PeriodChoiceProps {
+  readonly period: Period;
+  readonly onChoose: (period: Period) => void;
+}
+
+function PeriodChoice({ period, onChoose }: PeriodChoiceProps): JSX.Element {
   return (
-    <Panel title="24 hours" wide aside="SOL, logarithmic; one point per 15 min">
-      {points > 1 ? (
-        <TipsChart points={history} />
+    <fieldset class="segments">
+      <legend class="hidden">Period</legend>
+      {periods.map((each) => (
+        <button
+          key={each}
+          type="button"
+          class="quiet"
+          aria-pressed={each === period}
+          onClick={() => onChoose(each)}
+        >
+          {each}
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+function History({
+  points,
+  period,
+}: {
+  readonly points: readonly TipPoint[];
+  readonly period: Period;
+}): JSX.Element {
+  const filled = points.filter(({ count }) => count > 0).length;
+  if (filled > 1) return <TipsChart points={points} />;
+  return (
+    <Empty>
+      {filled === 0
+        ? `No tip has landed in the last ${period} that this service knows.`
+        : "Tips landed in one quarter hour so far. The chart begins with the second one."}
+    </Empty>
+  );
+}
+
+/** Loaded again with each refresh. */
+function WeekHistory({ refreshed }: { readonly refreshed: string }): JSX.Element {
+  const load = useCallback(() => call("getTipHistory", [], tipHistory), [refreshed]);
+  const [loaded, again] = useLoaded(load);
+  return (
+    <LoadedPart loaded={loaded} again={again}>
+      {(points) => <History points={points} period="7 days" />}
+    </LoadedPart>
+  );
+}
+
+function HistoryPanel({ now, history }: TipsView): JSX.Element {
+  const [period, setPeriod] = useState<Period>("24 hours");
+  return (
+    <Panel title="History" wide aside={<PeriodChoice period={period} onChoose={setPeriod} />}>
+      <p class="note">SOL, logarithmic; one point per 15 min. A gap has no values.</p>
+      {period === "7 days" ? (
+        <WeekHistory refreshed={now.time} />
       ) : (
-        <Empty>
-          {points === 0
-            ? "No history of the last 24 hours yet."
-            : "One snapshot so far, shown above. The chart begins with the second one, within 15 minutes."}
-        </Empty>
+        <History points={history} period={period} />
       )}
     </Panel>
   );
@@ -74,7 +130,7 @@ export function Tips(): JSX.Element {
   return (
     <div class="grid">
       <NowPanel now={tips.now} />
-      <DayPanel history={tips.history} />
+      <HistoryPanel {...tips} />
     </div>
   );
 }

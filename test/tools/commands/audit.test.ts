@@ -1,0 +1,105 @@
+// `shredway audit` on the database of a running sandbox, with its chain.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { ClientHarness } from "../../client/client-harness.ts";
+import { shredwayHere } from "../../support/processes/shredway.ts";
+
+const patient = { timeout: 60_000 };
+
+let sandbox: ReturnType<typeof open>;
+beforeAll(() => {
+  sandbox = open();
+});
+afterAll(async () => (await sandbox).harness.close());
+const opened = (): typeof sandbox => sandbox;
+
+async function open() {
+  const harness = await ClientHarness.open();
+  const client = harness.client();
+  const addresses = await client.getShredTipAccounts();
+  const [address = ""] = addresses;
+  const rpc = `http://${harness.sandbox.endpoint.address}`;
+  const config = join(harness.folder, "audit.yaml");
+  const text = (
+    settings = "",
+  ): string => `relay: { shredVersion: 1, authentication: off, sources: [] }
+http: { listen: "127.0.0.1:0" }
+data: { directory: ${JSON.stringify(harness.folder)} }
+tips: { addresses: [ ${JSON.stringify(address)} ], shredAddresses: ${JSON.stringify(addresses)} }
+${settings}`;
+  writeFileSync(config, text());
+  return { harness, client, address, rpc, config, text };
+}
+
+it("finds no difference in a running service, and reports what the configuration contradicts", async () => {
+  const { harness, client, address, rpc, config, text } = await opened();
+  const wires = [200_000_000, 350_000_000].map((lamports) => harness.tip(lamports, address));
+  const slot = harness.sandbox.chain.currentSlot;
+  for (const wire of wires) harness.sandbox.chain.send(wire);
+  await client.registerTips(wires.map((transaction) => ({ transaction, slot })));
+  const states = async () => (await client.getRegistrations()).map(({ state }) => state);
+  await expect.poll(states, patient).toEqual(["counted", "counted"]);
+  const audit = (...args: readonly string[]) =>
+    shredwayHere("audit", "--account", "sandbox", "--config", config, ...args);
+  // The checkpoint of the tiers follows the registration.
+  await expect
+    .poll(async () => (await audit("--offline", "--json")).stdout, patient)
+    .toContain('"tier":"tier-2"');
+  const good = await audit("--rpc", rpc);
+  expect([good.code, good.stderr, good.stdout]).toEqual([0, "", expect.any(String)]);
+  expect(good.stdout).toMatch(/registrations: 2, 2 of them counted; 2 compared with the chain/);
+  expect(good.stdout).toMatch(/result: no difference\n$/);
+  const json = JSON.parse((await audit("--rpc", rpc, "--json", "--from", "2026-01-01")).stdout);
+  expect(json).toMatchObject({ account: "sandbox", verdict: "no difference", differences: [] });
+  // Other thresholds give another history.
+  writeFileSync(config, text("tiers: { thresholdLamports: { tier-1: 100, tier-2: 900000000 } }"));
+  const other = await audit("--rpc", rpc, "--json");
+  expect(other.code).toBe(1);
+  const { differences } = JSON.parse(other.stdout);
+  expect(differences).toContainEqual(
+    expect.objectContaining({
+      kind: "tier_state",
+      field: "tier",
+      stored: "tier-2",
+      expected: "tier-1",
+    }),
+  );
+  const again = await audit("--rpc", rpc);
+  writeFileSync(config, text());
+  expect(again.stdout).toContain("DIFFERENT tier_state: tier is tier-2, expected tier-1");
+});
+
+it.each([
+  [["--account", "sandbox"], "--config"],
+  [["--config", "x.yaml"], "--account"],
+  [["--account", "nobody", "--offline"], 'unknown account "nobody"; expected one of'],
+  [["--account", "sandbox"], "no node: solana.rpc is not configured"],
+  [["--account", "sandbox", "--offline", "--rpc", "http://127.0.0.1:1"], "--offline"],
+  [
+    ["--account", "sandbox", "--offline", "--from", "yesterday"],
+    'invalid value "yesterday"; expected a UTC time',
+  ],
+])("refuses %j", async (args, message) => {
+  const needsConfig = !message.startsWith("--config") && !message.startsWith("--account");
+  const config = needsConfig ? ["--config", (await opened()).config] : [];
+  const { code, stderr, stdout } = await shredwayHere("audit", ...args, ...config);
+  expect([code, stdout]).toEqual([2, ""]);
+  expect(stderr).toContain(message);
+});
+
+it("fails clearly if the node does not answer", async () => {
+  const { config } = await opened();
+  const node = ["--rpc", "http://127.0.0.1:9"];
+  const { code, stderr } = await shredwayHere(
+    "audit",
+    "--account",
+    "sandbox",
+    "--config",
+    config,
+    ...node,
+  );
+  expect(code).toBe(1);
+  expect(stderr).toContain("getFirstAvailableBlock at 127.0.0.1:9");
+});
