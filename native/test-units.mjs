@@ -25,7 +25,7 @@ function writeIfChanged(path, text) {
 
 mkdirSync(folder, { recursive: true });
 const units = new Map();
-for (const name of readdirSync(tests).sort()) {
+for (const name of readdirSync(tests).toSorted()) {
   if (!name.endsWith(".cc")) continue;
   const unit = `${/^[a-z]+/.exec(name)[0]}.cc`;
   units.set(unit, `${units.get(unit) ?? ""}#include "${join(tests, name)}"\n`);

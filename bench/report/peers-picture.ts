@@ -2,7 +2,7 @@
 //
 // Made from the stored tables; documents.ts writes it to docs/images/peers.svg.
 
-import { escapeText, feedColours, pictureStyle } from "../../src/tools/race/svg.ts";
+import { escapeText, feedColours, pictureStyle } from "../../src/tools/report/svg.ts";
 import type { StoredReport } from "./stored-report.ts";
 import type { Table } from "./table.ts";
 

@@ -9,7 +9,7 @@
 namespace shredway::test {
 namespace {
 
-constexpr uint64_t kSlot = 5000;
+constexpr uint64_t kSimulatedSlot = 5000;
 constexpr uint64_t kBegin_ns = 1'700'000'000'000'000'000;
 
 // Two sources of two tiers; one destination in each.
@@ -33,7 +33,7 @@ struct SimulatedLab {
     const Bytes sources = source_table({{"10.0.2.1", 32, 0, 0}, {"10.0.2.2", 32, 1, 1}});
     const Bytes destinations =
         fanout_table({{narrow, 0, 0, wants_recovered}, {wide, 1, 1, wants_recovered}});
-    const Bytes leaders = leader_table(leader_key(1), kSlot, 100);
+    const Bytes leaders = leader_table(leader_key(1), kSimulatedSlot, 100);
     CHECK(relay->publish_sources(sources.data(), sources.size()).empty());
     CHECK(relay->publish_fanout(destinations.data(), destinations.size()).empty());
     CHECK(relay->publish_leaders(leaders.data(), leaders.size()).empty());
@@ -69,7 +69,7 @@ size_t sent_to(const std::vector<MemoryNetwork::Datagram>& sent, const Endpoint&
 
 TEST(a_simulated_relay_sends_each_shred_once_to_the_tiers_of_its_source) {
   SimulatedLab lab;
-  const AuthenticSlot slot = make_slot({.slot = kSlot, .fec_sets = 2});
+  const AuthenticSlot slot = make_slot({.slot = kSimulatedSlot, .fec_sets = 2});
   for (const Bytes& packet : slot.packets) lab.deliver("10.0.2.2", packet);
   const auto first = lab.step();
   CHECK(sent_to(first, lab.narrow) == 0);
@@ -85,7 +85,7 @@ TEST(a_simulated_relay_sends_each_shred_once_to_the_tiers_of_its_source) {
 
 TEST(a_simulated_relay_does_nothing_between_steps) {
   SimulatedLab lab;
-  lab.deliver("10.0.2.1", make_slot({.slot = kSlot}).packets.front());
+  lab.deliver("10.0.2.1", make_slot({.slot = kSimulatedSlot}).packets.front());
   CHECK(lab.network.sent().empty());
   CHECK(lab.step().size() == 2);
   CHECK(lab.step().empty());
@@ -93,14 +93,14 @@ TEST(a_simulated_relay_does_nothing_between_steps) {
 
 TEST(a_simulated_relay_drops_forged_shreds) {
   SimulatedLab lab;
-  AuthenticSlot slot = make_slot({.slot = kSlot, .leader_seed = 2});
+  AuthenticSlot slot = make_slot({.slot = kSimulatedSlot, .leader_seed = 2});
   for (Bytes& packet : slot.packets) lab.deliver("10.0.2.1", packet);
   CHECK(lab.step().empty());
 }
 
 TEST(a_simulated_relay_recovers_shreds_for_destinations_that_want_them) {
   SimulatedLab lab(true);
-  const AuthenticSlot slot = make_slot({.slot = kSlot});
+  const AuthenticSlot slot = make_slot({.slot = kSimulatedSlot});
   for (size_t i = 16; i < 48; i++) lab.deliver("10.0.2.1", slot.packets[i]);
   const auto sent = lab.step();
   CHECK(sent_to(sent, lab.narrow) == slot.packets.size());
@@ -109,14 +109,14 @@ TEST(a_simulated_relay_recovers_shreds_for_destinations_that_want_them) {
 
 TEST(a_simulated_network_fails_sends_with_an_errno) {
   SimulatedLab lab;
-  const AuthenticSlot slot = make_slot({.slot = kSlot});
+  const AuthenticSlot slot = make_slot({.slot = kSimulatedSlot});
   lab.network.fail(lab.narrow, EHOSTUNREACH);
   for (const Bytes& packet : slot.packets) lab.deliver("10.0.2.1", packet);
   const auto sent = lab.step();
   CHECK(sent_to(sent, lab.narrow) == 0);
   CHECK(sent_to(sent, lab.wide) == slot.packets.size());
   lab.network.fail(lab.narrow, 0);
-  for (const Bytes& packet : make_slot({.slot = kSlot + 1}).packets)
+  for (const Bytes& packet : make_slot({.slot = kSimulatedSlot + 1}).packets)
     lab.deliver("10.0.2.1", packet);
   CHECK(sent_to(lab.step(), lab.narrow) == slot.packets.size());
 }
