@@ -46,8 +46,8 @@ UdpSocket open_udp_socket(bool ipv4, const char*& refused);
 
 struct ReceiveSocketOptions {
   Endpoint address;           // port 0: the kernel chooses
-  uint32_t buffer_bytes;      // requested size, 0: the system's default; see receive_buffer_bytes()
-  bool share_port;            // SO_REUSEPORT, for several workers
+  uint32_t buffer_bytes = 0;  // requested size, 0: the system's default; see receive_buffer_bytes()
+  bool share_port = false;    // SO_REUSEPORT, for several workers
   uint32_t busy_poll_us = 0;  // SO_BUSY_POLL and SO_PREFER_BUSY_POLL, 0: off
   bool filter = false;        // only what can be a shred; see receive_filter.h
   bool multicast = false;     // joins groups, and reports destinations; see multicast_socket.h

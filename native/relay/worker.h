@@ -120,7 +120,7 @@ class Worker final : private TransmitObserver {
   };
   // One batch of each receive socket, then recovered shreds. Worker's thread.
   Turn take_turn();
-  // Housekeeping while no packet arrives. Worker's thread.
+  // The tasks of an idle worker, which repeats them regularly. Worker's thread.
   void rest() { housekeeping(now_ns()); }
 
   void stop();  // any thread; returns when the thread has ended

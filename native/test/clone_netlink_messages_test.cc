@@ -152,7 +152,9 @@ TEST(netlink_reads_a_link) {
   CHECK_EQ(link->mtu, 1500u);
   CHECK_EQ(link->mtu_ipv6, 1280u);
   CHECK(link->mac == mac_of("02:00:00:00:00:01"));
-  CHECK(!read_link(only(link_message({}))).value_or(LinkMessage{.mac = MacAddress{}}).mac);
+  LinkMessage with_mac;
+  with_mac.mac = MacAddress{};
+  CHECK(!read_link(only(link_message({}))).value_or(with_mac).mac);
 }
 
 TEST(netlink_reads_a_neighbour) {

@@ -40,7 +40,8 @@ export {
   type Shred,
   type ShredRefusal,
 } from "./data-plane/parse-shred.ts";
-export { Relay, type RelayEvent, type RelayOptions } from "./data-plane/relay.ts";
+export { Relay, type RelayEvent } from "./data-plane/relay.ts";
+export type { RelayOptions } from "./data-plane/relay-options.ts";
 export { Shredder, type ShredOptions, type SlotPosition } from "./data-plane/shredder.ts";
 export type { RelaySnapshot } from "./data-plane/snapshot.ts";
 export type { Destination, Source } from "./data-plane/tables.ts";

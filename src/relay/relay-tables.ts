@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { formatEndpoint, parseAddress } from "../core/addresses/addresses.ts";
 import type { RelayConfig } from "../core/configuration/configuration.ts";
-import type { RelayOptions } from "./data-plane/relay.ts";
+import type { RelayOptions } from "./data-plane/relay-options.ts";
 import { groupListenersOf } from "./multicast/group-plan.ts";
 
 export function relayOptionsOf(relay: RelayConfig): RelayOptions {

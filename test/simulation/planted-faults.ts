@@ -29,6 +29,15 @@ export function checkFault(name: string): void {
   });
 }
 
+function lastLine(text: string): string {
+  return (
+    text
+      .trim()
+      .split("\n")
+      .findLast((line) => /error/i.test(line)) ?? "it ended with an error"
+  );
+}
+
 interface FoundFault {
   readonly name: string;
   /** Runs until it was found; null: it was not. */
@@ -52,7 +61,7 @@ export function findFault(name: string, seedsMax: number, slots: number): FoundF
       const options = { recursive: true, preserveTimestamps: true };
       cpSync(join(root, "build"), join(copy, "build"), options);
       const built = spawnSync("node", ["native/build.mjs"], { cwd: copy, encoding: "utf8" });
-      if (built.status !== 0) return { name, runs: null, text: built.stderr.slice(-500) };
+      if (built.status !== 0) return { name, runs: null, text: lastLine(built.stderr) };
     }
     return runCopy(name, copy, ["--seeds", `${seedsMax}`, "--steps", `${slots}`, "--no-shrink"]);
   } finally {
@@ -69,5 +78,5 @@ function runCopy(name: string, copy: string, options: readonly string[]): FoundF
   const violation = /^VIOLATION (.*)$/m.exec(stdout)?.[1];
   const runs = stdout.match(/^seed \d+:/gm)?.length ?? 0;
   if (violation !== undefined) return { name, runs, text: violation };
-  return { name, runs: null, text: stderr === "" ? "not found" : stderr.slice(-500) };
+  return { name, runs: null, text: stderr === "" ? "no violation" : lastLine(stderr) };
 }

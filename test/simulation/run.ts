@@ -21,7 +21,7 @@ const usage = `npm run simulate -- [options]
   --trace       print everything that happens
   --repeat      run each seed twice and compare the runs byte for byte
   --no-shrink   do not look for a shorter list of events
-  --faults      find the planted faults instead, or those whose names follow, and print the table`;
+  --faults      find the planted faults instead (all, or NAME …), and print the table`;
 
 /** A planted fault must be found within this number of runs, unless --seeds says otherwise. */
 const faultSeeds = 1000;

@@ -84,7 +84,7 @@ export interface LifeOptions {
   readonly onLine: (line: string) => void;
 }
 
-interface Parts {
+interface OpenedService {
   readonly clock: ProcessClock;
   readonly relay: Relay;
   readonly handle: NativeSimulatedRelay;
@@ -109,7 +109,7 @@ async function openSales(
     clock,
     service,
     log,
-  }: Pick<Parts, "clock" | "service"> & {
+  }: Pick<OpenedService, "clock" | "service"> & {
     readonly log: ReturnType<typeof createLogger>;
   },
 ): Promise<ShredSalesService> {
@@ -215,7 +215,7 @@ export class ServiceLife {
     return new ServiceLife({ ...opened, clock, service, sales });
   }
 
-  private constructor({ relay, handle, service, sales, clock }: Parts) {
+  private constructor({ relay, handle, service, sales, clock }: OpenedService) {
     this.relay = relay;
     this.handle = handle;
     this.service = service;

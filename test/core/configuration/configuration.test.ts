@@ -9,7 +9,7 @@ import {
   parseConfig,
 } from "../../../src/core/configuration/configuration.ts";
 import { configurationExample } from "../../../src/core/configuration/document.ts";
-import type { RelayOptions } from "../../../src/relay/data-plane/relay.ts";
+import type { RelayOptions } from "../../../src/relay/data-plane/relay-options.ts";
 import { relayOptionsOf } from "../../../src/relay/relay-tables.ts";
 import { least, messageOf, path } from "./config-texts.ts";
 

@@ -4,7 +4,8 @@
 import { createHash } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { Relay, type RelayOptions } from "../../../src/relay/data-plane/relay.ts";
+import { Relay } from "../../../src/relay/data-plane/relay.ts";
+import type { RelayOptions } from "../../../src/relay/data-plane/relay-options.ts";
 import type { Destination } from "../../../src/relay/data-plane/tables.ts";
 import { buildSchedule } from "../../../src/relay/leaders/schedule.ts";
 import { digestOf, type RelayState } from "./transmit-digest.ts";
