@@ -44,7 +44,7 @@ describe("shredway", () => {
     [["start", "--confg", "x"], "; did you mean --config?"],
     [
       ["doctor", "--bogus"],
-      "doctor: unknown option --bogus; expected one of --config, --json, --help",
+      "doctor: unknown option --bogus; expected one of --config, --json, --apply, --revert, --help",
     ],
     [["doctor", "extra"], 'doctor: unexpected argument "extra"'],
     [["listen"], "missing option --port"],
