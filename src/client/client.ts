@@ -235,7 +235,7 @@ export class ShredwayClient {
     region?: string,
     { orderBy, ...options }: TipAccountOptions = {},
   ): Promise<string[]> {
-    const params = [{ region, orderBy }];
+    const params = [orderBy ? { region, orderBy } : region].filter((one) => one !== undefined);
     return readTexts(await this.#ask("getTipAccounts", params, options), "getTipAccounts");
   }
 

@@ -82,7 +82,8 @@ describe("decoded streams", () => {
     expect(transactions.map(({ isVote }) => isVote)).toEqual([true, false]);
     expect(transactions[1]).toMatchObject({ slot: 120n, ordinal: 1, batchIndex: 0, generation });
     expect(Number(transactions[1]?.arrivalNs)).toBeGreaterThan(1.7e18);
-    expect(messages[0]).toMatchObject({ kind: "slot_begin", slot: 120n, parent: 119n });
+    expect(messages[0]).toMatchObject({ kind: "filters_applied", generation });
+    expect(messages[1]).toMatchObject({ kind: "slot_begin", slot: 120n, parent: 119n });
     expect(relay.streams.lost).toBe(0);
     expect(relay.streams.losses().byFilter(3)).toBe(0n);
   });
@@ -142,7 +143,7 @@ describe("decoded streams", () => {
     const publish = (filter: Partial<StreamFilter>) => () =>
       relay.streams.publish(tableOf([{ ...everything, ...filter }]));
     expect(publish({ tier: "none" })).toThrow("stream filters: filter 0 has an invalid field");
-    expect(publish({ id: 4096 })).toThrow("expected an id below 4096, got 4096");
+    expect(publish({ id: 8192 })).toThrow("expected an id below 8192, got 8192");
     expect(publish({ include: [new Uint8Array(31)] })).toThrow("accounts of 32 bytes");
     const { accounts } = RelayStreams.limits();
     const many = Array.from({ length: accounts + 1 }, (_, i) => accountOf(i));
