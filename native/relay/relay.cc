@@ -104,6 +104,10 @@ Relay::~Relay() = default;
 // The plane first: without privileges, its error names them.
 void Relay::open_clones(const RelayOptions& options) {
   if (options.transmit == TransmitMode::socket) return;
+  if (options.network) {
+    transmit_refusal_ = "a simulation has no interfaces";
+    return;
+  }
   clone_plane_ = ClonePlane::open({options.workers}, transmit_refusal_);
   if (!clone_plane_ || options.transmit != TransmitMode::automatic) return;
   output_rules_ = OutputRules::open(transmit_refusal_);

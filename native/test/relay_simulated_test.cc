@@ -141,6 +141,20 @@ TEST(a_simulated_relay_refuses_what_needs_the_kernel) {
         }).find("multicast") != std::string::npos);
 }
 
+TEST(a_simulated_relay_opens_no_interface) {
+  for (const TransmitMode mode : {TransmitMode::clone, TransmitMode::automatic}) {
+    MemoryNetwork network;
+    RelayOptions options;
+    options.listen = {ipv4_endpoint("10.0.0.1", 20000)};
+    options.network = &network;
+    options.transmit = mode;
+    std::string error;
+    const std::unique_ptr<Relay> relay = Relay::open(options, error);
+    CHECK(relay && relay->transmit_in_use() == TransmitMode::socket);
+    CHECK_EQ(relay->transmit_refusal(), std::string("a simulation has no interfaces"));
+  }
+}
+
 TEST(a_memory_network_refuses_datagrams_that_no_socket_takes) {
   MemoryNetwork network;
   const Endpoint known = ipv4_endpoint("10.0.0.1", 1);

@@ -10,4 +10,5 @@ export interface RegressionSeed {
 
 export const regressionSeeds: readonly RegressionSeed[] = [
   { seed: 11, slots: 115, found: "checks: a forged signature while its destination fails" },
+  { seed: 2359067439, slots: 40, found: "checks: a reload while the service starts" },
 ];

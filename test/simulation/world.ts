@@ -157,11 +157,12 @@ export class World {
   #start(): void {
     const number = ++this.#lives;
     const { seed } = this.#options;
+    const choices = this.#choices;
     const opening = ServiceLife.open({
       wall: this.#wall,
       disk: this.#disk,
       folder: this.#folder,
-      config: configOf(this.#choices),
+      config: configOf(choices),
       schedule: this.#cluster.schedule,
       random: new SeededRandom(BigInt(seed) * 1000n + BigInt(number)),
       onChallenge: (address, datagram) => this.#customers.challenged(address, datagram),
@@ -172,6 +173,8 @@ export class World {
         this.#guard(() => {
           if (number !== this.#lives) return life.kill(); // killed while it started
           this.#life = life;
+          // A reload during the start takes effect after it.
+          if (this.#choices !== choices) life.reload(configOf(this.#choices));
           this.#checks = this.#newChecks();
           this.#unsettle();
           this.#note(`service ${number} runs`);
