@@ -60,9 +60,7 @@ function commandEvidence({ name }: ProofEntry, results: ProofResults): Evidence 
     seconds: result.seconds,
     parts: [
       renderMarkdown(result.table),
-      ...(result.sentences.length > 0
-        ? [result.sentences.map((line) => `- ${line}`).join("\n")]
-        : []),
+      ...(result.sentences.length > 0 ? [`\`\`\`\n${result.sentences.join("\n")}\n\`\`\``] : []),
       `Taken on ${result.takenAt.slice(0, 10)}${commit}. Machine: ${result.machine}.`,
     ],
   };

@@ -31,7 +31,7 @@ describe("docs/proof.md", () => {
     expect(files.filter((file) => !existsSync(`${root}/${file}`))).toEqual([]);
   });
 
-  it("shows the result, its time and its machine, or that there is none", () => {
+  it("shows the result, its time and its machine, or that it is missing", () => {
     const result = {
       takenAt: "2026-01-02T03:04:05.000Z",
       commit: "0123456789ab",
@@ -43,7 +43,7 @@ describe("docs/proof.md", () => {
     for (const text of [
       "| Landing of transactions | 13 min |",
       "| near | 60 |",
-      "- near landed 60 of 60.",
+      "```\nnear landed 60 of 60.\n```",
       "Taken on 2026-01-02, commit 0123456789ab. Machine: 4 CPUs.",
     ])
       expect(page).toContain(text);
@@ -72,7 +72,7 @@ describe("results", () => {
     ]);
   });
 
-  it("of tests are refused if one failed or was skipped, or if there is none", () => {
+  it("of tests are refused if one failed or was skipped, and without any test", () => {
     expect(() => testsOutcome(reportOf("passed", "failed"))).toThrow("got failed: a test");
     expect(() => testsOutcome(reportOf("pending"))).toThrow("got pending: a test");
     expect(() => testsOutcome(reportOf())).toThrow("expected tests, got none");
