@@ -105,7 +105,7 @@ describeQuic("a path that loses a tenth of the packets both ways", () => {
     const leader = await server();
     const path = await LossyLink.open(leader.port, { loss: 0.1 }, 42);
     closing.push(path);
-    const sender = await Sender.open();
+    const sender = await Sender.open({ timeoutMs: 60_000 });
     const all = Array.from({ length: 60 }, (_, id) => transaction(id, 4096));
     for (const [id, bytes] of all.entries()) sender.send(id, path.address, bytes);
     await until(() => expect(sender.of("acknowledged").length).toBe(all.length));
