@@ -17,7 +17,6 @@ namespace {
 
 constexpr size_t kDevconfMtu6 = 2;  // DEVCONF_MTU6 of linux/ipv6.h
 using netlink::after;
-using netlink::aligned;
 using netlink::append;
 using netlink::append_attribute;
 using netlink::Bytes;

@@ -19,7 +19,6 @@ namespace shredway {
 namespace {
 
 using netlink::append;
-using netlink::append_attribute;
 using netlink::Bytes;
 using netlink::each_attribute;
 
