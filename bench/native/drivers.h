@@ -127,6 +127,16 @@ class ChildDriver final : public Driver {
   uint16_t port_ = 0;
 };
 
+// Runs the scenarios over whole relays: enter(destinations), then run(destinations, burst).
+template <typename Enter, typename Run>
+void each_case(bool small, Enter enter, Run run) {
+  for (const uint32_t destinations :
+       small ? std::vector<uint32_t>{10} : std::vector<uint32_t>{1, 10, 50, 200}) {
+    enter(destinations);
+    for (const uint32_t burst : {1u, 32u}) run(destinations, burst);
+  }
+}
+
 // A loopback port that is currently free.
 uint16_t free_port();
 std::unique_ptr<Driver> start_dgram(const Bench& bench, const std::vector<Endpoint>& destinations);

@@ -120,12 +120,11 @@ class PeersScenario {
 
   void run() {
     pin(0, bench_.helper_cpu);
-    const bool small = bench_.options.small;
-    for (const uint32_t count :
-         small ? std::vector<uint32_t>{10} : std::vector<uint32_t>{1, 10, 50, 200}) {
-      enter(count);
-      for (const uint32_t burst : {1u, 32u}) run_case({count, burst});
-    }
+    each_case(
+        bench_.options.small, [this](uint32_t destinations) { enter(destinations); },
+        [this](uint32_t destinations, uint32_t burst) {
+          run_case({destinations, burst});
+        });
   }
 
  private:

@@ -28,7 +28,7 @@ inline constexpr size_t kCloneListsPerList = 2 * kTransmitKinds;
 // Processor time of clones ÷ sockets, medians of five interleaved rounds, two busy cores
 // (Linux 6.18, 2026-11-26): 1 target 1.40 (single shreds), 1.20 (bursts of 32); 2 targets 0.88,
 // 0.65; 3 targets 0.68, 0.51; 10 targets 0.34, 0.20. From 3 targets on, clones won in every round
-// of every size of burst, also if the kernel segments. Fewer targets are sent to by socket.
+// of every size of burst, also if the kernel segments. Fewer targets use sockets.
 inline constexpr size_t kCloneTargetsLeast = 3;
 
 struct TransmitTarget {

@@ -6,7 +6,12 @@ import { readTipSnapshot } from "./answers.ts";
 import { Fields, listOf } from "./fields.ts";
 import { readJson } from "./json.ts";
 import type { KeySet, PublishedKey, Receipt, ReceiptEnd, ReceiptTransaction } from "./responses.ts";
-import { type SigningKeys, statementInvalid, verifyStatement } from "./signed-statement.ts";
+import {
+  type SigningKeys,
+  type Statement,
+  statementInvalid,
+  verifyStatement,
+} from "./signed-statement.ts";
 import { readTipHistory, tipHistoryPath } from "./tip-stream.ts";
 import { endStates, type TipHistory, type TipSnapshot } from "./types.ts";
 
@@ -68,8 +73,7 @@ export async function verifyTipFloor(
   signature: string,
   keys: SigningKeys,
 ): Promise<TipSnapshot> {
-  const detached = new TextEncoder().encode(body);
-  await verifyStatement({ jws: signature, type: "shredway-tips", detached }, keys);
+  await verifyBody(body, { jws: signature, type: "shredway-tips" }, keys);
   const [snapshot] = listOf(readJson(body), "/tip_floor", readTipSnapshot);
   if (snapshot) return snapshot;
   throw statementInvalid("expected a snapshot, got an empty list");
@@ -81,9 +85,12 @@ export async function verifyTipHistory(
   signature: string,
   keys: SigningKeys,
 ): Promise<TipHistory> {
-  const detached = new TextEncoder().encode(body);
-  await verifyStatement({ jws: signature, type: "shredway-tip-history", detached }, keys);
+  await verifyBody(body, { jws: signature, type: "shredway-tip-history" }, keys);
   return readTipHistory(readJson(body), tipHistoryPath);
+}
+
+async function verifyBody(body: string, statement: Statement, keys: SigningKeys): Promise<void> {
+  await verifyStatement({ ...statement, detached: new TextEncoder().encode(body) }, keys);
 }
 
 function readKey(value: unknown, where: string): PublishedKey {

@@ -16,7 +16,7 @@ export interface SigningKeys {
   }[];
 }
 
-interface Statement {
+export interface Statement {
   /** JWS in compact serialization, or with detached content. */
   readonly jws: string;
   /** Expected header `typ`. */

@@ -31,6 +31,11 @@ export const browserHeaders = {
     "x-shredway-receipt, x-shredway-signature",
 } as const;
 
+/** Headers of a public document in JSON. */
+export function documentHeaders(head: HttpHead): typeof jsonHeaders | typeof browserHeaders {
+  return head.header("origin") === undefined ? jsonHeaders : browserHeaders;
+}
+
 /** Reasons whose message is the specification's text and gets no prefix. */
 const ownTexts: ReadonlySet<Reason> = new Set<Reason>(["batch_refused", "batch_failed"]);
 

@@ -5,7 +5,7 @@
 
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { StatementSigner } from "../receipts/types.ts";
-import { browserHeaders, jsonHeaders } from "./answers.ts";
+import { documentHeaders } from "./answers.ts";
 
 export const signingKeysPath = "/.well-known/shredway-keys.json";
 export const keySetType = "application/jwk-set+json";
@@ -15,11 +15,10 @@ export function answerKeySet(
   head: HttpHead,
   { keySet }: Pick<StatementSigner, "keySet">,
 ): HttpResponse {
-  const isForBrowser = head.header("origin") !== undefined;
   return {
     status: 200,
     headers: {
-      ...(isForBrowser ? browserHeaders : jsonHeaders),
+      ...documentHeaders(head),
       "content-type": keySetType,
       "cache-control": cacheControl,
     },

@@ -3,11 +3,13 @@
 // Used by tip-floor.ts and tip-history.ts.
 
 import type { TipPercentileFields, WrittenInteger } from "../../client/responses.ts";
+import type { Clock } from "../../core/clock.ts";
 import { messageOf } from "../../core/errors.ts";
 import type { TipSnapshot } from "../../tips/tip-types.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
-import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
+import type { StatementSigner } from "../receipts/types.ts";
+import { documentHeaders, plainRefusal } from "./answers.ts";
 import { Query, uriChoice, uriSwitch } from "./query.ts";
 
 const formats = ["lamports", "sol"] as const;
@@ -25,6 +27,16 @@ export const signedParameter = uriSwitch(
 const signatureHeader = "x-shredway-signature";
 /** Values change every 15 minutes; caches must not serve an old one for long. */
 const cacheControl = "public, max-age=5";
+
+/** Dependencies of both handlers of tips. */
+export interface TipAnswerDependencies {
+  readonly clock: Clock;
+  readonly signer: Pick<StatementSigner, "signDetached">;
+  /** The current slot; null: unknown. */
+  readonly slot: () => bigint | null;
+  /** 16 bytes. */
+  readonly addressOf: (head: HttpHead) => Uint8Array;
+}
 
 /** A body with its detached signature. */
 export interface SignedText {
@@ -86,11 +98,10 @@ export function tipAnswer(
   verdict: LimitVerdict,
   { body, signature }: Pick<SignedText, "body"> & Partial<SignedText>,
 ): HttpResponse {
-  const isForBrowser = head.header("origin") !== undefined;
   return {
     status: 200,
     headers: {
-      ...(isForBrowser ? browserHeaders : jsonHeaders),
+      ...documentHeaders(head),
       "cache-control": cacheControl,
       ...limitHeaders(verdict),
       ...(signature !== undefined && { [signatureHeader]: signature }),

@@ -5,7 +5,6 @@
 // element of /tip_floor, when it opens and after every refresh; it ignores messages.
 
 import type { TipFloorEntry, WrittenInteger } from "../../client/responses.ts";
-import type { Clock } from "../../core/clock.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import type { TipFloor, TipSnapshot } from "../../tips/tip-types.ts";
 import { callerOf } from "../accounts/rate-limits.ts";
@@ -18,7 +17,6 @@ import {
   webSocketIdleSeconds,
 } from "../http/types.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
-import type { StatementSigner } from "../receipts/types.ts";
 import { invalid } from "../schema/shapes.ts";
 import { plainRefusal } from "./answers.ts";
 import {
@@ -27,6 +25,7 @@ import {
   percentileFields,
   readTipQuery,
   type SignedText,
+  type TipAnswerDependencies,
   tipAnswer,
   tooMany,
 } from "./tip-answers.ts";
@@ -43,14 +42,9 @@ const backpressureBytesMax = 16 * 1024;
 const callersMax = 65_536;
 /** Streams per event-loop turn: about a millisecond. */
 const streamsPerStep = 100;
-interface TipFloorDependencies {
-  readonly clock: Clock;
-  readonly signer: Pick<StatementSigner, "signDetached">;
-  /** The current slot; null: unknown. */
-  readonly slot: () => bigint | null;
+
+interface TipFloorDependencies extends TipAnswerDependencies {
   readonly tipFloor: TipFloor;
-  /** 16 bytes. */
-  readonly addressOf: (head: HttpHead) => Uint8Array;
 }
 
 /** JSON that all responses share. */

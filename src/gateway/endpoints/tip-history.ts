@@ -5,16 +5,21 @@
 // percentiles. Neither is written as zero.
 
 import type { TipHistoryView, WrittenInteger } from "../../client/responses.ts";
-import type { Clock } from "../../core/clock.ts";
 import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { quarterMs } from "../../tips/tip-history.ts";
 import type { TipHistoryReader, TipQuarter } from "../../tips/tip-types.ts";
 import { callerOf } from "../accounts/rate-limits.ts";
 import { WindowLimits } from "../accounts/window-limits.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
-import type { StatementSigner } from "../receipts/types.ts";
 import { uriChoice } from "./query.ts";
-import { type Format, percentileFields, readTipQuery, tipAnswer, tooMany } from "./tip-answers.ts";
+import {
+  type Format,
+  percentileFields,
+  readTipQuery,
+  type TipAnswerDependencies,
+  tipAnswer,
+  tooMany,
+} from "./tip-answers.ts";
 
 export const tipHistoryPath = "/tip_floor/history";
 /** A body of seven days has about 170 kB. */
@@ -31,14 +36,8 @@ export const periodParameter = uriChoice(
   "the last 24 hours or seven days, one entry per quarter hour",
 );
 
-interface TipHistoryDependencies {
-  readonly clock: Clock;
-  readonly signer: Pick<StatementSigner, "signDetached">;
-  /** The current slot; null: unknown. */
-  readonly slot: () => bigint | null;
+interface TipHistoryDependencies extends TipAnswerDependencies {
   readonly tipHistory: TipHistoryReader;
-  /** 16 bytes. */
-  readonly addressOf: (head: HttpHead) => Uint8Array;
 }
 
 interface HistoryText {

@@ -9,7 +9,7 @@ import { writeJson } from "../../core/json-rpc/json-text.ts";
 import { u64Max } from "../../core/primitives.ts";
 import type { HttpHead, HttpResponse } from "../http/types.ts";
 import type { Tracker } from "../tracker/types.ts";
-import { browserHeaders, jsonHeaders, plainRefusal } from "./answers.ts";
+import { documentHeaders, plainRefusal } from "./answers.ts";
 
 export const validatorsPath = "/api/alt_validators";
 export const nextPath = "/api/next_alt_validator";
@@ -29,10 +29,9 @@ function readSlot(text: string): bigint | null {
 }
 
 function answerOf(head: HttpHead, value: unknown): HttpResponse {
-  const isForBrowser = head.header("origin") !== undefined;
   return {
     status: 200,
-    headers: isForBrowser ? browserHeaders : jsonHeaders,
+    headers: documentHeaders(head),
     body: writeJson(value),
   };
 }

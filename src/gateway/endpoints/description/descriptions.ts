@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { writeJson } from "../../../core/json-rpc/json-text.ts";
 import type { HttpHead, HttpResponse } from "../../http/types.ts";
 import type { GatewaySettings } from "../../methods/dependencies.ts";
-import { browserHeaders, jsonHeaders } from "../answers.ts";
+import { documentHeaders } from "../answers.ts";
 import { openApiDocument } from "./openapi.ts";
 import { type DescriptionFacts, openRpcDocument } from "./openrpc.ts";
 
@@ -77,9 +77,8 @@ export class Descriptions {
 
   /** Responds to GET and HEAD of either document. */
   answer(head: HttpHead, { text, tag }: Description): HttpResponse {
-    const isForBrowser = head.header("origin") !== undefined;
     const headers = {
-      ...(isForBrowser ? browserHeaders : jsonHeaders),
+      ...documentHeaders(head),
       "cache-control": cacheControl,
       etag: tag,
     };
