@@ -50,6 +50,14 @@ bool is_absent(int error_number) {
          error_number == EINVAL || error_number == EOPNOTSUPP || error_number == ENOPROTOOPT;
 }
 
+// The header of a request for all objects, whose body has `bytes`.
+std::vector<uint8_t> dump_request(uint32_t type, size_t bytes) {
+  std::vector<uint8_t> request;
+  append(request, nlmsghdr{static_cast<uint32_t>(sizeof(nlmsghdr) + bytes),
+                           static_cast<uint16_t>(type), NLM_F_REQUEST | NLM_F_DUMP, 1, 0});
+  return request;
+}
+
 // ---- tables of the former iptables ----------------------------------------------------------
 
 // struct ipt_getinfo and ip6t_getinfo of linux/netfilter_ipv{4,6}/ip{,6}_tables.h, which C++ cannot
@@ -131,27 +139,27 @@ std::string OutputRules::open_firewall() {
   std::string error;
   firewall_ = NetlinkSocket::open(NETLINK_NETFILTER, kGroups, kReceiveBufferBytes, error);
   if (!firewall_) return is_absent(errno) ? "" : clone_error("firewall rules: " + error, errno);
-  if (dump(NFT_MSG_GETCHAIN) && dump(NFT_MSG_GETRULE)) return "";
+  const auto dump_of = [this](uint16_t type) {
+    std::vector<uint8_t> request = dump_request(kFirewall | type, sizeof(nfgenmsg));
+    append(request, nfgenmsg{AF_UNSPEC, NFNETLINK_V0, 0});
+    return dump(NETLINK_NETFILTER, request, &OutputRules::take_firewall);
+  };
+  if (dump_of(NFT_MSG_GETCHAIN) && dump_of(NFT_MSG_GETRULE)) return "";
   const int refused = errno;
   if (!is_absent(refused)) return clone_error("firewall rules", refused);
   firewall_ = nullptr;
   return "";
 }
 
-// Reads all chains or rules on a socket of its own. False with errno if the kernel refuses. An
-// interrupted dump is repeated.
-bool OutputRules::dump(uint16_t type) {
+// Reads all objects that the request asks for, on a socket of its own. False with errno if the
+// kernel refuses. An interrupted dump is repeated.
+bool OutputRules::dump(int protocol, std::span<const uint8_t> request,
+                       void (OutputRules::*take)(const NetlinkMessage&)) {
   constexpr int kTriesMax = 5;
   std::string error;
   for (int tries = 0; tries < kTriesMax; tries++) {
-    const auto socket = NetlinkSocket::open(NETLINK_NETFILTER, {}, kReceiveBufferBytes, error);
-    if (!socket) return false;
-    std::vector<uint8_t> request;
-    const uint32_t bytes = sizeof(nlmsghdr) + sizeof(nfgenmsg);
-    append(request, nlmsghdr{bytes, static_cast<uint16_t>(kFirewall | type),
-                             NLM_F_REQUEST | NLM_F_DUMP, 1, 0});
-    append(request, nfgenmsg{AF_UNSPEC, NFNETLINK_V0, 0});
-    if (!socket->send(request)) return false;
+    const auto socket = NetlinkSocket::open(protocol, {}, kReceiveBufferBytes, error);
+    if (!socket || !socket->send(request)) return false;
     bool whole = false, interrupted = false;
     Bytes datagram;
     while (socket->read(datagram) == NetlinkSocket::Read::datagram) {
@@ -163,7 +171,7 @@ bool OutputRules::dump(uint16_t type) {
           errno = error_of(message);
           return false;
         }
-        take_firewall(message);
+        (this->*take)(message);
       }
     }
     if (whole && !interrupted) return true;
@@ -177,23 +185,10 @@ std::string OutputRules::open_policies() {
   std::string error;
   policies_ = NetlinkSocket::open(NETLINK_XFRM, kGroups, kReceiveBufferBytes, error);
   if (!policies_) return is_absent(errno) ? "" : clone_error("IPsec policies: " + error, errno);
-  const auto requests = NetlinkSocket::open(NETLINK_XFRM, {}, kReceiveBufferBytes, error);
-  if (!requests) return clone_error("IPsec policies: " + error, errno);
-  std::vector<uint8_t> request;
-  append(request,
-         nlmsghdr{sizeof(nlmsghdr) + sizeof(uint32_t), XFRM_MSG_GETSPDINFO, NLM_F_REQUEST, 1, 0});
-  append(request, uint32_t{0});
-  Bytes datagram;
-  NetlinkMessage message;
-  if (!requests->send(request) || requests->read(datagram) != NetlinkSocket::Read::datagram ||
-      !next_message(datagram, message))
-    return "IPsec policies: the kernel did not answer";
-  if (message.type == NLMSG_ERROR) return clone_error("IPsec policies", error_of(message));
-  each_attribute(netlink::after(message.body, sizeof(uint32_t)), [&](uint16_t type, Bytes payload) {
-    xfrmu_spdinfo info;
-    if (type == XFRMA_SPD_INFO && netlink::read(payload, info)) policy_count_ = info.outcnt;
-  });
-  return "";
+  std::vector<uint8_t> request = dump_request(XFRM_MSG_GETPOLICY, sizeof(xfrm_userpolicy_id));
+  append(request, xfrm_userpolicy_id{});
+  if (dump(NETLINK_XFRM, request, &OutputRules::take_policy)) return "";
+  return clone_error("IPsec policies", errno);
 }
 
 void OutputRules::update() {
@@ -257,16 +252,21 @@ void OutputRules::take_firewall(const NetlinkMessage& message) {
 }
 
 void OutputRules::take_policy(const NetlinkMessage& message) {
-  // Both layouts name the direction: the policy itself, or its identity.
-  xfrm_userpolicy_info policy;
-  xfrm_userpolicy_id id;
-  if (message.type == XFRM_MSG_NEWPOLICY && netlink::read(message.body, policy) &&
-      policy.dir == XFRM_POLICY_OUT)
-    policy_count_++;
-  if (message.type == XFRM_MSG_DELPOLICY && netlink::read(message.body, id) &&
-      id.dir == XFRM_POLICY_OUT && policy_count_ > 0)
-    policy_count_--;
-  if (message.type == XFRM_MSG_FLUSHPOLICY) policy_count_ = 0;
+  // An update may have added the policy.
+  if (message.type == XFRM_MSG_NEWPOLICY || message.type == XFRM_MSG_UPDPOLICY) {
+    xfrm_userpolicy_info policy;
+    if (netlink::read(message.body, policy) && policy.dir == XFRM_POLICY_OUT)
+      outgoing_policies_.insert(policy.index);
+  }
+  // The message begins with the identity of the policy, which may lack the index.
+  if (message.type == XFRM_MSG_DELPOLICY)
+    each_attribute(netlink::after(message.body, sizeof(xfrm_userpolicy_id)),
+                   [&](uint16_t type, Bytes payload) {
+                     xfrm_userpolicy_info policy;
+                     if (type == XFRMA_POLICY && netlink::read(payload, policy))
+                       outgoing_policies_.erase(policy.index);
+                   });
+  if (message.type == XFRM_MSG_FLUSHPOLICY) outgoing_policies_.clear();
 }
 
 std::string OutputRules::found() const {
@@ -278,7 +278,7 @@ std::string OutputRules::found() const {
              name_of(family) + " " + table + " " + name;
   }
   if (!old_table_.empty()) return "the firewall has rules for outgoing datagrams: " + old_table_;
-  return policy_count_ > 0 ? "IPsec policies for outgoing packets exist" : "";
+  return !outgoing_policies_.empty() ? "IPsec policies for outgoing packets exist" : "";
 }
 
 std::array<int, 2> OutputRules::fds() const {

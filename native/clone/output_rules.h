@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -42,7 +43,8 @@ class OutputRules {
   std::string open_firewall();
   std::string open_policies();
   std::string read_old_tables();
-  bool dump(uint16_t type);
+  bool dump(int protocol, std::span<const uint8_t> request,
+            void (OutputRules::*take)(const NetlinkMessage&));
   void drain(NetlinkSocket& socket, void (OutputRules::*take)(const NetlinkMessage&));
   void take_firewall(const NetlinkMessage& message);
   void take_policy(const NetlinkMessage& message);
@@ -50,7 +52,7 @@ class OutputRules {
   std::unique_ptr<NetlinkSocket> firewall_;  // nullptr: the kernel has no nftables
   std::unique_ptr<NetlinkSocket> policies_;  // nullptr: the kernel has no IPsec
   std::map<ChainKey, Chain> chains_;         // at the hooks of local output and after routing
-  uint64_t policy_count_ = 0;                // IPsec policies for outgoing packets
+  std::set<uint32_t> outgoing_policies_;     // indexes of IPsec policies for outgoing packets
   std::string old_table_;                    // table of the former iptables with rules for output
   bool lost_ = false;                        // messages were lost, so the rules are unknown
 };

@@ -142,6 +142,12 @@ LAB_TEST(next_hop_watch_sends_by_socket_while_output_rules_exist) {
   CHECK_STATE(hops, "10.1.0.2", NextHopState::output_rules);
   lab.ip("xfrm policy flush\n");
   CHECK_STATE(hops, "10.1.0.2", resolved);
+  // An update of a policy that does not exist adds it; one that exists counts once.
+  lab.ip("xfrm policy update dir out src 10.9.0.0/16 dst 10.8.0.0/16\n");
+  CHECK_STATE(hops, "10.1.0.2", NextHopState::output_rules);
+  lab.ip("xfrm policy update dir out src 10.9.0.0/16 dst 10.8.0.0/16 priority 7\n");
+  lab.ip("xfrm policy delete dir out src 10.9.0.0/16 dst 10.8.0.0/16\n");
+  CHECK_STATE(hops, "10.1.0.2", resolved);
 }
 
 // A veth that segments bursts itself drops what its other end cannot take at once.

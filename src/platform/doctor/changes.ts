@@ -24,6 +24,8 @@ export interface SettingFiles {
   read(path: string): string | undefined;
   /** Throws if the kernel refuses. */
   write(path: string, value: string): void;
+  /** Writes the whole file or leaves it as it is, also in a crash. */
+  replace(path: string, text: string): void;
 }
 
 /** Where the changes since the start of the machine are recorded. */
@@ -63,7 +65,7 @@ function recorded(files: SettingFiles): readonly Change[] {
 }
 
 function record(files: SettingFiles, changes: readonly Change[]): void {
-  files.write(changesPath, `${JSON.stringify(changes)}\n`);
+  files.replace(changesPath, `${JSON.stringify(changes)}\n`);
 }
 
 /** Applies the settings; returns one line for each. The previous value is recorded before a change. */

@@ -3,7 +3,7 @@
 // Called only by src/tools/commands/doctor.ts. Only `settingFiles` and `loadTun` change something.
 
 import { spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { formatAddress, parseEndpoint } from "../../core/addresses/addresses.ts";
 import type { Config } from "../../core/configuration/configuration.ts";
 import { messageOf } from "../../core/errors.ts";
@@ -45,6 +45,11 @@ export const systemReader: SystemReader = {
 export const settingFiles: SettingFiles = {
   read: (path) => systemReader.readText(path) ?? undefined,
   write: (path, value) => writeFileSync(path, value, { mode: 0o600 }),
+  replace: (path, text) => {
+    const next = `${path}.${process.pid}`;
+    writeFileSync(next, text, { mode: 0o600, flush: true });
+    renameSync(next, path);
+  },
 };
 
 /** Loads the kernel module of clones' private interface; null: done, or the reason why not. */

@@ -96,7 +96,8 @@ async function apply(args: Arguments, terminal: Terminal): Promise<number> {
   requireRoot("--apply");
   const findings = await examine(args.text("config"));
   const remedies = findings.filter(({ level }) => level !== "ok").map(({ remedy }) => remedy ?? "");
-  const settings = remedies.flatMap(settingsIn);
+  const named = remedies.flatMap(settingsIn);
+  const settings = [...new Map(named.map((setting) => [setting.path, setting])).values()];
   for (const line of applySettings(settingFiles, settings)) terminal.line(line);
   if (!systemReader.list("/dev/net").includes("tun")) {
     const refusal = loadTun();

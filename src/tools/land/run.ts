@@ -65,8 +65,8 @@ export class LandRun {
   }
 
   /**
-   * Sends the missing rounds and waits for their ends. False: it was stopped, and can continue. Throws ShredwayError "system" if the journal cannot be
-   * written, and "rpc_failed" if the node fails repeatedly.
+   * Sends the missing rounds and waits for their ends. False: it was stopped, and can continue. Throws ShredwayError
+   * "system" if the journal cannot be written, and "rpc_failed" if the node fails repeatedly.
    */
   async run(): Promise<boolean> {
     const { clock, pollMs, journal, stopped } = this.#options;

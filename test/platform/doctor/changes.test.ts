@@ -26,6 +26,9 @@ class Machine implements SettingFiles {
     if (this.refused.has(path)) throw new Error("permission denied");
     this.files.set(path, value);
   }
+  replace(path: string, text: string): void {
+    this.write(path, text);
+  }
 }
 
 describe("settingsIn", () => {
