@@ -4,6 +4,7 @@
     "native_bench%": 0,
     "core_sources": [
       "native/system/base58.cc",
+      "native/system/base64.cc",
       "native/system/confinement.cc",
       "native/system/kernel_clock.cc",
       "native/system/privileges.cc",
@@ -54,6 +55,9 @@
       "native/transaction/vote.cc",
       "native/transaction/wire.cc",
       "native/verify/signature_verifier.cc",
+      "native/submission/fast_path.cc",
+      "native/submission/recent_texts.cc",
+      "native/submission/request_pattern.cc",
       "native/deshred/deshredder.cc",
       "native/deshred/entry_stream.cc",
       "native/deshred/fec_set.cc",
@@ -89,6 +93,7 @@
     "addon_sources": [
       "native/addon/addon.cc",
       "native/addon/arguments.cc",
+      "native/addon/fast_path_handle.cc",
       "native/addon/notifier.cc",
       "native/addon/probe_handle.cc",
       "native/addon/relay_handle.cc",

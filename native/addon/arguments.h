@@ -7,6 +7,7 @@
 #include <napi.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,20 @@ struct Bytes {
   size_t length;
 };
 bool read_bytes(const Napi::Value& value, const char* name, Bytes& out);
+// Reads consecutive elements of plain data.
+template <typename Element>
+bool read_elements(const Napi::Value& value, const char* name, size_t max,
+                   std::vector<Element>& out) {
+  Bytes bytes{};
+  if (!read_bytes(value, name, bytes)) return false;
+  if (bytes.length % sizeof(Element) != 0 || bytes.length / sizeof(Element) > max)
+    return fail(value.Env(), std::string(name) + ": expected at most " + std::to_string(max) +
+                                 " times " + std::to_string(sizeof(Element)) + " bytes, got " +
+                                 std::to_string(bytes.length) + " bytes in all");
+  out.resize(bytes.length / sizeof(Element));
+  if (!out.empty()) std::memcpy(out.data(), bytes.data, bytes.length);
+  return true;
+}
 // A BigUint64Array of `count` elements. Valid only during the call.
 bool read_words(const Napi::Value& value, const char* name, size_t count, uint64_t*& out);
 // Unsigned integer in [0, max].

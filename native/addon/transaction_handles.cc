@@ -9,21 +9,6 @@
 namespace shredway::addon {
 namespace {
 
-// Reads consecutive elements of plain data.
-template <typename Element>
-bool read_elements(const Napi::Value& value, const char* name, size_t max,
-                   std::vector<Element>& out) {
-  Bytes bytes{};
-  if (!read_bytes(value, name, bytes)) return false;
-  if (bytes.length % sizeof(Element) != 0 || bytes.length / sizeof(Element) > max)
-    return fail(value.Env(), std::string(name) + ": expected at most " + std::to_string(max) +
-                                 " times " + std::to_string(sizeof(Element)) + " bytes, got " +
-                                 std::to_string(bytes.length) + " bytes in all");
-  out.resize(bytes.length / sizeof(Element));
-  if (!out.empty()) std::memcpy(out.data(), bytes.data, bytes.length);
-  return true;
-}
-
 // A private copy: shared memory could change between check and use. A message that is longer than
 // any transaction is refused before its bytes are read.
 using WireCopy = std::array<uint8_t, kTransactionV1BytesMax>;

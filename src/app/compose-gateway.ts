@@ -18,6 +18,7 @@ import {
   Gateway,
 } from "../gateway/endpoints/gateway.ts";
 import { readMethodsOf } from "../gateway/endpoints/read-methods.ts";
+import { FastPath } from "../gateway/fast-path/fast-path.ts";
 import { HttpServerGroup } from "../gateway/http/server-group.ts";
 import { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import type { HttpServerOptions } from "../gateway/http/types.ts";
@@ -110,6 +111,8 @@ class Tables {
   /** This object never changes; a reload changes its fields. */
   readonly settings: GatewaySettings;
   inspector: TransactionInspector;
+  /** null: requests are sent after they were read. */
+  readonly #fastPath: FastPath | null;
   /** Identity in base58. */
   shredTipAddresses: ReadonlySet<string>;
   /** Finds only tips to the shred-tip addresses. */
@@ -123,9 +126,10 @@ class Tables {
   #nodes: NodeDirectory | null = null;
 
   /** Throws ShredwayError. */
-  constructor(config: Config, partners: TrackerPart) {
+  constructor(config: Config, partners: TrackerPart, fastPath: FastPath | null) {
     this.config = config;
     this.#partners = partners;
+    this.#fastPath = fastPath;
     this.policy = policyOf(config, partners.tracker);
     this.settings = settingsOf(config);
     this.inspector = new TransactionInspector({
@@ -149,14 +153,24 @@ class Tables {
 
   /** Checks the new settings and returns a function that applies them. Throws ShredwayError. */
   prepare(config: Config): () => void {
-    const { settings, ...tables } = new Tables(config, this.#partners);
+    const { settings, ...tables } = new Tables(config, this.#partners, null);
     this.#nodes?.check(nodeSettingsOf(config));
     return () => {
       this.#partners.apply(config);
       Object.assign(this, tables);
       Object.assign(this.settings, settings);
       this.#nodes?.replace(nodeSettingsOf(config));
+      this.setFastPathRules();
     };
+  }
+
+  setFastPathRules(): void {
+    const { minimumTipLamports, minimumTipLamportsByMethod } = this.settings;
+    this.#fastPath?.setRules({
+      tipAddresses: tipAddressesOf(this.config),
+      dontFrontPrefixes: this.config.gateway.dontFrontPrefixes,
+      minimumTipLamports: minimumTipLamportsByMethod.sendTransaction ?? minimumTipLamports,
+    });
   }
 
   #applyNodes(): void {
@@ -176,6 +190,8 @@ class Tables {
 interface GatewayComponents {
   readonly options: GatewayOptions;
   readonly tables: Tables;
+  /** null: requests are sent after they were read. */
+  readonly fastPath: FastPath | null;
   readonly store: Store;
   /** null: no other node uses the database. */
   readonly nodes: NodeDirectory | null;
@@ -195,7 +211,7 @@ interface GatewayComponents {
 }
 
 function makePipeline(components: GatewayComponents): Pipeline {
-  const { options, tables, store, routes, landings, tips, nonces } = components;
+  const { options, tables, store, routes, landings, tips, nonces, fastPath } = components;
   const { config, relay, clock, log } = options;
   const { resendMs, openMax, openPerAccountMax } = config.gateway;
   return new Pipeline(
@@ -212,6 +228,7 @@ function makePipeline(components: GatewayComponents): Pipeline {
       inspect: (wire) => tables.inspector.inspect(wire),
       landedTips: tips,
       ...(nonces && { nonces }),
+      ...(fastPath && { submitted: (signature: string) => fastPath.note(signature) }),
     },
     { resendMs, openMax, openPerAccountMax, historyMs: config.data.historyHours * msPerHour },
   );
@@ -243,10 +260,14 @@ function createGateway(
     tips,
     nonces,
     tracker,
+    fastPath,
   } = components;
   const { clock, log, relay, streams, writeLocks } = options;
-  const take: EndpointGroupDependencies["limits"]["take"] = (key, nowNs) =>
-    rates.take(key.id, rateLimitOf(tables.config, key), nowNs);
+  const take: EndpointGroupDependencies["limits"]["take"] = (key, nowNs) => {
+    const verdict = rates.take(key.id, rateLimitOf(tables.config, key), nowNs);
+    fastPath?.allow(key.id, verdict.remaining);
+    return verdict;
+  };
   return new Gateway(
     {
       clock,
@@ -259,6 +280,7 @@ function createGateway(
         verifier instanceof SignatureVerifier ? new PromptVerifier(verifier, clock) : verifier,
       base58: { decode: decodeBase58, encode: encodeBase58 },
       submissions: pipeline,
+      ...(fastPath && { mayTake: (accountId: string) => pipeline.mayTake(accountId) }),
       bundleCommitments: makeBundleCommitments(options),
       signer: components.signingKeys,
       preflight: upstream && preflightOf(upstream),
@@ -382,6 +404,7 @@ function serverLimits({ http }: Config): Partial<HttpServerOptions> {
 
 interface Servers {
   readonly gateway: Gateway;
+  readonly fastPath: FastPath | null;
   readonly config: Config;
   /** null: no TLS. */
   readonly certificate: TlsCertificate | null;
@@ -389,7 +412,7 @@ interface Servers {
 }
 
 /** One server for http.listen and http.tls, and one for each entry of http.split. */
-function openServers({ gateway, config, certificate, log }: Servers): Promise<HttpServerGroup> {
+function openServers({ gateway, fastPath, config, certificate, log }: Servers): Promise<HttpServerGroup> {
   const { serves = endpointGroups, split = [], tls } = config.http ?? {};
   const serverOf = (
     listen: readonly string[],
@@ -398,6 +421,7 @@ function openServers({ gateway, config, certificate, log }: Servers): Promise<Ht
     ...gateway.serverOptions(new Set(served)),
     listen,
     ...serverLimits(config),
+    ...(fastPath && { fastPath }),
   });
   const tlsListeners =
     tls && certificate ? { listen: tlsListenersOf(tls.listen), certificate } : undefined;
@@ -417,6 +441,13 @@ function publicKeysOf(
   return new PublicKeys({ store: store.publicKeys, apiKey, refresh, clock, log });
 }
 
+/** null: the configuration has it off, or nothing could use it. Throws Error if the system refuses it. */
+function openFastPath({ config, verifier, log }: GatewayOptions): FastPath | null {
+  // A substitute for the verifier decides differently.
+  const isUsable = config.http?.engine !== "uws" && verifier === undefined;
+  return config.gateway.fastPath && isUsable ? new FastPath(log) : null;
+}
+
 interface Closable {
   close(): void | Promise<void>;
 }
@@ -431,7 +462,8 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     return part;
   };
   try {
-    const tables = new Tables(config, partners);
+    const fastPath = keep(openFastPath(options));
+    const tables = new Tables(config, partners, fastPath);
     const certificate = keep(openCertificate(options));
     const store = keep(await openStore(options));
     const signingKeys = keep(await openSigningKeys(options, store));
@@ -439,9 +471,14 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const verifier = keep(options.verifier ?? openVerifier(config));
     const upstream = keep(config.solana ? Upstream.open({ ...config.solana, log, clock }) : null);
     const { tracker } = partners;
-    const { table: routes, addresses } = await openRoutes({ ...options, relay, tracker });
+    const { table: routes, addresses } = await openRoutes({
+      ...options,
+      relay,
+      tracker,
+      fastPath: fastPath ?? undefined,
+    });
     opened.push(addresses, routes);
-    const keyRing = new KeyRing();
+    const keyRing = new KeyRing(() => fastPath?.keysChanged());
     const publicKeys = publicKeysOf(options, { store, keyRing }, () => service.refreshKeys());
     const landings = relay?.config.deshred ? new LandingWatchList(relay.relay, log) : null;
     const tips = keep(await openTips(options, store));
@@ -451,6 +488,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
     const components = {
       options,
       tables,
+      fastPath,
       store,
       nodes,
       keyRing,
@@ -480,12 +518,15 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayServi
       live: tables,
       gateway,
       verifier: verifier instanceof SignatureVerifier ? verifier : null,
-      openServer: () => openServers({ gateway, config, certificate, log }),
-      others: [portal, addresses, partners, verifier, certificate, upstream].filter((one) => !!one),
+      openServer: () => openServers({ gateway, fastPath, config, certificate, log }),
+      others: [portal, addresses, partners, verifier, certificate, upstream, fastPath].filter(
+        (one) => !!one,
+      ),
       certificate,
       log,
       clock,
     });
+    tables.setFastPathRules();
     return service;
   } catch (error) {
     for (const part of opened.toReversed()) await part.close();

@@ -5,6 +5,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { Config } from "../core/configuration/configuration.ts";
 import type { Logger } from "../core/log.ts";
+import type { FastRoutes } from "../gateway/routes/http-route.ts";
 import { openRoute } from "../gateway/routes/open-route.ts";
 import { RouteTable } from "../gateway/routes/route-table.ts";
 import { tpuOpener } from "../gateway/routes/tpu-route.ts";
@@ -22,6 +23,7 @@ interface RoutesOptions {
   /** Default: those of the relay. */
   readonly leaders?: UpcomingLeaders | undefined;
   readonly tracker: Tracker;
+  readonly fastPath: FastRoutes | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -34,7 +36,7 @@ interface RoutesPart {
 
 /** Opens the configured routes. Throws ShredwayError, after closing everything that it opened. */
 export async function openRoutes(options: RoutesOptions): Promise<RoutesPart> {
-  const { config, relay, tracker, clock, log } = options;
+  const { config, relay, tracker, fastPath, clock, log } = options;
   const addresses = new NodeAddresses({
     nodes: config.solana ? new RpcClient(config.solana.rpc) : null,
     clock,
@@ -52,7 +54,7 @@ export async function openRoutes(options: RoutesOptions): Promise<RoutesPart> {
     partners: () => tracker.memberSet(),
     readSeed,
   });
-  const table = new RouteTable((route) => openRoute(route, { clock, log, openTpu }));
+  const table = new RouteTable((route) => openRoute(route, { clock, log, openTpu, fastPath }));
   try {
     await table.replace(config.routes);
   } catch (error) {

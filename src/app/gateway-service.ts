@@ -12,6 +12,7 @@ import { KeyUpdates } from "../gateway/accounts/key-updates.ts";
 import type { PublicKeys } from "../gateway/accounts/public-keys.ts";
 import type { KeyStore } from "../gateway/accounts/types.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
+import type { FastPath } from "../gateway/fast-path/fast-path.ts";
 import type { HttpServerGroup } from "../gateway/http/server-group.ts";
 import type { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import type { NonceService, NonceServiceSnapshot } from "../gateway/nonces/nonce-service.ts";
@@ -91,6 +92,8 @@ interface GatewayServiceDependencies {
   readonly failover: SubmissionFailover | null;
   readonly live: LiveSettings;
   readonly gateway: Pick<Gateway, "counts" | "submissionLimit" | "callers">;
+  /** null: requests are sent after they were read. */
+  readonly fastPath: Pick<FastPath, "pause" | "snapshot"> | null;
   /** null: the native verifier is not used. */
   readonly verifier: Pick<SignatureVerifier, "pending"> | null;
   readonly tracker: Tracker;
@@ -370,6 +373,7 @@ export class GatewayService {
   async drain(graceMs: number): Promise<void> {
     const { clock, routes } = this.#dependencies;
     const endNs = clock.monotonicNs() + BigInt(graceMs) * 1_000_000n;
+    this.#dependencies.fastPath?.pause();
     const quicDrained = this.#dependencies.quic?.ingress.drain();
     await this.#server?.drain(graceMs, clock);
     const restMs = Number((endNs - clock.monotonicNs()) / 1_000_000n);
@@ -388,6 +392,7 @@ export class GatewayService {
     const { pipeline, routes, store, nodes, others, shreds, tips, nonces, failover, signingKeys } =
       this.#dependencies;
     this.#keyUpdates.close();
+    this.#dependencies.fastPath?.pause();
     this.#server?.close();
     await this.#dependencies.quic?.close();
     pipeline.stop();

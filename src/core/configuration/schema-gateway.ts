@@ -264,6 +264,12 @@ export const gateway = z.strictObject({
       "Maximum number of transactions that wait for these threads. Further ones are " +
       "refused with `overloaded`.",
   }),
+  fastPath: key(z.boolean().default(true), {
+    expects: "true or false",
+    meaning:
+      "Sends repeated `sendTransaction` requests to partners without TLS before they are read completely " +
+      "(docs/gateway.md, Fast path).",
+  }),
   warmUpSubmissions: key(integer(0, 100_000).default(4000), {
     expects: "an integer 0 to 100000",
     unit: "submissions",

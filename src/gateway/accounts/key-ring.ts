@@ -32,6 +32,12 @@ export class KeyRing {
   #entries = new Map<string, Entry>();
   #byId = new Map<string, ApiKey>();
   #ranges = new Map<string, readonly AddressRange[] | "nowhere">();
+  readonly #replaced: () => void;
+
+  /** `replaced`: called after every change. */
+  constructor(replaced: () => void = () => undefined) {
+    this.#replaced = replaced;
+  }
 
   /** Replaces all keys. If two keys have the same hash, the later one applies. */
   replace(keys: readonly ApiKey[]): void {
@@ -43,6 +49,7 @@ export class KeyRing {
     this.#entries = new Map(entries);
     this.#byId = new Map(usable.map((key) => [key.id, key]));
     this.#ranges = new Map(keys.map((key) => [key.id, parsedRanges(key)]));
+    this.#replaced();
   }
 
   /** Includes revoked and expired keys. */

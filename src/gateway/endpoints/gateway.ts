@@ -332,6 +332,7 @@ export class Gateway {
       isForBrowser: request.header("origin") !== undefined,
       receivedNs: this.#dependencies.clock.nowNs(),
       receiptHeader: request.header(receiptHeader),
+      ...(request.fastPath && { fastPath: { ...request.fastPath, body: request.body } }),
       takeKeyless: () => this.#takeKeyless(request),
       report: (thrown) => this.#report(thrown),
       ended: this.#ended,

@@ -13,6 +13,7 @@ import type { Json } from "../../core/json-rpc/json-text.ts";
 import { scopeMissing } from "../accounts/missing-scope.ts";
 import type { ApiKey } from "../accounts/types.ts";
 import type { HttpResponse } from "../http/types.ts";
+import { FastCall, type FastCallFacts } from "../methods/fast-call.ts";
 import type { LimitVerdict } from "../methods/dependencies.ts";
 import type { Call, KeyedMethod, Method, MethodContext, UriOptions } from "../methods/method.ts";
 import { findMethod } from "../methods/method-table.ts";
@@ -79,6 +80,8 @@ interface CallerFacts {
   readonly isForBrowser: boolean;
   readonly receivedNs: bigint;
   readonly ingress?: Ingress;
+  /** The request on the fast path; absent: there is none. */
+  readonly fastPath?: FastCallFacts;
   /** Value of the request's header x-shredway-receipt. */
   readonly receiptHeader?: string | undefined;
   /** Counts a call without a key against the limit of the caller's address. */
@@ -149,7 +152,8 @@ export class RequestContext implements JsonRpcOptions {
 
   #judge(verdict: LimitVerdict, whose: string): void {
     this.#verdict = verdict;
-    if (verdict.allowed) return;
+    // The fast path had the call's share of the limit.
+    if (verdict.allowed || this.#isTaken) return;
     this.#retryAfterSeconds = verdict.retryAfterSeconds;
     throw new ShredwayError(
       "rate_limited",
@@ -172,7 +176,10 @@ export class RequestContext implements JsonRpcOptions {
   run(name: string, method: Method, params: readonly Json[]): unknown {
     if (!("run" in method)) return method.answer(this.#methodContext, params);
     const call = this.callOf(name, method.scopes);
-    if (!name.startsWith("send")) return method.run(call, params);
+    // The number of those that the fast path has taken is limited there.
+    if (!name.startsWith("send") || this.#isTaken) {
+      return this.submitted(call, params, (recorded) => method.run(recorded, params));
+    }
     return this.#methodContext.submissionLimit.with(() =>
       this.submitted(call, params, (recorded) => method.run(recorded, params)),
     );
@@ -189,7 +196,8 @@ export class RequestContext implements JsonRpcOptions {
 
   /** Throws ShredwayError "unauthorized" or "scope_missing". */
   callOf(name: string, scopes: KeyedMethod["scopes"]): Call {
-    const { isBlockEngine, receivedNs, ingress } = this.#facts;
+    const { isBlockEngine, receivedNs, ingress, fastPath } = this.#facts;
+    const key = this.#checkScopes(name, scopes);
     this.#uri ??= readUriOptions(this.#facts);
     const { dependencies, settings, admission } = this.#methodContext;
     // Written field by field: spreading the context takes several times as long.
@@ -198,11 +206,12 @@ export class RequestContext implements JsonRpcOptions {
       settings,
       admission,
       nextTurn: this.#methodContext.nextTurn,
-      key: this.#checkScopes(name, scopes),
+      key,
       uri: this.#uri,
       isBlockEngine,
       receivedNs,
       ingress,
+      fastPath: fastPath && new FastCall(fastPath, key, dependencies.clock),
       countCalls: (count) => {
         const { key } = this.#facts;
         if (!key) return;
@@ -231,6 +240,10 @@ export class RequestContext implements JsonRpcOptions {
       headers[receiptHeader] = receipt;
     }
     return { status, headers, body: text };
+  }
+
+  get #isTaken(): boolean {
+    return this.#facts.fastPath?.connection.isTaken ?? false;
   }
 
   #checkScopes(name: string, scopes: KeyedMethod["scopes"]): ApiKey {

@@ -5,6 +5,7 @@
 
 import type { TlsMaterial } from "../../core/tls-material.ts";
 import type { Refusal } from "./answer.ts";
+import type { FastPathConnections } from "./http1-connection.ts";
 import type { HttpHead } from "./types.ts";
 import type { RawSocket, Socket } from "./web-socket-peers.ts";
 
@@ -74,6 +75,8 @@ export interface EngineOptions {
   readonly keepAliveSeconds: number;
   /** Certificate of the TLS listeners; absent: no TLS listeners. */
   readonly tls?: TlsMaterial | undefined;
+  /** "uws" has no fast path. */
+  readonly fastPath?: FastPathConnections | undefined;
   /** Responses to requests that the engine cannot read; "uws" writes its own. */
   readonly refusal?: Refusal | undefined;
 }

@@ -7,6 +7,8 @@
 import type { Socket as TcpSocket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { formatAddress, parseAddress } from "../../core/addresses/addresses.ts";
+import { descriptorOf } from "../../core/socket-descriptor.ts";
+import type { CallerConnection } from "../fast-path/caller-connection.ts";
 import { type Refusal, statusLine } from "./answer.ts";
 import { Http1Request, stalledMs } from "./http1-request.ts";
 import type { RequestHead, RequestProblem } from "./request-head.ts";
@@ -25,10 +27,17 @@ const waitingBytesMax = 1024 * 1024;
  */
 const lingerMs = 1000;
 
+/** Watches connections without TLS. */
+export interface FastPathConnections {
+  connection(descriptor: () => number | undefined): CallerConnection | null;
+}
+
 /** The engine, as its connections use it. */
 export interface ConnectionHost {
   readonly refusal: Refusal;
   readonly keepAliveMs: number;
+  /** null: there is no fast path. */
+  readonly fastPath: FastPathConnections | null;
   handle(request: Http1Request): void;
   /** A WebSocket handshake; `rest`: the bytes behind it. */
   upgrade(connection: Http1Connection, request: Http1Request, rest: Buffer): void;
@@ -44,6 +53,7 @@ export class Http1Connection {
   readonly remoteAddress: string;
   readonly isTls: boolean;
   readonly #host: ConnectionHost;
+  readonly #fastPath: CallerConnection | null;
   readonly #reader: RequestReader;
   readonly #heads = new WeakMap<RequestHead, HttpHead>();
   /** The request that is handled, and those behind it. */
@@ -69,8 +79,11 @@ export class Http1Connection {
     const { remoteAddress = "" } = socket;
     this.remoteAddress = remoteAddress === "" ? "" : formatAddress(parseAddress(remoteAddress));
     this.#deadlineMs = performance.now() + stalledMs;
+    this.#fastPath = this.isTls
+      ? null
+      : (host.fastPath?.connection(() => descriptorOf(socket)) ?? null);
     this.#reader = new RequestReader({
-      head: (head) => this.#head(head),
+      head: (head, bytes) => this.#head(head, bytes),
       body: (piece, isLast) => this.#body(piece, isLast),
     });
     socket.on("error", nothing); // "close" follows
@@ -93,10 +106,20 @@ export class Http1Connection {
   /** The connection no longer carries HTTP. */
   release(): void {
     this.#isReleased = true;
+    this.#fastPath?.closed();
     this.socket.off("data", this.#received).off("end", this.#ended);
     this.#deadlineMs = Number.POSITIVE_INFINITY;
     this.#requests.length = 0;
     this.#newest = undefined;
+  }
+
+  answering(request: Http1Request): void {
+    const isNextAtFront =
+      this.#requests.length === 1 &&
+      this.#requests[0] === request &&
+      !this.#reader.isInHead &&
+      !this.#reader.isInBody;
+    this.#fastPath?.answering(isNextAtFront ? this.socket.bytesRead : null);
   }
 
   answered(request: Http1Request, isLast: boolean): void {
@@ -144,14 +167,14 @@ export class Http1Connection {
     else this.#deadlineMs = performance.now() + lingerMs;
   };
 
-  #head(head: RequestHead): void {
+  #head(head: RequestHead, bytes: Uint8Array): void {
     const isFull = this.#requests.length > waitingMax;
     if (isFull || this.socket.writableLength > unsentBytesMax) {
       this.#reader.stop();
       this.socket.destroy();
       return;
     }
-    const request = new Http1Request(this, head, this.#headOf(head));
+    const request = new Http1Request(this, head, this.#headOf(head, bytes));
     if (head.isWebSocketUpgrade) this.#reader.stop({ keepsRest: true });
     this.#newest = request;
     this.#requests.push(request);
@@ -160,12 +183,21 @@ export class Http1Connection {
   }
 
   /** One for all repetitions of a head. */
-  #headOf(read: RequestHead): HttpHead {
+  #headOf(read: RequestHead, bytes: Uint8Array): HttpHead {
     const known = this.#heads.get(read);
     if (known) return known;
     const { method, path, query, header } = read;
     const { remoteAddress, isTls } = this;
-    const head = { method: method.toUpperCase(), path, query, header, remoteAddress, isTls };
+    const connection = this.#fastPath;
+    const head = {
+      method: method.toUpperCase(),
+      path,
+      query,
+      header,
+      remoteAddress,
+      isTls,
+      ...(connection && { fastPath: { connection, head: bytes } }),
+    };
     this.#heads.set(read, head);
     return head;
   }
@@ -242,6 +274,7 @@ export class Http1Connection {
 
   #closed(): void {
     this.#reader.stop();
+    this.#fastPath?.closed();
     for (const request of this.#requests.splice(0)) request.abort();
     for (const request of this.#sending) request.abort();
     this.#host.closed(this);

@@ -17,6 +17,8 @@ const copiedBytesMax = 64 * 1024;
 /** The connection of a request. */
 interface RequestConnection {
   readonly socket: TcpSocket;
+  /** The response is written next. */
+  answering(request: Http1Request): void;
   /** The response was written; `isLast`: the connection ends behind it. */
   answered(request: Http1Request, isLast: boolean): void;
   /** The client reads slowly: calls `sent` or `abort` of the request later. */
@@ -168,6 +170,7 @@ export class Http1Request implements EngineResponse {
     const { socket } = this.#connection;
     this.#isAnswered = true;
     if (socket.destroyed) return false;
+    this.#connection.answering(this);
     const isText = typeof body === "string";
     const bytes = isText ? Buffer.byteLength(body) : (body?.byteLength ?? 0);
     const length = body === undefined ? "" : `Content-Length: ${bytes}\r\n`;

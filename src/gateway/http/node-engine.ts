@@ -27,7 +27,7 @@ import type {
   EngineResponse,
   EngineWebSocketRoute,
 } from "./engine.ts";
-import { type ConnectionHost, Http1Connection } from "./http1-connection.ts";
+import { type ConnectionHost, type FastPathConnections, Http1Connection } from "./http1-connection.ts";
 import { type Http1Request, stalledMs } from "./http1-request.ts";
 import { NodeWebSocket } from "./node-web-socket.ts";
 import type { HttpHead } from "./types.ts";
@@ -54,6 +54,7 @@ interface WebSocketPath {
 class NodeApp implements EngineApp, ConnectionHost {
   readonly refusal: Refusal;
   readonly keepAliveMs: number;
+  readonly fastPath: FastPathConnections | null;
   readonly #connections = new Set<Http1Connection>();
   readonly #listeners = new Set<TcpServer>();
   readonly #webSocketPaths = new Map<string, WebSocketPath>();
@@ -63,7 +64,8 @@ class NodeApp implements EngineApp, ConnectionHost {
   #filter: (response: Pick<EngineResponse, "close">, change: number) => void = nothing;
   #handle: (response: EngineResponse, head: HttpHead) => void = nothing;
 
-  constructor({ keepAliveSeconds, tls, refusal = errorAnswer }: EngineOptions) {
+  constructor({ keepAliveSeconds, tls, fastPath, refusal = errorAnswer }: EngineOptions) {
+    this.fastPath = fastPath ?? null;
     this.refusal = refusal;
     this.keepAliveMs = keepAliveSeconds * 1000 + keepAliveReserveMs;
     if (tls) this.replaceCertificate(tls);

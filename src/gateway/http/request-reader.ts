@@ -15,8 +15,8 @@ const lineFeed = 10;
 
 /** Calls of the reader, in the order of the bytes. */
 interface RequestReaderListener {
-  /** A head, before its body. */
-  head(head: RequestHead): void;
+  /** A head, before its body. `bytes` without the empty line; repetitions have the same object. */
+  head(head: RequestHead, bytes: Uint8Array): void;
   /** The piece is valid until the call returns. A request without a body has one empty piece. */
   body(piece: Uint8Array, isLast: boolean): void;
 }
@@ -154,7 +154,7 @@ export class RequestReader {
     this.#left = bodyBytes ?? 0;
     this.#state = bodyBytes === null ? "chunk-size" : "fixed";
     if (bodyBytes === 0) this.#state = "head";
-    this.#listener.head(head);
+    this.#listener.head(head, this.#lastBytes);
     if (bodyBytes === 0) this.#listener.body(noBytes, true);
     return next;
   }

@@ -95,6 +95,7 @@ export class HttpServer {
     const engine = await openEngine(options.engine ?? defaultEngine, {
       keepAliveSeconds: options.keepAliveSeconds ?? keepAliveSecondsDefault,
       tls: tls?.certificate.material,
+      fastPath: options.fastPath,
       refusal: refusalOf(options),
     });
     const server = new HttpServer(engine, options, log);

@@ -4,6 +4,8 @@
 
 import type { Clock } from "../../core/clock.ts";
 import type { Reason } from "../../core/errors.ts";
+import type { CallerConnection } from "../fast-path/caller-connection.ts";
+import type { FastPathConnections } from "./http1-connection.ts";
 import type { MessageLimits } from "./message-allowance.ts";
 import type { TlsCertificate } from "./tls-certificate.ts";
 
@@ -23,6 +25,8 @@ export interface HttpRequest {
   readonly remoteAddress: string;
   /** Whether the request arrived at a TLS listener of this server. */
   readonly isTls: boolean;
+  /** Its connection on the fast path, and the bytes of its head; absent: there is no fast path. */
+  readonly fastPath?: { readonly connection: CallerConnection; readonly head: Uint8Array };
   /** Empty for GET, HEAD and OPTIONS. The handler may keep it. */
   readonly body: Uint8Array;
 }
@@ -136,6 +140,8 @@ export interface HttpServerOptions {
   readonly connectionsMax?: number;
   /** Default: "node". */
   readonly engine?: EngineName;
+  /** Watches connections without TLS; only the engine "node" has it. Default: none. */
+  readonly fastPath?: FastPathConnections | undefined;
   /** A connection without a request for this long is closed. Default 90; "uws" always uses 10. */
   readonly keepAliveSeconds?: number;
 }

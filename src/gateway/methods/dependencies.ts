@@ -149,6 +149,8 @@ export interface GatewayDependencies {
   readonly verifier: SignatureVerifier;
   readonly base58: Base58;
   readonly submissions: Submissions;
+  /** Whether further submissions of the account may be sent before their requests are read. Default: none. */
+  readonly mayTake?: (accountId: string) => boolean;
   readonly bundleCommitments: BundleCommitments;
   readonly signer: StatementSigner;
   /** null: no node is configured; `skipPreflight: false` has no effect. */

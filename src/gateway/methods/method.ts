@@ -18,6 +18,7 @@ import {
 import type { Ingress } from "../submission/types.ts";
 import type { ConcurrencyLimit } from "./concurrency-limit.ts";
 import type { GatewayDependencies, GatewaySettings } from "./dependencies.ts";
+import type { FastCall } from "./fast-call.ts";
 import type { TransactionAdmission } from "./transaction-admission.ts";
 
 /** Options in the URL. */
@@ -51,6 +52,8 @@ export interface Call extends Omit<MethodContext, "submissionLimit" | "descripti
   /** Receive time of the request (wall time). */
   readonly receivedNs: bigint;
   readonly ingress?: Ingress | undefined;
+  /** Absent: the request did not come by a connection of the fast path. */
+  readonly fastPath?: FastCall | undefined;
   /**
    * Counts further calls of the key, because each transaction counts as a call. Throws
    * ShredwayError "rate_limited".

@@ -6,6 +6,7 @@
 import type { Json } from "../../core/json-rpc/json-text.ts";
 import { u64Max } from "../../core/primitives.ts";
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import type { Encoding } from "../../core/transactions/transaction-text.ts";
 import { signatureText } from "../schema/json-schema.ts";
 import { type ArgsOf, optional, required } from "../schema/params.ts";
 import { samples } from "../schema/samples.ts";
@@ -28,13 +29,18 @@ import { encodingField, submissionErrors, transactionText } from "./submission-p
 const u32Max = 0xffff_ffff;
 const commitments = ["processed", "confirmed", "finalized"] as const;
 
+function isOwnBundle({ isBlockEngine, uri }: Call): boolean {
+  return isBlockEngine && uri.bundleOnly;
+}
+
 /** Submits a decoded transaction; also used for transactions from raw bodies. */
 export async function submitTransaction(
   call: Call,
   transaction: TransactionFacts,
   options: SubmitOptions,
 ): Promise<void> {
-  const isBundle = call.isBlockEngine && call.uri.bundleOnly;
+  const isBundle = isOwnBundle(call);
+  const taken = call.fastPath?.claim();
   const transactions = [transaction];
   await call.dependencies.submissions.submit({
     accountId: call.key.accountId,
@@ -44,6 +50,7 @@ export async function submitTransaction(
     options: isBundle ? { ...options, revertProtection: true } : options,
     receivedNs: call.receivedNs,
     ...(call.ingress && { ingress: call.ingress }),
+    ...(taken && { taken }),
   });
   if (isBundle) call.setBundleId(bundleIdOf(transactions.map(({ signature }) => signature)));
 }
@@ -104,11 +111,25 @@ async function run(
   const options = { ...readProtection(given, uri), resendsMax };
   const transaction = admission.read("params[0]", args.transaction, encoding);
   admission.checkTip("sendTransaction", "params[0]", [transaction]);
-  await admission.verify([transaction], () => "params[0]");
+  const isVerified = call.fastPath?.claim()?.signature === transaction.signature;
+  if (!isVerified) await admission.verify([transaction], () => "params[0]");
   admission.checkContext(minContextSlot);
   if (!skipPreflight) await admission.preflight(transaction.wire, { commitment, minContextSlot });
   await submitTransaction(call, transaction, options);
+  const isPlain = skipPreflight && minContextSlot === null && !isProtected(options);
+  if (isPlain && encoding !== null) teach(call, encoding);
   return transaction.signature;
+}
+
+function isProtected({ mevProtect, swqosOnly, revertProtection }: SubmitOptions): boolean {
+  return mevProtect || swqosOnly || revertProtection;
+}
+
+/** The next calls of the connection that have the same form may be sent before they are read. */
+function teach(call: Call, encoding: Encoding): void {
+  const mayTake = call.dependencies.mayTake?.(call.key.accountId) ?? false;
+  if (mayTake && !isOwnBundle(call)) call.fastPath?.accepted(encoding === "base58");
+  else call.fastPath?.forget();
 }
 
 export const sendTransaction = method({

@@ -8,7 +8,7 @@ import { sendTransactionDialect } from "./send-transaction.ts";
 export function altPartnerDialect(url: URL, callsPerRequest: number): Dialect {
   const plain = `${url.pathname}${url.search}`;
   const protectedPath = withParameter(url.pathname, url, "revert-protection=true");
-  return sendTransactionDialect(callsPerRequest, ({ revertProtection }) =>
+  return sendTransactionDialect(callsPerRequest, plain, ({ revertProtection }) =>
     revertProtection ? protectedPath : plain,
   );
 }

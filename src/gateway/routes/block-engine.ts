@@ -34,6 +34,7 @@ export function blockEngineDialect(url: URL): Dialect {
   const protectedPath = withParameter(transactions, url, "bundleOnly=true");
   return {
     callsMax: 1,
+    plainPath: plain,
     contentType: "application/json",
     pathOf: ({ mode, revertProtection }) => {
       if (mode === "bundle") return bundles;

@@ -29,6 +29,8 @@ export interface Dialect {
   /** Maximum number of transactions in one request; all must have the same path. */
   readonly callsMax: number;
   readonly contentType: string;
+  /** Path of sendTransaction without protection, as writeSendTransaction has it; absent: another format. */
+  readonly plainPath?: string;
   /** Path and query of the request that takes this transaction. */
   pathOf(outbound: OutboundTransaction): string;
   /** Writes the request body; call ids count up from `firstId`. */

@@ -11,12 +11,20 @@ import type {
   RouteCapabilities,
   RouteSnapshot,
 } from "../submission/types.ts";
+import type { RouteLoans } from "../fast-path/route-loans.ts";
+import type { TakenRequest } from "../submission/taken-request.ts";
 import { PartnerEndpoint, type PartnerEndpointOptions } from "./partner-endpoint.ts";
 import { RouteCounter } from "./route-counts.ts";
 
 interface HttpRouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
+  readonly fastPath?: FastRoutes | undefined;
+}
+
+/** Opens the loans of a route; null: there are too many routes. */
+export interface FastRoutes {
+  openRoute(): RouteLoans | null;
 }
 
 /** Endpoints by leader (base58), or one for all leaders. */
@@ -24,22 +32,42 @@ export type EndpointPlan =
   | { readonly all: PartnerEndpointOptions }
   | { readonly byLeader: ReadonlyMap<string, PartnerEndpointOptions> };
 
+/**
+ * Whether the fast path can write the route's requests: those of sendTransaction, to one partner without TLS,
+ * at any time.
+ */
+function isForFastPath(
+  { kind, modes }: RouteCapabilities,
+  { url, dialect }: PartnerEndpointOptions,
+): boolean {
+  return (
+    kind !== "alt-partner" &&
+    modes.includes("transaction") &&
+    url.protocol === "http:" &&
+    dialect.plainPath !== undefined
+  );
+}
+
 export class HttpRoute implements Route {
   readonly capabilities: RouteCapabilities;
   readonly #counter: RouteCounter;
   readonly #endpoints: readonly PartnerEndpoint[];
+  /** null: the fast path does not use the route. */
+  readonly #loans: RouteLoans | null;
   readonly #endpointOf: (outbound: OutboundTransaction) => PartnerEndpoint | undefined;
   #isClosed = false;
 
   constructor(
     capabilities: RouteCapabilities,
     plan: EndpointPlan,
-    { clock, log }: HttpRouteDependencies,
+    { clock, log, fastPath }: HttpRouteDependencies,
   ) {
     this.capabilities = capabilities;
     this.#counter = new RouteCounter(clock, log);
+    const isForAll = "all" in plan && isForFastPath(capabilities, plan.all);
+    this.#loans = (isForAll && fastPath?.openRoute()) || null;
     const open = (options: PartnerEndpointOptions): PartnerEndpoint =>
-      new PartnerEndpoint(options, { clock, log, counter: this.#counter });
+      new PartnerEndpoint(options, { clock, log, counter: this.#counter, loans: this.#loans, capabilities });
     if ("all" in plan) {
       const port = open(plan.all);
       this.#endpoints = [port];
@@ -69,6 +97,10 @@ export class HttpRoute implements Route {
     return false;
   }
 
+  hasSendOf(taken: TakenRequest): boolean {
+    return this.#loans !== null && taken.hasSendOf(this.#loans.number);
+  }
+
   flush(): void {
     for (const endpoint of this.#endpoints) endpoint.flush();
   }
@@ -96,6 +128,7 @@ export class HttpRoute implements Route {
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.all(this.#endpoints.map((port) => port.close()));
+    this.#loans?.close();
   }
 
   /**

@@ -12,7 +12,7 @@ import type { Route, RouteCapabilities, SendMode } from "../submission/types.ts"
 import { altPartnerDialect } from "./alt-partner.ts";
 import { blockEngineDialect } from "./block-engine.ts";
 import type { Dialect } from "./dialect.ts";
-import { type EndpointPlan, HttpRoute } from "./http-route.ts";
+import { type EndpointPlan, type FastRoutes, HttpRoute } from "./http-route.ts";
 import type { PartnerEndpointOptions } from "./partner-endpoint.ts";
 import { schedulerDialect } from "./scheduler.ts";
 import { swqosDialect } from "./swqos-rpc.ts";
@@ -23,6 +23,8 @@ const v1TransactionBytesMax = 4096;
 interface RouteDependencies {
   readonly clock: Clock;
   readonly log?: Logger | undefined;
+  /** Sends through routes without TLS before requests are read; absent: there is none. */
+  readonly fastPath?: FastRoutes | undefined;
   /** Opens routes over QUIC (tpu-route.ts); null: not supported here. Throws like openRoute. */
   readonly openTpu?: ((config: RouteConfig) => Route) | null | undefined;
 }
@@ -74,7 +76,7 @@ function isOverQuic({ kind, quicPorts }: RouteConfig): boolean {
  * Opens a route. It connects when the first transaction is sent, or, over QUIC, before a leader's
  * slots. Throws ShredwayError "config_invalid".
  */
-export function openRoute(config: RouteConfig, { clock, log, openTpu }: RouteDependencies): Route {
+export function openRoute(config: RouteConfig, { clock, log, openTpu, fastPath }: RouteDependencies): Route {
   if (isOverQuic(config)) {
     if (openTpu) return openTpu(config);
     throw refused(config, `QUIC is not available; ${quicheHint}`);
@@ -100,5 +102,5 @@ export function openRoute(config: RouteConfig, { clock, log, openTpu }: RouteDep
           ),
         }
       : { all: endpointTo(url) };
-  return new HttpRoute(capabilitiesOf(config), plan, { clock, log });
+  return new HttpRoute(capabilitiesOf(config), plan, { clock, log, fastPath });
 }

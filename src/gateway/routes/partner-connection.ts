@@ -5,12 +5,17 @@
 // handles time-outs and calls `cut`. A general HTTP client costs several times as much for a request
 // and reports later that it was sent.
 //
+// An idle connection can be lent to the fast path, which writes one request to it. The endpoint then adopts
+// that request; what the partner answered meanwhile waits for it.
+//
 // A request is written at once, head and body together. It counts as sent when the kernel accepted its
 // last byte; if the kernel's buffer was full, the callback of an empty write reports it.
 
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { codeOf, messageOf } from "../../core/errors.ts";
+import { descriptorOf } from "../../core/socket-descriptor.ts";
+import type { RouteLoans } from "../fast-path/route-loans.ts";
 import type { HttpAnswer } from "./dialect.ts";
 import { type Response, type ResponseProblem, ResponseReader } from "./response-reader.ts";
 
@@ -19,7 +24,7 @@ const keepAliveMs = 55_000;
 /** A connection is not used in the last second before the partner closes it. */
 const keepAliveReserveMs = 1000;
 
-interface HttpCall {
+export interface HttpCall {
   readonly method: "POST" | "GET";
   readonly path: string;
   /** Alternating names and values; not modified. */
@@ -37,7 +42,7 @@ export interface RequestFailure {
 }
 
 /** Callbacks of one request: `sent` at most once, then `answered` or `failed` exactly once. */
-interface RequestListener {
+export interface RequestListener {
   sent(): void;
   answered(answer: HttpAnswer, retryAfter: string | null): void;
   failed(failure: RequestFailure): void;
@@ -52,10 +57,32 @@ export function connectReason(code: string): string {
   return "connect_failed";
 }
 
+/** Request line and headers, without Content-Length and the empty line. */
+export function requestHead(
+  { host }: URL,
+  { method, path, headers }: Pick<HttpCall, "method" | "path" | "headers">,
+): string {
+  let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`;
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  return head;
+}
+
 /** One request until its response. */
 interface Running {
   readonly listener: RequestListener;
   readonly reader: ResponseReader;
+}
+
+/** A connection that the fast path may use, or has used. */
+interface Loan {
+  readonly loans: RouteLoans;
+  readonly number: number;
+  /** It was not reclaimed. */
+  isOut: boolean;
+  /** What arrived before the request was adopted. */
+  readonly early: Buffer[];
+  /** The connection ended before that. */
+  end: Error | null;
 }
 
 export class PartnerConnection {
@@ -65,6 +92,7 @@ export class PartnerConnection {
   /** TLS session for the next connection. */
   #session: Buffer | undefined;
   #running: Running | undefined;
+  #loan: Loan | null = null;
   #idleSinceMs = 0;
   #idleMs = keepAliveMs;
   /** The head of the newest request, up to its length: requests of an endpoint repeat it. */
@@ -89,6 +117,56 @@ export class PartnerConnection {
     }
     socket.write("", (error) => {
       if (!error && this.#running === running) listener.sent();
+    });
+  }
+
+  /** Number of the loan; null: it was never lent. */
+  get loanNumber(): number | null {
+    return this.#loan?.number ?? null;
+  }
+
+  get isLent(): boolean {
+    return this.#loan?.isOut ?? false;
+  }
+
+  /** Lends the idle connection while it is fresh. `nowNs`: monotonic. */
+  lend(loans: RouteLoans, nowNs: bigint): void {
+    const freshMs = this.#idleMs - (performance.now() - this.#idleSinceMs);
+    const descriptor = this.#socket && descriptorOf(this.#socket);
+    if (!this.#isConnected || freshMs <= 0 || descriptor === undefined) return;
+    const untilNs = nowNs + BigInt(Math.floor(freshMs * 1e6));
+    if (this.#loan) {
+      this.#loan.isOut = true;
+      loans.lendAgain(this.#loan.number, untilNs);
+      return;
+    }
+    const number = loans.lend(descriptor, untilNs);
+    if (number !== null) this.#loan = { loans, number, isOut: true, early: [], end: null };
+  }
+
+  /** Ends the loan; false: the fast path has used the connection, and its request must be adopted. */
+  reclaim(): boolean {
+    const loan = this.#loan;
+    if (!loan?.isOut) return true;
+    if (!loan.loans.reclaim(loan.number)) return false;
+    loan.isOut = false;
+    return true;
+  }
+
+  /** Takes over the request that the fast path wrote. Calls the listener after this call. */
+  adopt(listener: RequestListener): void {
+    const loan = this.#loan;
+    const running: Running = { listener, reader: new ResponseReader() };
+    this.#running = running;
+    if (!loan) return;
+    loan.isOut = false;
+    const early = loan.early.splice(0);
+    if (early.length === 0 && loan.end === null) return;
+    queueMicrotask(() => {
+      for (const piece of early) if (this.#running === running) this.#read(running, piece);
+      if (loan.end === null) return;
+      this.#releaseLoan();
+      if (this.#running === running) this.#ended(running, loan.end, true);
     });
   }
 
@@ -121,7 +199,14 @@ export class PartnerConnection {
     const socket = this.#socket;
     this.#socket = undefined;
     this.#isConnected = false;
+    this.#releaseLoan();
     socket?.destroy();
+  }
+
+  #releaseLoan(): void {
+    const loan = this.#loan;
+    this.#loan = null;
+    loan?.loans.release(loan.number);
   }
 
   #connect(): Socket {
@@ -156,9 +241,7 @@ export class PartnerConnection {
     const known = this.#headOf;
     if (known?.method !== method || known.path !== path || known.headers !== headers) {
       this.#headOf = { method, path, headers };
-      const fields = body === null ? [] : headers;
-      this.#head = `${method} ${path} HTTP/1.1\r\nhost: ${this.#origin.host}\r\nconnection: keep-alive\r\n`;
-      for (let i = 0; i < fields.length; i += 2) this.#head += `${fields[i]}: ${fields[i + 1]}\r\n`;
+      this.#head = requestHead(this.#origin, { method, path, headers: body === null ? [] : headers });
     }
     if (body === null) return Buffer.from(`${this.#head}\r\n`, "latin1");
     const head = `${this.#head}content-length: ${body.length}\r\n\r\n`;
@@ -171,11 +254,13 @@ export class PartnerConnection {
   #received(socket: Socket, piece: Buffer): void {
     if (socket !== this.#socket) return;
     const running = this.#running;
+    if (running) this.#read(running, piece);
+    else if (!this.reclaim()) this.#loan?.early.push(piece);
     // A partner that answers without a request cannot be used any more.
-    if (!running) {
-      this.#drop();
-      return;
-    }
+    else this.#drop();
+  }
+
+  #read(running: Running, piece: Buffer): void {
     const read = running.reader.read(piece);
     if (read) this.#completed(running, read);
   }
@@ -199,9 +284,22 @@ export class PartnerConnection {
     if (socket !== this.#socket) return;
     const wasConnected = this.#isConnected;
     const running = this.#running;
-    this.#running = undefined;
+    const loan = this.#loan;
+    if (!running && loan && !this.reclaim()) {
+      // The number of the loan belongs to this connection until the request is adopted.
+      loan.end = error;
+      this.#socket = undefined;
+      this.#isConnected = false;
+      socket.destroy();
+      return;
+    }
     this.#drop();
-    if (!running) return;
+    if (running) this.#ended(running, error, wasConnected);
+  }
+
+  /** The connection has ended before the response was complete. */
+  #ended(running: Running, error: Error, wasConnected: boolean): void {
+    this.#running = undefined;
     const response = wasConnected ? running.reader.end() : null;
     if (response) {
       running.listener.answered(

@@ -1,20 +1,30 @@
 // One partner endpoint: a bounded queue, connections, time-outs, health.
 //
 // http-route.ts combines one or more of them. A transaction leaves as soon as a connection is free,
-// alone or together with others that wait. Nothing is resent here; the submission pipeline decides
+// alone or together with others that wait. Connections that are not needed are lent to the fast path, which
+// writes to them before this file knows of a transaction. Nothing is resent here; the submission pipeline decides
 // about resends. One timer enforces the time-outs, which run from the choice of a connection to the
 // complete response. `report` is never called inside `offer`, but may be inside `flush`.
 
 import type { Clock, Timer } from "../../core/clock.ts";
 import { basicAuthorization, maskerOf } from "../../core/configuration/url-secrets.ts";
 import type { Logger } from "../../core/log.ts";
-import type { OutboundTransaction } from "../submission/types.ts";
+import type { FastRouteForm, RouteLoans } from "../fast-path/route-loans.ts";
+import type { FastSend } from "../submission/taken-request.ts";
+import type { OutboundTransaction, RouteCapabilities } from "../submission/types.ts";
 import { ConnectProbe } from "./connect-probe.ts";
 import type { Dialect, HttpAnswer } from "./dialect.ts";
 import { OutboundQueue, type Waiting } from "./outbound-queue.ts";
-import { PartnerConnection, type RequestFailure } from "./partner-connection.ts";
+import {
+  type HttpCall,
+  PartnerConnection,
+  type RequestFailure,
+  type RequestListener,
+  requestHead,
+} from "./partner-connection.ts";
 import { Health } from "./partner-health.ts";
 import type { RouteCounter } from "./route-counts.ts";
+import { callParts } from "./send-transaction.ts";
 
 /**
  * A timer that fires this late means that this process was blocked, not that the partner is slow.
@@ -43,6 +53,9 @@ interface PartnerEndpointDependencies {
   readonly clock: Clock;
   readonly log: Logger | undefined;
   readonly counter: RouteCounter;
+  /** null: the fast path does not use it. */
+  readonly loans: RouteLoans | null;
+  readonly capabilities: Pick<RouteCapabilities, "minimumTipLamports" | "transactionBytesMax">;
 }
 
 interface Request {
@@ -67,11 +80,29 @@ function headersOf(
   return [...all].flat();
 }
 
+/** The requests of the fast path: those that this endpoint would write for one plain transaction. */
+function formOf(
+  { url, dialect }: Pick<PartnerEndpointOptions, "url" | "dialect">,
+  headers: readonly string[],
+  { minimumTipLamports, transactionBytesMax }: PartnerEndpointDependencies["capabilities"],
+): FastRouteForm {
+  const head = requestHead(url, { method: "POST", path: dialect.plainPath ?? "", headers });
+  return {
+    head: `${head}content-length: `,
+    ...callParts,
+    minimumTipLamports,
+    transactionBytesMax,
+  };
+}
+
 export class PartnerEndpoint {
   readonly #options: PartnerEndpointOptions;
   readonly #clock: Clock;
   readonly #log: Logger | undefined;
   readonly #counter: RouteCounter;
+  readonly #loans: RouteLoans | null;
+  /** Connections that were lent, by the number of the loan. */
+  readonly #lent = new Map<number, PartnerConnection>();
   readonly #health: Health;
   readonly #connectProbe: ConnectProbe;
   readonly #mask: (text: string) => string;
@@ -93,7 +124,7 @@ export class PartnerEndpoint {
 
   constructor(
     options: PartnerEndpointOptions,
-    { clock, log, counter }: PartnerEndpointDependencies,
+    { clock, log, counter, loans, capabilities }: PartnerEndpointDependencies,
   ) {
     const { url, headers, dialect } = options;
     this.#options = options;
@@ -102,6 +133,11 @@ export class PartnerEndpoint {
     this.#counter = counter;
     this.#mask = maskerOf(url, headers);
     this.#headers = headersOf(url, headers, dialect.contentType);
+    this.#loans = loans;
+    if (loans) {
+      loans.setForm(formOf(options, this.#headers, capabilities));
+      loans.onAbandoned = (send) => void this.#adopt(send, []);
+    }
     this.#health = new Health(clock, {
       connect: () => this.#connectProbe.start(),
       probe: () => this.#probe(),
@@ -137,6 +173,8 @@ export class PartnerEndpoint {
    * any case.
    */
   offer(outbound: OutboundTransaction): boolean {
+    const send = this.#loans && outbound.taken?.adopt(this.#loans.number);
+    if (send) return this.#offerSent(outbound, send);
     if (this.#closing || !this.isUp || this.#counter.queued >= this.#options.queueMax) {
       this.#counter.turnAway();
       return false;
@@ -145,6 +183,29 @@ export class PartnerEndpoint {
     this.#queue.push({ outbound, offeredNs: this.#clock.monotonicNs() });
     this.#sweep ??= this.#clock.after(sweepMs, () => this.#sweepQueue());
     this.#pumpSoon();
+    return true;
+  }
+
+  /** The fast path has sent it. */
+  #offerSent(outbound: OutboundTransaction, send: FastSend): true {
+    this.#counter.queue();
+    this.#counter.leaveQueue();
+    const offeredNs = outbound.taken?.takenNs ?? send.sentNs;
+    this.#counter.send(outbound, offeredNs, send.sentNs);
+    const isAdopted = this.#adopt(send, [{ outbound, offeredNs }]);
+    if (!isAdopted) this.#counter.end(outbound, { kind: "failed", reason: "connection_lost" });
+    return true;
+  }
+
+  /** Waits for the answer to a request of the fast path; false: its connection was closed. */
+  #adopt({ loan, id: firstId, sentNs: startedNs }: FastSend, waiting: readonly Waiting[]): boolean {
+    const connection = this.#lent.get(loan);
+    if (!connection) return false;
+    const place = this.#idle.indexOf(connection);
+    if (place >= 0) this.#idle.splice(place, 1);
+    const request: Request = { connection, waiting, firstId, startedNs, isSent: true };
+    this.#begin(request);
+    connection.adopt(this.#listenerOf(request));
     return true;
   }
 
@@ -197,21 +258,43 @@ export class PartnerEndpoint {
     this.#isPumping = true;
     try {
       this.#startRequests();
+      this.#lendIdle();
     } finally {
       this.#isPumping = false;
     }
   }
 
+  /** Nothing waits: the fast path may use the open connections. */
+  #lendIdle(): void {
+    const loans = this.#loans;
+    const { isUp, isProving } = this.#health;
+    if (!loans || !isUp || isProving || this.#isClosed || this.#queue.length > 0) return;
+    const nowNs = this.#clock.monotonicNs();
+    for (const connection of this.#idle) {
+      if (connection.isLent || !connection.isConnected) continue;
+      connection.lend(loans, nowNs);
+      if (connection.loanNumber !== null) this.#lent.set(connection.loanNumber, connection);
+    }
+  }
+
+  /** Nothing more is written to idle connections, except what the fast path has begun. */
+  #reclaimIdle(): void {
+    for (const connection of this.#idle) connection.reclaim();
+  }
+
   #startRequests(): void {
-    while (this.#free > 0 && this.#health.isUp && !this.#isClosed) {
+    while (this.#queue.length > 0 && this.#free > 0 && this.#health.isUp && !this.#isClosed) {
       if (this.#health.isProving && this.#underWay.size > 0) return;
+      const connection = this.#takeConnection();
+      if (!connection) return;
       const waiting = this.#take();
-      if (waiting.length === 0) return;
       // The report of a dropped transaction may have made its listener close the route.
-      if (!this.#isClosed) {
-        this.#start(waiting);
+      if (!this.#isClosed && waiting.length > 0) {
+        this.#start(connection, waiting);
         continue;
       }
+      if (this.#isClosed) connection.close();
+      else this.#idle.push(connection);
       for (const { outbound } of waiting) this.#counter.drop(outbound, "route_closed");
     }
   }
@@ -219,7 +302,9 @@ export class PartnerEndpoint {
   /** Removes the transactions of the next request: its share of the queue, all with one path. */
   #take(): Waiting[] {
     const { dialect } = this.#options;
-    const callsMax = Math.min(dialect.callsMax, Math.ceil(this.#queue.length / this.#free));
+    // One connection was taken for them.
+    const share = Math.ceil(this.#queue.length / (this.#free + 1));
+    const callsMax = Math.min(dialect.callsMax, share);
     const requests: Waiting[] = [];
     const nowNs = this.#clock.nowNs();
     let path = "";
@@ -241,7 +326,7 @@ export class PartnerEndpoint {
     return requests;
   }
 
-  #start(waiting: readonly Waiting[]): void {
+  #start(connection: PartnerConnection, waiting: readonly Waiting[]): void {
     const { dialect } = this.#options;
     const batch = waiting.map(({ outbound }) => outbound);
     const [first] = batch;
@@ -250,29 +335,31 @@ export class PartnerEndpoint {
     this.#nextId = firstId + batch.length > idMax ? 1 : firstId + batch.length;
     const body = dialect.write(batch, firstId);
     for (const _ of batch) this.#counter.leaveQueue();
-    this.#send("POST", dialect.pathOf(first), body, { waiting, firstId });
+    const call = { method: "POST", path: dialect.pathOf(first), body } as const;
+    this.#send(call, { connection, waiting, firstId });
   }
 
   #send(
-    method: "POST" | "GET",
-    path: string,
-    body: Uint8Array | null,
-    { waiting, firstId }: Pick<Request, "waiting" | "firstId">,
+    call: Pick<HttpCall, "method" | "path" | "body">,
+    { connection, waiting, firstId }: Pick<Request, "connection" | "waiting" | "firstId">,
   ): void {
-    const lane = this.#takeConnection();
-    if (!lane) return;
     const startedNs = this.#clock.monotonicNs();
-    const request: Request = { connection: lane, waiting, firstId, startedNs, isSent: false };
+    const request: Request = { connection, waiting, firstId, startedNs, isSent: false };
+    this.#begin(request);
+    connection.send({ ...call, headers: this.#headers }, this.#listenerOf(request));
+  }
+
+  #begin(request: Request): void {
     this.#underWay.add(request);
     this.#timeout ??= this.#clock.after(this.#options.timeoutMs, () => this.#cutLate());
-    lane.send(
-      { method, path, headers: this.#headers, body },
-      {
-        sent: () => this.#sent(request),
-        answered: (answer, retryAfter) => this.#answered(request, answer, retryAfter),
-        failed: (failure) => this.#failed(request, failure),
-      },
-    );
+  }
+
+  #listenerOf(request: Request): RequestListener {
+    return {
+      sent: () => this.#sent(request),
+      answered: (answer, retryAfter) => this.#answered(request, answer, retryAfter),
+      failed: (failure) => this.#failed(request, failure),
+    };
   }
 
   get #isClosed(): boolean {
@@ -286,10 +373,11 @@ export class PartnerEndpoint {
 
   /** The most recently used open connection; a new one if none is open. */
   #takeConnection(): PartnerConnection | undefined {
-    const at = this.#idle.findLastIndex((lane) => lane.isConnected);
-    if (at >= 0) return this.#idle.splice(at, 1)[0];
-    const unused = this.#idle.pop();
-    if (unused || this.#connectionCount >= this.#options.connections) return unused;
+    const isFree = (lane: PartnerConnection): boolean => lane.reclaim();
+    const at = this.#idle.findLastIndex((lane) => lane.isConnected && isFree(lane));
+    const place = at >= 0 ? at : this.#idle.findLastIndex(isFree);
+    if (place >= 0) return this.#idle.splice(place, 1)[0];
+    if (this.#connectionCount >= this.#options.connections) return undefined;
     this.#connectionCount++;
     return new PartnerConnection(this.#options.url.origin);
   }
@@ -365,11 +453,19 @@ export class PartnerEndpoint {
 
   #over(request: Request): void {
     this.#underWay.delete(request);
+    if (this.#lent.size > this.#options.connections) this.#forgetLoans();
     if (this.#closing) request.connection.close();
     else this.#idle.push(request.connection);
     if (this.#underWay.size > 0) return;
     this.#timeout?.cancel();
     this.#timeout = undefined;
+  }
+
+  /** Loans of connections that have ended. */
+  #forgetLoans(): void {
+    for (const [number, connection] of this.#lent) {
+      if (connection.loanNumber !== number) this.#lent.delete(number);
+    }
   }
 
   #afterwards(): void {
@@ -388,6 +484,7 @@ export class PartnerEndpoint {
     const nowMs = Number(this.#clock.nowNs() / 1_000_000n);
     const ms = Math.min(retryAfterMsMax, Number.isNaN(seconds) ? untilMs - nowMs : seconds * 1000);
     if (!(ms > 0)) return;
+    this.#reclaimIdle();
     this.#health.pauseFor(
       ms,
       this.#describe(`rate_limited: the partner requested a pause of ${Math.ceil(ms / 1000)} s`),
@@ -395,13 +492,15 @@ export class PartnerEndpoint {
   }
 
   #probe(): void {
-    if (this.#free === 0 || this.#closing) {
+    const connection = this.#closing ? undefined : this.#takeConnection();
+    if (!connection) {
       // Earlier requests still use every connection; they end within the time-out.
       this.#health.probed(this.#health.lastFailure);
       return;
     }
     const { pathname, search } = this.#options.url;
-    this.#send("GET", `${pathname}${search}`, null, { waiting: [], firstId: 0 });
+    const call = { method: "GET", path: `${pathname}${search}`, body: null } as const;
+    this.#send(call, { connection, waiting: [], firstId: 0 });
   }
 
   #healthChanged(isUp: boolean, failure: string): void {
@@ -409,7 +508,9 @@ export class PartnerEndpoint {
     const fields = { route: name, host: url.host, failure };
     if (isUp) this.#log?.info(fields, "routes: a route is up again");
     else this.#log?.warn(fields, "routes: a route is down");
-    if (!isUp) this.#dropQueue("route_down");
+    if (isUp) return;
+    this.#reclaimIdle();
+    this.#dropQueue("route_down");
   }
 
   #dropQueue(reason: string): void {

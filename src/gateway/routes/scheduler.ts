@@ -28,7 +28,7 @@ export function schedulerDialect(
   { format, callsPerRequest }: Pick<RouteConfig, "format" | "callsPerRequest">,
 ): Dialect {
   const path = `${url.pathname}${url.search}`;
-  if (format === "json-rpc") return sendTransactionDialect(callsPerRequest, () => path);
+  if (format === "json-rpc") return sendTransactionDialect(callsPerRequest, path);
   const isText = format === "base64";
   return {
     callsMax: 1,

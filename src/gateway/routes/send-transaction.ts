@@ -8,12 +8,18 @@ import { base64Of } from "./base64-cache.ts";
 import type { Dialect } from "./dialect.ts";
 import { readJsonRpc } from "./json-rpc-answers.ts";
 
-const options = '{"encoding":"base64","skipPreflight":true,"maxRetries":0}';
+/** The parts of a call around its id and its transaction. */
+export const callParts = {
+  beforeId: '{"jsonrpc":"2.0","id":',
+  beforeText: ',"method":"sendTransaction","params":["',
+  afterText: '",{"encoding":"base64","skipPreflight":true,"maxRetries":0}]}',
+} as const;
 
 function callText({ transactions }: OutboundTransaction, id: number): string {
   const [transaction] = transactions;
   const wire = transaction ? base64Of(transaction.wire) : "";
-  return `{"jsonrpc":"2.0","id":${id},"method":"sendTransaction","params":["${wire}",${options}]}`;
+  const { beforeId, beforeText, afterText } = callParts;
+  return `${beforeId}${id}${beforeText}${wire}${afterText}`;
 }
 
 /** Writes the calls of `batch` as one request body; several calls form an array. */
@@ -27,10 +33,12 @@ export function writeSendTransaction(
 
 export function sendTransactionDialect(
   callsMax: number,
-  pathOf: (outbound: OutboundTransaction) => string,
+  plainPath: string,
+  pathOf: (outbound: OutboundTransaction) => string = () => plainPath,
 ): Dialect {
   return {
     callsMax,
+    plainPath,
     contentType: "application/json",
     pathOf,
     write: writeSendTransaction,

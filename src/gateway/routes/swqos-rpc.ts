@@ -5,5 +5,5 @@ import { sendTransactionDialect } from "./send-transaction.ts";
 
 export function swqosDialect(url: URL, callsPerRequest: number): Dialect {
   const path = `${url.pathname}${url.search}`;
-  return sendTransactionDialect(callsPerRequest, () => path);
+  return sendTransactionDialect(callsPerRequest, path);
 }

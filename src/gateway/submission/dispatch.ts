@@ -22,6 +22,7 @@ import {
   sendingTransitions,
 } from "./sending.ts";
 import type { SubmissionIndex } from "./submission-index.ts";
+import type { TakenRequest } from "./taken-request.ts";
 import { isInBlock, nsPerMs, type Submission } from "./tracked-transaction.ts";
 import type { LeaderContext, Route, TimelineEvent } from "./types.ts";
 
@@ -92,11 +93,12 @@ export class Dispatch {
    * The first attempt of one submission, or of the two of a pair: all are planned before the first is
    * offered, and it succeeds if a route takes one of them. If a connection is free, the kernel has the bytes
    * when it returns. Pass the results to `begin` after their AccountTransactions exist. Throws "no_route",
-   * "tip_too_low", "overloaded".
+   * "tip_too_low", "overloaded". `taken`: what was sent before, for a single submission.
    */
-  first(submissions: readonly Submission[]): readonly FirstAttempt[] {
+  first(submissions: readonly Submission[], taken?: TakenRequest): readonly FirstAttempt[] {
     const planned = submissions.map((submission) => {
-      const decision = this.#plan(submission, this.#dependencies.policy());
+      const own = this.#plan(submission, this.#dependencies.policy());
+      const decision = taken ? this.#withTaken(own, taken) : own;
       if (decision.kind !== "refuse") return { submission, decision };
       const [transaction] = submission.transactions;
       const which = submissions.length > 1 ? `transaction ${transaction?.signature}: ` : "";
@@ -112,7 +114,7 @@ export class Dispatch {
     const offered = planned.map(({ submission, decision }) => ({
       submission,
       decision,
-      attempts: decision.kind === "send" ? this.#offer(submission, decision) : [],
+      attempts: decision.kind === "send" ? this.#offer(submission, decision, taken) : [],
     }));
     if (held === 0 && offered.every(({ attempts }) => attempts.length === 0)) {
       const choices = planned.flatMap(({ decision }) =>
@@ -236,9 +238,22 @@ export class Dispatch {
     return plan(submission, open, this.#dependencies.leaders(), policy);
   }
 
+  /** A route that has sent it belongs to the attempt, whatever was planned a moment later. */
+  #withTaken(planned: Plan<Route>, taken: TakenRequest): Plan<Route> {
+    const choices = planned.kind === "send" ? planned.choices : [];
+    const { current: leader } = this.#dependencies.leaders();
+    const missing = this.#dependencies.routes().filter((route) => {
+      return route.hasSendOf?.(taken) && !choices.some((choice) => choice.route === route);
+    });
+    if (missing.length === 0) return planned;
+    const further = missing.map((route) => ({ route, mode: "transaction", leader }) as const);
+    return { kind: "send", choices: [...choices, ...further] };
+  }
+
   #offer(
     submission: Submission,
     { choices }: Extract<Plan<Route>, { kind: "send" }>,
+    taken?: TakenRequest,
   ): RouteAttempt[] {
     const { options, transactions, sending } = submission;
     const deadlineNs = this.#deadlineOf(submission);
@@ -254,6 +269,7 @@ export class Dispatch {
           leader,
           deniedLeaders,
           deadlineNs,
+          taken,
         },
         route.capabilities.name,
       );

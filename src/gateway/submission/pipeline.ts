@@ -57,6 +57,8 @@ interface PipelineDependencies extends StateMachineDependencies {
   readonly store: SubmissionStore;
   /** Parses the bytes of stored transactions after a restart. */
   readonly inspect: Inspect;
+  /** Called with each signature that was submitted and not taken by the fast path. */
+  readonly submitted?: (signature: string) => void;
 }
 
 export interface PipelineSnapshot extends DispatchCounts, StatusCounts {
@@ -79,6 +81,8 @@ const flushTurns = flushMs / turnMs;
 const recordsPerTurnMin = 8;
 const forgetMs = 3_600_000;
 const probeIntervalMs = 1000;
+/** More transactions than the fast path sends before their requests are read (fast_path.h). */
+const takenMax = 128;
 
 export class Pipeline implements Submissions {
   readonly #dependencies: PipelineDependencies;
@@ -185,6 +189,18 @@ export class Pipeline implements Submissions {
     return missing.length - unreadable.length;
   }
 
+  /** Whether the account may submit further transactions that are sent before their requests are read. */
+  mayTake(accountId: string): boolean {
+    const { openMax, openPerAccountMax } = this.#limits;
+    return (
+      !this.#isClosed &&
+      !this.#writer.isFailing &&
+      this.#writer.counts.dirty <= openMax &&
+      this.#index.openCount + takenMax <= openMax &&
+      this.#index.openCountOf(accountId) + takenMax <= openPerAccountMax
+    );
+  }
+
   snapshot(): PipelineSnapshot {
     return {
       ...this.#machine.dispatch.counts,
@@ -227,7 +243,9 @@ export class Pipeline implements Submissions {
       const views = known.flatMap((submission) => submission.views);
       return this.#persisted(known, () => this.#writer.persistOnce(views));
     }
-    this.#checkLimits(requests);
+    const [{ taken } = {}] = requests;
+    // `mayTake` left room for those that were sent already.
+    if (!taken) this.#checkLimits(requests);
     const unknown = requests.flatMap((request) => unknownOf(this.#index, request));
     const submissions = requests.map((request) => {
       const submission = new Submission(request);
@@ -235,9 +253,10 @@ export class Pipeline implements Submissions {
       if (attempts > 0) submission.sending.continueFrom(attempts);
       return submission;
     });
-    const attempts = this.#machine.dispatch.first(submissions);
+    const attempts = this.#machine.dispatch.first(submissions, taken);
     const views = submissions.flatMap((submission) => this.#enter(submission));
     this.#accepted += BigInt(requests.length);
+    if (!taken) this.#noteSubmitted(views);
     for (const attempt of attempts) this.#machine.dispatch.begin(attempt);
     this.#wake();
     return this.#persisted(submissions, () => this.#persistFirst(submissions, views, unknown));
@@ -250,6 +269,10 @@ export class Pipeline implements Submissions {
     if (view.lifecycle.end) this.#writer.ended(view);
     else this.#writer.changed(view);
     return true;
+  }
+
+  #noteSubmitted(views: readonly AccountTransaction[]): void {
+    for (const { tracked } of views) this.#dependencies.submitted?.(tracked.signature);
   }
 
   #enter(submission: Submission): AccountTransaction[] {

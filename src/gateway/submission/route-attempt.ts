@@ -4,6 +4,7 @@
 // out of order are ignored. Reports that come during the offer wait until the timeline says "queued".
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import type { TakenRequest } from "./taken-request.ts";
 import type { OutboundTransaction, RouteEvent, SendMode, TimelineEvent } from "./types.ts";
 
 export class RouteAttempt implements OutboundTransaction {
@@ -14,6 +15,7 @@ export class RouteAttempt implements OutboundTransaction {
   readonly leader: string | null;
   readonly deniedLeaders: ReadonlySet<string>;
   readonly deadlineNs: bigint;
+  readonly taken: TakenRequest | undefined;
   /** Name of the route. */
   readonly route: string;
   readonly #early: RouteEvent[] = [];
@@ -32,6 +34,7 @@ export class RouteAttempt implements OutboundTransaction {
     this.leader = outbound.leader;
     this.deniedLeaders = outbound.deniedLeaders;
     this.deadlineNs = outbound.deadlineNs;
+    this.taken = outbound.taken;
     this.route = route;
   }
 

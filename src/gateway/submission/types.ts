@@ -5,6 +5,7 @@
 // are nanoseconds since 1970.
 
 import type { TransactionFacts } from "../../core/transactions/facts.ts";
+import type { TakenRequest } from "./taken-request.ts";
 
 // ---- what is submitted ----
 
@@ -46,6 +47,8 @@ export interface SubmitRequest {
   /** When the request arrived. */
   readonly receivedNs: bigint;
   readonly ingress?: Ingress | undefined;
+  /** What the fast path sent before the request was read; only for a single transaction. */
+  readonly taken?: TakenRequest | undefined;
 }
 
 // ---- where it can go ----
@@ -82,6 +85,8 @@ export interface OutboundTransaction {
   readonly deniedLeaders: ReadonlySet<string>;
   /** Wall-clock time after which it must not be sent. */
   readonly deadlineNs: bigint;
+  /** The route adopts its send, instead of sending the transaction. */
+  readonly taken?: TakenRequest | undefined;
   /** Called once with "sent" or "dropped", then at most once with the other side's answer. */
   report(event: RouteEvent): void;
 }
@@ -141,8 +146,13 @@ export interface Route {
   readonly capabilities: RouteCapabilities;
   /** False while it fails; the route retries by itself. */
   readonly isUp: boolean;
-  /** Queues it; false: the queue is full or the route down or closed, and `report` is never called. */
+  /**
+   * Queues it, or adopts what the fast path sent for it; false: the queue is full or the route down or closed,
+   * and `report` is never called.
+   */
   offer(outbound: OutboundTransaction): boolean;
+  /** Whether the fast path sent it through this route. Absent: no. */
+  hasSendOf?(taken: TakenRequest): boolean;
   /**
    * Sends what was offered in this turn of the event loop now instead of at its end, as far as connections
    * are free. Reports may come within the call. Absent: nothing waits for the end of a turn.

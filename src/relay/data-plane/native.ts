@@ -238,6 +238,59 @@ export interface NativeSignatureVerifier {
   close(): void;
 }
 
+export interface NativeFastPathCounts {
+  /** Requests that were sent on at least one route. */
+  readonly taken: number;
+  /** Requests that do not repeat an accepted one. */
+  readonly different: number;
+  /** Transactions that the gateway has to refuse, or to look at. */
+  readonly rejected: number;
+  /** Requests that were claimed before their check had ended. */
+  readonly late: number;
+  readonly connections: number;
+  readonly loans: number;
+  /** Sent, and not claimed yet. */
+  readonly unclaimed: number;
+}
+
+/** native/addon/fast_path_handle.h. Times: CLOCK_MONOTONIC in nanoseconds. */
+export interface NativeFastPath {
+  /** Addresses of 32 bytes each; ranges of 64, first and last key. */
+  setRules(tipAddresses: Uint8Array, frontKeyRanges: Uint8Array, minimumTip: bigint): void;
+  pause(): void;
+  allow(key: number, calls: number): void;
+  note(signature: string): void;
+  /** Number of the connection; -1: not possible. */
+  watch(descriptor: number): number;
+  /** False: the request has another form. */
+  learn(
+    connection: number,
+    head: Uint8Array,
+    body: Uint8Array,
+    isBase58: boolean,
+    key: number,
+    untilNs: bigint,
+  ): boolean;
+  forget(connection: number): void;
+  forgetAll(): void;
+  /** `received`: bytes that were read, modulo 2^32. */
+  arm(connection: number, received: number): void;
+  /** Fills a record (src/gateway/fast-path/taken-record.ts); returns the number of sends, 0: none. */
+  claim(connection: number, into: Uint8Array): number;
+  isTaken(connection: number): boolean;
+  unwatch(connection: number): void;
+  /** `texts`: head, before the id, before the transaction, after it. */
+  setRoute(route: number, texts: readonly string[], minimumTip: bigint, bytesMax: number): void;
+  /** Number of the loan; -1: not possible. */
+  lend(route: number, descriptor: number, untilNs: bigint): number;
+  lendAgain(loan: number, untilNs: bigint): void;
+  /** False: it was used. */
+  reclaim(loan: number): boolean;
+  release(loan: number): void;
+  counts(): NativeFastPathCounts;
+  close(): void;
+}
+
 /** Requested modes; "automatic": clones where they are possible, lose nothing and bypass no rule. */
 export type TransmitMode = "socket" | "clone" | "automatic";
 
@@ -272,6 +325,7 @@ interface NativeAddon {
     frontKeyRanges: Uint8Array,
   ) => NativeTransactionInspector;
   SignatureVerifier: new (threads: number, queueMax: number) => NativeSignatureVerifier;
+  FastPath: new () => NativeFastPath;
   /**
    * Fills a record (co-signing.ts); returns 0, or the number of the rejection. Both keys: 32 bytes.
    */

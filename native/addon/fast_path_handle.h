@@ -1,0 +1,71 @@
+// Fast path handle: the fast path (submission/fast_path.h) as a JavaScript class.
+//
+// Every call is made on the environment's own thread; none takes longer than a write to a socket. After
+// close(), sockets may still end: every call then does nothing and returns undefined.
+#pragma once
+
+#include <napi.h>
+
+#include <memory>
+
+#include "submission/fast_path.h"
+
+namespace shredway::addon {
+
+// Result of claim(), in the layout that src/relay/data-plane/fast-path.ts reads.
+struct TakenRecord {
+  uint64_t taken_ns;          // 0
+  uint32_t signature_length;  // 8
+  uint32_t send_count;        // 12
+  char signature[88];         // 16  base58
+  struct Send {
+    uint32_t route;       // 0
+    uint32_t loan;        // 4
+    uint32_t id;          // 8
+    uint32_t wire_bytes;  // 12
+    uint64_t sent_ns;     // 16
+  } sends[kFastPathRoutesMax];  // 104
+};
+static_assert(sizeof(TakenRecord) == 104 + 24 * kFastPathRoutesMax);
+
+class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit FastPathHandle(const Napi::CallbackInfo& info);
+  ~FastPathHandle() override;
+
+ private:
+  // (tip addresses: 32 bytes each, don't-front ranges: 64 bytes each, minimum tip)
+  void set_rules(const Napi::CallbackInfo& info);
+  void pause(const Napi::CallbackInfo& info);
+  void allow(const Napi::CallbackInfo& info);  // (key, calls)
+  void note(const Napi::CallbackInfo& info);   // (signature in base58)
+  // (descriptor) -> number of the connection, -1: not possible
+  Napi::Value watch(const Napi::CallbackInfo& info);
+  // (connection, head, body, whether base58, key, until) -> false: it has another form
+  Napi::Value learn(const Napi::CallbackInfo& info);
+  void forget(const Napi::CallbackInfo& info);  // (connection)
+  void forget_all(const Napi::CallbackInfo& info);
+  void arm(const Napi::CallbackInfo& info);     // (connection, received bytes modulo 2^32)
+  // (connection, into: a TakenRecord) -> number of sends, 0: nothing was taken
+  Napi::Value claim(const Napi::CallbackInfo& info);
+  Napi::Value is_taken(const Napi::CallbackInfo& info);  // (connection)
+  void unwatch(const Napi::CallbackInfo& info);          // (connection)
+  // (route, [head, before the id, before the text, after it], minimum tip, bytesMax)
+  void set_route(const Napi::CallbackInfo& info);
+  // (route, descriptor, until) -> number of the loan, -1: not possible
+  Napi::Value lend(const Napi::CallbackInfo& info);
+  void lend_again(const Napi::CallbackInfo& info);      // (loan, until)
+  Napi::Value reclaim(const Napi::CallbackInfo& info);  // (loan) -> false: it was used
+  void release(const Napi::CallbackInfo& info);         // (loan)
+  Napi::Value counts(const Napi::CallbackInfo& info);
+  void close(const Napi::CallbackInfo& info);
+
+  void end();
+  static void end_with_environment(void* handle);
+
+  std::unique_ptr<FastPath> path_;
+  napi_env env_;
+};
+
+}  // namespace shredway::addon

@@ -1,0 +1,233 @@
+// Fast path: sends a transaction to the partners before JavaScript has read its request.
+//
+// JavaScript decides; this thread repeats a decision. When a request with sendTransaction was accepted,
+// JavaScript teaches its pattern (request_pattern.h) to the caller's connection, and lends idle
+// connections to partners. If the next request on the connection repeats the pattern, the thread checks
+// its transaction (form, tip, duplicates, signatures) and writes it to the lent connections. It only
+// looks at the bytes: JavaScript reads the same bytes as always, claims what was sent, and does
+// everything else. What the thread does not know completely it leaves to JavaScript.
+//
+// A request is at the front of the socket's buffer if JavaScript has read exactly the bytes before it.
+// JavaScript says how many these are, and the kernel's counters confirm it after the look. So bytes
+// inside of a body are never taken for a request.
+//
+// Sockets are duplicated: when JavaScript closes its own descriptor, this one still belongs to the same
+// connection. One thread runs; all public functions are called on JavaScript's thread.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/thread.h"
+#include "submission/recent_texts.h"
+#include "submission/request_pattern.h"
+#include "transaction/inspector.h"
+#include "verify/signature_verifier.h"
+
+namespace shredway {
+
+inline constexpr size_t kFastPathConnectionsMax = 16'384;
+inline constexpr size_t kFastPathKeysMax = 65'536;
+inline constexpr size_t kFastPathRoutesMax = 16;
+inline constexpr size_t kFastPathLoansMax = 4096;
+// Requests that were sent and not claimed: JavaScript is late, and would have refused more.
+inline constexpr uint32_t kFastPathUnclaimedMax = 64;
+inline constexpr size_t kFastPathRequestBytesMax = 16'384;
+
+// A partner's request around the id and the transaction.
+struct FastRoute {
+  std::string head;           // up to the digits of Content-Length
+  std::string before_id;      // first part of the body
+  std::string before_text;    // between the id and the transaction's text
+  std::string after_text;     // last part of the body
+  uint64_t minimum_tip = 0;   // lamports
+  uint32_t bytes_max = 0;     // of a transaction
+};
+
+struct FastSend {
+  uint32_t route;
+  uint32_t loan;
+  uint32_t id;            // of the call
+  uint32_t wire_bytes;    // of the transaction
+  uint64_t sent_ns;       // CLOCK_MONOTONIC, when the kernel had the last byte
+};
+
+// A request that was taken.
+struct TakenRequest {
+  uint64_t taken_ns = 0;  // CLOCK_MONOTONIC, before the look at its bytes
+  std::array<char, 88> signature;
+  uint32_t signature_length = 0;
+  uint32_t send_count = 0;
+  std::array<FastSend, kFastPathRoutesMax> sends;
+};
+
+struct FastPathCounts {
+  uint64_t taken = 0;       // requests that were sent on at least one route
+  uint64_t different = 0;   // requests that do not repeat the pattern
+  uint64_t rejected = 0;    // transactions that JavaScript has to refuse, or to look at
+  uint64_t late = 0;        // JavaScript was first
+  uint32_t connections = 0;
+  uint32_t loans = 0;
+  uint32_t unclaimed = 0;
+};
+
+class FastPath {
+ public:
+  // Returns nullptr and fills `error` if the system refuses the thread or a descriptor.
+  static std::unique_ptr<FastPath> open(std::string& error);
+  ~FastPath();
+  FastPath(const FastPath&) = delete;
+  FastPath& operator=(const FastPath&) = delete;
+
+  // ---- what may be sent ----
+  // `inspector` nullptr: nothing.
+  void set_rules(std::shared_ptr<const TransactionInspector> inspector, uint64_t minimum_tip);
+  // Calls that the key may still make; those that are not claimed yet are deducted.
+  void allow(uint32_t key, uint32_t calls);
+  // The transaction is known: it is not sent again.
+  void note(std::string_view signature);
+
+  // ---- callers' connections ----
+  // Returns its number, or nothing if there are too many or the system refuses a descriptor.
+  std::optional<uint32_t> watch(int fd);
+  // The next requests may repeat this one, until `until_ns` (CLOCK_MONOTONIC). False: it has another form.
+  bool learn(uint32_t connection, std::string_view head, std::string_view body,
+             TransactionTextEncoding encoding, uint32_t key, uint64_t until_ns);
+  void forget(uint32_t connection);
+  void forget_all();
+  // JavaScript has read `received` bytes (modulo 2^32) of the connection, and its next request may be
+  // taken.
+  void arm(uint32_t connection, uint32_t received);
+  // What was sent for the request that JavaScript reads now; at most once for each request. Afterwards it is
+  // not taken any more.
+  std::optional<TakenRequest> claim(uint32_t connection);
+  // Whether `claim` would return something; never stops a check.
+  bool is_taken(uint32_t connection);
+  // Claim before. The descriptor is closed.
+  void unwatch(uint32_t connection);
+
+  // ---- connections to partners ----
+  bool set_route(uint32_t route, FastRoute settings);
+  // An idle, connected socket; until `until_ns` one request may be written to it. Nothing: too many.
+  std::optional<uint32_t> lend(uint32_t route, int fd, uint64_t until_ns);
+  // Lends it again after `reclaim`, or after its request was answered.
+  void lend_again(uint32_t loan, uint64_t until_ns);
+  // False: a request was written to it, which `claim` returns or has returned.
+  bool reclaim(uint32_t loan);
+  // Closes the descriptor.
+  void release(uint32_t loan);
+
+  FastPathCounts counts();
+  void stop();  // idempotent
+
+ private:
+  enum class Stage : uint8_t { idle, armed, checking, sending, sent };
+  struct Connection {
+    int fd = -1;
+    bool is_open = false;
+    bool is_in_use = false;  // by the thread, which closes it then
+    Stage stage = Stage::idle;
+    uint32_t generation = 0;  // of the armed request
+    uint32_t received = 0;
+    uint32_t key = 0;
+    uint64_t until_ns = 0;
+    std::shared_ptr<const RequestPattern> pattern;
+    TakenRequest taken;
+  };
+  // kept: JavaScript uses it, or it is broken.
+  enum class LoanState : uint8_t { free, writing, written, kept };
+  struct Loan {
+    int fd = -1;
+    LoanState state = LoanState::free;
+    uint32_t route = 0;
+    uint64_t until_ns = 0;
+  };
+  struct Key {
+    uint32_t left = 0;
+    uint32_t unclaimed = 0;
+  };
+  struct Route {
+    std::shared_ptr<const FastRoute> settings;
+    std::vector<uint32_t> loans;  // free ones, the most recently used last
+    uint32_t next_id = 0;
+  };
+  // Everything about one request that is checked without the lock.
+  struct Look {
+    uint32_t connection = 0;
+    uint32_t generation = 0;
+    uint32_t received = 0;
+    int fd = -1;
+    uint64_t begun_ns = 0;
+    std::shared_ptr<const RequestPattern> pattern;
+    std::shared_ptr<const TransactionInspector> inspector;
+    uint64_t minimum_tip = 0;
+    size_t wire_bytes = 0;
+    uint64_t tip = 0;
+    std::array<char, 88> signature;
+    size_t signature_length = 0;
+  };
+  struct Writing {
+    uint32_t route;
+    uint32_t loan;
+    uint32_t id;
+    int fd;
+    std::shared_ptr<const FastRoute> settings;
+    uint64_t sent_ns;
+  };
+
+  FastPath() = default;
+  // nothing: the request is not complete, or JavaScript has read from it; different: it does not repeat
+  // the pattern; rejected: JavaScript has to refuse it, or to look at it.
+  enum class Finding : uint8_t { nothing, different, rejected, valid };
+
+  void run();
+  void handle(uint32_t connection);
+  bool begin(Look& look);
+  Finding check(Look& look);
+  static bool is_at_front(const Look& look);
+  bool decode(std::string_view text, TransactionTextEncoding encoding, size_t& length);
+  // Reserves the connections to write to; false: it is left to JavaScript.
+  bool reserve(const Look& look);
+  void write_one(const Look& look, Writing& writing);
+  void finish(const Look& look);
+  void end(const Look& look, Finding finding);
+  bool has_free_loan_locked(uint64_t at_ns) const;
+  std::optional<uint32_t> pop_loan_locked(Route& route, uint64_t at_ns);
+  void take_back_locked(uint32_t number);
+  void close_connection_locked(uint32_t number);
+
+  int epoll_ = -1;
+  int wake_ = -1;
+  Thread thread_;
+  VerifyingKeys verifying_keys_;
+
+  // Of the thread alone.
+  std::vector<char> bytes_ = std::vector<char>(kFastPathRequestBytesMax);
+  std::vector<uint8_t> wire_ = std::vector<uint8_t>(kTransactionV1BytesMax);
+  std::vector<char> request_ = std::vector<char>(kFastPathRequestBytesMax);
+  std::vector<Writing> writings_;
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable changed_;
+  bool is_stopped_ = false;
+  std::shared_ptr<const TransactionInspector> inspector_;
+  uint64_t minimum_tip_ = 0;
+  RecentTexts recent_;
+  std::vector<Connection> connections_;
+  std::vector<uint32_t> free_connections_;
+  std::vector<Key> keys_;
+  std::array<Route, kFastPathRoutesMax> routes_;
+  std::vector<Loan> loans_;
+  std::vector<uint32_t> free_loans_;
+  FastPathCounts counts_;
+};
+
+}  // namespace shredway

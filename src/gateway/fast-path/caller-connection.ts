@@ -1,0 +1,114 @@
+// A caller's connection on the fast path: teaches it requests, and claims what it sent.
+//
+// http1-connection.ts creates one per connection without TLS and says when a response leaves; the gateway
+// claims and teaches through a CallerRequest. Nothing is watched before the first accepted submission.
+
+import type { NativeFastPath } from "../../relay/data-plane/native.ts";
+import { TakenRequest } from "../submission/taken-request.ts";
+import { readTakenRecord, takenRecordBytes } from "./taken-record.ts";
+
+/** What connections need of the fast path. */
+export interface FastPathHost {
+  readonly native: NativeFastPath;
+  /** Number of an API key; null: there are too many. */
+  keyNumber(keyId: string): number | null;
+  /** Sends of a request that was not accepted. */
+  abandoned(taken: TakenRequest): void;
+}
+
+const record = new Uint8Array(takenRecordBytes);
+
+export class CallerConnection {
+  readonly #host: FastPathHost;
+  readonly #descriptor: () => number | undefined;
+  #number: number | null = null;
+  /** The system refused to watch it. */
+  #isRefused = false;
+  /** Of the request that is handled; undefined: not claimed yet. */
+  #taken: TakenRequest | null | undefined;
+  #isClosed = false;
+
+  constructor(host: FastPathHost, descriptor: () => number | undefined) {
+    this.#host = host;
+    this.#descriptor = descriptor;
+  }
+
+  /** What was sent for the request that is handled; null: nothing. */
+  claim(): TakenRequest | null {
+    if (this.#number === null) return null;
+    if (this.#taken === undefined) this.#taken = this.#claimed(this.#number);
+    return this.#taken;
+  }
+
+  /** Whether something was sent for the request that is handled. */
+  get isTaken(): boolean {
+    if (this.#number === null) return false;
+    return this.#taken === undefined
+      ? this.#host.native.isTaken(this.#number)
+      : this.#taken !== null;
+  }
+
+  /** From now on, requests that repeat this accepted one may be taken. */
+  learn({ head, body, isBase58, keyId, untilNs }: Lesson): void {
+    // One that was taken has the known form.
+    if (this.#isClosed || this.#taken) return;
+    const key = this.#host.keyNumber(keyId);
+    const number = this.#watched();
+    if (key === null || number === null) return;
+    this.#host.native.learn(number, head, body, isBase58, key, untilNs);
+  }
+
+  /** Until the next lesson, nothing is taken. */
+  forget(): void {
+    if (this.#number !== null) this.#host.native.forget(this.#number);
+  }
+
+  /**
+   * The response to the present request leaves. `receivedBytes`: everything that was read from the
+   * connection, if nothing of it belongs to a next request; otherwise null.
+   */
+  answering(receivedBytes: number | null): void {
+    if (this.#number === null) return;
+    this.#settle();
+    if (receivedBytes !== null) this.#host.native.arm(this.#number, receivedBytes % 2 ** 32);
+  }
+
+  closed(): void {
+    this.#isClosed = true;
+    if (this.#number === null) return;
+    this.#settle();
+    this.#host.native.unwatch(this.#number);
+    this.#number = null;
+  }
+
+  /** Claims what the handler did not, and abandons what no route adopted. */
+  #settle(): void {
+    const taken = this.claim();
+    this.#taken = undefined;
+    if (taken) this.#host.abandoned(taken);
+  }
+
+  #claimed(number: number): TakenRequest | null {
+    return this.#host.native.claim(number, record) ? readTakenRecord(record) : null;
+  }
+
+  #watched(): number | null {
+    if (this.#number !== null || this.#isRefused) return this.#number;
+    const descriptor = this.#descriptor();
+    const number = descriptor === undefined ? -1 : this.#host.native.watch(descriptor);
+    this.#isRefused = number < 0;
+    if (number >= 0) this.#number = number;
+    return this.#number;
+  }
+}
+
+/** An accepted request with sendTransaction and no protective options. */
+export interface Lesson {
+  /** Request line and headers, without the empty line. */
+  readonly head: Uint8Array;
+  readonly body: Uint8Array;
+  readonly isBase58: boolean;
+  readonly keyId: string;
+  /** Monotonic: end of the key's validity. */
+  readonly untilNs: bigint;
+}

@@ -1,0 +1,136 @@
+// Fast path: sends transactions to partners before their requests are read in JavaScript.
+//
+// A thread of the addon (native/submission/fast_path.h) repeats decisions of the gateway: on a caller's
+// connection it takes requests that repeat an accepted one, and writes their transactions to idle
+// connections that routes have lent. This file gives it the rules in force, keys and routes their numbers,
+// and counts what was sent for requests that were refused afterwards.
+
+import type { Logger } from "../../core/log.ts";
+import { type NativeFastPath, type NativeFastPathCounts, native } from "../../relay/data-plane/native.ts";
+import type { TakenRequest } from "../submission/taken-request.ts";
+import { dontFrontRanges } from "../transactions/dont-front.ts";
+import { CallerConnection, type FastPathHost } from "./caller-connection.ts";
+import { RouteLoans } from "./route-loans.ts";
+
+/** As kFastPathRoutesMax and kFastPathKeysMax in native/submission/fast_path.h. */
+const routesMax = 16;
+const keysMax = 65_536;
+
+/** What every transaction must fulfil. */
+export interface FastPathRules {
+  /** Public keys of 32 bytes. */
+  readonly tipAddresses: readonly Uint8Array[];
+  /** Prefixes of base58 addresses. */
+  readonly dontFrontPrefixes: readonly string[];
+  /** Minimum tip of sendTransaction. */
+  readonly minimumTipLamports: bigint;
+}
+
+export interface FastPathSnapshot extends NativeFastPathCounts {
+  /** Sends of requests that were not accepted. */
+  readonly abandoned: number;
+}
+
+const noCounts: NativeFastPathCounts = {
+  taken: 0,
+  different: 0,
+  rejected: 0,
+  late: 0,
+  connections: 0,
+  loans: 0,
+  unclaimed: 0,
+};
+
+export class FastPath implements FastPathHost {
+  readonly native: NativeFastPath;
+  readonly #log: Pick<Logger, "warn">;
+  readonly #keyNumbers = new Map<string, number>();
+  readonly #routes = new Map<number, RouteLoans>();
+  #abandoned = 0;
+  #isClosed = false;
+
+  /** Throws Error if the system refuses a thread. Nothing is sent before `setRules`. */
+  constructor(log: Pick<Logger, "warn">) {
+    this.#log = log;
+    this.native = new (native().FastPath)();
+  }
+
+  setRules({ tipAddresses, dontFrontPrefixes, minimumTipLamports }: FastPathRules): void {
+    if (this.#isClosed) return;
+    this.native.setRules(
+      Buffer.concat(tipAddresses),
+      dontFrontRanges(dontFrontPrefixes),
+      minimumTipLamports,
+    );
+  }
+
+  /** A caller's connection; `descriptor` is read when it is first needed. */
+  connection(descriptor: () => number | undefined): CallerConnection | null {
+    return this.#isClosed ? null : new CallerConnection(this, descriptor);
+  }
+
+  /** Calls that the key may make now, as its limit has them. */
+  allow(keyId: string, calls: number): void {
+    const key = this.#keyNumbers.get(keyId);
+    if (key !== undefined && !this.#isClosed) this.native.allow(key, Math.floor(calls));
+  }
+
+  /** The transaction was submitted in another way: it is not taken any more. */
+  note(signature: string): void {
+    if (!this.#isClosed) this.native.note(signature);
+  }
+
+  /** The keys have changed: every connection has to show again that its requests are accepted. */
+  keysChanged(): void {
+    if (!this.#isClosed) this.native.forgetAll();
+  }
+
+  /** null: too many routes. */
+  openRoute(): RouteLoans | null {
+    if (this.#isClosed) return null;
+    for (let number = 0; number < routesMax; number++) {
+      if (this.#routes.has(number)) continue;
+      const loans = new RouteLoans(this.native, number, () => this.#routes.delete(number));
+      this.#routes.set(number, loans);
+      return loans;
+    }
+    return null;
+  }
+
+  keyNumber(keyId: string): number | null {
+    const known = this.#keyNumbers.get(keyId);
+    if (known !== undefined) return known;
+    const number = this.#keyNumbers.size;
+    if (number >= keysMax) return null;
+    this.#keyNumbers.set(keyId, number);
+    return number;
+  }
+
+  abandoned(taken: TakenRequest): void {
+    const sends = taken.abandon();
+    if (sends.length === 0) return;
+    this.#abandoned += sends.length;
+    this.#log.warn(
+      { signature: taken.signature },
+      "gateway: a transaction was sent, and its request was refused afterwards",
+    );
+    for (const send of sends) this.#routes.get(send.route)?.onAbandoned(send);
+  }
+
+  snapshot(): FastPathSnapshot {
+    const counts = this.#isClosed ? noCounts : this.native.counts();
+    return { ...counts, abandoned: this.#abandoned };
+  }
+
+  /** Nothing more is taken; what was taken can still be claimed. */
+  pause(): void {
+    if (!this.#isClosed) this.native.pause();
+  }
+
+  /** Call it when no connection uses it any more. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.native.close();
+  }
+}

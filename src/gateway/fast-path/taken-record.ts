@@ -1,0 +1,26 @@
+// The record in which the addon returns a taken request: native/addon/fast_path_handle.h (TakenRecord).
+
+import { type FastSend, TakenRequest } from "../submission/taken-request.ts";
+
+const headBytes = 104;
+const sendBytes = 24;
+const sendsMax = 16;
+const signatureAt = 16;
+
+export const takenRecordBytes = headBytes + sendsMax * sendBytes;
+
+export function readTakenRecord(record: Uint8Array): TakenRequest {
+  const view = new DataView(record.buffer, record.byteOffset, takenRecordBytes);
+  const length = view.getUint32(8, true);
+  const signature = Buffer.from(record.buffer, record.byteOffset + signatureAt, length);
+  const sends = Array.from({ length: view.getUint32(12, true) }, (_, place): FastSend => {
+    const at = headBytes + place * sendBytes;
+    return {
+      route: view.getUint32(at, true),
+      loan: view.getUint32(at + 4, true),
+      id: view.getUint32(at + 8, true),
+      sentNs: view.getBigUint64(at + 16, true),
+    };
+  });
+  return new TakenRequest(signature.toString("latin1"), view.getBigUint64(0, true), sends);
+}

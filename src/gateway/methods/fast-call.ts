@@ -1,0 +1,51 @@
+// One call on the fast path: what was sent for it, and whether the next calls may be sent likewise.
+//
+// request-context.ts creates it, sendTransaction uses it.
+
+import type { Clock } from "../../core/clock.ts";
+import type { ApiKey } from "../accounts/types.ts";
+import type { CallerConnection } from "../fast-path/caller-connection.ts";
+import type { TakenRequest } from "../submission/taken-request.ts";
+
+export interface FastCallFacts {
+  readonly connection: CallerConnection;
+  /** Request line and headers. */
+  readonly head: Uint8Array;
+  readonly body: Uint8Array;
+}
+
+/** Longer than any connection. */
+const foreverNs = 2n ** 62n;
+
+export class FastCall {
+  readonly #facts: FastCallFacts;
+  readonly #key: ApiKey;
+  readonly #clock: Pick<Clock, "nowNs" | "monotonicNs">;
+
+  constructor(facts: FastCallFacts, key: ApiKey, clock: Pick<Clock, "nowNs" | "monotonicNs">) {
+    this.#facts = facts;
+    this.#key = key;
+    this.#clock = clock;
+  }
+
+  /** What was sent for this call; null: nothing. A check under way ends without a send. */
+  claim(): TakenRequest | null {
+    return this.#facts.connection.claim();
+  }
+
+  /** The call was accepted, and a repetition with another transaction would be accepted likewise. */
+  accepted(isBase58: boolean): void {
+    const { connection, head, body } = this.#facts;
+    const { id, expiresNs } = this.#key;
+    const untilNs =
+      expiresNs === null
+        ? foreverNs
+        : this.#clock.monotonicNs() + expiresNs - this.#clock.nowNs();
+    if (untilNs > 0n) connection.learn({ head, body, isBase58, keyId: id, untilNs });
+  }
+
+  /** The next calls on the connection are not sent before they are read. */
+  forget(): void {
+    this.#facts.connection.forget();
+  }
+}
