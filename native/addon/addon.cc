@@ -4,6 +4,7 @@
 // the classes open relays, senders and verifiers. Whole tables and transactions go in; snapshots
 // and facts come out. Nothing crosses per packet, and no native thread runs JavaScript (some call a
 // notifier: notifier.h).
+#include <fcntl.h>
 #include <napi.h>
 
 #include <algorithm>
@@ -179,6 +180,14 @@ Napi::Value refuse_port_sharing_of(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(env, refuse_port_sharing(static_cast<int>(fd)));
 }
 
+// (descriptor) -> another one of the same socket, owned by the caller; -1: the system refused.
+Napi::Value duplicate_descriptor(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  uint32_t fd = 0;
+  if (!read_u32(info[0], "descriptor", INT_MAX, fd)) return env.Undefined();
+  return Napi::Number::New(env, fcntl(static_cast<int>(fd), F_DUPFD_CLOEXEC, 0));
+}
+
 // (name) -> { index, isUp, mtu, addresses, groups } of a network interface, index 0 if it does not
 // exist, or { error }. Addresses are concatenated, 16 bytes each.
 Napi::Value interface_of(const Napi::CallbackInfo& info) {
@@ -234,6 +243,7 @@ Napi::Object register_addon(Napi::Env env, Napi::Object exports) {
   exports.Set("openBoundSocket", Napi::Function::New<open_bound_socket_of>(env));
   exports.Set("splitPort", Napi::Function::New<split_port_of>(env));
   exports.Set("refusePortSharing", Napi::Function::New<refuse_port_sharing_of>(env));
+  exports.Set("duplicateDescriptor", Napi::Function::New<duplicate_descriptor>(env));
   exports.Set("readInterface", Napi::Function::New<interface_of>(env));
   exports.Set("kernelClock", Napi::Function::New<kernel_clock>(env));
   exports.Set("Relay", RelayHandle::define(env));

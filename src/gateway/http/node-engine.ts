@@ -17,7 +17,9 @@ import {
 } from "node:net";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
 import { WebSocketServer } from "ws";
+import { descriptorOf } from "../../core/socket-descriptor.ts";
 import type { TlsMaterial } from "../../core/tls-material.ts";
+import { native } from "../../relay/data-plane/native.ts";
 import { errorAnswer, type Refusal } from "./answer.ts";
 import type {
   Engine,
@@ -35,6 +37,8 @@ import type { Socket } from "./web-socket-peers.ts";
 
 /** The response announces `keepAliveSeconds`; a request of the last moment still arrives. */
 const keepAliveReserveMs = 1000;
+/** Descriptors of a listening socket: libuv accepts one connection of each in a turn of the event loop. */
+const acceptorsPerSocket = 16;
 /** Time between two checks of all time-outs. */
 const checkMs = 500;
 /** After a close frame, a peer has this long to read it and to close its side. */
@@ -49,6 +53,18 @@ function nothing(): void {}
 interface WebSocketPath {
   readonly route: EngineWebSocketRoute;
   readonly server: WebSocketServer;
+}
+
+/** Without them, new callers of a busy server wait for as many turns as connections are before them. */
+function furtherAcceptors(server: TcpServer, acceptor: () => TcpServer): TcpServer[] {
+  const listening = descriptorOf(server);
+  const further: TcpServer[] = [];
+  while (listening !== undefined && further.length < acceptorsPerSocket - 1) {
+    const fd = native().duplicateDescriptor(listening);
+    if (fd < 0) break;
+    further.push(acceptor().on("error", nothing).listen({ fd }));
+  }
+  return further;
 }
 
 class NodeApp implements EngineApp, ConnectionHost {
@@ -99,18 +115,24 @@ class NodeApp implements EngineApp, ConnectionHost {
   }
 
   listen(host: string, port: number, isTls: boolean): Promise<EngineListener | null> {
-    const server = createTcpServer({ allowHalfOpen: !isTls, noDelay: true });
-    server.on("connection", (socket) =>
-      this.#connected(isTls ? this.#tlsSocketOf(socket) : socket),
-    );
+    const acceptor = (): TcpServer => {
+      const server = createTcpServer({ allowHalfOpen: !isTls, noDelay: true });
+      server.on("connection", (socket) =>
+        this.#connected(isTls ? this.#tlsSocketOf(socket) : socket),
+      );
+      return server;
+    };
+    const server = acceptor();
     this.#timer ??= setInterval(() => this.#checkTime(), checkMs).unref();
     return new Promise((resolve) => {
       server.once("error", () => resolve(null));
       server.listen({ host, port }, () => {
         const address = server.address();
         if (address === null || typeof address === "string") return resolve(null);
-        this.#listeners.add(server);
-        return resolve({ port: address.port, close: () => void server.close() });
+        const servers = [server, ...furtherAcceptors(server, acceptor)];
+        for (const each of servers) this.#listeners.add(each);
+        const close = (): void => servers.forEach((each) => void each.close());
+        return resolve({ port: address.port, close });
       });
     });
   }

@@ -326,6 +326,8 @@ interface NativeAddon {
   ) => NativeTransactionInspector;
   SignatureVerifier: new (threads: number, queueMax: number) => NativeSignatureVerifier;
   FastPath: new () => NativeFastPath;
+  /** -1: the system refused. */
+  duplicateDescriptor(descriptor: number): number;
   /**
    * Fills a record (co-signing.ts); returns 0, or the number of the rejection. Both keys: 32 bytes.
    */
