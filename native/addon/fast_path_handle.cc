@@ -172,7 +172,7 @@ Napi::Value FastPathHandle::claim(const Napi::CallbackInfo& info) {
     return env.Undefined();
   }
   const auto taken = path_->claim(connection);
-  if (!taken) return Napi::Number::New(env, 0);
+  if (!taken) return Napi::Number::New(env, path_->take_difference(connection) ? -1 : 0);
   TakenRecord record{};
   record.taken_ns = taken->taken_ns;
   record.signature_length = taken->signature_length;

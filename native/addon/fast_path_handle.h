@@ -47,7 +47,7 @@ class FastPathHandle : public Napi::ObjectWrap<FastPathHandle> {
   void forget(const Napi::CallbackInfo& info);  // (connection)
   void forget_all(const Napi::CallbackInfo& info);
   void arm(const Napi::CallbackInfo& info);     // (connection, received bytes modulo 2^32)
-  // (connection, into: a TakenRecord) -> number of sends, 0: nothing was taken
+  // (connection, into: a TakenRecord) -> number of sends; 0: nothing was taken, -1: and the request has another form
   Napi::Value claim(const Napi::CallbackInfo& info);
   Napi::Value is_taken(const Napi::CallbackInfo& info);  // (connection)
   void unwatch(const Napi::CallbackInfo& info);          // (connection)

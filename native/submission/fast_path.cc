@@ -225,6 +225,12 @@ std::optional<TakenRequest> FastPath::claim(uint32_t connection) {
   return known.taken;
 }
 
+bool FastPath::take_difference(uint32_t connection) {
+  const std::scoped_lock lock(mutex_);
+  if (connection >= connections_.size()) return false;
+  return std::exchange(connections_[connection].is_different, false);
+}
+
 bool FastPath::is_taken(uint32_t connection) {
   const std::scoped_lock lock(mutex_);
   if (connection >= connections_.size()) return false;
@@ -346,8 +352,9 @@ void FastPath::handle(uint32_t connection) {
   Look look;
   look.connection = connection;
   if (!begin(look)) return;
-  const Finding finding = check(look);
-  if (finding == Finding::valid && reserve(look)) {
+  Finding finding = check(look);
+  if (finding == Finding::valid && !reserve(look)) finding = Finding::rejected;
+  if (finding == Finding::valid) {
     for (Writing& writing : writings_) write_one(look, writing);
     finish(look);
   }
@@ -528,9 +535,13 @@ void FastPath::end(const Look& look, Finding finding) {
   Connection& connection = connections_[look.connection];
   connection.is_in_use = false;
   if (!connection.is_open) close_connection_locked(look.connection);
-  const bool is_left = connection.stage == Stage::checking && connection.generation == look.generation;
+  // Not claimed meanwhile, and not sent.
+  const bool is_left =
+      connection.stage == Stage::checking && connection.generation == look.generation;
+  if (!is_left) return;
   // More bytes of the request may follow, unless they show already that it is another one.
-  if (is_left) connection.stage = finding == Finding::nothing ? Stage::armed : Stage::idle;
+  connection.stage = finding == Finding::nothing ? Stage::armed : Stage::idle;
+  connection.is_different |= finding == Finding::different;
   if (finding == Finding::different) counts_.different++;
   if (finding == Finding::rejected) counts_.rejected++;
 }

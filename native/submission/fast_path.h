@@ -109,6 +109,8 @@ class FastPath {
   // What was sent for the request that JavaScript reads now; at most once for each request. Afterwards it is
   // not taken any more.
   std::optional<TakenRequest> claim(uint32_t connection);
+  // Whether a request since the last call did not repeat the pattern.
+  bool take_difference(uint32_t connection);
   // Whether `claim` would return something; never stops a check.
   bool is_taken(uint32_t connection);
   // Claim before. The descriptor is closed.
@@ -135,7 +137,8 @@ class FastPath {
     bool is_open = false;
     bool is_in_use = false;  // by the thread, which closes it then
     Stage stage = Stage::idle;
-    uint32_t generation = 0;  // of the armed request
+    bool is_different = false;  // a request did not repeat the pattern
+    uint32_t generation = 0;    // of the armed request
     uint32_t received = 0;
     uint32_t key = 0;
     uint64_t until_ns = 0;

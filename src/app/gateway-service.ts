@@ -12,7 +12,7 @@ import { KeyUpdates } from "../gateway/accounts/key-updates.ts";
 import type { PublicKeys } from "../gateway/accounts/public-keys.ts";
 import type { KeyStore } from "../gateway/accounts/types.ts";
 import type { Gateway } from "../gateway/endpoints/gateway.ts";
-import type { FastPath } from "../gateway/fast-path/fast-path.ts";
+import type { FastPath, FastPathSnapshot } from "../gateway/fast-path/fast-path.ts";
 import type { HttpServerGroup } from "../gateway/http/server-group.ts";
 import type { TlsCertificate } from "../gateway/http/tls-certificate.ts";
 import type { NonceService, NonceServiceSnapshot } from "../gateway/nonces/nonce-service.ts";
@@ -48,6 +48,8 @@ export interface GatewaySnapshot {
   readonly shreds: ShredSalesSnapshot | null;
   /** Tips that landed in the last 15 minutes. */
   readonly landedTips: number;
+  /** null: the fast path is off. */
+  readonly fastPath: FastPathSnapshot | null;
   /** null: no node is configured. */
   readonly nonces: NonceServiceSnapshot | null;
 }
@@ -284,6 +286,7 @@ export class GatewayService {
       routes: routes.snapshots(),
       shreds: shreds?.snapshot() ?? null,
       landedTips: tips.size,
+      fastPath: this.#dependencies.fastPath?.snapshot() ?? null,
       nonces: nonces?.snapshot() ?? null,
     };
   }
@@ -323,6 +326,7 @@ export class GatewayService {
         submissionsUnderWayMax: endpoints.submissionLimit.max,
         checksPending: verifier?.pending ?? null,
         checksPendingMax: gateway.checkQueueMax,
+        fastPath: this.#dependencies.fastPath?.snapshot() ?? null,
         pipeline: pipeline.snapshot(),
         openMax: gateway.openMax,
       },

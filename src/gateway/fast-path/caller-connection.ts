@@ -98,7 +98,10 @@ export class CallerConnection {
   }
 
   #claimed(number: number): TakenRequest | null {
-    return this.#host.native.claim(number, record) ? readTakenRecord(record) : null;
+    const sends = this.#host.native.claim(number, record);
+    if (sends > 0) return readTakenRecord(record);
+    if (sends < 0) this.#head = null; // the next lesson is another one
+    return null;
   }
 
   #watched(): number | null {

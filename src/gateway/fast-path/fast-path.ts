@@ -71,8 +71,8 @@ export class FastPath implements FastPathHost {
 
   /** Calls that the key may make now, as its limit has them. */
   allow(keyId: string, calls: number): void {
-    const key = this.#keyNumbers.get(keyId);
-    if (key !== undefined && !this.#isClosed) this.native.allow(key, Math.floor(calls));
+    const key = this.keyNumber(keyId);
+    if (key !== null && !this.#isClosed) this.native.allow(key, Math.floor(calls));
   }
 
   /** The transaction was submitted in another way: it is not taken any more. */

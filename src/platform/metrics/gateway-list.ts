@@ -1,6 +1,7 @@
 // Metrics of the gateway: requests, calls, connections, and submissions from acceptance to the final state.
 
 import type { HistogramValue } from "../../core/duration-histogram.ts";
+import type { FastPathSnapshot } from "../../gateway/fast-path/fast-path.ts";
 import type { PipelineSnapshot } from "../../gateway/submission/pipeline.ts";
 import { counter, counters, gauge, gauges, histograms, type Metric, renamed } from "./types.ts";
 
@@ -28,6 +29,8 @@ export interface GatewayFacts {
   /** null: this process does not check signatures. */
   readonly checksPending: number | null;
   readonly checksPendingMax: number;
+  /** null: the fast path is off. */
+  readonly fastPath: FastPathSnapshot | null;
   readonly pipeline: PipelineSnapshot;
   readonly openMax: number;
 }
@@ -113,6 +116,35 @@ const http: readonly Metric<GatewayFacts>[] = [
     "shredway_gateway_signature_checks_limit",
     "Maximum number of transactions that wait for a signature check; further ones are rejected as overloaded.",
     ({ checksPendingMax }) => checksPendingMax,
+  ),
+  counters(
+    "shredway_gateway_fast_path_requests_total",
+    ["result"],
+    "Requests on connections of the fast path by result: taken (sent before they were read), late (read before " +
+      "they were checked), different (not a repetition of an accepted request), or rejected (left to the usual " +
+      "checks).",
+    ({ fastPath }, add) => {
+      if (!fastPath) return;
+      const { taken, late, different, rejected } = fastPath;
+      for (const [result, count] of Object.entries({ taken, late, different, rejected })) {
+        add([result], BigInt(count));
+      }
+    },
+  ),
+  counter(
+    "shredway_gateway_fast_path_abandoned_total",
+    "Transactions that the fast path sent and whose requests were refused afterwards.",
+    ({ fastPath }) => (fastPath ? BigInt(fastPath.abandoned) : null),
+  ),
+  gauge(
+    "shredway_gateway_fast_path_connections",
+    "Callers' connections whose requests may be sent before they are read.",
+    ({ fastPath }) => fastPath?.connections ?? null,
+  ),
+  gauge(
+    "shredway_gateway_fast_path_partner_connections",
+    "Idle connections to partners that the fast path may use, and those that it uses.",
+    ({ fastPath }) => fastPath?.loans ?? null,
   ),
 ];
 

@@ -275,7 +275,7 @@ export interface NativeFastPath {
   forgetAll(): void;
   /** `received`: bytes that were read, modulo 2^32. */
   arm(connection: number, received: number): void;
-  /** Fills a record (src/gateway/fast-path/taken-record.ts); returns the number of sends, 0: none. */
+  /** Fills a record (src/gateway/fast-path/taken-record.ts); returns the number of sends; 0: none, -1: and another form. */
   claim(connection: number, into: Uint8Array): number;
   isTaken(connection: number): boolean;
   unwatch(connection: number): void;
